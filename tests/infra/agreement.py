@@ -105,11 +105,11 @@ def _build_pattern(message: str) -> re.Pattern[str]:
     return re.compile(re.escape(message).replace("%d", r"\d+") + "$" if "%d" in message else r"(?!)")
 
 
-def _find_differences(what: str, deployed: object, needed: object) -> Iterator[str]:
+def _find_differences(subject: str, deployed: object, needed: object) -> Iterator[str]:
     assert isinstance(deployed, set | frozenset)
     assert isinstance(needed, set | frozenset)
-    yield from (f"{what} {each} is deployed and nothing needs it" for each in sorted(deployed - needed, key=str))
-    yield from (f"{what} {each} is needed and not deployed" for each in sorted(needed - deployed, key=str))
+    yield from (f"{subject} {each} is deployed and nothing needs it" for each in sorted(deployed - needed, key=str))
+    yield from (f"{subject} {each} is needed and not deployed" for each in sorted(needed - deployed, key=str))
 
 
 CHECKS: tuple[Callable[[Templates, Needs], Iterator[str]], ...] = (

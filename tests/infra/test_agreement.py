@@ -65,7 +65,9 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("file", "before", "after"), CHANGES)
-def test_changed_template_is_reported(needs: Needs, tmp_path: Path, file: str, before: str, after: str) -> None:
+def test_a_superfluous_or_missing_template_part_is_reported(
+    needs: Needs, tmp_path: Path, file: str, before: str, after: str
+) -> None:
     """The comparison reports a superfluous or missing part of a template."""
     folder = tmp_path / "bicep"
     shutil.copytree(BICEP, folder)
@@ -99,7 +101,7 @@ def test_changed_template_is_reported(needs: Needs, tmp_path: Path, file: str, b
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_changed_need_is_reported(needs: Needs, change: dict[str, Any]) -> None:
+def test_a_new_or_obsolete_need_of_the_code_is_reported(needs: Needs, change: dict[str, Any]) -> None:
     """The comparison reports a new or obsolete need of the code."""
     [(name, value)] = change.items()
     known = getattr(needs, name)

@@ -67,12 +67,12 @@ def test_every_page_with_a_command_is_checked() -> None:
         ("azd publish", "unknown command"),
     ],
 )
-def test_azd_is_compared_with_its_table(command: str, error: str) -> None:
+def test_azd_commands_outside_the_table_are_reported(command: str, error: str) -> None:
     """A command or option of azd is reported if the table of azd commands does not contain it."""
     assert find_azd_error(tuple(command.split(" ")), TABLE) == error
 
 
-def test_azd_on_the_pages_has_documented_options() -> None:
+def test_the_azd_table_contains_each_call_of_pages_and_scripts() -> None:
     """The table of azd commands, which names its source, contains each azd call of pages and scripts."""
     assert TABLE["source"].startswith("https://github.com/Azure/azure-dev/")
     for path in (*PAGES, *SCRIPTS):

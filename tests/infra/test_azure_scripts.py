@@ -36,7 +36,7 @@ if [ "$1" = snapshot ]; then echo "{}" >"${2%.bicepparam}.snapshot.json"; fi
 
 
 @pytest.fixture
-def tools(tmp_path: Path) -> Path:
+def fake_tools(tmp_path: Path) -> Path:
     """Return a folder with fakes of az and azd."""
     for name, text in (("az", AZ), ("azd", AZD), ("bicep", BICEP_CLI)):
         path = tmp_path / name
@@ -45,9 +45,9 @@ def tools(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run_script(tools: Path, script: str, *arguments: str, typed: str = "", **environment: str) -> tuple[int, str]:
+def run_script(fake_tools: Path, script: str, *arguments: str, typed: str = "", **environment: str) -> tuple[int, str]:
     """Run a script with typed input; return its exit code and its output."""
-    path = f"{tools}{os.pathsep}{os.environ['PATH']}"
+    path = f"{fake_tools}{os.pathsep}{os.environ['PATH']}"
     reply = subprocess.run(
         [SCRIPTS / script, *arguments],
         input=typed,
@@ -59,37 +59,37 @@ def run_script(tools: Path, script: str, *arguments: str, typed: str = "", **env
     return reply.returncode, reply.stdout + reply.stderr
 
 
-def test_lock_is_stored_for_azd_and_scripts(tools: Path) -> None:
+def test_lock_is_stored_for_azd_and_scripts(fake_tools: Path) -> None:
     """The script stores the lock in azd and in the environment's file, and prints the command for the workflow."""
-    (tools / "az.state").write_text("Unlocked", encoding="utf-8")
-    (tools / "azd.account").write_text("stdataprod", encoding="utf-8")
-    file = tools / "prod.env"
+    (fake_tools / "az.state").write_text("Unlocked", encoding="utf-8")
+    (fake_tools / "azd.account").write_text("stdataprod", encoding="utf-8")
+    file = fake_tools / "prod.env"
     arguments = ("rg-oi-prod", "stdataprod", str(file))
-    code, printed = run_script(tools, "lock-checkpoints", *arguments, typed="stdataprod\n")
+    code, printed = run_script(fake_tools, "lock-checkpoints", *arguments, typed="stdataprod\n")
     assert code == 0, printed
     assert "gh variable set CHECKPOINTS_LOCKED" in printed
     assert file.read_text(encoding="utf-8") == "export CHECKPOINTS_LOCKED=true\n"
-    assert "azd env set CHECKPOINTS_LOCKED true" in (tools / "azd.calls").read_text(encoding="utf-8")
+    assert "azd env set CHECKPOINTS_LOCKED true" in (fake_tools / "azd.calls").read_text(encoding="utf-8")
     # Once more, for a file that was lost: the policy is locked already, and the line is not written twice.
-    assert run_script(tools, "lock-checkpoints", *arguments)[0] == 0
+    assert run_script(fake_tools, "lock-checkpoints", *arguments)[0] == 0
     assert file.read_text(encoding="utf-8").count("CHECKPOINTS_LOCKED") == 1
 
 
-def test_lock_does_not_change_other_environments_of_azd(tools: Path) -> None:
+def test_lock_does_not_change_other_environments_of_azd(fake_tools: Path) -> None:
     """If another azd environment is selected, a lock does not change that environment's variables."""
-    (tools / "az.state").write_text("Unlocked", encoding="utf-8")
-    (tools / "azd.account").write_text("stdataprod2", encoding="utf-8")
-    code, printed = run_script(tools, "lock-checkpoints", "rg-oi-prod", "stdataprod", typed="stdataprod\n")
+    (fake_tools / "az.state").write_text("Unlocked", encoding="utf-8")
+    (fake_tools / "azd.account").write_text("stdataprod2", encoding="utf-8")
+    code, printed = run_script(fake_tools, "lock-checkpoints", "rg-oi-prod", "stdataprod", typed="stdataprod\n")
     assert code == 0, printed
-    assert (tools / "azd.calls").read_text(encoding="utf-8") == "azd env get-values\n"
+    assert (fake_tools / "azd.calls").read_text(encoding="utf-8") == "azd env get-values\n"
 
 
-def test_lock_needs_the_name(tools: Path) -> None:
+def test_locking_requires_the_typed_name(fake_tools: Path) -> None:
     """The script locks nothing and stores nothing until the operator has typed the expected name."""
-    (tools / "az.state").write_text("Unlocked", encoding="utf-8")
-    code, printed = run_script(tools, "lock-checkpoints", "rg-oi-prod", "stdataprod", typed="yes\n")
+    (fake_tools / "az.state").write_text("Unlocked", encoding="utf-8")
+    code, printed = run_script(fake_tools, "lock-checkpoints", "rg-oi-prod", "stdataprod", typed="yes\n")
     assert (code, "nothing was changed" in printed) == (1, True)
-    assert not (tools / "azd.calls").exists()
+    assert not (fake_tools / "azd.calls").exists()
 
 
 @pytest.mark.parametrize(
@@ -105,23 +105,23 @@ def test_lock_needs_the_name(tools: Path) -> None:
         ("None", "true", 1),
     ],
 )
-def test_differing_lock_states_stop_a_deployment(tools: Path, state: str, expected: str, code: int) -> None:
+def test_differing_lock_states_stop_a_deployment(fake_tools: Path, state: str, expected: str, code: int) -> None:
     """A deployment stops if the variable and Azure do not agree on whether the policy is locked."""
-    (tools / "az.state").write_text(state, encoding="utf-8")
-    found, printed = run_script(tools, "checkpoints-locked", "rg-oi-prod", CHECKPOINTS_LOCKED=expected)
+    (fake_tools / "az.state").write_text(state, encoding="utf-8")
+    found, printed = run_script(fake_tools, "checkpoints-locked", "rg-oi-prod", CHECKPOINTS_LOCKED=expected)
     assert found == code, printed
     remedy = "export CHECKPOINTS_LOCKED=true" if state == "Locked" else "unset CHECKPOINTS_LOCKED"
     assert (remedy in printed) == (code == 1)
 
 
-def test_unknown_answer_stops_a_deployment(tools: Path) -> None:
+def test_an_unknown_lock_state_stops_a_deployment(fake_tools: Path) -> None:
     """A deployment stops if the Azure CLI fails or returns an unknown state of the policy."""
-    (tools / "az").write_text("#!/usr/bin/env bash\nexit 1\n", encoding="utf-8")
-    assert run_script(tools, "checkpoints-locked", "rg-oi-prod")[0] != 0
+    (fake_tools / "az").write_text("#!/usr/bin/env bash\nexit 1\n", encoding="utf-8")
+    assert run_script(fake_tools, "checkpoints-locked", "rg-oi-prod")[0] != 0
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+def scripts_copy(tmp_path: Path) -> Path:
     """Return a copy of templates and scripts, because the CLI writes files next to the parameter files."""
     root = tmp_path / "checkout"
     shutil.copytree(BICEP, root / "infra" / "bicep")
@@ -130,32 +130,34 @@ def checkout(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("warns", ["", "build main.bicep", "lint live-stream.bicep", "build-params dev.bicepparam"])
-def test_a_warning_fails_the_compilation(tools: Path, checkout: Path, warns: str) -> None:
+def test_a_warning_fails_the_compilation(fake_tools: Path, scripts_copy: Path, warns: str) -> None:
     """The script exits with 1 if the compiler prints a warning."""
-    (tools / "bicep.warns").write_text(warns, encoding="utf-8")
-    script = checkout / "scripts" / "azure" / "compile-templates"
-    code, printed = run_script(tools, str(script), str(checkout / "predicted"))
+    (fake_tools / "bicep.warns").write_text(warns, encoding="utf-8")
+    script = scripts_copy / "scripts" / "azure" / "compile-templates"
+    code, printed = run_script(fake_tools, str(script), str(scripts_copy / "predicted"))
     assert (code, "BCP318" in printed) == (int(bool(warns)), bool(warns)), printed
 
 
-def test_every_situation_is_predicted(tools: Path, checkout: Path) -> None:
+def test_every_situation_is_predicted(fake_tools: Path, scripts_copy: Path) -> None:
     """The script writes the predicted resources for each size and each situation."""
-    (tools / "bicep.warns").touch()
-    run_script(tools, str(checkout / "scripts" / "azure" / "compile-templates"), str(checkout / "predicted"))
-    names = {path.stem for path in (checkout / "predicted").glob("*.json")}
+    (fake_tools / "bicep.warns").touch()
+    run_script(
+        fake_tools, str(scripts_copy / "scripts" / "azure" / "compile-templates"), str(scripts_copy / "predicted")
+    )
+    names = {path.stem for path in (scripts_copy / "predicted").glob("*.json")}
     sizes = {"dev", "test", "azd", "prod"}
     assert names == sizes | {"locked", "failed-over", "restored", "other-home", "long-name"}
-    calls = (tools / "bicep.calls").read_text(encoding="utf-8")
+    calls = (fake_tools / "bicep.calls").read_text(encoding="utf-8")
     assert calls.count(" northeurope\n") == 1
     assert calls.count("northeurope \n") == 1
-    assert [path.name for path in (checkout / "infra" / "bicep").glob("*.snapshot.json")] == []
+    assert [path.name for path in (scripts_copy / "infra" / "bicep").glob("*.snapshot.json")] == []
 
 
-def test_an_accepted_illegal_name_fails(tools: Path, checkout: Path) -> None:
+def test_the_script_fails_if_a_forbidden_name_compiles(fake_tools: Path, scripts_copy: Path) -> None:
     """The script fails if the compiler accepts a forbidden environment name."""
-    (tools / "bicep.warns").touch()
-    (tools / "bicep").write_text(BICEP_CLI.replace("Plant_1", "-"), encoding="utf-8")
+    (fake_tools / "bicep.warns").touch()
+    (fake_tools / "bicep").write_text(BICEP_CLI.replace("Plant_1", "-"), encoding="utf-8")
     code, printed = run_script(
-        tools, str(checkout / "scripts" / "azure" / "compile-templates"), str(checkout / "predicted")
+        fake_tools, str(scripts_copy / "scripts" / "azure" / "compile-templates"), str(scripts_copy / "predicted")
     )
     assert (code, "Plant_1 is not rejected" in printed) == (1, True)

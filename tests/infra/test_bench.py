@@ -105,7 +105,7 @@ def test_unknown_benchmark_is_rejected(capsys: pytest.CaptureFixture[str]) -> No
     assert "request_rate" in capsys.readouterr().err
 
 
-def test_each_missing_tool_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_each_benchmark_names_its_missing_tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Each benchmark names its missing tool, such as Chromium or Lighthouse."""
     monkeypatch.setattr(peers, "PEERS", tmp_path)
     with pytest.raises(ToolMissingError, match="datasette"):

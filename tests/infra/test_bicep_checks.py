@@ -14,7 +14,7 @@ OFF = {
 WIDTH = 200
 
 
-def test_configuration_makes_every_rule_an_error() -> None:
+def test_every_lint_rule_is_an_error() -> None:
     """Each lint rule is an error, except the rules that are disabled with a reason."""
     text = (BICEP / "bicepconfig.json").read_text(encoding="utf-8")
     config = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))

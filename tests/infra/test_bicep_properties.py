@@ -9,7 +9,7 @@ from tests.infra.bicep_syntax import parse_file
 from tests.infra.templates import Template, Templates
 
 
-def test_every_type_has_its_definition() -> None:
+def test_every_resource_type_has_its_definition() -> None:
     """Each resource type in the templates has a definition; an unknown type raises an error."""
     targets = [each.target for template in Templates().all for each in template.file.of_kind("resource").values()]
     assert {each.partition("@")[0] for each in targets} == set(bicep_versions.MODULES)
@@ -18,7 +18,7 @@ def test_every_type_has_its_definition() -> None:
         bicep_properties._read_property_names(Path(), "Microsoft.Quantum")
 
 
-def test_properties_are_seen_in_every_branch(tmp_path: Path) -> None:
+def test_properties_are_checked_in_every_branch(tmp_path: Path) -> None:
     """The check finds properties inside ternaries, loops, functions and variables."""
     path = tmp_path / "main.bicep"
     path.write_text(

@@ -5,12 +5,12 @@ import json
 from scripts import bicep_scan
 
 
-def test_scan_sees_every_resource() -> None:
+def test_scanned_deployments_contain_every_declared_resource() -> None:
     """The scanned deployments together contain every resource that a template declares."""
     assert bicep_scan.find_missing_resources(bicep_scan.evaluate_deployments()) == set()
 
 
-def test_scan_misses_a_resource_that_no_deployment_creates() -> None:
+def test_a_resource_that_no_scanned_deployment_creates_is_reported() -> None:
     """A resource that no scanned deployment creates is reported."""
     created = {name: each for name, each in bicep_scan.evaluate_deployments().items() if name != "failed-over"}
     assert bicep_scan.find_missing_resources(created) == {"main.networkGroup"}

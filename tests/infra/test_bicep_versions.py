@@ -16,7 +16,7 @@ UNCHANGED = {
 """The newest versions of types that have no version of the last two years."""
 
 
-def test_versions_are_recent() -> None:
+def test_api_versions_of_resource_types_are_recent() -> None:
     """The API version of each resource type was at most two years old when it was chosen, or is the newest."""
     for template in Templates().all:
         for each in template.file.of_kind("resource").values():

@@ -30,7 +30,7 @@ CHECKS = ["make check-code", "make test ARGS=--require-all", "make package-test"
 
 
 @pytest.mark.parametrize("chromium", ["chromium", "chromium-browser", "google-chrome"])
-def test_every_test_is_required(tmp_path: Path, chromium: str) -> None:
+def test_ci_fails_if_a_test_is_skipped(tmp_path: Path, chromium: str) -> None:
     """If a browser and a broker exist, checks and tests run, and a skipped test is a failure."""
     assert run_ci(tmp_path, chromium, SHELL, "mosquitto") == (0, CHECKS)
 
@@ -44,7 +44,7 @@ def test_every_test_is_required(tmp_path: Path, chromium: str) -> None:
         (("mosquitto", SHELL), ["chromium"]),
     ],
 )
-def test_missing_tools_are_installed(tmp_path: Path, present: tuple[str, ...], installed: list[str]) -> None:
+def test_ci_installs_missing_tools(tmp_path: Path, present: tuple[str, ...], installed: list[str]) -> None:
     """The script installs a missing browser or broker before the checks."""
     code, calls = run_ci(tmp_path, *present)
     assert (code, calls[-3:]) == (0, CHECKS)
@@ -57,7 +57,7 @@ def test_checks_run_without_the_headless_shell(tmp_path: Path) -> None:
     assert (code, calls[-3:]) == (0, CHECKS)
 
 
-def test_a_run_without_the_tools_fails(tmp_path: Path) -> None:
+def test_ci_fails_if_a_missing_tool_cannot_be_installed(tmp_path: Path) -> None:
     """The script fails before the checks if a missing tool cannot be installed."""
     code, calls = run_ci(tmp_path, installs=False)
     assert code != 0

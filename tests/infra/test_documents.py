@@ -31,7 +31,7 @@ def test_every_alert_has_its_remedy() -> None:
     assert told == declared
 
 
-def test_every_check_of_the_tour_is_explained() -> None:
+def test_every_check_of_the_smoke_test_is_explained() -> None:
     """docs/how-to/operate.md lists the checks of the smoke test in order, each with the rights that it requires."""
     section = OPERATIONS.partition("## Is it well")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `([a-z ]+)` \| [^|]+ \| ([^|]*)\|", section, re.MULTILINE)

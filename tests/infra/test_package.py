@@ -28,7 +28,7 @@ SECRETS = (
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+def small_checkout(tmp_path: Path) -> Path:
     """Return a small checkout with built pages."""
     root = tmp_path / "checkout"
     for name in (*package.FILES, "functions/__init__.py", "shared/a.py", "shared/b/schema.graphql"):
@@ -50,12 +50,12 @@ def _build_wheel(folder: Path, name: str, files: Mapping[str, str]) -> None:
             archive.writestr(path, content)
 
 
-def test_secrets_in_the_checkout_are_not_packed(checkout: Path) -> None:
+def test_secrets_in_the_checkout_are_not_packed(small_checkout: Path) -> None:
     """The package contains no keys, environment files or data of the checkout."""
-    before = package.collect_app_files(checkout)
+    before = package.collect_app_files(small_checkout)
     for name in SECRETS:
-        _write_file(checkout, name)
-    assert package.collect_app_files(checkout) == before
+        _write_file(small_checkout, name)
+    assert package.collect_app_files(small_checkout) == before
     assert set(before) == {
         *(*package.FILES, "functions/__init__.py", "shared/a.py", "shared/b/schema.graphql"),
         *("static/console/index.html", "static/console/licenses.txt"),
@@ -66,15 +66,15 @@ def _run_git(root: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", str(root), *arguments], check=True, capture_output=True)
 
 
-def test_only_tracked_files_of_the_app_are_packed(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_tracked_files_of_the_app_are_packed(small_checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The package contains tracked files and built pages, but no untracked files."""
-    before = package.collect_app_files(checkout)
+    before = package.collect_app_files(small_checkout)
     assert "is not a git repository" in capsys.readouterr().err
-    _run_git(checkout, "init", "--quiet")
-    _run_git(checkout, "add", *package.FILES, "functions", "shared")
-    _write_file(checkout, "shared/my_settings.py", "KEY = 'secret'")
-    _write_file(checkout, "functions/notes.py", "KEY = 'secret'")
-    assert package.collect_app_files(checkout) == before
+    _run_git(small_checkout, "init", "--quiet")
+    _run_git(small_checkout, "add", *package.FILES, "functions", "shared")
+    _write_file(small_checkout, "shared/my_settings.py", "KEY = 'secret'")
+    _write_file(small_checkout, "functions/notes.py", "KEY = 'secret'")
+    assert package.collect_app_files(small_checkout) == before
     assert (
         capsys.readouterr().err
         == "excluded, because git does not track it: functions/notes.py, shared/my_settings.py\n"
@@ -83,16 +83,16 @@ def test_only_tracked_files_of_the_app_are_packed(checkout: Path, capsys: pytest
 
 @pytest.mark.parametrize("name", ["host.json", "shared/a.py", "static/console/index.html"])
 @pytest.mark.parametrize("tracked", [True, False])
-def test_symbolic_links_are_rejected(checkout: Path, name: str, *, tracked: bool) -> None:
+def test_symbolic_links_are_rejected(small_checkout: Path, name: str, *, tracked: bool) -> None:
     """A symbolic link among the package's files stops the build with the link's name, because it may lead to a key."""
-    _write_file(checkout, "admin.key")
-    (checkout / name).unlink()
-    (checkout / name).symlink_to(checkout / "admin.key")
+    _write_file(small_checkout, "admin.key")
+    (small_checkout / name).unlink()
+    (small_checkout / name).symlink_to(small_checkout / "admin.key")
     if tracked:
-        _run_git(checkout, "init", "--quiet")
-        _run_git(checkout, "add", *package.FILES, "functions", "shared")
+        _run_git(small_checkout, "init", "--quiet")
+        _run_git(small_checkout, "add", *package.FILES, "functions", "shared")
     with pytest.raises(package.PackageError, match=rf"symbolic links .*: {re.escape(name)}$"):
-        package.collect_app_files(checkout)
+        package.collect_app_files(small_checkout)
 
 
 def test_every_tracked_file_of_the_app_is_packed() -> None:
@@ -120,15 +120,15 @@ def test_secrets_are_ignored_by_other_tools(ignore: str) -> None:
     assert [name for name in names if not excluded.match_file(name)] == []
 
 
-def test_a_missing_part_is_named(checkout: Path) -> None:
+def test_a_missing_part_of_the_package_stops_the_build(small_checkout: Path) -> None:
     """A missing file or folder, or pages that are not built, stop the build with their names."""
-    (checkout / "host.json").unlink()
+    (small_checkout / "host.json").unlink()
     with pytest.raises(package.PackageError, match=r"host\.json is missing"):
-        package.collect_app_files(checkout)
-    _write_file(checkout, "host.json")
-    (checkout / package.BUILT_PAGES[1]).unlink()
+        package.collect_app_files(small_checkout)
+    _write_file(small_checkout, "host.json")
+    (small_checkout / package.BUILT_PAGES[1]).unlink()
     with pytest.raises(package.PackageError, match=r"static/console/built is missing.*make assets"):
-        package.collect_app_files(checkout)
+        package.collect_app_files(small_checkout)
 
 
 def test_another_version_of_python_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ def test_wheels_that_contradict_each_other_stop_the_build(tmp_path: Path) -> Non
 
 
 @given(st.dictionaries(st.text("abc/", min_size=1, max_size=8), st.binary(max_size=64), max_size=8))
-def test_the_same_files_give_the_same_bytes(
+def test_the_archive_depends_only_on_its_files(
     tmp_path_factory: pytest.TempPathFactory, content: dict[str, bytes]
 ) -> None:
     """The archive does not depend on the order of files or the time of the build."""
@@ -174,7 +174,7 @@ def test_the_same_files_give_the_same_bytes(
     shutil.rmtree(folder)
 
 
-def test_the_listing_names_each_file_with_its_size() -> None:
+def test_the_listing_has_size_and_digest_of_each_file() -> None:
     """Each line of the listing contains size, digest and path of a file."""
     [line] = package.format_listing({"a.py": b"abc"}).splitlines()
     assert re.fullmatch(r" +3 ba7816bf[0-9a-f]{56} a\.py", line)

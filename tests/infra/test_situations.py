@@ -48,7 +48,7 @@ def list_regions(deployment: Deployment) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
-def test_preview_shows_every_resource(name: str) -> None:
+def test_the_deployment_preview_shows_every_resource(name: str) -> None:
     """A preview hides no module, and each resource has a name and an id before the deployment."""
     deployment = evaluate_situation(name)
     assert deployment.hidden == []
@@ -173,7 +173,7 @@ def test_cosmos_regions_are_distinct_and_the_active_one_writes(name: str, expect
 
 
 @pytest.mark.parametrize("spelling", ["West Europe", "westeurope", "WestEurope", "WEST EUROPE"])
-def test_spelling_of_a_region_changes_nothing(spelling: str) -> None:
+def test_the_spelling_of_a_region_does_not_change_the_resources(spelling: str) -> None:
     """Letter case and spaces in a region's name do not change the resources."""
     environment = {"AZURE_LOCATION": spelling, "COSMOS_READ_REGIONS": "North Europe"}
     deployment = evaluate_deployment(BICEP / "prod.bicepparam", ENVIRONMENT | environment)
@@ -194,7 +194,7 @@ def test_number_of_regions_changes_nothing_but_the_regions() -> None:
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
-def test_cosmos_changes_one_thing_at_a_time(name: str) -> None:
+def test_cosmos_db_changes_run_one_after_another(name: str) -> None:
     """Containers are created one after another, and then the roles, because Cosmos DB allows one change at a time."""
     roles = evaluate_situation(name).of_type(f"{COSMOS}/sqlRoleAssignments")
     containers = evaluate_situation(name).of_type(f"{COSMOS}/sqlDatabases/containers")

@@ -15,7 +15,7 @@ _GIVEN = re.compile(r"^param (\w+) =", re.MULTILINE)
 
 
 @pytest.mark.parametrize("template", TEMPLATES.all, ids=lambda template: template.path.stem)
-def test_modules_get_their_parameters(template: Template) -> None:
+def test_modules_get_exactly_their_declared_parameters(template: Template) -> None:
     """A module gets each parameter that it requires and none that it does not declare."""
     for symbol, path, given in template.modules():
         used = TEMPLATES.named(path.stem)

@@ -130,7 +130,7 @@ class Shell:
 
 
 @pytest.fixture
-def shell(tmp_path: Path, address: str) -> Shell:
+def recording_shell(tmp_path: Path, address: str) -> Shell:
     """Return a copy of the checkout in which programs that call Azure, npm or the package index record their calls."""
     root = tmp_path / "a checkout"
     shutil.copytree(ROOT / "scripts" / "azure", root / "scripts" / "azure")
@@ -160,11 +160,11 @@ def _check_order(calls: list[str], *expected: str) -> None:
 
 
 @pytest.mark.parametrize("environment", ["dev", "prod"])
-def test_the_tutorial_runs_from_top_to_bottom(shell: Shell, environment: str) -> None:
+def test_the_tutorial_runs_from_top_to_bottom(recording_shell: Shell, environment: str) -> None:
     """Each command succeeds in order, each variable is set before its use, and no file is left in the checkout."""
-    before = {path for path in shell.root.rglob("*") if path.is_file()}
+    before = {path for path in recording_shell.root.rglob("*") if path.is_file()}
     script = read_blocks(until="The same with azd").replace("OI_ENVIRONMENT=dev", f"OI_ENVIRONMENT={environment}")
-    code, printed, calls = shell.run(script, typed="stdataplant\n")
+    code, printed, calls = recording_shell.run(script, typed="stdataplant\n")
     assert code == 0, printed
     region = f"--name workspace-{environment}-westeurope --location westeurope"
     _check_order(
@@ -182,11 +182,11 @@ def test_the_tutorial_runs_from_top_to_bottom(shell: Shell, environment: str) ->
         "python -m shared.commands.workspace validate",
         "python -m shared.commands.workspace apply",
         "az deployment group create",
-        f"smoke {shell.address}",
+        f"smoke {recording_shell.address}",
         *(
             [
                 f"az deployment sub create {region}",
-                f"smoke --without download {shell.address}",
+                f"smoke --without download {recording_shell.address}",
                 "az storage container immutability-policy lock",
                 "az lock delete --name audit-chains --resource-group rg-oi-prod --resource cosmos-plant",
             ]
@@ -200,9 +200,9 @@ def test_the_tutorial_runs_from_top_to_bottom(shell: Shell, environment: str) ->
     )
     opened = [call for call in calls if call.startswith("az deployment sub create")]
     assert ["privateNetworking=false" in call for call in opened] == [True, False][: len(opened)]
-    written = {path for path in shell.root.rglob("*") if path.is_file()} - before
+    written = {path for path in recording_shell.root.rglob("*") if path.is_file()} - before
     assert {path.name for path in written} <= {"calls", "calls.policy", "calls.deleted"}
-    home = shell.home / ".oi" / environment
+    home = recording_shell.home / ".oi" / environment
     keys = json.loads((home / "keys.json").read_text(encoding="utf-8"))
     assert keys == {f"{name}@plant-a.example": f"key-of-{name}@plant-a.example" for name in ("admin", "editor")}
     assert all(path.stat().st_mode & 0o077 == 0 for path in home.iterdir())
@@ -210,39 +210,41 @@ def test_the_tutorial_runs_from_top_to_bottom(shell: Shell, environment: str) ->
     assert locked == (environment == "prod")
 
 
-def test_azd_runs_in_place_of_the_steps(shell: Shell) -> None:
+def test_azd_runs_in_place_of_the_steps(recording_shell: Shell) -> None:
     """The section on azd replaces steps 4 to 7 and sets each variable that later steps use."""
     script = read_blocks(until="5. Deploy the templates") + read_blocks("The same with azd")
     script += read_blocks("7. Apply the workspace document", until="9. Close the network")
-    code, printed, calls = shell.run(script)
+    code, printed, calls = recording_shell.run(script)
     assert code == 0, printed
     expected = ("azd auth login", "azd env new dev --location westeurope", "azd up", "azd env get-values")
-    _check_order(calls, *expected, "python -m shared.commands.workspace apply", f"smoke {shell.address}")
+    _check_order(calls, *expected, "python -m shared.commands.workspace apply", f"smoke {recording_shell.address}")
 
 
-def test_a_new_shell_continues(shell: Shell) -> None:
+def test_a_new_shell_can_continue_the_tutorial(recording_shell: Shell) -> None:
     """In a new shell, the lines for new shells on the page and two files are sufficient for all later steps."""
-    code, printed, _ = shell.run(read_blocks(until="8. Open the live stream"))
+    code, printed, _ = recording_shell.run(read_blocks(until="8. Open the live stream"))
     assert code == 0, printed
     again = "\n".join(
         line for line in TUTORIAL.splitlines() if line.startswith(("export OI_ENVIRONMENT=", "export OI_HOME="))
     )
     again += '\n. "$OI_HOME/$OI_ENVIRONMENT.env"\n. "$OI_HOME/outputs.env"\n'
     assert all(f"`{line}`" in TUTORIAL for line in again.splitlines()[2:])
-    code, printed, _ = shell.run(
+    code, printed, _ = recording_shell.run(
         again + read_blocks("7. Apply the workspace document", until="8. Open the live stream")
     )
     assert code == 0, printed
-    keys = shell.home / ".oi" / "dev" / "keys.json"
+    keys = recording_shell.home / ".oi" / "dev" / "keys.json"
     for _ in range(2):
         keys.unlink(missing_ok=True)
-        code, printed, calls = shell.run(again + read_blocks("8. Open the live stream", until="9. Close the network"))
+        code, printed, calls = recording_shell.run(
+            again + read_blocks("8. Open the live stream", until="9. Close the network")
+        )
         assert code == 0, printed
-        _check_order(calls, f"smoke {shell.address}")
+        _check_order(calls, f"smoke {recording_shell.address}")
         assert set(json.loads(keys.read_text(encoding="utf-8"))) == {"admin@plant-a.example", "editor@plant-a.example"}
 
 
-def test_the_lock_is_known_in_the_shell_that_set_it(shell: Shell) -> None:
+def test_after_a_lock_the_same_shell_can_repeat_step_5(recording_shell: Shell) -> None:
     """After a lock, the same shell can repeat step 5.
 
     The step stops if CHECKPOINTS_LOCKED does not agree with Azure.
@@ -250,45 +252,45 @@ def test_the_lock_is_known_in_the_shell_that_set_it(shell: Shell) -> None:
     script = read_blocks(until="Undo").replace("OI_ENVIRONMENT=dev", "OI_ENVIRONMENT=prod")
     script += "\n"
     script += read_blocks("5. Deploy the templates", until="6. Deploy the app")
-    code, printed, calls = shell.run(script, typed="stdataplant\n")
+    code, printed, calls = recording_shell.run(script, typed="stdataplant\n")
     assert code == 0, printed
     assert sum(call.startswith("az deployment sub create") for call in calls) == 3
 
 
-def test_settings_with_spaces_are_unchanged(shell: Shell) -> None:
+def test_settings_with_spaces_are_unchanged(recording_shell: Shell) -> None:
     """A setting with spaces is unchanged in a shell that reads the settings file."""
     script = read_blocks(until="5. Deploy the templates").replace(
         "AZURE_LOCATION=westeurope", 'AZURE_LOCATION="West Europe"'
     )
     script = script.replace('"operators@plant.example"', '"a@plant.example, b@plant.example"')
     script += '\nunset AZURE_LOCATION ALERT_EMAILS\n. "$OI_HOME/$OI_ENVIRONMENT.env"\n'
-    code, printed, _ = shell.run(script + 'echo "<$AZURE_LOCATION> <$ALERT_EMAILS>"')
+    code, printed, _ = recording_shell.run(script + 'echo "<$AZURE_LOCATION> <$ALERT_EMAILS>"')
     assert (code, printed.splitlines()[-1]) == (0, "<West Europe> <a@plant.example, b@plant.example>"), printed
 
 
-def test_a_failed_deployment_does_not_replace_the_outputs(shell: Shell) -> None:
+def test_a_failed_deployment_does_not_replace_the_outputs(recording_shell: Shell) -> None:
     """Only a successful deployment replaces the file of outputs."""
-    code, printed, _ = shell.run(read_blocks(until="6. Deploy the app"))
+    code, printed, _ = recording_shell.run(read_blocks(until="6. Deploy the app"))
     assert code == 0, printed
-    outputs = shell.home / ".oi" / "dev" / "outputs.env"
+    outputs = recording_shell.home / ".oi" / "dev" / "outputs.env"
     before = outputs.read_text(encoding="utf-8")
-    path = shell.root / "bin" / "az"
+    path = recording_shell.root / "bin" / "az"
     path.write_text(
         path.read_text(encoding="utf-8").replace("esac\n", '  "deployment sub create"*) exit 1 ;;\nesac\n'),
         encoding="utf-8",
     )
     # As a person types it: a shell that goes on after an error.
-    shell.run("set +e\n" + read_blocks(until="6. Deploy the app"))
+    recording_shell.run("set +e\n" + read_blocks(until="6. Deploy the app"))
     assert outputs.read_text(encoding="utf-8") == before
 
 
 @pytest.mark.parametrize("setting", ["AZURE_PRINCIPAL_ID", "WEB_PUBSUB_AUDIENCE"])
-def test_an_empty_setting_stops_the_tutorial(shell: Shell, setting: str) -> None:
+def test_an_empty_setting_stops_the_tutorial(recording_shell: Shell, setting: str) -> None:
     """If Azure returns no value for a setting, step 5 stops with the setting's name and creates nothing."""
-    path = shell.root / "bin" / "az"
+    path = recording_shell.root / "bin" / "az"
     name = {"AZURE_PRINCIPAL_ID": "person-id", "WEB_PUBSUB_AUDIENCE": "audience-id"}[setting]
     path.write_text(path.read_text(encoding="utf-8").replace(f"echo {name}", "echo"), encoding="utf-8")
-    code, printed, calls = shell.run(read_blocks(until="6. Deploy the app"))
+    code, printed, calls = recording_shell.run(read_blocks(until="6. Deploy the app"))
     assert code != 0
     assert f"{setting} is empty" in printed
     assert not any(call.startswith("az deployment sub") for call in calls)
@@ -342,7 +344,7 @@ def _build_anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-def test_the_runbook_fails_over_and_returns(shell: Shell) -> None:
+def test_the_runbook_fails_over_and_returns(recording_shell: Shell) -> None:
     """A failover deploys to the second region; after the return, the next deployment is in the first region."""
     runbook = (ROOT / "docs" / "how-to" / "networks-failover-restore.md").read_text(encoding="utf-8")
     section = runbook[runbook.index("\n## A region is lost") : runbook.index("\n## Restore")]
@@ -350,7 +352,7 @@ def test_the_runbook_fails_over_and_returns(shell: Shell) -> None:
     home = "OI_ENVIRONMENT=prod"
     start = read_blocks(until="6. Deploy the app").replace("OI_ENVIRONMENT=dev", home)
     script = start + "\n".join(BLOCK.findall(section)) + "\nscripts/azure/deploy-templates create prod --output none\n"
-    code, printed, calls = shell.run(script)
+    code, printed, calls = recording_shell.run(script)
     assert code == 0, printed
     names = [re.findall(r"--name (\S+) --location (\S+)", call) for call in calls if "deployment sub create" in call]
     assert names == [
@@ -359,5 +361,5 @@ def test_the_runbook_fails_over_and_returns(shell: Shell) -> None:
         [("workspace-prod-westeurope", "westeurope")],
     ]
     _check_order(calls, "az cosmosdb failover-priority-change", "az storage account failover", "make package")
-    settings = (shell.home / ".oi" / "prod" / "prod.env").read_text(encoding="utf-8")
+    settings = (recording_shell.home / ".oi" / "prod" / "prod.env").read_text(encoding="utf-8")
     assert "AZURE_ACTIVE_LOCATION" not in settings

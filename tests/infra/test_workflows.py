@@ -26,7 +26,7 @@ def read_steps(job: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_actions_are_pinned(path: Path) -> None:
+def test_workflow_actions_are_pinned(path: Path) -> None:
     """Each action is pinned to a commit, with its version in a comment."""
     for line in path.read_text(encoding="utf-8").splitlines():
         if "uses:" in line:
@@ -134,8 +134,8 @@ def _run_step(folder: Path, job: str, environment: str = "prod", **variables: st
     return done.returncode, done.stderr, [call.split("\0")[:-1] for call in calls if call]
 
 
-def _read_deployments(calls: list[list[str]]) -> list[list[str]]:
-    return [call for call in calls if call[:2] == ["deployment", "sub"]]
+def _read_deployments(az_calls: list[list[str]]) -> list[list[str]]:
+    return [call for call in az_calls if call[:2] == ["deployment", "sub"]]
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -168,7 +168,7 @@ def test_the_network_is_closed_by_default(tmp_path: Path, job: str) -> None:
         assert "infra/bicep/prod.bicepparam" in call
 
 
-def test_both_jobs_have_every_variable_of_the_templates() -> None:
+def test_preview_and_deployment_pass_every_variable_of_the_templates() -> None:
     """Preview and deployment pass each variable that a parameter file reads, so that they agree."""
     files = [ROOT / "infra/bicep" / f"{size}.bicepparam" for size in ("dev", "test", "prod")]
     text = "".join(path.read_text(encoding="utf-8") for path in files)
@@ -214,7 +214,7 @@ def test_an_empty_variable_stops_before_azure_is_called(
     ("policy", "variable", "code"),
     [("Locked", "true", 0), ("Unlocked", "", 0), ("Locked", "", 1), ("Locked", "false", 1), ("Unlocked", "true", 1)],
 )
-def test_a_disagreement_on_the_lock_stops_both_jobs(
+def test_a_wrong_checkpoint_lock_variable_stops_both_jobs(
     tmp_path: Path, job: str, policy: str, variable: str, code: int
 ) -> None:
     """If CHECKPOINTS_LOCKED does not agree with the policy in Azure, neither job previews or deploys anything."""
@@ -314,7 +314,7 @@ def _run_smoke_test_step(tmp_path: Path, output: str, **environment: str) -> "su
     return subprocess.run(command, cwd=tmp_path, env=os.environ | given, capture_output=True, text=True, check=False)
 
 
-def test_the_tour_proves_that_a_message_becomes_a_row(tmp_path: Path) -> None:
+def test_the_smoke_test_step_requires_the_check_of_telemetry_rows(tmp_path: Path) -> None:
     """The step fails if the smoke test skipped the check that telemetry arrives in the table."""
     found = _run_smoke_test_step(
         tmp_path, "ok   telemetry      line-1", SMOKE_KEYS='{"a": "b"}', CLOSED_NETWORK="false"
@@ -337,14 +337,14 @@ def test_a_closed_network_skips_the_download(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
-def test_scripts_parse(path: Path) -> None:
+def test_shell_scripts_have_valid_syntax(path: Path) -> None:
     """Each shell script is executable and has valid syntax."""
     assert path.stat().st_mode & 0o100
     subprocess.run(["bash", "-n", str(path)], check=True)
 
 
 @pytest.fixture
-def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+def az_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """Run ``github-deployers`` with a fake ``az``; return the arguments of each call."""
     stand_in = tmp_path / "az"
     stand_in.write_text(
@@ -374,7 +374,7 @@ def _read_option(call: list[str], name: str) -> str:
     return call[call.index(name) + 1] if name in call else ""
 
 
-def test_each_application_gets_the_least_rights(calls: list[list[str]]) -> None:
+def test_each_application_gets_the_least_rights(az_calls: list[list[str]]) -> None:
     """The preview can only read and predict; the deployer can also write, and assign roles under a condition."""
     granted = {
         (
@@ -382,7 +382,7 @@ def test_each_application_gets_the_least_rights(calls: list[list[str]]) -> None:
             _read_option(call, "--role"),
             bool(_read_option(call, "--condition")),
         )
-        for call in calls
+        for call in az_calls
         if call[:3] == ["role", "assignment", "create"]
     }
     assert granted == {
@@ -393,15 +393,15 @@ def test_each_application_gets_the_least_rights(calls: list[list[str]]) -> None:
         ("object-of-id-of-oi-preview-prod", "Deployment what-if 0000-subscription", False),
     }
     [definition] = [
-        _read_option(call, "--role-definition") for call in calls if call[:3] == ["role", "definition", "create"]
+        _read_option(call, "--role-definition") for call in az_calls if call[:3] == ["role", "definition", "create"]
     ]
     assert json.loads(definition)["Actions"] == ["Microsoft.Resources/deployments/whatIf/action"]
     assert json.loads(definition)["AssignableScopes"] == ["/subscriptions/0000-subscription"]
 
 
-def test_the_condition_names_the_roles_of_the_templates(calls: list[list[str]]) -> None:
+def test_the_condition_names_the_roles_of_the_templates(az_calls: list[list[str]]) -> None:
     """Only roles in roles.json can be assigned or removed."""
-    [condition] = filter(None, (_read_option(call, "--condition") for call in calls))
+    [condition] = filter(None, (_read_option(call, "--condition") for call in az_calls))
     roles = set(json.loads((ROOT / "infra/bicep/roles.json").read_text(encoding="utf-8")).values())
     lists = [set(each.split(", ")) for each in re.findall(r"GuidEquals \{(.*?)\}", condition)]
     assert lists == [roles, roles]
@@ -412,11 +412,11 @@ def test_the_condition_names_the_roles_of_the_templates(calls: list[list[str]]) 
     assert condition.count("(") == condition.count(")")
 
 
-def test_each_environment_signs_in_as_its_own_application(calls: list[list[str]]) -> None:
+def test_each_environment_signs_in_as_its_own_application(az_calls: list[list[str]]) -> None:
     """Each environment has its own application, so that the preview cannot act as the deployer."""
     federated = {
         (_read_option(call, "--id"), json.loads(_read_option(call, "--parameters"))["subject"])
-        for call in calls
+        for call in az_calls
         if call[:4] == ["ad", "app", "federated-credential", "create"]
     }
     assert federated == {

@@ -17,7 +17,7 @@ import pytest
 from functions.live_stream import CONNECT, CONNECTED, ROUTE
 from shared.commands import workspace
 from tests.azurite.running import find_missing_requirement
-from tests.emulators.kusto.endpoints import end
+from tests.emulators.kusto.endpoints import end_process
 from tests.emulators.web_pubsub.serving import KEY
 from tests.key_vault.server import TOKEN
 from tests.service.local_service import ROOT
@@ -130,7 +130,7 @@ async def cloud(tmp_path: Path) -> AsyncIterator[Cloud]:
         plant = Plant(deployed, data_dir)
         await plant.start()
         with ExitStack() as ends:
-            ends.callback(end, plant.kusto.process)
+            ends.callback(end_process, plant.kusto.process)
             port = _find_free_port()
             message_service = ends.enter_context(_run_web_pubsub(f"http://127.0.0.1:{port}/{ROUTE}/events"))
             yield Cloud(plant, folder, data_dir, message_service, port)

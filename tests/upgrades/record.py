@@ -86,7 +86,7 @@ def _is_state(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 async def record_azure() -> dict[str, Any]:
     """Use an instance with STORES=azure and emulators, and return the data that the emulators store."""
-    from tests.emulators.kusto.endpoints import end  # noqa: PLC0415
+    from tests.emulators.kusto.endpoints import end_process  # noqa: PLC0415
     from tests.unit.functions.azure_plant import Plant  # noqa: PLC0415  of the checkout in the working directory
     from tests.unit.shared.wiring.azure import deployment  # noqa: PLC0415
 
@@ -95,7 +95,7 @@ async def record_azure() -> dict[str, Any]:
             plant = Plant(deployed, Path(folder))
             await plant.start()
             keys = await _send_requests(plant)
-            await asyncio.to_thread(end, plant.kusto.process)
+            await asyncio.to_thread(end_process, plant.kusto.process)
             items, blobs = await _export_items(deployed), await _export_blobs(deployed)
             return {"apiKeys": keys, "items": items, "blobs": blobs, "vault": _export_vault_keys(deployed)}
 

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from functions.http_blueprint import get_pipeline
 from shared import wiring
 from tests.azurite.running import find_missing_requirement
-from tests.emulators.kusto.endpoints import end
+from tests.emulators.kusto.endpoints import end_process
 from tests.key_vault.keys import Version
 from tests.receipts import verify_inclusion
 from tests.service.local_service import Service, wait_until
@@ -193,7 +193,7 @@ async def instance(
         app = Instance(plant.services(), monkeypatch)
         yield app, stored["apiKeys"]
         await app.services.close()
-        await asyncio.to_thread(end, plant.kusto.process)
+        await asyncio.to_thread(end_process, plant.kusto.process)
     monkeypatch.undo()
     wiring.services.cache_clear()
     get_pipeline.cache_clear()

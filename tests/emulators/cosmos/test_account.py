@@ -71,7 +71,7 @@ async def test_regions_have_the_url_of_the_server(server: CosmosServer, client: 
     assert account.ConsistencyPolicy["defaultConsistencyLevel"] == "BoundedStaleness"
 
 
-async def test_several_write_regions_are_shown() -> None:
+async def test_an_account_reports_several_write_regions() -> None:
     """An account with two write regions reports both."""
     options = AccountOptions(write_regions=("North Europe", "West Europe"), multiple_write_locations=True)
     async with CosmosServer(options=options) as server, CosmosClient(server.endpoint, server.key) as client:
@@ -129,7 +129,7 @@ async def test_entra_id_tokens_cannot_manage_containers(certificate: tuple[str, 
             assert (caught.value.status_code, caught.value.sub_status) == (403, 5300)
 
 
-async def test_tokens_can_be_denied(certificate: tuple[str, str]) -> None:
+async def test_an_account_can_deny_entra_id_tokens(certificate: tuple[str, str]) -> None:
     """An account that denies Entra ID tokens rejects them with 403/5300."""
     async with CosmosServer(certificate=certificate, options=AccountOptions(bearer="deny")) as server:
         with pytest.raises(CosmosHttpResponseError) as caught:
@@ -151,7 +151,7 @@ async def test_a_stronger_consistency_is_rejected() -> None:
             await _open_client(CosmosClient(server.endpoint, server.key, consistency_level="Strong"))
 
 
-async def test_session_tokens_are_returned() -> None:
+async def test_the_sdk_sends_the_session_token_of_its_last_write() -> None:
     """With session consistency, the SDK sends the session token of its last write with each read."""
     options = AccountOptions(consistency=Consistency.SESSION)
     async with CosmosServer(options=options) as server, CosmosClient(server.endpoint, server.key) as client:

@@ -41,7 +41,7 @@ async def test_fifty_writers_lose_no_update(container: ContainerProxy) -> None:
     assert (await container.read_item("head", "p"))["n"] == 50
 
 
-async def test_batches_of_many_writers_make_one_chain(container: ContainerProxy) -> None:
+async def test_batches_of_concurrent_writers_leave_no_gaps(container: ContainerProxy) -> None:
     """If many writers append batches on condition of the head document's ETag, the record numbers have no gaps."""
     await container.create_item({"id": "head", "pk": "p", "n": 0})
 
@@ -80,7 +80,9 @@ async def _append_record(container: ContainerProxy, name: str) -> None:
         return
 
 
-async def test_chain_survives_every_fault(server: CosmosServer, container: ContainerProxy) -> None:
+async def test_a_chain_has_no_gaps_despite_faults_of_every_kind(
+    server: CosmosServer, container: ContainerProxy
+) -> None:
     """If faults of every kind are injected, each record is stored once, and the numbers have no gaps."""
     await container.create_item({"id": "head", "pk": "p", "n": 0})
     faults = build_random_faults(0.4, SEED, lambda request: request.operation == "batch")
@@ -125,7 +127,7 @@ asyncio.run(main())
 """
 
 
-async def test_processes_share_a_server(endpoint: str) -> None:
+async def test_concurrent_processes_lose_no_update(endpoint: str) -> None:
     """If two client processes update one document with If-Match, no update is lost."""
     async with CosmosClient(endpoint, DEFAULT_KEY) as client:
         database = await client.create_database("plant")

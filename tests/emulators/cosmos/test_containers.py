@@ -46,7 +46,7 @@ async def test_containers_are_created_and_deleted(database: DatabaseProxy) -> No
         await container.read()
 
 
-async def test_names_differ_in_letter_case(database: DatabaseProxy) -> None:
+async def test_container_names_are_case_sensitive(database: DatabaseProxy) -> None:
     """Names of containers are case-sensitive."""
     await database.create_container("records", PartitionKey("/pk"))
     await database.create_container("Records", PartitionKey("/pk"))
@@ -63,7 +63,7 @@ async def test_index_policy_can_be_replaced(database: DatabaseProxy) -> None:
     assert caught.value.status_code == 400
 
 
-async def test_throughput_is_stored(database: DatabaseProxy) -> None:
+async def test_the_last_throughput_is_reported(database: DatabaseProxy) -> None:
     """A container reports the throughput that was set most recently."""
     container = await database.create_container("records", PartitionKey("/pk"), offer_throughput=400)
     assert (await container.get_throughput()).offer_throughput == 400
@@ -71,14 +71,14 @@ async def test_throughput_is_stored(database: DatabaseProxy) -> None:
     assert (await container.get_throughput()).offer_throughput == 800
 
 
-async def test_unsupported_properties_are_rejected(database: DatabaseProxy) -> None:
+async def test_unsupported_container_properties_are_rejected(database: DatabaseProxy) -> None:
     """Unsupported container properties are rejected."""
     computed: Any = [{"name": "n", "query": "SELECT VALUE c.n FROM c"}]
     with pytest.raises(CosmosHttpResponseError, match="does not implement the container property 'computedProperties'"):
         await database.create_container("records", PartitionKey("/pk"), computed_properties=computed)
 
 
-async def test_items_expire() -> None:
+async def test_items_expire_after_their_time_to_live() -> None:
     """An item expires after its own time to live or, if it has none, after that of its container.
 
     The value -1 means never.

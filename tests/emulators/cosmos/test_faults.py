@@ -121,7 +121,7 @@ async def test_a_batch_without_retries_is_sent_once(server: CosmosServer, contai
 
 
 @pytest.mark.parametrize("write_retries", [1, 3])
-async def test_write_retries_hide_a_commit(server: CosmosServer, write_retries: int) -> None:
+async def test_a_write_retry_conflicts_with_its_committed_batch(server: CosmosServer, write_retries: int) -> None:
     """With write retries, a committed batch whose reply was 408 is repeated, and the second attempt gets 412."""
     async with CosmosClient(server.endpoint, server.key, retry_write=write_retries) as client:
         database = await client.create_database("plant")
@@ -130,7 +130,9 @@ async def test_write_retries_hide_a_commit(server: CosmosServer, write_retries: 
         assert await _find_outcome(container) == ("408" if write_retries == 1 else "412", True)
 
 
-async def test_create_conflicts_with_its_first_attempt(server: CosmosServer, container: ContainerProxy) -> None:
+async def test_a_repeated_create_conflicts_with_its_first_attempt(
+    server: CosmosServer, container: ContainerProxy
+) -> None:
     """By default, a create whose reply was lost is repeated and then gets 409, although it was committed."""
     server.faults.add(_build_fault(FaultKind.DROP_AFTER_COMMIT))
     with pytest.raises(CosmosResourceExistsError):
@@ -159,7 +161,7 @@ async def test_a_read_is_repeated_after_a_fault(server: CosmosServer, container:
 
 
 @pytest.mark.parametrize("substatus", [0, 1000, 1002, 1007, 1008])
-async def test_status_410_is_raised(server: CosmosServer, container: ContainerProxy, substatus: int) -> None:
+async def test_the_sdk_raises_status_410(server: CosmosServer, container: ContainerProxy, substatus: int) -> None:
     """The SDK raises an exception for the status 410 with any sub-status, for writes and point reads."""
     await container.create_item({"id": "a", "pk": "p"})
     for attempt in (container.read_item("a", "p"), container.create_item({"id": "b", "pk": "p"})):
@@ -169,7 +171,7 @@ async def test_status_410_is_raised(server: CosmosServer, container: ContainerPr
         assert (caught.value.status_code, caught.value.sub_status or 0) == (410, substatus)
 
 
-async def test_throttling_states_the_delay(server: CosmosServer, container: ContainerProxy) -> None:
+async def test_the_throttling_exception_contains_the_delay(server: CosmosServer, container: ContainerProxy) -> None:
     """If each retry gets 429, the exception contains the delay that the server requests."""
     fault = InjectedFault(FaultKind.STATUS, _is_batch_create_or_read, status=429, substatus=3200, retry_after_ms=1)
     server.faults.add(fault)
@@ -189,7 +191,7 @@ async def test_429_in_a_batch_is_not_repeated(server: CosmosServer, container: C
     assert caught.value.operation_responses[1]["statusCode"] == 424
 
 
-async def test_late_replies_repeat_the_write(server: CosmosServer, container: ContainerProxy) -> None:
+async def test_a_write_with_a_late_reply_is_repeated(server: CosmosServer, container: ContainerProxy) -> None:
     """By default, a write with a late reply is repeated and conflicts with its first attempt."""
     server.faults.add(_build_fault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.5))
     with pytest.raises(CosmosResourceExistsError):
@@ -197,7 +199,7 @@ async def test_late_replies_repeat_the_write(server: CosmosServer, container: Co
 
 
 @pytest.mark.parametrize("kind", [FaultKind.DELAY, FaultKind.DELAY_AFTER_COMMIT])
-async def test_writes_are_committed_after_a_timeout(
+async def test_a_write_may_be_committed_despite_a_timeout(
     server: CosmosServer, container: ContainerProxy, kind: FaultKind
 ) -> None:
     """Without retries, a late reply raises ServiceResponseTimeoutError, although the write may be committed."""
@@ -237,7 +239,9 @@ async def test_random_faults_have_the_requested_probability() -> None:
     assert 0.22 < applied / 4000 < 0.38
 
 
-async def test_a_lost_connection_and_a_truncated_reply_differ(server: CosmosServer, container: ContainerProxy) -> None:
+async def test_a_lost_connection_and_a_truncated_reply_raise_different_exceptions(
+    server: CosmosServer, container: ContainerProxy
+) -> None:
     """Without retries, a lost connection and a truncated reply raise different exceptions."""
     async with CosmosClient(server.endpoint, server.key, **NO_RETRIES) as client:
         once = client.get_database_client("plant").get_container_client(container.id)

@@ -48,7 +48,9 @@ def test_the_default_policy_indexes_all_but_the_etag() -> None:
         ([], [], "a", False),
     ],
 )
-def test_the_most_precise_path_applies(included: list[str], excluded: list[str], path: str, *, expected: bool) -> None:
+def test_the_most_precise_index_path_applies(
+    included: list[str], excluded: list[str], path: str, *, expected: bool
+) -> None:
     """If several paths of the policy match a property, the most precise path applies."""
     assert _is_accepted(_build_policy(included, excluded), _build_sort_key(path)) is expected
 
@@ -61,7 +63,7 @@ def test_system_properties_are_always_indexed() -> None:
     assert not _is_accepted(disabled, _build_sort_key("a"))
 
 
-def test_several_keys_require_a_composite_index() -> None:
+def test_sorting_by_several_keys_requires_a_composite_index() -> None:
     """Sorting by two keys requires a composite index with these paths in order, in equal or opposite directions."""
     composite = [{"path": "/a", "order": "ascending"}, {"path": "/b", "order": "descending"}]
     policy = {**DEFAULT_POLICY, "compositeIndexes": [composite]}
@@ -72,7 +74,7 @@ def test_several_keys_require_a_composite_index() -> None:
     assert not _is_accepted(DEFAULT_POLICY, _build_sort_key("a"), _build_sort_key("b"))
 
 
-def test_the_error_names_the_path() -> None:
+def test_the_error_about_a_missing_index_names_the_path() -> None:
     """The error has status 400 and quotes the sort key as it is in the query."""
     with pytest.raises(CosmosError, match=r"order-by item 'c\._etag' is excluded") as caught:
         check_sort(DEFAULT_POLICY, [_build_sort_key("_etag")])

@@ -94,7 +94,7 @@ async def test_if_none_match_returns_304(server: CosmosServer, container: Contai
     assert (await container.read_item("a", "p", **condition))["id"] == "a"
 
 
-async def test_missing_items_are_404(container: ContainerProxy) -> None:
+async def test_operations_on_missing_items_return_404(container: ContainerProxy) -> None:
     """Reading, replacing, patching or deleting a missing item returns 404."""
     for attempt in (
         container.read_item("a", "p"),
@@ -124,7 +124,7 @@ async def test_a_document_over_two_megabytes_is_rejected(container: ContainerPro
 
 
 @pytest.mark.parametrize("item_id", ["a/b", "a\\b", "a?b", "a#b", "x" * 1024, "é" * 512])
-async def test_invalid_ids_are_rejected(server: CosmosServer, container: ContainerProxy, item_id: str) -> None:
+async def test_invalid_item_ids_are_rejected(server: CosmosServer, container: ContainerProxy, item_id: str) -> None:
     r"""Ids with / \ ? # or over 1,023 bytes are rejected, even if the SDK accepts them."""
     with pytest.raises((ValueError, CosmosHttpResponseError)):
         await container.create_item({"id": item_id, "pk": "p"})
@@ -134,14 +134,14 @@ async def test_invalid_ids_are_rejected(server: CosmosServer, container: Contain
 
 
 @pytest.mark.parametrize("item_id", ["a b", "é", "%2F", "a+b", "a:b", "x" * 1023, "日本", "a=&@b", "..."])
-async def test_unusual_ids_are_stored(container: ContainerProxy, item_id: str) -> None:
+async def test_unusual_item_ids_are_stored(container: ContainerProxy, item_id: str) -> None:
     """Ids with any other characters are stored unchanged."""
     await container.create_item({"id": item_id, "pk": item_id})
     assert (await container.read_item(item_id, item_id))["id"] == item_id
 
 
 @pytest.mark.parametrize("item_id", [".", ".."])
-async def test_the_sdk_cannot_address_dots(container: ContainerProxy, item_id: str) -> None:
+async def test_the_sdk_cannot_read_items_with_dots_as_ids(container: ContainerProxy, item_id: str) -> None:
     """The SDK cannot read items with the ids `.` and `..`, because it resolves them in URLs; queries find them."""
     await container.create_item({"id": item_id, "pk": "p"})
     with pytest.raises(CosmosHttpResponseError) as caught:
@@ -179,7 +179,7 @@ async def test_writes_can_reply_without_a_document(container: ContainerProxy) ->
     assert item.get_response_headers()["etag"]
 
 
-async def test_patches_have_the_documented_results(container: ContainerProxy) -> None:
+async def test_patch_operations_have_the_documented_results(container: ContainerProxy) -> None:
     """Patch operations, conditional or not, have the results of the REST reference."""
     await container.create_item({"id": "a", "pk": "p", "n": 1, "list": [1, 3], "old": {"x": 1}, "gone": 1})
     operations: list[dict[str, Any]] = [

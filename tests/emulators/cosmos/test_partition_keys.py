@@ -19,7 +19,7 @@ SCALARS = st.one_of(
 
 
 @given(st.lists(SCALARS, min_size=1, max_size=3))
-def test_hash_equals_the_hash_of_the_sdk(values: list[Any]) -> None:
+def test_the_partition_key_hash_equals_that_of_the_sdk(values: list[Any]) -> None:
     """The emulator and the SDK compute the same hash of a partition key."""
     paths = [f"/k{index}" for index in range(len(values))]
     key = key_from_document({f"k{index}": value for index, value in enumerate(values)}, paths)
@@ -57,7 +57,7 @@ async def test_a_nested_member_can_be_the_partition_key(database: DatabaseProxy)
     assert await _read_ids(container, NonePartitionKeyValue) == ["y"]
 
 
-async def test_a_key_prefix_finds_items(server: CosmosServer, database: DatabaseProxy) -> None:
+async def test_a_prefix_of_a_hierarchical_key_finds_items(server: CosmosServer, database: DatabaseProxy) -> None:
     """Items with a key of three levels are found by the full key and by its first one or two levels."""
     container = await database.create_container("levels", PartitionKey(["/a", "/b", "/c"], kind="MultiHash"))
     for n in range(24):
@@ -78,7 +78,7 @@ async def test_a_partition_key_over_2_kb_is_rejected(container: ContainerProxy) 
     assert caught.value.status_code == 400
 
 
-async def test_feed_ranges_cover_everything_once(container: ContainerProxy) -> None:
+async def test_feed_ranges_contain_each_item_once(container: ContainerProxy) -> None:
     """Each feed range is a physical partition, and together they contain each item once."""
     for n in range(30):
         await container.create_item({"id": str(n), "pk": f"p{n}"})

@@ -22,7 +22,7 @@ INDEXES: Any = {
 
 
 @pytest.fixture
-async def filled(database: DatabaseProxy) -> ContainerProxy:
+async def filled_container(database: DatabaseProxy) -> ContainerProxy:
     """Return a container with forty items in three logical partitions, which are spread over three physical ones."""
     container = await database.create_container("filled", PartitionKey("/pk"), indexing_policy=INDEXES)
     for item in ITEMS:
@@ -49,13 +49,13 @@ FILTERS: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("condition", "holds"), FILTERS, ids=[condition for condition, _ in FILTERS])
-async def test_a_filter_selects_items(filled: ContainerProxy, condition: str, holds: Any) -> None:
+async def test_a_query_filter_selects_items(filled_container: ContainerProxy, condition: str, holds: Any) -> None:
     """A query returns the items that match its filter, in one partition or in all."""
     parameters = [{"name": "@prefix", "value": "i1"}]
     query = f"SELECT VALUE c.id FROM c WHERE {condition}"
-    everywhere = await _read_all(filled, query, parameters=parameters)
+    everywhere = await _read_all(filled_container, query, parameters=parameters)
     assert sorted(everywhere) == [item["id"] for item in ITEMS if holds(item)]
-    here = await _read_all(filled, query, parameters=parameters, partition_key="p1")
+    here = await _read_all(filled_container, query, parameters=parameters, partition_key="p1")
     assert here == [item["id"] for item in ITEMS if holds(item) and item["pk"] == "p1"]
 
 
@@ -70,27 +70,33 @@ async def test_a_filter_selects_items(filled: ContainerProxy, condition: str, ho
     ],
 )
 async def test_order_by_sorts_over_pages_and_partitions(
-    filled: ContainerProxy, partition: dict[str, Any], clause: str, key: Any
+    filled_container: ContainerProxy, partition: dict[str, Any], clause: str, key: Any
 ) -> None:
     """ORDER BY sorts correctly over several pages and partitions."""
-    found = await _read_all(filled, f"SELECT * FROM c {clause}", max_item_count=4, **partition)
+    found = await _read_all(filled_container, f"SELECT * FROM c {clause}", max_item_count=4, **partition)
     expected = sorted((item for item in ITEMS if not partition or item["pk"] == "p1"), key=key)
     assert [item["id"] for item in found] == [item["id"] for item in expected]
 
 
 @pytest.mark.parametrize("partition", [{}, {"partition_key": "p1"}], ids=["all", "one"])
-async def test_top_and_offset_limit_count_over_partitions(filled: ContainerProxy, partition: dict[str, Any]) -> None:
+async def test_top_and_offset_limit_count_over_partitions(
+    filled_container: ContainerProxy, partition: dict[str, Any]
+) -> None:
     """TOP and OFFSET LIMIT count results over several pages and partitions."""
     numbers = [item["n"] for item in ITEMS if not partition or item["pk"] == "p1"]
-    top = await _read_all(filled, "SELECT TOP 5 VALUE c.n FROM c ORDER BY c.n DESC", max_item_count=2, **partition)
+    top = await _read_all(
+        filled_container, "SELECT TOP 5 VALUE c.n FROM c ORDER BY c.n DESC", max_item_count=2, **partition
+    )
     assert top == numbers[::-1][:5]
     query = "SELECT VALUE c.n FROM c ORDER BY c.n OFFSET @skip LIMIT 5"
     parameters = [{"name": "@skip", "value": 3}]
-    assert await _read_all(filled, query, parameters=parameters, max_item_count=2, **partition) == numbers[3:8]
+    assert (
+        await _read_all(filled_container, query, parameters=parameters, max_item_count=2, **partition) == numbers[3:8]
+    )
 
 
 @pytest.mark.parametrize("partition", [{}, {"partition_key": "p1"}], ids=["all", "one"])
-async def test_aggregates_combine_all_partitions(filled: ContainerProxy, partition: dict[str, Any]) -> None:
+async def test_aggregates_combine_all_partitions(filled_container: ContainerProxy, partition: dict[str, Any]) -> None:
     """COUNT, SUM, MIN, MAX and AVG combine the values of all partitions."""
     numbers = [item["n"] for item in ITEMS if not partition or item["pk"] == "p1"]
     expected = {
@@ -100,59 +106,67 @@ async def test_aggregates_combine_all_partitions(filled: ContainerProxy, partiti
         "MAX(c.n)": max(numbers),
         "AVG(c.n)": sum(numbers) / len(numbers),
     }
-    found = {call: (await _read_all(filled, f"SELECT VALUE {call} FROM c", **partition))[0] for call in expected}
+    found = {
+        call: (await _read_all(filled_container, f"SELECT VALUE {call} FROM c", **partition))[0] for call in expected
+    }
     assert found == expected
 
 
-async def test_fields_are_projected(filled: ContainerProxy) -> None:
+async def test_a_query_returns_only_the_listed_fields(filled_container: ContainerProxy) -> None:
     """A query with a list of fields returns only these fields; fields that an item lacks are left out."""
     query = "SELECT r.id, r.deep.s AS text, r.missing, r.tags[0] AS first FROM root r WHERE r.n = 7"
-    assert await _read_all(filled, query) == [{"id": "i07", "text": "t2", "first": "x"}]
+    assert await _read_all(filled_container, query) == [{"id": "i07", "text": "t2", "first": "x"}]
 
 
 @pytest.mark.parametrize("partition", [{}, {"partition_key": "p1"}], ids=["all", "one"])
-async def test_the_next_page_continues_after_the_last_item(filled: ContainerProxy, partition: dict[str, Any]) -> None:
+async def test_the_next_page_continues_after_the_last_item(
+    filled_container: ContainerProxy, partition: dict[str, Any]
+) -> None:
     """The next page starts after the last item of the previous page, even if items were added or removed meanwhile."""
     seen: list[str] = []
     token = None
     while True:
-        pages: Any = filled.query_items("SELECT * FROM c WHERE c.n >= 0", max_item_count=5, **partition).by_page(token)
+        pages: Any = filled_container.query_items(
+            "SELECT * FROM c WHERE c.n >= 0", max_item_count=5, **partition
+        ).by_page(token)
         seen += [item["id"] async for item in await anext(pages)]
-        await filled.create_item({"id": f"new{len(seen)}", "pk": "p0", "n": -1})
+        await filled_container.create_item({"id": f"new{len(seen)}", "pk": "p0", "n": -1})
         token = pages.continuation_token
         if not token:
             break
-        await filled.delete_item(seen[-1], ITEMS[int(seen[-1][1:])]["pk"])
+        await filled_container.delete_item(seen[-1], ITEMS[int(seen[-1][1:])]["pk"])
     assert sorted(seen) == [item["id"] for item in ITEMS if not partition or item["pk"] == "p1"]
 
 
-async def test_a_foreign_continuation_token_is_rejected(filled: ContainerProxy) -> None:
+async def test_a_continuation_token_of_another_query_is_rejected(filled_container: ContainerProxy) -> None:
     """A continuation token that is invalid or belongs to another query is rejected with 400."""
-    pages: Any = filled.query_items("SELECT * FROM c", partition_key="p1", max_item_count=1).by_page()
+    pages: Any = filled_container.query_items("SELECT * FROM c", partition_key="p1", max_item_count=1).by_page()
     await anext(pages)
     for token, query in ((pages.continuation_token, "SELECT * FROM c WHERE c.n > 1"), ("nonsense", "SELECT * FROM c")):
-        other = filled.query_items(query, partition_key="p1").by_page(token)
+        other = filled_container.query_items(query, partition_key="p1").by_page(token)
         with pytest.raises(CosmosHttpResponseError, match="Invalid Continuation Token"):
             await anext(other)
 
 
-async def test_whole_container_is_read(filled: ContainerProxy) -> None:
+async def test_read_all_items_returns_every_item(filled_container: ContainerProxy) -> None:
     """The SDK's read_all_items returns every item of every partition."""
-    assert sorted([item["id"] async for item in filled.read_all_items(max_item_count=7)]) == [i["id"] for i in ITEMS]
+    assert sorted([item["id"] async for item in filled_container.read_all_items(max_item_count=7)]) == [
+        i["id"] for i in ITEMS
+    ]
 
 
-async def test_many_items_are_read_at_once(filled: ContainerProxy) -> None:
+async def test_read_items_returns_the_requested_items_in_order(filled_container: ContainerProxy) -> None:
     """read_items returns the existing items among the requested ones, in the requested order."""
-    found = await filled.read_items([("i07", "p1"), ("i00", "p0"), ("nothing", "p1"), ("i08", "p2")])
+    found = await filled_container.read_items([("i07", "p1"), ("i00", "p0"), ("nothing", "p1"), ("i08", "p2")])
     assert [item["id"] for item in found] == ["i07", "i00", "i08"]
 
 
-async def test_order_needs_an_index(filled: ContainerProxy) -> None:
+async def test_order_by_needs_an_index(filled_container: ContainerProxy) -> None:
     """ORDER BY requires an index on its path; ORDER BY with two paths requires a composite index."""
     for clause, message in (("c.id, c.n", "composite index"), ("c.tags", "is excluded"), ("c.n, c.even", "composite")):
         with pytest.raises(CosmosHttpResponseError, match=message):
-            await _read_all(filled, f"SELECT * FROM c ORDER BY {clause}", partition_key="p1")
-    assert len(await _read_all(filled, "SELECT * FROM c ORDER BY c.deep.s", partition_key="p1")) == 13
+            await _read_all(filled_container, f"SELECT * FROM c ORDER BY {clause}", partition_key="p1")
+    assert len(await _read_all(filled_container, "SELECT * FROM c ORDER BY c.deep.s", partition_key="p1")) == 13
 
 
 @pytest.mark.parametrize(
@@ -171,34 +185,38 @@ async def test_order_needs_an_index(filled: ContainerProxy) -> None:
         "SELECT * FROM c; DROP",
     ],
 )
-async def test_unsupported_queries_are_rejected(filled: ContainerProxy, query: str) -> None:
+async def test_unsupported_queries_are_rejected(filled_container: ContainerProxy, query: str) -> None:
     """Unsupported queries are rejected with 400."""
     with pytest.raises(CosmosHttpResponseError) as caught:
-        await _read_all(filled, query, partition_key="p1")
+        await _read_all(filled_container, query, partition_key="p1")
     assert caught.value.status_code == 400
 
 
-async def test_partial_pages_lose_no_items(server: CosmosServer, filled: ContainerProxy) -> None:
+async def test_partial_and_empty_pages_lose_no_items(server: CosmosServer, filled_container: ContainerProxy) -> None:
     """Partial and empty pages do not lose items."""
     server.faults.add(
         InjectedFault(FaultKind.PARTIAL_PAGE, page_size=0, times=3), InjectedFault(FaultKind.PARTIAL_PAGE, times=3)
     )
-    found = await _read_all(filled, "SELECT VALUE c.n FROM c ORDER BY c.n", partition_key="p1", max_item_count=10)
+    found = await _read_all(
+        filled_container, "SELECT VALUE c.n FROM c ORDER BY c.n", partition_key="p1", max_item_count=10
+    )
     assert found == [item["n"] for item in ITEMS if item["pk"] == "p1"]
 
 
-async def test_sorted_pages_continue_after_changes(filled: ContainerProxy) -> None:
+async def test_sorted_pages_continue_after_changes_of_the_last_item(filled_container: ContainerProxy) -> None:
     """Sorted pages continue correctly after the last item of a page was changed or removed."""
     seen: list[int] = []
     token = None
     while True:
         query = "SELECT VALUE c.n FROM c WHERE c.n >= 0 ORDER BY c.n DESC"
-        pages: Any = filled.query_items(query, partition_key="p1", max_item_count=3).by_page(token)
+        pages: Any = filled_container.query_items(query, partition_key="p1", max_item_count=3).by_page(token)
         seen += [number async for number in await anext(pages)]
         token = pages.continuation_token
         if not token:
             break
         last = ITEMS[seen[-1]]
-        await filled.upsert_item({**last, "n": -1}) if seen[-1] % 2 else await filled.delete_item(last["id"], "p1")
-        await filled.create_item({"id": f"new{len(seen)}", "pk": "p1", "n": 100})
+        await filled_container.upsert_item({**last, "n": -1}) if seen[-1] % 2 else await filled_container.delete_item(
+            last["id"], "p1"
+        )
+        await filled_container.create_item({"id": f"new{len(seen)}", "pk": "p1", "n": 100})
     assert seen == [item["n"] for item in ITEMS[::-1] if item["pk"] == "p1"]

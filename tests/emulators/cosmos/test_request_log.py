@@ -12,7 +12,7 @@ def _build_request(operation: str, body: bytes = b"") -> CosmosRequest:
     return CosmosRequest("POST", ("dbs", "d"), {"x-ms-version": "1"}, body, operation)
 
 
-def test_entries_have_the_size_but_not_the_body() -> None:
+def test_log_entries_have_the_body_length_but_not_the_body() -> None:
     """A log entry has the method, path and headers of a request, and the length of its body but not the body."""
     log = RequestLog()
     log.add(_build_request("create_item", b"12345"), 429, 3200, FaultKind.STATUS)
@@ -21,7 +21,7 @@ def test_entries_have_the_size_but_not_the_body() -> None:
     assert (entry.size, entry.status, entry.substatus, entry.fault) == (5, 429, 3200, FaultKind.STATUS)
 
 
-def test_requests_are_found_by_operation() -> None:
+def test_logged_requests_are_found_by_operation() -> None:
     """The log returns and counts the requests for an operation, oldest first."""
     log = RequestLog()
     for operation, status in (("query", 200), ("create_item", 201), ("query", 410)):
@@ -30,7 +30,7 @@ def test_requests_are_found_by_operation() -> None:
     assert log.count_by_operation() == {"query": 2, "create_item": 1}
 
 
-def test_clear_removes_all_entries() -> None:
+def test_clear_empties_the_request_log() -> None:
     """The log is empty after it was cleared."""
     log = RequestLog()
     log.add(_build_request("query"), 200, 0, None)
@@ -39,7 +39,7 @@ def test_clear_removes_all_entries() -> None:
     assert (len(log), list(log)) == (0, [])
 
 
-def test_the_oldest_entries_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_log_drops_its_oldest_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     """A full log drops its oldest entry, so that a long run does not use up the memory."""
     monkeypatch.setattr(request_log, "_MAX_ENTRIES", 2)
     log = RequestLog()
@@ -48,7 +48,7 @@ def test_the_oldest_entries_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None
     assert [entry.status for entry in log] == [202, 203]
 
 
-def test_requests_may_arrive_during_iteration() -> None:
+def test_requests_may_be_logged_during_iteration() -> None:
     """Iterating over the log returns the entries that existed when it began, even if other threads add entries."""
     log = RequestLog()
     log.add(_build_request("query"), 200, 0, None)

@@ -18,7 +18,7 @@ def _evaluate_expression(text: str, **parameters: Any) -> Any:
     return expression(SqlRow(DOCUMENT))
 
 
-def test_tokens_have_their_position() -> None:
+def test_query_tokens_have_their_position() -> None:
     """Each token has its kind, text and position in the query; the last token is ``end``."""
     tokens = tokenize(" c.a >= 'x' ")
     assert [(token.kind, token.text) for token in tokens] == [
@@ -80,7 +80,7 @@ def test_between_and_in_compare_with_bounds_and_lists(text: str, expected: objec
     assert _evaluate_expression(text) is expected
 
 
-def test_objects_and_arrays_omit_undefined_values() -> None:
+def test_query_objects_and_arrays_omit_undefined_values() -> None:
     """If a query builds an object or array, undefined members and elements are left out."""
     assert _evaluate_expression('{"x": c.a, y: c.missing}') == {"x": 1}
     assert _evaluate_expression("[c.a, c.missing, -2, null]") == [1, -2, None]

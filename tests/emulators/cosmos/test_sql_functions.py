@@ -35,7 +35,7 @@ def _call_function(name: str, *arguments: Any) -> Any:
         ("IS_PRIMITIVE", {"null", "bool", "number", "string"}),
     ],
 )
-def test_type_tests_accept_their_types(name: str, kinds: set[str]) -> None:
+def test_type_test_functions_accept_only_their_types(name: str, kinds: set[str]) -> None:
     """Each type test is true exactly for the values of its type."""
     assert {kind for kind, value in VALUES.items() if _call_function(name, value)} == kinds
 
@@ -49,7 +49,7 @@ def test_type_tests_accept_their_types(name: str, kinds: set[str]) -> None:
         ("STRINGEQUALS", "Pump", "Pump"),
     ],
 )
-def test_texts_are_compared_with_case_unless_stated(name: str, text: str, part: str) -> None:
+def test_text_functions_are_case_sensitive_by_default(name: str, text: str, part: str) -> None:
     """Text functions distinguish letter case, unless the third argument is true."""
     assert _call_function(name, text, part) is True
     assert _call_function(name, text, part.swapcase()) is False
@@ -71,18 +71,18 @@ def test_texts_are_compared_with_case_unless_stated(name: str, text: str, part: 
         ("ABS", (True,)),
     ],
 )
-def test_a_wrong_type_is_undefined(name: str, arguments: tuple[Any, ...]) -> None:
+def test_a_function_of_a_wrong_type_is_undefined(name: str, arguments: tuple[Any, ...]) -> None:
     """If an argument of a function has the wrong type, the result is undefined instead of an error."""
     assert _call_function(name, *arguments) is UNDEFINED
 
 
-def test_functions_of_one_argument_return_their_result() -> None:
+def test_functions_of_one_argument_return_the_documented_result() -> None:
     """Functions of one argument return a length, a text in another letter case, or an absolute value."""
     assert [_call_function("ARRAY_LENGTH", [1, 2]), _call_function("LENGTH", "abc")] == [2, 3]
     assert [_call_function("LOWER", "Ab"), _call_function("UPPER", "Ab"), _call_function("ABS", -2)] == ["ab", "AB", 2]
 
 
-def test_an_array_contains_whole_elements_unless_partial() -> None:
+def test_array_contains_compares_whole_elements_by_default() -> None:
     """ARRAY_CONTAINS compares whole elements.
 
     With ``partial``, an element may have more members than the object that is searched for.
@@ -104,12 +104,12 @@ def test_aggregates_ignore_undefined_values(name: str, expected: object) -> None
 @pytest.mark.parametrize(
     ("name", "expected"), [("COUNT", 0), ("SUM", 0), ("MIN", UNDEFINED), ("MAX", UNDEFINED), ("AVG", UNDEFINED)]
 )
-def test_aggregates_of_no_values(name: str, expected: object) -> None:
+def test_aggregates_without_values_are_zero_or_undefined(name: str, expected: object) -> None:
     """Without values, COUNT and SUM are 0, and other aggregates are undefined."""
     assert compute_aggregate(name, [UNDEFINED]) == expected
 
 
-def test_sums_of_other_types_are_undefined() -> None:
+def test_sums_of_values_that_are_not_numbers_are_undefined() -> None:
     """A value that is not a number makes SUM and AVG undefined; MIN and MAX compare it by type."""
     assert compute_aggregate("SUM", [1, "a"]) is UNDEFINED
     assert compute_aggregate("AVG", [1, None]) is UNDEFINED

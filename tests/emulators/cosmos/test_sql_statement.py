@@ -42,7 +42,7 @@ def test_missing_fields_match_nothing(condition: str) -> None:
     assert not _matches(condition, {})
 
 
-def test_or_is_true_with_an_undefined_part() -> None:
+def test_or_is_true_with_an_undefined_operand() -> None:
     """If one operand is undefined and the other is true, OR is true and AND is undefined."""
     assert _matches("c.missing = 1 OR c.x = 1", {"x": 1})
     assert not _matches("c.missing = 1 AND c.x = 1", {"x": 1})
@@ -58,7 +58,7 @@ def test_a_string_literal_equals_a_parameter(text: str) -> None:
     ("literal", "value"),
     [("'it\\'s'", "it's"), ('"a\\"b"', 'a"b'), ("'\"'", '"'), ("'\\u00e9'", "é"), ("-1.5e2", -150)],
 )
-def test_literals_have_json_syntax(literal: str, value: Any) -> None:
+def test_query_literals_have_json_syntax(literal: str, value: Any) -> None:
     """Literals have JSON syntax; strings may be in single or double quotes."""
     assert _matches(f"c.x = {literal}", {"x": value})
 

@@ -8,7 +8,7 @@ import pytest
 from emulators.cosmos.sql_values import UNDEFINED, are_equal, compare_equal, find_type_rank
 
 
-def test_types_have_an_order() -> None:
+def test_values_of_different_types_have_a_sort_order() -> None:
     """Values of different types sort as undefined, null, boolean, number, string, array, object."""
     values: list[Any] = [UNDEFINED, None, True, 1, "a", [], {}]
     for one, next_one in pairwise(values):
@@ -17,7 +17,7 @@ def test_types_have_an_order() -> None:
 
 
 @pytest.mark.parametrize(("left", "right"), [(1, 1.0), ([{"a": 1}], [{"a": 1.0}]), ({}, {}), (None, None)])
-def test_equal_values_have_equal_types_and_parts(left: Any, right: Any) -> None:
+def test_values_are_equal_if_types_and_nested_values_are_equal(left: Any, right: Any) -> None:
     """Values are equal if types and all nested values are equal; 1 and 1.0 have the same type."""
     assert are_equal(left, right)
 

@@ -27,7 +27,7 @@ QUERY = {"x-ms-documentdb-isquery": "True"}
         ("GET", "dbs/d/sprocs", {}, "unknown"),
     ],
 )
-def test_operations_follow_from_path_and_headers(
+def test_method_path_and_headers_determine_the_operation(
     method: str, path: str, headers: Mapping[str, str], expected: str
 ) -> None:
     """Method and path determine the operation; headers distinguish queries, batches and upserts."""
@@ -52,12 +52,12 @@ def test_the_path_names_database_container_and_item() -> None:
     ("operation", "expected"),
     [("batch", True), ("delete_item", True), ("replace_offer", True), ("query", False), ("read_item", False)],
 )
-def test_writes_change_data(operation: str, *, expected: bool) -> None:
+def test_operations_that_change_data_count_as_writes(operation: str, *, expected: bool) -> None:
     """An operation that changes items, containers or throughput counts as a write."""
     assert _build_request(operation=operation).is_write is expected
 
 
-def test_flags_ignore_the_case() -> None:
+def test_header_flags_ignore_letter_case() -> None:
     """A header with a flag is set if its value is ``true`` in any letter case; a missing header is not set."""
     request = _build_request(one="True", two="1")
     assert [request.has_flag(name) for name in ("one", "two", "three")] == [True, False, False]
@@ -72,7 +72,7 @@ def test_a_body_that_is_not_json_is_rejected() -> None:
     assert caught.value.status == 400
 
 
-def test_errors_become_replies() -> None:
+def test_errors_become_error_replies() -> None:
     """The reply for an error has code and message in the body, and sub-status and delay in headers."""
     reply = CosmosError(429, "slow down", 3200, 15).build_reply()
     assert (reply.status, reply.body) == (429, {"code": "TooManyRequests", "message": "Message: slow down"})
@@ -83,6 +83,6 @@ def test_errors_become_replies() -> None:
 
 
 @pytest.mark.parametrize(("body", "expected"), [(None, b""), (b"raw", b"raw"), ({"a": [1]}, b'{"a":[1]}')])
-def test_bodies_are_encoded_once(body: object, expected: bytes) -> None:
+def test_reply_bodies_are_encoded_once(body: object, expected: bytes) -> None:
     """A body of bytes is sent unchanged, a JSON value is encoded once, and a missing body is empty."""
     assert CosmosReply(200, body).encode_body() == expected

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.emulators.durable.engine_harness import EngineHarness, SdkFunctions
 from tests.emulators.durable.hosts import DurableHost
-from tests.emulators.durable.worlds import SdkFunctions, World
 from tests.unit.local.conftest import http, start_host
 
 __all__ = ["http", "start_host"]
@@ -20,15 +20,15 @@ def durable(start_host: Callable[..., Any], http: httpx.Client) -> DurableHost:
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    made = World(tmp_path / "durable.sqlite")
-    yield made
-    await made.kill()
+async def harness(tmp_path: Path) -> AsyncIterator[EngineHarness]:
+    harness = EngineHarness(tmp_path / "durable.sqlite")
+    yield harness
+    await harness.kill_engine()
 
 
 @pytest.fixture
-def functions(world: World) -> SdkFunctions:
-    functions = world.functions
+def functions(harness: EngineHarness) -> SdkFunctions:
+    functions = harness.functions
 
     @functions.activity
     def double(value: int) -> int:

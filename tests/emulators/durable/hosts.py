@@ -121,30 +121,30 @@ class DurableHost:
     def __init__(self, start_host: Callable[..., Any], http: httpx.Client) -> None:
         self._start_host = start_host
         self.http = http
-        self.begin()
+        self.start_host()
 
-    def begin(self) -> None:
+    def start_host(self) -> None:
         """Start a host with the data directory of the previous host."""
         self.host = self._start_host(APP)
 
-    def start(self, name: str, given: object = None, **query: str) -> dict[str, str]:
+    def start_orchestration(self, name: str, given: object = None, **query: str) -> dict[str, str]:
         """Start an orchestration through the app and return its management links."""
         answer = self.http.post(f"{self.host.url}/start/{name}", json=given, params=query)
         assert answer.status_code == 202, answer.text
         links: dict[str, str] = answer.json()
         return links
 
-    def client(self, operation: str, **arguments: object) -> Any:
+    def call_client(self, operation: str, **arguments: object) -> Any:
         """Call a method of the SDK's client in the app and return the result."""
         return self.http.post(f"{self.host.url}/client/{operation}", json=arguments).json()
 
     def wait_for_suspension(self, links: dict[str, str]) -> None:
         """Wait until an orchestration waits for its external event."""
         self.host.wait_until(
-            lambda: self.http.get(self.rebase_link(links["statusQueryGetUri"])).json()["customStatus"] == "waiting"
+            lambda: self.http.get(self.replace_address(links["statusQueryGetUri"])).json()["customStatus"] == "waiting"
         )
 
-    def rebase_link(self, link: str) -> str:
+    def replace_address(self, link: str) -> str:
         """Return a management link with the address of the current host."""
         return str(httpx.URL(link).copy_with(port=httpx.URL(self.host.url).port))
 
@@ -153,7 +153,7 @@ class DurableHost:
         answers: list[httpx.Response] = []
 
         def has_ended() -> bool:
-            answers.append(self.http.get(self.rebase_link(links["statusQueryGetUri"])))
+            answers.append(self.http.get(self.replace_address(links["statusQueryGetUri"])))
             return answers[-1].status_code != 202
 
         self.host.wait_until(has_ended)

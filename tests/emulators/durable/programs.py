@@ -7,7 +7,7 @@ from typing import Any
 from azure.durable_functions import RetryOptions
 from hypothesis import strategies as st
 
-from tests.emulators.durable.worlds import SdkFunctions
+from tests.emulators.durable.engine_harness import SdkFunctions
 
 type Steps = Generator[Any, Any, Any]
 
@@ -30,7 +30,7 @@ def register(functions: SdkFunctions) -> None:
     """Register the orchestrator and its activities."""
 
     @functions.activity
-    def work(value: int) -> int:
+    def square(value: int) -> int:
         return value * value
 
     @functions.activity
@@ -66,7 +66,7 @@ def _create_task(context: Any, kind: str, argument: Any) -> Any:
         "timer": lambda: context.create_timer(context.current_utc_datetime + timedelta(seconds=argument)),
         "event": lambda: context.wait_for_external_event(argument),
         "sub": lambda: context.call_sub_orchestrator("interpret", {"steps": argument, "rounds": 1}),
-        "work": lambda: context.call_activity("work", argument),
+        "work": lambda: context.call_activity("square", argument),
         "refused": lambda: context.call_activity("refuse", argument),
         "retried": lambda: context.call_activity_with_retry("refuse", _RETRIES, argument),
     }
@@ -75,7 +75,7 @@ def _create_task(context: Any, kind: str, argument: Any) -> Any:
 
 def _run_race(context: Any, argument: int) -> Steps:
     late = context.create_timer(context.current_utc_datetime + timedelta(days=1))
-    early = context.call_activity("work", argument)
+    early = context.call_activity("square", argument)
     winner = yield context.task_any([late, early])
     late.cancel()
     return [winner == early, early.result]

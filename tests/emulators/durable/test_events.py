@@ -28,7 +28,7 @@ def test_a_sub_orchestration_names_its_caller() -> None:
     assert events.build_execution_started(_build_start_events(), AT)["ParentInstance"] is None
 
 
-def test_only_scheduling_events_have_a_number() -> None:
+def test_only_scheduling_events_have_the_task_id_as_number() -> None:
     """The history event that schedules a task has the task id as its number; other events have -1."""
     scheduled = events.build_event(EventType.TASK_SCHEDULED, AT, 4, Name="Work")
     assert (scheduled["EventId"], scheduled["EventType"], scheduled["Name"]) == (4, 4, "Work")
@@ -61,7 +61,7 @@ def test_input_and_history_are_shown_on_request() -> None:
     assert (shown["input"], shown["output"], shown["historyEvents"]) == (None, None, [])
 
 
-def test_a_result_names_its_function() -> None:
+def test_a_history_result_names_its_function() -> None:
     """The history has one entry per task: the result, with the function's name and start time."""
     shown = _summarise_history(
         events.build_event(EventType.ORCHESTRATOR_STARTED, AT),
@@ -74,7 +74,7 @@ def test_a_result_names_its_function() -> None:
     assert entry["ScheduledTime"] < entry["Timestamp"]
 
 
-def test_outputs_are_shown_on_request() -> None:
+def test_history_outputs_are_shown_on_request() -> None:
     """The history has results and inputs, as parsed JSON, only if the client requests them."""
     history = [
         events.build_execution_started(_build_start_events(), AT),

@@ -9,7 +9,7 @@ from emulators.durable.management_urls import ManagementUrls, load_system_key
 URLS = ManagementUrls("http://127.0.0.1:7071", "Hub", "secret")
 
 
-def test_each_url_names_instance_hub_and_key() -> None:
+def test_each_management_url_contains_instance_hub_and_key() -> None:
     """Each URL contains the instance id, the task hub and the key; special characters in the id are encoded."""
     urls = URLS.build_management_urls("a/b?c", "Other")
     assert urls.pop("id") == "a/b?c"
@@ -18,7 +18,7 @@ def test_each_url_names_instance_hub_and_key() -> None:
         assert url.endswith("taskHub=Other&connection=Storage&code=secret")
 
 
-def test_the_binding_of_a_client_has_the_names_of_the_sdk() -> None:
+def test_the_client_binding_has_the_property_names_of_the_sdk() -> None:
     """The client binding has the property names of the SDK, and a placeholder for the instance id."""
     binding = json.loads(URLS.build_client_binding())
     assert binding["taskHubName"] == "Hub"
@@ -26,7 +26,7 @@ def test_the_binding_of_a_client_has_the_names_of_the_sdk() -> None:
     assert binding["rpcBaseUrl"] == "http://127.0.0.1:7071/runtime/webhooks/durabletask/rpc/secret/"
 
 
-def test_the_key_survives_a_restart(tmp_path: Path) -> None:
+def test_the_system_key_survives_a_restart(tmp_path: Path) -> None:
     """The key stays the same after a restart; only the file's owner can read it; an empty key file gets a new key."""
     path = tmp_path / "key"
     key = load_system_key(path)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from emulators.durable.engine import DurableSettings
 from emulators.durable.management import InstanceFilter
 from tests.emulators.durable import programs
-from tests.emulators.durable.worlds import World
+from tests.emulators.durable.engine_harness import EngineHarness
 
 pytestmark = pytest.mark.filterwarnings("ignore:azure.functions df_loads was called")  # a hint of the SDK, once
 
@@ -20,11 +20,11 @@ pytestmark = pytest.mark.filterwarnings("ignore:azure.functions df_loads was cal
 class Crashes:
     """Planned crashes of the engine, each after a number of function calls."""
 
-    def __init__(self, world: World, gaps: list[int]) -> None:
-        self.world = world
+    def __init__(self, harness: EngineHarness, gaps: list[int]) -> None:
+        self.harness = harness
         self._gaps = gaps
         self.due = asyncio.Event()
-        world.functions.before_call = self._count
+        harness.functions.before_call = self._count
 
     def _count(self) -> None:
         if not self._gaps:
@@ -38,39 +38,39 @@ class Crashes:
         """Crash and restart the engine if a crash is planned for this call."""
         if self.due.is_set():
             self.due.clear()
-            await self.world.kill()
-            self.world.begin()
+            await self.harness.kill_engine()
+            self.harness.start_engine()
 
 
 async def run_program(program: dict[str, Any], gaps: list[int], most_at_once: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        world = World(Path(folder) / "durable.sqlite", DurableSettings("hub", most_at_once, most_at_once))
-        programs.register(world.functions)
+        harness = EngineHarness(Path(folder) / "durable.sqlite", DurableSettings("hub", most_at_once, most_at_once))
+        programs.register(harness.functions)
         try:
-            await world.start("interpret", program)
-            return await run_to_end(world, Crashes(world, list(gaps)))
+            await harness.start_orchestration("interpret", program)
+            return await run_to_end(harness, Crashes(harness, list(gaps)))
         finally:
-            await world.kill()
+            await harness.kill_engine()
 
 
-async def run_to_end(world: World, crashes: Crashes) -> dict[str, Any]:
+async def run_to_end(harness: EngineHarness, crashes: Crashes) -> dict[str, Any]:
     """Send events, advance the clock and crash the engine, until the program ends."""
     fed: dict[tuple[str, str], int] = {}
 
     async def check_end() -> bool:
         await crashes.crash_if_due()
-        for instance in await world.management.list_page(InstanceFilter(), "", 100):
+        for instance in await harness.management.list_page(InstanceFilter(), "", 100):
             for name in programs.EVENTS:
                 key = (instance.start.execution, name)
                 if not instance.status.ended and fed.setdefault(key, 0) < 1:
                     fed[key] += 1
                     for _ in range(12):
-                        await world.raise_event(name, "data", instance.start.instance)
-        found = await world.management.find_instance("one")
+                        await harness.raise_event(name, "data", instance.start.instance)
+        found = await harness.management.find_instance("one")
         return found is not None and found.status.ended
 
-    await world.wait_until(check_end, tick=7)
-    return await world.status()
+    await harness.wait_until(check_end, tick=7)
+    return await harness.read_status()
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -80,7 +80,9 @@ async def run_to_end(world: World, crashes: Crashes) -> dict[str, Any]:
     gaps=st.lists(st.integers(0, 12), max_size=4),
     most_at_once=st.sampled_from([1, 10]),
 )
-def test_result_does_not_depend_on_crashes(steps: list[Any], rounds: int, gaps: list[int], most_at_once: int) -> None:
+def test_the_result_of_an_orchestration_does_not_depend_on_crashes(
+    steps: list[Any], rounds: int, gaps: list[int], most_at_once: int
+) -> None:
     """If the engine crashes at random times, the result of an orchestration is the same."""
     program = {"steps": steps, "rounds": rounds}
     status = asyncio.run(run_program(program, gaps, most_at_once))

@@ -27,11 +27,11 @@ def connection() -> Iterator[sqlite3.Connection]:
         yield opened
 
 
-def _insert_running(connection: sqlite3.Connection, name: str, run: str, parent: Parent | None = None) -> bool:
+def _insert_running_instance(connection: sqlite3.Connection, name: str, run: str, parent: Parent | None = None) -> bool:
     return rows.start_instance(connection, NewInstance(name, run, "Main", "1.0", "5", parent), AT)
 
 
-def _set_ended(
+def _end_instance(
     connection: sqlite3.Connection, name: str, status: OrchestrationStatus, output: str | None = None
 ) -> None:
     connection.execute("UPDATE instances SET status = ?, output = ? WHERE id = ?", (status, output, name))
@@ -44,7 +44,7 @@ def _list_messages(connection: sqlite3.Connection, name: str) -> list[tuple[str,
 
 def test_a_new_instance_is_pending_and_gets_a_start_message(connection: sqlite3.Connection) -> None:
     """A new orchestration is stored unchanged, is pending, and has a message that starts it."""
-    assert _insert_running(connection, "i", "run", PARENT)
+    assert _insert_running_instance(connection, "i", "run", PARENT)
     found = rows.find_instance(connection, "i")
     assert found is not None
     assert found.start == NewInstance("i", "run", "Main", "1.0", "5", PARENT)
@@ -55,37 +55,37 @@ def test_a_new_instance_is_pending_and_gets_a_start_message(connection: sqlite3.
 
 def test_a_running_instance_is_not_replaced(connection: sqlite3.Connection) -> None:
     """An instance id can be used again only after the instance has ended; its history is then deleted."""
-    assert _insert_running(connection, "i", "first")
+    assert _insert_running_instance(connection, "i", "first")
     rows.append_history(connection, "i", [{"EventType": 12}, {"EventType": 0}])
-    assert not _insert_running(connection, "i", "second")
+    assert not _insert_running_instance(connection, "i", "second")
     assert connection.execute("SELECT count(*) FROM history").fetchone() == (2,)
-    _set_ended(connection, "i", OrchestrationStatus.TERMINATED)
-    assert _insert_running(connection, "i", "second")
+    _end_instance(connection, "i", OrchestrationStatus.TERMINATED)
+    assert _insert_running_instance(connection, "i", "second")
     assert connection.execute("SELECT count(*) FROM history").fetchone() == (0,)
     assert rows.is_active_run(connection, "i", "second")
 
 
 def test_a_run_is_active_until_it_ends_or_is_replaced(connection: sqlite3.Connection) -> None:
     """The current run of an instance is active until it ends or a new run replaces it."""
-    _insert_running(connection, "i", "run")
+    _insert_running_instance(connection, "i", "run")
     assert rows.is_active_run(connection, "i", "run")
     assert not rows.is_active_run(connection, "i", "earlier")
     assert not rows.is_active_run(connection, "other", "run")
-    _set_ended(connection, "i", OrchestrationStatus.FAILED)
+    _end_instance(connection, "i", OrchestrationStatus.FAILED)
     assert not rows.is_active_run(connection, "i", "run")
 
 
 def _add_notification(connection: sqlite3.Connection, status: OrchestrationStatus, output: str | None) -> None:
-    _insert_running(connection, "child", "run", PARENT)
-    _set_ended(connection, "child", status, output)
+    _insert_running_instance(connection, "child", "run", PARENT)
+    _end_instance(connection, "child", status, output)
     ended = rows.find_instance(connection, "child")
     assert ended is not None
     rows.notify_parent(connection, ended, LATER)
 
 
-def test_the_caller_receives_the_result(connection: sqlite3.Connection) -> None:
+def test_the_caller_of_a_sub_orchestration_receives_its_output(connection: sqlite3.Connection) -> None:
     """A completed sub-orchestration sends its output to the caller's task."""
-    _insert_running(connection, "p", "p-run")
+    _insert_running_instance(connection, "p", "p-run")
     _add_notification(connection, OrchestrationStatus.COMPLETED, "[1]")
     _, (kind, event) = _list_messages(connection, "p")
     assert (kind, event["TaskScheduledId"], event["Result"]) == (MessageKind.DONE, 3, "[1]")
@@ -95,26 +95,26 @@ def test_the_caller_receives_the_result(connection: sqlite3.Connection) -> None:
     ("status", "output", "reason"),
     [(OrchestrationStatus.FAILED, '"broken"', "broken"), (OrchestrationStatus.TERMINATED, None, "Terminated")],
 )
-def test_the_caller_receives_the_reason_of_a_failure(
+def test_the_caller_of_a_failed_sub_orchestration_receives_the_reason(
     connection: sqlite3.Connection, status: OrchestrationStatus, output: str | None, reason: str
 ) -> None:
     """A failed sub-orchestration sends its output or, without output, its status as the reason."""
-    _insert_running(connection, "p", "p-run")
+    _insert_running_instance(connection, "p", "p-run")
     _add_notification(connection, status, output)
     _, (_, event) = _list_messages(connection, "p")
     assert event["Reason"] == f"Sub-orchestrator function 'Main' failed: {reason}"
 
 
-def test_an_ended_caller_receives_nothing(connection: sqlite3.Connection) -> None:
+def test_an_ended_caller_receives_no_message_of_its_sub_orchestration(connection: sqlite3.Connection) -> None:
     """If the calling orchestration has ended or was restarted, it gets no message of its old sub-orchestration."""
-    _insert_running(connection, "p", "another run")
+    _insert_running_instance(connection, "p", "another run")
     _add_notification(connection, OrchestrationStatus.COMPLETED, "1")
     assert [kind for kind, _ in _list_messages(connection, "p")] == [MessageKind.START]
 
 
-def test_messages_have_a_name_and_a_due_time(connection: sqlite3.Connection) -> None:
+def test_a_message_is_stored_with_its_name_and_due_time(connection: sqlite3.Connection) -> None:
     """A message is stored with its name and its delivery time."""
-    _insert_running(connection, "i", "run")
+    _insert_running_instance(connection, "i", "run")
     rows.send_message(connection, "i", MessageKind.TIMER, {"TimerId": 1}, LATER, name="1")
     query = "SELECT name, due, event FROM messages WHERE kind = 'timer'"
     [(name, due, event)] = connection.execute(query).fetchall()

@@ -7,7 +7,7 @@ from tests.emulators.durable.hosts import DurableHost
 
 def test_event_of_an_http_client_arrives_as_sent(durable: DurableHost) -> None:
     """The JSON body of an event that is sent over HTTP reaches the orchestrator as the same value."""
-    links = durable.start("waiter")
+    links = durable.start_orchestration("waiter")
     event = links["sendEventPostUri"].replace("{eventName}", "answer")
     assert durable.http.post(event, json={"a": [1, None]}).status_code == 202
     assert durable.wait_for_end(links)["output"]["answer"] == {"a": [1, None]}
@@ -16,9 +16,9 @@ def test_event_of_an_http_client_arrives_as_sent(durable: DurableHost) -> None:
 
 
 @pytest.mark.parametrize(("content", "kind"), [(b"1", "text/plain"), (b"{", "application/json")])
-def test_event_must_be_json(durable: DurableHost, content: bytes, kind: str) -> None:
+def test_an_event_over_http_must_be_json(durable: DurableHost, content: bytes, kind: str) -> None:
     """An event without a JSON body or content type is rejected."""
-    event = durable.start("waiter")["sendEventPostUri"].replace("{eventName}", "answer")
+    event = durable.start_orchestration("waiter")["sendEventPostUri"].replace("{eventName}", "answer")
     assert durable.http.post(event, content=content, headers={"content-type": kind}).status_code == 400
 
 
@@ -31,15 +31,15 @@ def test_event_must_be_json(durable: DurableHost, content: bytes, kind: str) -> 
         "instanceIdPrefix=%00%ff'--",
     ],
 )
-def test_invalid_conditions_are_ignored(durable: DurableHost, query: str) -> None:
+def test_invalid_filter_parameters_are_ignored(durable: DurableHost, query: str) -> None:
     """Invalid filter parameters are ignored, as on Azure."""
-    link = durable.start("no_generator", id="x")["statusQueryGetUri"].replace("instances/x", "instances/")
+    link = durable.start_orchestration("no_generator", id="x")["statusQueryGetUri"].replace("instances/x", "instances/")
     assert durable.http.get(f"{link}&{query}").status_code == 200
 
 
-def test_start_over_http_can_wait_for_the_end(durable: DurableHost) -> None:
+def test_a_start_over_http_can_wait_for_the_output(durable: DurableHost) -> None:
     """A start with a timeout returns the output; if the timeout is over first, it returns the links."""
-    link = durable.start("waiter")["statusQueryGetUri"]
+    link = durable.start_orchestration("waiter")["statusQueryGetUri"]
     base, code = link.split("/instances/")[0], link.split("code=")[1]
     query = {"timeout": "20", "pollingInterval": "0.02", "code": code}
     ended = durable.http.post(f"{base}/orchestrators/failing", params=query)
@@ -50,17 +50,17 @@ def test_start_over_http_can_wait_for_the_end(durable: DurableHost) -> None:
     assert (late.status_code, "statusQueryGetUri" in late.json()) == (202, True)
 
 
-def test_unsupported_calls_are_rejected(durable: DurableHost) -> None:
+def test_requests_for_rewind_and_entities_are_rejected(durable: DurableHost) -> None:
     """Requests for rewind and entities get 501; the reply states the reason."""
-    links = durable.start("waiter")
-    assert "cannot rewind" in durable.client("rewind", instance_id=links["id"], reason="x")["error"]
+    links = durable.start_orchestration("waiter")
+    assert "cannot rewind" in durable.call_client("rewind", instance_id=links["id"], reason="x")["error"]
     entities = links["statusQueryGetUri"].replace(f"instances/{links['id']}", "entities/counter/a")
     assert durable.http.get(entities).status_code == 501
 
 
-def test_api_requires_its_key(durable: DurableHost) -> None:
+def test_the_management_api_requires_its_system_key(durable: DurableHost) -> None:
     """The API requires the system key, which only its owner can read and which is never logged."""
-    link = durable.start("waiter")["statusQueryGetUri"]
+    link = durable.start_orchestration("waiter")["statusQueryGetUri"]
     key = link.split("code=")[1]
     for url in (link.split("?")[0], link.replace(key, "x" * len(key)), link.replace("instances", "rpc/x/instances")):
         assert (durable.http.get(url.replace(key, "wrong")).status_code) == 401

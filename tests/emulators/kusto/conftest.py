@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.emulators.kusto.endpoints import Endpoint, end, start_emulator
+from tests.emulators.kusto.endpoints import Endpoint, end_process, start_emulator
 
 START = datetime(2026, 1, 1)  # noqa: DTZ001  Parquet stores instants without a zone
 ROWS = 2000
@@ -43,7 +43,7 @@ def endpoint(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         tmp_path_factory.mktemp("log") / "stderr", "--data", str(folder), "--memory-limit", "500MB"
     )
     yield running
-    assert end(running.process) == 0, running.log()
+    assert end_process(running.process) == 0, running.log()
 
 
 @pytest.fixture(scope="session")
@@ -53,4 +53,4 @@ def shared_endpoint(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> I
         tmp_path_factory.mktemp("log") / "stderr", "--data", str(folder), "--memory-limit", "500MB"
     )
     yield running
-    assert end(running.process) == 0, running.log()
+    assert end_process(running.process) == 0, running.log()

@@ -90,11 +90,11 @@ def start_emulator(log: Path, *arguments: str, stdin: int | None = subprocess.DE
     try:
         return Endpoint(process, log)
     except BaseException:
-        end(process)
+        end_process(process)
         raise
 
 
-def end(process: "subprocess.Popen[bytes]") -> int:
+def end_process(process: "subprocess.Popen[bytes]") -> int:
     """End a process with SIGTERM, or with SIGKILL after 15 s, and return its exit status."""
     process.terminate()
     try:

@@ -68,7 +68,7 @@ def test_a_recent_result_is_returned_from_the_cache(endpoint: Endpoint) -> None:
         {"query_results_cache_max_age": "00:05:00", "query_results_cache_force_refresh": True},
     ],
 )
-def test_a_different_request_is_computed(endpoint: Endpoint, other: dict[str, Any]) -> None:
+def test_a_query_that_differs_is_executed_again(endpoint: Endpoint, other: dict[str, Any]) -> None:
     """A query is executed if any part of the request is different, or if the request allows no cached result."""
     first, _ = query_cached(endpoint, query_results_cache_max_age="00:05:00")
     then, origin = query_cached(endpoint, **other)
@@ -76,7 +76,7 @@ def test_a_different_request_is_computed(endpoint: Endpoint, other: dict[str, An
     assert then > first
 
 
-def test_a_failure_is_not_cached(endpoint: Endpoint) -> None:
+def test_a_failed_query_is_not_cached(endpoint: Endpoint) -> None:
     """A query that failed is not cached and is executed again."""
     text = "print toscalar(range i from 1 to 3 step 1 | where error_(i))"
     for _ in range(2):
@@ -84,7 +84,7 @@ def test_a_failure_is_not_cached(endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize("age", ["soon", 5, "-00:00:01"])
-def test_the_maximum_age_must_be_a_timespan(endpoint: Endpoint, age: object) -> None:
+def test_the_maximum_age_of_cached_results_must_be_a_timespan(endpoint: Endpoint, age: object) -> None:
     """A maximum age that is not a timespan is rejected with the option's name."""
     options = {"Options": {"query_results_cache_max_age": age}}
     reply = httpx.post(f"{endpoint.url}/v2/rest/query", timeout=60, json={"csl": "print 1", "properties": options})
@@ -139,7 +139,7 @@ def test_only_a_single_select_is_accepted(sql: str) -> None:
         StatementCache().parse_select(connection, sql)
 
 
-def test_long_statements_displace_others() -> None:
+def test_a_long_cached_statement_removes_others() -> None:
     """The total length of cached statements is limited; a long statement removes others."""
     statements = StatementCache()
     with duckdb.connect() as connection:

@@ -8,18 +8,18 @@ from emulators.kusto.decimals import format_decimal, is_representable
 
 
 @pytest.mark.parametrize(("text", "fits"), [("1.123456789", True), ("1.1234567890", True), ("1.1234567891", False)])
-def test_nine_digits_after_the_point_fit(text: str, fits: bool) -> None:  # noqa: FBT001
+def test_a_decimal_has_at_most_nine_digits_after_the_point(text: str, fits: bool) -> None:  # noqa: FBT001
     """A decimal has at most nine digits after the point; zeros at the end do not count."""
     assert is_representable(Decimal(text)) is fits
 
 
-def test_29_whole_digits_fit() -> None:
+def test_a_decimal_has_at_most_29_whole_digits() -> None:
     """A decimal has at most 29 digits before the point, positive or negative."""
     assert is_representable(Decimal("-" + "9" * 29))
     assert not is_representable(Decimal("1" + "0" * 29))
 
 
-def test_all_digits_are_checked() -> None:
+def test_all_digits_of_a_decimal_are_checked() -> None:
     """All digits of a decimal are checked, also beyond Python's default precision."""
     assert is_representable(Decimal("9" * 29 + ".123456789"))
     assert not is_representable(Decimal("12345678901234567890.1234567891"))
@@ -28,6 +28,6 @@ def test_all_digits_are_checked() -> None:
 @pytest.mark.parametrize(
     ("text", "shown"), [("1.000", "1"), ("1E+2", "100"), ("-0.0", "0"), ("100", "100"), ("-1.50", "-1.5")]
 )
-def test_decimals_are_formatted_plainly(text: str, shown: str) -> None:
+def test_decimals_are_formatted_without_exponent_and_trailing_zeros(text: str, shown: str) -> None:
     """The text of a decimal has no exponent, no trailing zeros and no negative zero."""
     assert format_decimal(Decimal(text)) == shown

@@ -74,7 +74,7 @@ def test_type_and_value_faults_are_client_errors(endpoint: Endpoint, text: str, 
 
 
 @pytest.mark.parametrize("source", ["(Telemetry)", "((Telemetry | where Number < 7))", "(union Telemetry, Devices)"])
-def test_a_source_may_be_in_parentheses(endpoint: Endpoint, source: str) -> None:
+def test_a_query_source_may_be_in_parentheses(endpoint: Endpoint, source: str) -> None:
     """The source of a query may be in parentheses."""
     bare = source.strip("()")
     assert endpoint.rows(f"{source} | count") == endpoint.rows(f"{bare} | count")

@@ -63,19 +63,19 @@ def test_values_have_the_format_of_data_explorer(kind: str, value: Any, wire: An
         (None, None),
     ],
 )
-def test_the_end_of_a_day_is_its_last_tick(value: Any, wire: Any) -> None:
+def test_the_last_microsecond_of_a_day_becomes_its_last_tick(value: Any, wire: Any) -> None:
     """If a client requests the ends of time periods, the last microsecond of a day becomes its last tick (100 ns)."""
     encoded = encode_rows([("c", "datetime")], [[value]], ends_of_periods=True)
     assert json.loads(b"[" + encoded + b"]") == [[wire]]
 
 
-def test_instants_outside_the_range_fail() -> None:
+def test_formatting_instants_outside_the_range_fails() -> None:
     """Formatting an instant outside the years 1 to 9999 is an error."""
     with pytest.raises(OverflowError):
         encode_rows([("c", "datetime")], [["10000-12-30 00:00:00"]])
 
 
-def test_integers_outside_64_bits_fail() -> None:
+def test_formatting_integers_out_of_range_fails() -> None:
     """An integer outside the range of its type is an error."""
     with pytest.raises(OverflowError):
         encode_rows([("c", "long")], [[2**63]])

@@ -52,7 +52,7 @@ GREEDY = [
 ]
 
 
-def test_a_timeout_ends_only_the_query(endpoint: Endpoint) -> None:
+def test_a_timeout_ends_only_the_query_that_exceeds_it(endpoint: Endpoint) -> None:
     """A query that exceeds the server timeout fails and is stopped; later queries succeed."""
     error = endpoint.error(ENDLESS, servertimeout=timedelta(seconds=1))
     assert isinstance(error, KustoApiError)
@@ -139,7 +139,7 @@ async def run_hostile_queries(endpoint: Endpoint, count: int) -> AsyncIterator[h
 
 
 @pytest.mark.parametrize("count", [16, pytest.param(64, marks=pytest.mark.soak)])
-async def test_an_ordinary_query_succeeds_during_endless_ones(endpoint: Endpoint, count: int) -> None:
+async def test_a_short_query_succeeds_while_endless_queries_run(endpoint: Endpoint, count: int) -> None:
     """While queries run that never end, a short query succeeds."""
     async with run_hostile_queries(endpoint, count):
         query = "Telemetry | where DeviceId == 'dev-01' | count"
@@ -155,7 +155,7 @@ async def test_queries_beyond_the_queue_are_throttled(endpoint: Endpoint) -> Non
     assert endpoint.rows("print 1") == [[1]]
 
 
-async def test_a_disconnect_stops_the_query(endpoint: Endpoint) -> None:
+async def test_a_disconnect_of_the_caller_stops_the_query(endpoint: Endpoint) -> None:
     """If the caller disconnects, the engine stops the query."""
     async with run_hostile_queries(endpoint, 1):
         pass

@@ -20,7 +20,7 @@ from emulators.kusto.ingest import GROUP
 from shared.backends.embedded.hub import HubReader, HubWriter
 from shared.telemetry.impulses import encode_impulse
 from shared.telemetry.models import IMPULSES_HUB, UNROUTED, HubMessage, Impulse
-from tests.emulators.kusto.endpoints import Endpoint, end, start_emulator
+from tests.emulators.kusto.endpoints import Endpoint, end_process, start_emulator
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -65,13 +65,13 @@ class Installation:
     def end(self) -> None:
         """Shut the emulator down."""
         assert self.endpoint is not None
-        assert end(self.endpoint.process) == 0, self.endpoint.log()
+        assert end_process(self.endpoint.process) == 0, self.endpoint.log()
 
     def kill(self) -> None:
         """Kill the emulator's process without a shutdown."""
         assert self.endpoint is not None
         self.endpoint.process.send_signal(signal.SIGKILL)
-        end(self.endpoint.process)
+        end_process(self.endpoint.process)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def installation(tmp_path: Path) -> Iterator[Installation]:
     installation = Installation(tmp_path)
     yield installation
     if installation.endpoint is not None and installation.endpoint.process.poll() is None:
-        end(installation.endpoint.process)
+        end_process(installation.endpoint.process)
 
 
 def has_processed(count: int) -> Any:
@@ -88,7 +88,7 @@ def has_processed(count: int) -> Any:
     return lambda stats: sum(stats["ingest"][key] for key in ("added", "copies", "unrouted", "malformed")) == count
 
 
-def test_an_impulse_becomes_a_row(installation: Installation) -> None:
+def test_a_telemetry_impulse_becomes_a_table_row(installation: Installation) -> None:
     """Each member of an impulse (telemetry message) is stored in its column with its Kusto type."""
     installation.send(build_message(3))
     endpoint = installation.start()
@@ -122,7 +122,7 @@ def test_new_events_are_ingested_and_committed(installation: Installation) -> No
     assert httpx.get(f"{endpoint.url}/healthz").json()["status"] == "ok"
 
 
-def test_duplicates_are_removed_within_and_between_batches(installation: Installation) -> None:
+def test_duplicate_messages_are_removed_within_and_between_batches(installation: Installation) -> None:
     """Messages of a connection with the same id are stored once; other connections may use the id."""
     installation.send(
         build_message(1),
@@ -145,7 +145,7 @@ def test_duplicates_are_removed_within_and_between_batches(installation: Install
     ]
 
 
-def test_an_id_may_be_repeated_after_a_day(installation: Installation) -> None:
+def test_a_message_id_may_be_repeated_after_a_day(installation: Installation) -> None:
     """A message is not a duplicate if the other message with its id is more than 24 hours older."""
     installation.send(build_message(1))
     installation.start().wait_for_stats(has_processed(1))
@@ -186,7 +186,7 @@ def test_malformed_impulses_do_not_block_others(installation: Installation) -> N
     endpoint = installation.start()
     assert endpoint.wait_for_stats(has_processed(2 * len(MALFORMED) + 1))["ingest"]["malformed"] == len(MALFORMED)
     assert endpoint.rows("Telemetry | count") == [[len(MALFORMED) + 1]]
-    end(endpoint.process)
+    end_process(endpoint.process)
     with duckdb.connect(str(installation.root / "kusto" / "telemetry.duckdb"), read_only=True) as database:
         stored = database.execute("SELECT body, reason FROM ingest.set_aside").fetchall()
     assert sorted(body for body, _ in stored) == sorted(MALFORMED)
@@ -267,7 +267,7 @@ def test_the_emulator_ends_with_its_parent(installation: Installation) -> None:
     assert endpoint.process.stdin is not None
     endpoint.process.stdin.close()
     assert endpoint.process.wait(20) in (0, 1)
-    end(endpoint.process)
+    end_process(endpoint.process)
     again = installation.start()
     assert again.rows("Telemetry | count") == [[3000]]
 
@@ -280,4 +280,4 @@ def test_a_new_process_waits_for_the_database_file(installation: Installation) -
     os.kill(first.process.pid, signal.SIGTERM)
     second = installation.start()
     assert second.rows("Telemetry | count") == [[1]]
-    assert end(first.process) == 0
+    assert end_process(first.process) == 0

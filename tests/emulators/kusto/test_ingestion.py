@@ -11,7 +11,7 @@ from azure.kusto.data import KustoClient, KustoConnectionStringBuilder
 from azure.kusto.data.exceptions import KustoServiceError
 
 from shared.backends.azure.kusto import build_command
-from tests.emulators.kusto.endpoints import Endpoint, end, start_emulator
+from tests.emulators.kusto.endpoints import Endpoint, end_process, start_emulator
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def endpoint(folder: Path) -> Iterator[Endpoint]:
         *("--data", str(folder / "data"), "--hub", str(folder / "hub.sqlite"), "--files", str(folder / "files")),
     )
     yield running
-    end(running.process)
+    end_process(running.process)
 
 
 def execute_command(endpoint: Endpoint, command: str) -> None:

@@ -38,26 +38,26 @@ from emulators.kusto.library_errors import error_from_duckdb, error_from_transla
         ),
     ],
 )
-def test_faults_of_a_query_have_their_code(error: duckdb.Error, inner: str, sentence: str) -> None:
+def test_duckdb_errors_of_a_query_have_their_code(error: duckdb.Error, inner: str, sentence: str) -> None:
     """An error that DuckDB finds in a query is reported with its code and in KQL's terms."""
     found = error_from_duckdb(error)
     assert found.inner == inner
     assert sentence in found.sentence
 
 
-def test_values_are_named_with_kusto_types() -> None:
+def test_conversion_errors_contain_kusto_types() -> None:
     """The error about a value that cannot be converted contains the Kusto type."""
     error = duckdb.ConversionException("Conversion Error: Could not convert string 'abc' to INT64")
     assert error_from_duckdb(error).sentence == "'abc' is not a valid long"
 
 
-def test_messages_contain_no_sql() -> None:
+def test_error_messages_contain_no_sql() -> None:
     """If a message of DuckDB quotes SQL, a general sentence replaces it."""
     error = duckdb.InvalidInputException("Invalid Input Error: bad value in SELECT secret FROM t")
     assert "secret" not in error_from_duckdb(error).message
 
 
-def test_interruption_and_memory_are_not_faults_of_the_query() -> None:
+def test_interruption_and_lack_of_memory_have_their_own_errors() -> None:
     """An interrupted query is reported as a timeout; a query that runs out of memory has an error of its own."""
     interrupted = error_from_duckdb(duckdb.InterruptException("INTERRUPT Error: Interrupted!"))
     exhausted = error_from_duckdb(duckdb.OutOfMemoryException("Out of Memory Error: failed"))
@@ -117,7 +117,7 @@ def test_unsupported_constructs_have_their_kql_name(construct: str, expected: st
     assert error.sentence.startswith(f"{expected} is not supported")
 
 
-def test_hints_about_internals_are_hidden() -> None:
+def test_reasons_about_internals_are_hidden() -> None:
     """Users see the reasons of the translator library that concern their query; reasons about internals are hidden."""
     shown = error_from_translator(KqlUnsupportedError("let:x", None, "use DuckDB instead"), "")
     hidden = error_from_translator(KqlUnsupportedError("let:x", None, "see translate/functions"), "")
@@ -125,7 +125,7 @@ def test_hints_about_internals_are_hidden() -> None:
     assert "translate" not in hidden.sentence
 
 
-def test_a_default_value_of_another_type_has_its_own_code() -> None:
+def test_a_default_value_of_a_wrong_type_has_its_own_error_code() -> None:
     """A default value of another type than its query parameter has its own error code."""
     assert error_from_translator(KqlSchemaError("<default>"), "").inner == "SEM0219"
     assert error_from_translator(KqlSchemaError("Col", "does not exist"), "").sentence == "Col: does not exist"

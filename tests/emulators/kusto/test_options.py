@@ -17,7 +17,7 @@ def test_the_clients_timeout_format_is_accepted(span: timedelta) -> None:
     assert read_options({"servertimeout": str(span)}).timeout_seconds == pytest.approx(span.total_seconds())
 
 
-def test_options_are_limited_and_case_insensitive() -> None:
+def test_request_options_are_limited_and_case_insensitive() -> None:
     """A limit above the maximum is reduced; option names ignore letter case."""
     options = read_options({"TruncationMaxRecords": 10**12, "Query_Take_Max_Records": "7", "request_readonly": True})
     assert options.max_records == DEFAULT_MAX_RECORDS
@@ -25,7 +25,7 @@ def test_options_are_limited_and_case_insensitive() -> None:
 
 
 @pytest.mark.parametrize("value", [True, -1, 1.5, "x", [], "\u0663"])
-def test_a_count_must_be_a_whole_number(value: Any) -> None:
+def test_a_request_option_for_a_count_must_be_a_whole_number(value: Any) -> None:
     """A count that is not a whole number from 0 on is rejected with the option's name."""
     with pytest.raises(QueryError, match="truncationmaxrecords"):
         read_options({"truncationmaxrecords": value})

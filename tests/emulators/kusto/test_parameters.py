@@ -56,7 +56,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
         ("dynamic", "[1]", "[1]"),
     ],
 )
-def test_literals_are_converted(kind: str, wire: Any, value: Any) -> None:
+def test_parameter_literals_are_converted_to_values(kind: str, wire: Any, value: Any) -> None:
     """Each form of a KQL literal is converted to its value."""
     assert parse_parameter(wire, kind, "p") == value
 
@@ -88,7 +88,7 @@ def test_literals_are_converted(kind: str, wire: Any, value: Any) -> None:
         ("dynamic", "dynamic(" + "[" * 100_000 + ")"),
     ],
 )
-def test_values_of_other_types_are_rejected(kind: str, wire: Any) -> None:
+def test_parameter_values_of_a_wrong_type_are_rejected(kind: str, wire: Any) -> None:
     """A value of a wrong type is rejected with the parameter's name, without the value."""
     with pytest.raises(QueryError, match="'p' is not of its declared type"):
         parse_parameter(wire, kind, "p")
@@ -139,7 +139,7 @@ def test_any_text_is_a_value_or_a_query_error(text: str, kind: str) -> None:
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(TEXTS)
-def test_strings_are_unchanged(endpoint: Endpoint, text: str) -> None:
+def test_string_parameters_are_never_read_as_kql(endpoint: Endpoint, text: str) -> None:
     """A string parameter is never read as KQL or SQL."""
     query = "declare query_parameters(p:string); print a = p, n = strlen(p)"
     assert endpoint.rows(query, {"p": text}) == [[text, len(text)]]

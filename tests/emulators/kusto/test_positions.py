@@ -20,19 +20,19 @@ from tests.emulators.kusto.endpoints import Endpoint
         ("T | where x", "a", None),
     ],
 )
-def test_positions_ignore_strings_and_comments(text: str, subject: str, place: tuple[int, int] | None) -> None:
+def test_error_positions_ignore_strings_and_comments(text: str, subject: str, place: tuple[int, int] | None) -> None:
     """An error is positioned at the first use of the name outside of strings and comments."""
     assert add_position(semantic_error("x", subject=subject), text).position == place
 
 
-def test_known_positions_are_unchanged(endpoint: Endpoint) -> None:
+def test_errors_with_a_position_keep_it(endpoint: Endpoint) -> None:
     """An error that has a position keeps it; an error about a name that is not in the query has no position."""
     assert add_position(unsupported_error("a", position=(7, 7)), "a").position == (7, 7)
     assert add_position(unresolved_name_error("zz"), "T | where a").position is None
 
 
 @pytest.mark.parametrize("text", ["print f(1)", "print f // comment\n (1)", "print 'it', f(1)"])
-def test_calls_are_found(text: str) -> None:
+def test_a_name_before_a_bracket_is_a_call(text: str) -> None:
     """A name before an opening bracket is a call, even with a comment between them."""
     assert has_call(text, {"f"})
 

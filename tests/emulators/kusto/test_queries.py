@@ -60,14 +60,14 @@ async def test_concurrent_queries_get_their_own_results(endpoint: Endpoint) -> N
     assert [result.primary_results[0].raw_rows for result in results] == [[[i]] for i in range(30)]
 
 
-def test_a_let_may_shadow_a_table(endpoint: Endpoint) -> None:
+def test_a_let_statement_may_shadow_a_table(endpoint: Endpoint) -> None:
     """``let Telemetry = Telemetry | where ...`` filters the table for the rest of the query."""
     assert endpoint.rows(WINDOW + "Telemetry | count", HOUR) == [[60]]
     query = WINDOW + "Telemetry | where DeviceId == device | summarize min(Number), max(Number)"
     assert endpoint.rows(query, {**HOUR, "device": "dev-05"}) == [[65, 105]]
 
 
-def test_relative_time_is_relative_to_now(endpoint: Endpoint) -> None:
+def test_ago_and_now_use_the_current_time(endpoint: Endpoint) -> None:
     """``ago()`` and ``now()`` use the current UTC time, also in a cached translation."""
     for _ in range(2):
         (row,) = endpoint.rows("print then = ago(1h), n = now()")
@@ -98,7 +98,7 @@ def test_a_text_column_without_only_json_is_a_string(endpoint: Endpoint) -> None
     assert types["Note"] == "string"
 
 
-def test_take_limit_cuts_and_truncation_fails(endpoint: Endpoint) -> None:
+def test_the_take_limit_cuts_and_the_truncation_limit_fails(endpoint: Endpoint) -> None:
     """``query_take_max_records`` cuts a result; more rows than ``truncationmaxrecords`` are an error."""
     query = "Telemetry | order by Number asc | project Number"
     assert endpoint.rows(query, query_take_max_records=3) == [[0], [1], [2]]
@@ -108,7 +108,7 @@ def test_take_limit_cuts_and_truncation_fails(endpoint: Endpoint) -> None:
     assert "E_QUERY_RESULT_SET_TOO_LARGE" in str(endpoint.error(query, truncationmaxsize=1000))
 
 
-def test_limits_cannot_be_raised(endpoint: Endpoint) -> None:
+def test_request_options_cannot_raise_limits(endpoint: Endpoint) -> None:
     """No request option can raise a limit of the emulator."""
     query = "range x from 1 to 600000 step 1"
     for options in ({"notruncation": True}, {"truncationmaxrecords": 10_000_000}):

@@ -24,7 +24,7 @@ def test_deeply_nested_expressions_are_rejected(endpoint: Endpoint, form: str) -
     assert "EMB0003" in str(endpoint.error(f"print x = 5 | extend y = {build_nested_expression(form, 40)}"))
 
 
-def test_ordinary_expressions_may_be_nested_deeply(endpoint: Endpoint) -> None:
+def test_branches_calls_and_divisions_may_be_nested_deeply(endpoint: Endpoint) -> None:
     """Branches, calls and divisions may be nested deeply."""
     # DuckDB needs nearly twice the time for each further level of calls.
     for form, levels in (("iff(x > 1, x, {})", 20), ("abs({})", 12), ("({} / 2)", 20)):

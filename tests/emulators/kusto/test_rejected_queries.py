@@ -60,7 +60,7 @@ INEXACT = [
 
 
 @pytest.mark.parametrize("text", OUTSIDE)
-def test_only_the_served_tables_resolve(endpoint: Endpoint, folder: Path, text: str) -> None:
+def test_queries_can_read_only_the_served_tables(endpoint: Endpoint, folder: Path, text: str) -> None:
     """A query cannot read catalog views, files, or tables in another letter case."""
     error = endpoint.error(text.replace("{folder}", str(folder)))
     assert "Failed to resolve" in str(error), error
@@ -97,7 +97,7 @@ def test_commands_in_literals_are_ignored(endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize("text", INEXACT)
-def test_inexact_constructs_are_rejected(endpoint: Endpoint, text: str) -> None:
+def test_constructs_with_different_results_are_rejected(endpoint: Endpoint, text: str) -> None:
     """A construct whose result would differ from Data Explorer is rejected."""
     assert endpoint.code(text) in ("BadRequest_NotSupported", "BadRequest_SyntaxError")
 

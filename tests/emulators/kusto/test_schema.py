@@ -29,7 +29,7 @@ def test_the_view_hides_the_time_of_ingestion(connection: duckdb.DuckDBPyConnect
     assert _list_columns(connection, RAW_TABLE) == (*COLUMNS, "IngestedAt")
 
 
-def test_a_second_start_changes_nothing(connection: duckdb.DuckDBPyConnection) -> None:
+def test_a_second_start_leaves_the_schema_unchanged(connection: duckdb.DuckDBPyConnection) -> None:
     """Starting a second time with the same file leaves its tables and rows unchanged."""
     create_tables(connection, NOW)
     connection.execute(f"INSERT INTO \"{RAW_TABLE}\" VALUES (NULL, 'a', NULL, NULL, NULL, NULL, '2026-01-01')")
@@ -38,7 +38,7 @@ def test_a_second_start_changes_nothing(connection: duckdb.DuckDBPyConnection) -
 
 
 @pytest.fixture
-def earlier(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def earlier_database(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """Return a connection to a database of an earlier version with one row."""
     connection.execute(
         f'CREATE TABLE "{TABLE}" ("Timestamp" TIMESTAMP, "ConnectionLookup" VARCHAR, "SurfaceLookups" JSON, '
@@ -48,24 +48,26 @@ def earlier(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def test_rows_of_an_earlier_version_are_ingested_now(earlier: duckdb.DuckDBPyConnection) -> None:
+def test_rows_of_an_earlier_version_are_ingested_now(earlier_database: duckdb.DuckDBPyConnection) -> None:
     """After an upgrade, rows of the earlier version still exist, and their retention period begins at the upgrade."""
-    create_tables(earlier, NOW)
-    assert earlier.execute(f'SELECT "ConnectionLookup" FROM "{TABLE}"').fetchall() == [("old",)]
-    assert earlier.execute(f'SELECT "IngestedAt" FROM "{RAW_TABLE}"').fetchall() == [(NOW,)]
+    create_tables(earlier_database, NOW)
+    assert earlier_database.execute(f'SELECT "ConnectionLookup" FROM "{TABLE}"').fetchall() == [("old",)]
+    assert earlier_database.execute(f'SELECT "IngestedAt" FROM "{RAW_TABLE}"').fetchall() == [(NOW,)]
 
 
-def test_new_rows_have_no_default_time_after_an_upgrade(earlier: duckdb.DuckDBPyConnection) -> None:
+def test_new_rows_have_no_default_time_after_an_upgrade(earlier_database: duckdb.DuckDBPyConnection) -> None:
     """Rows that are added after an upgrade have no default time of ingestion."""
-    create_tables(earlier, NOW)
-    earlier.execute(f'INSERT INTO "{RAW_TABLE}" ("ConnectionLookup") VALUES (\'new\')')
+    create_tables(earlier_database, NOW)
+    earlier_database.execute(f'INSERT INTO "{RAW_TABLE}" ("ConnectionLookup") VALUES (\'new\')')
     query = f'SELECT "IngestedAt" FROM "{RAW_TABLE}" WHERE "ConnectionLookup" = \'new\''
-    assert earlier.execute(query).fetchall() == [(None,)]
+    assert earlier_database.execute(query).fetchall() == [(None,)]
 
 
-def test_a_failed_upgrade_changes_nothing(earlier: duckdb.DuckDBPyConnection) -> None:
+def test_a_failed_upgrade_changes_nothing(earlier_database: duckdb.DuckDBPyConnection) -> None:
     """If an upgrade fails, the table of the earlier version is unchanged, because the upgrade is one transaction."""
-    earlier.execute(f'ALTER TABLE "{TABLE}" ADD COLUMN "IngestedAt" VARCHAR')  # the upgrade cannot add it again
+    earlier_database.execute(
+        f'ALTER TABLE "{TABLE}" ADD COLUMN "IngestedAt" VARCHAR'
+    )  # the upgrade cannot add it again
     with pytest.raises(duckdb.CatalogException):
-        create_tables(earlier, NOW)
-    assert earlier.execute(f'SELECT count(*) FROM "{TABLE}"').fetchall() == [(1,)]
+        create_tables(earlier_database, NOW)
+    assert earlier_database.execute(f'SELECT count(*) FROM "{TABLE}"').fetchall() == [(1,)]

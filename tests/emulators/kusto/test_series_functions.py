@@ -45,7 +45,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         yield opened
 
 
-def test_values_are_converted(connection: duckdb.DuckDBPyConnection) -> None:
+def test_arguments_of_python_functions_are_converted(connection: duckdb.DuckDBPyConnection) -> None:
     """A Python function gets lists as arrays, null as null, and NaN in a list as null."""
     call = DOUBLE.render_call("x", "NULL")
     values = "(VALUES ([1, NULL, 3]), (NULL), ([]), ([0.5])) AS v(x)"
@@ -63,7 +63,7 @@ def test_an_empty_table_is_accepted(connection: duckdb.DuckDBPyConnection) -> No
     assert connection.execute(f"SELECT {STOP.render_call('range')} FROM range(0)").fetchall() == []
 
 
-def test_a_stopped_query_computes_no_further_row(connection: duckdb.DuckDBPyConnection) -> None:
+def test_a_stopped_query_calls_its_python_function_no_more(connection: duckdb.DuckDBPyConnection) -> None:
     """After a query is stopped, its Python function computes no more rows."""
     SEEN.clear()
     STOPPED.clear()
@@ -81,7 +81,7 @@ def test_queries_without_python_functions_are_not_tracked(connection: duckdb.Duc
         assert cursor.execute("SELECT getvariable('series_execution')").fetchall() == [(None,)]
 
 
-def test_numbers_are_doubles(connection: duckdb.DuckDBPyConnection) -> None:
+def test_numeric_arguments_of_python_functions_are_doubles(connection: duckdb.DuckDBPyConnection) -> None:
     """A Python function receives a numeric argument as a double."""
     assert connection.execute(f"SELECT {DOUBLE.render_call('[1]', '2')}.factor").fetchall() == [(2.0,)]
     assert double_values(np.asarray([1.0]), 1.0)["size"] == 1

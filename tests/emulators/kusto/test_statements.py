@@ -40,7 +40,7 @@ def test_the_number_of_query_statements_is_limited() -> None:
         _find_statement("T;" * (MAX_RESULTS + 1))
 
 
-def test_other_statements_become_blanks() -> None:
+def test_blanks_replace_all_statements_except_the_chosen_one() -> None:
     """Blanks replace all query statements except the chosen one, so that positions in the text stay the same."""
     text = "let x = 1; T |\n take x; U | take 2"
     statements = [(11, 23), (24, 34)]

@@ -51,7 +51,9 @@ def test_retention_counts_from_ingestion(connection: duckdb.DuckDBPyConnection) 
     assert store.delete_expired(NOW - DAY) == 0
 
 
-def test_a_deletion_is_limited(connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_transaction_deletes_a_limited_number_of_rows(
+    connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One transaction deletes a limited number of rows; the next ones delete the rest."""
     monkeypatch.setattr(store_module, "MAX_DELETED_ROWS", 2)
     create_tables(connection, NOW)
@@ -61,7 +63,7 @@ def test_a_deletion_is_limited(connection: duckdb.DuckDBPyConnection, monkeypatc
     assert [store.delete_expired(NOW), store.delete_expired(NOW), store.delete_expired(NOW)] == [2, 1, 0]
 
 
-def test_an_earlier_table_counts_as_ingested_now(connection: duckdb.DuckDBPyConnection) -> None:
+def test_rows_of_an_earlier_version_count_as_ingested_now(connection: duckdb.DuckDBPyConnection) -> None:
     """After an upgrade, rows of the earlier version without ingestion times stay for the full retention period."""
     types = ("TIMESTAMP", "VARCHAR", "JSON", "VARCHAR", "VARCHAR", "JSON")
     columns = ", ".join(f'"{name}" {kind}' for name, kind in zip(COLUMNS, types, strict=True))
@@ -119,7 +121,7 @@ def build_time_range(hour: int) -> TimeRange:
     return TimeRange(START + timedelta(hours=hour), START + timedelta(hours=hour))
 
 
-def test_every_stored_key_is_found() -> None:
+def test_the_key_filter_finds_every_stored_key() -> None:
     """A key that was stored is always found."""
     keys = RecentKeys(SMALL)
     pairs = build_pairs(1, 2_000)
@@ -150,7 +152,7 @@ def test_many_keys_at_a_time_are_stored_like_single_ones() -> None:
     assert (bulk.find_possible(others)[0] == single.find_possible(others)[0]).all()
 
 
-def test_range_covers_the_generations_with_hits() -> None:
+def test_the_time_range_covers_the_generations_of_found_keys() -> None:
     """The returned time range contains the times at which the found keys were stored."""
     keys = RecentKeys(SMALL)
     first, second = build_pairs(4, 170), build_pairs(5, 170)
@@ -163,7 +165,7 @@ def test_range_covers_the_generations_with_hits() -> None:
     )
 
 
-def test_old_generations_are_forgotten() -> None:
+def test_old_generations_of_keys_are_removed() -> None:
     """A generation of keys is removed when all its keys are older than the given time."""
     keys = RecentKeys(SMALL)
     first, second = build_pairs(6, 170), build_pairs(7, 10)
@@ -174,7 +176,7 @@ def test_old_generations_are_forgotten() -> None:
     assert keys.find_possible(to_keys(second))[0].all()
 
 
-def test_an_empty_batch_stores_nothing() -> None:
+def test_an_empty_batch_of_keys_stores_nothing() -> None:
     """An empty batch of keys stores nothing and finds nothing."""
     keys = RecentKeys(SMALL)
     keys.add(to_keys([]), build_time_range(0))

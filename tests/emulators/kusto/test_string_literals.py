@@ -56,7 +56,7 @@ LITERALS = draw_escaped_literal() | draw_verbatim_literal() | draw_multiline_lit
 
 
 @given(LITERALS)
-def test_literals_are_decoded(literal: tuple[str, str]) -> None:
+def test_string_literals_are_decoded_to_their_text(literal: tuple[str, str]) -> None:
     """A literal in any form and with any escapes is decoded to its text."""
     written, text = literal
     assert parse_string_literal(written) == text

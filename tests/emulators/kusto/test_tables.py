@@ -19,7 +19,7 @@ from emulators.kusto.tables import (
     read_column_types,
     read_table_columns,
 )
-from tests.emulators.kusto.endpoints import end, start_emulator
+from tests.emulators.kusto.endpoints import end_process, start_emulator
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_a_column_is_dynamic_only_if_all_values_are_json(tmp_path: Path, connect
     }
 
 
-def test_instants_with_a_zone_become_utc(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
+def test_times_with_a_zone_become_utc(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
     """A time with a zone is converted to UTC."""
     moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
     write_parquet(tmp_path / "T.parquet", at=pa.array([moment], pa.timestamp("us", "Europe/Berlin")))
@@ -66,7 +66,9 @@ def test_instants_with_a_zone_become_utc(tmp_path: Path, connection: duckdb.Duck
     assert connection.execute('SELECT "at" FROM "T"').fetchall() == [(moment.replace(tzinfo=None),)]
 
 
-def test_quotes_in_folder_and_column_names_are_data(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
+def test_quotes_in_folder_and_column_names_belong_to_the_names(
+    tmp_path: Path, connection: duckdb.DuckDBPyConnection
+) -> None:
     """Quotes in folder and column names are part of the names."""
     folder = tmp_path / "it's"
     folder.mkdir()
@@ -76,7 +78,9 @@ def test_quotes_in_folder_and_column_names_are_data(tmp_path: Path, connection: 
 
 
 @pytest.mark.parametrize("names", [[], ['x"y'], ["T", "t"]])
-def test_unusable_folders_are_rejected(tmp_path: Path, connection: duckdb.DuckDBPyConnection, names: list[str]) -> None:
+def test_folders_without_valid_tables_are_rejected(
+    tmp_path: Path, connection: duckdb.DuckDBPyConnection, names: list[str]
+) -> None:
     """A folder is rejected if it has no tables, or tables whose names differ only in case."""
     for name in names:
         write_parquet(tmp_path / f"{name}.parquet", a=[1])
@@ -104,7 +108,7 @@ def test_a_table_name_with_spaces_is_written_in_brackets(tmp_path: Path) -> None
         assert running.rows("['my table-1.0'] | where a > 1 | count") == [[1]]
         assert running.stats()["rows"] == {"my table-1.0": 2}
     finally:
-        end(running.process)
+        end_process(running.process)
 
 
 def test_the_process_logs_why_it_cannot_start(tmp_path: Path) -> None:
@@ -114,7 +118,9 @@ def test_the_process_logs_why_it_cannot_start(tmp_path: Path) -> None:
     assert "contains no .parquet file" in (tmp_path / "stderr").read_text()
 
 
-def test_reals_without_nan_are_detected_only_in_memory(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
+def test_real_columns_without_nan_are_detected_only_in_memory(
+    tmp_path: Path, connection: duckdb.DuckDBPyConnection
+) -> None:
     """Columns without NaN are detected only in tables in memory, because files may change."""
     write_parquet(tmp_path / "A.parquet", plain=[1.0, float("inf"), None], mixed=[1.0, 2.0, 3.0], both=[1.0, 2.0, 3.0])
     write_parquet(tmp_path / "B.parquet", mixed=[float("nan")], both=[float("-inf")])
@@ -136,7 +142,7 @@ def test_int_and_real_columns_follow_their_types(tmp_path: Path) -> None:
         assert running.rows("T | sort by plain asc | project plain") == [[1.0], [2.0], [3.0]]
         assert running.rows("T | extend plain = nan | top 1 by plain asc | project plain") == [["NaN"]]
     finally:
-        end(running.process)
+        end_process(running.process)
 
 
 @pytest.mark.parametrize(("memory_bytes", "survives"), [(1_000_000_000, True), (0, False)])

@@ -15,14 +15,14 @@ SPANS = {
 
 
 @pytest.mark.parametrize("text", SPANS)
-def test_formatted_timespans_can_be_read(text: str) -> None:
+def test_formatted_timespans_are_parsed_to_the_same_value(text: str) -> None:
     """A timespan is formatted as in Kusto, and parsing this text gives the same timespan."""
     assert format_timespan(SPANS[text]) == text
     assert read_timespan(text) == SPANS[text]
 
 
 @pytest.mark.parametrize(("text", "span"), [("1h", timedelta(hours=1)), ("2", timedelta(days=2))])
-def test_short_forms_are_read(text: str, span: timedelta) -> None:
+def test_short_forms_of_timespans_are_parsed(text: str, span: timedelta) -> None:
     """A number with a unit is parsed as a timespan; a number without a unit is a number of days."""
     assert read_timespan(text) == span
 

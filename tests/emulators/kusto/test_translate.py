@@ -21,7 +21,9 @@ from tests.plain_http import NO_TLS
         ("print basket = 1, reduce = 'series_seasonal(x)' // series_seasonal(x)\n| project basket", None),
     ],
 )
-def test_approximate_functions_are_named(endpoint: Endpoint, text: str, expected: list[str] | None) -> None:
+def test_the_reply_lists_functions_with_approximate_results(
+    endpoint: Endpoint, text: str, expected: list[str] | None
+) -> None:
     """A reply lists the functions in the query whose results are approximate, and no other functions."""
     body = {"db": "Telemetry", "csl": text}
     reply = httpx.post(f"{endpoint.url}/v2/rest/query", json=body, timeout=60, verify=NO_TLS).raise_for_status()

@@ -29,7 +29,7 @@ class ReportingConsumer(HubConsumer):
         self.stored.set()
 
 
-async def test_consumer_is_woken_long_before_its_poll(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_wake_up_ingests_events_before_the_next_poll(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a wake-up the consumer ingests new events at once, and a stop does not wait for the next poll."""
     monkeypatch.setattr(ingest, "WOKEN_POLL_SECONDS", 3600.0)
     connection = duckdb.connect(str(tmp_path / "telemetry.duckdb"))

@@ -13,12 +13,12 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from emulators.web_pubsub.settings import SYSTEM_EVENTS, AnyEvent, HubSettings, ServiceSettings
 from emulators.web_pubsub.upstream import AsgiUpstream
-from tests.emulators.web_pubsub.serving import JSON, KEY, Connect, Handler, Running, serve_emulator
+from tests.emulators.web_pubsub.serving import JSON, KEY, Connect, Handler, Running, run_emulator
 from tests.plain_http import NO_TLS
 
 
 @pytest.fixture
-async def running() -> AsyncIterator[Running]:
+async def running_emulator() -> AsyncIterator[Running]:
     """Run an emulator whose hub ``live`` has an event handler; other hubs have none."""
     handler = Handler()
     told = HubSettings(
@@ -27,21 +27,21 @@ async def running() -> AsyncIterator[Running]:
         user_events=AnyEvent(),
         anonymous=True,
     )
-    async with serve_emulator(ServiceSettings(KEY, hubs={"live": told}), handler) as running:
+    async with run_emulator(ServiceSettings(KEY, hubs={"live": told}), handler) as running:
         yield running
 
 
 @pytest.fixture
-async def plain_frame(running: Running) -> AsyncIterator[WebPubSubServiceClient]:
+async def plain_hub_client(running_emulator: Running) -> AsyncIterator[WebPubSubServiceClient]:
     """Return the official service client of the hub ``plain``, which has no event handler."""
-    async with WebPubSubServiceClient(running.url, "plain", AzureKeyCredential(KEY)) as client:
+    async with WebPubSubServiceClient(running_emulator.url, "plain", AzureKeyCredential(KEY)) as client:
         yield client
 
 
 @pytest.fixture
-async def live(running: Running) -> AsyncIterator[WebPubSubServiceClient]:
+async def live_hub_client(running_emulator: Running) -> AsyncIterator[WebPubSubServiceClient]:
     """Return the official service client of the hub ``live``, which has an event handler."""
-    async with WebPubSubServiceClient(running.url, "live", AzureKeyCredential(KEY)) as client:
+    async with WebPubSubServiceClient(running_emulator.url, "live", AzureKeyCredential(KEY)) as client:
         yield client
 
 
@@ -53,12 +53,12 @@ async def http() -> AsyncIterator[httpx.AsyncClient]:
 
 
 @pytest.fixture
-async def join(plain_frame: WebPubSubServiceClient) -> AsyncIterator[Connect]:
+async def connect_to_plain_hub(plain_hub_client: WebPubSubServiceClient) -> AsyncIterator[Connect]:
     """Connect ``websockets`` clients to hub ``plain`` with tokens from the official client."""
     async with AsyncExitStack() as stack:
 
         async def connect_client(*groups: str, json_client: bool = False, **claims: Any) -> ClientConnection:
-            token = await plain_frame.get_client_access_token(groups=list(groups), **claims)
+            token = await plain_hub_client.get_client_access_token(groups=list(groups), **claims)
             protocols = [JSON] if json_client else None
             client = await stack.enter_async_context(connect(token["url"], subprotocols=protocols))  # type: ignore[arg-type]
             if json_client:

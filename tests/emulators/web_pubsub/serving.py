@@ -95,7 +95,7 @@ async def run_server(server: Server) -> AsyncIterator[int]:
 
 
 @asynccontextmanager
-async def serve_emulator(settings: ServiceSettings, handler: Handler) -> AsyncIterator[Running]:
+async def run_emulator(settings: ServiceSettings, handler: Handler) -> AsyncIterator[Running]:
     """Context manager: run an emulator with an event handler for the duration of the block."""
     service = WebPubSubEmulator(settings)
     server = Server(service, 3, web_sockets=True)

@@ -36,9 +36,9 @@ async def send_request(client: ClientConnection, **request: Any) -> dict[str, An
     return answer
 
 
-async def test_clients_join_leave_and_send(join: Connect) -> None:
+async def test_clients_join_leave_and_send(connect_to_plain_hub: Connect) -> None:
     """With the roles for a group, a client can join it, send to it, receive from it, and leave it."""
-    client = await join(json_client=True, roles=_ALL, user_id="anna")
+    client = await connect_to_plain_hub(json_client=True, roles=_ALL, user_id="anna")
     assert await send_request(client, type="joinGroup", group="g", ackId=1) == {
         "type": "ack",
         "ackId": 1,
@@ -58,18 +58,20 @@ async def test_clients_join_leave_and_send(join: Connect) -> None:
     assert (await send_request(client, type="sendToGroup", group="g", dataType="text", data="x", ackId=3))["ackId"] == 3
 
 
-async def test_the_data_type_selects_text_or_binary_messages(join: Connect) -> None:
+async def test_the_data_type_selects_text_or_binary_messages(connect_to_plain_hub: Connect) -> None:
     """Plain clients receive text and JSON as text messages, and other data as binary messages."""
-    plain_frame, sender = await join("g"), await join("g", json_client=True, roles=_ALL)
+    plain_frame, sender = await connect_to_plain_hub("g"), await connect_to_plain_hub("g", json_client=True, roles=_ALL)
     for ack_id, (data_type, data) in enumerate((("text", "ü"), ("json", [1, None]), ("binary", "AP8="))):
         request = {"type": "sendToGroup", "group": "g", "dataType": data_type, "data": data, "noEcho": True}
         assert (await send_request(sender, **request, ackId=ack_id))["success"]
     assert [await plain_frame.recv() for _ in range(3)] == ["ü", "[1,null]", b"\x00\xff"]
 
 
-async def test_a_role_for_one_group_is_valid_only_there(join: Connect) -> None:
+async def test_a_role_for_one_group_is_valid_only_there(connect_to_plain_hub: Connect) -> None:
     """With a role for one group, a client gets the error Forbidden for other groups."""
-    client = await join(json_client=True, roles=["webpubsub.joinLeaveGroup.a", "webpubsub.sendToGroup.b"])
+    client = await connect_to_plain_hub(
+        json_client=True, roles=["webpubsub.joinLeaveGroup.a", "webpubsub.sendToGroup.b"]
+    )
     assert (await send_request(client, type="joinGroup", group="a", ackId=1))["success"]
     assert (await send_request(client, type="joinGroup", group="b", ackId=2))["error"]["name"] == "Forbidden"
     assert (await send_request(client, type="sendToGroup", group="b", dataType="text", data="x", ackId=3))["success"]
@@ -78,28 +80,28 @@ async def test_a_role_for_one_group_is_valid_only_there(join: Connect) -> None:
     ] is False
 
 
-async def test_permissions_can_be_granted_later(
-    running: Running, plain_frame: WebPubSubServiceClient, join: Connect
+async def test_a_permission_granted_to_a_connected_client_applies_at_once(
+    running_emulator: Running, plain_hub_client: WebPubSubServiceClient, connect_to_plain_hub: Connect
 ) -> None:
     """A permission that is granted to a connected client applies at once."""
-    client = await join(json_client=True)
+    client = await connect_to_plain_hub(json_client=True)
     assert not (await send_request(client, type="joinGroup", group="a", ackId=1))["success"]
-    (connection_id,) = running.service.get_or_create_hub("plain").connections
-    await plain_frame.grant_permission("joinLeaveGroup", connection_id, target_name="a")
+    (connection_id,) = running_emulator.service.get_or_create_hub("plain").connections
+    await plain_hub_client.grant_permission("joinLeaveGroup", connection_id, target_name="a")
     assert (await send_request(client, type="joinGroup", group="a", ackId=2))["success"]
 
 
-async def test_a_repeated_ack_id_is_a_duplicate(join: Connect) -> None:
+async def test_a_request_with_a_repeated_ack_id_is_not_executed(connect_to_plain_hub: Connect) -> None:
     """A request that repeats an earlier ackId is not executed."""
-    client = await join("g", json_client=True, roles=_ALL)
+    client = await connect_to_plain_hub("g", json_client=True, roles=_ALL)
     request = {"type": "sendToGroup", "group": "g", "dataType": "text", "data": "x", "noEcho": True, "ackId": 7}
     assert (await send_request(client, **request))["success"]
     assert (await send_request(client, **request))["error"]["name"] == "Duplicate"
 
 
-async def test_a_ping_is_answered(join: Connect) -> None:
+async def test_a_ping_gets_a_pong(connect_to_plain_hub: Connect) -> None:
     """A ping of the subprotocol receives a pong."""
-    assert await send_request(await join(json_client=True), type="ping") == {"type": "pong"}
+    assert await send_request(await connect_to_plain_hub(json_client=True), type="ping") == {"type": "pong"}
 
 
 @pytest.mark.parametrize(
@@ -118,9 +120,9 @@ async def test_a_ping_is_answered(join: Connect) -> None:
         '{"type":"event","event":"a b","dataType":"text","data":""}',
     ],
 )
-async def test_an_invalid_request_closes_the_connection(join: Connect, text: str) -> None:
+async def test_an_invalid_request_closes_the_connection(connect_to_plain_hub: Connect, text: str) -> None:
     """After an invalid request, a client gets a system message and is closed with code 1008."""
-    client = await join(json_client=True, roles=_ALL)
+    client = await connect_to_plain_hub(json_client=True, roles=_ALL)
     await client.send(text)
     assert json.loads(await client.recv())["event"] == "disconnected"
     with pytest.raises(ConnectionClosed) as closed:
@@ -136,34 +138,34 @@ def test_any_message_is_parsed_or_rejected(message: str | bytes) -> None:
         REQUESTS.validate_json(message)
 
 
-async def test_events_reach_the_handler_and_responses_the_client(running: Running) -> None:
+async def test_events_reach_the_handler_and_responses_the_client(running_emulator: Running) -> None:
     """The event handler gets a client's event with name and type; its response becomes a server message."""
-    async with connect(running.client_url(), subprotocols=[Subprotocol(JSON)]) as client:
+    async with connect(running_emulator.client_url(), subprotocols=[Subprotocol(JSON)]) as client:
         assert json.loads(await client.recv())["event"] == "connected"
-        running.handler.set_response({"done": True}, **{"content-type": "application/json"})
+        running_emulator.handler.set_response({"done": True}, **{"content-type": "application/json"})
         answer = await send_request(client, type="event", event="press", dataType="json", data={"a": 1}, ackId=1)
         assert answer == {"type": "message", "from": "server", "dataType": "json", "data": {"done": True}}
         assert json.loads(await client.recv()) == {"type": "ack", "ackId": 1, "success": True}
-        headers, body = running.handler.told[-1]
+        headers, body = running_emulator.handler.told[-1]
         assert (headers["ce-type"], headers["ce-subprotocol"]) == ("azure.webpubsub.user.press", JSON)
         assert headers["content-type"] == "application/json; charset=utf-8"
         assert json.loads(body) == {"a": 1}
 
 
-async def test_plain_messages_are_the_event_message(running: Running) -> None:
+async def test_messages_of_plain_clients_become_the_event_message(running_emulator: Running) -> None:
     """A message of a plain client becomes the event ``message``.
 
     If the event handler rejects it, the connection is closed.
     """
-    async with connect(running.client_url()) as client:
-        running.handler.status, running.handler.body = 200, b"\x01\x02"
-        running.handler.headers = {"content-type": "application/octet-stream"}
+    async with connect(running_emulator.client_url()) as client:
+        running_emulator.handler.status, running_emulator.handler.body = 200, b"\x01\x02"
+        running_emulator.handler.headers = {"content-type": "application/octet-stream"}
         await client.send("hello")
         assert await client.recv() == b"\x01\x02"
-        headers, body = running.handler.told[-1]
+        headers, body = running_emulator.handler.told[-1]
         assert (headers["ce-type"], body) == ("azure.webpubsub.user.message", b"hello")
         assert headers["content-type"] == "text/plain; charset=utf-8"
-        running.handler.status = 500
+        running_emulator.handler.status = 500
         await client.send(b"again")
         with pytest.raises(ConnectionClosed) as closed:
             await client.recv()
@@ -171,18 +173,22 @@ async def test_plain_messages_are_the_event_message(running: Running) -> None:
         assert closed.value.rcvd.code == 1008
 
 
-async def test_without_handler_plain_messages_are_dropped(plain_frame: WebPubSubServiceClient, join: Connect) -> None:
+async def test_without_handler_plain_messages_are_dropped(
+    plain_hub_client: WebPubSubServiceClient, connect_to_plain_hub: Connect
+) -> None:
     """In a hub without an event handler, messages of plain clients are dropped."""
-    client = await join()
+    client = await connect_to_plain_hub()
     await client.send("text")
     await client.send(b"binary")
-    await plain_frame.send_to_all("still", content_type="text/plain")
+    await plain_hub_client.send_to_all("still", content_type="text/plain")
     assert await client.recv() == "still"
 
 
-async def test_the_official_async_client_works(plain_frame: WebPubSubServiceClient) -> None:
+async def test_the_official_async_client_joins_sends_and_receives(plain_hub_client: WebPubSubServiceClient) -> None:
     """The official asynchronous client can join, send with acks, receive, and read a rejection."""
-    token = await plain_frame.get_client_access_token(roles=["webpubsub.joinLeaveGroup", "webpubsub.sendToGroup.g"])
+    token = await plain_hub_client.get_client_access_token(
+        roles=["webpubsub.joinLeaveGroup", "webpubsub.sendToGroup.g"]
+    )
     heard: asyncio.Queue[Any] = asyncio.Queue()
     async with AsyncWebPubSubClient(
         token["url"], protocol_type=WebPubSubProtocolType.JSON, message_retry_total=0
@@ -196,9 +202,9 @@ async def test_the_official_async_client_works(plain_frame: WebPubSubServiceClie
             await client.send_to_group("other", "x", WebPubSubDataType.TEXT)
 
 
-async def test_the_official_sync_client_works(plain_frame: WebPubSubServiceClient) -> None:
+async def test_the_official_sync_client_joins_sends_and_receives(plain_hub_client: WebPubSubServiceClient) -> None:
     """The official synchronous client can join, send with acks, and receive."""
-    token = await plain_frame.get_client_access_token(roles=_ALL)
+    token = await plain_hub_client.get_client_access_token(roles=_ALL)
     heard: list[Any] = []
     done = threading.Event()
 

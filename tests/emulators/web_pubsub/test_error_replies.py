@@ -38,7 +38,7 @@ def test_a_valid_request_id_of_the_caller_is_used(values: list[bytes], *, is_kep
         (Kind.CONFLICT, 500, ("Connection", "close")),
     ],
 )
-def test_an_error_is_a_problem_document(kind: Kind, status: int, header: tuple[str, str]) -> None:
+def test_each_kind_of_error_has_its_own_problem_document(kind: Kind, status: int, header: tuple[str, str]) -> None:
     """Each kind of error has its own status and headers; any other exception is reported as an internal error."""
     error = WorkspaceError(kind, "SOME_ERROR", "Some detail.", allow=["GET", "PUT"])
     reply = build_error_reply(error, "id-1", close=True)
@@ -47,7 +47,7 @@ def test_an_error_is_a_problem_document(kind: Kind, status: int, header: tuple[s
     assert (reply.headers[header[0]], reply.headers["x-request-id"], document["traceId"]) == (header[1], "id-1", "id-1")
 
 
-def test_a_reply_is_written_as_http() -> None:
+def test_a_failed_handshake_gets_a_complete_http_reply() -> None:
     """A handshake that fails before the application runs gets a complete HTTP reply."""
     reply = EmulatorReply(404, b"{}", {"X": "1"})
     assert serialize_reply(reply, [(b"server", b"e")]) == (

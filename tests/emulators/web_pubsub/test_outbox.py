@@ -78,7 +78,7 @@ def test_frames_arrive_in_order(steps: list[bytes | bool]) -> None:
     asyncio.run(run())
 
 
-async def test_frames_of_one_turn_are_written_together() -> None:
+async def test_frames_of_one_event_loop_turn_are_written_together() -> None:
     """Frames that are sent in one turn of the event loop are written together, up to 64 KiB."""
     pipe = Pipe()
     box, _ = build_outbox(pipe)

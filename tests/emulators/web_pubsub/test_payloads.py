@@ -33,7 +33,9 @@ def test_a_plain_client_gets_only_the_data(data_type: DataType, opcode: int) -> 
         ),
     ],
 )
-def test_a_client_of_the_subprotocol_gets_an_object(payload: Payload, expected: dict[str, object]) -> None:
+def test_a_client_with_the_subprotocol_gets_an_object_with_the_origin(
+    payload: Payload, expected: dict[str, object]
+) -> None:
     """A client with the subprotocol gets an object that contains the origin of the message."""
     opcode, data = read_frame(payload.json_frame)
     assert (opcode, json.loads(data)) == (1, {"type": "message", **expected})

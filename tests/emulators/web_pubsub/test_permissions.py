@@ -21,7 +21,7 @@ def test_a_role_for_a_group_allows_only_that_group() -> None:
     assert not permissions.allows(SEND, None)
 
 
-def test_grants_can_be_revoked() -> None:
+def test_granted_permissions_can_be_revoked() -> None:
     """Revoking a grant ends it; revoking a grant that does not exist changes nothing."""
     permissions = Permissions([])
     permissions.grant(SEND, "a")

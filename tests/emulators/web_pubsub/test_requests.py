@@ -10,11 +10,14 @@ import pytest
 from tests.emulators.web_pubsub.serving import KEY, VERSION, Running, build_authorization
 
 
-async def test_tokens_are_generated(running: Running, http: httpx.AsyncClient) -> None:
+async def test_a_generated_token_contains_the_requested_claims(
+    running_emulator: Running, http: httpx.AsyncClient
+) -> None:
     """A generated token contains the requested user, roles, groups and lifetime."""
-    url = f"{running.url}/api/hubs/plain/:generateToken?{VERSION}&userId=anna&role=r1&role=r2&group=g&minutesToExpire=5"
+    query = f"{VERSION}&userId=anna&role=r1&role=r2&group=g&minutesToExpire=5"
+    url = f"{running_emulator.url}/api/hubs/plain/:generateToken?{query}"
     token = (await http.post(url, headers=build_authorization(url))).json()["token"]
-    audience = f"{running.url}/client/hubs/plain"
+    audience = f"{running_emulator.url}/client/hubs/plain"
     claims = jwt.decode(token, KEY, algorithms=["HS256"], audience=audience)
     assert (claims["sub"], claims["role"], claims["webpubsub.group"]) == ("anna", ["r1", "r2"], ["g"])
     assert claims["exp"] - claims["iat"] == 300
@@ -32,20 +35,20 @@ async def test_tokens_are_generated(running: Running, http: httpx.AsyncClient) -
     ],
 )
 async def test_tokens_for_other_requests_are_rejected(
-    running: Running, http: httpx.AsyncClient, audience: str, changes: dict[str, Any]
+    running_emulator: Running, http: httpx.AsyncClient, audience: str, changes: dict[str, Any]
 ) -> None:
     """A token is rejected if it has expired, is for another URL, or was signed with another key."""
-    url = f"{running.url}/api/hubs/plain/:send?{VERSION}"
-    headers = build_authorization(audience.format(url=url, origin=running.url), **changes)
+    url = f"{running_emulator.url}/api/hubs/plain/:send?{VERSION}"
+    headers = build_authorization(audience.format(url=url, origin=running_emulator.url), **changes)
     reply = await http.post(url, json=1, headers=headers)
     assert reply.status_code == 401
     assert reply.headers["www-authenticate"] == "Bearer"
     assert reply.json()["code"] == "UNAUTHENTICATED"
 
 
-async def test_the_audience_may_omit_the_query(running: Running, http: httpx.AsyncClient) -> None:
+async def test_the_token_audience_may_omit_the_query(running_emulator: Running, http: httpx.AsyncClient) -> None:
     """The audience may be the URL without its query."""
-    url = f"{running.url}/api/hubs/plain/:send"
+    url = f"{running_emulator.url}/api/hubs/plain/:send"
     assert (await http.post(f"{url}?{VERSION}", json=1, headers=build_authorization(url))).status_code == 202
     assert (await http.post(f"{url}?{VERSION}", json=1)).status_code == 401
 
@@ -66,27 +69,33 @@ async def test_the_audience_may_omit_the_query(running: Running, http: httpx.Asy
         (":generateToken?" + VERSION + "&clientType=MQTT", "text/plain", b"", 400, "clientType"),
     ],
 )
-async def test_unsupported_parameters_are_rejected(
-    running: Running, http: httpx.AsyncClient, path: str, content_type: str, body: bytes, status: int, field: str
+async def test_unsupported_query_parameters_are_rejected(
+    running_emulator: Running,
+    http: httpx.AsyncClient,
+    path: str,
+    content_type: str,
+    body: bytes,
+    status: int,
+    field: str,
 ) -> None:
     """A request with a malformed or unsupported parameter is rejected with the parameter's name."""
-    url = f"{running.url}/api/hubs/plain/{path}"
+    url = f"{running_emulator.url}/api/hubs/plain/{path}"
     reply = await http.post(url, content=body, headers=build_authorization(url) | {"Content-Type": content_type})
     assert reply.status_code == status
     assert reply.json()["errors"][0]["field"] == field
 
 
-async def test_compressed_bodies_are_rejected(running: Running, http: httpx.AsyncClient) -> None:
+async def test_compressed_bodies_are_rejected(running_emulator: Running, http: httpx.AsyncClient) -> None:
     """A compressed body is rejected, because clients would receive the compressed bytes."""
-    url = f"{running.url}/api/hubs/plain/:send?{VERSION}"
+    url = f"{running_emulator.url}/api/hubs/plain/:send?{VERSION}"
     headers = build_authorization(url) | {"Content-Type": "text/plain", "Content-Encoding": "gzip"}
     assert (await http.post(url, content=b"x", headers=headers)).json()["errors"][0]["field"] == "Content-Encoding"
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-async def test_large_bodies_are_rejected(running: Running, http: httpx.AsyncClient, chunked: bool) -> None:  # noqa: FBT001
+async def test_large_bodies_are_rejected(running_emulator: Running, http: httpx.AsyncClient, chunked: bool) -> None:  # noqa: FBT001
     """A body of 1 MiB is accepted; a larger body is rejected, also in chunks."""
-    url = f"{running.url}/api/hubs/plain/:send?{VERSION}"
+    url = f"{running_emulator.url}/api/hubs/plain/:send?{VERSION}"
     headers = build_authorization(url) | {"Content-Type": "text/plain"}
 
     async def yield_parts(size: int) -> AsyncIterator[bytes]:
@@ -97,19 +106,19 @@ async def test_large_bodies_are_rejected(running: Running, http: httpx.AsyncClie
         assert (await http.post(url, content=content, headers=headers)).status_code == status
 
 
-async def test_unknown_routes_and_methods_are_rejected(running: Running, http: httpx.AsyncClient) -> None:
+async def test_unknown_routes_and_methods_are_rejected(running_emulator: Running, http: httpx.AsyncClient) -> None:
     """An unknown route gets 404; an unsupported method gets 405 with the supported methods."""
     for path in ("/api/hubs/plain/nothing", "/api/hubs/1/:send", "/api/hubs/plain", "/elsewhere"):
-        url = f"{running.url}{path}?{VERSION}"
+        url = f"{running_emulator.url}{path}?{VERSION}"
         assert (await http.post(url, headers=build_authorization(url))).status_code == 404
-    url = f"{running.url}/api/hubs/plain/connections/x?{VERSION}"
+    url = f"{running_emulator.url}/api/hubs/plain/connections/x?{VERSION}"
     reply = await http.put(url, headers=build_authorization(url))
     assert (reply.status_code, reply.headers["allow"]) == (405, "HEAD, DELETE")
 
 
-async def test_disconnected_clients_are_not_found(running: Running, http: httpx.AsyncClient) -> None:
+async def test_disconnected_clients_are_not_found(running_emulator: Running, http: httpx.AsyncClient) -> None:
     """For an unknown connection, sending, joining and granting return 404; removing it succeeds."""
-    base = f"{running.url}/api/hubs/plain"
+    base = f"{running_emulator.url}/api/hubs/plain"
     calls = [
         ("POST", "connections/x/:send", 404),
         ("PUT", "groups/g/connections/x", 404),
@@ -125,6 +134,6 @@ async def test_disconnected_clients_are_not_found(running: Running, http: httpx.
         assert (await http.request(method, url, headers=headers)).status_code == status, path
 
 
-async def test_health_needs_no_token(running: Running, http: httpx.AsyncClient) -> None:
+async def test_health_needs_no_token(running_emulator: Running, http: httpx.AsyncClient) -> None:
     """The health route requires no token."""
-    assert (await http.head(f"{running.url}/api/health")).status_code == 200
+    assert (await http.head(f"{running_emulator.url}/api/health")).status_code == 200

@@ -10,6 +10,6 @@ def test_a_hub_may_have_its_own_settings() -> None:
     assert (settings.find_hub_settings("live"), settings.find_hub_settings("x")) == (own, other)
 
 
-def test_any_event_contains_each_name() -> None:
+def test_the_event_set_star_contains_each_event_name() -> None:
     """The set of event names that stands for any event (``*`` on Azure) contains every name."""
     assert all(name in AnyEvent() for name in ("message", "", "a" * 100))

@@ -21,8 +21,8 @@ _TEXT = DataType.TEXT
 class RawClient:
     """Client with a small receive buffer that reads only on request."""
 
-    def __init__(self, running: Running, token: str) -> None:
-        port = int(running.url.rpartition(":")[2])
+    def __init__(self, running_emulator: Running, token: str) -> None:
+        port = int(running_emulator.url.rpartition(":")[2])
         self.socket = socket.socket()
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
         self.socket.settimeout(20)
@@ -44,21 +44,23 @@ class RawClient:
         return bytes(received)
 
 
-async def connect_slow_client(running: Running, plain_frame: WebPubSubServiceClient, *groups: str) -> RawClient:
+async def connect_slow_client(
+    running_emulator: Running, plain_hub_client: WebPubSubServiceClient, *groups: str
+) -> RawClient:
     """Connect a client that does not read, and return it."""
-    token = await plain_frame.get_client_access_token(groups=list(groups), user_id="slow")
-    client = await asyncio.to_thread(RawClient, running, token["token"])
-    await wait_until(lambda: bool(running.service.get_or_create_hub("plain").find_user_connections("slow")))
+    token = await plain_hub_client.get_client_access_token(groups=list(groups), user_id="slow")
+    client = await asyncio.to_thread(RawClient, running_emulator, token["token"])
+    await wait_until(lambda: bool(running_emulator.service.get_or_create_hub("plain").find_user_connections("slow")))
     return client
 
 
 async def test_a_slow_client_is_closed_and_others_are_served(
-    running: Running, plain_frame: WebPubSubServiceClient, join: Connect
+    running_emulator: Running, plain_hub_client: WebPubSubServiceClient, connect_to_plain_hub: Connect
 ) -> None:
     """A client that stops reading is closed with code 1013; twenty others get all messages in order."""
-    readers = [await join("g") for _ in range(20)]
-    slow = await connect_slow_client(running, plain_frame, "g")
-    hub = running.service.get_or_create_hub("plain")
+    readers = [await connect_to_plain_hub("g") for _ in range(20)]
+    slow = await connect_slow_client(running_emulator, plain_hub_client, "g")
+    hub = running_emulator.service.get_or_create_hub("plain")
     sent = 0
     counts = [0] * len(readers)
     received = [asyncio.create_task(_receive_numbers(reader, counts, index)) for index, reader in enumerate(readers)]
@@ -67,14 +69,14 @@ async def test_a_slow_client_is_closed_and_others_are_served(
         sent += 1
         assert sent * 4000 < 4 * MAX_BYTES, "the slow client was not given up"
         # The readers share this process: they catch up before more is sent.
-        await wait_until(functools.partial(_have_received, counts, sent - 50))
+        await wait_until(functools.partial(_have_received_all, counts, sent - 50))
     await hub.publish("g", b"end", _TEXT)
     for task in received:
         assert await asyncio.wait_for(task, 60) == list(range(sent))
     await asyncio.to_thread(slow.read, b"\x88\x18\x03\xf5the client is too slow")
 
 
-def _have_received(counts: list[int], least: int) -> bool:
+def _have_received_all(counts: list[int], least: int) -> bool:
     return min(counts) >= least
 
 
@@ -86,10 +88,12 @@ async def _receive_numbers(client: ClientConnection, counts: list[int], index: i
     return numbers
 
 
-async def test_too_many_small_messages_close_a_client(running: Running, plain_frame: WebPubSubServiceClient) -> None:
+async def test_too_many_small_messages_close_a_client(
+    running_emulator: Running, plain_hub_client: WebPubSubServiceClient
+) -> None:
     """A client with over ten thousand queued messages is closed."""
-    slow = await connect_slow_client(running, plain_frame, "g")
-    hub = running.service.get_or_create_hub("plain")
+    slow = await connect_slow_client(running_emulator, plain_hub_client, "g")
+    hub = running_emulator.service.get_or_create_hub("plain")
     # Large ones first, so that the network has no room left for the small ones.
     for _ in range(20):
         await hub.publish("g", b"x" * 100_000, _TEXT)
@@ -104,16 +108,18 @@ async def test_too_many_small_messages_close_a_client(running: Running, plain_fr
     slow.socket.close()
 
 
-async def test_paced_messages_wait_for_the_reader(running: Running, plain_frame: WebPubSubServiceClient) -> None:
+async def test_paced_messages_wait_for_the_reading_client(
+    running_emulator: Running, plain_hub_client: WebPubSubServiceClient
+) -> None:
     """While the client reads, paced messages of four times the limit arrive completely."""
-    slow = await connect_slow_client(running, plain_frame)
-    (connection,) = running.service.get_or_create_hub("plain").find_user_connections("slow")
+    slow = await connect_slow_client(running_emulator, plain_hub_client)
+    (connection,) = running_emulator.service.get_or_create_hub("plain").find_user_connections("slow")
     part, count = b"z" * 500_000, 4 * MAX_BYTES // 500_000
 
     async def send() -> None:
         for _ in range(count):
-            await plain_frame.send_to_connection(connection.id, part.decode(), content_type="text/plain")
-        await plain_frame.close_connection(connection.id, reason="done")
+            await plain_hub_client.send_to_connection(connection.id, part.decode(), content_type="text/plain")
+        await plain_hub_client.close_connection(connection.id, reason="done")
 
     sending = asyncio.create_task(send())
     done, _ = await asyncio.wait((sending,), timeout=0.5)
@@ -124,14 +130,16 @@ async def test_paced_messages_wait_for_the_reader(running: Running, plain_frame:
     assert frames.count(b"z") == count * len(part)
 
 
-async def test_a_paced_sender_stops_after_a_disconnect(running: Running, plain_frame: WebPubSubServiceClient) -> None:
+async def test_a_paced_sender_stops_after_a_disconnect(
+    running_emulator: Running, plain_hub_client: WebPubSubServiceClient
+) -> None:
     """If the client disconnects, a paced sender stops waiting."""
-    slow = await connect_slow_client(running, plain_frame)
-    (connection,) = running.service.get_or_create_hub("plain").find_user_connections("slow")
+    slow = await connect_slow_client(running_emulator, plain_hub_client)
+    (connection,) = running_emulator.service.get_or_create_hub("plain").find_user_connections("slow")
 
     async def send() -> None:
         while True:
-            await plain_frame.send_to_connection(connection.id, "z" * 500_000, content_type="text/plain")
+            await plain_hub_client.send_to_connection(connection.id, "z" * 500_000, content_type="text/plain")
 
     sending = asyncio.create_task(send())
     await asyncio.wait((sending,), timeout=0.3)
@@ -141,14 +149,14 @@ async def test_a_paced_sender_stops_after_a_disconnect(running: Running, plain_f
 
 
 async def test_a_slow_client_does_not_delay_the_shutdown(
-    running: Running, plain_frame: WebPubSubServiceClient, join: Connect
+    running_emulator: Running, plain_hub_client: WebPubSubServiceClient, connect_to_plain_hub: Connect
 ) -> None:
     """A slow client does not delay the shutdown, and other clients get code 1001."""
-    reader = await join("h")
-    slow = await connect_slow_client(running, plain_frame, "g")
+    reader = await connect_to_plain_hub("h")
+    slow = await connect_slow_client(running_emulator, plain_hub_client, "g")
     for _ in range(20):
-        await running.service.get_or_create_hub("plain").publish("g", b"x" * 100_000, _TEXT)
-    running.server.should_exit = True
+        await running_emulator.service.get_or_create_hub("plain").publish("g", b"x" * 100_000, _TEXT)
+    running_emulator.server.should_exit = True
     with pytest.raises(ConnectionClosed) as closed:
         await reader.recv()
     assert closed.value.rcvd is not None

@@ -122,7 +122,7 @@ async def test_messages_of_any_length_are_returned(port: int, size: int, opcode:
         assert await peer.receive() == Frame(opcode, b"*" * size, masked=False)
 
 
-async def test_bytes_may_come_one_by_one(port: int) -> None:
+async def test_a_frame_that_arrives_byte_by_byte_is_read(port: int) -> None:
     """A frame that arrives byte by byte is read like any other frame."""
     async with connect_peer(port) as peer:
         for byte in Frame(TEXT, "zäh".encode()).encode():
@@ -199,7 +199,7 @@ async def test_pings_get_pongs(port: int) -> None:
         ([Frame(BINARY, b"x" * MAX_MESSAGE_BYTES, fin=False), Frame(CONTINUATION, b"x")], 1009),
     ],
 )
-async def test_protocol_violations_close(port: int, frames: list[Frame], code: int) -> None:
+async def test_a_protocol_violation_closes_the_connection(port: int, frames: list[Frame], code: int) -> None:
     """A protocol violation closes the connection with the matching code (section 7.4.1)."""
     async with connect_peer(port) as peer:
         await peer.send(*frames)
@@ -223,7 +223,7 @@ async def test_a_close_reply_has_the_same_code(port: int, data: bytes) -> None:
         assert (answer.opcode, answer.data[:2]) == (CLOSE, data[:2])
 
 
-async def test_data_after_a_close_are_ignored(port: int) -> None:
+async def test_data_after_a_close_frame_are_ignored(port: int) -> None:
     """Data after a close frame are ignored (section 1.4)."""
     async with connect_peer(port) as peer:
         await peer.send(Frame(CLOSE, b"\x03\xe8"), Frame(TEXT, b"late"), Frame(PING, b"late"))

@@ -53,7 +53,7 @@ async def test_large_responses_are_rejected(size: int, fits: bool) -> None:  # n
         await runner.cleanup()
 
 
-async def test_an_unreachable_url_raises() -> None:
+async def test_an_unreachable_url_raises_upstream_error() -> None:
     """An unreachable or invalid URL raises UpstreamError."""
     for url in ("http://127.0.0.1:1/", "nonsense"):
         upstream = HttpUpstream(url)
@@ -62,7 +62,7 @@ async def test_an_unreachable_url_raises() -> None:
         await upstream.close()
 
 
-async def test_an_application_that_fails_raises() -> None:
+async def test_a_failing_event_handler_application_raises_upstream_error() -> None:
     """If an event handler in the emulator's own process raises an exception, the emulator raises an UpstreamError."""
     handler = Handler(status=201, body=b"done", headers={"x-a": "b"})
     upstream = AsgiUpstream(handler, "/e/{event}")

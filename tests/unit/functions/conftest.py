@@ -10,7 +10,7 @@ from functions.http_blueprint import get_pipeline
 from shared import wiring
 from shared.commands import workspace
 from tests.azurite.running import find_missing_requirement
-from tests.emulators.kusto.endpoints import end
+from tests.emulators.kusto.endpoints import end_process
 from tests.unit.functions.azure_plant import ADMIN, SAMPLE, Instance, Plant
 from tests.unit.shared.wiring.azure import Deployment, deployment
 
@@ -26,7 +26,7 @@ async def plant(tmp_path: Path) -> AsyncIterator[Plant]:
         try:
             yield running
         finally:
-            await asyncio.to_thread(end, running.kusto.process)
+            await asyncio.to_thread(end_process, running.kusto.process)
 
 
 @pytest.fixture

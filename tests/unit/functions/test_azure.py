@@ -23,7 +23,7 @@ from shared.provenance.notes import VerifierKey, open_checkpoint
 from shared.runtime import Runtime
 from shared.telemetry.models import TELEMETRY_HUB, HubEvent
 from shared.timestamps import now, rfc3339
-from tests.emulators.web_pubsub.serving import KEY, Handler, serve_emulator
+from tests.emulators.web_pubsub.serving import KEY, Handler, run_emulator
 from tests.receipts import verify_growth, verify_inclusion
 from tests.unit.functions.azure_plant import ADMIN, AMENDMENTS, EDITOR, EVENTS, QUALITY, Instance
 from tests.unit.shared.wiring.azure import Deployment
@@ -162,7 +162,7 @@ async def test_a_client_receives_replayed_late_and_live_messages(
     key = await asyncio.to_thread(apply, EDITOR)
     events = frozenset({CONNECT, CONNECTED})
     hub = HubSettings(AsgiUpstream(_handle_event, f"/{ROUTE}/events"), events, anonymous=True)
-    async with serve_emulator(ServiceSettings(KEY, {"live": hub}), Handler()) as service:
+    async with run_emulator(ServiceSettings(KEY, {"live": hub}), Handler()) as service:
         azure_deployment.message_service = service.url
         app = instances()
         second_read = asyncio.Event()

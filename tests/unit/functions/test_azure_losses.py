@@ -16,7 +16,7 @@ import pytest
 
 from emulators.cosmos.faults import build_random_faults
 from shared.errors import WorkspaceError
-from tests.emulators.kusto.endpoints import end
+from tests.emulators.kusto.endpoints import end_process
 from tests.unit.functions.azure_plant import ADMIN, EDITOR, EVENTS, Instance, Plant
 
 SUITE_SECONDS = 6.0
@@ -108,7 +108,7 @@ async def inject_account_errors(plant: Plant, chance: random.Random) -> None:
 async def restart_engine(plant: Plant, chance: random.Random) -> None:
     """Kill the query engine and start it again."""
     plant.kusto.process.kill()
-    await asyncio.to_thread(end, plant.kusto.process)
+    await asyncio.to_thread(end_process, plant.kusto.process)
     await asyncio.sleep(chance.uniform(0.1, 1.0))
     await asyncio.to_thread(plant.start_engine)
 
@@ -221,7 +221,7 @@ async def test_a_failed_dependency_affects_only_its_routes(
     healthy = {"event": 201, "query": 200, "list": 200, "token": 200}
     assert await read_statuses_of_routes() == healthy
     plant.kusto.process.kill()
-    await asyncio.to_thread(end, plant.kusto.process)
+    await asyncio.to_thread(end_process, plant.kusto.process)
     assert await read_statuses_of_routes() == healthy | {"query": 503}
     await asyncio.to_thread(plant.start_engine)
     await asyncio.to_thread(plant.deployment.blobs.stop)

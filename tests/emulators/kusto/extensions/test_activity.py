@@ -132,6 +132,6 @@ def test_activity_plugins_return_the_documented_rows(
         ("session_count(id, t, 0, 49, 10, 12) : (a:long)", "session_count with an output schema"),
     ],
 )
-def test_invalid_calls_are_errors(endpoint: Endpoint, call: str, message: str) -> None:
+def test_invalid_plugin_arguments_are_errors(endpoint: Endpoint, call: str, message: str) -> None:
     """The error about an invalid argument names the plugin and the rule."""
     assert message in str(endpoint.error(f"{IDS} | evaluate {call}"))

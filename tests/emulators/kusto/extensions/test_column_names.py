@@ -77,7 +77,7 @@ def test_consume_returns_no_rows(endpoint: Endpoint) -> None:
         'print n = 1 | union (table("X") | where false) | count',
     ],
 )
-def test_tables_are_found_by_name(endpoint: Endpoint, query: str) -> None:
+def test_table_functions_return_the_table_of_the_name(endpoint: Endpoint, query: str) -> None:
     """``table()`` and ``materialized_view()`` return the table of this name, also from a let statement."""
     assert endpoint.rows(f"let X = print n = 1; {query}") == [[1]]
 

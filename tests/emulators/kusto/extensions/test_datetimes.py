@@ -109,7 +109,7 @@ def test_a_two_digit_year_belongs_to_this_century(endpoint: Endpoint, date: str,
     assert endpoint.rows(f"print datetime({text}), todatetime('{text}')") == [["2014-11-08T15:05:00.000000Z"] * 2]
 
 
-def test_unsupported_calls_are_rejected(endpoint: Endpoint) -> None:
+def test_unsupported_datetime_arguments_are_rejected(endpoint: Endpoint) -> None:
     """An unsupported argument is rejected with its name."""
     assert endpoint.code("print format_timespan(1h, 'q')") == "BadRequest_NotSupported"
 

@@ -89,7 +89,7 @@ def test_arrays_have_a_maximum_length(endpoint: Endpoint, expression: str) -> No
     assert endpoint.rows(f"print n = array_length({expression})") == [[1048576]]
 
 
-def test_nested_calls_take_linear_time(endpoint: Endpoint) -> None:
+def test_sql_for_nested_calls_grows_linearly(endpoint: Endpoint) -> None:
     """The length of the generated SQL grows linearly with the number of nested calls."""
     expression = "dynamic([1, 2])"
     for _ in range(24):
@@ -97,7 +97,7 @@ def test_nested_calls_take_linear_time(endpoint: Endpoint) -> None:
     assert endpoint.rows(f"print x = {expression}") == [[[1, 2]]]
 
 
-def test_columns_named_like_parameters(endpoint: Endpoint) -> None:
+def test_a_column_may_have_a_name_of_the_generated_sql(endpoint: Endpoint) -> None:
     """A column may have a name that also occurs in the generated SQL."""
     query = "datatable(_i:dynamic, _e:long)[dynamic([7, 8]), 8] | project array_index_of(_i, _e), array_sum(_i)"
     assert endpoint.rows(query) == [[1, 15.0]]

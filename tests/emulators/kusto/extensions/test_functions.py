@@ -77,7 +77,7 @@ def test_a_function_uses_the_scope_of_its_declaration(endpoint: Endpoint) -> Non
     assert endpoint.code(query) == "BadRequest_NotSupported"
 
 
-def test_functions_have_access_to_the_same_tables(endpoint: Endpoint) -> None:
+def test_functions_cannot_read_internal_tables(endpoint: Endpoint) -> None:
     """A function cannot read internal tables, in its body or through an argument."""
     for query in ("let f = () { pg_tables }; f()", "let f = (T:(*)) { T | count }; f(duckdb_settings)"):
         assert "Failed to resolve" in str(endpoint.error(query))

@@ -58,7 +58,7 @@ def test_geospatial_functions_return_the_documented_rows(endpoint: Endpoint, tex
         "print geo_point_to_s2cell(1.0, 2.0)",
     ],
 )
-def test_unsupported_calls_are_rejected(endpoint: Endpoint, text: str) -> None:
+def test_unsupported_geospatial_calls_are_rejected(endpoint: Endpoint, text: str) -> None:
     """An unsupported function or argument is rejected, and the error names it."""
     assert endpoint.code(text) == "BadRequest_NotSupported"
 

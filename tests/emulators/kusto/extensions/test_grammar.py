@@ -62,7 +62,7 @@ def test_each_bound_of_between_gets_parentheses(query: str, expected: str) -> No
         ("table('T')", "table", KqlLexer.IDENTIFIER),
     ],
 )
-def test_keywords_may_be_names(query: str, word: str, kind: int) -> None:
+def test_keywords_may_be_column_names_between_statements(query: str, word: str, kind: int) -> None:
     """A keyword can be a name where no statement with it is possible."""
     assert _find_type(query, word) == kind
 
@@ -86,7 +86,7 @@ def test_project_by_names_is_one_token() -> None:
     assert _read_texts("T | project -by")[2:] == ["project", "-", "by"]
 
 
-def test_view_before_parameters_is_hidden() -> None:
+def test_the_keyword_view_of_a_function_is_removed() -> None:
     """The keyword ``view`` of a function is removed from the query, but a column ``view`` is not."""
     assert "view" not in _read_texts("let f = view () { T }")
     assert "view" in _read_texts("T | project a = view")
@@ -100,7 +100,7 @@ def test_pack_all_in_the_project_of_find_is_pack() -> None:
     assert _read_texts("T | extend pack_all()")[-3:] == ["pack_all", "(", ")"]
 
 
-def test_tokens_keep_their_positions() -> None:
+def test_original_tokens_keep_their_positions() -> None:
     """The tokens of a query keep their positions although others are added, so that errors have the right position."""
     query = "T | serialize | where x between (1 .. 2)"
     for token in _read_tokens(query):

@@ -26,7 +26,7 @@ ROWS = (
         ("isnull(n) == true", [2]),
     ],
 )
-def test_nulls_in_filters(endpoint: Endpoint, condition: str, found: list[int]) -> None:
+def test_comparisons_with_null_are_false_in_filters(endpoint: Endpoint, condition: str, found: list[int]) -> None:
     """In a filter, a comparison with null is false and its negation is true."""
     rows = endpoint.rows(f"{ROWS} | where {condition} | project i | order by i asc")
     assert [row[0] for row in rows] == found
@@ -58,6 +58,6 @@ def test_nulls_in_filters(endpoint: Endpoint, condition: str, found: list[int]) 
         ("as T | extend DeviceId = Payload | where DeviceId has 't1' | project Number", [1]),
     ],
 )
-def test_a_text_column_may_be_redefined(endpoint: Endpoint, query: str, row: list[object]) -> None:
+def test_a_text_column_may_get_a_dynamic_value(endpoint: Endpoint, query: str, row: list[object]) -> None:
     """An operator can assign a dynamic value to the name of a text column."""
     assert endpoint.rows(f"Telemetry | where Number == 1 | {query}") == [row]

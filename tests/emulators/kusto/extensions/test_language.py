@@ -6,19 +6,19 @@ from emulators.kusto.extensions.language import read_symbols
 
 
 @pytest.mark.parametrize(("kind", "name"), [("functions", "strcat"), ("aggregates", "dcount")])
-def test_symbols_are_found_by_name(kind: str, name: str) -> None:
+def test_functions_and_aggregates_are_found_by_name(kind: str, name: str) -> None:
     """A function or aggregate is found by its name, with its signatures."""
     symbol = read_symbols(kind)[name]
     assert symbol["name"] == name
     assert symbol["signatures"]
 
 
-def test_aggregates_are_no_functions() -> None:
+def test_functions_and_aggregates_are_found_separately() -> None:
     """Functions and aggregates are found separately."""
     assert "dcount" not in read_symbols("functions")
     assert "strcat" not in read_symbols("aggregates")
 
 
-def test_the_file_is_read_once() -> None:
+def test_the_language_file_is_parsed_once() -> None:
     """The functions of the language file are parsed only once in a process."""
     assert read_symbols("functions") is read_symbols("functions")

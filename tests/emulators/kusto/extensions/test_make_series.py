@@ -18,7 +18,7 @@ NUMBERS = "datatable(x:long, g:string, v:long)[1,'a',10, 5,'a',20, 7,'b',30, 12,
 HOURS = "datatable(t:datetime, v:long)[datetime(2026-01-01T00:30:00), 1, datetime(2026-01-01T03:30:00), 2]"
 
 
-def test_the_documented_example_of_make_series(endpoint: Endpoint) -> None:
+def test_make_series_returns_the_documented_averages(endpoint: Endpoint) -> None:
     """``make-series`` returns the average of each day, and 0 for days without rows."""
     table = endpoint.table(METRICS + "data | make-series avg(metric) on timestamp from stime to etime step interval")
     assert [(each.column_name, each.column_type) for each in table.columns] == [
@@ -28,7 +28,7 @@ def test_the_documented_example_of_make_series(endpoint: Endpoint) -> None:
     assert table.raw_rows == [[AVERAGES, DAYS]]
 
 
-def test_a_range_includes_its_stop(endpoint: Endpoint) -> None:
+def test_a_series_range_includes_its_stop(endpoint: Endpoint) -> None:
     """With ``in range()``, the series has a bin that contains the end of the range."""
     query = METRICS + "data | make-series avg(metric) on timestamp in range(stime, datetime(2017-01-09), interval)"
     assert endpoint.rows(query) == [[AVERAGES, DAYS]]

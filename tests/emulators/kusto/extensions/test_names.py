@@ -51,7 +51,7 @@ def test_unsupported_column_functions_are_rejected(endpoint: Endpoint, text: str
     assert endpoint.code(text) == "BadRequest_NotSupported"
 
 
-def test_pack_all_without_empty_values(endpoint: Endpoint) -> None:
+def test_pack_all_true_omits_empty_values(endpoint: Endpoint) -> None:
     """``pack_all(true)`` leaves out null and empty values."""
     rows = endpoint.rows("print a = '', b = 1, c = long(null), d = 'x' | project pack_all(true), pack_all(false)")
     assert rows == [[{"b": 1, "d": "x"}, {"a": "", "b": 1, "c": None, "d": "x"}]]

@@ -87,12 +87,12 @@ def test_bags_of_many_levels_are_rejected(endpoint: Endpoint, levels: int) -> No
 
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
-def test_indexes_select_keys_or_positions(endpoint: Endpoint, text: str, row: list[Any]) -> None:
+def test_string_indexes_select_keys_and_numbers_select_positions(endpoint: Endpoint, text: str, row: list[Any]) -> None:
     """In a dynamic, a string index selects a key and a number selects a position."""
     assert endpoint.rows(text) == [row]
 
 
-def test_sorted_arrays_are_columns_with_a_suffix(endpoint: Endpoint) -> None:
+def test_sorted_arrays_become_columns_with_the_suffix_sorted(endpoint: Endpoint) -> None:
     """Each sorted array is a column with the name of the array and the suffix ``_sorted``."""
     table = endpoint.table("print x = dynamic([2, 1]), y = dynamic(['p', 'q']) | project array_sort_asc(x, y)")
     assert [column.column_name for column in table.columns] == ["x_sorted", "y_sorted"]

@@ -76,7 +76,7 @@ def test_ipv6_networks_match_ipv6_and_mapped_addresses(endpoint: Endpoint) -> No
     assert rows == [["United States"], ["Plant"]]
 
 
-def test_network_in_network(endpoint: Endpoint) -> None:
+def test_networks_match_containing_and_contained_networks(endpoint: Endpoint) -> None:
     """A network matches networks that contain it and networks inside it; an invalid text matches nothing."""
     query = (
         "datatable(ip:string)['10.0.0.0/8', '10.1.2.0/24', '11.0.0.0', 'x', '', '10.0.0.0/33', '::1'] | evaluate "
@@ -85,7 +85,7 @@ def test_network_in_network(endpoint: Endpoint) -> None:
     assert endpoint.rows(query) == [["10.0.0.0/8", "10.1.0.0/16"], ["10.1.2.0/24", "10.1.0.0/16"]]
 
 
-def test_extra_keys_and_equal_names(endpoint: Endpoint) -> None:
+def test_lookup_rows_must_match_the_extra_keys(endpoint: Endpoint) -> None:
     """A row matches only if its extra keys are equal, too; a lookup column whose name is already used gets a number."""
     query = (
         "let f = (k:string) { datatable(ip:string, site:long)['10.1.2.3', 1, '10.1.2.3', 2] | evaluate ipv4_lookup("

@@ -215,7 +215,7 @@ def test_tables_may_contain_decimals(endpoint: Endpoint) -> None:
     assert endpoint.rows(query) == [["1.5", 2]]
 
 
-def test_averages_of_decimals(endpoint: Endpoint) -> None:
+def test_the_average_of_decimals_is_a_decimal(endpoint: Endpoint) -> None:
     """The average of decimals is a decimal with nine digits after the point, or null without values."""
     table = endpoint.table(
         "datatable(a:decimal)[1, 2, 2, decimal(null)] | summarize avg(a), avgif(a, a < 2), n = avgif(a, a > 5)"

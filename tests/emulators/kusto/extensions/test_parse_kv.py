@@ -66,7 +66,9 @@ EXAMPLES: list[tuple[str, str, str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("source", "keys", "properties", "row"), EXAMPLES)
-def test_keys_become_columns(endpoint: Endpoint, source: str, keys: str, properties: str, row: list[Any]) -> None:
+def test_parse_kv_turns_keys_into_columns(
+    endpoint: Endpoint, source: str, keys: str, properties: str, row: list[Any]
+) -> None:
     """Each key of the text becomes a column; quotes, escapes and greedy values work as documented."""
     clause = f" with {properties}" if properties else ""
     assert endpoint.rows(f"{source} | parse-kv str as {keys}{clause} | project-away str") == [row]

@@ -32,12 +32,14 @@ CITIES = (
         ),
     ],
 )
-def test_patterns_of_texts(endpoint: Endpoint, query: str, expected: list[list[object]]) -> None:
+def test_texts_with_frequent_words_share_a_pattern(
+    endpoint: Endpoint, query: str, expected: list[list[object]]
+) -> None:
     """Texts that share frequent words have one pattern; a text without such words has no pattern."""
     assert endpoint.rows(query) == expected
 
 
-def test_rows_with_patterns(endpoint: Endpoint) -> None:
+def test_reduce_with_kind_source_returns_rows_with_their_pattern(endpoint: Endpoint) -> None:
     """With ``kind=source``, each input row has its pattern."""
     query = "datatable(n:long, c:string)[1, 'error 12', 2, 'error 13', 3, 'stopped'] | reduce kind=source by c"
     table = endpoint.table(query)
@@ -49,7 +51,7 @@ def test_rows_with_patterns(endpoint: Endpoint) -> None:
     ]
 
 
-def test_too_many_texts_are_an_error(endpoint: Endpoint) -> None:
+def test_reduce_over_too_many_texts_is_an_error(endpoint: Endpoint) -> None:
     """``reduce`` over more distinct texts than the limit is an error."""
     assert "more than 100000" in str(endpoint.error("range x from 1 to 100001 step 1 | reduce by tostring(x)"))
 
@@ -57,7 +59,7 @@ def test_too_many_texts_are_an_error(endpoint: Endpoint) -> None:
 @pytest.mark.parametrize(
     "options", ["threshold=2", "threshold='a'", "characters=1", "nothing=1", "threshold=-0.1", "threshold=x"]
 )
-def test_wrong_options_are_errors(endpoint: Endpoint, options: str) -> None:
+def test_wrong_pattern_options_are_errors(endpoint: Endpoint, options: str) -> None:
     """An option with a wrong name or value is an error."""
     assert endpoint.code(f"{FOO} | reduce by str with {options}").startswith(("General_BadRequest", "BadRequest"))
 
@@ -93,12 +95,14 @@ ROWS = (
         ("T | project a, s | evaluate diffpatterns(s, 'A', 'nothing')", []),
     ],
 )  # fmt: skip
-def test_patterns_of_rows(endpoint: Endpoint, query: str, expected: list[list[object]]) -> None:
+def test_row_patterns_have_shared_values_and_wildcards(
+    endpoint: Endpoint, query: str, expected: list[list[object]]
+) -> None:
     """A pattern has the values that its rows share, and wildcards in place of all other values."""
     assert endpoint.rows(ROWS + query) == expected
 
 
-def test_measures_precede_the_input_columns(endpoint: Endpoint) -> None:
+def test_pattern_measures_precede_the_input_columns(endpoint: Endpoint) -> None:
     """The measures precede the input columns; ``diffpatterns`` omits the split column."""
     table = endpoint.table(ROWS + "T | project a, s | evaluate diffpatterns(s, 'A', 'B')")
     assert [column.column_name for column in table.columns] == [
@@ -106,7 +110,7 @@ def test_measures_precede_the_input_columns(endpoint: Endpoint) -> None:
     ]  # fmt: skip
 
 
-def test_clusters_prefer_size_or_values(endpoint: Endpoint) -> None:
+def test_the_size_weight_of_autocluster_prefers_larger_patterns(endpoint: Endpoint) -> None:
     """With a larger size weight, ``autocluster`` prefers patterns with more rows and fewer values."""
     query = "T | project a, b, c | evaluate autocluster({}) | take 1 | project Count"
     assert endpoint.rows(ROWS + query.format(1)) == [[60]]

@@ -5,7 +5,7 @@ import pytest
 from tests.emulators.kusto.endpoints import Endpoint
 
 
-def test_intersections_have_the_documented_sizes(endpoint: Endpoint) -> None:
+def test_set_intersections_have_the_documented_sizes(endpoint: Endpoint) -> None:
     """The numbers of values that sets share equal the documented numbers."""
     query = (
         "range x from 1 to 100 step 1"

@@ -58,7 +58,7 @@ def test_top_by_a_dynamic_is_not_supported(endpoint: Endpoint, operator: str) ->
     "aggregate",
     ["max(d)", "min(d)", "maxif(d, true)", "percentile(d, 50)", "arg_max(d, *)", "arg_min(e.a, *)", "max(e.a)"],
 )
-def test_dynamics_have_no_maximum(endpoint: Endpoint, aggregate: str) -> None:
+def test_the_maximum_of_dynamics_is_an_error(endpoint: Endpoint, aggregate: str) -> None:
     """An aggregate that compares dynamics is an error with the aggregate's name."""
     error = str(endpoint.error(f'print d = dynamic(10), e = dynamic({{"a": 1}}) | summarize {aggregate}'))
     assert "EMB0001" in error or "SEM0219" in error
@@ -71,7 +71,7 @@ def test_max_of_rejects_strings_and_dynamics(endpoint: Endpoint, call: str) -> N
     assert "SEM0219" in str(endpoint.error(f'print d = dynamic(10), e = dynamic({{"a": 1}}) | extend x = {call}'))
 
 
-def test_all_other_types_have_a_maximum(endpoint: Endpoint) -> None:
+def test_the_maximum_of_any_other_type_has_that_type(endpoint: Endpoint) -> None:
     """The maximum of values of any type except dynamic has the type of the values."""
     query = "range x from 1 to 3 step 1 | summarize max(x), max(x * 2.5), max(tostring(x)), min(x * 1h), max(x > 1)"
     assert endpoint.rows(query) == [[3, 7.5, "3", "01:00:00", 1]]

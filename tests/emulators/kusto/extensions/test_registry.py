@@ -16,7 +16,7 @@ ONE, TEXT = ir.Literal("1", "long"), ir.Literal("a", "string")
 
 
 @pytest.fixture(autouse=True)
-def clean_library() -> Iterator[None]:
+def library_without_test_function() -> Iterator[None]:
     """Remove the function of a test from the library."""
     yield
     SCALAR_FUNCTIONS.pop(NAME, None)
@@ -33,7 +33,7 @@ def test_a_template_receives_its_arguments() -> None:
     assert _render_signature(ir.ColumnRef("a"), ir.ColumnRef("b")) == 'f("b", "a")'
 
 
-def test_a_template_replaces_an_earlier_form() -> None:
+def test_a_template_function_replaces_an_earlier_custom_function() -> None:
     """A template function replaces an earlier custom function with the same name."""
     registry.add_custom_function(NAME, [1], lambda _: "custom")
     registry.add_template_function(NAME, "f({0})", 1)
@@ -49,7 +49,7 @@ def test_the_number_of_arguments_is_checked() -> None:
             _render_signature(*[ONE] * count)
 
 
-def test_a_bound_function_evaluates_calls_once() -> None:
+def test_a_bound_function_evaluates_an_argument_call_once() -> None:
     """A bound function evaluates an argument with a call once, but repeats a literal."""
     registry.add_bound_function(NAME, [2], lambda a, b: f"{a} + {a} + {b} + {b}")
     sum_of_columns = ir.BinaryOp("+", ir.ColumnRef("a"), ir.ColumnRef("b"))

@@ -33,7 +33,7 @@ def read_annotation(endpoint: Endpoint, text: str) -> dict[str, Any]:
         ("take 1", {"Visualization": None, "Title": None}),
     ],
 )  # fmt: skip
-def test_the_result_has_the_annotation(endpoint: Endpoint, operator: str, members: dict[str, Any]) -> None:
+def test_the_result_has_the_visualization_of_render(endpoint: Endpoint, operator: str, members: dict[str, Any]) -> None:
     """The result's annotation Visualization contains the properties of ``render``."""
     annotation = read_annotation(endpoint, f'print t = now(), v = 1, ["v w"] = 2 | {operator}')
     assert {name: annotation[name] for name in members} == members
@@ -51,6 +51,6 @@ def test_the_result_has_the_annotation(endpoint: Endpoint, operator: str, member
         "render timechart with (other=1)",
     ],
 )
-def test_an_invalid_property_is_an_error(endpoint: Endpoint, operator: str) -> None:
+def test_an_invalid_render_property_is_an_error(endpoint: Endpoint, operator: str) -> None:
     """An unknown visualization, property or column, or a repeated property, is an error."""
     assert endpoint.code(f"print t = 1 | {operator}") in ("General_BadRequest", "BadRequest_SyntaxError")

@@ -49,7 +49,7 @@ def evaluate_expression(endpoint: Endpoint, expression: str) -> Any:
         ("series_add(parse_json('{}'), 1)", None),
     ],
 )
-def test_functions_compute_each_element(endpoint: Endpoint, expression: str, expected: Any) -> None:
+def test_series_arithmetic_applies_to_each_element(endpoint: Endpoint, expression: str, expected: Any) -> None:
     """Arithmetic applies to each element and keeps integers; an element that is no number gives null."""
     assert evaluate_expression(endpoint, expression) == expected
 
@@ -71,7 +71,7 @@ def test_functions_compute_each_element(endpoint: Endpoint, expression: str, exp
         ("series_fill_linear(dynamic([null, null]))", [0.0, 0.0]),
     ],
 )
-def test_gaps_are_filled(endpoint: Endpoint, expression: str, expected: list[Any]) -> None:
+def test_gaps_in_a_series_are_filled_from_neighbours(endpoint: Endpoint, expression: str, expected: list[Any]) -> None:
     """Gaps in a series are filled from their neighbours, and the elements keep their type."""
     assert evaluate_expression(endpoint, expression) == pytest.approx(expected)
 
@@ -88,7 +88,9 @@ def test_gaps_are_filled(endpoint: Endpoint, expression: str, expected: list[Any
         ("series_iir(dynamic([2,4]), dynamic([1]), dynamic([2]))", [1.0, 2.0]),
     ],
 )
-def test_filters_follow_their_formulas(endpoint: Endpoint, expression: str, expected: list[float]) -> None:
+def test_series_filters_follow_the_documented_formulas(
+    endpoint: Endpoint, expression: str, expected: list[float]
+) -> None:
     """Filters follow the documented formulas; weights are normalised by default if none is negative."""
     assert evaluate_expression(endpoint, expression) == pytest.approx(expected)
 
@@ -98,7 +100,7 @@ def test_negative_weights_are_not_normalised(endpoint: Endpoint) -> None:
     assert evaluate_expression(endpoint, "series_fir(dynamic([1,2]), dynamic([1,-1]), true, false)") is None
 
 
-def test_statistics_are_columns(endpoint: Endpoint) -> None:
+def test_series_stats_returns_the_documented_columns(endpoint: Endpoint) -> None:
     """``series_stats`` without names returns the seven documented columns."""
     table = endpoint.table(f"print x = {NUMBERS} | project series_stats(x)")
     names = ("min", "min_idx", "max", "max_idx", "avg", "stdev", "variance")
@@ -114,7 +116,7 @@ def test_statistics_of_missing_elements_are_null(endpoint: Endpoint) -> None:
     assert endpoint.rows(query.format("dynamic([1,null,3])", "true")) == [["2.0", 3]]
 
 
-def test_named_and_unnamed_results_of_a_regression(endpoint: Endpoint) -> None:
+def test_extend_and_project_add_columns_of_a_regression(endpoint: Endpoint) -> None:
     """``extend`` adds the named columns of a regression, ``project`` adds all columns."""
     (row,) = endpoint.rows(f"print y = {LINE} | extend (r, slope, v, rv, b, fit) = series_fit_line(y) | project-away y")
     assert row[:4] == pytest.approx([0.982900730884447, 2.7307692307, 98.628787878, 1.6864801864])
@@ -136,7 +138,7 @@ def test_a_decomposition_has_season_trend_and_residual(endpoint: Endpoint) -> No
     assert endpoint.rows(flat) == [[pytest.approx([1.0, 2.0, 3.0]), [0.0] * 3, pytest.approx([0.0] * 3, abs=1e-12)]]
 
 
-def test_several_results_are_no_scalar(endpoint: Endpoint) -> None:
+def test_a_function_with_several_results_cannot_be_in_an_expression(endpoint: Endpoint) -> None:
     """A function with several results cannot be part of an expression; the error contains its name."""
     assert "'series_stats()" in str(endpoint.error("print x0 = 1 | extend tolong(series_stats(dynamic([1])))"))
 
@@ -147,12 +149,12 @@ def test_columns_of_an_expression_have_an_empty_argument_name(endpoint: Endpoint
     assert [each.column_name for each in table.columns][:2] == ["series_stats__min", "series_stats__min_idx"]
 
 
-def test_inexact_integers_are_errors(endpoint: Endpoint) -> None:
+def test_a_series_with_inexact_integers_is_rejected(endpoint: Endpoint) -> None:
     """A series with integers that a double cannot represent is rejected."""
     assert "2^53" in str(endpoint.error("print series_add(dynamic([9007199254740993]), 1)"))
 
 
-def test_nested_calls_take_linear_time(endpoint: Endpoint) -> None:
+def test_sql_for_nested_series_calls_grows_linearly(endpoint: Endpoint) -> None:
     """The length of the generated SQL grows linearly with the number of nested calls."""
     expression = "dynamic([1,2,3])"
     for _ in range(24):

@@ -113,7 +113,7 @@ def test_series_without_points_have_no_components(endpoint: Endpoint) -> None:
         (f"series_periods_validate(y{', 4' * 17})", "series_periods_validate() with 18 arguments"),
     ],
 )
-def test_invalid_arguments_are_errors(endpoint: Endpoint, expression: str, message: str) -> None:
+def test_invalid_arguments_of_series_functions_are_errors(endpoint: Endpoint, expression: str, message: str) -> None:
     """The error about an argument contains the function, the argument and the accepted values."""
     assert message in str(endpoint.error(f"print y = dynamic([1,2]), method = 'x' | extend {expression}"))
 

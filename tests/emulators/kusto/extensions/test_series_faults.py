@@ -79,7 +79,7 @@ NULL_OF_LONG = {
 
 
 @pytest.mark.parametrize("series", SERIES)
-def test_any_value_gives_a_result(endpoint: Endpoint, series: str) -> None:
+def test_any_value_gives_a_series_result_without_error(endpoint: Endpoint, series: str) -> None:
     """For a value that is no ordinary series, each series function returns a result and no error."""
     [row] = endpoint.rows(f"datatable(i: long)[1] | extend s = {SERIES[series]} | project {assign_result_names(CALLS)}")
     assert len(row) > len(CALLS)
@@ -161,7 +161,7 @@ def test_a_long_computation_can_be_cancelled(run: Callable[[Any], Any], monkeypa
         run(np.ones(100_000))
 
 
-def test_parts_of_a_convolution_are_added() -> None:
+def test_a_convolution_in_parts_equals_one_in_one_step() -> None:
     """A convolution that is computed in parts has the same result as one that is computed in one step."""
     values = np.sin(np.arange(20_000.0))
     weights = np.cos(np.arange(2_000.0))
@@ -175,7 +175,7 @@ def raise_memory_error(_: Any) -> Any:
     raise MemoryError
 
 
-def test_a_function_without_memory_is_out_of_memory() -> None:
+def test_a_memory_error_of_a_python_function_is_over_the_memory_limit() -> None:
     """If a Python function raises MemoryError, the query is reported as over the memory limit."""
     function = SeriesFunction("greedy", ("BIGINT",), {"x": "long"}, f"{__name__}:raise_memory_error")
     with open_database(None) as connection:

@@ -43,7 +43,7 @@ CASES: list[tuple[str, list[tuple[str, list[str], list[list[Any]]]]]] = [
 
 
 @pytest.mark.parametrize(("query", "expected"), CASES)
-def test_every_result_is_returned(
+def test_the_reply_has_one_table_for_each_result(
     endpoint: Endpoint, query: str, expected: list[tuple[str, list[str], list[list[Any]]]]
 ) -> None:
     """The reply has one table for each result, in the order of the query."""

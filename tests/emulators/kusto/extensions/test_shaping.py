@@ -85,7 +85,7 @@ TABLES: list[tuple[str, list[str], list[list[Any]]]] = [
 
 
 @pytest.mark.parametrize(("query", "columns", "rows"), TABLES)
-def test_results_equal_the_documented_tables(
+def test_shaping_operators_return_the_documented_tables(
     endpoint: Endpoint, query: str, columns: list[str], rows: list[list[Any]]
 ) -> None:
     """The result equals the documented table."""
@@ -111,7 +111,7 @@ def test_column_names_from_values_are_quoted(endpoint: Endpoint) -> None:
     assert [column.column_name for column in table.columns] == ["k", name]
 
 
-def test_columns_follow_the_parameters(endpoint: Endpoint) -> None:
+def test_result_columns_follow_the_query_parameters(endpoint: Endpoint) -> None:
     """The result's columns follow the parameters of each request, even for the same query text."""
     query = f"declare query_parameters(least:long); {SALES} | where v >= least | evaluate pivot(s, count(), k)"
     for least, names in (("2", ["k", "x", "y"]), ("5", ["k", "x"]), ("2", ["k", "x", "y"])):

@@ -102,7 +102,7 @@ TYPED: list[tuple[str, Columns, list[list[Any]]]] = [
 
 
 @pytest.mark.parametrize(("query", "columns", "rows"), TYPED)
-def test_each_type_of_a_column_is_a_column(
+def test_a_union_has_a_column_for_each_type_of_a_name(
     endpoint: Endpoint, query: str, columns: Columns, rows: list[list[Any]]
 ) -> None:
     """If columns of one name have different types, the result has a column for each type, with the type as suffix."""
@@ -176,7 +176,7 @@ def test_a_view_can_be_united_by_name(
     assert table.raw_rows == expected
 
 
-def test_search_in_views(endpoint: Endpoint) -> None:
+def test_search_reads_views_and_tables_with_the_column(endpoint: Endpoint) -> None:
     """A search by column reads all views and the tables with this column."""
     query = (
         "let Range10 = view () { range MyColumn from 1 to 10 step 1 };"

@@ -13,26 +13,26 @@ def _evaluate_sql(sql: str) -> object:
 
 
 @pytest.mark.parametrize("text", ["it's", "", "a\\b", 'say "hi"', "é\n"])
-def test_a_text_is_quoted(text: str) -> None:
+def test_texts_and_names_are_quoted_in_sql(text: str) -> None:
     """A quoted text is an SQL literal with this value, and a quoted name is one identifier."""
     assert _evaluate_sql(quote_text(text)) == text
     named = duckdb.execute(f"SELECT 1 AS {quote_name('x' + text)}")
     assert [column[0] for column in named.description or ()] == ["x" + text]
 
 
-def test_names_and_constants_are_repeated() -> None:
+def test_names_and_constants_are_repeated_in_sql() -> None:
     """Names and constants are repeated in the SQL, because binding a variable is slower."""
     assert bind_once(['"a"', "1"], lambda a, b: f"{a} + {b}") == '("a" + 1)'
 
 
-def test_a_call_is_evaluated_once() -> None:
+def test_a_call_in_an_argument_is_evaluated_once() -> None:
     """The SQL evaluates an argument once, unless it is a name or constant."""
     sql = bind_once(["2 * (3 + 4)", "1"], lambda a, b: f"{a} * {a} + {b}")
     assert sql.count("2 * (3 + 4)") == 1
     assert _evaluate_sql(sql) == 14 * 14 + 1
 
 
-def test_nested_calls_stay_short() -> None:
+def test_sql_for_nested_calls_grows_linearly() -> None:
     """The length of SQL for nested calls grows linearly with their depth."""
     sql = "(1 + 1)"
     for _ in range(20):

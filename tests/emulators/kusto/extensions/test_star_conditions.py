@@ -23,7 +23,7 @@ def _expand_star(node: ir.Expr) -> ir.Expr:
     return node.to_condition(["x"]) if isinstance(node, StarCondition) else node
 
 
-def test_nested_nodes_are_replaced() -> None:
+def test_a_nested_expression_node_is_replaced() -> None:
     """A node is replaced at any depth, also in arguments of calls."""
     nested = ir.FunctionCall("not", (ir.BinaryOp("and", StarCondition("has", TEXT), TEXT),))
     assert replace_nodes(nested, _expand_star) == ir.FunctionCall("not", (ir.BinaryOp("and", _build_has("x"), TEXT),))

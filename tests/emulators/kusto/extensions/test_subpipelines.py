@@ -104,7 +104,7 @@ SOURCES: list[tuple[str, list[list[Any]]]] = [
 
 
 @pytest.mark.parametrize(("body", "rows"), SOURCES)
-def test_a_subquery_runs_for_each_value(endpoint: Endpoint, body: str, rows: list[list[Any]]) -> None:
+def test_a_partition_subquery_runs_for_each_value(endpoint: Endpoint, body: str, rows: list[list[Any]]) -> None:
     """A subquery in braces can read any table and runs once for each value of the column."""
     table = "let T = datatable(n:string, w:long)['x', 1, 'y', 2, 'z', 3]"
     query = f"{table}; range v from 1 to 2 step 1 | partition hint.strategy=legacy by v {body}"

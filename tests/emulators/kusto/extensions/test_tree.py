@@ -14,7 +14,7 @@ QUERY = "T\n| where f(g(1)) == 2\n| where h(3) > 1"
 CALL = "NamedFunctionCallExpression"
 
 
-def test_rules_are_found_in_the_order_of_the_query() -> None:
+def test_grammar_rules_are_found_in_the_order_of_the_query() -> None:
     """The nodes of a grammar rule are found in query order; nodes inside found ones are left out."""
     calls = find_rules(parser.parse(QUERY).tree, CALL)
     assert [call.getText() for call in calls] == ["f(g(1))", "h(3)"]

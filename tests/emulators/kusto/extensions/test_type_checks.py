@@ -141,7 +141,7 @@ def _evaluate_sql(sql: str) -> object:
 
 
 @pytest.mark.parametrize(("value", "expected"), [("1", True), ("1.5", True), ("2::TINYINT", True), ("'a'", False)])
-def test_numbers_are_recognised(value: str, expected: object) -> None:
+def test_number_literals_are_recognised(value: str, expected: object) -> None:
     """Whole numbers, decimals and doubles of any size are numbers, and texts are not."""
     assert _evaluate_sql(render_number_test(value)) is expected
 
@@ -152,7 +152,7 @@ def test_a_type_test_accepts_any_of_its_types() -> None:
     assert _evaluate_sql(render_type_test("'a'::JSON", TEXTS)) is False
 
 
-def test_a_long_expression_has_no_test() -> None:
+def test_a_long_expression_has_no_type_test() -> None:
     """If an expression is too long to be repeated, it has no type test, and its guard adds no SQL."""
     long = "+".join(["1"] * 200)
     assert render_type_test(long, TEXTS) == ""
@@ -160,7 +160,7 @@ def test_a_long_expression_has_no_test() -> None:
     assert add_guard("", "error('x')", "1") == "1"
 
 
-def test_a_guard_raises_its_error_for_the_type_only() -> None:
+def test_a_guard_raises_its_error_only_for_its_type() -> None:
     """If the type test of a guard is true, the guard raises its error with code and message."""
     failure = render_error("SEM0001", "it's a text")
     guarded = [add_guard(render_type_test(value, TEXTS), failure, value) for value in ("1", "'a'")]
@@ -171,7 +171,7 @@ def test_a_guard_raises_its_error_for_the_type_only() -> None:
     assert (error.inner, error.sentence) == ("SEM0001", "it's a text")
 
 
-def test_joined_tests_skip_missing_tests() -> None:
+def test_joined_type_tests_skip_missing_tests() -> None:
     """An OR of type tests leaves out missing tests; an AND is missing if one of them is missing."""
     assert join_with_or("a", "", "b") == "(a) OR (b)"
     assert join_with_and("a", "b") == "a AND b"

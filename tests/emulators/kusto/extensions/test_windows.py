@@ -28,7 +28,7 @@ UNSERIALIZED = (
 
 
 @pytest.mark.parametrize("source", SERIALIZING)
-def test_window_functions_over_serialized_rows(endpoint: Endpoint, source: str) -> None:
+def test_window_functions_accept_serialized_rows(endpoint: Endpoint, source: str) -> None:
     """Window functions work after operators that serialize rows or keep their order."""
     rows = endpoint.rows(f"{source} | extend p = prev(x), n = next(x, 1, 9), r = row_number() | project x, p, n, r")
     assert rows == [[1, None, 2, 1], [2, 1, 3, 2], [3, 2, 9, 3]]
@@ -74,7 +74,7 @@ def test_window_functions_return_the_documented_values(endpoint: Endpoint, expre
     assert endpoint.rows(f"{table} | serialize | extend w = {expression} | project w") == [[each] for each in values]
 
 
-def test_serialize_with_expressions(endpoint: Endpoint) -> None:
+def test_serialize_may_have_expressions(endpoint: Endpoint) -> None:
     """``serialize`` works with and without expressions, anywhere in a query."""
     assert endpoint.rows("datatable(x:long)[1,2] | serialize r = row_number(), 1") == [[1, 1, 1], [2, 2, 1]]
     assert endpoint.rows("(datatable(x:long)[1] | serialize | where x == 1) | count") == [[1]]
@@ -88,12 +88,12 @@ def test_window_functions_are_allowed_in_where_and_sort(endpoint: Endpoint) -> N
 
 
 @pytest.mark.parametrize("call", ["prev()", "prev(x, x)", "prev(x, prev(x))", "row_rank_dense()", "row_number(x)"])
-def test_arguments_are_checked(endpoint: Endpoint, call: str) -> None:
+def test_invalid_window_function_arguments_are_rejected(endpoint: Endpoint, call: str) -> None:
     """A missing argument, or a column instead of a constant, is rejected."""
     assert "Semantic error" in str(endpoint.error(f"range x from 1 to 3 step 1 | extend y = {call}"))
 
 
-def test_error_positions_after_serialize(endpoint: Endpoint) -> None:
+def test_errors_after_serialize_have_correct_positions(endpoint: Endpoint) -> None:
     """After ``serialize`` without arguments, errors have correct positions."""
     assert "[line:position=2:16]" in str(endpoint.error("print x = 1 | serialize\n| extend y = 1 | extnd z = 2"))
 
@@ -113,7 +113,7 @@ def test_equal_calls_of_random_functions_have_separate_values(endpoint: Endpoint
     assert endpoint.rows(query.format("a = prev(new_guid(), 0), b = prev(new_guid(), 0)")) == [[False]]
 
 
-def test_many_sorted_rows_stay_in_order(endpoint: Endpoint) -> None:
+def test_window_functions_over_many_sorted_rows_are_correct(endpoint: Endpoint) -> None:
     """Window functions over many sorted rows are correct, even with several threads."""
     query = (
         "range x from 1 to 300000 step 1 | extend y = (x * 7919) % 300007 | sort by y asc | where prev(y) >= y | count"

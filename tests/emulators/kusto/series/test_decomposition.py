@@ -44,13 +44,13 @@ def test_the_score_of_tukey_is_the_distance_in_quartile_ranges() -> None:
     assert compute_scores(SERIES, (25.0, 75.0))[-1] == pytest.approx((30 - high) / (high - low))
 
 
-def test_the_factor_of_custom_percentiles_is_the_one_of_kusto() -> None:
+def test_the_factor_of_custom_percentiles_equals_kustos() -> None:
     """For the percentiles 10 and 90, the distance is multiplied by the factor in Kusto's published scores."""
     low, high = np.percentile(SERIES, [10, 90])
     assert compute_scores(SERIES, (10.0, 90.0))[-1] == pytest.approx(2.772605605507915 * (30 - high) / (high - low))
 
 
-def test_the_kind_selects_the_percentiles() -> None:
+def test_the_kind_of_score_selects_the_percentiles() -> None:
     """The kind ``tukey`` ignores given percentiles; ``ctukey`` uses them, by default 10 and 90."""
     assert get_percentiles("tukey") == (25.0, 75.0)
     assert get_percentiles("ctukey") == (10.0, 90.0)

@@ -42,7 +42,7 @@ def test_a_centred_window_contains_later_points() -> None:
 
 
 @pytest.mark.parametrize("weights", [None, _build_array(), _build_array(1, np.nan), _build_array(1, np.inf)])
-def test_unusable_weights_give_null(weights: np.ndarray | None) -> None:
+def test_unusable_filter_weights_give_null(weights: np.ndarray | None) -> None:
     """Missing, empty or infinite weights give null instead of an error."""
     assert filter_finite(POINTS, weights, None, center=False) is None
 
@@ -60,7 +60,7 @@ def test_a_long_series_is_filtered_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
     assert filter_finite(values, weights, normalize=False, center=True)["filtered"].tolist() == whole.tolist()
 
 
-def test_feedback_uses_previous_results() -> None:
+def test_a_recursive_filter_uses_previous_results() -> None:
     """A recursive filter with the denominators 1 and -1 returns cumulative sums."""
     assert filter_recursively(POINTS, _build_array(1), _build_array(1, -1))["filtered"].tolist() == [1, 3, 7, 15]
 
@@ -93,6 +93,6 @@ def test_a_filter_of_second_order_uses_two_previous_results() -> None:
         (_build_array(1), None),
     ],
 )
-def test_unusable_coefficients_give_null(numerators: np.ndarray | None, denominators: np.ndarray | None) -> None:
+def test_unusable_filter_coefficients_give_null(numerators: np.ndarray | None, denominators: np.ndarray | None) -> None:
     """Missing coefficients, or a first denominator of zero, give null."""
     assert filter_recursively(POINTS, numerators, denominators) is None

@@ -32,12 +32,12 @@ def test_incomplete_beta_is_a_distribution_function() -> None:
 
 
 @pytest.mark.parametrize(("a", "b"), [(0.5, 0.5), (100, 69), (100, 71), (1000, 2), (0.001, 3)])
-def test_log_beta_of_small_and_large_parameters(a: float, b: float) -> None:
+def test_log_beta_equals_the_value_from_gamma_functions(a: float, b: float) -> None:
     """The logarithm of the beta function equals that from gamma functions, for small and large parameters."""
     assert compute_log_beta(a, b) == pytest.approx(math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b), abs=1e-9)
 
 
-def test_null_arguments_give_null() -> None:
+def test_null_arguments_of_tests_give_null() -> None:
     """If an argument is null, the result is null."""
     assert compute_erf(None) is None
     assert compute_erfc(None) is None

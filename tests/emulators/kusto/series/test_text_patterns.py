@@ -13,7 +13,7 @@ def _find_patterns(
     return patterns
 
 
-def test_frequent_words_at_the_same_position_stay() -> None:
+def test_words_in_which_similar_texts_differ_become_wildcards() -> None:
     """Words in which similar texts differ become a wildcard; other words and separators stay."""
     assert _find_patterns(["pump a: on", "pump b: on", "pump c: on"]) == ["pump *: on"] * 3
 
@@ -23,17 +23,17 @@ def test_a_word_at_another_position_is_another_word() -> None:
     assert _find_patterns(["a pump", "pump b", "c d"]) == [OTHERS] * 3
 
 
-def test_the_threshold_counts_occurrences() -> None:
+def test_a_frequent_text_has_its_own_pattern() -> None:
     """A text that is frequent enough has its own pattern; all rare texts have the pattern ``others``."""
     assert _find_patterns(["pump on", "valve shut", "fan"], [6, 2, 2]) == ["pump on", OTHERS, OTHERS]
 
 
-def test_one_occurrence_is_never_frequent() -> None:
+def test_a_pattern_needs_at_least_two_occurrences() -> None:
     """A pattern needs at least two occurrences, whatever the threshold is."""
     assert _find_patterns(["pump on", "valve shut"], threshold=0.001) == [OTHERS, OTHERS]
 
 
-def test_numbers_are_always_variable() -> None:
+def test_words_of_digits_become_wildcards() -> None:
     """A word of digits becomes a wildcard, also if it is frequent; a pattern of wildcards becomes ``others``."""
     assert _find_patterns(["pump 7", "pump 7"]) == ["pump *"] * 2
     assert _find_patterns(["7", "7"]) == [OTHERS] * 2

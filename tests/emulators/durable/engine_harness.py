@@ -89,7 +89,7 @@ class SdkFunctions:
             raise FunctionCallError(f"{type(error).__name__}: {error}", "a stack trace") from None
 
 
-class World:
+class EngineHarness:
     """Durable Task engine that a test can kill and restart with the same database file."""
 
     def __init__(self, path: Path, settings: DurableSettings | None = None) -> None:
@@ -98,9 +98,9 @@ class World:
         self._path = path
         self._settings = settings or DurableSettings()
         self._engine: asyncio.Task[None] | None = None
-        self.begin()
+        self.start_engine()
 
-    def begin(self) -> None:
+    def start_engine(self) -> None:
         """Start an engine that uses the database file of this test."""
         self._stopping = ShutdownSignal()
         self.store = OrchestrationStore(SqliteDatabase(self._path, SCHEMA))
@@ -108,14 +108,14 @@ class World:
         self.management = Management(self.store, self.clock, engine.wake)
         self._engine = asyncio.create_task(engine.run())
 
-    async def kill(self) -> None:
+    async def kill_engine(self) -> None:
         """Stop the engine at once, as a crash between two transactions does."""
         assert self._engine is not None
         self._engine.cancel()
         await asyncio.wait([self._engine])
         await self.store.close()
 
-    async def start(self, name: str, given: object = None, instance: str = "one") -> bool:
+    async def start_orchestration(self, name: str, given: object = None, instance: str = "one") -> bool:
         """Start an orchestration; its input is JSON text within JSON, as the SDK's client sends it."""
         text = None if given is None else json.dumps(json.dumps(given))
         return await self.management.start(NewInstance(instance, create_id(), name, None, text))
@@ -124,7 +124,7 @@ class World:
         """Raise an event with JSON data, as an HTTP client does."""
         await self.management.raise_event(instance, name, json.dumps(data))
 
-    async def status(self, instance: str = "one") -> dict[str, Any]:
+    async def read_status(self, instance: str = "one") -> dict[str, Any]:
         """Return the JSON status of an orchestration instance."""
         found = await self.management.find_instance(instance)
         assert found is not None
@@ -146,7 +146,7 @@ class World:
             return found is not None and found.status.ended
 
         await self.wait_until(has_ended, tick=tick)
-        return await self.status(instance)
+        return await self.read_status(instance)
 
     async def wait_for_replays(self, replays: int) -> None:
         """Wait until the SDK has made this number of replays."""

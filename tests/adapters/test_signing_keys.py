@@ -47,7 +47,7 @@ async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         name = f"contract-{uuid.uuid4().hex}"
         if request.param == DOUBLE:
             double = stack.enter_context(KeyVaultDouble())
-            double.keys.create(name)
+            double.keys.create_version(name)
             vault = Vault(double.uri, credential=Tokens(), options=double.options)
         else:
             credential = await stack.enter_async_context(DefaultAzureCredential())

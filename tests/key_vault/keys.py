@@ -53,7 +53,7 @@ class Keys:
     def __init__(self) -> None:
         self.versions: dict[str, list[Version]] = {}
 
-    def create(self, name: str, created: float | None = None) -> Version:
+    def create_version(self, name: str, created: float | None = None) -> Version:
         """Create a key, or a new version of an existing key."""
         version = Version(int(time.time() if created is None else created))
         self.versions.setdefault(name, []).append(version)

@@ -92,14 +92,14 @@ class KeyVaultDouble:
         self._server.server_close()
         self._folder.cleanup()
 
-    def answer(self, method: str, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    def reply_to_request(self, method: str, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         """Return status and body of the reply to a request with a valid token."""
         self.requests.append(f"{method} {path}")
         if self.down:
             return 503, _build_error_reply("Unavailable")
         _, _, name, *rest = path.rstrip("/").split("/")
         if (method, rest) in (("POST", ["create"]), ("POST", ["rotate"])):
-            made = self.keys.create(name)
+            made = self.keys.create_version(name)
             return 200, made.bundle(self._build_key_id(name, made.name))
         if name not in self.keys.versions:
             return 404, _build_error_reply("KeyNotFound")
@@ -145,7 +145,7 @@ def _build_handler(double: KeyVaultDouble) -> type[BaseHTTPRequestHandler]:
                 self._reply(401, _build_error_reply("Unauthorized"), {"WWW-Authenticate": challenge})
                 return
             path = urlsplit(self.path).path
-            self._reply(*double.answer(self.command, path, json.loads(body) if body else {}), {})
+            self._reply(*double.reply_to_request(self.command, path, json.loads(body) if body else {}), {})
 
         def _reply(self, status: int, body: dict[str, Any], headers: dict[str, str]) -> None:
             content = json.dumps(body).encode()

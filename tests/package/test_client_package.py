@@ -31,7 +31,7 @@ def run_command(*command: str | Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def client_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the client's wheel from a copy that contains no other files."""
     folder = tmp_path_factory.mktemp("client")
     copy = folder / "source"
@@ -42,11 +42,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("python", find_pythons(), ids=lambda path: Path(path).name)
-def test_the_wheel_works_alone(wheel: Path, tmp_path: Path, python: str) -> None:
+def test_all_commands_work_with_only_the_wheel_installed(client_wheel: Path, tmp_path: Path, python: str) -> None:
     """In an empty environment, the wheel installs only the client's requirements, and all its commands work."""
     run_command(python, "-m", "venv", tmp_path / "venv")
     installed = tmp_path / "venv" / "bin"
-    run_command(installed / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
+    run_command(installed / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", client_wheel)
     listed = json.loads(
         run_command(installed / "python", "-m", "pip", "list", "--format", "json", "--disable-pip-version-check")
     )

@@ -76,7 +76,7 @@ class Worker:
         self._tasks: set[asyncio.Task[None]] = set()
         self.functions = 0
 
-    async def serve(self, connection: socket.socket) -> None:
+    async def serve_requests(self, connection: socket.socket) -> None:
         """Execute each request in its own task until the host closes the connection."""
         reader, writer = await asyncio.open_connection(sock=connection)
         try:
@@ -196,7 +196,7 @@ def main() -> None:
     spec.loader.exec_module(protos)
     register_pickling(protos)
     worker = Worker(folder, options, protos)
-    asyncio.run(worker.serve(socket.socket(fileno=options["socket"])))
+    asyncio.run(worker.serve_requests(socket.socket(fileno=options["socket"])))
     own = Path(__file__).resolve(), Path(options["protocol"]).resolve()
     report = {
         "path": sys.path,

@@ -28,7 +28,7 @@ def _request_token(service: Service, scopes: str | None = None) -> str:
     return service.caller("viewer@t", scopes).headers["Authorization"].removeprefix("Bearer ")
 
 
-def test_call_by_clicking_in_the_explorer(service: Service) -> None:
+def test_an_operation_is_called_by_mouse_in_the_explorer(service: Service) -> None:
     """A call by mouse in the API Explorer succeeds without errors, and the page does not show the token."""
     # Swagger UI needs CPU seconds for all operations of a viewer, so the token has one right.
     token = _request_token(service, "Workspace.Catalog.Read")
@@ -110,7 +110,7 @@ def test_explorer_ignores_an_expired_session(service: Service) -> None:
 
 
 @pytest.mark.skipif(not AXE.is_file(), reason="axe is not installed; run `make assets` (needs npm)")
-def test_graphiql_has_no_barriers(service: Service) -> None:
+def test_graphiql_is_accessible(service: Service) -> None:
     """GraphiQL's page is accessible, except for known findings in its third-party editor."""
     with open_page(f"{service.url}/v1/plant-t/graphiql") as visited:
         page = visited.page
@@ -124,7 +124,7 @@ def test_graphiql_has_no_barriers(service: Service) -> None:
     assert visited.complaints == []
 
 
-def test_query_by_clicking_in_graphiql(service: Service) -> None:
+def test_a_query_is_run_by_mouse_in_graphiql(service: Service) -> None:
     """A query by mouse in GraphiQL returns data without errors, and the browser stores nothing."""
     with open_page(f"{service.url}/v1/plant-t/graphiql") as visited:
         page = visited.page

@@ -142,10 +142,10 @@ class SharedService:
             assert running.stop() == 0
 
 
-def wait_until[T](probe: Callable[[], T], good: Callable[[T], Any], seconds: float = 30) -> T:
-    """Call ``probe`` until ``good`` accepts its result, and return this result; fail at the timeout."""
+def wait_until[T](read_value: Callable[[], T], is_accepted: Callable[[T], Any], seconds: float = 30) -> T:
+    """Call ``read_value`` until ``is_accepted`` accepts its result, and return this result; fail at the timeout."""
     deadline = time.monotonic() + seconds
-    while not good(value := probe()):
+    while not is_accepted(value := read_value()):
         assert time.monotonic() < deadline, f"still {value!r} after {seconds} s"
         time.sleep(0.05)
     return value

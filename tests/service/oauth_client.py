@@ -47,7 +47,9 @@ class OAuthClient:
         """Request the authorization endpoint as a browser does, and return the reply."""
         return self.service.anonymous().get("/oauth2/authorize", params=self.build_request(**changed))
 
-    def decide(self, scopes: list[str] | None = None, *, approve: bool = True, **changed: Any) -> httpx.Response:
+    def decide_request(
+        self, scopes: list[str] | None = None, *, approve: bool = True, **changed: Any
+    ) -> httpx.Response:
         """Approve or decline the authorization request on behalf of the member, as the consent page does."""
         chosen = SCOPE.split() if scopes is None else scopes
         body = {**self.build_request(**changed), "approve": approve, "scopes": chosen}
@@ -55,7 +57,7 @@ class OAuthClient:
 
     def consent(self, scopes: list[str] | None = None, **changed: Any) -> str:
         """Approve an authorization request and return the authorization code."""
-        reply = self.decide(scopes, **changed)
+        reply = self.decide_request(scopes, **changed)
         assert reply.status_code == 200, reply.text
         return read_query(reply.json()["redirectTo"])["code"]
 

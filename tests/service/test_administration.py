@@ -35,15 +35,15 @@ RECORD = "/oi-api/data-stores/orders/containers/recipes"
 
 
 @pytest.fixture(scope="module")
-def plant(own_module_service: Service) -> Service:
+def changeable_service(own_module_service: Service) -> Service:
     """Return a service that the tests of this module may change."""
     return own_module_service
 
 
 @pytest.fixture(scope="module")
-def admin(plant: Service) -> httpx.Client:
+def admin(changeable_service: Service) -> httpx.Client:
     """Return a client with a token of the administrator."""
-    return plant.caller("admin@t")
+    return changeable_service.caller("admin@t")
 
 
 def build_path(kind: str, key: str) -> str:
@@ -68,12 +68,12 @@ def list_events(client: httpx.Client, target: str, entity: str) -> list[dict[str
     return [event for event in reversed(events) if event["EntityID"] == entity]
 
 
-def create_caller(plant: Service, admin: httpx.Client, member: str, **definition: Any) -> httpx.Client:
+def create_caller(changeable_service: Service, admin: httpx.Client, member: str, **definition: Any) -> httpx.Client:
     """Add a member and return a client with its token."""
     assert put_definition(admin, "team", member, **definition).status_code == 201
     key = admin.post("/workspace/api/keys", json={"name": "test", "principal": member}).json()["apiKey"]
-    token = plant.anonymous(key).get("/workspace/api/keys/jwt").json()["Token"]
-    return plant.anonymous(token)
+    token = changeable_service.anonymous(key).get("/workspace/api/keys/jwt").json()["Token"]
+    return changeable_service.anonymous(token)
 
 
 @pytest.mark.parametrize("kind", BODIES)
@@ -116,7 +116,7 @@ def test_an_item_can_be_read_and_sent_back(admin: httpx.Client, kind: str) -> No
 
 
 @pytest.mark.parametrize("kind", BODIES)
-def test_unmet_conditions_are_rejected(admin: httpx.Client, kind: str) -> None:
+def test_changes_with_unmet_conditions_are_rejected(admin: httpx.Client, kind: str) -> None:
     """A change is rejected if its ETag is old, the item is missing, or `If-None-Match: *` meets an existing item."""
     key = f"conditional-{kind}"
     for method in ("PUT", "DELETE"):
@@ -138,7 +138,7 @@ def test_unmet_conditions_are_rejected(admin: httpx.Client, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", BODIES)
-def test_pages_contain_each_item_once(admin: httpx.Client, kind: str) -> None:
+def test_pages_of_a_list_contain_each_item_once(admin: httpx.Client, kind: str) -> None:
     """The pages of a list contain each item once, sorted by key; only the last page has no cursor."""
     for key in ("page-1", "page-2", "page-3"):
         assert put_definition(admin, kind, key).status_code in (200, 201)
@@ -170,7 +170,7 @@ def test_member_ids_are_percent_encoded(admin: httpx.Client, key: str) -> None:
 
 
 @pytest.mark.parametrize("encoded", ["%2E", "%2e%2e", "%2E."])
-def test_a_relative_path_is_not_an_id(admin: httpx.Client, encoded: str) -> None:
+def test_ids_of_dots_are_rejected(admin: httpx.Client, encoded: str) -> None:
     """The ids `.` and `..` are rejected, because HTTP clients remove them from the path of a URL."""
     assert check_failing_fields(admin.put(f"/oi-api/team/{encoded}", json=BODIES["team"])) == ["id"]
 
@@ -238,10 +238,10 @@ def test_object_ids_and_lookalike_ids_are_rejected(admin: httpx.Client) -> None:
     check_problem(put_definition(admin, "team", "ONE@t"), 409, "MEMBER_ID_TAKEN")
 
 
-def test_a_caller_cannot_give_rights_that_the_caller_lacks(plant: Service, admin: httpx.Client) -> None:
+def test_a_caller_cannot_give_rights_that_the_caller_lacks(changeable_service: Service, admin: httpx.Client) -> None:
     """Callers cannot grant a right that their token lacks, and cannot change a member who has such a right."""
     rights = ["Workspace.Team.Manage"]
-    manager = create_caller(plant, admin, "manager@t", role="Viewer", rights=rights)
+    manager = create_caller(changeable_service, admin, "manager@t", role="Viewer", rights=rights)
     assert put_definition(manager, "team", "colleague@t", rights=rights).status_code == 201
     refused = check_problem(put_definition(manager, "team", "editor2@t", role="Editor"), 403, "RIGHT_NOT_HELD")
     assert "Workspace.WarmQuery.Manage" in refused["accessRights"]
@@ -252,19 +252,19 @@ def test_a_caller_cannot_give_rights_that_the_caller_lacks(plant: Service, admin
         manager.delete("/oi-api/team/editor@t"),
     ):
         check_problem(reply, 403, "RIGHT_NOT_HELD")
-    narrow = plant.caller("admin@t", scopes="Workspace.Team.Manage,Workspace.Team.Read")
+    narrow = changeable_service.caller("admin@t", scopes="Workspace.Team.Manage,Workspace.Team.Read")
     check_problem(put_definition(narrow, "team", "viewer@t"), 403, "RIGHT_NOT_HELD")
-    check_problem(put_definition(plant.caller("editor@t"), "team", "x"), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(put_definition(changeable_service.caller("editor@t"), "team", "x"), 403, "ACCESS_RIGHT_MISSING")
     check_problem(put_definition(manager, "team", "manager@t"), 409, "SELF_LOCKOUT")
     check_problem(put_definition(manager, "team", "manager@t", rights=rights, enabled=False), 409, "SELF_LOCKOUT")
     check_problem(manager.delete("/oi-api/team/manager@t"), 409, "SELF_LOCKOUT")
 
 
-def test_the_last_administrator_cannot_be_demoted(plant: Service, admin: httpx.Client) -> None:
+def test_the_last_administrator_cannot_be_demoted(changeable_service: Service, admin: httpx.Client) -> None:
     """The last enabled person with the role Admin cannot be demoted, even if a service is also an Admin."""
     everything = admin.get("/oi-api/team/admin@t").json()["accessRights"]
-    robot = create_caller(plant, admin, "robot@t", role="Admin", service=True)
-    deputy = create_caller(plant, admin, "deputy@t", role="Editor", rights=everything)
+    robot = create_caller(changeable_service, admin, "robot@t", role="Admin", service=True)
+    deputy = create_caller(changeable_service, admin, "deputy@t", role="Editor", rights=everything)
     for caller in (robot, deputy):
         check_problem(put_definition(caller, "team", "admin@t", role="Editor"), 409, "LAST_ADMINISTRATOR")
         check_problem(put_definition(caller, "team", "admin@t", role="Admin", enabled=False), 409, "LAST_ADMINISTRATOR")
@@ -276,9 +276,9 @@ def test_the_last_administrator_cannot_be_demoted(plant: Service, admin: httpx.C
     assert put_definition(robot, "team", "by-robot@t").json()["editedBy"] == "robot@t"
 
 
-def test_two_administrators_cannot_demote_each_other(plant: Service, admin: httpx.Client) -> None:
+def test_two_administrators_cannot_demote_each_other(changeable_service: Service, admin: httpx.Client) -> None:
     """If two administrators demote each other at the same time, only one of the demotions succeeds."""
-    other = create_caller(plant, admin, "second@t", role="Admin")
+    other = create_caller(changeable_service, admin, "second@t", role="Admin")
     for _ in range(3):
         with ThreadPoolExecutor(2) as pool:
             replies = [
@@ -288,12 +288,12 @@ def test_two_administrators_cannot_demote_each_other(plant: Service, admin: http
             statuses = sorted(reply.result().status_code for reply in replies)
         assert statuses[0] == 200
         assert statuses[1] in (403, 409)
-        demoted = plant.caller("admin@t").get("/oi-api/team/admin@t").json()["role"] == "Viewer"
+        demoted = changeable_service.caller("admin@t").get("/oi-api/team/admin@t").json()["role"] == "Viewer"
         winner, loser = (other, "admin@t") if demoted else (admin, "second@t")
         assert put_definition(winner, "team", loser, role="Admin").status_code == 200
 
 
-def test_a_referenced_item_cannot_be_removed(plant: Service, admin: httpx.Client) -> None:
+def test_a_referenced_item_cannot_be_removed(changeable_service: Service, admin: httpx.Client) -> None:
     """An item that other items use cannot be removed, and the reply names these items."""
     used = check_problem(admin.delete("/oi-api/connections/press"), 409, "CONNECTION_IN_USE")
     assert used["usedBy"] == ["hall"]
@@ -302,7 +302,7 @@ def test_a_referenced_item_cannot_be_removed(plant: Service, admin: httpx.Client
         "newest",
         "per-minute",
     ]
-    second = create_caller(plant, admin, "leaver@t", role="Admin")
+    second = create_caller(changeable_service, admin, "leaver@t", role="Admin")
     assert check_problem(second.delete("/oi-api/team/admin@t"), 409, "MEMBER_IN_USE")["usedBy"] == [
         "newest",
         "per-minute",
@@ -325,17 +325,17 @@ def test_connections_list_surfaces_and_surfaces_list_queries(admin: httpx.Client
     assert admin.delete("/oi-api/surfaces/yard").status_code == 204
 
 
-def test_a_new_connection_receives_telemetry(plant: Service, admin: httpx.Client) -> None:
+def test_a_new_connection_receives_telemetry(changeable_service: Service, admin: httpx.Client) -> None:
     """A connection that was created over HTTPS accepts telemetry until it is removed."""
     assert put_definition(admin, "connections", "fresh").json()["status"] == "CONNECTING"
     message = {"timestamp": "2026-01-05T08:00:00Z", "deviceId": "new-1", "payload": {"value": 1}}
-    assert plant.caller("editor@t").post("/oi-api/telemetry/fresh", json=message).status_code == 202
+    assert changeable_service.caller("editor@t").post("/oi-api/telemetry/fresh", json=message).status_code == 202
     assert admin.delete("/oi-api/connections/fresh").status_code == 204
-    gone = plant.caller("editor@t").post("/oi-api/telemetry/fresh", json=message)
+    gone = changeable_service.caller("editor@t").post("/oi-api/telemetry/fresh", json=message)
     check_problem(gone, 404, "CONNECTION_NOT_FOUND")
 
 
-def test_an_event_hub_without_a_trigger_is_an_error(plant: Service, admin: httpx.Client) -> None:
+def test_an_event_hub_without_a_trigger_is_an_error(changeable_service: Service, admin: httpx.Client) -> None:
     """If no trigger reads a connection's Event Hub, the connection has the status ERROR and a reason."""
     source = {"eventHub": "press-hub", "consumerGroup": "oi"}
     created = put_definition(admin, "connections", "unread", source=source).json()
@@ -348,9 +348,9 @@ def test_an_event_hub_without_a_trigger_is_an_error(plant: Service, admin: httpx
     assert put_definition(admin, "connections", "unread", source=source).json()["enabled"] is False
 
 
-def test_the_workspace_has_tier_limits_policies_and_counts(plant: Service, admin: httpx.Client) -> None:
+def test_the_workspace_has_tier_limits_policies_and_counts(changeable_service: Service, admin: httpx.Client) -> None:
     """GET of the workspace returns its identity, its tier with limits, its policies, and the numbers of its items."""
-    shown = plant.caller("viewer@t").get("/oi-api/workspace")
+    shown = changeable_service.caller("viewer@t").get("/oi-api/workspace")
     body = shown.json()
     assert shown.headers["etag"] == body["etag"]
     assert (body["id"], body["tier"]) == ("plant-t", "enterprise")
@@ -391,9 +391,9 @@ def test_name_and_policies_are_changed_by_put(admin: httpx.Client) -> None:
     check_problem(off, 409, "PROVENANCE_REQUIRED")
 
 
-def test_all_declared_data_stores_are_listed(plant: Service) -> None:
+def test_all_declared_data_stores_are_listed(changeable_service: Service) -> None:
     """The list of data stores contains every store with its databases and declared containers."""
-    stores = plant.caller("viewer@t").get("/oi-api/data-stores").json()["dataStores"]
+    stores = changeable_service.caller("viewer@t").get("/oi-api/data-stores").json()["dataStores"]
     assert [store["lookup"] for store in stores] == ["lab", "mes"]
     orders, locked = stores[1]["databases"]
     assert (orders["lookup"], orders["access"], locked["access"]) == ("orders", "granted", "refused")
@@ -401,7 +401,7 @@ def test_all_declared_data_stores_are_listed(plant: Service) -> None:
     assert (recipes["partitionKeyPath"], recipes["dataClass"], recipes["provisioned"]) == ("/id", "reference", True)
 
 
-def test_put_changes_data_class_and_exposure_of_a_container(plant: Service, admin: httpx.Client) -> None:
+def test_put_changes_data_class_and_exposure_of_a_container(changeable_service: Service, admin: httpx.Client) -> None:
     """A PUT changes the data class and the exposed operations of a container, but not its partition key path."""
     documents = "/oi-api/data-stores/mes/databases/orders/tables/recipes"
     read = admin.get(RECORD)
@@ -422,15 +422,15 @@ def test_put_changes_data_class_and_exposure_of_a_container(plant: Service, admi
         for method in ("GET", "PUT"):
             body: dict[str, Any] | None = {} if method == "PUT" else None
             check_problem(admin.request(method, f"/oi-api/data-stores/{path}", json=body), 404, code)
-    check_problem(plant.caller("editor@t").put(RECORD, json={}), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(changeable_service.caller("editor@t").put(RECORD, json={}), 403, "ACCESS_RIGHT_MISSING")
     events = list_events(admin, "PlatformConfig", "orders/recipes")
     assert [event["ActionType"] for event in events][-1] == "Catalog.Container.Updated"
     admin.put(RECORD, json={"expose": ["list", "read"]})
 
 
-def test_a_rejected_draft_cannot_be_approved(plant: Service, admin: httpx.Client) -> None:
+def test_a_rejected_draft_cannot_be_approved(changeable_service: Service, admin: httpx.Client) -> None:
     """After a rejection, the draft shows the rejection and cannot be approved until the next PUT."""
-    editor, path = plant.caller("editor@t"), "/oi-api/warm-queries/rejected"
+    editor, path = changeable_service.caller("editor@t"), "/oi-api/warm-queries/rejected"
     body = {"name": "Rejected", "surface": "hall", "kql": "Telemetry | count"}
     draft = editor.put(path, json=body).json()
     assert draft["rejection"] is None
@@ -471,14 +471,14 @@ def request_whoami_status(client: httpx.Client) -> int:
     return client.get("/workspace/api/keys/whoami").status_code
 
 
-def test_credentials_of_a_disabled_member_are_rejected(plant: Service, admin: httpx.Client) -> None:
+def test_credentials_of_a_disabled_member_are_rejected(changeable_service: Service, admin: httpx.Client) -> None:
     """API keys and tokens of a disabled member are rejected.
 
     After the member is enabled again, only the API keys work.
     """
     assert put_definition(admin, "team", "paused@t").status_code == 201
-    by_key = plant.anonymous(create_key(admin, "paused@t")["apiKey"])
-    by_token = plant.anonymous(by_key.get("/workspace/api/keys/jwt").json()["Token"])
+    by_key = changeable_service.anonymous(create_key(admin, "paused@t")["apiKey"])
+    by_token = changeable_service.anonymous(by_key.get("/workspace/api/keys/jwt").json()["Token"])
     assert (request_whoami_status(by_key), request_whoami_status(by_token)) == (200, 200)
     assert put_definition(admin, "team", "paused@t", enabled=False).status_code == 200
     for client in (by_key, by_token):
@@ -486,17 +486,19 @@ def test_credentials_of_a_disabled_member_are_rejected(plant: Service, admin: ht
     assert put_definition(admin, "team", "paused@t", enabled=True).status_code == 200
     wait_until(lambda: request_whoami_status(by_key), lambda status: status == 200, 15)
     assert request_whoami_status(by_token) == 401
-    fresh = plant.anonymous(by_key.get("/workspace/api/keys/jwt").json()["Token"])
+    fresh = changeable_service.anonymous(by_key.get("/workspace/api/keys/jwt").json()["Token"])
     assert request_whoami_status(fresh) == 200
 
 
-def test_credentials_of_a_removed_member_are_rejected(plant: Service, admin: httpx.Client) -> None:
+def test_credentials_of_a_removed_member_are_rejected(changeable_service: Service, admin: httpx.Client) -> None:
     """Keys and tokens of a removed member are rejected for ever; no new member can get the id in any spelling."""
     assert put_definition(admin, "team", "former@t").status_code == 201
     key = create_key(admin, "former@t")
-    by_token = plant.anonymous(plant.anonymous(key["apiKey"]).get("/workspace/api/keys/jwt").json()["Token"])
+    by_token = changeable_service.anonymous(
+        changeable_service.anonymous(key["apiKey"]).get("/workspace/api/keys/jwt").json()["Token"]
+    )
     assert admin.delete("/oi-api/team/former@t").status_code == 204
-    for client in (plant.anonymous(key["apiKey"]), by_token):
+    for client in (changeable_service.anonymous(key["apiKey"]), by_token):
         wait_until(lambda client=client: request_whoami_status(client), lambda status: status == 401, 15)  # type: ignore[misc]
     for again in ("former@t", "FORMER@t"):
         check_problem(put_definition(admin, "team", again), 409, "MEMBER_ID_RETIRED")
@@ -528,12 +530,12 @@ def test_names_with_invisible_characters_are_rejected(
         assert admin.get(path).status_code in (400, 404)
 
 
-def test_the_creator_of_a_key_cannot_decide_about_own_edits(plant: Service, admin: httpx.Client) -> None:
+def test_the_creator_of_a_key_cannot_decide_about_own_edits(changeable_service: Service, admin: httpx.Client) -> None:
     """An editor who created an API key of another member cannot use it to approve or reject the editor's own edits."""
-    maker = create_caller(plant, admin, "maker@t", role="Admin")
+    maker = create_caller(changeable_service, admin, "maker@t", role="Admin")
     assert put_definition(admin, "team", "checker@t", role="Admin").status_code == 201
-    by_maker = plant.anonymous(create_key(maker, "checker@t")["apiKey"])
-    checker = plant.anonymous(by_maker.get("/workspace/api/keys/jwt").json()["Token"])
+    by_maker = changeable_service.anonymous(create_key(maker, "checker@t")["apiKey"])
+    checker = changeable_service.anonymous(by_maker.get("/workspace/api/keys/jwt").json()["Token"])
     body = {"name": "Own work", "surface": "hall", "kql": "Telemetry | count"}
     assert maker.put("/oi-api/warm-queries/own-work", json=body).status_code == 201
     path = "/oi-api/warm-queries/own-work"
@@ -553,25 +555,29 @@ def test_the_creator_of_a_key_cannot_decide_about_own_edits(plant: Service, admi
     decide = f"/oi-api/provenance/amendments/{created['RecordID']}"
     for action in ("approve", "reject"):
         check_problem(checker.post(f"{decide}/{action}?scopeKey=keys"), 403, "MAKER_CHECKER_VIOLATION")
-    by_admin = plant.anonymous(create_key(admin, "checker@t")["apiKey"])
-    independent = plant.anonymous(by_admin.get("/workspace/api/keys/jwt").json()["Token"])
+    by_admin = changeable_service.anonymous(create_key(admin, "checker@t")["apiKey"])
+    independent = changeable_service.anonymous(by_admin.get("/workspace/api/keys/jwt").json()["Token"])
     assert independent.post(f"{path}/approve").status_code == 200
     assert independent.post(f"{decide}/approve?scopeKey=keys").status_code == 200
 
 
-def test_the_creator_of_a_service_key_cannot_decide_about_its_edits(plant: Service, admin: httpx.Client) -> None:
+def test_the_creator_of_a_service_key_cannot_decide_about_its_edits(
+    changeable_service: Service, admin: httpx.Client
+) -> None:
     """The person who created a service's API key cannot approve or reject the edits that the service makes with it."""
-    service = create_caller(plant, admin, "deployer", role="Admin", service=True)
+    service = create_caller(changeable_service, admin, "deployer", role="Admin", service=True)
     body = {"name": "Work of a service", "surface": "hall", "kql": "Telemetry | count"}
     path = "/oi-api/warm-queries/work-of-a-service"
     assert service.put(path, json=body).status_code == 201
     check_problem(admin.post(f"{path}/approve"), 403, "MAKER_CHECKER_VIOLATION")
     check_problem(admin.post(f"{path}/reject", json={"comment": "x"}), 403, "MAKER_CHECKER_VIOLATION")
-    other = create_caller(plant, admin, "other-checker@t", role="Admin")
+    other = create_caller(changeable_service, admin, "other-checker@t", role="Admin")
     check_problem(other.post(f"{path}/approve"), 403, "MAKER_CHECKER_VIOLATION")
-    independent = plant.anonymous(create_key(other, "other-checker@t")["apiKey"])
+    independent = changeable_service.anonymous(create_key(other, "other-checker@t")["apiKey"])
     check_problem(
-        plant.anonymous(independent.get("/workspace/api/keys/jwt").json()["Token"]).post(f"{path}/approve"),
+        changeable_service.anonymous(independent.get("/workspace/api/keys/jwt").json()["Token"]).post(
+            f"{path}/approve"
+        ),
         403,
         "MAKER_CHECKER_VIOLATION",
     )
@@ -579,12 +585,12 @@ def test_the_creator_of_a_service_key_cannot_decide_about_its_edits(plant: Servi
     assert (
         put_definition(admin, "team", "editor@t", **editor, rights=["Workspace.WarmQuery.Approve"]).status_code == 200
     )
-    assert plant.caller("editor@t").post(f"{path}/approve").status_code == 200
+    assert changeable_service.caller("editor@t").post(f"{path}/approve").status_code == 200
     assert put_definition(admin, "team", "editor@t", **editor, rights=[]).status_code == 200
 
 
-def test_a_service_token_can_neither_approve_nor_reject(plant: Service, admin: httpx.Client) -> None:
+def test_a_service_token_can_neither_approve_nor_reject(changeable_service: Service, admin: httpx.Client) -> None:
     """The token of a service member can neither approve nor reject a draft query."""
-    service = create_caller(plant, admin, "decider", role="Admin", service=True)
+    service = create_caller(changeable_service, admin, "decider", role="Admin", service=True)
     for action, body in (("approve", None), ("reject", {"comment": "x"})):
         check_problem(service.post(f"/oi-api/warm-queries/draft/{action}", json=body), 401, "UNAUTHENTICATED")

@@ -97,7 +97,7 @@ def test_a_value_above_its_limit_fires(editor: httpx.Client, firing: dict[str, A
     assert listed["state"] == "firing"
 
 
-def test_a_trial_shows_every_group(plant: Service, editor: httpx.Client, firing: dict[str, Any]) -> None:
+def test_a_trial_of_a_rule_shows_every_group(plant: Service, editor: httpx.Client, firing: dict[str, Any]) -> None:
     """A trial of a rule lists each group with its value and stores nothing; it requires the right to manage alerts."""
     reply = editor.post("/oi-api/alert-rules/level-high/evaluate")
     assert reply.status_code == 200, reply.text
@@ -170,7 +170,7 @@ def test_a_rule_has_up_to_ten_thousand_groups(editor: httpx.Client) -> None:
     assert "more than 10000 rows" in result["error"]
 
 
-def test_services_cannot_acknowledge(plant: Service, firing: dict[str, Any]) -> None:
+def test_services_cannot_acknowledge_alerts(plant: Service, firing: dict[str, Any]) -> None:
     """A service token cannot acknowledge an alert, because the acknowledgement records a person."""
     reply = plant.caller("historian").post(f"/oi-api/alerts/{firing['id']}/acknowledge")
     check_problem(reply, 401, "UNAUTHENTICATED")
@@ -213,7 +213,7 @@ def test_alerts_are_filtered_and_paged(editor: httpx.Client, firing: dict[str, A
 
 
 @pytest.mark.parametrize("query", ["state=open", "severity=high", "surface=a%20b", "limit=0", "limit=1001", "cursor=x"])
-def test_invalid_parameters_are_named(editor: httpx.Client, query: str) -> None:
+def test_invalid_parameters_of_the_alert_list_are_named(editor: httpx.Client, query: str) -> None:
     """The error about an invalid parameter of the alert list states the parameter's name and its rule."""
     assert check_failing_fields(editor.get(f"/oi-api/alerts?{query}")) == [query.partition("=")[0]]
 

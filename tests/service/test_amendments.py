@@ -127,7 +127,7 @@ def test_missing_and_invalid_members_are_listed(service: Service, members: dict[
 
 
 @pytest.mark.parametrize("sent", ["typo", "Other", "", 5, {"a": 1}, ["other"]])
-def test_an_unknown_reason_lists_the_allowed_ones(service: Service, sent: Any) -> None:
+def test_the_error_about_an_unknown_reason_lists_the_allowed_ones(service: Service, sent: Any) -> None:
     """The error about an unknown reason category states this category and the allowed categories."""
     details = check_problem(
         create_amendment(service.caller("editor@t"), "bad", ReasonCategory=sent), 400, "REASON_CATEGORY_UNKNOWN"
@@ -138,7 +138,7 @@ def test_an_unknown_reason_lists_the_allowed_ones(service: Service, sent: Any) -
     assert len(categories) == 7
 
 
-def test_a_scope_is_required_everywhere(service: Service) -> None:
+def test_every_amendments_route_requires_a_scope(service: Service) -> None:
     """Every amendments route rejects a request without a scope."""
     admin = service.caller("admin@t")
     for reply in (
@@ -163,7 +163,7 @@ def test_authors_cannot_decide_their_amendments(service: Service) -> None:
     check_problem(approve_amendment(service.caller("editor@t"), "own", created), 403, "ACCESS_RIGHT_MISSING")
 
 
-def test_a_decision_is_final(service: Service) -> None:
+def test_a_second_decision_about_an_amendment_is_rejected(service: Service) -> None:
     """A second decision about an amendment is rejected with 409 and the current status.
 
     A decision itself cannot be approved or rejected.

@@ -88,7 +88,7 @@ def build_mcp_call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
 
 
-def send_slow_texts(client: httpx.Client) -> Iterator[httpx.Response]:
+def send_expensive_queries(client: httpx.Client) -> Iterator[httpx.Response]:
     """Send expensive KQL to every route that accepts KQL, and deeply nested JSON."""
     yield client.post("/oi-api/warm-queries", json={"query": DEEP})
     accept = {"Accept": "application/json, text/event-stream"}
@@ -102,7 +102,7 @@ def send_slow_texts(client: httpx.Client) -> Iterator[httpx.Response]:
         yield client.post("/oi-api/mcp", json=call, headers=accept)
 
 
-def send_escapes(client: httpx.Client) -> Iterator[httpx.Response]:
+def send_queries_of_other_data(client: httpx.Client) -> Iterator[httpx.Response]:
     """Send KQL that tries to read data outside of the workspace."""
     for text in ESCAPES:
         yield client.post("/oi-api/warm-queries", json={"query": text})
@@ -121,8 +121,8 @@ def request_reports(client: httpx.Client) -> Iterator[httpx.Response]:
 
 
 REQUESTS: dict[str, Callable[[httpx.Client], Iterator[httpx.Response]]] = {
-    "queries": send_slow_texts,
-    "escapes": send_escapes,
+    "queries": send_expensive_queries,
+    "escapes": send_queries_of_other_data,
     "jobs": start_downloads,
     "reports": request_reports,
 }
@@ -172,7 +172,7 @@ async def open_streams(url: str, headers: dict[str, str], stop: Event, statuses:
             pass
         streams.discard(stream)
 
-    async def open_one() -> None:
+    async def open_stream() -> None:
         try:
             readers.add(asyncio.create_task(read(await connect(url, additional_headers=headers, proxy=None))))
         except (WebSocketException, OSError) as error:
@@ -180,7 +180,7 @@ async def open_streams(url: str, headers: dict[str, str], stop: Event, statuses:
             statuses[0 if response is None else response.status_code] += 1
 
     while not stop.is_set():
-        await asyncio.gather(*(open_one() for _ in range(20)))
+        await asyncio.gather(*(open_stream() for _ in range(20)))
     await asyncio.gather(*(stream.close() for stream in streams))
     await asyncio.gather(*readers, return_exceptions=True)
 
@@ -200,7 +200,7 @@ def probe_health(url: str, stop: Event, seconds: list[float], statuses: "Counter
 
 
 @contextmanager
-def run_attacks(service: Service, stop: Event, found: dict[str, "Counter[int]"]) -> Iterator[None]:
+def run_attacks(service: Service, stop: Event, statuses: dict[str, "Counter[int]"]) -> Iterator[None]:
     """Run each attack in a separate process, and collect the statuses of all replies."""
     context = multiprocessing.get_context("spawn")
     results: Queue[Result] = context.Queue()
@@ -218,7 +218,7 @@ def run_attacks(service: Service, stop: Event, found: dict[str, "Counter[int]"])
         yield
     finally:
         stop.set()
-        found.update(results.get(timeout=180) for _ in processes)
+        statuses.update(results.get(timeout=180) for _ in processes)
         for process in processes:
             process.join()
 

@@ -53,7 +53,7 @@ def download_bundle(client: httpx.Client, **body: Any) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def plant(own_module_service: Service) -> Service:
+def service_with_records(own_module_service: Service) -> Service:
     """Return a service with events and amendments of a scope."""
     editor, admin = own_module_service.caller("editor@t"), own_module_service.caller("admin@t")
     for number in range(7):
@@ -66,23 +66,23 @@ def plant(own_module_service: Service) -> Service:
 
 
 @pytest.fixture(scope="module")
-def bundle(plant: Service) -> bytes:
+def complete_bundle(service_with_records: Service) -> bytes:
     """Return a bundle of complete chains."""
-    return download_bundle(plant.caller("editor@t"), scopes=CHAINS)
+    return download_bundle(service_with_records.caller("editor@t"), scopes=CHAINS)
 
 
 @pytest.fixture(scope="module")
-def filtered(plant: Service) -> bytes:
+def filtered_bundle(service_with_records: Service) -> bytes:
     """Return a bundle that contains only the records of one entity."""
-    return download_bundle(plant.caller("editor@t"), scopes=CHAINS[:1], entityId="E-1")
+    return download_bundle(service_with_records.caller("editor@t"), scopes=CHAINS[:1], entityId="E-1")
 
 
-def test_a_retry_returns_the_same_bundle(plant: Service) -> None:
+def test_a_retry_returns_the_same_bundle(service_with_records: Service) -> None:
     """A repeated request with the same Idempotency-Key gets the same bundle.
 
     The same key with another body is rejected.
     """
-    editor, headers = plant.caller("editor@t"), {"Idempotency-Key": "bundle-1"}
+    editor, headers = service_with_records.caller("editor@t"), {"Idempotency-Key": "bundle-1"}
     first = editor.post(BUNDLES, json={"scopes": CHAINS[:1]}, headers=headers)
     again = editor.post(BUNDLES, json={"scopes": CHAINS[:1]}, headers={**headers, "Prefer": "wait=30"})
     assert (first.status_code, again.status_code) == (202, 200)
@@ -101,9 +101,9 @@ def read_files(content: bytes) -> dict[str, bytes]:
         return {name: file.read(name) for name in file.namelist()}
 
 
-def load_key(plant: Service) -> str:
+def load_key(service_with_records: Service) -> str:
     """Return the verifier key that the service publishes."""
-    return plant.anonymous().get("/.well-known/oi-checkpoint-key").text.strip()
+    return service_with_records.anonymous().get("/.well-known/oi-checkpoint-key").text.strip()
 
 
 def verify_bundle(tmp_path: Path, content: bytes, *arguments: str) -> int:
@@ -113,13 +113,13 @@ def verify_bundle(tmp_path: Path, content: bytes, *arguments: str) -> int:
     return main([str(path), *arguments])
 
 
-def test_a_bundle_has_all_files_of_its_chains(plant: Service, bundle: bytes) -> None:
+def test_a_bundle_has_all_files_of_its_chains(service_with_records: Service, complete_bundle: bytes) -> None:
     """The manifest lists each chain with its files, counts and verdict; the records equal those of an export."""
-    files = read_files(bundle)
+    files = read_files(complete_bundle)
     manifest = json.loads(files["manifest.json"])
     assert set(manifest) == {"workspace", "createdAt", "createdBy", "filters", "chains"}
     assert (manifest["workspace"], manifest["createdBy"]) == ("plant-t", "editor@t")
-    admin = plant.caller("admin@t")
+    admin = service_with_records.caller("admin@t")
     events, amendments, config, empty = manifest["chains"]
     assert {**events, "verdict": None} == {
         "target": "DomainEvents",
@@ -139,7 +139,7 @@ def test_a_bundle_has_all_files_of_its_chains(plant: Service, bundle: bytes) -> 
     assert (config["scopeKey"], config["complete"]) == (None, True)
     assert (empty["records"], empty["checkpoint"], empty["proof"]) == (0, None, None)
     assert (empty["verdict"]["Empty"], files[empty["file"]]) == (True, b"[]")
-    assert files["verifier-key.txt"].decode().strip() == load_key(plant)
+    assert files["verifier-key.txt"].decode().strip() == load_key(service_with_records)
     report = files["report.html"].decode()
     assert "editor@t" in report
     assert "approved" in report
@@ -148,26 +148,28 @@ def test_a_bundle_has_all_files_of_its_chains(plant: Service, bundle: bytes) -> 
 
 
 def test_a_bundle_is_verified_offline(
-    plant: Service, bundle: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    service_with_records: Service, complete_bundle: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The offline verifier accepts a bundle with the service's key.
 
     Without a key, it prints the enclosed key's fingerprint.
     """
-    assert verify_bundle(tmp_path, bundle, "--key", load_key(plant), "--workspace", "plant-t") == 0
+    assert (
+        verify_bundle(tmp_path, complete_bundle, "--key", load_key(service_with_records), "--workspace", "plant-t") == 0
+    )
     printed = capsys.readouterr().out
     assert "sound: 7 records, checkpoint of 7 agrees" in printed
     assert "not independently confirmed" not in printed
-    assert verify_bundle(tmp_path, bundle) == 0
+    assert verify_bundle(tmp_path, complete_bundle) == 0
     printed = capsys.readouterr().out
     assert "key not independently confirmed" in printed
-    assert verify_bundle(tmp_path, bundle, "--workspace", "plant-x") == 1
+    assert verify_bundle(tmp_path, complete_bundle, "--workspace", "plant-x") == 1
 
 
-def test_a_bundle_is_verified_by_the_command(bundle: bytes, tmp_path: Path) -> None:
+def test_a_bundle_is_verified_by_the_command(complete_bundle: bytes, tmp_path: Path) -> None:
     """The verifier's command accepts a bundle and rejects options that apply only to single chains."""
     path = tmp_path / "bundle.zip"
-    path.write_bytes(bundle)
+    path.write_bytes(complete_bundle)
     command = [sys.executable, "-m", "oi.verification", str(path)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "client" / "src")}
     assert subprocess.run(command, env=environment, check=False, capture_output=True).returncode == 0
@@ -194,9 +196,9 @@ def rewrite_bundle(content: bytes, change: Callable[[dict[str, bytes]], None], *
     return target.getvalue()
 
 
-def flip_bit(content: bytes, place: int) -> bytes:
+def flip_bit(content: bytes, position: int) -> bytes:
     """Return bytes with one flipped bit."""
-    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+    return content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :]
 
 
 def replace_file(name: str, content: bytes, files: dict[str, bytes]) -> None:
@@ -204,9 +206,9 @@ def replace_file(name: str, content: bytes, files: dict[str, bytes]) -> None:
     files[name] = content
 
 
-def test_one_flipped_byte_in_a_file_is_found(bundle: bytes, filtered: bytes, tmp_path: Path) -> None:
+def test_one_flipped_byte_in_a_file_is_found(complete_bundle: bytes, filtered_bundle: bytes, tmp_path: Path) -> None:
     """The verifier finds one flipped byte in any file, because the digest of the file does not match."""
-    for content in (bundle, filtered):
+    for content in (complete_bundle, filtered_bundle):
         for name, each in read_files(content).items():
             if name == "README.txt":
                 continue
@@ -215,9 +217,11 @@ def test_one_flipped_byte_in_a_file_is_found(bundle: bytes, filtered: bytes, tmp
                 assert verify_bundle(tmp_path, changed) == 1, name
 
 
-def test_a_flipped_byte_is_found_without_digests(bundle: bytes, filtered: bytes, tmp_path: Path) -> None:
+def test_a_flipped_byte_is_found_without_digests(
+    complete_bundle: bytes, filtered_bundle: bytes, tmp_path: Path
+) -> None:
     """The verifier finds one flipped byte in a record, checkpoint, proof or key, even if all digests are corrected."""
-    for content in (bundle, filtered):
+    for content in (complete_bundle, filtered_bundle):
         for name, each in read_files(content).items():
             if name.partition("/")[0] not in {"chains", "checkpoints", "proofs", "verifier-key.txt"}:
                 continue
@@ -226,10 +230,10 @@ def test_a_flipped_byte_is_found_without_digests(bundle: bytes, filtered: bytes,
                 assert verify_bundle(tmp_path, changed) == 1, (name, place)
 
 
-def test_a_flipped_byte_of_the_zip_file_changes_no_result(bundle: bytes, tmp_path: Path) -> None:
+def test_a_flipped_byte_of_the_zip_file_changes_no_result(complete_bundle: bytes, tmp_path: Path) -> None:
     """If one byte of the zip file is flipped, the verifier rejects the bundle or reads the same content as before."""
-    places = range(0, len(bundle), max(1, len(bundle) // 120))
-    results = [verify_bundle(tmp_path, flip_bit(bundle, place)) for place in places]
+    places = range(0, len(complete_bundle), max(1, len(complete_bundle) // 120))
+    results = [verify_bundle(tmp_path, flip_bit(complete_bundle, place)) for place in places]
     assert set(results) <= {0, 1}
     assert results.count(1) > len(results) * 0.8
 
@@ -249,7 +253,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], None]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_changed_manifest_is_found(bundle: bytes, tmp_path: Path, name: str) -> None:
+def test_a_changed_manifest_is_found(complete_bundle: bytes, tmp_path: Path, name: str) -> None:
     """The verifier rejects a bundle whose manifest does not agree with its files."""
 
     def change_manifest(files: dict[str, bytes]) -> None:
@@ -257,41 +261,41 @@ def test_a_changed_manifest_is_found(bundle: bytes, tmp_path: Path, name: str) -
         CHANGES[name](manifest)
         files["manifest.json"] = json.dumps(manifest).encode()
 
-    assert verify_bundle(tmp_path, rewrite_bundle(bundle, change_manifest)) == 1
+    assert verify_bundle(tmp_path, rewrite_bundle(complete_bundle, change_manifest)) == 1
 
 
-def test_a_removed_record_is_found(bundle: bytes, filtered: bytes, tmp_path: Path) -> None:
+def test_a_removed_record_is_found(complete_bundle: bytes, filtered_bundle: bytes, tmp_path: Path) -> None:
     """The verifier finds that the last record of a complete chain was removed, even if the manifest was adjusted."""
 
-    def drop_last(files: dict[str, bytes]) -> None:
+    def drop_last_record(files: dict[str, bytes]) -> None:
         files["chains/1.json"] = json.dumps(json.loads(files["chains/1.json"])[:-1]).encode()
         manifest = json.loads(files["manifest.json"])
         manifest["chains"][0]["records"] -= 1
         files["manifest.json"] = json.dumps(manifest).encode()
 
-    assert verify_bundle(tmp_path, rewrite_bundle(bundle, drop_last)) == 1
-    assert verify_bundle(tmp_path, rewrite_bundle(filtered, drop_last)) == 1
+    assert verify_bundle(tmp_path, rewrite_bundle(complete_bundle, drop_last_record)) == 1
+    assert verify_bundle(tmp_path, rewrite_bundle(filtered_bundle, drop_last_record)) == 1
 
 
 def test_a_filtered_chain_has_a_proof_for_each_record(
-    plant: Service, filtered: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    service_with_records: Service, filtered_bundle: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A bundle marks a filtered chain as incomplete.
 
     The chain has an inclusion proof for each record, but no verdict.
     """
-    files = read_files(filtered)
+    files = read_files(filtered_bundle)
     [entry] = json.loads(files["manifest.json"])["chains"]
     assert (entry["records"], entry["complete"], entry["verdict"]) == (3, False, None)
     proofs = json.loads(files[entry["proof"]])
     assert [proof["leafIndex"] for proof in proofs] == [1, 3, 5]
-    assert verify_bundle(tmp_path, filtered, "--key", load_key(plant)) == 0
+    assert verify_bundle(tmp_path, filtered_bundle, "--key", load_key(service_with_records)) == 0
     assert "completeness is not verified" in capsys.readouterr().out
 
 
-def test_a_filter_that_excludes_nothing_leaves_the_chain_complete(plant: Service) -> None:
+def test_a_filter_that_excludes_nothing_leaves_the_chain_complete(service_with_records: Service) -> None:
     """If the date range of a bundle excludes no record of a chain, the chain is marked as complete."""
-    editor = plant.caller("editor@t")
+    editor = service_with_records.caller("editor@t")
     content = read_files(
         download_bundle(editor, scopes=CHAINS[:1], startDate="2020-01-01", endDate="2100-01-01T00:00:00Z")
     )
@@ -301,12 +305,12 @@ def test_a_filter_that_excludes_nothing_leaves_the_chain_complete(plant: Service
     assert (entry["complete"], entry["records"], content[entry["proof"]]) == (False, 0, b"[]")
 
 
-def test_only_creator_and_administrators_can_read_a_bundle(plant: Service) -> None:
+def test_only_creator_and_administrators_can_read_a_bundle(service_with_records: Service) -> None:
     """Only its creator and administrators can read a bundle.
 
     Other members get 404, and so do the routes for downloads.
     """
-    editor, admin = plant.caller("editor@t"), plant.caller("admin@t")
+    editor, admin = service_with_records.caller("editor@t"), service_with_records.caller("admin@t")
     job = build_bundle(admin, scopes=CHAINS[2:3])
     assert check_problem(editor.get(job["statusUrl"]), 404, "BUNDLE_NOT_FOUND")
     assert admin.get(job["statusUrl"]).status_code == 200
@@ -314,7 +318,9 @@ def test_only_creator_and_administrators_can_read_a_bundle(plant: Service) -> No
     assert job["bundleId"] in [each["bundleId"] for each in admin.get(BUNDLES).json()["bundles"]]
     assert job["bundleId"] not in [each["downloadId"] for each in admin.get("/oi-api/downloads").json()["downloads"]]
     assert check_problem(admin.delete(job["statusUrl"]), 409, "BUNDLE_ENDED")
-    check_problem(plant.caller("viewer@t").post(BUNDLES, json={"scopes": CHAINS[:1]}), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(
+        service_with_records.caller("viewer@t").post(BUNDLES, json={"scopes": CHAINS[:1]}), 403, "ACCESS_RIGHT_MISSING"
+    )
 
 
 INVALID: dict[str, tuple[dict[str, Any], str, str]] = {
@@ -340,19 +346,19 @@ INVALID: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize("name", INVALID)
-def test_invalid_requests_are_rejected(service: Service, name: str) -> None:
+def test_invalid_bundle_requests_are_rejected(service: Service, name: str) -> None:
     """An invalid body is rejected with 400, and the reply names the field and the rule."""
     body, field, code = INVALID[name]
     assert check_failing_fields(service.caller("admin@t").post(BUNDLES, json=body), code=code) == [field]
 
 
-def test_a_bundle_of_a_broken_chain_is_reported(plant: Service, tmp_path: Path) -> None:
+def test_a_bundle_of_a_broken_chain_is_reported(service_with_records: Service, tmp_path: Path) -> None:
     """A bundle of a broken chain has all records, and the verifier reports the same break as the service."""
-    editor = plant.caller("editor@t")
+    editor = service_with_records.caller("editor@t")
     event = {"ScopeKey": "broken", "ActionType": "A", "EntityType": "T", "EntityID": "original"}
     for _ in range(4):
         assert editor.post(EVENTS, json=event).status_code == 201
-    with closing(sqlite3.connect(plant.data_dir / "provenance.sqlite")) as file, file:
+    with closing(sqlite3.connect(service_with_records.data_dir / "provenance.sqlite")) as file, file:
         text = "CAST(replace(CAST(canonical AS TEXT), 'original', 'replaced') AS BLOB)"
         where = "WHERE entity_id = 'original' AND sequence = 3"
         assert file.execute(f"UPDATE records SET canonical = {text}, entity_id = 'replaced' {where}").rowcount == 1
@@ -363,12 +369,12 @@ def test_a_bundle_of_a_broken_chain_is_reported(plant: Service, tmp_path: Path) 
     assert verify_bundle(tmp_path, content) == 1
 
 
-def test_a_bundle_survives_a_kill_and_can_be_cancelled(plant: Service, tmp_path: Path) -> None:
+def test_a_bundle_survives_a_kill_and_can_be_cancelled(service_with_records: Service, tmp_path: Path) -> None:
     """After a kill, the restarted service completes an unfinished bundle; a cancelled bundle has no file."""
-    admin = plant.caller("admin@t")
+    admin = service_with_records.caller("admin@t")
     started = admin.post(BUNDLES, json={"scopes": CHAINS}).json()
-    plant.kill()
-    admin = plant.start().caller("admin@t")
+    service_with_records.kill()
+    admin = service_with_records.start().caller("admin@t")
     job = wait_until(
         lambda: admin.get(started["statusUrl"]).json(), lambda job: job["status"] not in ("pending", "running"), 90
     )
@@ -382,32 +388,37 @@ def test_a_bundle_survives_a_kill_and_can_be_cancelled(plant: Service, tmp_path:
 
 
 @pytest.fixture(scope="module")
-def with_receipts(plant: Service) -> bytes:
+def bundle_with_receipts(service_with_records: Service) -> bytes:
     """Return a bundle with complete chains and receipts."""
-    return download_bundle(plant.caller("editor@t"), scopes=CHAINS, receipts=True)
+    return download_bundle(service_with_records.caller("editor@t"), scopes=CHAINS, receipts=True)
 
 
-def test_a_bundle_has_a_receipt_of_each_record(plant: Service, with_receipts: bytes, bundle: bytes) -> None:
+def test_a_bundle_has_a_receipt_of_each_record(
+    service_with_records: Service, bundle_with_receipts: bytes, complete_bundle: bytes
+) -> None:
     """Each record that a checkpoint covers has a receipt, which is valid with the enclosed key set."""
-    files = read_files(with_receipts)
+    files = read_files(bundle_with_receipts)
     key_set = files["verifier-key.cbor"]
-    assert key_set == plant.anonymous().get("/.well-known/oi-checkpoint-key", params={"format": "cose"}).content
+    assert (
+        key_set
+        == service_with_records.anonymous().get("/.well-known/oi-checkpoint-key", params={"format": "cose"}).content
+    )
     for number in range(1, 5):
         records = json.loads(files[f"chains/{number}.json"])
         names = [f"receipts/{number}/{record['RecordID']}.cbor" for record in records]
         assert sorted(name for name in files if name.startswith(f"receipts/{number}/")) == names
         for name, record in zip(names, records, strict=True):
             assert verify_inclusion(files[name], record["Hash"], key_set).ok
-    assert not any(name.startswith("receipts/") or name.endswith(".cbor") for name in read_files(bundle))
+    assert not any(name.startswith("receipts/") or name.endswith(".cbor") for name in read_files(complete_bundle))
     assert b"verifier-key.cbor" in files["README.txt"]
 
 
-def test_a_filtered_bundle_has_receipts(plant: Service, tmp_path: Path) -> None:
+def test_a_filtered_bundle_has_receipts(service_with_records: Service, tmp_path: Path) -> None:
     """A bundle with the records of one entity has a receipt of each, and the offline verifier accepts them."""
-    content = download_bundle(plant.caller("editor@t"), scopes=CHAINS[:1], entityId="E-1", receipts=True)
+    content = download_bundle(service_with_records.caller("editor@t"), scopes=CHAINS[:1], entityId="E-1", receipts=True)
     receipts = [name for name in read_files(content) if name.startswith("receipts/")]
     assert [name[-17:-5] for name in receipts] == [f"{number:012d}" for number in (2, 4, 6)]
-    assert verify_bundle(tmp_path, content, "--key", load_key(plant)) == 0
+    assert verify_bundle(tmp_path, content, "--key", load_key(service_with_records)) == 0
 
 
 def change_files(content: bytes, changes: dict[str, bytes | None]) -> bytes:
@@ -423,13 +434,13 @@ def change_files(content: bytes, changes: dict[str, bytes | None]) -> bytes:
 
 
 def test_the_verifier_checks_receipts(
-    plant: Service, with_receipts: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    service_with_records: Service, bundle_with_receipts: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The verifier reports a receipt that is missing or superfluous, or belongs to another record or an unknown key."""
-    files, keys = read_files(with_receipts), tmp_path / "keys.cbor"
+    files, keys = read_files(bundle_with_receipts), tmp_path / "keys.cbor"
     keys.write_bytes(files["verifier-key.cbor"])
-    for arguments in ((), ("--key", str(keys)), ("--key", load_key(plant))):
-        assert verify_bundle(tmp_path, with_receipts, *arguments) == 0
+    for arguments in ((), ("--key", str(keys)), ("--key", load_key(service_with_records))):
+        assert verify_bundle(tmp_path, bundle_with_receipts, *arguments) == 0
     one, two = "receipts/1/000000000001.cbor", "receipts/1/000000000002.cbor"
     cases: list[tuple[dict[str, bytes | None], str]] = [
         ({one: files[two]}, "for the record 000000000002"),
@@ -443,13 +454,13 @@ def test_the_verifier_checks_receipts(
         ({"verifier-key.cbor": b"\x80"}, "at least one key"),
     ]
     for changes, reason in cases:
-        assert verify_bundle(tmp_path, change_files(with_receipts, changes)) == 1
+        assert verify_bundle(tmp_path, change_files(bundle_with_receipts, changes)) == 1
         assert reason in capsys.readouterr().out
 
 
-def test_a_broken_chain_has_no_receipts(plant: Service) -> None:
+def test_a_broken_chain_has_no_receipts(service_with_records: Service) -> None:
     """If a chain is broken, a bundle with all or some of its records contains no receipts of the chain."""
-    editor, scope = plant.caller("editor@t"), "broken receipts of a bundle"
+    editor, scope = service_with_records.caller("editor@t"), "broken receipts of a bundle"
     chain = {"target": "DomainEvents", "scopeKey": scope}
     records = [
         editor.post(EVENTS, json={"ScopeKey": scope, "ActionType": "A", "EntityType": "T", "EntityID": f"E-{number}"})
@@ -461,7 +472,7 @@ def test_a_broken_chain_has_no_receipts(plant: Service) -> None:
         )
         == 3
     )
-    with closing(sqlite3.connect(plant.data_dir / "provenance.sqlite")) as file, file:
+    with closing(sqlite3.connect(service_with_records.data_dir / "provenance.sqlite")) as file, file:
         edit = "UPDATE records SET canonical = replace(canonical, 'E-1', 'E-9') WHERE hash = ?"
         file.execute(edit, (records[1].json()["Hash"],))
     for filters in ({}, {"startDate": "2020-01-01T00:00:00Z", "endDate": "2020-01-02T00:00:00Z"}, {"entityId": "E-1"}):
@@ -469,7 +480,7 @@ def test_a_broken_chain_has_no_receipts(plant: Service) -> None:
         assert not [name for name in files if name.startswith("receipts/")]
 
 
-def test_receipts_must_be_a_boolean(plant: Service) -> None:
+def test_the_member_receipts_must_be_a_boolean(service_with_records: Service) -> None:
     """The member `receipts` of a request must be true or false."""
-    reply = plant.caller("editor@t").post(BUNDLES, json={"scopes": CHAINS[:1], "receipts": "yes"})
+    reply = service_with_records.caller("editor@t").post(BUNDLES, json={"scopes": CHAINS[:1], "receipts": "yes"})
     assert check_failing_fields(reply) == ["receipts"]

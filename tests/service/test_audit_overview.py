@@ -16,7 +16,7 @@ from tests.service.test_amendments import approve_amendment, create_amendment, r
 SCOPES, PENDING, EVENTS = "/oi-api/provenance/scopes", "/oi-api/provenance/pending", "/oi-api/provenance/events"
 
 
-def list_all(client: httpx.Client, address: str, member: str, **query: Any) -> list[dict[str, Any]]:
+def list_all_items(client: httpx.Client, address: str, member: str, **query: Any) -> list[dict[str, Any]]:
     """Return the items of all pages of a list."""
     items: list[dict[str, Any]] = []
     cursor: str | None = None
@@ -32,7 +32,7 @@ def list_all(client: httpx.Client, address: str, member: str, **query: Any) -> l
 
 def find_scope(client: httpx.Client, target: str, scope: str | None) -> dict[str, Any]:
     """Return the entry of a chain in the list of scopes."""
-    rows = list_all(client, SCOPES, "scopes", target=target)
+    rows = list_all_items(client, SCOPES, "scopes", target=target)
     return next(row for row in rows if row["scopeKey"] == scope)
 
 
@@ -72,9 +72,9 @@ def test_scopes_are_listed_in_pages(service: Service) -> None:
     """All pages of the list together contain each chain once, for any page size, and a viewer may read the list."""
     viewer = service.caller("viewer@t")
     create_amendment(service.caller("editor@t"), "overview-page")
-    names = [(row["target"], row["scopeKey"]) for row in list_all(viewer, SCOPES, "scopes")]
+    names = [(row["target"], row["scopeKey"]) for row in list_all_items(viewer, SCOPES, "scopes")]
     assert len(set(names)) == len(names) >= 2
-    assert [(row["target"], row["scopeKey"]) for row in list_all(viewer, SCOPES, "scopes", limit=1)] == names
+    assert [(row["target"], row["scopeKey"]) for row in list_all_items(viewer, SCOPES, "scopes", limit=1)] == names
 
 
 def test_pending_amendments_of_all_scopes_are_listed(service: Service) -> None:
@@ -83,16 +83,16 @@ def test_pending_amendments_of_all_scopes_are_listed(service: Service) -> None:
     created = [create_amendment(editor, f"overview-pending-{number % 2}").json() for number in range(4)]
     mine = {one["ScopeKey"] for one in created}
 
-    def list_mine(**query: Any) -> list[dict[str, Any]]:
-        return [one for one in list_all(admin, PENDING, "amendments", **query) if one["ScopeKey"] in mine]
+    def list_own_amendments(**query: Any) -> list[dict[str, Any]]:
+        return [one for one in list_all_items(admin, PENDING, "amendments", **query) if one["ScopeKey"] in mine]
 
-    assert list_mine() == list_mine(limit=1) == created
+    assert list_own_amendments() == list_own_amendments(limit=1) == created
     assert approve_amendment(admin, created[1]["ScopeKey"], created[1]["RecordID"]).status_code == 200
-    assert list_mine() == [created[0], *created[2:]]
+    assert list_own_amendments() == [created[0], *created[2:]]
 
 
 @pytest.mark.parametrize("address", [SCOPES, PENDING])
-def test_invalid_pages_are_rejected(service: Service, address: str) -> None:
+def test_invalid_list_parameters_are_rejected(service: Service, address: str) -> None:
     """An invalid limit, cursor or target, or an unknown parameter, is rejected with 400 and the field's name."""
     admin = service.caller("admin@t")
     for field, value in (
@@ -149,7 +149,7 @@ def test_chains_are_verified_in_the_background(verifying_service: Service) -> No
         lambda: find_scope(admin, "DomainEvents", "verified"), lambda row: row["lastVerdict"] == "broken"
     )
     assert after["lastVerifiedAt"] > before["lastVerifiedAt"]
-    assert [row["scopeKey"] for row in list_all(admin, SCOPES, "scopes", verdict="broken")] == ["verified"]
+    assert [row["scopeKey"] for row in list_all_items(admin, SCOPES, "scopes", verdict="broken")] == ["verified"]
 
 
 def test_a_requested_verification_is_shown_in_the_list(service: Service) -> None:

@@ -74,7 +74,7 @@ def test_a_bound_credential_can_only_send_telemetry(service: Service) -> None:
         ({"connections": ["press"], "rights": [WRITE, "Workspace.Catalog.Read"]}, "rights"),
     ],
 )
-def test_invalid_bindings_are_rejected(service: Service, members: dict[str, Any], field: str) -> None:
+def test_invalid_telemetry_bindings_are_rejected(service: Service, members: dict[str, Any], field: str) -> None:
     """A binding is rejected if a list is invalid, a connection is missing or unknown, or the key has further rights."""
     reply = service.caller("editor@t").post("/workspace/api/keys", json={"name": "device", **members})
     assert check_failing_fields(reply, 400, "INVALID_REQUEST") == [field]

@@ -39,7 +39,7 @@ def test_other_origins_are_rejected_by_default(service: Service) -> None:
     assert caller.options("/oi-api/warm-queries/x", headers=PREFLIGHT).status_code == 405
 
 
-def test_an_allowed_origin_can_call(cors_service: Service) -> None:
+def test_an_allowed_origin_can_call_the_service(cors_service: Service) -> None:
     """Scripts of an allowed origin can call the service and read its replies and errors.
 
     Scripts of other origins cannot.

@@ -25,7 +25,7 @@ def workspace(service: Service) -> Iterator[Workspace]:
 
 
 @pytest.fixture
-def _login(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def _store_login(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OI_URL", service.url)
     monkeypatch.setenv("OI_KEY", service.key(EDITOR))
     monkeypatch.delenv("OI_TOKEN", raising=False)
@@ -114,7 +114,7 @@ def test_a_key_is_stored_until_the_logout(
     assert execute(["whoami"]) == 2
 
 
-@pytest.mark.usefixtures("_login")
+@pytest.mark.usefixtures("_store_login")
 def test_the_command_prints_tables_and_json(capsys: pytest.CaptureFixture[str]) -> None:
     """Each command prints text for people, or with --json the reply body of the service."""
     assert execute(["whoami"]) == 0
@@ -137,7 +137,7 @@ def test_the_command_prints_tables_and_json(capsys: pytest.CaptureFixture[str]) 
         assert member in json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.usefixtures("_login")
+@pytest.mark.usefixtures("_store_login")
 def test_a_chain_is_fetched_with_the_login(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -186,8 +186,8 @@ def test_webhooks_are_managed_by_commands(
     assert execute(["webhooks", "show", created["id"]]) == 1
 
 
-@pytest.mark.usefixtures("_login")
-def test_a_file_is_sent_by_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("_store_login")
+def test_each_line_of_a_telemetry_file_is_sent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The command sends each line of a file; at a line that is not JSON it stops with the line number."""
     path = tmp_path / "messages.ndjson"
     path.write_text('{"value": 1}\n\n{"value": 2}\n')
@@ -205,7 +205,7 @@ def test_a_file_is_sent_by_lines(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "messages.ndjson is not JSON" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("_login")
+@pytest.mark.usefixtures("_store_login")
 def test_exit_codes_distinguish_the_kinds_of_failure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

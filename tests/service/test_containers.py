@@ -14,15 +14,15 @@ NEW = {"name": "made", "partitionKeyPath": "/line", "dataClass": "operational"}
 
 
 @pytest.fixture(scope="module")
-def plant(own_module_service: Service) -> Service:
+def changeable_service(own_module_service: Service) -> Service:
     """Return a service that the tests of this module may change."""
     return own_module_service
 
 
 @pytest.fixture(scope="module")
-def admin(plant: Service) -> httpx.Client:
+def admin(changeable_service: Service) -> httpx.Client:
     """Return a client that may manage containers."""
-    return plant.caller("admin@t")
+    return changeable_service.caller("admin@t")
 
 
 def list_containers(caller: httpx.Client, path: str = ORDERS) -> dict[str, dict[str, Any]]:
@@ -33,9 +33,9 @@ def list_containers(caller: httpx.Client, path: str = ORDERS) -> dict[str, dict[
     return {one["name"]: one for one in reply.json()}
 
 
-def create_in_account(plant: Service, name: str, path: str = "/id") -> None:
+def create_undeclared_container(changeable_service: Service, name: str, path: str = "/id") -> None:
     """Create a container in the embedded database account without a declaration, as other programs do."""
-    with closing(sqlite3.connect(plant.data_dir / "documents.sqlite")) as connection, connection:
+    with closing(sqlite3.connect(changeable_service.data_dir / "documents.sqlite")) as connection, connection:
         connection.execute("INSERT INTO containers VALUES ('mes', 'orders', ?, ?)", (name, path))
 
 
@@ -46,11 +46,11 @@ def list_events(caller: httpx.Client, name: str) -> list[tuple[str, dict[str, An
     return [(record["ActionType"], record.get("AfterState")) for record in reversed(records)]
 
 
-def test_the_list_merges_account_and_declarations(plant: Service, admin: httpx.Client) -> None:
+def test_the_list_merges_account_and_declarations(changeable_service: Service, admin: httpx.Client) -> None:
     """The list contains declared containers, undeclared containers, and declarations whose container is missing."""
     assert "planned" in list_containers(admin)
-    create_in_account(plant, "scratch", "/x")
-    found = list_containers(plant.caller("viewer@t"))
+    create_undeclared_container(changeable_service, "scratch", "/x")
+    found = list_containers(changeable_service.caller("viewer@t"))
     path = {"partitionKeyPath": "/line", "dataClass": "operational", "Declared": True, "provisioned": True}
     assert found["workorders"] == {"name": "workorders", **path}
     assert found["scratch"] == {
@@ -96,22 +96,22 @@ def test_a_container_is_created_once_and_audited(admin: httpx.Client) -> None:
     check_problem(admin.get("/oi-api/data-stores/mes/databases/orders/tables/made"), 404, "TABLE_NOT_EXPOSED")
 
 
-def test_undeclared_containers_are_protected(plant: Service, admin: httpx.Client) -> None:
+def test_undeclared_containers_are_protected(changeable_service: Service, admin: httpx.Client) -> None:
     """An undeclared container cannot be created, published or deleted through the API."""
     list_containers(admin)
-    create_in_account(plant, "foreign")
+    create_undeclared_container(changeable_service, "foreign")
     check_problem(admin.post(ORDERS, json=NEW | {"name": "foreign"}), 409, "CONTAINER_EXISTS")
     check_problem(admin.get("/oi-api/data-stores/mes/databases/orders/tables/foreign"), 404, "TABLE_NOT_EXPOSED")
     assert "portal" in check_problem(admin.delete(f"{ORDERS}/foreign"), 409, "CONTAINER_NOT_DECLARED")["detail"]
     assert list_events(admin, "foreign") == []
 
 
-def test_only_declarations_without_container_are_deleted(plant: Service, admin: httpx.Client) -> None:
+def test_only_declarations_without_container_are_deleted(changeable_service: Service, admin: httpx.Client) -> None:
     """Only a declaration without a container can be deleted; other requests get 409, 404 or, with If-Match, 412."""
     assert "portal" in check_problem(admin.delete(f"{ORDERS}/workorders"), 409, "CONTAINER_PROVISIONED")["detail"]
     check_problem(admin.delete(f"{ORDERS}/nothing"), 404, "CONTAINER_NOT_FOUND")
     check_problem(admin.delete("/oi-api/data-stores/nowhere/containers/planned"), 404, "DATABASE_NOT_FOUND")
-    check_problem(plant.caller("editor@t").delete(f"{ORDERS}/planned"), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(changeable_service.caller("editor@t").delete(f"{ORDERS}/planned"), 403, "ACCESS_RIGHT_MISSING")
     stale = {"If-Match": '"stale"'}
     check_problem(admin.delete(f"{ORDERS}/planned", headers=stale), 412, "PRECONDITION_FAILED")
     check_problem(admin.delete(f"{ORDERS}/recipes", headers=stale), 409, "CONTAINER_PROVISIONED")
@@ -145,7 +145,7 @@ def test_invalid_containers_list_every_field(admin: httpx.Client, changes: dict[
     assert "bad" not in list_containers(admin)
 
 
-def test_evidence_is_rejected_with_the_reason(admin: httpx.Client) -> None:
+def test_a_container_of_data_class_evidence_is_rejected(admin: httpx.Client) -> None:
     """A container of data class evidence is rejected, because evidence belongs in the audit chains."""
     refused = check_problem(
         admin.post(ORDERS, json=NEW | {"name": "proof", "dataClass": "evidence"}), 400, "DATA_CLASS_REFUSED"
@@ -154,15 +154,15 @@ def test_evidence_is_rejected_with_the_reason(admin: httpx.Client) -> None:
     assert "proof" not in list_containers(admin)
 
 
-def test_managing_requires_rights(plant: Service) -> None:
+def test_listing_and_managing_containers_require_different_rights(changeable_service: Service) -> None:
     """Listing and managing containers require different rights, which are checked before the body."""
-    check_problem(plant.caller("editor@t").post(ORDERS, json={}), 403, "ACCESS_RIGHT_MISSING")
-    narrow = plant.caller("admin@t", scopes="Workspace.DataStore.Manage")
+    check_problem(changeable_service.caller("editor@t").post(ORDERS, json={}), 403, "ACCESS_RIGHT_MISSING")
+    narrow = changeable_service.caller("admin@t", scopes="Workspace.DataStore.Manage")
     check_problem(narrow.get(ORDERS), 403, "ACCESS_RIGHT_MISSING")
     check_problem(narrow.post("/oi-api/data-stores/nowhere/containers", json=NEW), 404, "DATABASE_NOT_FOUND")
 
 
-def test_a_retry_gets_the_first_reply(admin: httpx.Client) -> None:
+def test_a_retried_container_request_gets_the_first_reply(admin: httpx.Client) -> None:
     """A retry with the same Idempotency-Key gets the first reply; with another body it is rejected."""
     headers = {"Idempotency-Key": "container-1"}
     first = admin.post(ORDERS, json=NEW | {"name": "once"}, headers=headers)

@@ -108,7 +108,7 @@ def list_other_names(*names: str) -> tuple[str, ...]:
     return tuple(name for name in EVERYTHING if name not in names)
 
 
-def find_engine(service: Service) -> int:
+def find_engine_process(service: Service) -> int:
     """Return the process id of the query engine."""
     found = subprocess.run(
         ["pgrep", "-P", str(service.pid), "-f", "emulators.kusto"], capture_output=True, text=True, check=True
@@ -128,7 +128,7 @@ def test_a_killed_engine_affects_only_queries(plant: Service) -> None:
     """After the query engine is killed, queries get 503 until it has restarted; telemetry sent meanwhile is stored."""
     probe = Probe(plant)
     before = count_rows(plant.caller("editor@t"), "press")
-    os.kill(find_engine(plant), signal.SIGKILL)
+    os.kill(find_engine_process(plant), signal.SIGKILL)
     wait_until(lambda: probe.send("query"), lambda reply: reply.status_code == 503)
     probe.check_success("telemetry")
     probe.wait_for_recovery("query")
@@ -140,7 +140,7 @@ def test_a_killed_engine_affects_only_queries(plant: Service) -> None:
 def test_a_hanging_engine_affects_only_queries(plant: Service) -> None:
     """While the query engine hangs, queries time out, and all other requests succeed."""
     probe = Probe(plant)
-    engine = find_engine(plant)
+    engine = find_engine_process(plant)
     os.kill(engine, signal.SIGSTOP)
     try:
         reply = probe.send("query")
@@ -168,7 +168,7 @@ def test_an_invalid_rule_is_rejected_while_the_engine_hangs(plant: Service) -> N
         "parameters": {"connexion": "press"},
         "condition": {"column": "value", "operator": "gt", "value": 1},
     }
-    engine = find_engine(plant)
+    engine = find_engine_process(plant)
     os.kill(engine, signal.SIGSTOP)
     try:
         fields = check_failing_fields(plant.caller("admin@t").put("/oi-api/alert-rules/wrong", json=rule))

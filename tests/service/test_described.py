@@ -32,13 +32,15 @@ def run_schemathesis(service: Service, tmp_path: Path, *options: str) -> None:
     assert f"Tested: {sum(map(len, paths.values())) - 1}\n" in done.stdout, done.stdout
 
 
-def test_the_service_follows_its_description(own_service: Service, tmp_path: Path) -> None:
+def test_replies_follow_the_openapi_document(own_service: Service, tmp_path: Path) -> None:
     """Replies to valid and invalid requests follow the OpenAPI document."""
     run_schemathesis(own_service.start(), tmp_path, "--phases", "examples,coverage")
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_many_random_requests_follow_the_description(own_service: Service, tmp_path: Path, seed: int) -> None:
+def test_replies_to_many_random_requests_follow_the_openapi_document(
+    own_service: Service, tmp_path: Path, seed: int
+) -> None:
     """Replies to a large number of random requests follow the OpenAPI document."""
     run_schemathesis(own_service.start(), tmp_path, "--max-examples", "60", "--seed", str(seed))

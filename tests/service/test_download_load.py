@@ -41,7 +41,7 @@ type Make = Callable[[dict[str, str]], Service]
 
 
 @pytest.fixture
-def make_service(tmp_path: Path) -> Iterator[Make]:
+def create_service(tmp_path: Path) -> Iterator[Make]:
     """Return a function that creates a service with given settings.
 
     After the test, all services that it created stop.
@@ -94,13 +94,13 @@ def test_ten_million_rows_survive_a_kill_in_bounded_memory(service_with_archive:
 
 @pytest.mark.soak
 def test_a_small_download_overtakes_large_ones(
-    make_service: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    create_service: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A principal's small download completes before ten large downloads of another principal."""
     monkeypatch.setattr(downloads, "ROWS", SHARED_ROWS)
     monkeypatch.setattr(downloads, "CONNECTION", "lathe")
     downloads.fill_archive(tmp_path / "data" / "blobs" / "cold")
-    service = make_service({}).start()
+    service = create_service({}).start()
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     address = "/oi-api/downloads/data-connections/lathe"
     start, hour = downloads.START, timedelta(hours=1)
@@ -118,10 +118,10 @@ def test_a_small_download_overtakes_large_ones(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("merged", [False, True])
-def test_a_gigabyte_of_the_longest_messages_in_bounded_memory(make_service: Make, *, merged: bool) -> None:
+def test_a_gigabyte_of_the_longest_messages_in_bounded_memory(create_service: Make, *, merged: bool) -> None:
     """A download of a gigabyte of 256 KiB messages uses, in each format, at most 550 MB more memory than when idle."""
     soon = {"COMPACTION_SCHEDULE": "*/5 * * * * *", "COMPACTION_QUIET_MINUTES": "0.1"}
-    service = make_service(soon if merged else {}).start()
+    service = create_service(soon if merged else {}).start()
     editor = service.caller("editor@t")
     text = "".join(random.Random(1).choices(string.ascii_letters, k=2 * LONGEST))
     idle = read_resident_mb(service.pid)

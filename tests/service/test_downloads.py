@@ -167,7 +167,7 @@ def test_json_lines_and_parquet_contain_payloads(plant: Service, form: str) -> N
     assert times == sorted(times)
 
 
-def test_only_the_range_is_downloaded(plant: Service) -> None:
+def test_only_the_requested_time_range_is_downloaded(plant: Service) -> None:
     """A download includes the start of its range and excludes the end, in any time zone.
 
     The ends may also be named `from` and `to`.
@@ -236,7 +236,7 @@ def test_a_disabled_connection_can_be_downloaded(plant: Service) -> None:
         ({"format": 1}, ["format", "dateRange"]),
     ],
 )
-def test_invalid_requests_list_every_field(plant: Service, body: dict[str, Any], fields: list[str]) -> None:
+def test_invalid_download_requests_list_every_field(plant: Service, body: dict[str, Any], fields: list[str]) -> None:
     """The reply lists each invalid field, even if the connection does not exist."""
     reply = plant.caller("editor@t").post("/oi-api/downloads/data-connections/nowhere", json=body)
     assert check_failing_fields(reply) == fields
@@ -353,11 +353,11 @@ def test_downloads_continue_after_a_restart(own_service: Service) -> None:
         end()
         editor = service.start().caller("editor@t")
         for job in jobs:
-            _check_continued(editor, job, rows)
+            _check_that_download_completes(editor, job, rows)
         assert list(service.data_dir.joinpath("scratch").glob("*")) == []
 
 
-def _check_continued(client: httpx.Client, job: dict[str, Any], rows: int) -> None:
+def _check_that_download_completes(client: httpx.Client, job: dict[str, Any], rows: int) -> None:
     done = wait_until(lambda: client.get(job["statusUrl"]).json(), lambda shown: shown["status"] in ENDED, 60)
     assert (done["status"], done["progress"]["rows"]) == ("completed", rows)
     [content] = fetch_files(done)

@@ -145,13 +145,13 @@ def test_queries_succeed_during_ingestion(own_service: Service, queries: int) ->
     writer = service.caller("editor@t")
     readers = [service.caller("viewer@t") for _ in range(24)]
 
-    def write() -> None:
+    def write_repeatedly() -> None:
         while not done.is_set():
             batch = [{"messageId": f"v{number}", "value": number} for number in (next(sent) for _ in range(50))]
             reply = writer.post("/oi-api/telemetry/lathe", json=batch)
             assert reply.status_code == 202, reply.text
 
-    def read(client: httpx.Client) -> None:
+    def read_repeatedly(client: httpx.Client) -> None:
         seen = 0
         for _ in range(queries):
             reply = client.get("/oi-api/warm-queries/newest", params={"p.connection": "lathe", "limit": "20"})
@@ -163,9 +163,9 @@ def test_queries_succeed_during_ingestion(own_service: Service, queries: int) ->
             seen = newest
 
     with ThreadPoolExecutor(25) as pool:
-        writing = pool.submit(write)
+        writing = pool.submit(write_repeatedly)
         try:
-            for reading in [pool.submit(read, reader) for reader in readers]:
+            for reading in [pool.submit(read_repeatedly, reader) for reader in readers]:
                 reading.result()
         finally:
             done.set()

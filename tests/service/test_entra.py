@@ -30,7 +30,7 @@ class Provider:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 provider.requests.append(self.path)
-                body = json.dumps(provider.document(self.path)).encode()
+                body = json.dumps(provider.get_document(self.path)).encode()
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
@@ -45,7 +45,7 @@ class Provider:
         self.issuer = f"{self.url}/{TENANT}/v2.0"
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
-    def document(self, path: str) -> dict[str, Any]:
+    def get_document(self, path: str) -> dict[str, Any]:
         """Return the provider's JSON document for a path."""
         if path.endswith("/.well-known/openid-configuration"):
             return {"issuer": self.issuer, "jwks_uri": f"{self.url}/keys"}

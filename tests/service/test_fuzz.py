@@ -177,26 +177,26 @@ def send_random_requests(service: Service, seconds: float, seed: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def victim(own_module_service: Service) -> Service:
+def fuzzed_service(own_module_service: Service) -> Service:
     """Return a service that only this module uses and fills with random data."""
     return own_module_service
 
 
-def test_the_service_works_after_random_requests(victim: Service) -> None:
+def test_the_service_works_after_random_requests(fuzzed_service: Service) -> None:
     """The service executes or rejects each random request, and works afterwards."""
     seed = random.randrange(2**32)
-    send_random_requests(victim, SUITE_SECONDS, seed)
-    _is_healthy(victim)
+    send_random_requests(fuzzed_service, SUITE_SECONDS, seed)
+    _is_healthy(fuzzed_service)
 
 
 @pytest.mark.soak
-def test_random_requests_do_not_leak_memory_soak(victim: Service) -> None:
+def test_random_requests_do_not_leak_memory_soak(fuzzed_service: Service) -> None:
     """After many random requests, the service works and uses no more memory than before."""
-    send_random_requests(victim, SUITE_SECONDS, 1)
-    before = victim.memory()
-    send_random_requests(victim, SOAK_SECONDS, random.randrange(2**32))
-    assert victim.memory() - before < MAX_GROWTH_BYTES
-    _is_healthy(victim)
+    send_random_requests(fuzzed_service, SUITE_SECONDS, 1)
+    before = fuzzed_service.memory()
+    send_random_requests(fuzzed_service, SOAK_SECONDS, random.randrange(2**32))
+    assert fuzzed_service.memory() - before < MAX_GROWTH_BYTES
+    _is_healthy(fuzzed_service)
 
 
 def _is_healthy(service: Service) -> None:

@@ -110,11 +110,11 @@ def wait_for_values(service: Service, expected: int) -> None:
     )
     caller = service.caller("editor@t")
 
-    def read() -> dict[str, int]:
+    def read_counts_of_values() -> dict[str, int]:
         counts: list[dict[str, int]] = caller.post("/oi-api/warm-queries", json={"query": query}).json()["results"]
         return counts[0]
 
-    counts = wait_until(read, lambda found: found["Values"] >= expected, RETRY_SECONDS + 30)
+    counts = wait_until(read_counts_of_values, lambda found: found["Values"] >= expected, RETRY_SECONDS + 30)
     assert counts == {"Rows": expected, "Values": expected}
 
 
@@ -129,14 +129,14 @@ def test_random_faults_neither_lose_nor_duplicate_messages(broker: Broker, tmp_p
     gateway = start_gateway(configuration)
     sent, choices, until = 0, random.Random(7), time.monotonic() + STORM_SECONDS
 
-    def publish() -> None:
+    def publish_messages() -> None:
         nonlocal sent
         values = range(sent, sent + MESSAGES)
         broker.publish(*[(f"hall/lathe/gw-{n % 2}", json.dumps({"value": n}).encode()) for n in values])
         sent += MESSAGES
 
     while time.monotonic() < until:
-        publish()
+        publish_messages()
         fault = choices.choice(("gateway", "broker", "service", "service and gateway"))
         if "service" in fault:
             service.kill()
@@ -145,10 +145,10 @@ def test_random_faults_neither_lose_nor_duplicate_messages(broker: Broker, tmp_p
         if fault == "broker":
             broker.stop()
             broker.start()
-        publish()
+        publish_messages()
         if "gateway" in fault:
             gateway = start_gateway(configuration)
-        publish()
+        publish_messages()
         if "service" in fault:
             service.start()
     try:

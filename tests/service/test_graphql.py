@@ -103,7 +103,7 @@ def test_queries_show_lookup_parameters_and_approval(reader: httpx.Client) -> No
     assert query_data(reader, query, n="draft")["query"] == {"lookup": "draft", "parameters": [], "approval": None}
 
 
-def test_lists_page_by_cursor_and_by_offset(reader: httpx.Client) -> None:
+def test_paging_by_cursor_and_by_offset_return_the_same_items(reader: httpx.Client) -> None:
     """Paging by cursor and paging by offset return the same connections in the same order, each once."""
     whole = [node["id"] for node in query_data(reader, "{ connections { nodes { id } } }")["connections"]["nodes"]]
     query = "query($a: String) { connections(first: 1, after: $a) { nodes { id } pageInfo { hasNextPage endCursor } } }"
@@ -119,7 +119,7 @@ def test_lists_page_by_cursor_and_by_offset(reader: httpx.Client) -> None:
     assert whole == seen == by_offset
 
 
-def test_an_empty_page_has_no_cursor(reader: httpx.Client) -> None:
+def test_a_page_of_zero_items_has_no_cursor(reader: httpx.Client) -> None:
     """A page with `first: 0` has `hasNextPage: true`, but no cursor."""
     parameters = "{ connections(first: 0) { nodes { id } pageInfo { hasNextPage endCursor } } }"
     page = query_data(reader, parameters)["connections"]
@@ -213,7 +213,7 @@ def test_the_exceeded_limit_is_named(reader: httpx.Client) -> None:
     assert "10000" in execute_request(reader, costly)["errors"][0]["message"]
 
 
-def test_missing_right_is_an_error_of_the_field(service: Service) -> None:
+def test_a_missing_right_is_an_error_of_the_graphql_field(service: Service) -> None:
     """If an access right is missing, the status is 200, and the field that requires it has the error FORBIDDEN."""
     caller = service.caller("viewer@t", scopes="Workspace.WarmQuery.Execute")
     body = execute_request(caller, '{ connection(id: "x") { id } }')

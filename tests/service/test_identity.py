@@ -70,7 +70,7 @@ def test_the_key_of_a_disabled_member_is_rejected(service: Service) -> None:
 
 
 @pytest.mark.parametrize("minutes", ["0", "abc", "99999", "-1", "43201", "", "NaN", "1e3", "60 ", "0.5"])
-def test_invalid_minutes_are_listed(service: Service, minutes: str) -> None:
+def test_an_invalid_token_lifetime_is_rejected(service: Service, minutes: str) -> None:
     """A token lifetime outside of 1 to 43200 minutes is rejected with the name of the parameter `minutes`."""
     reply = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/jwt", params={"minutes": minutes})
     assert check_problem(reply, 400, "INVALID_REQUEST")["errors"] == [
@@ -79,7 +79,7 @@ def test_invalid_minutes_are_listed(service: Service, minutes: str) -> None:
 
 
 @pytest.mark.parametrize("scopes", ["", ",", "Workspace.Keys.Manage", "Workspace.Catalog.Read,Nothing"])
-def test_invalid_scopes_are_listed(service: Service, scopes: str) -> None:
+def test_a_token_request_with_invalid_rights_is_rejected(service: Service, scopes: str) -> None:
     """A token request is rejected if its rights are an empty list, are unknown, or are not rights of the caller."""
     reply = service.anonymous(service.key("editor@t")).get("/workspace/api/keys/jwt", params={"scopes": scopes})
     assert check_failing_fields(reply) == ["scopes"]

@@ -114,7 +114,7 @@ def test_rejected_rows_are_listed_with_reasons(editor: httpx.Client) -> None:
     assert rows[3][2] == "'=1+1,d1,2,y"
 
 
-def test_a_preview_stores_nothing(editor: httpx.Client) -> None:
+def test_a_preview_of_an_import_stores_nothing(editor: httpx.Client) -> None:
     """A preview of an import stores no rows, and can be repeated with another mapping."""
     import_job = create_import(editor, "press", mapping={"timestamp": "when"})
     check_problem(editor.post(f"{import_job['statusUrl']}/preview"), 409, "IMPORT_NOT_UPLOADED")
@@ -138,7 +138,7 @@ def test_a_preview_stores_nothing(editor: httpx.Client) -> None:
     assert row["Payload"] == {"t": 0}
 
 
-def test_an_interrupted_upload_continues(editor: httpx.Client) -> None:
+def test_an_interrupted_upload_in_blocks_continues(editor: httpx.Client) -> None:
     """An upload in blocks can continue after an interruption; a file of another size than announced is incomplete."""
     text = build_csv(20, device="d-blocks")
     import_job = create_import(editor, bytes=len(text))

@@ -148,7 +148,7 @@ def test_every_route_rejects_invalid_json(admin: httpx.Client, operation: Operat
 @pytest.mark.parametrize(
     "address", ["warm-queries/none/approve", "provenance/amendments/000000000001/approve?scopeKey=a"]
 )
-def test_an_unneeded_body_must_be_a_json_object(admin: httpx.Client, address: str) -> None:
+def test_an_optional_body_must_be_a_json_object(admin: httpx.Client, address: str) -> None:
     """A POST that needs no body still rejects a body that is not a JSON object or is larger than 1 MiB."""
     for text in (b"[]", b"null", b"1", b'"{}"'):
         assert check_failing_fields(admin.post(f"/oi-api/{address}", content=text)) == ["body"]

@@ -70,7 +70,7 @@ async def test_an_impulse_is_one_json_message(service: Service) -> None:
         ({"surface": "hall", "connection": "lathe"}, []),
     ],
 )
-async def test_filters_are_combined(service: Service, query: dict[str, str], heard: list[str]) -> None:
+async def test_filters_of_a_live_stream_are_combined(service: Service, query: dict[str, str], heard: list[str]) -> None:
     """A client receives only the impulses of connections that match all given filters."""
     bearer = request_token(service, "viewer@t")
     async with (
@@ -407,7 +407,7 @@ async def test_replay_and_live_stream_have_no_gap_and_no_repeat(service: Service
                 reply = await http.post("/oi-api/telemetry/pump-rig", json=messages)
                 assert reply.status_code == 202, reply.text
 
-    async def receive(delay: float) -> list[str]:
+    async def receive_impulses_of_stream(delay: float) -> list[str]:
         await asyncio.sleep(delay)
         async with connect_stream(url, bearer) as client:
             heard = [impulse["ID"] for impulse in await receive_impulses(client, total)]
@@ -417,7 +417,7 @@ async def test_replay_and_live_stream_have_no_gap_and_no_repeat(service: Service
             return heard
 
     pouring = asyncio.create_task(send_messages())
-    listeners = await asyncio.gather(*(receive(delay / 10) for delay in range(8)))
+    listeners = await asyncio.gather(*(receive_impulses_of_stream(delay / 10) for delay in range(8)))
     await pouring
     expected = {f"{mark}-{number}" for number in range(total)}
     for heard in listeners:

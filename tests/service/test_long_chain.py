@@ -52,11 +52,11 @@ def probe_health(client: httpx.Client) -> Iterator[Callable[[], int]]:
     """
     ends, answers = threading.Event(), []
 
-    def send() -> None:
+    def request_health_repeatedly() -> None:
         while not ends.is_set():
             answers.append(client.get("/healthz").status_code)
 
-    asking = threading.Thread(target=send)
+    asking = threading.Thread(target=request_health_repeatedly)
     asking.start()
     try:
         yield lambda: len(answers)

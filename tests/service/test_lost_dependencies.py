@@ -23,7 +23,7 @@ import pytest
 
 from tests.service.conftest import WORKSPACE
 from tests.service.local_service import ROOT, Service, wait_until
-from tests.service.test_degradation import find_engine, lock_database
+from tests.service.test_degradation import find_engine_process, lock_database
 
 SUITE_SECONDS = 8.0
 SOAK_SECONDS = float(os.environ.get("LOSSES_SECONDS", "300"))
@@ -75,19 +75,19 @@ class LoadGenerator:
 
 def kill_engine(service: Service, _: random.Random) -> None:
     """Kill the query engine, if it runs."""
-    os.kill(wait_until(lambda: _find_engine(service), bool, 60), signal.SIGKILL)
+    os.kill(wait_until(lambda: _find_engine_process(service), bool, 60), signal.SIGKILL)
 
 
-def _find_engine(service: Service) -> int:
+def _find_engine_process(service: Service) -> int:
     try:
-        return find_engine(service)
+        return find_engine_process(service)
     except subprocess.CalledProcessError:  # the previous engine has ended and the next one has not started yet
         return 0
 
 
 def suspend_engine(service: Service, chance: random.Random) -> None:
     """Suspend the query engine for a while."""
-    engine = wait_until(lambda: _find_engine(service), bool, 60)
+    engine = wait_until(lambda: _find_engine_process(service), bool, 60)
     os.kill(engine, signal.SIGSTOP)
     time.sleep(chance.uniform(0.1, 1.0))
     os.kill(engine, signal.SIGCONT)
@@ -172,19 +172,19 @@ def _export_chain(service: Service, tmp_path: Path) -> list[dict[str, str]]:
 
 
 @pytest.fixture
-def plant(tmp_path: Path) -> Iterator[Service]:
+def disturbed_service(tmp_path: Path) -> Iterator[Service]:
     """Return a running service that only one test uses."""
     running = Service(tmp_path / "data", WORKSPACE, {"QUERY_TIMEOUT_SECONDS": "3"}).start()
     yield running
     assert running.stop() == 0
 
 
-def test_acknowledged_events_are_stored_exactly_once(plant: Service, tmp_path: Path) -> None:
+def test_acknowledged_events_are_stored_exactly_once(disturbed_service: Service, tmp_path: Path) -> None:
     """If dependencies fail under load, each acknowledged event is stored exactly once, and the chain is valid."""
-    check_failures_under_load(plant, SUITE_SECONDS, tmp_path)
+    check_failures_under_load(disturbed_service, SUITE_SECONDS, tmp_path)
 
 
 @pytest.mark.soak
-def test_acknowledged_events_are_stored_exactly_once_soak(plant: Service, tmp_path: Path) -> None:
+def test_acknowledged_events_are_stored_exactly_once_soak(disturbed_service: Service, tmp_path: Path) -> None:
     """If dependencies fail for a long time, each acknowledged event is stored exactly once, and the chain is valid."""
-    check_failures_under_load(plant, SOAK_SECONDS, tmp_path)
+    check_failures_under_load(disturbed_service, SOAK_SECONDS, tmp_path)

@@ -227,7 +227,7 @@ async def test_describe_connection_returns_signals_statistics_and_queries(plant:
         assert "draft" not in rig["queries"]
 
 
-async def test_every_argument_has_an_example(plant: Service) -> None:
+async def test_every_tool_argument_has_an_example(plant: Service) -> None:
     """The schema of each argument of each tool has an example in its description."""
     async with connect_client(plant) as client:
         found = await list_tools(client)
@@ -284,14 +284,14 @@ async def test_invalid_arguments_are_listed(
         ("run_warm_query", {"lookup": "asked-by", "parameters": {"n": 5.0, "timeRange": None}, "limit": 5.0}),
     ],
 )
-async def test_null_selects_the_default(plant: Service, name: str, arguments: dict[str, Any]) -> None:
+async def test_null_as_tool_argument_selects_the_default(plant: Service, name: str, arguments: dict[str, Any]) -> None:
     """In both query tools, null as an argument selects the default, and a whole number may have the form 5.0."""
     async with connect_client(plant) as client:
         content = get_structured_content(await client.call_tool(name, arguments))
         assert content["results"] == [{"n": 5, "text": "none"}]
 
 
-async def test_tail_excludes_future_messages(plant: Service) -> None:
+async def test_the_tool_for_newest_messages_excludes_future_messages(plant: Service) -> None:
     """The tool for the newest messages leaves out messages with a future timestamp."""
     editor = plant.caller("editor@t")
     messages = [{"messageId": "far", "timestamp": rfc3339(now() + timedelta(days=300))}, {"messageId": "near"}]
@@ -302,7 +302,7 @@ async def test_tail_excludes_future_messages(plant: Service) -> None:
         assert [one["MessageId"] for one in content["messages"]] == ["near"]
 
 
-async def test_verify_accepts_both_names_of_its_arguments(plant: Service) -> None:
+async def test_the_verify_tool_accepts_both_names_of_its_arguments(plant: Service) -> None:
     """The verify tool accepts its own names for scope and record and those of the REST route, and no other names."""
     event = {"ActionType": "a", "EntityType": "t", "EntityID": "e", "ScopeKey": "by an assistant"}
     assert plant.caller("editor@t").post("/oi-api/provenance/events", json=event).status_code == 201

@@ -33,7 +33,7 @@ CALL = {
 
 
 @pytest.fixture(scope="module")
-def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def limited_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """Return a service with one concurrent request per caller and a query timeout of two seconds."""
     folder: Path = tmp_path_factory.mktemp("gone")
     (folder / "workspace.yaml").write_text(DOCUMENT)
@@ -42,9 +42,9 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     running.stop()
 
 
-def test_a_slow_tool_returns_a_timeout_error(plant: Service) -> None:
+def test_a_slow_tool_returns_a_timeout_error(limited_service: Service) -> None:
     """A tool that exceeds the query timeout returns an error as its result."""
-    result = plant.caller("ann@g").post(ADDRESS, json=CALL).json()["result"]
+    result = limited_service.caller("ann@g").post(ADDRESS, json=CALL).json()["result"]
     assert result["isError"] is True
     assert json.loads(result["content"][0]["text"])["code"] == "QUERY_TIMEOUT"
 
@@ -66,14 +66,14 @@ def send_slow_call(caller: httpx.Client) -> HTTPConnection | None:
 
 
 @pytest.mark.parametrize("cancels", [False, True])
-def test_a_disconnected_client_frees_its_slot(plant: Service, cancels: bool) -> None:  # noqa: FBT001  a parameter
+def test_a_disconnected_client_frees_its_request_slot(limited_service: Service, cancels: bool) -> None:  # noqa: FBT001  a parameter
     """If a client disconnects during a call, with or without cancelling it, the caller can soon send another call."""
-    caller = plant.caller("ann@g")
+    caller = limited_service.caller("ann@g")
 
-    def ping() -> int:
+    def count_successful_calls() -> int:
         return caller.post(ADDRESS, json=PING).status_code
 
-    assert wait_until(ping, lambda status: status == 200) == 200
+    assert wait_until(count_successful_calls, lambda status: status == 200) == 200
     for _ in range(2):
         connection = wait_until(lambda: send_slow_call(caller), bool, LONGEST_SECONDS)
         assert connection is not None
@@ -81,4 +81,4 @@ def test_a_disconnected_client_frees_its_slot(plant: Service, cancels: bool) -> 
             cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
             assert caller.post(ADDRESS, json=cancelled).status_code in {202, 429}
         connection.close()
-        assert wait_until(ping, lambda status: status == 200, LONGEST_SECONDS) == 200
+        assert wait_until(count_successful_calls, lambda status: status == 200, LONGEST_SECONDS) == 200

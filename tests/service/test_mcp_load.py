@@ -52,7 +52,7 @@ def call_method(caller: httpx.Client, method: str, **params: Any) -> dict[str, A
     return body
 
 
-def test_tools_are_paged(service_with_many_queries: Service) -> None:
+def test_the_list_of_tools_has_pages(service_with_many_queries: Service) -> None:
     """The list of tools has pages of at most 200 tools, and contains each approved query once."""
     caller = service_with_many_queries.caller("admin@t")
     for method, kind in (("tools/list", "tools"), ("resources/list", "resources")):
@@ -69,7 +69,7 @@ def test_tools_are_paged(service_with_many_queries: Service) -> None:
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "-1", "1e3", "٣", "9" * 400, "201", "400", " 200"])
-def test_foreign_cursors_are_rejected(service_with_many_queries: Service, cursor: str) -> None:
+def test_cursors_of_other_lists_are_rejected(service_with_many_queries: Service, cursor: str) -> None:
     """A cursor that is not from the list of tools causes a JSON-RPC error for invalid parameters."""
     assert (
         call_method(service_with_many_queries.caller("admin@t"), "tools/list", cursor=cursor)["error"]["code"] == -32602

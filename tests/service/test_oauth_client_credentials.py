@@ -69,7 +69,7 @@ def test_a_key_is_exchanged_for_a_token(service: Service) -> None:
     assert {"via": "clientCredentials", "credentialId": service.key("editor@t").split("_")[1]} in made_with
 
 
-def test_parameters_restrict_the_token(service: Service) -> None:
+def test_form_parameters_restrict_the_token(service: Service) -> None:
     """`scope` limits the rights and `minutes` the lifetime of the token; `resource` must be the URL of this service."""
     reply = request_token(
         service, scope="Workspace.Mcp.Use", minutes="43200", resource=f"{service.url}/oi-api/mcp", unknown="x"
@@ -103,12 +103,14 @@ def test_http_basic_authentication_is_accepted(service: Service) -> None:
         ({"grant_type": ""}, "invalid_request"),
     ],
 )
-def test_invalid_parameters_are_rejected(service: Service, parameters: dict[str, str], error: str) -> None:
+def test_invalid_token_request_parameters_are_rejected(
+    service: Service, parameters: dict[str, str], error: str
+) -> None:
     """A request with an invalid parameter is rejected with the OAuth error code for this parameter."""
     assert check_oauth_error(request_token(service, **parameters), 400, error)
 
 
-def test_invalid_credentials_are_rejected(service: Service) -> None:
+def test_invalid_client_credentials_are_rejected(service: Service) -> None:
     """A missing or invalid credential, or the key of another client, gets `invalid_client` and a challenge."""
     key, other = service.key("editor@t"), service.key("viewer@t")
     token = request_token(service).json()["access_token"]

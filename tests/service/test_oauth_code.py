@@ -25,7 +25,7 @@ def list_events(service: Service, action: str) -> list[dict[str, Any]]:
     return list(service.caller("admin@t").get(path).json())
 
 
-def test_a_request_leads_to_the_consent_page(client: OAuthClient) -> None:
+def test_an_authorization_request_leads_to_the_consent_page(client: OAuthClient) -> None:
     """A valid authorization request redirects to the console's consent page with its parameters."""
     reply = client.start(resource=f"{client.service.url}/oi-api/mcp", other="x")
     assert (reply.status_code, reply.headers["cache-control"]) == (302, "no-store")
@@ -55,7 +55,7 @@ def test_untrusted_requests_get_a_page_without_redirect(client: OAuthClient, cha
     assert (reply.status_code, reply.headers["content-type"]) == (400, "text/html; charset=utf-8")
     assert "location" not in reply.headers
     if not isinstance(changed.get("redirect_uri"), list):
-        assert client.decide(**changed).status_code == 400
+        assert client.decide_request(**changed).status_code == 400
 
 
 @pytest.mark.parametrize(
@@ -74,11 +74,13 @@ def test_untrusted_requests_get_a_page_without_redirect(client: OAuthClient, cha
         ({"max_age": "soon"}, "invalid_request"),
     ],
 )
-def test_other_errors_are_redirected_to_the_client(client: OAuthClient, changed: dict[str, Any], error: str) -> None:
+def test_errors_of_a_known_client_are_redirected_to_it(
+    client: OAuthClient, changed: dict[str, Any], error: str
+) -> None:
     """Any other error in an authorization request redirects to the client with `error`, `state` and `iss`."""
     started = client.start(**changed)
     assert started.status_code == 302
-    decided = client.decide(**changed)
+    decided = client.decide_request(**changed)
     assert decided.status_code == 200
     for address in (started.headers["location"], decided.json()["redirectTo"]):
         assert address.startswith(f"{client.redirect_uri}?")
@@ -149,12 +151,12 @@ def test_max_age_requires_a_recent_sign_in(client: OAuthClient) -> None:
     assert check_problem(refused, 401, "REAUTHENTICATION_REQUIRED")["maxAge"] == 3600
 
 
-def test_a_code_becomes_tokens_with_the_ticked_rights(client: OAuthClient) -> None:
+def test_a_redeemed_code_gives_tokens_with_the_selected_rights(client: OAuthClient) -> None:
     """A redeemed code gives tokens with exactly the rights that the person selected.
 
     Audit events contain the grant id.
     """
-    redirect = client.decide(["Workspace.Mcp.Use"], redirect_uri="https://grafana.example/login?org=1").json()
+    redirect = client.decide_request(["Workspace.Mcp.Use"], redirect_uri="https://grafana.example/login?org=1").json()
     query = read_query(redirect["redirectTo"])
     assert redirect["redirectTo"].startswith("https://grafana.example/login?org=1&code=")
     assert (query["state"], query["iss"]) == ("s1", client.service.url)
@@ -179,19 +181,19 @@ def test_rights_that_the_person_lacks_are_not_granted(client: OAuthClient) -> No
     assert client.redeem(client.consent(wide.split(), scope=wide)).json()["scope"] == SCOPE
     viewer = sorted(map(str, ROLE_RIGHTS[Role.VIEWER]))
     assert client.redeem(client.consent(viewer, scope=None)).json()["scope"].split() == viewer
-    lacking = client.decide(["Workspace.Keys.Manage"], scope="Workspace.Keys.Manage").json()["redirectTo"]
+    lacking = client.decide_request(["Workspace.Keys.Manage"], scope="Workspace.Keys.Manage").json()["redirectTo"]
     assert read_query(lacking)["error"] == "access_denied"
 
 
-def test_the_person_can_decline(client: OAuthClient) -> None:
+def test_a_person_can_decline_consent(client: OAuthClient) -> None:
     """If the person declines or selects no right, the client gets `access_denied`.
 
     The person cannot add rights to the request.
     """
-    for reply in (client.decide(approve=False), client.decide([])):
+    for reply in (client.decide_request(approve=False), client.decide_request([])):
         query = read_query(reply.json()["redirectTo"])
         assert (query["error"], query["state"]) == ("access_denied", "s1")
-    assert check_failing_fields(client.decide(["Workspace.Team.Read"])) == ["scopes[0]"]
+    assert check_failing_fields(client.decide_request(["Workspace.Team.Read"])) == ["scopes[0]"]
     body = {**client.build_request(), "approve": True}
     caller = client.service.caller(client.member)
     assert caller.post("/oauth2/authorize", json=body).status_code == 400

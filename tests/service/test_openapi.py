@@ -35,7 +35,7 @@ def list_operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str,
     }
 
 
-def test_document_is_valid(service: Service) -> None:
+def test_the_openapi_document_is_valid(service: Service) -> None:
     """The document follows the schema of OpenAPI 3.1, and operation ids are unique."""
     document = fetch_document(service.caller("admin@t"))
     assert document["openapi"].startswith("3.1")
@@ -158,7 +158,7 @@ def test_every_example_is_valid(service: Service) -> None:
 
 
 @pytest.mark.parametrize("right", [None, *AccessRight])
-def test_document_contains_the_permitted_operations(service: Service, right: AccessRight | None) -> None:
+def test_the_document_contains_exactly_the_permitted_operations(service: Service, right: AccessRight | None) -> None:
     """For a token with one access right, the document lists exactly the operations that do not return 403."""
     granted = right or AccessRight.CATALOG_READ
     caller = service.caller("admin@t", scopes=str(granted))
@@ -171,7 +171,7 @@ def test_document_contains_the_permitted_operations(service: Service, right: Acc
             assert _call_operation(caller, operation).status_code == 403, operation.name
 
 
-def test_an_unchanged_document_is_304(service: Service) -> None:
+def test_an_unchanged_openapi_document_gets_304(service: Service) -> None:
     """The OpenAPI document has an ETag; a caller that sends this ETag again gets 304."""
     caller = service.caller("viewer@t")
     first = caller.get("/oi-api/openapi")

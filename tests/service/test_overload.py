@@ -105,7 +105,7 @@ def test_a_burst_within_the_limit_is_executed(
 
 
 @pytest.mark.soak
-def test_five_minutes_at_twice_the_capacity() -> None:
+def test_five_minutes_at_twice_the_capacity_cause_only_503_replies() -> None:
     """For five minutes at twice its capacity, a service with default settings executes each request or returns 503."""
     with run_service() as running:
         outcomes = run_overload(running, SOAK_SECONDS, 2)

@@ -164,7 +164,7 @@ def test_the_default_target_is_platform_config(service: Service) -> None:
 
 
 @pytest.mark.parametrize("scope", ["a/b", "../../etc", "ü\u20ac\U0001f600", "x" * 1000, " ", "a?b#c%20", "O'Brien; --"])
-def test_any_text_is_a_scope(service: Service, scope: str) -> None:
+def test_any_text_is_a_valid_scope(service: Service, scope: str) -> None:
     """Each text is a valid scope with its own chain, also with slashes, special characters or 1,000 characters."""
     editor = service.caller("editor@t")
     record = write_event(editor, scope).json()
@@ -226,7 +226,7 @@ def test_records_are_filtered_and_paged(
     assert "x-provenance-ignored" not in reply.headers
 
 
-def test_dates_are_compared_as_instants(service: Service, ten_records: list[dict[str, Any]]) -> None:
+def test_dates_of_a_range_are_compared_as_instants(service: Service, ten_records: list[dict[str, Any]]) -> None:
     """The ends of a date range belong to it; times with an offset are converted, and times without a zone are UTC."""
     viewer = service.caller("viewer@t")
     third, fifth = ten_records[2]["Timestamp"], ten_records[4]["Timestamp"]
@@ -247,7 +247,7 @@ def test_dates_are_compared_as_instants(service: Service, ten_records: list[dict
         ({"startDate": "yesterday", "endDate": "2026-13-01", "offset": "1.5"}, "startDate, endDate, offset"),
     ],
 )
-def test_invalid_windows_are_ignored_and_listed(
+def test_invalid_limits_and_dates_are_ignored_and_listed(
     service: Service, ten_records: list[dict[str, Any]], parameters: dict[str, str], ignored: str
 ) -> None:
     """Invalid limits, offsets and dates are replaced by the defaults and listed in a header of the reply."""
@@ -265,7 +265,7 @@ def test_an_invalid_sequence_is_400(service: Service, name: str, value: str) -> 
     assert check_failing_fields(reply) == [name]
 
 
-def test_an_unwritten_scope_is_empty(service: Service) -> None:
+def test_a_scope_without_records_is_empty(service: Service) -> None:
     """Reading a scope without records returns 200 and no records; verifying it reports an empty chain."""
     viewer = service.caller("viewer@t")
     assert query_records(viewer, scopeKey="never") == []
@@ -471,7 +471,7 @@ def test_a_scope_too_long_for_queries_is_rejected(service: Service) -> None:
     assert "link" not in reply.headers
 
 
-def test_huge_numbers_are_valid(service: Service, ten_records: list[dict[str, Any]]) -> None:
+def test_huge_sequence_numbers_and_limits_are_valid(service: Service, ten_records: list[dict[str, Any]]) -> None:
     """A huge sequence number is valid; a huge limit is reduced to the maximum."""
     huge = "9" * 30
     parameters = {"scopeKey": "ten", "toSequence": huge, "fromSequence": f"-{huge}", "limit": huge}

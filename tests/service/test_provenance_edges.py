@@ -56,7 +56,7 @@ def test_similar_scopes_are_different(service: Service, scope: str) -> None:
     assert not set(name) & set("/\\\r\n\x00")
 
 
-def test_blank_text_is_stored(service: Service) -> None:
+def test_scopes_and_names_of_blanks_are_stored(service: Service) -> None:
     """A scope or name of blanks is stored unchanged, because it is not empty."""
     record = write_event(
         service.caller("editor@t"), "blank text", ActionType=" ", EntityType="\n", EntityID="\u00a0"
@@ -76,7 +76,7 @@ def test_blank_text_is_stored(service: Service) -> None:
         ("123456789012345678e5", 123456789012345678e5),
     ],
 )
-def test_numbers_at_the_edge_are_stored(service: Service, number: str, stored: float) -> None:
+def test_the_largest_and_smallest_doubles_are_stored(service: Service, number: str, stored: float) -> None:
     """The largest and smallest doubles are stored and returned unchanged, and the chain stays valid."""
     editor = service.caller("editor@t")
     body = json.dumps({**EVENT, "ScopeKey": "numbers", "AfterState": {"n": 0}}).replace('"n": 0', f'"n": {number}')
@@ -134,7 +134,7 @@ def test_export_lists_ignored_parameters(service: Service) -> None:
         assert check_failing_fields(editor.get(f"{EVENTS}/export", params={"format": wrong})) == ["format"]
 
 
-def test_formulas_in_cells_are_escaped(service: Service) -> None:
+def test_formulas_in_csv_cells_are_escaped(service: Service) -> None:
     """A CSV cell that begins with one of the six formula characters is prefixed with an apostrophe.
 
     Other cells are unchanged.
@@ -158,7 +158,7 @@ def test_an_unencoded_offset_is_accepted(service: Service) -> None:
 
 
 @pytest.mark.parametrize("date", ["2020-01-01t00:00:00z", "2020-01-01T00:00:00.5z", "2020-01-01t00:00:00%2B02:00"])
-def test_dates_may_use_lower_case_letters(service: Service, date: str) -> None:
+def test_dates_may_contain_lower_case_t_and_z(service: Service, date: str) -> None:
     """Dates may contain t and z in lower case, as RFC 3339 allows."""
     editor = service.caller("editor@t")
     write_event(editor, "small letters")

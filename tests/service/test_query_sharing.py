@@ -29,7 +29,7 @@ def sharing_service(own_service: Service) -> Iterator[Service]:
     assert own_service.stop() == 0
 
 
-def count_running(service: Service) -> int:
+def count_running_queries(service: Service) -> int:
     """Return the number of queries that run in the engine."""
     address = (service.data_dir / "kusto-uri").read_text()
     with httpx.Client(trust_env=False, verify=NO_TLS, timeout=30) as client:
@@ -59,11 +59,11 @@ def test_queries_of_a_principal_are_limited_and_end_with_the_client(sharing_serv
     with ExitStack() as stack:
         for _ in range(LIMIT + 3):
             stack.enter_context(send_post(sharing_service, editor, "/oi-api/warm-queries", {"query": ENDLESS}))
-        wait_until(lambda: count_running(sharing_service), lambda running: running == LIMIT)
+        wait_until(lambda: count_running_queries(sharing_service), lambda running: running == LIMIT)
         reply = admin.post("/oi-api/warm-queries", json={"query": "print other = 1"})
         assert (reply.status_code, reply.json()["results"]) == (200, [{"other": 1}])
-        assert count_running(sharing_service) == LIMIT
-    wait_until(lambda: count_running(sharing_service), lambda running: running == 0)
+        assert count_running_queries(sharing_service) == LIMIT
+    wait_until(lambda: count_running_queries(sharing_service), lambda running: running == 0)
     assert editor.post("/oi-api/warm-queries", json={"query": "print after = 1"}).json()["results"] == [{"after": 1}]
     assert "ERROR" not in sharing_service.log()
 
@@ -74,6 +74,6 @@ def test_a_tool_call_ends_with_its_client(sharing_service: Service) -> None:
     call = {"name": "run_adhoc_query", "arguments": {"query": ENDLESS}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     with send_post(sharing_service, editor, "/oi-api/mcp", message):
-        wait_until(lambda: count_running(sharing_service), lambda running: running == 1)
-    wait_until(lambda: count_running(sharing_service), lambda running: running == 0)
+        wait_until(lambda: count_running_queries(sharing_service), lambda running: running == 1)
+    wait_until(lambda: count_running_queries(sharing_service), lambda running: running == 0)
     assert "ERROR" not in sharing_service.log()

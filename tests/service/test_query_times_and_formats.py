@@ -62,7 +62,7 @@ def test_contradictory_times_are_rejected(editor: httpx.Client, members: dict[st
     assert check_failing_fields(reply, 400, "INVALID_REQUEST") == fields
 
 
-def test_the_format_has_priority_over_accept(editor: httpx.Client) -> None:
+def test_the_parameter_format_has_priority_over_accept(editor: httpx.Client) -> None:
     """The parameter ``format`` selects the media type, whatever Accept contains; an unknown format gets 400."""
     body = {"query": KQL, "from": START, "to": END}
     types = {"json": "application/json", "csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
@@ -89,15 +89,17 @@ def test_graphql_accepts_times_and_a_limit(service: Service) -> None:
     """``executeQuery`` accepts timeRange, from, to and limit; the error about an invalid argument names it."""
     client = service.caller("editor@t")
 
-    def run(arguments: str) -> Any:
+    def execute_query_field(arguments: str) -> Any:
         text = f'mutation {{ executeQuery(name: "per-minute", {arguments}) {{ meta {{ rowCount }} }} }}'
         return client.post("/v1/plant-t/graphql", json={"query": text}).json()
 
-    assert run(f'from: "{START}", to: "{END}", limit: 1')["data"]["executeQuery"]["meta"]["rowCount"] <= 1
-    assert "errors" not in run('timeRange: "PT1H"')
+    assert (
+        execute_query_field(f'from: "{START}", to: "{END}", limit: 1')["data"]["executeQuery"]["meta"]["rowCount"] <= 1
+    )
+    assert "errors" not in execute_query_field('timeRange: "PT1H"')
     for arguments, name in (
         (f'from: "{START}", timeRange: "PT1H"', "timeRange"),
         ('to: "x"', "to"),
         ("limit: 0", "limit"),
     ):
-        assert name in run(arguments)["errors"][0]["message"]
+        assert name in execute_query_field(arguments)["errors"][0]["message"]

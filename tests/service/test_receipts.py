@@ -40,7 +40,7 @@ def create_checkpoint(editor: httpx.Client, scope: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service_with_checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """Return a service with a chain of 6 records, and with checkpoints that cover 3 and 5 records."""
     # The background job would sign a checkpoint of 6 records within a minute.
     environment = {"CHECKPOINT_SCHEDULE": "0 0 0 1 1 *"}
@@ -54,25 +54,25 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     started.stop()
 
 
-def request_receipt(plant: Service, **parameters: Any) -> httpx.Response:
+def request_receipt(service_with_checkpoints: Service, **parameters: Any) -> httpx.Response:
     """Request a receipt of the shared chain with these query parameters, and return the reply."""
-    return plant.caller("viewer@t").get(RECEIPT, params={"scopeKey": SCOPE, **parameters})
+    return service_with_checkpoints.caller("viewer@t").get(RECEIPT, params={"scopeKey": SCOPE, **parameters})
 
 
-def read_hashes(plant: Service) -> list[str]:
+def read_hashes(service_with_checkpoints: Service) -> list[str]:
     """Return the Hash of each record, oldest first."""
-    exported = plant.caller("editor@t").get(f"{EVENTS}/export", params={"scopeKey": SCOPE}).json()
+    exported = service_with_checkpoints.caller("editor@t").get(f"{EVENTS}/export", params={"scopeKey": SCOPE}).json()
     return [record["Hash"] for record in exported]
 
 
-def test_scitt_cose_verifies_a_receipt(plant: Service) -> None:
+def test_scitt_cose_verifies_a_receipt(service_with_checkpoints: Service) -> None:
     """The package scitt-cose accepts a receipt with a key of the published set."""
-    key_set = plant.anonymous().get(KEYS, params={"format": "cose"}).content
+    key_set = service_with_checkpoints.anonymous().get(KEYS, params={"format": "cose"}).content
     for sequence, size in ((1, 3), (5, 5), (2, None)):
         named = {} if size is None else {"size": size}
-        reply = request_receipt(plant, recordId=f"{sequence:012d}", **named)
+        reply = request_receipt(service_with_checkpoints, recordId=f"{sequence:012d}", **named)
         assert reply.status_code == 200, reply.text
-        found = verify_inclusion(reply.content, read_hashes(plant)[sequence - 1], key_set)
+        found = verify_inclusion(reply.content, read_hashes(service_with_checkpoints)[sequence - 1], key_set)
         assert (found.ok, found.tree_size, found.leaf_index) == (True, size or 5, sequence - 1)
         assert found.subject == "oi-provenance/plant-t/DomainEvents/receipts%2F%C3%BC%201"
         assert reply.headers["content-type"] == 'application/cose; cose-type="cose-sign1"'
@@ -80,34 +80,36 @@ def test_scitt_cose_verifies_a_receipt(plant: Service) -> None:
         assert reply.headers["content-disposition"] == f'attachment; filename="{name}"'
         fixed = "private, max-age=31536000, immutable"
         assert reply.headers["cache-control"] == (fixed if size else "private, no-cache")
-    other = request_receipt(plant, recordId="000000000002").content
-    assert not verify_inclusion(other, read_hashes(plant)[0], key_set).ok
+    other = request_receipt(service_with_checkpoints, recordId="000000000002").content
+    assert not verify_inclusion(other, read_hashes(service_with_checkpoints)[0], key_set).ok
 
 
-def test_scitt_cose_verifies_growth(plant: Service) -> None:
+def test_scitt_cose_verifies_a_consistency_receipt(service_with_checkpoints: Service) -> None:
     """A consistency receipt proves to scitt-cose that the newest checkpoint extends an earlier checkpoint."""
-    reply = request_receipt(plant, **{"from": 3})
-    key_set = plant.anonymous().get(KEYS, params={"format": "cose"}).content
-    assert verify_growth(reply.content, read_hashes(plant), key_set) == (3, 5)
+    reply = request_receipt(service_with_checkpoints, **{"from": 3})
+    key_set = service_with_checkpoints.anonymous().get(KEYS, params={"format": "cose"}).content
+    assert verify_growth(reply.content, read_hashes(service_with_checkpoints), key_set) == (3, 5)
     assert reply.headers["content-disposition"] == 'attachment; filename="DomainEvents-3-5.receipt.cbor"'
-    assert request_receipt(plant, **{"from": 3, "size": 5}).content == reply.content
+    assert request_receipt(service_with_checkpoints, **{"from": 3, "size": 5}).content == reply.content
 
 
-def test_a_request_with_the_etag_of_a_receipt_gets_304(plant: Service) -> None:
+def test_a_request_with_the_etag_of_a_receipt_gets_304(service_with_checkpoints: Service) -> None:
     """A request with the ETag of the receipt gets 304 without a body."""
-    first = request_receipt(plant, recordId="000000000001")
+    first = request_receipt(service_with_checkpoints, recordId="000000000001")
     known = {"If-None-Match": f'"other", {first.headers["etag"]}'}
-    again = plant.caller("viewer@t").get(RECEIPT, params={"scopeKey": SCOPE, "recordId": "000000000001"}, headers=known)
+    again = service_with_checkpoints.caller("viewer@t").get(
+        RECEIPT, params={"scopeKey": SCOPE, "recordId": "000000000001"}, headers=known
+    )
     assert (again.status_code, again.content) == (304, b"")
     assert again.headers["etag"] == first.headers["etag"]
 
 
-def test_both_key_sets_contain_the_signing_key(plant: Service) -> None:
+def test_both_key_sets_contain_the_signing_key(service_with_checkpoints: Service) -> None:
     """Both published key sets contain the key that signs checkpoints.
 
     Without `format` the reply is this key as a line of text.
     """
-    anonymous = plant.anonymous()
+    anonymous = service_with_checkpoints.anonymous()
     line, cose, jwks = (anonymous.get(KEYS, params=each) for each in ({}, {"format": "cose"}, {"format": "jwks"}))
     key_id = line.text.split("+")[1]
     assert line.headers["content-type"] == "text/plain; charset=utf-8"
@@ -117,7 +119,7 @@ def test_both_key_sets_contain_the_signing_key(plant: Service) -> None:
     )
     [key], [jwk] = cbor2.loads(cose.content), jwks.json()["keys"]
     assert (key[2].hex(), jwk["kid"], jwk["crv"]) == (key_id, key_id, "P-256")
-    receipt = request_receipt(plant, recordId="000000000001").content
+    receipt = request_receipt(service_with_checkpoints, recordId="000000000001").content
     assert convert_key(key) == convert_key(jwk) == select_key(receipt, cose.content)
     assert check_failing_fields(anonymous.get(KEYS, params={"format": "pem"})) == ["format"]
     assert check_failing_fields(anonymous.get(KEYS, params={"formats": "cose"})) == ["formats"]
@@ -143,9 +145,9 @@ def test_both_key_sets_contain_the_signing_key(plant: Service) -> None:
         ("from=3&size=-3", ["from"]),
     ],
 )
-def test_invalid_parameters_are_named(plant: Service, query: str, fields: list[str]) -> None:
+def test_invalid_receipt_parameters_are_named(service_with_checkpoints: Service, query: str, fields: list[str]) -> None:
     """A missing, malformed, contradictory or unknown parameter is rejected with the parameter's name."""
-    reply = plant.caller("viewer@t").get(f"{RECEIPT}?scopeKey={SCOPE}&{query}")
+    reply = service_with_checkpoints.caller("viewer@t").get(f"{RECEIPT}?scopeKey={SCOPE}&{query}")
     assert check_failing_fields(reply) == fields
 
 
@@ -160,14 +162,16 @@ def test_invalid_parameters_are_named(plant: Service, query: str, fields: list[s
         ({"from": "1", "scopeKey": "never"}, "CHECKPOINT_NOT_FOUND"),
     ],
 )
-def test_unknown_records_and_sizes_are_not_found(plant: Service, parameters: dict[str, str], code: str) -> None:
+def test_unknown_records_and_sizes_are_not_found(
+    service_with_checkpoints: Service, parameters: dict[str, str], code: str
+) -> None:
     """A record that is not in the chain, and a chain size without a checkpoint, get 404."""
-    check_problem(request_receipt(plant, **parameters), 404, code)
+    check_problem(request_receipt(service_with_checkpoints, **parameters), 404, code)
 
 
-def test_receipts_require_a_valid_target_and_the_right_to_read(plant: Service) -> None:
+def test_receipts_require_a_valid_target_and_the_right_to_read(service_with_checkpoints: Service) -> None:
     """Requests for receipts require a valid pair of target and scope and the right to read the audit log."""
-    viewer = plant.caller("viewer@t")
+    viewer = service_with_checkpoints.caller("viewer@t")
     wanted = {"recordId": "000000000001"}
     for parameters, code in (
         ({"target": "Other"}, "TARGET_UNKNOWN"),
@@ -175,12 +179,12 @@ def test_receipts_require_a_valid_target_and_the_right_to_read(plant: Service) -
         ({"scopeKey": ""}, "SCOPE_KEY_REQUIRED"),
     ):
         check_problem(viewer.get(RECEIPT, params={**wanted, **parameters}), 400, code)
-    check_problem(plant.anonymous().get(RECEIPT, params=wanted), 401, "UNAUTHENTICATED")
+    check_problem(service_with_checkpoints.anonymous().get(RECEIPT, params=wanted), 401, "UNAUTHENTICATED")
 
 
-def test_a_new_record_has_no_receipt_yet(plant: Service) -> None:
+def test_a_new_record_has_no_receipt_yet(service_with_checkpoints: Service) -> None:
     """Until a checkpoint covers a record, its receipt gets 404 with the number of seconds to wait."""
-    editor = plant.caller("editor@t")
+    editor = service_with_checkpoints.caller("editor@t")
     write_events(editor, "new receipt", 1)
     reply = editor.get(RECEIPT, params={"scopeKey": "new receipt", "recordId": "000000000001"})
     if reply.status_code != 200:  # the background job may have signed meanwhile
@@ -188,12 +192,12 @@ def test_a_new_record_has_no_receipt_yet(plant: Service) -> None:
         assert reply.headers["retry-after"] == "15"
 
 
-def test_a_broken_chain_gets_no_receipts(plant: Service) -> None:
+def test_a_broken_chain_gets_no_receipts(service_with_checkpoints: Service) -> None:
     """A changed record has no receipt; after a verification finds the change, no record of its chain has a receipt."""
-    editor = plant.caller("editor@t")
+    editor = service_with_checkpoints.caller("editor@t")
     records = write_events(editor, "broken receipts", 4)
     create_checkpoint(editor, "broken receipts")
-    with closing(sqlite3.connect(plant.data_dir / "provenance.sqlite")) as file, file:
+    with closing(sqlite3.connect(service_with_checkpoints.data_dir / "provenance.sqlite")) as file, file:
         edit = "UPDATE records SET canonical = replace(canonical, 'Released', 'Rejected') WHERE hash = ?"
         file.execute(edit, (records[1]["Hash"],))
     wanted = {"scopeKey": "broken receipts"}
@@ -204,9 +208,13 @@ def test_a_broken_chain_gets_no_receipts(plant: Service) -> None:
         check_problem(editor.get(RECEIPT, params={**wanted, **parameters}), 409, "CHAIN_BROKEN")
 
 
-def test_the_page_of_an_entity_contains_receipts(plant: Service) -> None:
+def test_the_html_page_of_an_entity_contains_receipts(service_with_checkpoints: Service) -> None:
     """The HTML page of an entity has receipts of its amendments and decisions if the token may read the audit log."""
-    editor, admin, scope = plant.caller("editor@t"), plant.caller("admin@t"), "receipts of a page"
+    editor, admin, scope = (
+        service_with_checkpoints.caller("editor@t"),
+        service_with_checkpoints.caller("admin@t"),
+        "receipts of a page",
+    )
     first = create_amendment(editor, scope).json()["RecordID"]
     assert approve_amendment(admin, scope, first).status_code == 200
     chain = {"target": "DomainAmendments", "scopeKey": scope}
@@ -219,32 +227,40 @@ def test_the_page_of_an_entity_contains_receipts(plant: Service) -> None:
     names = [f"DomainAmendments-{number:012d}.receipt.cbor" for number in (1, 2)]
     # The background job may have covered the third record meanwhile.
     assert [name for name, _ in found][:2] == names
-    key_set = plant.anonymous().get(KEYS, params={"format": "cose"}).content
+    key_set = service_with_checkpoints.anonymous().get(KEYS, params={"format": "cose"}).content
     hashes = [record["Hash"] for record in admin.get(address, params=wanted).json()]
     for number, (_, content) in enumerate(found):
         assert verify_inclusion(base64.b64decode(content), hashes[number], key_set).ok
     query = html.escape(f"/oi-api/provenance/receipt?{urlencode({**chain, 'recordId': first})}")
     assert query in page
     limited = {"scopes": "Workspace.Amendment.Read"}
-    token = plant.anonymous(bearer=plant.key("admin@t")).get("/workspace/api/keys/jwt", params=limited).json()["Token"]
-    page = plant.anonymous(bearer=token).get(address, params=wanted, headers={"Accept": "text/html"}).text
+    token = (
+        service_with_checkpoints.anonymous(bearer=service_with_checkpoints.key("admin@t"))
+        .get("/workspace/api/keys/jwt", params=limited)
+        .json()["Token"]
+    )
+    page = (
+        service_with_checkpoints.anonymous(bearer=token)
+        .get(address, params=wanted, headers={"Accept": "text/html"})
+        .text
+    )
     assert first in page
     assert "receipt.cbor" not in page
 
 
 @pytest.mark.skipif(bool(running.find_missing_requirement()), reason=running.find_missing_requirement())
-def test_a_reader_in_node_verifies_receipts(plant: Service, tmp_path: Path) -> None:
+def test_receipts_are_verified_in_node(service_with_checkpoints: Service, tmp_path: Path) -> None:
     """A CBOR package and WebCrypto in Node.js accept both kinds of receipts, and reject a receipt of another record."""
-    hashes = read_hashes(plant)
-    inclusion = request_receipt(plant, recordId="000000000002").content.hex()
-    growth = request_receipt(plant, **{"from": 3}).content.hex()
+    hashes = read_hashes(service_with_checkpoints)
+    inclusion = request_receipt(service_with_checkpoints, recordId="000000000002").content.hex()
+    growth = request_receipt(service_with_checkpoints, **{"from": 3}).content.hex()
     receipts = [
         {"receipt": inclusion, "hash": hashes[1]},
         {"receipt": growth, "olderRoot": scitt_cose.merkle_root(hashes[:3])},
         {"receipt": inclusion, "hash": hashes[0]},
         {"receipt": growth, "olderRoot": scitt_cose.merkle_root(hashes[:2])},
     ]
-    keys = plant.anonymous().get(KEYS, params={"format": "jwks"}).json()["keys"]
+    keys = service_with_checkpoints.anonymous().get(KEYS, params={"format": "jwks"}).json()["keys"]
     file = tmp_path / "receipts.json"
     file.write_text(json.dumps({"keys": keys, "receipts": receipts}))
     done = running.run_script("receipts.mjs", str(file))

@@ -54,7 +54,7 @@ asyncio.run(main())
 
 
 @pytest.fixture(scope="module")
-def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def refreshing_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """Return a service that refreshes its list of revoked credentials as often as a deployed service does."""
     running = Service(tmp_path_factory.mktemp("revocation") / "data", WORKSPACE).start()
     yield running
@@ -69,7 +69,7 @@ class Instance:
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
 
-    def check(self, credential: str) -> str:
+    def check_credential(self, credential: str) -> str:
         """Return whether the process accepts a credential."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -83,9 +83,9 @@ class Instance:
 
 
 @pytest.fixture(scope="module")
-def other_process(plant: Service) -> Iterator[Instance]:
+def other_process(refreshing_service: Service) -> Iterator[Instance]:
     """Return a second process over the store of the service."""
-    running = Instance(plant.data_dir)
+    running = Instance(refreshing_service.data_dir)
     yield running
     running.close()
 
@@ -95,15 +95,19 @@ def _request_whoami(client: httpx.Client) -> int:
 
 
 @pytest.mark.parametrize("kind", ["key", "token"])
-def test_a_revocation_by_another_process_takes_effect(plant: Service, kind: str) -> None:
+def test_a_revocation_by_another_process_takes_effect(refreshing_service: Service, kind: str) -> None:
     """The service rejects a credential that it accepted before, after another process has revoked it in the store."""
-    created = plant.anonymous(plant.key("editor@t")).post("/workspace/api/keys", json={"name": f"lost {kind}"}).json()
-    by_key = plant.anonymous(created["apiKey"])
+    created = (
+        refreshing_service.anonymous(refreshing_service.key("editor@t"))
+        .post("/workspace/api/keys", json={"name": f"lost {kind}"})
+        .json()
+    )
+    by_key = refreshing_service.anonymous(created["apiKey"])
     token = by_key.get("/workspace/api/keys/jwt").json()["Token"]
-    by_token = plant.anonymous(token)
+    by_token = refreshing_service.anonymous(token)
     assert (_request_whoami(by_key), _request_whoami(by_token)) == (200, 200)
     name = created["keyId"] if kind == "key" else jwt.decode(token, options={"verify_signature": False})["jti"]
-    command = [sys.executable, "-c", REVOKE, str(plant.data_dir / "workspace.sqlite"), kind, name]
+    command = [sys.executable, "-c", REVOKE, str(refreshing_service.data_dir / "workspace.sqlite"), kind, name]
     subprocess.run(command, cwd=ROOT, check=True, timeout=60)
     revoked_at = time.monotonic()
     wait_until(lambda: _request_whoami(by_token), lambda status: status == 401, PROMISED_SECONDS)
@@ -114,51 +118,53 @@ def test_a_revocation_by_another_process_takes_effect(plant: Service, kind: str)
         assert _request_whoami(by_key) == 200
 
 
-def test_another_process_rejects_a_revoked_token(plant: Service, other_process: Instance) -> None:
+def test_another_process_rejects_a_revoked_token(refreshing_service: Service, other_process: Instance) -> None:
     """Another process rejects a token that it accepted before, after the service has revoked the token."""
-    client = plant.caller("viewer@t")
+    client = refreshing_service.caller("viewer@t")
     token = client.headers["Authorization"].removeprefix("Bearer ")
-    assert other_process.check(token) == "LET_IN"
+    assert other_process.check_credential(token) == "LET_IN"
     jti = jwt.decode(token, options={"verify_signature": False})["jti"]
     assert client.delete(f"/workspace/api/keys/jwt/{jti}").status_code == 204
     check_problem(client.get("/workspace/api/keys/whoami"), 401, "UNAUTHENTICATED")
-    wait_until(lambda: other_process.check(token), lambda word: word == "UNAUTHENTICATED", PROMISED_SECONDS)
+    wait_until(lambda: other_process.check_credential(token), lambda word: word == "UNAUTHENTICATED", PROMISED_SECONDS)
 
 
-def test_revoking_a_key_revokes_its_tokens(plant: Service, other_process: Instance) -> None:
+def test_revoking_a_key_revokes_its_tokens(refreshing_service: Service, other_process: Instance) -> None:
     """Both processes reject the tokens of a revoked API key."""
-    owner = plant.anonymous(plant.key("editor@t"))
+    owner = refreshing_service.anonymous(refreshing_service.key("editor@t"))
     created = owner.post("/workspace/api/keys", json={"name": "gone"}).json()
-    token = plant.anonymous(created["apiKey"]).get("/workspace/api/keys/jwt").json()["Token"]
-    wait_until(lambda: other_process.check(created["apiKey"]), lambda word: word == "LET_IN", PROMISED_SECONDS)
-    assert other_process.check(token) == "LET_IN"
+    token = refreshing_service.anonymous(created["apiKey"]).get("/workspace/api/keys/jwt").json()["Token"]
+    wait_until(
+        lambda: other_process.check_credential(created["apiKey"]), lambda word: word == "LET_IN", PROMISED_SECONDS
+    )
+    assert other_process.check_credential(token) == "LET_IN"
     assert owner.delete(f"/workspace/api/keys/{created['keyId']}").status_code == 204
     for credential in (token, created["apiKey"]):
         wait_until(
-            lambda credential=credential: other_process.check(credential),  # type: ignore[misc]  # bound now
+            lambda credential=credential: other_process.check_credential(credential),  # type: ignore[misc]  # bound now
             lambda word: word == "UNAUTHENTICATED",
             PROMISED_SECONDS,
         )
 
 
-def test_rejections_do_not_reveal_which_keys_exist(plant: Service) -> None:
+def test_rejections_do_not_reveal_which_keys_exist(refreshing_service: Service) -> None:
     """An unknown key, a wrong secret, a revoked key and a disabled member's key get the same reply."""
-    owner = plant.anonymous(plant.key("editor@t"))
+    owner = refreshing_service.anonymous(refreshing_service.key("editor@t"))
     created = owner.post("/workspace/api/keys", json={"name": "revoked"}).json()
     owner.delete(f"/workspace/api/keys/{created['keyId']}")
-    good = plant.key("editor@t")
+    good = refreshing_service.key("editor@t")
     bad = [
         f"oik_AAAAAAAA_{good[-43:]}",
         good[:-43] + "A" * 43,
         created["apiKey"],
-        plant.key("gone@t"),
+        refreshing_service.key("gone@t"),
         "oik_",
         good[:-1],
         "oik_" + good[4:].lower(),
     ]
     answers = set()
     for key in bad:
-        reply = plant.anonymous(key).get("/workspace/api/keys/whoami")
+        reply = refreshing_service.anonymous(key).get("/workspace/api/keys/whoami")
         details = check_problem(reply, 401, "UNAUTHENTICATED")
         details.pop("traceId")
         answers.add((repr(sorted(details.items())), tuple(sorted(set(reply.headers) - {"date", "x-request-id"}))))

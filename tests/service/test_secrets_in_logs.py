@@ -18,7 +18,7 @@ DEAD = "http://127.0.0.1:9"
 
 
 @pytest.fixture(scope="module")
-def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def logging_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """Return a service without query engine and Web PubSub that logs at the most detailed level."""
     environment = {
         "LOG_LEVEL": "DEBUG",
@@ -33,22 +33,22 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     running.stop()
 
 
-def _send_failing_requests(plant: Service, secrets: list[str]) -> None:
+def _send_failing_requests(logging_service: Service, secrets: list[str]) -> None:
     """Send failing requests that contain credentials wherever a request can contain them."""
     key, token = secrets[0], secrets[1]
-    good = plant.anonymous(token)
+    good = logging_service.anonymous(token)
     tampered = token[:-6] + ("AAAAAA" if not token.endswith("AAAAAA") else "BBBBBB")
     secrets.append(tampered)
     for credential in (key, tampered, f"{token}.x", f"{key}x", "Basic " + token):
-        client = plant.anonymous(credential)
+        client = logging_service.anonymous(credential)
         for path in ("/oi-api/warm-queries/per-minute", "/workspace/api/keys/whoami", "/oi-api/mcp"):
             client.get(path)
         client.post("/v1/plant-t/graphql", json={"query": "{"})
-    plant.anonymous().get(f"/oi-api/live-stream?token={token}")
-    plant.anonymous().get(f"/oi-api/live-stream?access_token={token}&token={tampered}")
-    plant.anonymous().get(f"/nowhere/{token}?sig={token}")
-    plant.anonymous().get(f"/{token}", headers={"Cookie": f"session={token}", "x-request-id": "mine"})
-    plant.anonymous().get(f"/files/cold/x?exp=9999999999&file=x&sig={key}")
+    logging_service.anonymous().get(f"/oi-api/live-stream?token={token}")
+    logging_service.anonymous().get(f"/oi-api/live-stream?access_token={token}&token={tampered}")
+    logging_service.anonymous().get(f"/nowhere/{token}?sig={token}")
+    logging_service.anonymous().get(f"/{token}", headers={"Cookie": f"session={token}", "x-request-id": "mine"})
+    logging_service.anonymous().get(f"/files/cold/x?exp=9999999999&file=x&sig={key}")
     good.get("/oi-api/live-stream/negotiate")
     good.get("/oi-api/warm-queries/per-minute", headers={"Idempotency-Key": key})
     good.post("/oi-api/warm-queries", json={"query": f"print '{PASSWORD}'"})
@@ -62,22 +62,22 @@ def _send_failing_requests(plant: Service, secrets: list[str]) -> None:
     good.get("/readyz")
 
 
-def test_no_secret_is_logged(plant: Service) -> None:
+def test_no_secret_is_logged(logging_service: Service) -> None:
     """No log line contains a key, token, signature, secret setting or request content."""
-    key = plant.key("admin@t")
-    owner = plant.anonymous(key)
+    key = logging_service.key("admin@t")
+    owner = logging_service.anonymous(key)
     token = owner.get("/workspace/api/keys/jwt").json()["Token"]
     secrets = [key, token]
-    created = plant.anonymous(token).post(
+    created = logging_service.anonymous(token).post(
         "/workspace/api/keys", json={"name": "n"}, headers={"Idempotency-Key": "of-a-new-key"}
     )
     secrets.append(created.json()["apiKey"])
-    _send_failing_requests(plant, secrets)
+    _send_failing_requests(logging_service, secrets)
     upgrade = {"Connection": "Upgrade", "Upgrade": "websocket"}
     for query, headers in ({"token": token}, {}), ({}, {"Sec-WebSocket-Protocol": f"bearer.{token}"}):
-        reply = plant.anonymous().get("/oi-api/live-stream", params=query, headers=upgrade | headers)
+        reply = logging_service.anonymous().get("/oi-api/live-stream", params=query, headers=upgrade | headers)
         secrets.append(reply.headers["Location"].rpartition("access_token=")[2])
-    log = wait_until(plant.log, lambda text: "/readyz" in text or '"route": "readyz"' in text)
+    log = wait_until(logging_service.log, lambda text: "/readyz" in text or '"route": "readyz"' in text)
     assert log.count("\n") > 50
     assert '"status": 401' in log
     assert '"status": 503' in log
@@ -87,7 +87,7 @@ def test_no_secret_is_logged(plant: Service) -> None:
         ACCESS_KEY,
         CONTINUATION,
         PASSWORD,
-        (plant.data_dir / "web-pubsub-key"),
+        (logging_service.data_dir / "web-pubsub-key"),
     ]:
         text = secret if isinstance(secret, str) else secret.read_text() if secret.exists() else "\0"
         assert text not in log, log[max(0, log.index(text) - 600) : log.index(text) + 80]
@@ -99,25 +99,25 @@ def _list_secret_parts(secrets: list[str]) -> list[str]:
     return [secret[-43:] for secret in secrets]
 
 
-def test_error_replies_do_not_reveal_internals(plant: Service) -> None:
+def test_error_replies_do_not_reveal_internals(logging_service: Service) -> None:
     """Error replies contain no file names, line numbers, internal addresses or library names."""
-    caller = plant.caller("admin@t")
+    caller = logging_service.caller("admin@t")
     replies: list[httpx.Response] = [
         caller.post("/oi-api/warm-queries", json={"query": "T"}),
         caller.get("/readyz"),
     ]
     port = urlsplit(DEAD).netloc
     for reply in replies:
-        for word in ("Traceback", ".py", port, "aiohttp", "azure", "sqlite", str(plant.data_dir)):
+        for word in ("Traceback", ".py", port, "aiohttp", "azure", "sqlite", str(logging_service.data_dir)):
             assert word not in reply.text, reply.text
 
 
-def test_ids_of_credentials_are_logged(plant: Service) -> None:
+def test_ids_of_credentials_are_logged(logging_service: Service) -> None:
     """Ids of credentials, which are not secret, are logged so that operators can find them in the audit log."""
-    caller = plant.caller("admin@t")
+    caller = logging_service.caller("admin@t")
     bearer = caller.headers["Authorization"].removeprefix("Bearer ")
     records = caller.get("/oi-api/provenance/events/query", params={"target": "AccessControl", "limit": "1000"}).json()
     chain = json.dumps(records)
     assert decode_token_id(bearer) in chain
-    for secret in (bearer, bearer[-43:], plant.key("admin@t"), plant.key("admin@t")[-43:]):
+    for secret in (bearer, bearer[-43:], logging_service.key("admin@t"), logging_service.key("admin@t")[-43:]):
         assert secret not in chain

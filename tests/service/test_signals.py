@@ -59,7 +59,7 @@ def test_type_mismatches_are_counted(admin: httpx.Client) -> None:
     assert [row["Payload"] for row in rows if row["Payload"].get("p") == "high"] == [{"p": "high"}]
 
 
-def test_signals_are_inferred(admin: httpx.Client) -> None:
+def test_signals_are_inferred_from_stored_messages(admin: httpx.Client) -> None:
     """The service infers signals from the stored messages of a connection, and stores nothing."""
     lookup = "/oi-api/connections/inferred-rig"
     assert admin.put(lookup, json={**RIG, "signals": []}).status_code == 201

@@ -44,7 +44,7 @@ def entra() -> Iterator[Provider]:
 
 
 @pytest.fixture(scope="module")
-def signing(entra: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def signing_service(entra: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """Return a service whose workspace requires signatures and has additional approvers."""
     folder = tmp_path_factory.mktemp("signatures")
     workspace = folder / "workspace.yaml"
@@ -60,10 +60,10 @@ def signing(entra: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.fixture
-def signatures_required(signing: Service) -> Iterator[Service]:
+def service_requiring_signatures(signing_service: Service) -> Iterator[Service]:
     """Return the service with signatures required; after the test, restore the policy that requires both kinds."""
-    yield signing
-    set_policy(signing.caller("admin@t"), amendments="required", queries="required")
+    yield signing_service
+    set_policy(signing_service.caller("admin@t"), amendments="required", queries="required")
 
 
 def set_policy(admin: httpx.Client, **members: Any) -> None:
@@ -116,12 +116,16 @@ def parse_time(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def test_a_signed_approval_contains_the_signature(signatures_required: Service) -> None:
+def test_a_signed_approval_contains_the_signature(service_requiring_signatures: Service) -> None:
     """A signed approval contains a signature with the name, the meaning, the times and the Hash of the amendment."""
-    created = create_amendment(signatures_required.caller("editor@t"), SCOPE, EntityID="signed-approval").json()
+    created = create_amendment(
+        service_requiring_signatures.caller("editor@t"), SCOPE, EntityID="signed-approval"
+    ).json()
     statement = "Checked against the logbook, é."
     reply = send_decision(
-        signatures_required.caller("admin@t"), created["RecordID"], {"meaning": "review", "statement": statement}
+        service_requiring_signatures.caller("admin@t"),
+        created["RecordID"],
+        {"meaning": "review", "statement": statement},
     )
     assert reply.status_code == 200, reply.text
     decision = reply.json()
@@ -140,16 +144,19 @@ def test_a_signed_approval_contains_the_signature(signatures_required: Service) 
     age = parse_time(signature["SignedAt"]) - parse_time(signature["AuthTime"])
     assert timedelta(0) <= age < timedelta(minutes=1)
     assert decision["Meaning"] == "approval"
-    verdict = signatures_required.caller("admin@t").post(
+    verdict = service_requiring_signatures.caller("admin@t").post(
         "/oi-api/provenance/events/verify", params={"target": "DomainAmendments"}, json={"ScopeKey": SCOPE}
     )
     assert verdict.json()["ChainValid"] is True
 
 
-def test_a_signed_rejection_has_the_meaning_rejection(signatures_required: Service) -> None:
+def test_a_signed_rejection_has_the_meaning_rejection(service_requiring_signatures: Service) -> None:
     """A signed rejection has the meaning `rejection`, and the statement null if none was sent."""
     reply = send_decision(
-        signatures_required.caller("admin@t"), propose_amendment(signatures_required), REJECTION, "reject"
+        service_requiring_signatures.caller("admin@t"),
+        propose_amendment(service_requiring_signatures),
+        REJECTION,
+        "reject",
     )
     assert reply.status_code == 200, reply.text
     signature = reply.json()["Signature"]
@@ -157,15 +164,15 @@ def test_a_signed_rejection_has_the_meaning_rejection(signatures_required: Servi
     assert signature["SignedAt"] == reply.json()["RejectedAt"]
 
 
-def test_amendments_are_pending_if_signatures_are_required(signatures_required: Service) -> None:
+def test_amendments_are_pending_if_signatures_are_required(service_requiring_signatures: Service) -> None:
     """If signatures are required, each new amendment is pending, even without `requireApproval`."""
-    admin = signatures_required.caller("admin@t")
+    admin = service_requiring_signatures.caller("admin@t")
     workspace = admin.get("/oi-api/workspace").json()
     policies = {**workspace["policies"], "provenance": {"requireApproval": False}}
     try:
         body = {"name": workspace["name"], "policies": policies}
         assert admin.put("/oi-api/workspace", json=body).status_code == 200
-        propose_amendment(signatures_required)
+        propose_amendment(service_requiring_signatures)
     finally:
         admin.put("/oi-api/workspace", json={"name": workspace["name"], "policies": workspace["policies"]})
 
@@ -186,10 +193,10 @@ def test_amendments_are_pending_if_signatures_are_required(signatures_required: 
     ],
 )
 def test_invalid_signatures_are_rejected(
-    signatures_required: Service, signature: Any, verb: str, code: str, fields: list[str]
+    service_requiring_signatures: Service, signature: Any, verb: str, code: str, fields: list[str]
 ) -> None:
     """An invalid signature is rejected with the names of its invalid fields, and the amendment stays pending."""
-    amendment, admin = propose_amendment(signatures_required), signatures_required.caller("admin@t")
+    amendment, admin = propose_amendment(service_requiring_signatures), service_requiring_signatures.caller("admin@t")
     reply = send_decision(admin, amendment, signature, verb)
     assert check_failing_fields(reply, code=code) == fields
     if code == "SIGNATURE_MEANING_INVALID":
@@ -197,20 +204,22 @@ def test_invalid_signatures_are_rejected(
     assert send_decision(admin, amendment).status_code == 200
 
 
-def test_the_length_of_a_statement_is_limited(signatures_required: Service) -> None:
+def test_the_length_of_a_statement_is_limited(service_requiring_signatures: Service) -> None:
     """The statement of a signature may have at most 1,000 characters."""
     reply = send_decision(
-        signatures_required.caller("admin@t"),
-        propose_amendment(signatures_required),
+        service_requiring_signatures.caller("admin@t"),
+        propose_amendment(service_requiring_signatures),
         {**APPROVAL, "statement": "é" * 1000},
     )
     assert reply.json()["Signature"]["Statement"] == "é" * 1000
 
 
-def test_other_refusals_have_priority(signatures_required: Service) -> None:
+def test_other_errors_have_priority_over_signature_errors(service_requiring_signatures: Service) -> None:
     """If a decision is impossible for a reason other than its signature, the error reports that reason first."""
-    amendment, admin = propose_amendment(signatures_required), signatures_required.caller("admin@t")
-    check_problem(send_decision(signatures_required.caller("editor@t"), amendment, None), 403, "ACCESS_RIGHT_MISSING")
+    amendment, admin = propose_amendment(service_requiring_signatures), service_requiring_signatures.caller("admin@t")
+    check_problem(
+        send_decision(service_requiring_signatures.caller("editor@t"), amendment, None), 403, "ACCESS_RIGHT_MISSING"
+    )
     check_problem(send_decision(admin, "000000009999", None), 404, "AMENDMENT_NOT_FOUND")
     own = create_amendment(admin, SCOPE, EntityID="own").json()["RecordID"]
     check_problem(send_decision(admin, own, None), 403, "MAKER_CHECKER_VIOLATION")
@@ -218,29 +227,29 @@ def test_other_refusals_have_priority(signatures_required: Service) -> None:
     check_problem(send_decision(admin, amendment, None), 409, "AMENDMENT_NOT_PENDING")
 
 
-def test_an_optional_signature_is_checked_and_stored(signatures_required: Service) -> None:
+def test_an_optional_signature_is_checked_and_stored(service_requiring_signatures: Service) -> None:
     """A signature that the policy does not require is checked and stored like a required one."""
-    admin = signatures_required.caller("admin@t")
-    amendments = [propose_amendment(signatures_required) for _ in range(2)]
+    admin = service_requiring_signatures.caller("admin@t")
+    amendments = [propose_amendment(service_requiring_signatures) for _ in range(2)]
     set_policy(admin, meanings=["release"])
     check_problem(send_decision(admin, amendments[0], {"meaning": "review"}), 400, "SIGNATURE_MEANING_INVALID")
     assert send_decision(admin, amendments[0], {"meaning": "release"}).json()["Signature"]["Meaning"] == "release"
     assert "Signature" not in send_decision(admin, amendments[1], None).json()
 
 
-def test_the_current_policy_applies(signatures_required: Service) -> None:
+def test_the_policy_at_the_time_of_a_decision_applies(service_requiring_signatures: Service) -> None:
     """The policy at the time of a decision determines whether the decision needs a signature."""
-    admin, amendment = signatures_required.caller("admin@t"), propose_amendment(signatures_required)
+    admin, amendment = service_requiring_signatures.caller("admin@t"), propose_amendment(service_requiring_signatures)
     set_policy(admin)
     set_policy(admin, amendments="required")
     check_problem(send_decision(admin, amendment, None), 400, "SIGNATURE_REQUIRED")
 
 
-def test_a_signature_contains_the_name_of_its_time(signatures_required: Service) -> None:
+def test_a_signature_contains_the_name_at_the_time_of_signing(service_requiring_signatures: Service) -> None:
     """A signature contains the name that the member had when signing, even after the member is renamed."""
-    admin = signatures_required.caller("admin@t")
-    signer = sign_in(signatures_required, signatures_required.key("admin@t"))
-    amendments = [propose_amendment(signatures_required) for _ in range(2)]
+    admin = service_requiring_signatures.caller("admin@t")
+    signer = sign_in(service_requiring_signatures, service_requiring_signatures.key("admin@t"))
+    amendments = [propose_amendment(service_requiring_signatures) for _ in range(2)]
     before = send_decision(signer, amendments[0]).json()
     member = admin.get("/oi-api/team/admin@t").json()
     renamed = {"name": "Ada Adams", "role": member["role"]}
@@ -253,77 +262,83 @@ def test_a_signature_contains_the_name_of_its_time(signatures_required: Service)
         admin.put("/oi-api/team/admin@t", json={"name": member["name"], "role": member["role"]})
 
 
-def test_a_key_that_another_person_created_cannot_sign(signatures_required: Service) -> None:
+def test_a_key_that_another_person_created_cannot_sign(service_requiring_signatures: Service) -> None:
     """A token cannot sign if another person created its API key; such attempts do not lock the member out."""
-    key = create_member_key(signatures_required.caller("admin@t"), "given@t")
-    signer, amendment = sign_in(signatures_required, key), propose_amendment(signatures_required)
+    key = create_member_key(service_requiring_signatures.caller("admin@t"), "given@t")
+    signer, amendment = sign_in(service_requiring_signatures, key), propose_amendment(service_requiring_signatures)
     for _ in range(6):
         check_problem(send_decision(signer, amendment), 403, "SIGNATURE_NOT_PERSONAL")
-    inherited = sign_in(signatures_required, read_token(signer))
+    inherited = sign_in(service_requiring_signatures, read_token(signer))
     check_problem(send_decision(inherited, amendment), 403, "SIGNATURE_NOT_PERSONAL")
 
 
-def test_a_token_inherits_the_sign_in(signatures_required: Service) -> None:
+def test_a_token_issued_with_a_token_has_the_same_sign_in(service_requiring_signatures: Service) -> None:
     """A token that is issued with another token has the same sign-in and can sign; OAuth tokens cannot sign."""
-    key, right = signatures_required.key("admin@t"), "Workspace.Amendment.Approve"
-    first = sign_in(signatures_required, key)
-    second = sign_in(signatures_required, read_token(first))
-    signed = send_decision(second, propose_amendment(signatures_required)).json()["Signature"]
+    key, right = service_requiring_signatures.key("admin@t"), "Workspace.Amendment.Approve"
+    first = sign_in(service_requiring_signatures, key)
+    second = sign_in(service_requiring_signatures, read_token(first))
+    signed = send_decision(second, propose_amendment(service_requiring_signatures)).json()["Signature"]
     assert parse_time(signed["AuthTime"]).timestamp() == read_claims(first)["auth_time"]
-    oauth, amendment = OAuthClient(signatures_required, "admin@t"), propose_amendment(signatures_required)
+    oauth, amendment = (
+        OAuthClient(service_requiring_signatures, "admin@t"),
+        propose_amendment(service_requiring_signatures),
+    )
     tokens = oauth.redeem(oauth.consent([right], scope=right)).json()
     renewed = oauth.refresh(tokens["refresh_token"]).json()
     for each in (tokens, renewed):
-        delegated = signatures_required.anonymous(bearer=each["access_token"])
+        delegated = service_requiring_signatures.anonymous(bearer=each["access_token"])
         check_problem(send_decision(delegated, amendment), 403, "DELEGATED_TOKEN")
     form = {"grant_type": "client_credentials", "client_id": key.split("_")[1], "client_secret": key}
-    unattended = signatures_required.anonymous(bearer=oauth.post(form).json()["access_token"])
+    unattended = service_requiring_signatures.anonymous(bearer=oauth.post(form).json()["access_token"])
     check_problem(send_decision(unattended, amendment), 401, "REAUTHENTICATION_REQUIRED")
     assert send_decision(first, amendment).status_code == 200
 
 
-def test_a_sign_in_signs_once_if_max_age_is_0(signatures_required: Service) -> None:
+def test_with_max_age_0_a_sign_in_signs_one_decision(service_requiring_signatures: Service) -> None:
     """With maxAgeSeconds 0, a member can sign one decision after each sign-in, whichever of its tokens is used."""
-    set_policy(signatures_required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
-    signer = sign_in(signatures_required, signatures_required.key("once@t"))
-    heir = sign_in(signatures_required, read_token(signer))
-    amendments = [propose_amendment(signatures_required) for _ in range(2)]
+    set_policy(service_requiring_signatures.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    signer = sign_in(service_requiring_signatures, service_requiring_signatures.key("once@t"))
+    heir = sign_in(service_requiring_signatures, read_token(signer))
+    amendments = [propose_amendment(service_requiring_signatures) for _ in range(2)]
     assert send_decision(signer, amendments[0]).status_code == 200
     check_problem(send_decision(heir, amendments[1]), 409, "SIGNATURE_TOKEN_USED")
     assert (
-        send_decision(sign_in(signatures_required, signatures_required.key("once@t")), amendments[1]).status_code == 200
+        send_decision(
+            sign_in(service_requiring_signatures, service_requiring_signatures.key("once@t")), amendments[1]
+        ).status_code
+        == 200
     )
 
 
-def test_simultaneous_signatures_with_one_sign_in(signatures_required: Service) -> None:
+def test_one_of_simultaneous_signatures_with_one_sign_in_succeeds(service_requiring_signatures: Service) -> None:
     """If several decisions are signed at once with the same sign-in, exactly one succeeds."""
-    set_policy(signatures_required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
-    signer = sign_in(signatures_required, signatures_required.key("busy@t"))
-    amendments = [propose_amendment(signatures_required) for _ in range(3)]
+    set_policy(service_requiring_signatures.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    signer = sign_in(service_requiring_signatures, service_requiring_signatures.key("busy@t"))
+    amendments = [propose_amendment(service_requiring_signatures) for _ in range(3)]
     with ThreadPoolExecutor(3) as pool:
         replies = list(pool.map(lambda each: send_decision(signer, each), amendments))
     assert sorted(reply.status_code for reply in replies) == [200, 409, 409]
     assert {reply.json().get("code") for reply in replies} == {None, "SIGNATURE_TOKEN_USED"}
 
 
-def test_a_rejected_decision_frees_its_sign_in(signatures_required: Service) -> None:
+def test_a_rejected_decision_does_not_use_up_its_sign_in(service_requiring_signatures: Service) -> None:
     """If a signed decision is rejected, its sign-in can sign another decision."""
-    set_policy(signatures_required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    set_policy(service_requiring_signatures.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     signer, amendment = (
-        sign_in(signatures_required, signatures_required.key("admin@t")),
-        propose_amendment(signatures_required),
+        sign_in(service_requiring_signatures, service_requiring_signatures.key("admin@t")),
+        propose_amendment(service_requiring_signatures),
     )
     check_problem(send_decision(signer, "000000009999"), 404, "AMENDMENT_NOT_FOUND")
     check_problem(send_decision(signer, amendment, None), 400, "SIGNATURE_REQUIRED")
     assert send_decision(signer, amendment).status_code == 200
 
 
-def test_repeats_get_the_first_reply(signatures_required: Service) -> None:
+def test_repeated_decisions_get_the_first_reply(service_requiring_signatures: Service) -> None:
     """A repeated request with the same Idempotency-Key gets the first successful reply; rejections are not stored."""
-    set_policy(signatures_required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    set_policy(service_requiring_signatures.caller("admin@t"), amendments="required", maxAgeSeconds=0)
     signer, amendment = (
-        sign_in(signatures_required, signatures_required.key("admin@t")),
-        propose_amendment(signatures_required),
+        sign_in(service_requiring_signatures, service_requiring_signatures.key("admin@t")),
+        propose_amendment(service_requiring_signatures),
     )
     key = {"Idempotency-Key": f"signed-{amendment}"}
     check_problem(send_decision(signer, amendment, {"meaning": "rejection"}, **key), 400, "SIGNATURE_MEANING_INVALID")
@@ -331,22 +346,27 @@ def test_repeats_get_the_first_reply(signatures_required: Service) -> None:
     assert first.status_code == 200, first.text
     assert send_decision(signer, amendment, **key).json() == first.json()
     # A token of another sign-in, and one that proves no sign-in, get the same reply.
-    assert send_decision(signatures_required.caller("admin@t"), amendment, **key).json() == first.json()
-    api_key = signatures_required.key("admin@t")
+    assert send_decision(service_requiring_signatures.caller("admin@t"), amendment, **key).json() == first.json()
+    api_key = service_requiring_signatures.key("admin@t")
     form = {"grant_type": "client_credentials", "client_id": api_key.split("_")[1], "client_secret": api_key}
-    unattended = signatures_required.anonymous().post("/oauth2/token", data=form).json()["access_token"]
-    assert send_decision(signatures_required.anonymous(bearer=unattended), amendment, **key).json() == first.json()
+    unattended = service_requiring_signatures.anonymous().post("/oauth2/token", data=form).json()["access_token"]
+    assert (
+        send_decision(service_requiring_signatures.anonymous(bearer=unattended), amendment, **key).json()
+        == first.json()
+    )
 
 
 @pytest.mark.parametrize("verb", ["approve", "reject"])
-def test_repeats_of_decisions_about_queries(signatures_required: Service, verb: str) -> None:
+def test_repeated_decisions_about_queries_get_the_stored_reply(
+    service_requiring_signatures: Service, verb: str
+) -> None:
     """For decisions about queries, a repeated request gets the stored reply; a rejected signature is not stored."""
-    set_policy(signatures_required.caller("admin@t"), queries="required", maxAgeSeconds=0)
+    set_policy(service_requiring_signatures.caller("admin@t"), queries="required", maxAgeSeconds=0)
     signer, lookup = (
-        sign_in(signatures_required, signatures_required.key("heir@t")),
-        store_draft_query(signatures_required),
+        sign_in(service_requiring_signatures, service_requiring_signatures.key("heir@t")),
+        store_draft_query(service_requiring_signatures),
     )
-    used = store_draft_query(signatures_required)
+    used = store_draft_query(service_requiring_signatures)
     assert signer.post(f"{QUERIES}/{used}/approve", json={"signature": APPROVAL}).status_code == 200
     body: dict[str, Any] = {"signature": APPROVAL}
     if verb == "reject":
@@ -354,89 +374,102 @@ def test_repeats_of_decisions_about_queries(signatures_required: Service, verb: 
     key = {"Idempotency-Key": f"{verb}-{lookup}"}
     address = f"{QUERIES}/{lookup}/{verb}"
     check_problem(signer.post(address, json=body, headers=key), 409, "SIGNATURE_TOKEN_USED")
-    renewed = sign_in(signatures_required, signatures_required.key("heir@t"))
+    renewed = sign_in(service_requiring_signatures, service_requiring_signatures.key("heir@t"))
     first = renewed.post(address, json=body, headers=key)
     assert first.status_code == 200, first.text
     assert signer.post(address, json=body, headers=key).json() == first.json()
 
 
-def test_a_repeat_after_a_kill_gets_the_first_reply(signatures_required: Service, entra: Provider) -> None:
+def test_a_repeated_decision_after_a_kill_gets_the_first_reply(
+    service_requiring_signatures: Service, entra: Provider
+) -> None:
     """If the service is killed after a signed decision, a repeat gets the first reply; the sign-in counts as used."""
-    set_policy(signatures_required.caller("admin@t"), amendments="required", queries="required", maxAgeSeconds=0)
+    set_policy(
+        service_requiring_signatures.caller("admin@t"), amendments="required", queries="required", maxAgeSeconds=0
+    )
     amendments, lookup = (
-        [propose_amendment(signatures_required) for _ in range(2)],
-        store_draft_query(signatures_required),
+        [propose_amendment(service_requiring_signatures) for _ in range(2)],
+        store_draft_query(service_requiring_signatures),
     )
     # The clock of Entra ID may be ahead, so this sign-in is still recent after a slow start of the service.
     auth_time = int(datetime.now(UTC).timestamp()) + 100
     account = entra.create_token(oid=ACCOUNTS["killed"], auth_time=auth_time)
-    key, token = {"Idempotency-Key": f"killed-{lookup}"}, read_token(sign_in(signatures_required, account))
-    first = send_decision(signatures_required.anonymous(bearer=token), amendments[0], **key).json()
-    signatures_required.kill()
-    signatures_required.start()
-    signer = signatures_required.anonymous(bearer=token)
+    key, token = {"Idempotency-Key": f"killed-{lookup}"}, read_token(sign_in(service_requiring_signatures, account))
+    first = send_decision(service_requiring_signatures.anonymous(bearer=token), amendments[0], **key).json()
+    service_requiring_signatures.kill()
+    service_requiring_signatures.start()
+    signer = service_requiring_signatures.anonymous(bearer=token)
     assert send_decision(signer, amendments[0], **key).json() == first
     check_problem(send_decision(signer, amendments[1]), 409, "SIGNATURE_TOKEN_USED")
     reply = signer.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL})
     check_problem(reply, 409, "SIGNATURE_TOKEN_USED")
 
 
-def test_attempts_of_another_person_do_not_lock(signatures_required: Service) -> None:
+def test_attempts_with_keys_of_another_creator_do_not_lock_the_member_out(
+    service_requiring_signatures: Service,
+) -> None:
     """Rejected attempts with an API key that another person created do not count towards the lock-out of the member."""
-    set_policy(signatures_required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
-    stranger = sign_in(signatures_required, create_member_key(signatures_required.caller("admin@t"), "victim@t"))
-    amendment = propose_amendment(signatures_required)
+    set_policy(service_requiring_signatures.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    stranger = sign_in(
+        service_requiring_signatures, create_member_key(service_requiring_signatures.caller("admin@t"), "victim@t")
+    )
+    amendment = propose_amendment(service_requiring_signatures)
     own_key = stranger.post("/workspace/api/keys", json={"name": "made by the stranger"}).json()["apiKey"]
     form = {"grant_type": "client_credentials", "client_id": own_key.split("_")[1], "client_secret": own_key}
-    unattended = signatures_required.anonymous(
-        bearer=signatures_required.anonymous().post("/oauth2/token", data=form).json()["access_token"]
+    unattended = service_requiring_signatures.anonymous(
+        bearer=service_requiring_signatures.anonymous().post("/oauth2/token", data=form).json()["access_token"]
     )
     for _ in range(6):
-        for client in (stranger, sign_in(signatures_required, own_key)):
+        for client in (stranger, sign_in(service_requiring_signatures, own_key)):
             check_problem(send_decision(client, amendment), 403, "SIGNATURE_NOT_PERSONAL")
         check_problem(send_decision(unattended, amendment), 401, "REAUTHENTICATION_REQUIRED")
     assert (
-        send_decision(sign_in(signatures_required, signatures_required.key("victim@t")), amendment).status_code == 200
+        send_decision(
+            sign_in(service_requiring_signatures, service_requiring_signatures.key("victim@t")), amendment
+        ).status_code
+        == 200
     )
 
 
-def test_the_fifth_rejected_attempt_locks_the_member_out(signatures_required: Service) -> None:
+def test_the_fifth_rejected_attempt_locks_the_member_out(service_requiring_signatures: Service) -> None:
     """After five rejected attempts, a member cannot sign; an audit event and a webhook event report the lock-out."""
     with run_receiver() as receiver:
         webhook = create_webhook(
-            signatures_required.caller("admin@t"), receiver, "/locked", eventTypes=["signature.suspicious"]
+            service_requiring_signatures.caller("admin@t"), receiver, "/locked", eventTypes=["signature.suspicious"]
         )
-        check_lock_out(signatures_required)
+        check_lock_out(service_requiring_signatures)
         data = wait_for_event(receiver, "/locked", "signature.suspicious").verify(webhook["secret"])["data"]
     assert (data["userId"], data["attempts"], set(data)) == ("locked@t", 5, {"userId", "attempts", "since"})
 
 
-def check_lock_out(signatures_required: Service) -> None:
+def check_lock_out(service_requiring_signatures: Service) -> None:
     """Cause the lock-out of a member with rejected signatures, and check the rejection and the audit event."""
-    set_policy(signatures_required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
-    signer, amendment = signatures_required.caller("locked@t"), propose_amendment(signatures_required)
-    assert send_decision(signer, propose_amendment(signatures_required)).status_code == 200
+    set_policy(service_requiring_signatures.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    signer, amendment = service_requiring_signatures.caller("locked@t"), propose_amendment(service_requiring_signatures)
+    assert send_decision(signer, propose_amendment(service_requiring_signatures)).status_code == 200
     for _ in range(5):
         check_problem(send_decision(signer, amendment), 409, "SIGNATURE_TOKEN_USED")
-    locked = send_decision(signatures_required.caller("locked@t"), amendment, None)
+    locked = send_decision(service_requiring_signatures.caller("locked@t"), amendment, None)
     check_problem(locked, 429, "SIGNATURE_LOCKED")
     assert 800 < int(locked.headers["Retry-After"]) <= 900
     parameters = {"target": "AccessControl", "actionType": "Signature.Suspicious"}
-    [event] = signatures_required.caller("admin@t").get("/oi-api/provenance/events/query", params=parameters).json()
+    [event] = (
+        service_requiring_signatures.caller("admin@t").get("/oi-api/provenance/events/query", params=parameters).json()
+    )
     assert (event["UserID"], event["EntityID"], event["AfterState"]["attempts"]) == ("locked@t", "locked@t", 5)
-    assert send_decision(signatures_required.caller("admin@t"), amendment).status_code == 200
+    assert send_decision(service_requiring_signatures.caller("admin@t"), amendment).status_code == 200
 
 
-def test_rejected_key_creations_count_as_attempts(signatures_required: Service) -> None:
+def test_rejected_key_creations_count_as_attempts(service_requiring_signatures: Service) -> None:
     """Creating an API key is rejected if the sign-in is too old; each further rejection counts as a failed attempt."""
-    set_policy(signatures_required.caller("admin@t"), amendments="required", maxAgeSeconds=1)
-    maker = signatures_required.caller("maker@t")
-    wait_until(lambda: is_recent(maker), lambda recent: not recent)
+    set_policy(service_requiring_signatures.caller("admin@t"), amendments="required", maxAgeSeconds=1)
+    maker = service_requiring_signatures.caller("maker@t")
+    wait_until(lambda: has_recent_sign_in(maker), lambda recent: not recent)
     for _ in range(6):
         reply = maker.post("/workspace/api/keys", json={"name": "mine"})
         check_problem(reply, 401, "REAUTHENTICATION_REQUIRED")
     check_problem(
-        send_decision(signatures_required.caller("maker@t"), propose_amendment(signatures_required)),
+        send_decision(service_requiring_signatures.caller("maker@t"), propose_amendment(service_requiring_signatures)),
         429,
         "SIGNATURE_LOCKED",
     )
@@ -458,12 +491,14 @@ def test_rejected_key_creations_count_as_attempts(signatures_required: Service) 
     ids=["now", "little ahead", "recent", "future", "old", "milliseconds", "text", "true", "missing"],
 )
 def test_a_signature_has_the_entra_id_sign_in(
-    signatures_required: Service, entra: Provider, change: Callable[[int], Any], *, is_accepted: bool
+    service_requiring_signatures: Service, entra: Provider, change: Callable[[int], Any], *, is_accepted: bool
 ) -> None:
     """A signature has the time and methods of the Entra ID sign-in; an old, future or malformed time is rejected."""
     auth_time = change(int(datetime.now(UTC).timestamp()))
     account = entra.create_token(oid=ACCOUNTS["account"], auth_time=auth_time, amr=["pwd", "mfa"])
-    reply = send_decision(sign_in(signatures_required, account), propose_amendment(signatures_required))
+    reply = send_decision(
+        sign_in(service_requiring_signatures, account), propose_amendment(service_requiring_signatures)
+    )
     if not is_accepted:
         check_problem(reply, 401, "REAUTHENTICATION_REQUIRED")
         return
@@ -472,12 +507,15 @@ def test_a_signature_has_the_entra_id_sign_in(
     assert parse_time(signature["AuthTime"]).timestamp() == auth_time
 
 
-def test_one_sign_in_with_entra_id_signs_once(signatures_required: Service, entra: Provider) -> None:
+def test_one_sign_in_with_entra_id_signs_once(service_requiring_signatures: Service, entra: Provider) -> None:
     """With maxAgeSeconds 0, all tokens of one sign-in with Entra ID together can sign one decision."""
-    set_policy(signatures_required.caller("admin@t"), amendments="required", maxAgeSeconds=0)
-    at, amendments = int(datetime.now(UTC).timestamp()), [propose_amendment(signatures_required) for _ in range(2)]
+    set_policy(service_requiring_signatures.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    at, amendments = (
+        int(datetime.now(UTC).timestamp()),
+        [propose_amendment(service_requiring_signatures) for _ in range(2)],
+    )
     first, second, next_sign_in, old = (
-        sign_in(signatures_required, entra.create_token(oid=ACCOUNTS["guest"], uti=uti, auth_time=auth_time))
+        sign_in(service_requiring_signatures, entra.create_token(oid=ACCOUNTS["guest"], uti=uti, auth_time=auth_time))
         for uti, auth_time in (("1", at), ("2", at), ("3", at + 60), ("4", at - 120))
     )
     assert send_decision(first, amendments[0]).status_code == 200
@@ -488,21 +526,23 @@ def test_one_sign_in_with_entra_id_signs_once(signatures_required: Service, entr
     assert send_decision(next_sign_in, amendments[1]).status_code == 200
 
 
-def test_a_policy_without_audit_log_is_rejected(signatures_required: Service) -> None:
+def test_a_policy_without_audit_log_is_rejected(service_requiring_signatures: Service) -> None:
     """A workspace without a provenance policy cannot require signatures."""
-    admin = signatures_required.caller("admin@t")
+    admin = service_requiring_signatures.caller("admin@t")
     workspace = admin.get("/oi-api/workspace").json()
     policies = {**workspace["policies"], "provenance": None}
     reply = admin.put("/oi-api/workspace", json={"name": workspace["name"], "policies": policies})
     assert set(check_failing_fields(reply)) >= {"policies.signatures.amendments"}
 
 
-def test_an_old_sign_in_cannot_sign(signatures_required: Service) -> None:
+def test_an_old_sign_in_cannot_sign(service_requiring_signatures: Service) -> None:
     """A decision with a token of an old or unknown sign-in is rejected with the challenge of RFC 9470."""
-    set_policy(signatures_required.caller("admin@t"), amendments="required", maxAgeSeconds=1)
-    signer, amendment = signatures_required.caller("admin@t"), propose_amendment(signatures_required)
+    set_policy(service_requiring_signatures.caller("admin@t"), amendments="required", maxAgeSeconds=1)
+    signer, amendment = service_requiring_signatures.caller("admin@t"), propose_amendment(service_requiring_signatures)
     reply = wait_until(
-        lambda: send_decision(signer, amendment, {**APPROVAL, "statement": 1} if is_recent(signer) else APPROVAL),
+        lambda: send_decision(
+            signer, amendment, {**APPROVAL, "statement": 1} if has_recent_sign_in(signer) else APPROVAL
+        ),
         lambda each: each.status_code == 401,
     )
     check_problem(reply, 401, "REAUTHENTICATION_REQUIRED")
@@ -510,7 +550,7 @@ def test_an_old_sign_in_cannot_sign(signatures_required: Service) -> None:
     assert reply.headers["WWW-Authenticate"] == challenge
 
 
-def is_recent(client: httpx.Client) -> bool:
+def has_recent_sign_in(client: httpx.Client) -> bool:
     """Return whether the sign-in of a client's token is at most one second old."""
     return datetime.now(UTC).timestamp() - float(read_claims(client)["auth_time"]) <= 1
 
@@ -521,18 +561,18 @@ def read_claims(client: httpx.Client) -> dict[str, Any]:
     return dict(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4))))
 
 
-def test_a_member_without_the_right_cannot_sign(signatures_required: Service) -> None:
+def test_a_member_without_the_right_cannot_sign(service_requiring_signatures: Service) -> None:
     """A member who has lost the right to decide cannot sign, even if the sign-in was before the loss."""
-    admin, amendment = signatures_required.caller("admin@t"), propose_amendment(signatures_required)
-    signer = signatures_required.caller("moving@t")
+    admin, amendment = service_requiring_signatures.caller("admin@t"), propose_amendment(service_requiring_signatures)
+    signer = service_requiring_signatures.caller("moving@t")
     assert admin.put("/oi-api/team/moving@t", json={"name": "Moving", "role": "Editor"}).status_code == 200
     check_problem(send_decision(signer, amendment), 403, "ACCESS_RIGHT_MISSING")
 
 
-def test_a_disabled_member_cannot_sign(signatures_required: Service) -> None:
+def test_a_disabled_member_cannot_sign(service_requiring_signatures: Service) -> None:
     """A disabled member cannot sign, even if the sign-in was before the member was disabled."""
-    admin, amendment = signatures_required.caller("admin@t"), propose_amendment(signatures_required)
-    signer = signatures_required.caller("leaving@t")
+    admin, amendment = service_requiring_signatures.caller("admin@t"), propose_amendment(service_requiring_signatures)
+    signer = service_requiring_signatures.caller("leaving@t")
     body = {"name": "Leaving", "role": "Admin", "enabled": False}
     assert admin.put("/oi-api/team/leaving@t", json=body).status_code == 200
     check_problem(send_decision(signer, amendment), 401, "UNAUTHENTICATED")
@@ -562,9 +602,9 @@ def find_approval(admin: httpx.Client, lookup: str) -> dict[str, Any]:
     return dict(event)
 
 
-def test_the_approval_of_a_query_is_signed(signatures_required: Service) -> None:
+def test_the_approval_of_a_query_is_signed(service_requiring_signatures: Service) -> None:
     """The approval of a query contains a signature over its text and parameters, as does the audit event."""
-    admin, lookup = signatures_required.caller("admin@t"), store_draft_query(signatures_required)
+    admin, lookup = service_requiring_signatures.caller("admin@t"), store_draft_query(service_requiring_signatures)
     check_problem(admin.post(f"{QUERIES}/{lookup}/approve"), 400, "SIGNATURE_REQUIRED")
     reply = admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": {**APPROVAL, "statement": "Looks right."}})
     assert reply.status_code == 200, reply.text
@@ -590,9 +630,9 @@ def test_the_approval_of_a_query_is_signed(signatures_required: Service) -> None
     assert listed[lookup]["approval"] == query["approval"]
 
 
-def test_the_rejection_of_a_query_is_signed(signatures_required: Service) -> None:
+def test_the_rejection_of_a_query_is_signed(service_requiring_signatures: Service) -> None:
     """The rejection of a draft query contains its signature."""
-    admin, lookup = signatures_required.caller("admin@t"), store_draft_query(signatures_required)
+    admin, lookup = service_requiring_signatures.caller("admin@t"), store_draft_query(service_requiring_signatures)
     body = {"comment": "Pressure must be in bar."}
     check_problem(admin.post(f"{QUERIES}/{lookup}/reject", json=body), 400, "SIGNATURE_REQUIRED")
     wrong = {**body, "signature": APPROVAL}
@@ -602,40 +642,42 @@ def test_the_rejection_of_a_query_is_signed(signatures_required: Service) -> Non
     assert rejection["signature"]["signedAt"] == rejection["rejectedAt"]
 
 
-def test_refusals_of_queries_have_priority(signatures_required: Service) -> None:
+def test_other_errors_of_query_decisions_have_priority(service_requiring_signatures: Service) -> None:
     """If a decision about a query is impossible for another reason than its signature, this reason is reported."""
-    admin, lookup = signatures_required.caller("admin@t"), store_draft_query(signatures_required)
+    admin, lookup = service_requiring_signatures.caller("admin@t"), store_draft_query(service_requiring_signatures)
     check_problem(admin.post(f"{QUERIES}/unknown-1/approve"), 404, "WARM_QUERY_NOT_FOUND")
     stale = admin.post(f"{QUERIES}/{lookup}/approve", headers={"If-Match": '"stale"'})
     check_problem(stale, 412, "PRECONDITION_FAILED")
     check_problem(admin.post(f"{QUERIES}/{lookup}/approve", json={"sign": 1}), 400, "INVALID_REQUEST")
 
 
-def test_one_sign_in_signs_one_decision_about_a_query(signatures_required: Service) -> None:
+def test_one_sign_in_signs_one_decision_about_a_query(service_requiring_signatures: Service) -> None:
     """With maxAgeSeconds 0, a member can sign only one decision after each sign-in, about a query or an amendment.
 
     A repeated request with the same Idempotency-Key gets the first reply.
     """
-    set_policy(signatures_required.caller("admin@t"), queries="required", amendments="required", maxAgeSeconds=0)
+    set_policy(
+        service_requiring_signatures.caller("admin@t"), queries="required", amendments="required", maxAgeSeconds=0
+    )
     lookup, signer = (
-        store_draft_query(signatures_required),
-        sign_in(signatures_required, signatures_required.key("single@t")),
+        store_draft_query(service_requiring_signatures),
+        sign_in(service_requiring_signatures, service_requiring_signatures.key("single@t")),
     )
     body, key = {"signature": APPROVAL}, {"Idempotency-Key": f"approve-{lookup}"}
     first = signer.post(f"{QUERIES}/{lookup}/approve", json=body, headers=key)
     assert first.status_code == 200, first.text
     assert signer.post(f"{QUERIES}/{lookup}/approve", json=body, headers=key).json() == first.json()
-    check_problem(send_decision(signer, propose_amendment(signatures_required)), 409, "SIGNATURE_TOKEN_USED")
-    other = store_draft_query(signatures_required)
+    check_problem(send_decision(signer, propose_amendment(service_requiring_signatures)), 409, "SIGNATURE_TOKEN_USED")
+    other = store_draft_query(service_requiring_signatures)
     check_problem(signer.post(f"{QUERIES}/{other}/approve", json=body), 409, "SIGNATURE_TOKEN_USED")
 
 
-def test_a_document_with_signed_approvals_plans_no_change(signatures_required: Service) -> None:
+def test_a_document_with_signed_approvals_plans_no_change(service_requiring_signatures: Service) -> None:
     """An exported document with signed approvals plans no change.
 
     If a document contains such an approval for a new query, the approval is ignored.
     """
-    admin, lookup = signatures_required.caller("admin@t"), store_draft_query(signatures_required)
+    admin, lookup = service_requiring_signatures.caller("admin@t"), store_draft_query(service_requiring_signatures)
     assert admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL}).status_code == 200
     document = admin.get("/oi-api/workspace/document").json()
     plan = admin.post("/oi-api/workspace/document/plan", json=document)
@@ -651,14 +693,14 @@ def test_a_document_with_signed_approvals_plans_no_change(signatures_required: S
 SIGNATURES = "/oi-api/provenance/signatures"
 
 
-def test_signatures_are_listed_newest_first(signatures_required: Service) -> None:
+def test_signatures_are_listed_newest_first(service_requiring_signatures: Service) -> None:
     """The list contains each signature of a decision about an amendment or a query, newest first."""
-    admin, lookup = signatures_required.caller("admin@t"), store_draft_query(signatures_required)
-    first = send_decision(admin, propose_amendment(signatures_required)).json()
+    admin, lookup = service_requiring_signatures.caller("admin@t"), store_draft_query(service_requiring_signatures)
+    first = send_decision(admin, propose_amendment(service_requiring_signatures)).json()
     query = admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL}).json()["approval"]["signature"]
-    last = send_decision(admin, propose_amendment(signatures_required), REJECTION, "reject").json()
+    last = send_decision(admin, propose_amendment(service_requiring_signatures), REJECTION, "reject").json()
     parameters = {"from": first["Signature"]["SignedAt"], "userId": "admin@t"}
-    reply = signatures_required.caller("viewer@t").get(SIGNATURES, params=parameters)
+    reply = service_requiring_signatures.caller("viewer@t").get(SIGNATURES, params=parameters)
     assert reply.status_code == 200, reply.text
     newest, of_query, oldest = reply.json()["signatures"]
     place = {"target": "DomainAmendments", "scopeKey": SCOPE}
@@ -675,11 +717,12 @@ def test_signatures_are_listed_newest_first(signatures_required: Service) -> Non
     } == query
 
 
-def test_signatures_are_listed_in_pages(signatures_required: Service) -> None:
+def test_signatures_are_listed_in_pages(service_requiring_signatures: Service) -> None:
     """The list of signatures has pages; its time range includes the start and excludes the end."""
-    admin = signatures_required.caller("admin@t")
+    admin = service_requiring_signatures.caller("admin@t")
     signed = [
-        send_decision(admin, propose_amendment(signatures_required)).json()["Signature"]["SignedAt"] for _ in range(3)
+        send_decision(admin, propose_amendment(service_requiring_signatures)).json()["Signature"]["SignedAt"]
+        for _ in range(3)
     ]
     window = {"from": signed[0], "to": signed[2]}
     page = admin.get(SIGNATURES, params={**window, "limit": 1}).json()
@@ -703,22 +746,25 @@ def test_signatures_are_listed_in_pages(signatures_required: Service) -> None:
         ({"user": "admin@t"}, ["user"]),
     ],
 )
-def test_invalid_parameters_of_the_list_are_rejected(
-    signatures_required: Service, parameters: dict[str, str], fields: list[str]
+def test_invalid_parameters_of_the_signature_list_are_rejected(
+    service_requiring_signatures: Service, parameters: dict[str, str], fields: list[str]
 ) -> None:
     """Invalid and unknown parameters of the list are rejected."""
-    assert check_failing_fields(signatures_required.caller("viewer@t").get(SIGNATURES, params=parameters)) == fields
+    assert (
+        check_failing_fields(service_requiring_signatures.caller("viewer@t").get(SIGNATURES, params=parameters))
+        == fields
+    )
 
 
 @pytest.mark.parametrize("writer", ["editor@t", "admin@t"])
-def test_forged_events_are_not_listed(signatures_required: Service, writer: str) -> None:
+def test_forged_signature_events_are_not_listed(service_requiring_signatures: Service, writer: str) -> None:
     """The list of signatures leaves out an audit event that a member wrote in the form of a signed approval."""
-    admin, lookup = signatures_required.caller("admin@t"), store_draft_query(signatures_required)
+    admin, lookup = service_requiring_signatures.caller("admin@t"), store_draft_query(service_requiring_signatures)
     admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL})
     event = find_approval(admin, lookup)
     forged = {name: event[name] for name in ("ActionType", "EntityType", "EntityID", "AfterState")}
     forged["AfterState"]["approval"]["signature"]["printedName"] = "Another Name"
-    written = signatures_required.caller(writer).post(
+    written = service_requiring_signatures.caller(writer).post(
         "/oi-api/provenance/events", params={"target": "PlatformConfig"}, json=forged
     )
     assert written.status_code == 201, written.text

@@ -65,7 +65,7 @@ def test_encoded_bodies_are_rejected(admin: httpx.Client, encoding: str) -> None
         assert reply.status_code == 201
 
 
-def test_the_length_of_a_target_is_limited(service: Service) -> None:
+def test_the_length_of_a_request_target_is_limited(service: Service) -> None:
     """A path with query of 32,768 bytes is accepted; a path with one more byte is rejected with 414."""
     client = service.anonymous()
     assert client.get("/healthz?" + "a" * (MAX_TARGET - len("/healthz?"))).status_code == 200
@@ -101,7 +101,7 @@ def test_the_size_of_headers_is_limited(service: Service, size: int) -> None:
         (b"GET /healthz HTTP/1.1\r\nHost: a\r\nx: ", 431),
     ],
 )
-def test_an_endless_head_is_rejected(service: Service, begin: bytes, status: int) -> None:
+def test_an_endless_request_head_is_rejected(service: Service, begin: bytes, status: int) -> None:
     """A target, header name or header value without an end is rejected while it is received."""
     with open_raw_connection(service) as connection:
         connection.sendall(begin)
@@ -134,7 +134,7 @@ def test_trailers_and_chunk_extensions_are_limited(service: Service) -> None:
             check_problem(read_all(connection), 431, "HEADERS_TOO_LARGE")
 
 
-def test_trailers_are_ignored(service: Service, admin: httpx.Client) -> None:
+def test_credentials_in_trailers_are_ignored(service: Service, admin: httpx.Client) -> None:
     """A credential, a request id or an upgrade in a trailer has no effect."""
     token = admin.headers["Authorization"]
     trailers = f"Authorization: {token}\r\nx-request-id: trailed\r\nContent-Encoding: gzip\r\nHost: b\r\n".encode()
@@ -166,7 +166,7 @@ def test_unsupported_protocols_are_named(service: Service, head: str, status: in
         check_problem(read_all(connection), status, code)
 
 
-def test_other_callers_are_served_during_a_flood(service: Service) -> None:
+def test_other_callers_are_served_during_a_flood_of_headers(service: Service) -> None:
     """Connections that send endless headers do not affect other callers."""
     with open_raw_connection(service) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\nx: " + b"a" * 20_000)

@@ -13,7 +13,7 @@ CHECKS = 15
 
 
 @pytest.fixture(scope="module")
-def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def sample_plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """Return the running sample plant with a checkpoint interval of one second."""
     folder = tmp_path_factory.mktemp("smoke") / "data"
     environment = {"CHECKPOINT_SCHEDULE": "*/1 * * * * *"}
@@ -28,9 +28,9 @@ def run_smoke_test(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
 
-def test_the_smoke_test_passes(plant: Service) -> None:
+def test_the_smoke_test_passes(sample_plant: Service) -> None:
     """On the sample plant every check of the smoke test passes, and no check is skipped."""
-    done = run_smoke_test(plant.url, str(plant.data_dir / "keys.json"))
+    done = run_smoke_test(sample_plant.url, str(sample_plant.data_dir / "keys.json"))
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
     assert lines[-1] == f"{CHECKS} checks, 0 failed, 0 not available"
@@ -38,34 +38,34 @@ def test_the_smoke_test_passes(plant: Service) -> None:
     assert all(line.startswith("ok ") for line in lines[:-1]), done.stdout
 
 
-def test_the_smoke_test_can_be_repeated(plant: Service) -> None:
+def test_the_smoke_test_can_be_repeated(sample_plant: Service) -> None:
     """The data of an earlier run of the smoke test does not affect a later run."""
     for _ in range(2):
-        done = run_smoke_test(plant.url, str(plant.data_dir / "keys.json"))
+        done = run_smoke_test(sample_plant.url, str(sample_plant.data_dir / "keys.json"))
         assert done.returncode == 0, done.stdout
 
 
-def test_a_failed_check_is_reported(plant: Service, tmp_path: Path) -> None:
+def test_a_failed_check_is_reported(sample_plant: Service, tmp_path: Path) -> None:
     """With invalid API keys the smoke test fails, and its output says why."""
     keys = tmp_path / "keys.json"
     keys.write_text(json.dumps({"somebody": "oik_aaaaaaaa_wrong"}))
-    done = run_smoke_test(plant.url, str(keys))
+    done = run_smoke_test(sample_plant.url, str(keys))
     assert done.returncode == 1
     assert "FAIL tokens" in done.stdout
 
 
-def test_checks_without_rights_are_skipped_and_listed(plant: Service, tmp_path: Path) -> None:
+def test_checks_without_rights_are_skipped_and_listed(sample_plant: Service, tmp_path: Path) -> None:
     """With the API key of a viewer, checks that need more rights are listed as skipped."""
     keys = tmp_path / "keys.json"
-    keys.write_text(json.dumps({"viewer@plant-a.example": plant.key("viewer@plant-a.example")}))
-    done = run_smoke_test(plant.url, str(keys))
+    keys.write_text(json.dumps({"viewer@plant-a.example": sample_plant.key("viewer@plant-a.example")}))
+    done = run_smoke_test(sample_plant.url, str(keys))
     assert "--   amendment      no API key belongs to a member with the rights Amendment.Create" in done.stdout
     assert "ok   warm query" in done.stdout
 
 
-def test_a_check_can_be_skipped(plant: Service) -> None:
+def test_a_check_of_the_smoke_test_can_be_skipped(sample_plant: Service) -> None:
     """A check named by --without is skipped and listed; an unknown name is a usage error."""
-    arguments = plant.url, str(plant.data_dir / "keys.json")
+    arguments = sample_plant.url, str(sample_plant.data_dir / "keys.json")
     done = run_smoke_test("--without", "download", *arguments)
     assert done.returncode == 0, done.stdout
     assert "--   download       the check was skipped because of --without" in done.stdout
@@ -75,17 +75,17 @@ def test_a_check_can_be_skipped(plant: Service) -> None:
     assert "invalid choice: 'everything'" in wrong.stderr
 
 
-def test_the_keys_can_be_in_any_order(plant: Service, tmp_path: Path) -> None:
+def test_the_api_keys_of_the_smoke_test_can_be_in_any_order(sample_plant: Service, tmp_path: Path) -> None:
     """The smoke test works if only the first of the two API keys may approve; it then amends with the second key."""
-    editor = plant.caller("editor@plant-a.example")
+    editor = sample_plant.caller("editor@plant-a.example")
     granted = set(editor.get("/workspace/api/keys/whoami").json()["accessRights"])
     expected = {"name": "maker", "rights": sorted(granted - {"Workspace.Amendment.Approve"})}
     maker = editor.post("/workspace/api/keys", json=expected).json()["apiKey"]
-    both = {"admin@plant-a.example": plant.key("admin@plant-a.example"), "maker": maker}
+    both = {"admin@plant-a.example": sample_plant.key("admin@plant-a.example"), "maker": maker}
     for order in (both, dict(reversed(both.items()))):
         keys = tmp_path / "keys.json"
         keys.write_text(json.dumps(order))
-        done = run_smoke_test(plant.url, str(keys))
+        done = run_smoke_test(sample_plant.url, str(keys))
         assert done.returncode == 0, done.stdout
         assert "by maker, approved by admin@plant-a.example" in done.stdout
 

@@ -229,7 +229,7 @@ def test_conditional_writes_require_the_current_etag(editor: httpx.Client) -> No
     check_problem(editor.delete(path, headers={"If-Match": etag}), 404, "DOCUMENT_NOT_FOUND")
 
 
-def test_no_update_is_lost(service: Service, editor: httpx.Client) -> None:
+def test_concurrent_replacements_of_a_document_are_not_lost(service: Service, editor: httpx.Client) -> None:
     """If 16 writers replace a document repeatedly with If-Match, each successful write builds on the previous one."""
     path = f"{BASE}/notes/counter"
     create_document(editor, "notes", id="counter", n=0)
@@ -249,7 +249,7 @@ def test_no_update_is_lost(service: Service, editor: httpx.Client) -> None:
     assert editor.get(path).json()["n"] == 80
 
 
-def test_lists_are_paged(editor: httpx.Client) -> None:
+def test_document_lists_are_paged(editor: httpx.Client) -> None:
     """Continuation tokens lead through all pages of a table or of one partition."""
     created = [create_document(editor, "nested", id=f"p{n}", site={"line": f"page{n % 2}"}).json() for n in range(7)]
     seen: list[dict[str, Any]] = []
@@ -317,12 +317,14 @@ def test_an_invalid_limit_is_rejected(editor: httpx.Client, limit: str) -> None:
         ("DELETE", "mes/databases/locked/tables/recipes/x?partitionKey=l", 403, "DATA_PLANE_FORBIDDEN"),
     ],
 )
-def test_checks_have_a_fixed_order(editor: httpx.Client, method: str, path: str, status: int, code: str) -> None:
+def test_document_requests_are_checked_in_a_fixed_order(
+    editor: httpx.Client, method: str, path: str, status: int, code: str
+) -> None:
     """Requests are checked in the order database, store, table, exposure, verb, partition key, access right."""
     check_problem(editor.request(method, f"/oi-api/data-stores/{path}", json={}), status, code)
 
 
-def test_reading_and_writing_are_two_rights(service: Service) -> None:
+def test_reading_and_writing_documents_are_two_rights(service: Service) -> None:
     """GET requires the right Document.Read, other methods Document.Write.
 
     The rules of the table are checked afterwards.

@@ -51,7 +51,7 @@ def test_missing_metadata_has_defaults(service: Service) -> None:
     assert row["Timestamp"] > "2026-06-01"
 
 
-def test_duplicates_are_stored_once(service: Service) -> None:
+def test_messages_with_the_same_id_are_stored_once(service: Service) -> None:
     """If messages of a connection have the same id, only one is stored."""
     editor = service.caller("editor@t")
     batch = [{"messageId": f"dup-{number}", "mark": "dup"} for number in range(20)]
@@ -146,7 +146,7 @@ def test_one_invalid_line_rejects_the_request(service: Service) -> None:
     assert query_rows(editor, "Telemetry | where Payload.mark == 'half'") == []
 
 
-def test_encoded_bodies_have_limits(service: Service) -> None:
+def test_size_limits_count_decoded_bytes(service: Service) -> None:
     """Size limits count decoded bytes: 1 MiB for JSON, 16 MiB for lines.
 
     An unknown Content-Encoding gets 415.

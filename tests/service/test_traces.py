@@ -88,21 +88,21 @@ class Traces:
 
 
 @pytest.fixture
-def traces(collector: Collector) -> Traces:
+def received_traces(collector: Collector) -> Traces:
     """Return access to the spans that the collector receives."""
     return Traces(collector)
 
 
-def test_the_span_of_an_audit_event_links_to_its_batch(traced_service: Service, traces: Traces) -> None:
+def test_the_span_of_an_audit_event_links_to_its_batch(traced_service: Service, received_traces: Traces) -> None:
     """The span of an audit event contains the wait for its append, and the span of the batch links to this wait."""
     caller = traced_service.caller("admin@t")
     reply = caller.post("/oi-api/provenance/events", json=EVENT, headers={"traceparent": TRACEPARENT})
-    request = traces.wait_for_request(reply.headers["x-request-id"])
+    request = received_traces.wait_for_request(reply.headers["x-request-id"])
     assert (request.name, request.kind) == ("POST /oi-api/provenance/events", SERVER)
     assert (request.trace_id.hex(), request.parent_span_id.hex()) == tuple(TRACEPARENT.split("-")[1:3])
-    waits = traces.wait_for_descendant(request, "append to an audit chain")
-    [batch] = traces.wait_for_links(waits)
-    stored = traces.wait_for_descendant(batch, "write provenance")
+    waits = received_traces.wait_for_descendant(request, "append to an audit chain")
+    [batch] = received_traces.wait_for_links(waits)
+    stored = received_traces.wait_for_descendant(batch, "write provenance")
     assert stored.kind == CLIENT
     assert read_attributes(stored) == {
         "db.system.name": "sqlite",
@@ -111,37 +111,40 @@ def test_the_span_of_an_audit_event_links_to_its_batch(traced_service: Service, 
     }
 
 
-def test_the_span_of_a_document_links_to_its_commit(traced_service: Service, traces: Traces) -> None:
+def test_the_span_of_a_document_links_to_its_commit(traced_service: Service, received_traces: Traces) -> None:
     """The span of a new document contains the wait for its commit, and the span of the commit links to this wait."""
     reply = traced_service.caller("admin@t").post(ORDERS, params={"partitionKey": "a"}, json={"line": "a"})
     assert reply.status_code == 201, reply.text
-    request = traces.wait_for_request(reply.headers["x-request-id"])
-    waits = traces.wait_for_descendant(request, "wait for the write to documents")
+    request = received_traces.wait_for_request(reply.headers["x-request-id"])
+    waits = received_traces.wait_for_descendant(request, "wait for the write to documents")
     assert read_attributes(waits)["db.system.name"] == "sqlite"
-    [commit] = traces.wait_for_links(waits)
-    assert traces.wait_for_descendant(commit, "write documents").kind == CLIENT
+    [commit] = received_traces.wait_for_links(waits)
+    assert received_traces.wait_for_descendant(commit, "write documents").kind == CLIENT
 
 
-def test_the_span_of_telemetry_contains_the_send(traced_service: Service, traces: Traces) -> None:
+def test_the_span_of_telemetry_contains_the_send(traced_service: Service, received_traces: Traces) -> None:
     """The span of a telemetry request contains the send to the Event Hub with the number of messages."""
     reply = traced_service.caller("admin@t").post("/oi-api/telemetry/press", json=[{"value": 1}, {"value": 2}])
-    sent = traces.wait_for_descendant(traces.wait_for_request(reply.headers["x-request-id"]), "send telemetry")
+    sent = received_traces.wait_for_descendant(
+        received_traces.wait_for_request(reply.headers["x-request-id"]), "send telemetry"
+    )
     assert read_attributes(sent)["messaging.batch.message_count"] == 2
 
 
 def test_the_span_of_a_trigger_contains_the_send_to_clients(
-    traced_service: Service, traces: Traces, collector: Collector
+    traced_service: Service, received_traces: Traces, collector: Collector
 ) -> None:
     """The span of a trigger's batch contains the sending of messages to live streams."""
     assert traced_service.caller("admin@t").post("/oi-api/telemetry/press", json={"value": 1}).status_code == 202
     batch = wait_until(lambda: [one for one in collector.read_spans() if one.name == "process telemetry"], bool)[0]
     assert (batch.kind, batch.parent_span_id) == (Span.SPAN_KIND_CONSUMER, b"")
     assert (
-        read_attributes(traces.wait_for_descendant(batch, "send impulses"))["messaging.destination.name"] == "impulses"
+        read_attributes(received_traces.wait_for_descendant(batch, "send impulses"))["messaging.destination.name"]
+        == "impulses"
     )
 
 
-def test_rejected_requests_have_a_span(traced_service: Service, traces: Traces) -> None:
+def test_rejected_requests_have_a_span(traced_service: Service, received_traces: Traces) -> None:
     """If a request is rejected early, its span has status and error code and is not marked as failed."""
     for method, path, status, code in (
         ("GET", "/oi-api/warm-queries", 401, "UNAUTHENTICATED"),
@@ -150,13 +153,13 @@ def test_rejected_requests_have_a_span(traced_service: Service, traces: Traces) 
     ):
         reply = traced_service.anonymous().request(method, path)
         check_problem(reply, status, code)
-        details = traces.wait_for_request(reply.headers["x-request-id"])
+        details = received_traces.wait_for_request(reply.headers["x-request-id"])
         found = read_attributes(details)
         assert (found["http.response.status_code"], found["workspace.error_code"]) == (status, code)
         assert (details.status.code, list(details.events)) == (Span().status.code, [])
 
 
-def test_requests_that_the_host_rejects_have_a_span(traced_service: Service, traces: Traces) -> None:
+def test_requests_that_the_host_rejects_have_a_span(traced_service: Service, received_traces: Traces) -> None:
     """If the host rejects a body over 100 MB before the app receives it, the request still has a span."""
     host, port = traced_service.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=30) as connection:
@@ -165,7 +168,7 @@ def test_requests_that_the_host_rejects_have_a_span(traced_service: Service, tra
             b"Content-Length: 104857601\r\n\r\n"
         )
         assert b" 413 " in connection.recv(4096)
-    assert read_attributes(traces.wait_for_request("large-1"))["http.response.status_code"] == 413
+    assert read_attributes(received_traces.wait_for_request("large-1"))["http.response.status_code"] == 413
 
 
 async def _append_from_another_instance(folder: Path) -> None:
@@ -179,7 +182,7 @@ async def _append_from_another_instance(folder: Path) -> None:
     await log.close()
 
 
-def test_every_metric_is_exported(traced_service: Service, collector: Collector, traces: Traces) -> None:
+def test_every_metric_is_exported(traced_service: Service, collector: Collector, received_traces: Traces) -> None:
     """Each documented metric is exported, except the one for rejections under overload, which needs high load."""
     caller = traced_service.caller("admin@t")
     asyncio.run(_append_from_another_instance(traced_service.data_dir))
@@ -201,12 +204,12 @@ def test_every_metric_is_exported(traced_service: Service, collector: Collector,
     ranged = {"format": "csv", "dateRange": around}
     created = caller.post("/oi-api/downloads/data-connections/press", json=ranged, headers={"Prefer": "wait=30"})
     assert created.is_success, created.text
-    _use_later_features(traced_service, caller)
+    _use_features_with_separate_metrics(traced_service, caller)
     reader = traced_service.caller("viewer@t")
     replies = (reader.get("/oi-api/warm-queries") for _ in range(1000))
     refused = next(reply for reply in replies if reply.status_code == 429)
     assert (
-        read_attributes(traces.wait_for_request(refused.headers["x-request-id"]))["workspace.error_code"]
+        read_attributes(received_traces.wait_for_request(refused.headers["x-request-id"]))["workspace.error_code"]
         == "RATE_LIMITED"
     )
     faults = {"workspace.overload.refusals", "workspace.chain.broken", "workspace.checkpoint.failures"}
@@ -219,7 +222,7 @@ def test_every_metric_is_exported(traced_service: Service, collector: Collector,
     wait_until(lambda: _count_clients(collector), lambda clients: clients == 0)
 
 
-def _use_later_features(service: Service, caller: httpx.Client) -> None:
+def _use_features_with_separate_metrics(service: Service, caller: httpx.Client) -> None:
     """Use features that have separate metrics: webhook, import, OAuth rejection, and signal mismatch."""
     unreachable = {"url": "http://127.0.0.1:65533/", "eventTypes": ["webhook.test"]}
     created = caller.post("/oi-api/webhooks", json=unreachable)

@@ -64,7 +64,7 @@ def test_unknown_parameters_of_warm_queries_are_rejected(service: Service, path:
     assert set(group_messages_by_field(reply)) == {"timerange", "connection"}
 
 
-def test_aliases_are_accepted(service: Service) -> None:
+def test_aliases_of_body_members_are_accepted(service: Service) -> None:
     """A body may contain the alias `Query`, `from` or `to`, but not together with the name that it replaces."""
     editor = service.caller("editor@t")
     assert editor.post(AD_HOC, json={"Query": "Telemetry | take 0"}).status_code == 200
@@ -152,7 +152,7 @@ def test_a_definition_can_be_put_unchanged(own_module_service: Service) -> None:
     }
 
 
-def test_other_routes_ignore_unknown_names(service: Service) -> None:
+def test_event_and_telemetry_routes_ignore_unknown_names(service: Service) -> None:
     """Routes for events, telemetry, pages and API descriptions ignore unknown parameters and members."""
     admin = service.caller("admin@t")
     event = {"ActionType": "A", "EntityType": "T", "EntityID": "1", "RecordID": "9", "Anything": 1}

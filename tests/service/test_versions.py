@@ -59,7 +59,7 @@ def test_replies_without_an_operation_state_the_version(service: Service) -> Non
     assert "oi-version" not in client.delete("/console").headers
 
 
-def test_supported_version_is_accepted(service: Service) -> None:
+def test_the_current_api_version_is_accepted(service: Service) -> None:
     """A request with the current API version is accepted."""
     reply = service.caller("viewer@t").get("/oi-api/warm-queries", headers={"Oi-Version": VERSION})
     assert (reply.status_code, reply.headers["oi-version"]) == (200, VERSION)

@@ -57,7 +57,7 @@ def test_a_result_has_rows_columns_and_governance(service_with_readings: Service
     assert 0 < reply["executionTimeMs"] < 60_000
 
 
-def test_render_is_part_of_the_reply(service_with_readings: Service) -> None:
+def test_the_render_properties_are_part_of_the_reply(service_with_readings: Service) -> None:
     """If the KQL has a ``render`` operator, the reply contains its properties, which also change the ETag."""
     replies = [
         service_with_readings.caller("editor@t").post("/oi-api/warm-queries", json={"query": f"print t = 1{operator}"})
@@ -98,7 +98,7 @@ def test_parameters_are_values_and_not_kql(service_with_readings: Service) -> No
         assert run_query(service_with_readings, connection=hostile).json()["rowCount"] == 0
 
 
-def test_the_limit_truncates(service_with_readings: Service) -> None:
+def test_the_limit_truncates_the_result(service_with_readings: Service) -> None:
     """A result is marked as truncated only if the limit has removed rows from it."""
     assert run_query(service_with_readings, connection="lathe", limit="10").json()["truncated"] is False
     assert run_query(service_with_readings, connection="lathe", limit="9").json()["truncated"] is True
@@ -131,7 +131,7 @@ def test_invalid_time_ranges_are_listed(service: Service, time_range: str) -> No
 
 
 @pytest.mark.parametrize("limit", ["0", "10001", "x", "-1", "", "1.5", "1e3"])
-def test_invalid_limits_are_listed(service: Service, limit: str) -> None:
+def test_invalid_query_limits_are_listed(service: Service, limit: str) -> None:
     """An invalid limit is reported even if the query does not exist."""
     reply = service.caller("viewer@t").get("/oi-api/warm-queries/unknown", params={"limit": limit})
     assert check_failing_fields(reply) == ["limit"]
@@ -252,7 +252,7 @@ def test_csv_escapes_formulas(service_with_readings: Service) -> None:
     assert cells == "'=1+1,'@sum,-5,-0.5,-01:00:00"
 
 
-def test_unchanged_rows_are_304(service_with_readings: Service) -> None:
+def test_unchanged_query_rows_get_304(service_with_readings: Service) -> None:
     """A request with the ETag of the last reply gets 304, unless the rows have changed."""
     client = service_with_readings.caller("viewer@t")
     address = "/api/workspaces/explorer/warm-queries/newest?p.connection=lathe&p.above=5&limit=1&timeRange=P366D"

@@ -16,12 +16,12 @@ BODY: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def plant(own_module_service: Service) -> Service:
+def changeable_service(own_module_service: Service) -> Service:
     """Return a service that the tests of this module may change."""
     return own_module_service
 
 
-def put_query(service: Service, lookup: str, member: str = "editor@t", **changes: Any) -> Any:
+def save_query(service: Service, lookup: str, member: str = "editor@t", **changes: Any) -> Any:
     """Send the example definition by PUT and return the reply.
 
     The given members replace members of the example.
@@ -30,10 +30,14 @@ def put_query(service: Service, lookup: str, member: str = "editor@t", **changes
     return service.caller(member).put(f"/oi-api/warm-queries/{lookup}", json=body)
 
 
-def test_a_query_is_created_approved_edited_and_deleted(plant: Service) -> None:
+def test_a_query_is_created_approved_edited_and_deleted(changeable_service: Service) -> None:
     """A new query is a draft; after its approval it can be executed; an edit makes it a draft again."""
-    admin, editor, viewer = plant.caller("admin@t"), plant.caller("editor@t"), plant.caller("viewer@t")
-    created = put_query(plant, "life", name="Life", apiPath="hall/life")
+    admin, editor, viewer = (
+        changeable_service.caller("admin@t"),
+        changeable_service.caller("editor@t"),
+        changeable_service.caller("viewer@t"),
+    )
+    created = save_query(changeable_service, "life", name="Life", apiPath="hall/life")
     assert created.status_code == 201
     definition = created.json()
     assert definition["approval"] is None
@@ -54,7 +58,7 @@ def test_a_query_is_created_approved_edited_and_deleted(plant: Service) -> None:
     assert approved.json()["editedBy"] == "editor@t"
     assert admin.post("/oi-api/warm-queries/life/approve").json()["approval"] == approved.json()["approval"]
     assert viewer.get("/oi-api/warm-queries/hall/life").json()["governance"]["queryApprovedBy"] == "admin@t"
-    edited = put_query(plant, "life", name="Life", description="changed")
+    edited = save_query(changeable_service, "life", name="Life", description="changed")
     assert (edited.status_code, edited.json()["approval"]) == (200, None)
     assert edited.json()["createdAt"] == definition["createdAt"]
     check_problem(viewer.get("/oi-api/warm-queries/life"), 403, "QUERY_NOT_APPROVED")
@@ -64,15 +68,17 @@ def test_a_query_is_created_approved_edited_and_deleted(plant: Service) -> None:
     check_problem(admin.post("/oi-api/warm-queries/life/approve"), 404, "WARM_QUERY_NOT_FOUND")
 
 
-def test_the_last_editor_cannot_approve(plant: Service) -> None:
+def test_the_last_editor_of_a_query_cannot_approve_it(changeable_service: Service) -> None:
     """The last editor of a query cannot approve it, even as an administrator."""
-    assert put_query(plant, "own", "admin@t", name="Own").status_code == 201
-    check_problem(plant.caller("admin@t").post("/oi-api/warm-queries/own/approve"), 403, "MAKER_CHECKER_VIOLATION")
+    assert save_query(changeable_service, "own", "admin@t", name="Own").status_code == 201
+    check_problem(
+        changeable_service.caller("admin@t").post("/oi-api/warm-queries/own/approve"), 403, "MAKER_CHECKER_VIOLATION"
+    )
 
 
-def test_the_list_includes_drafts(plant: Service) -> None:
+def test_the_list_includes_drafts(changeable_service: Service) -> None:
     """The list contains each query, also drafts, with parameters, columns and approval, sorted by lookup."""
-    queries = plant.caller("viewer@t").get("/oi-api/warm-queries").json()["warmQueries"]
+    queries = changeable_service.caller("viewer@t").get("/oi-api/warm-queries").json()["warmQueries"]
     lookups = [query["lookup"] for query in queries]
     assert lookups == sorted(lookups)
     by_lookup = {query["lookup"]: query for query in queries}
@@ -105,22 +111,24 @@ def test_the_list_includes_drafts(plant: Service) -> None:
         ({"parameters": [{"name": "device", "type": "string"}] * 2}, ["parameters[1].name"]),
     ],
 )
-def test_invalid_definitions_list_every_field(plant: Service, changes: dict[str, Any], fields: list[str]) -> None:
+def test_invalid_definitions_list_every_field(
+    changeable_service: Service, changes: dict[str, Any], fields: list[str]
+) -> None:
     """Each invalid field is listed, and nothing is stored."""
-    assert check_failing_fields(put_query(plant, "bad", **changes)) == fields
-    check_problem(plant.caller("editor@t").delete("/oi-api/warm-queries/bad"), 404, "WARM_QUERY_NOT_FOUND")
+    assert check_failing_fields(save_query(changeable_service, "bad", **changes)) == fields
+    check_problem(changeable_service.caller("editor@t").delete("/oi-api/warm-queries/bad"), 404, "WARM_QUERY_NOT_FOUND")
 
 
 @pytest.mark.parametrize("name", ["Newest ", "Ne\u200bwest", "\u202etsewen", "Ku\u0308hlung"])
-def test_a_name_must_be_normalized(plant: Service, name: str) -> None:
+def test_a_query_name_must_be_normalized(changeable_service: Service, name: str) -> None:
     """A name with outer spaces or hidden characters, or not in NFC, is rejected."""
-    assert check_failing_fields(put_query(plant, "bad", name=name)) == ["name"]
+    assert check_failing_fields(save_query(changeable_service, "bad", name=name)) == ["name"]
 
 
 @pytest.mark.parametrize("lookup", ["-x", "a%20b", "x" * 65, "%C3%BC"])
-def test_an_invalid_lookup_is_listed(plant: Service, lookup: str) -> None:
+def test_an_invalid_lookup_is_listed(changeable_service: Service, lookup: str) -> None:
     """An invalid lookup (id in URLs) is rejected with 400 and the field's name."""
-    assert check_failing_fields(put_query(plant, lookup)) == ["lookup"]
+    assert check_failing_fields(save_query(changeable_service, lookup)) == ["lookup"]
 
 
 @pytest.mark.parametrize(
@@ -133,18 +141,20 @@ def test_an_invalid_lookup_is_listed(plant: Service, lookup: str) -> None:
         (".show tables", "QUERY_NOT_READ_ONLY"),
     ],
 )
-def test_invalid_kql_is_not_stored(plant: Service, kql: str, code: str) -> None:
+def test_invalid_kql_is_not_stored(changeable_service: Service, kql: str, code: str) -> None:
     """If the engine rejects the KQL of a query, the query is not stored."""
-    check_problem(put_query(plant, "bad", kql=kql), 400, code)
+    check_problem(save_query(changeable_service, "bad", kql=kql), 400, code)
 
 
-def test_names_and_paths_are_unique(plant: Service) -> None:
+def test_names_and_paths_are_unique(changeable_service: Service) -> None:
     """Names and API paths of queries are unique."""
-    check_problem(put_query(plant, "other", name="Newest readings"), 409, "WARM_QUERY_NAME_TAKEN")
+    check_problem(save_query(changeable_service, "other", name="Newest readings"), 409, "WARM_QUERY_NAME_TAKEN")
     check_problem(
-        put_query(plant, "other", name="Other", apiPath="hall/pump-rig/minutes"), 409, "WARM_QUERY_PATH_TAKEN"
+        save_query(changeable_service, "other", name="Other", apiPath="hall/pump-rig/minutes"),
+        409,
+        "WARM_QUERY_PATH_TAKEN",
     )
-    check_problem(put_query(plant, "other", name="Other", apiPath="newest"), 409, "WARM_QUERY_PATH_TAKEN")
+    check_problem(save_query(changeable_service, "other", name="Other", apiPath="newest"), 409, "WARM_QUERY_PATH_TAKEN")
 
 
 @pytest.mark.parametrize(
@@ -156,27 +166,31 @@ def test_names_and_paths_are_unique(plant: Service) -> None:
         ("other", {"name": "Other", "apiPath": "Twin"}),
     ],
 )
-def test_a_name_must_not_identify_another_query(plant: Service, lookup: str, fields: dict[str, str]) -> None:
+def test_a_name_must_not_identify_another_query(
+    changeable_service: Service, lookup: str, fields: dict[str, str]
+) -> None:
     """A query's name must differ from the lookup (id in URLs) and the API path of every other query."""
-    assert put_query(plant, "twin-name", name="Twin").status_code in (200, 201)
-    check_problem(put_query(plant, lookup, **fields), 409, "WARM_QUERY_NAME_TAKEN")
+    assert save_query(changeable_service, "twin-name", name="Twin").status_code in (200, 201)
+    check_problem(save_query(changeable_service, lookup, **fields), 409, "WARM_QUERY_NAME_TAKEN")
 
 
-def test_managing_queries_requires_rights(plant: Service) -> None:
+def test_managing_queries_requires_rights(changeable_service: Service) -> None:
     """Listing, writing and approving queries need three separate access rights."""
-    check_problem(put_query(plant, "x", "viewer@t"), 403, "ACCESS_RIGHT_MISSING")
-    check_problem(plant.caller("viewer@t").delete("/oi-api/warm-queries/newest"), 403, "ACCESS_RIGHT_MISSING")
-    narrow = plant.caller("editor@t", scopes="Workspace.WarmQuery.Execute")
+    check_problem(save_query(changeable_service, "x", "viewer@t"), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(
+        changeable_service.caller("viewer@t").delete("/oi-api/warm-queries/newest"), 403, "ACCESS_RIGHT_MISSING"
+    )
+    narrow = changeable_service.caller("editor@t", scopes="Workspace.WarmQuery.Execute")
     check_problem(narrow.get("/oi-api/warm-queries"), 403, "ACCESS_RIGHT_MISSING")
 
 
-def test_an_approximate_function_is_a_warning(plant: Service) -> None:
+def test_an_approximate_function_is_a_warning(changeable_service: Service) -> None:
     """The reply to PUT warns of functions that the local engine approximates, and can be sent back with PUT."""
     kql = "print y = dynamic([1, 2, 3]) | project series_periods_detect(y, 0.0, 50.0, 2), series_abs(y)"
-    stored = put_query(plant, "periods-noted", name="Periods noted", kql=kql, parameters=[])
+    stored = save_query(changeable_service, "periods-noted", name="Periods noted", kql=kql, parameters=[])
     message = "On Data Explorer, other results are possible: series_periods_detect (approximate)."
     assert (stored.status_code, stored.json()["warnings"]) == (201, [{"field": "kql", "message": message}])
-    repeated = plant.caller("editor@t").put("/oi-api/warm-queries/periods-noted", json=stored.json())
+    repeated = changeable_service.caller("editor@t").put("/oi-api/warm-queries/periods-noted", json=stored.json())
     assert (repeated.status_code, len(repeated.json()["warnings"])) == (200, 1)
-    exact = put_query(plant, "periods-noted", name="Periods noted", kql="print 1", parameters=[])
+    exact = save_query(changeable_service, "periods-noted", name="Periods noted", kql="print 1", parameters=[])
     assert (exact.status_code, "warnings" in exact.json()) == (200, False)

@@ -22,7 +22,7 @@ TYPES = ["webhook.test"]
 
 
 @pytest.fixture(scope="module")
-def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def verifying_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """Return a service that verifies its audit chains every second."""
     environment = {"VERIFY_SCHEDULE": "*/1 * * * * *"}
     running = Service(tmp_path_factory.mktemp("webhooks") / "data", WORKSPACE, environment).start()
@@ -31,15 +31,15 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 @pytest.fixture(scope="module")
-def admin(plant: Service) -> httpx.Client:
+def admin(verifying_service: Service) -> httpx.Client:
     """Return a client with a token of an administrator."""
-    return plant.caller("admin@t")
+    return verifying_service.caller("admin@t")
 
 
 @pytest.fixture(scope="module")
-def editor(plant: Service) -> httpx.Client:
+def editor(verifying_service: Service) -> httpx.Client:
     """Return a client with a token of an editor."""
-    return plant.caller("editor@t")
+    return verifying_service.caller("editor@t")
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def list_audit_events(admin: httpx.Client, webhook: dict[str, Any]) -> list[dict
     return [event for event in newest_first[::-1] if event["EntityID"] == webhook["id"]]
 
 
-def test_a_secret_is_shown_once(plant: Service, admin: httpx.Client, receiver: WebhookReceiver) -> None:
+def test_a_secret_is_shown_once(verifying_service: Service, admin: httpx.Client, receiver: WebhookReceiver) -> None:
     """The secret is returned only when the webhook is created; no list, audit event, file or log contains it."""
     body = {"url": receiver.get_url("/hidden-path"), "eventTypes": TYPES, "description": "Shift leader"}
     headers = {"Idempotency-Key": "create-webhook-1"}
@@ -113,16 +113,16 @@ def test_a_secret_is_shown_once(plant: Service, admin: httpx.Client, receiver: W
     assert event["AfterState"]["urlOrigin"] == receiver.get_url("")
     assert "hidden-path" not in str(event)
     secret = made["secret"].removeprefix("whsec_").encode()
-    files = [path for path in plant.data_dir.rglob("*") if path.is_file()]
+    files = [path for path in verifying_service.data_dir.rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if secret in path.read_bytes()]
-    assert secret.decode() not in plant.log()
+    assert secret.decode() not in verifying_service.log()
 
 
 @pytest.mark.parametrize("member", ["viewer@t", "editor@t"])
-def test_every_operation_requires_the_right(plant: Service, member: str) -> None:
+def test_every_operation_requires_the_right(verifying_service: Service, member: str) -> None:
     """Only members with the right to manage webhooks can read or change webhooks."""
-    caller = plant.caller(member)
+    caller = verifying_service.caller(member)
     for method, path in (
         ("GET", WEBHOOKS),
         ("POST", WEBHOOKS),
@@ -154,7 +154,7 @@ def test_every_operation_requires_the_right(plant: Service, member: str) -> None
         ({"description": "Shift \u202eredael"}, ["description"]),
     ],
 )
-def test_invalid_members_are_named(
+def test_invalid_webhook_members_are_named(
     admin: httpx.Client, receiver: WebhookReceiver, changes: dict[str, Any], fields: list[str] | None
 ) -> None:
     """Unknown members, event types and lookups are rejected with the field's name."""
@@ -163,7 +163,9 @@ def test_invalid_members_are_named(
     assert sorted(check_failing_fields(admin.post(WEBHOOKS, json=body))) == expected
 
 
-def test_rejected_urls_name_the_rule(plant: Service, admin: httpx.Client, receiver: WebhookReceiver) -> None:
+def test_rejected_urls_name_the_rule(
+    verifying_service: Service, admin: httpx.Client, receiver: WebhookReceiver
+) -> None:
     """A URL is rejected for an internal address, another scheme or port, credentials, or the service's own address."""
     port = receiver.server.server_port
     refused = (
@@ -182,7 +184,7 @@ def test_rejected_urls_name_the_rule(plant: Service, admin: httpx.Client, receiv
         "https://8.8.8.8/#part",
         "ftp://8.8.8.8/",
         "https://name.invalid/",
-        plant.url.replace("localhost", "127.0.0.1"),
+        verifying_service.url.replace("localhost", "127.0.0.1"),
     )
     for url in refused:
         reply = admin.post(WEBHOOKS, json={"url": url, "eventTypes": TYPES})
@@ -351,7 +353,9 @@ def test_a_410_reply_disables_a_webhook(admin: httpx.Client, receiver: WebhookRe
 
 
 @pytest.mark.parametrize(("kind", "member"), [("teams", "attachments"), ("slack", "blocks")])
-def test_chat_formats_are_signed(admin: httpx.Client, receiver: WebhookReceiver, kind: str, member: str) -> None:
+def test_messages_in_chat_formats_are_signed(
+    admin: httpx.Client, receiver: WebhookReceiver, kind: str, member: str
+) -> None:
     """A message for a chat service has that service's format, a title, and the usual signature."""
     made = create_webhook(admin, receiver, f"/{kind}", format=kind)
     send_test(admin, made)
@@ -361,7 +365,7 @@ def test_chat_formats_are_signed(admin: httpx.Client, receiver: WebhookReceiver,
     assert "Test message" in str(body)
 
 
-def test_event_types_are_described(admin: httpx.Client) -> None:
+def test_webhook_event_types_are_described(admin: httpx.Client) -> None:
     """Each event type has a description, an example, and a schema in the OpenAPI document."""
     listed = admin.get(f"{WEBHOOKS}/event-types").json()["eventTypes"]
     assert all(each["description"] and each["example"] for each in listed)
@@ -486,7 +490,7 @@ def test_a_failing_rule_is_reported_once(admin: httpx.Client, editor: httpx.Clie
     assert len(receiver.list_messages("/errors")) == 2
 
 
-def test_events_for_a_disabled_webhook_are_dropped(
+def test_events_for_a_disabled_webhook_are_never_sent(
     admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver
 ) -> None:
     """Events that occur while a webhook is disabled are never sent to it."""
@@ -504,14 +508,14 @@ def test_events_for_a_disabled_webhook_are_dropped(
 
 
 def test_a_broken_audit_chain_is_sent_as_an_event(
-    plant: Service, admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver
+    verifying_service: Service, admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver
 ) -> None:
     """When the background verification finds a broken chain, it sends one event with the position and the reason."""
     made = create_webhook(admin, receiver, "/audit", eventTypes=["audit-chain.broken"])
     for number in range(3):
         body = {"ActionType": "A", "EntityType": "B", "EntityID": f"{number}", "ScopeKey": "webhooks-broken"}
         assert editor.post("/oi-api/provenance/events", json=body).status_code == 201
-    with closing(sqlite3.connect(plant.data_dir / "provenance.sqlite")) as file, file:
+    with closing(sqlite3.connect(verifying_service.data_dir / "provenance.sqlite")) as file, file:
         sql = "UPDATE records SET canonical = replace(canonical, '\"1\"', '\"7\"') WHERE sequence = 2 AND chain = "
         sql += "(SELECT chain FROM chains WHERE scope = 'webhooks-broken')"
         assert file.execute(sql).rowcount == 1

@@ -32,15 +32,15 @@ SILENT_PRESS = {
 
 
 @pytest.fixture(scope="module")
-def plant(own_module_service: Service) -> Service:
+def changeable_service(own_module_service: Service) -> Service:
     """Return a service that the tests of this module may change."""
     return own_module_service
 
 
 @pytest.fixture(scope="module")
-def admin(plant: Service) -> httpx.Client:
+def admin(changeable_service: Service) -> httpx.Client:
     """Return a client with all rights."""
-    return plant.caller("admin@t")
+    return changeable_service.caller("admin@t")
 
 
 def export_document(caller: httpx.Client) -> dict[str, Any]:
@@ -97,10 +97,10 @@ def test_an_exported_document_plans_no_changes(admin: httpx.Client) -> None:
     assert (reply.status_code, reply.json()["changes"]) == (200, [])
 
 
-def test_items_of_the_api_are_exported_and_retained(plant: Service, admin: httpx.Client) -> None:
+def test_items_of_the_api_are_exported_and_retained(changeable_service: Service, admin: httpx.Client) -> None:
     """A query that was created over the API is exported, and stays if a document without this query is applied."""
     body = {"name": "Of the API", "surface": "hall", "kql": "Telemetry | count"}
-    assert plant.caller("editor@t").put("/oi-api/warm-queries/of-api", json=body).status_code in (200, 201)
+    assert changeable_service.caller("editor@t").put("/oi-api/warm-queries/of-api", json=body).status_code in (200, 201)
     document = export_document(admin)
     assert find_item(document["warmQueries"], "of-api")["kql"] == "Telemetry | count"
     assert plan_document(admin, document)["changes"] == []
@@ -148,7 +148,9 @@ def test_changes_of_members_are_audited_in_access_control(admin: httpx.Client) -
     assert list_events(admin, "Catalog.Member.Created", "AccessControl").count("new@t") == 1
 
 
-def test_put_requires_the_tag_of_a_current_plan(plant: Service, admin: httpx.Client) -> None:
+def test_applying_a_document_requires_the_tag_of_a_current_plan(
+    changeable_service: Service, admin: httpx.Client
+) -> None:
     """PUT requires the tag of a current plan.
 
     It returns 428 without a tag, and 412 with the tag of another document or of an outdated plan.
@@ -163,27 +165,30 @@ def test_put_requires_the_tag_of_a_current_plan(plant: Service, admin: httpx.Cli
     other["workspace"]["description"] = "Described differently"
     check_problem(admin.put(DOCUMENT, json=other, headers={"If-Match": tag}), 412, "PRECONDITION_FAILED")
     body = {"name": "Between", "surface": "hall", "kql": "Telemetry | count"}
-    assert plant.caller("editor@t").put("/oi-api/warm-queries/between", json=body).status_code in (200, 201)
+    assert changeable_service.caller("editor@t").put("/oi-api/warm-queries/between", json=body).status_code in (
+        200,
+        201,
+    )
     check_problem(admin.put(DOCUMENT, json=document, headers={"If-Match": tag}), 412, "PRECONDITION_FAILED")
     assert export_document(admin)["workspace"]["description"] is None
 
 
-def test_the_tag_of_a_plan_does_not_depend_on_the_caller(plant: Service, admin: httpx.Client) -> None:
+def test_the_tag_of_a_plan_does_not_depend_on_the_caller(changeable_service: Service, admin: httpx.Client) -> None:
     """The tag of a plan is the same for all callers, formats of the document, and orders of its items."""
     document = export_document(admin)
     document["workspace"]["description"] = "Same for all"
     tag = plan_document(admin, document)["planTag"]
     document["team"].reverse()
     text = yaml.safe_dump(document)
-    reply = plant.caller("admin@t").post(PLAN, content=text, headers=YAML)
+    reply = changeable_service.caller("admin@t").post(PLAN, content=text, headers=YAML)
     assert reply.json()["planTag"] == tag
 
 
-def test_the_plan_reverts_a_change_of_a_declared_item(plant: Service, admin: httpx.Client) -> None:
+def test_the_plan_reverts_a_change_of_a_declared_item(changeable_service: Service, admin: httpx.Client) -> None:
     """If a declared item was changed over the API, the plan reverts the change, and says who made it and when."""
     document = export_document(admin)
     body = {"name": "A draft", "surface": "hall", "kql": "Telemetry | take 1"}
-    assert plant.caller("editor@t").put("/oi-api/warm-queries/draft", json=body).status_code == 200
+    assert changeable_service.caller("editor@t").put("/oi-api/warm-queries/draft", json=body).status_code == 200
     [change] = plan_document(admin, document)["changes"]
     assert (change["action"], change["key"], change["changedBy"]) == ("changed", "draft", "editor@t")
     assert change["changedAt"].endswith("Z")
@@ -252,7 +257,7 @@ def test_provenance_cannot_be_switched_off(admin: httpx.Client) -> None:
     check_problem(admin.post(PLAN, json=document), 409, "PROVENANCE_REQUIRED")
 
 
-def find_container(document: dict[str, Any], name: str) -> dict[str, Any]:
+def find_declared_container(document: dict[str, Any], name: str) -> dict[str, Any]:
     """Return a container of the database `orders`."""
     databases = [database for store in document["dataStores"] for database in store["databases"]]
     return find_item(find_item(databases, "orders")["containers"], name, "name")
@@ -261,12 +266,12 @@ def find_container(document: dict[str, Any], name: str) -> dict[str, Any]:
 def test_a_document_cannot_change_partition_keys_or_add_evidence(admin: httpx.Client) -> None:
     """A document cannot change a partition key path (409) or add the data class evidence (400)."""
     document = export_document(admin)
-    find_container(document, "inbox")["partitionKeyPath"] = "/id"
+    find_declared_container(document, "inbox")["partitionKeyPath"] = "/id"
     check_problem(admin.post(PLAN, json=document), 409, "PARTITION_KEY_IMMUTABLE")
     headers = {"If-Match": '"x"'}
     check_problem(admin.put(DOCUMENT, json=document, headers=headers), 409, "PARTITION_KEY_IMMUTABLE")
     document = export_document(admin)
-    find_container(document, "inbox")["dataClass"] = "evidence"
+    find_declared_container(document, "inbox")["dataClass"] = "evidence"
     text = json.dumps(document, indent=1)
     for reply in (admin.post(PLAN, content=text), admin.put(DOCUMENT, content=text, headers=headers)):
         problem = check_problem(reply, 400, "DATA_CLASS_REFUSED")
@@ -288,7 +293,7 @@ def test_records_of_existing_containers_are_retained(admin: httpx.Client) -> Non
     headers = {"If-Match": planned["planTag"]}
     applied = admin.put(DOCUMENT, json=document, headers=headers).json()
     assert (list_changes(applied), applied["kept"]) == (list_changes(planned), planned["kept"])
-    assert find_container(export_document(admin), "inbox")["expose"] == ["create"]
+    assert find_declared_container(export_document(admin), "inbox")["expose"] == ["create"]
 
 
 def test_the_document_of_another_workspace_is_rejected(admin: httpx.Client) -> None:
@@ -312,15 +317,17 @@ def test_a_document_cannot_lock_out_its_caller(admin: httpx.Client) -> None:
     check_problem(admin.post(PLAN, json=document), 409, "MEMBER_ID_RETIRED")
 
 
-def test_a_caller_needs_the_rights_of_the_parts_that_change(plant: Service, admin: httpx.Client) -> None:
+def test_a_caller_needs_the_rights_of_the_parts_that_change(changeable_service: Service, admin: httpx.Client) -> None:
     """Export and plan require rights of their own; applying a document requires a right for each part that changes."""
     document = export_document(admin)
-    check_problem(plant.caller("admin@t", "Workspace.Catalog.Read").get(DOCUMENT), 403, "ACCESS_RIGHT_MISSING")
-    reader = plant.caller("admin@t", "Workspace.Catalog.Read,Workspace.Team.Read")
+    check_problem(
+        changeable_service.caller("admin@t", "Workspace.Catalog.Read").get(DOCUMENT), 403, "ACCESS_RIGHT_MISSING"
+    )
+    reader = changeable_service.caller("admin@t", "Workspace.Catalog.Read,Workspace.Team.Read")
     assert reader.get(DOCUMENT).status_code == 200
     check_problem(reader.post(PLAN, json=document), 403, "ACCESS_RIGHT_MISSING")
-    check_problem(plant.caller("editor@t").post(PLAN, json=document), 403, "ACCESS_RIGHT_MISSING")
-    manager = plant.caller("admin@t", "Workspace.Catalog.Manage")
+    check_problem(changeable_service.caller("editor@t").post(PLAN, json=document), 403, "ACCESS_RIGHT_MISSING")
+    manager = changeable_service.caller("admin@t", "Workspace.Catalog.Manage")
     assert plan_document(manager, document)["changes"] == []
     for change, right in (
         ({"workspace": {**document["workspace"], "name": "Other"}}, "Policy.Manage"),
@@ -334,7 +341,7 @@ def test_a_caller_needs_the_rights_of_the_parts_that_change(plant: Service, admi
         assert problem["accessRights"] == [f"Workspace.{right}"]
         put = manager.put(DOCUMENT, json={**document, **change}, headers={"If-Match": '"x"'})
         check_problem(put, 403, "ACCESS_RIGHT_MISSING")
-    team = plant.caller("admin@t", "Workspace.Catalog.Manage,Workspace.Team.Manage")
+    team = changeable_service.caller("admin@t", "Workspace.Catalog.Manage,Workspace.Team.Manage")
     promoted = {**document, "team": [*document["team"], {"id": "n@t", "name": "N", "role": "Admin"}]}
     check_problem(team.post(PLAN, json=promoted), 403, "RIGHT_NOT_HELD")
 
@@ -355,7 +362,7 @@ def test_a_caller_needs_the_rights_of_the_parts_that_change(plant: Service, admi
         ("\xff".encode("latin-1"), YAML, "BODY_NOT_YAML", [("body", 1, 1)]),
     ],
 )
-def test_errors_have_lines_and_columns(
+def test_errors_in_a_document_have_lines_and_columns(
     admin: httpx.Client, text: str | bytes, headers: dict[str, str], code: str, errors: list[tuple[str, int, int]]
 ) -> None:
     """Each error in a document has field, rule, line and column; plan and PUT return the same errors."""
@@ -368,7 +375,7 @@ def test_errors_have_lines_and_columns(
         assert all(error["message"] for error in found)
 
 
-def test_all_errors_are_listed(admin: httpx.Client) -> None:
+def test_all_errors_of_a_document_are_listed(admin: httpx.Client) -> None:
     """Errors of several items are listed together with errors about rules between items."""
     document = export_document(admin)
     document["connections"][0]["name"] = ""
@@ -377,7 +384,7 @@ def test_all_errors_are_listed(admin: httpx.Client) -> None:
     assert fields == ["connections[0].name", "surfaces[0].connections[0]"]
 
 
-def test_the_detail_describes_ten_errors(admin: httpx.Client) -> None:
+def test_the_error_detail_describes_ten_errors(admin: httpx.Client) -> None:
     """For a document with many errors, `detail` describes the first ten and states how many more exist."""
     document = {**export_document(admin), **{f"unknown{number}": 1 for number in range(12)}}
     problem = check_problem(admin.post(PLAN, json=document), 400, "INVALID_REQUEST")
@@ -403,7 +410,7 @@ def test_the_body_is_limited_to_16_mib(admin: httpx.Client) -> None:
     check_problem(admin.post(PLAN, content=b" " * (16 * 1024 * 1024 + 1)), 413, "BODY_TOO_LARGE")
 
 
-def test_unknown_parameters_are_rejected(admin: httpx.Client) -> None:
+def test_document_routes_reject_query_parameters(admin: httpx.Client) -> None:
     """These routes have no query parameters and reject any parameter."""
     for reply in (
         admin.get(DOCUMENT, params={"format": "yaml"}),
@@ -430,7 +437,7 @@ def test_queries_are_validated_by_the_engine(admin: httpx.Client) -> None:
     assert all(query["lookup"] != "broken" for query in export_document(admin)["warmQueries"])
 
 
-def test_a_repeated_idempotency_key_names_one_plan(admin: httpx.Client) -> None:
+def test_an_idempotency_key_belongs_to_one_plan(admin: httpx.Client) -> None:
     """A repeated PUT with the same Idempotency-Key succeeds; another document with this key is rejected."""
     document = export_document(admin)
     key = {"Idempotency-Key": "plan-once"}
@@ -440,25 +447,25 @@ def test_a_repeated_idempotency_key_names_one_plan(admin: httpx.Client) -> None:
     check_problem(admin.post(PLAN, json=document, headers=key), 422, "IDEMPOTENCY_KEY_REUSED")
 
 
-def test_a_crash_between_change_and_event_loses_nothing(plant: Service) -> None:
+def test_an_audit_event_missing_after_a_crash_is_appended(changeable_service: Service) -> None:
     """If the process dies between a change and its audit event, the event is appended after the restart."""
-    caller = plant.caller("admin@t")
+    caller = changeable_service.caller("admin@t")
     document = export_document(caller)
     document["connections"].append({"lookup": "late", "name": "Late", "type": "CLOUD_EVENT_HUB"})
     headers = {"If-Match": plan_document(caller, document)["planTag"]}
     with (
-        closing(sqlite3.connect(plant.data_dir / "provenance.sqlite", isolation_level=None)) as chains,
-        closing(sqlite3.connect(plant.data_dir / "workspace.sqlite")) as catalog,
+        closing(sqlite3.connect(changeable_service.data_dir / "provenance.sqlite", isolation_level=None)) as chains,
+        closing(sqlite3.connect(changeable_service.data_dir / "workspace.sqlite")) as catalog,
         ThreadPoolExecutor(1) as pool,
     ):
         chains.execute("BEGIN IMMEDIATE")
         sent = pool.submit(caller.put, DOCUMENT, json=document, headers=headers)
         wait_until(lambda: catalog.execute("SELECT count(*) FROM catalog_outbox").fetchone()[0], bool)
-        plant.kill()
+        changeable_service.kill()
         chains.execute("ROLLBACK")
         assert isinstance(sent.exception(), httpx.TransportError | RuntimeError)
-    plant.start()
-    caller = plant.caller("admin@t")
+    changeable_service.start()
+    caller = changeable_service.caller("admin@t")
     assert plan_document(caller, document)["changes"] == []
     wait_until(lambda: list_events(caller, "Catalog.Connection.Created").count("late"), bool)
     assert list_events(caller, "Catalog.Connection.Created").count("late") == 1

@@ -233,7 +233,7 @@ def test_a_request_unit_budget_slows_writes_down() -> None:
     assert 3 < seconds < 60
 
 
-async def _copy_network() -> None:
+async def _copy_account_and_compare_items() -> None:
     site = await _Site(1, faults=CosmosFaults()).start()
     original = site.service
     site.network.service = copy_service(original, lambda: 0.0, None)
@@ -243,20 +243,20 @@ async def _copy_network() -> None:
     assert [(item["id"], item["_ts"]) for item in list_items(site.network.service, "requests")] == [("key-key", 0)]
 
 
-def test_worlds_do_not_share_items() -> None:
+def test_copies_of_an_account_do_not_share_items() -> None:
     """A copy of an account has the same items and a clock of its own.
 
     Later changes do not affect the original account.
     """
-    run_in_virtual_time(_copy_network())
+    run_in_virtual_time(_copy_account_and_compare_items())
 
 
-def print_trace(seed: int) -> None:
+def print_trace_of_seed(seed: int) -> None:
     """Print the trace of the simulation with this seed."""
     sys.stdout.write("\n".join(run_in_virtual_time(append_concurrently(seed))))
 
 
-def test_a_seed_has_one_trace() -> None:
+def test_a_seed_gives_the_same_trace_in_two_processes() -> None:
     """Two processes with different hash seeds produce the same trace from a seed."""
     code = "from tests.simulation.test_cosmos_network import print_trace; print_trace(7)"
     traces = {

@@ -90,7 +90,7 @@ def test_a_pool_with_one_thread_keeps_the_order_of_its_jobs() -> None:
     assert seen == [0, 1, 2, 3]
 
 
-def test_nothing_runs_after_a_crash() -> None:
+def test_nothing_runs_in_a_process_after_its_crash() -> None:
     """After a crash, no queued callback, timer, job or ``finally`` block runs."""
     loop, seen = make_loop(), list[str]()
     pool = SimulatedPool(loop, 1, QuietObserver())

@@ -11,7 +11,7 @@ LEAST_MUTANTS = 15
 
 
 @pytest.fixture(scope="module")
-def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def code_copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a copy of the code."""
     folder = tmp_path_factory.mktemp("code")
     copy_code(folder)
@@ -19,10 +19,10 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("patch", list_mutants(), ids=lambda patch: patch.stem)
-def test_each_mutant_applies(patch: Path, code: Path) -> None:
+def test_each_mutant_patch_applies_to_the_current_code(patch: Path, code_copy: Path) -> None:
     """Each patch can be applied to the current code and reverted; if not, the patch must be updated."""
-    assert apply_mutant(patch, code)
-    assert apply_mutant(patch, code, is_reverse=True)
+    assert apply_mutant(patch, code_copy)
+    assert apply_mutant(patch, code_copy, is_reverse=True)
 
 
 @pytest.mark.parametrize("patch", list_mutants(), ids=lambda patch: patch.stem)
@@ -32,6 +32,6 @@ def test_each_mutant_names_components(patch: Path) -> None:
     assert set(read_components(patch).split(",")) <= known
 
 
-def test_there_are_enough_mutants() -> None:
+def test_the_mutants_cover_at_least_15_kinds_of_defects() -> None:
     """The mutants cover at least 15 kinds of defects."""
     assert len(list_mutants()) >= LEAST_MUTANTS

@@ -24,7 +24,7 @@ for seed in (5, 6, 7):
 """
 
 
-def read_once_failed() -> list[tuple[int, tuple[type[Component], ...]]]:
+def read_seeds_that_failed_before() -> list[tuple[int, tuple[type[Component], ...]]]:
     """Return the seeds that have failed before, with the components of their worlds."""
     known = {component.name: component for component in list_components()}
     lines = ONCE_FAILED.read_text(encoding="utf-8").splitlines()
@@ -43,7 +43,7 @@ def test_seeds_that_failed_before_succeed() -> None:
     """A seed whose world once violated an invariant violates none today."""
     failed = {
         seed: result.violation
-        for seed, chosen in read_once_failed()
+        for seed, chosen in read_seeds_that_failed_before()
         if (result := simulate_world(seed, chosen)).violation
     }
     assert failed == {}
@@ -74,7 +74,7 @@ def test_no_garbage_is_collected_within_a_world() -> None:
     assert (gc.isenabled(), gc.get_threshold()) == before
 
 
-def test_a_world_crashes_at_its_target_points() -> None:
+def test_a_simulated_world_crashes_at_its_target_points() -> None:
     """A world crashes at up to three target points.
 
     A run with exactly the points that were used has the same trace.

@@ -45,7 +45,7 @@ class FakeService:
     async def wait_for_messages(self, lookup: str, count: int) -> list[dict[str, Any]]:
         """Wait until a connection has this number of messages, and return them."""
         async with asyncio.timeout(WAIT_SECONDS), self._changed:
-            await self._changed.wait_for_messages(lambda: len(self.read(lookup)) >= count)
+            await self._changed.wait_for(lambda: len(self.read(lookup)) >= count)
         return self.read(lookup)
 
 

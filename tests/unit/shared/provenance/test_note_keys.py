@@ -60,12 +60,12 @@ async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
             yield RotatableKey(FileNoteSigner(path, notes), replace_key)
             return
         double = stack.enter_context(KeyVaultDouble())
-        double.keys.create("notes", START)
+        double.keys.create_version("notes", START)
         vault = Vault(double.uri, credential=Tokens(), options=double.options)
         stack.push_async_callback(vault.close)
         yield RotatableKey(
             VaultNoteSigner(vault, "notes"),
-            lambda: VaultNoteSigner(vault, f"notes/{double.keys.create('notes', START + 9).name}"),
+            lambda: VaultNoteSigner(vault, f"notes/{double.keys.create_version('notes', START + 9).name}"),
         )
 
 
@@ -170,11 +170,11 @@ async def test_an_unused_key_is_replaced(ledger: Ledger, tmp_path: Path) -> None
 async def test_a_disabled_version_is_not_trusted(ledger: Ledger) -> None:
     """Signatures of a disabled key are not trusted, and the verification result says so."""
     with KeyVaultDouble() as double:
-        leaked = double.keys.create("notes", START)
+        leaked = double.keys.create_version("notes", START)
         vault = Vault(double.uri, credential=Tokens(), options=double.options)
         await open_checkpoints(ledger, VaultNoteSigner(vault, "notes")).create(BATCH)
         leaked.enabled = False
-        double.keys.create("notes", START + 9)
+        double.keys.create_version("notes", START + 9)
         after = open_checkpoints(ledger, VaultNoteSigner(vault, "notes"))
         verdict = await ChainVerifier(ledger.store, get_workspace_id, after).verify(BATCH)
         assert (verdict.chain_valid, "is not trusted" in verdict.reason) == (False, True)

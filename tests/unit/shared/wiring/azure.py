@@ -68,5 +68,5 @@ async def deployment(folder: Path | None = None) -> AsyncIterator[Deployment]:
                 await account.create_container(name)
         settings = Settings()
         for key in (settings.token_key, settings.checkpoint_key):
-            vault.keys.create(key)
+            vault.keys.create_version(key)
         yield Deployment(server, vault, blobs)

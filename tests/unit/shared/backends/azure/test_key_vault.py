@@ -72,7 +72,7 @@ async def list_published_ids(key: VaultSigningKey) -> list[str]:
 
 async def test_requests_carry_the_challenged_token(emulator: KeyVaultDouble, vault: Vault, tokens: Tokens) -> None:
     """Requests carry the token that the vault demands; keys are read once, but each signature is a request."""
-    emulator.keys.create("tokens")
+    emulator.keys.create_version("tokens")
     key = VaultSigningKey(vault, "tokens")
     await key.sign(b"one")
     asked = len(emulator.requests)
@@ -88,10 +88,10 @@ async def test_versions_rotate(emulator: KeyVaultDouble, vault: Vault) -> None:
     """A new key version is published at once and signs after an hour; the old one stays until its tokens expire."""
     clock = Clock()
     key = VaultSigningKey(vault, "tokens", runtime=Runtime(now=clock))
-    first = emulator.keys.create("tokens", START.timestamp())
+    first = emulator.keys.create_version("tokens", START.timestamp())
     assert await list_published_ids(key) == [get_key_id(first)]
     clock.now = START + timedelta(days=90)
-    second = emulator.keys.create("tokens", clock.now.timestamp())
+    second = emulator.keys.create_version("tokens", clock.now.timestamp())
     assert (await key.get_key_id(), await list_published_ids(key)) == (
         get_key_id(first),
         [get_key_id(first), get_key_id(second)],
@@ -113,8 +113,8 @@ async def test_a_disabled_version_is_unused(emulator: KeyVaultDouble, vault: Vau
     clock = Clock()
     key = VaultSigningKey(vault, "tokens", runtime=Runtime(now=clock))
     old, new = (
-        emulator.keys.create("tokens", START.timestamp()),
-        emulator.keys.create("tokens", START.timestamp() + 9_000),
+        emulator.keys.create_version("tokens", START.timestamp()),
+        emulator.keys.create_version("tokens", START.timestamp() + 9_000),
     )
     clock.now = START + timedelta(days=1)
     assert await list_published_ids(key) == [get_key_id(new), get_key_id(old)]
@@ -132,13 +132,13 @@ async def test_tokens_of_a_disabled_version_are_rejected(
 ) -> None:
     """After a key version is disabled, processes drop its public key and reject its tokens."""
     monkeypatch.setattr(tokens_module, "FRESH_SECONDS", -1.0)
-    version = emulator.keys.create("tokens", START.timestamp())
+    version = emulator.keys.create_version("tokens", START.timestamp())
     codec = TokenCodec(VaultSigningKey(vault, "tokens"), "issuer", "audience")
     at = now()
     claims = Claims("id", "editor", "editor", "plant-a", frozenset(), at.replace(microsecond=0) + timedelta(hours=1))
     token = await codec.sign(claims, at)
     assert await codec.verify(token) == claims
-    emulator.keys.create("tokens", at.timestamp())
+    emulator.keys.create_version("tokens", at.timestamp())
     assert await codec.verify(token) == claims
     version.enabled = False
     with pytest.raises(WorkspaceError) as caught:
@@ -149,8 +149,8 @@ async def test_tokens_of_a_disabled_version_are_rejected(
 async def test_the_signature_matches_the_key_id(emulator: KeyVaultDouble, vault: Vault) -> None:
     """A token is signed with the version in its key id, even if a new version starts to sign meanwhile."""
     clock = Clock()
-    emulator.keys.create("tokens", START.timestamp() - 10_000)
-    emulator.keys.create("tokens", START.timestamp())
+    emulator.keys.create_version("tokens", START.timestamp() - 10_000)
+    emulator.keys.create_version("tokens", START.timestamp())
     key = VaultSigningKey(vault, "tokens", runtime=Runtime(now=clock))
     named = await key.get_key_id()
     clock.now += SETTLING
@@ -165,7 +165,7 @@ async def test_the_signature_matches_the_key_id(emulator: KeyVaultDouble, vault:
 @pytest.mark.usefixtures("without_cache")
 async def test_an_outage_stops_signing_only(emulator: KeyVaultDouble, vault: Vault) -> None:
     """During an outage, cached public keys verify, but signing fails and a new process has no keys."""
-    emulator.keys.create("tokens")
+    emulator.keys.create_version("tokens")
     key = VaultSigningKey(vault, "tokens")
     before = await list_published_ids(key)
     emulator.down = True
@@ -182,8 +182,8 @@ async def test_an_outage_stops_signing_only(emulator: KeyVaultDouble, vault: Vau
 
 async def test_the_checkpoint_key_does_not_rotate(emulator: KeyVaultDouble, vault: Vault) -> None:
     """Checkpoints are always signed with the configured key version, or else with the oldest one."""
-    first = emulator.keys.create("notes", START.timestamp())
-    second = emulator.keys.create("notes", START.timestamp() + 1)
+    first = emulator.keys.create_version("notes", START.timestamp())
+    second = emulator.keys.create_version("notes", START.timestamp() + 1)
     spki = [
         each.private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         for each in (first, second)

@@ -114,7 +114,7 @@ async def _send_requests(plant: Any) -> dict[str, str]:
     }
     with pytest.MonkeyPatch.context() as monkeypatch:
         app = Instance(plant.services(), monkeypatch)
-        editor, approver = await app.token(keys[EDITOR]), await app.token(keys[QUALITY])
+        editor, approver = await app.issue_token(keys[EDITOR]), await app.issue_token(keys[QUALITY])
         for n in range(12):
             assert (await app.request("POST", EVENTS, editor, EVENT | {"EntityID": f"B-{n}"})).status == 201
         first = await app.request("POST", AMENDMENTS, editor, AMENDMENT | {"EntityID": "B-1"})

@@ -223,7 +223,7 @@ def _parse_private_key(pem: str) -> Any:
 async def test_earlier_cosmos_items_are_usable(instance: tuple[Instance, dict[str, str]]) -> None:
     """Keys, chains, amendments, checkpoints and queries that an earlier version stored in Cosmos DB are usable."""
     app, keys = instance
-    tokens = {member: await app.token(key) for member, key in keys.items()}
+    tokens = {member: await app.issue_token(key) for member, key in keys.items()}
     check_personal_sign_in(tokens[EDITOR])
     for chain in CHAINS:
         body = {name: each for name, each in chain.items() if name == "ScopeKey"}

@@ -32,7 +32,7 @@ RESTRICTIONS = {
 def data_explorer() -> Iterator[DataExplorer]:
     """Return a fake Data Explorer cluster that accepts every query."""
     with DataExplorer() as running:
-        running.answers([PRIMARY, END])
+        running.set_reply([PRIMARY, END])
         yield running
 
 

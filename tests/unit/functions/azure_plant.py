@@ -47,7 +47,7 @@ class Instance:
             status=reply.status, headers=reply.headers, body=json.loads(reply.body) if is_json else reply.body
         )
 
-    async def token(self, key: str) -> str:
+    async def issue_token(self, key: str) -> str:
         """Return a token for an API key."""
         reply = await self.request("GET", "/workspace/api/keys/jwt", key)
         assert reply.status == 200, reply.body

@@ -16,7 +16,7 @@ from tests.unit.shared.wiring.azure import Deployment, deployment
 
 
 @pytest.fixture
-async def plant(tmp_path: Path) -> AsyncIterator[Plant]:
+async def azure_emulators(tmp_path: Path) -> AsyncIterator[Plant]:
     """Yield the emulators of all Azure services, with a Kusto emulator that reads from the hub's log file."""
     if find_missing_requirement():
         pytest.skip(find_missing_requirement())
@@ -30,18 +30,18 @@ async def plant(tmp_path: Path) -> AsyncIterator[Plant]:
 
 
 @pytest.fixture
-def azure_deployment(plant: Plant) -> Deployment:
+def azure_deployment(azure_emulators: Plant) -> Deployment:
     """Return the emulators of all Azure services except Kusto and Event Hubs."""
-    return plant.deployment
+    return azure_emulators.deployment
 
 
 @pytest.fixture
-async def instances(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[], Instance]]:
+async def instances(azure_emulators: Plant, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[], Instance]]:
     """Yield a function that starts an instance of the app; requests go to the newest instance."""
     started: list[Instance] = []
 
     def start_instance() -> Instance:
-        started.append(Instance(plant.services(), monkeypatch))
+        started.append(Instance(azure_emulators.services(), monkeypatch))
         return started[-1]
 
     yield start_instance
@@ -53,7 +53,7 @@ async def instances(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 
 
 @pytest.fixture
-def apply(azure_deployment: Deployment, capsys: pytest.CaptureFixture[str]) -> Callable[[str], str]:
+def apply_sample_document(azure_deployment: Deployment, capsys: pytest.CaptureFixture[str]) -> Callable[[str], str]:
     """Return a function that applies the sample document and returns a member's new API key."""
 
     def apply_sample(member: str) -> str:

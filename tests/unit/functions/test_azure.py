@@ -32,12 +32,14 @@ AT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 type Apply = Callable[[str], str]
 
 
-async def test_the_service_works_on_azure_stores(instances: Callable[[], Instance], apply: Apply) -> None:
+async def test_the_service_works_on_azure_stores(
+    instances: Callable[[], Instance], apply_sample_document: Apply
+) -> None:
     """Documents, tokens, audit log, amendments, checkpoints and queries work on two instances."""
-    keys = {member: await asyncio.to_thread(apply, member) for member in (ADMIN, EDITOR, QUALITY)}
+    keys = {member: await asyncio.to_thread(apply_sample_document, member) for member in (ADMIN, EDITOR, QUALITY)}
     first = instances()
     assert (await first.request("GET", "/readyz")).status == 200
-    tokens = {member: await first.token(key) for member, key in keys.items()}
+    tokens = {member: await first.issue_token(key) for member, key in keys.items()}
     await _check_tokens(first, tokens, keys)
     await _check_audit_trail(first, tokens)
     await _check_amendments(first, tokens)
@@ -156,10 +158,10 @@ async def _check_telemetry(app: Instance, tokens: dict[str, str]) -> None:
 
 
 async def test_a_client_receives_replayed_late_and_live_messages(
-    instances: Callable[[], Instance], apply: Apply, azure_deployment: Deployment
+    instances: Callable[[], Instance], apply_sample_document: Apply, azure_deployment: Deployment
 ) -> None:
     """A client receives replayed messages, messages that are stored late, and live messages."""
-    key = await asyncio.to_thread(apply, EDITOR)
+    key = await asyncio.to_thread(apply_sample_document, EDITOR)
     events = frozenset({CONNECT, CONNECTED})
     hub = HubSettings(AsgiUpstream(_handle_event, f"/{ROUTE}/events"), events, anonymous=True)
     async with run_emulator(ServiceSettings(KEY, {"live": hub}), Handler()) as service:
@@ -176,24 +178,24 @@ async def test_a_client_receives_replayed_late_and_live_messages(
             app.services.live_stream.message_service,
             runtime=Runtime(sleep=wait_for_second_read),
         )
-        token = await app.token(key)
+        token = await app.issue_token(key)
         await _ingest_messages(app, token, "m-1", "m-2")
         query = urlencode({"token": token, "windowSec": "600", "connection": "pump-rig"})
         async with connect(f"{service.client_url()}?{query}") as stream:
-            assert [await _receive_id(stream) for _ in range(2)] == ["m-1", "m-2"]
+            assert [await _receive_message_id(stream) for _ in range(2)] == ["m-1", "m-2"]
             await _ingest_messages(app, token, "m-3")
             second_read.set()
-            assert await _receive_id(stream) == "m-3"
+            assert await _receive_message_id(stream) == "m-3"
             impulse = json.dumps({"ID": "m-4", "Metadata": {"ConnectionLookup": "pump-rig"}}).encode()
             await app.services.live_stream.publisher.run(
                 [HubEvent(impulse, "0", 9, now(), {}, partition_key="pump-rig")]
             )
-            assert await _receive_id(stream) == "m-4"
+            assert await _receive_message_id(stream) == "m-4"
         async with connect(f"{service.client_url()}?{urlencode({'token': token})}") as stream:
             await app.services.live_stream.publisher.run(
                 [HubEvent(impulse, "0", 10, now(), {}, partition_key="pump-rig")]
             )
-            assert await _receive_id(stream) == "m-4"
+            assert await _receive_message_id(stream) == "m-4"
         await app.services.close()
 
 
@@ -209,7 +211,7 @@ async def _ingest_messages(app: Instance, token: str, *names: str) -> None:
             await asyncio.sleep(0.05)
 
 
-async def _receive_id(stream: ClientConnection) -> str:
+async def _receive_message_id(stream: ClientConnection) -> str:
     async with asyncio.timeout(30):
         return str(json.loads(await stream.recv())["ID"])
 
@@ -224,13 +226,13 @@ async def _handle_event(scope: Message, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": reply.body})
 
 
-async def test_an_outage_of_cosmos_is_reported(
-    instances: Callable[[], Instance], apply: Apply, azure_deployment: Deployment
+async def test_an_outage_of_cosmos_db_returns_503(
+    instances: Callable[[], Instance], apply_sample_document: Apply, azure_deployment: Deployment
 ) -> None:
     """While the Cosmos DB account is unavailable, writes and the readiness probe return 503."""
-    key = await asyncio.to_thread(apply, EDITOR)
+    key = await asyncio.to_thread(apply_sample_document, EDITOR)
     app = instances()
-    token = await app.token(key)
+    token = await app.issue_token(key)
     await asyncio.to_thread(azure_deployment.cosmos.stop)
     event = {"ActionType": "A", "EntityType": "T", "EntityID": "1", "ScopeKey": "s"}
     assert (await app.request("POST", EVENTS, token, event)).status == 503

@@ -90,41 +90,41 @@ class LoadGenerator:
         return reply
 
 
-async def restart_account(plant: Plant, chance: random.Random) -> None:
+async def restart_account(azure_emulators: Plant, chance: random.Random) -> None:
     """Stop the Cosmos DB emulator for a while and start it again."""
-    await asyncio.to_thread(plant.deployment.cosmos.stop)
+    await asyncio.to_thread(azure_emulators.deployment.cosmos.stop)
     await asyncio.sleep(chance.uniform(0.1, 1.5))
-    await asyncio.to_thread(plant.deployment.cosmos.start)
+    await asyncio.to_thread(azure_emulators.deployment.cosmos.start)
 
 
-async def inject_account_errors(plant: Plant, chance: random.Random) -> None:
+async def inject_account_errors(azure_emulators: Plant, chance: random.Random) -> None:
     """Make the Cosmos DB emulator return all kinds of errors for a while."""
-    faults = plant.deployment.cosmos.faults
+    faults = azure_emulators.deployment.cosmos.faults
     faults.add(*build_random_faults(0.4, chance.randrange(2**32), lambda request: request.operation == "batch"))
     await asyncio.sleep(chance.uniform(0.2, 1.0))
     faults.clear()
 
 
-async def restart_engine(plant: Plant, chance: random.Random) -> None:
+async def restart_engine(azure_emulators: Plant, chance: random.Random) -> None:
     """Kill the query engine and start it again."""
-    plant.kusto.process.kill()
-    await asyncio.to_thread(end_process, plant.kusto.process)
+    azure_emulators.kusto.process.kill()
+    await asyncio.to_thread(end_process, azure_emulators.kusto.process)
     await asyncio.sleep(chance.uniform(0.1, 1.0))
-    await asyncio.to_thread(plant.start_engine)
+    await asyncio.to_thread(azure_emulators.start_engine)
 
 
-async def restart_blobs(plant: Plant, chance: random.Random) -> None:
+async def restart_blobs(azure_emulators: Plant, chance: random.Random) -> None:
     """Stop the blob service for a while and start it again with the same folder."""
-    await asyncio.to_thread(plant.deployment.blobs.stop)
+    await asyncio.to_thread(azure_emulators.deployment.blobs.stop)
     await asyncio.sleep(chance.uniform(0.1, 1.0))
-    await asyncio.to_thread(plant.deployment.blobs.start)
+    await asyncio.to_thread(azure_emulators.deployment.blobs.start)
 
 
-async def disable_vault(plant: Plant, chance: random.Random) -> None:
+async def disable_vault(azure_emulators: Plant, chance: random.Random) -> None:
     """Make the Key Vault emulator reject all requests for a while."""
-    plant.deployment.vault.down = True
+    azure_emulators.deployment.vault.down = True
     await asyncio.sleep(chance.uniform(0.1, 1.0))
-    plant.deployment.vault.down = False
+    azure_emulators.deployment.vault.down = False
 
 
 FAILURES: tuple[Callable[[Plant, random.Random], Awaitable[None]], ...] = (
@@ -137,9 +137,9 @@ FAILURES: tuple[Callable[[Plant, random.Random], Awaitable[None]], ...] = (
 
 
 @asynccontextmanager
-async def run_load(app: Instance, api_key: str) -> AsyncIterator[LoadGenerator]:
+async def run_load(app: Instance, administrator_key: str) -> AsyncIterator[LoadGenerator]:
     """Context manager: run writers, readers and the checkpoint signer for the duration of the block."""
-    load = LoadGenerator(app, api_key, await app.token(api_key))
+    load = LoadGenerator(app, administrator_key, await app.issue_token(administrator_key))
     async with asyncio.TaskGroup() as tasks:
         for number in range(WRITERS):
             tasks.create_task(load.write(number))
@@ -149,16 +149,16 @@ async def run_load(app: Instance, api_key: str) -> AsyncIterator[LoadGenerator]:
         load.stopped = True
 
 
-async def check_failures_under_load(plant: Plant, app: Instance, api_key: str, seconds: float) -> None:
+async def check_failures_under_load(azure_emulators: Plant, app: Instance, api_key: str, seconds: float) -> None:
     """Under load, let each dependency fail at least once, then check the chains."""
     seed = int(os.environ.get("LOSSES_SEED", random.SystemRandom().randrange(2**32)))
     print(f"LOSSES_SEED={seed}")  # noqa: T201  shown with a failure
     chance, ends_at = random.Random(seed), asyncio.get_running_loop().time() + seconds
     async with run_load(app, api_key) as load:
         for fail in chance.sample(FAILURES, len(FAILURES)):
-            await fail(plant, chance)
+            await fail(azure_emulators, chance)
         while asyncio.get_running_loop().time() < ends_at:
-            await chance.choice(FAILURES)(plant, chance)
+            await chance.choice(FAILURES)(azure_emulators, chance)
             await asyncio.sleep(chance.uniform(0.0, 0.5))
     async with asyncio.timeout(60):
         while (await app.request("GET", "/readyz")).status != 200:  # noqa: ASYNC110  other processes cannot notify this one
@@ -182,32 +182,32 @@ async def _read_records(app: Instance, token: str) -> dict[str, tuple[str, str]]
 
 
 @pytest.fixture
-async def api_key(apply: Callable[[str], str]) -> str:
+async def api_key(apply_sample_document: Callable[[str], str]) -> str:
     """Return an API key of an administrator."""
-    return await asyncio.to_thread(apply, ADMIN)
+    return await asyncio.to_thread(apply_sample_document, ADMIN)
 
 
 async def test_acknowledged_events_are_stored_exactly_once(
-    plant: Plant, instances: Callable[[], Instance], api_key: str
+    azure_emulators: Plant, instances: Callable[[], Instance], api_key: str
 ) -> None:
     """If dependencies fail under load, each acknowledged event is stored exactly once, and the chains are valid."""
-    await check_failures_under_load(plant, instances(), api_key, SUITE_SECONDS)
+    await check_failures_under_load(azure_emulators, instances(), api_key, SUITE_SECONDS)
 
 
 @pytest.mark.soak
 async def test_acknowledged_events_are_stored_exactly_once_soak(
-    plant: Plant, instances: Callable[[], Instance], api_key: str
+    azure_emulators: Plant, instances: Callable[[], Instance], api_key: str
 ) -> None:
     """If dependencies fail under load for a long time, each acknowledged event is stored exactly once."""
-    await check_failures_under_load(plant, instances(), api_key, SOAK_SECONDS)
+    await check_failures_under_load(azure_emulators, instances(), api_key, SOAK_SECONDS)
 
 
 async def test_a_failed_dependency_affects_only_its_routes(
-    plant: Plant, instances: Callable[[], Instance], apply: Callable[[str], str]
+    azure_emulators: Plant, instances: Callable[[], Instance], apply_sample_document: Callable[[str], str]
 ) -> None:
     """While a dependency is unavailable, only routes that need it return 503; then they succeed again."""
-    app, admin = instances(), await asyncio.to_thread(apply, EDITOR)
-    token = await app.token(admin)
+    app, admin = instances(), await asyncio.to_thread(apply_sample_document, EDITOR)
+    token = await app.issue_token(admin)
     event = {"ActionType": "A", "EntityType": "T", "EntityID": "1", "ScopeKey": "s"}
 
     async def read_statuses_of_routes() -> dict[str, int]:
@@ -220,14 +220,14 @@ async def test_a_failed_dependency_affects_only_its_routes(
 
     healthy = {"event": 201, "query": 200, "list": 200, "token": 200}
     assert await read_statuses_of_routes() == healthy
-    plant.kusto.process.kill()
-    await asyncio.to_thread(end_process, plant.kusto.process)
+    azure_emulators.kusto.process.kill()
+    await asyncio.to_thread(end_process, azure_emulators.kusto.process)
     assert await read_statuses_of_routes() == healthy | {"query": 503}
-    await asyncio.to_thread(plant.start_engine)
-    await asyncio.to_thread(plant.deployment.blobs.stop)
+    await asyncio.to_thread(azure_emulators.start_engine)
+    await asyncio.to_thread(azure_emulators.deployment.blobs.stop)
     assert await read_statuses_of_routes() == healthy
-    await asyncio.to_thread(plant.deployment.blobs.start)
-    plant.deployment.vault.down = True
+    await asyncio.to_thread(azure_emulators.deployment.blobs.start)
+    azure_emulators.deployment.vault.down = True
     assert await read_statuses_of_routes() == healthy | {"token": 503}
-    plant.deployment.vault.down = False
+    azure_emulators.deployment.vault.down = False
     assert await read_statuses_of_routes() == healthy

@@ -21,7 +21,7 @@ type ApplyText = Callable[[str], Any]
 
 
 @pytest.fixture
-def apply_text(azure_deployment: Deployment, tmp_path: Path) -> ApplyText:
+def apply_document_text(azure_deployment: Deployment, tmp_path: Path) -> ApplyText:
     """Return a function that applies a workspace document in another process."""
 
     async def apply_document(text: str) -> None:
@@ -34,9 +34,9 @@ def apply_text(azure_deployment: Deployment, tmp_path: Path) -> ApplyText:
 
 
 @pytest.fixture
-async def api_keys(apply: Apply) -> dict[str, str]:
+async def api_keys(apply_sample_document: Apply) -> dict[str, str]:
     """Apply the sample document and return an API key for each member."""
-    return {member: await asyncio.to_thread(apply, member) for member in (ADMIN, EDITOR, QUALITY)}
+    return {member: await asyncio.to_thread(apply_sample_document, member) for member in (ADMIN, EDITOR, QUALITY)}
 
 
 async def create_amendment(app: Instance, token: str) -> dict[str, Any]:
@@ -71,12 +71,12 @@ def get_status_and_code(reply: Any) -> tuple[int, str]:
 
 
 async def test_one_sign_in_signs_one_amendment(
-    instances: Callable[[], Instance], api_keys: dict[str, str], apply_text: ApplyText
+    instances: Callable[[], Instance], api_keys: dict[str, str], apply_document_text: ApplyText
 ) -> None:
     """A sign-in signs one amendment; a retry gets the first reply; the fifth rejected attempt locks the member."""
-    await apply_text(SIGNED)
+    await apply_document_text(SIGNED)
     app = instances()
-    author, signer = await app.token(api_keys[EDITOR]), await app.token(api_keys[QUALITY])
+    author, signer = await app.issue_token(api_keys[EDITOR]), await app.issue_token(api_keys[QUALITY])
     first, second = [await create_amendment(app, author) for _ in range(2)]
     assert get_status_and_code(
         await approve_amendment(app, first, signer, {"meaning": "rejection"}, idempotency_key="a1")
@@ -93,7 +93,7 @@ async def test_one_sign_in_signs_one_amendment(
     assert (await approve_amendment(other, first, signer, idempotency_key="a1")).body == decided.body
     replies = await asyncio.gather(*(approve_amendment(other, second, signer) for _ in range(5)))
     assert {get_status_and_code(reply) for reply in replies} == {(409, "SIGNATURE_TOKEN_USED")}
-    locked = await approve_amendment(other, second, await other.token(api_keys[QUALITY]))
+    locked = await approve_amendment(other, second, await other.issue_token(api_keys[QUALITY]))
     assert get_status_and_code(locked) == (429, "SIGNATURE_LOCKED")
     assert 0 < int(locked.headers["Retry-After"]) <= 900
     found = await other.request("GET", f"{EVENTS}/query?target=AccessControl&actionType=Signature.Suspicious", author)
@@ -103,40 +103,40 @@ async def test_one_sign_in_signs_one_amendment(
 
 
 async def test_one_of_simultaneous_signatures_succeeds(
-    instances: Callable[[], Instance], api_keys: dict[str, str], apply_text: ApplyText
+    instances: Callable[[], Instance], api_keys: dict[str, str], apply_document_text: ApplyText
 ) -> None:
     """If one sign-in is used for several signatures at once, exactly one succeeds."""
-    await apply_text(SIGNED)
+    await apply_document_text(SIGNED)
     app = instances()
-    author, signer = await app.token(api_keys[EDITOR]), await app.token(api_keys[QUALITY])
+    author, signer = await app.issue_token(api_keys[EDITOR]), await app.issue_token(api_keys[QUALITY])
     amendments = [await create_amendment(app, author) for _ in range(4)]
     replies = await asyncio.gather(*(approve_amendment(app, each, signer) for each in amendments))
     assert sorted(map(get_status_and_code, replies)) == [(200, ""), *[(409, "SIGNATURE_TOKEN_USED")] * 3]
 
 
 async def test_changes_by_another_process_apply_at_once(
-    instances: Callable[[], Instance], api_keys: dict[str, str], apply_text: ApplyText
+    instances: Callable[[], Instance], api_keys: dict[str, str], apply_document_text: ApplyText
 ) -> None:
     """A signature uses the member's current policy, name and rights, not those of a cached catalog."""
     app = instances()
-    admin, editor, quality = [await app.token(api_keys[member]) for member in (ADMIN, EDITOR, QUALITY)]
+    admin, editor, quality = [await app.issue_token(api_keys[member]) for member in (ADMIN, EDITOR, QUALITY)]
     of_editor, of_admin = await create_amendment(app, editor), await create_amendment(app, admin)
     renamed = SIGNED.replace("name: Quality assurance", "name: Grace Adams")
-    await apply_text(renamed.replace(", rights: [Workspace.Amendment.Approve]", ""))
+    await apply_document_text(renamed.replace(", rights: [Workspace.Amendment.Approve]", ""))
     assert get_status_and_code(await approve_amendment(app, of_editor, quality, None)) == (400, "SIGNATURE_REQUIRED")
     assert (await approve_amendment(app, of_editor, quality)).body["Signature"]["PrintedName"] == "Grace Adams"
     assert get_status_and_code(await approve_amendment(app, of_admin, editor)) == (403, "ACCESS_RIGHT_MISSING")
-    await apply_text(renamed.replace("name: Grace Adams", "name: Grace Adams\n    enabled: false"))
+    await apply_document_text(renamed.replace("name: Grace Adams", "name: Grace Adams\n    enabled: false"))
     assert get_status_and_code(await approve_amendment(app, of_admin, quality)) == (401, "UNAUTHENTICATED")
 
 
 async def test_queries_are_signed_and_listed(
-    instances: Callable[[], Instance], api_keys: dict[str, str], apply_text: ApplyText
+    instances: Callable[[], Instance], api_keys: dict[str, str], apply_document_text: ApplyText
 ) -> None:
     """The audit event of a signed approval contains the signature, and each instance lists all signatures."""
-    await apply_text(SIGNED)
+    await apply_document_text(SIGNED)
     app = instances()
-    editor, quality = await app.token(api_keys[EDITOR]), await app.token(api_keys[QUALITY])
+    editor, quality = await app.issue_token(api_keys[EDITOR]), await app.issue_token(api_keys[QUALITY])
     draft = {"name": "Mine", "surface": "cooling", "kql": "Telemetry | count"}
     assert (await app.request("PUT", "/oi-api/warm-queries/mine", editor, draft)).status == 201
     address = "/oi-api/warm-queries/mine/approve"
@@ -147,7 +147,7 @@ async def test_queries_are_signed_and_listed(
     assert (await app.request("POST", address, quality, body, idempotency_key="q1")).body == query.body
     second = await create_amendment(app, editor)
     assert get_status_and_code(await approve_amendment(app, second, quality)) == (409, "SIGNATURE_TOKEN_USED")
-    decided = await approve_amendment(app, second, await app.token(api_keys[QUALITY]))
+    decided = await approve_amendment(app, second, await app.issue_token(api_keys[QUALITY]))
     for instance in (app, instances()):
         listed = (await instance.request("GET", "/oi-api/provenance/signatures", editor)).body["signatures"]
         assert [(one["target"], one["scopeKey"]) for one in listed] == [

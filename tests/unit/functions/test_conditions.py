@@ -17,7 +17,7 @@ def test_a_request_without_conditions_is_unconditional() -> None:
     assert parse_condition(build_request()).is_empty
 
 
-def test_a_read_ignores_if_match() -> None:
+def test_a_read_request_ignores_if_match() -> None:
     """A read ignores If-Match, because a list has no stored version."""
     request = build_request(if_match='"1"', if_none_match='"2"')
     assert not parse_condition(request).is_satisfied_by('"3"')
@@ -25,7 +25,7 @@ def test_a_read_ignores_if_match() -> None:
 
 
 @pytest.mark.parametrize("header", ["if_match", "if_none_match"])
-def test_a_malformed_header_is_named(header: str) -> None:
+def test_a_malformed_conditional_header_is_named(header: str) -> None:
     """The error about a malformed conditional header contains the header's name."""
     with pytest.raises(WorkspaceError) as raised:
         parse_condition(build_request(**{header: "1"}))

@@ -48,7 +48,7 @@ async def test_every_decision_can_be_signed() -> None:
         assert codes <= set(OWN_CODES[operation.name]), name
 
 
-def test_rights_to_approve_exist() -> None:
+def test_rights_of_decisions_end_with_approve() -> None:
     """Exactly the access rights by which ``is_decision`` recognises an operation end with ``.Approve``."""
     assert {right for right in AccessRight if right.endswith(".Approve")} == {
         AccessRight.AMENDMENT_APPROVE,

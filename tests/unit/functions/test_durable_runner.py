@@ -32,7 +32,7 @@ class Client:
 
 
 @pytest.fixture
-def client() -> Iterator[Client]:
+def durable_client() -> Iterator[Client]:
     """Set a fake Durable Functions client as the client of the current request, and yield it."""
     made = Client()
     token = CLIENT.set(made)
@@ -40,17 +40,17 @@ def client() -> Iterator[Client]:
     CLIENT.reset(token)
 
 
-async def test_the_orchestration_has_the_id_of_the_job(client: Client) -> None:
+async def test_the_orchestration_has_the_id_of_the_job(durable_client: Client) -> None:
     """An orchestration has the id of its job, so that starting a job twice starts one orchestration."""
     runner = DurableRunner("cold_download")
     await runner.start("j1")
     await runner.stop("j1")
-    assert client.calls == [("cold_download", "j1", "j1"), ("j1", "cancelled")]
+    assert durable_client.calls == [("cold_download", "j1", "j1"), ("j1", "cancelled")]
 
 
-async def test_only_a_failed_start_is_an_error(client: Client) -> None:
+async def test_only_a_failed_start_is_an_error(durable_client: Client) -> None:
     """A failed start of an orchestration is an error; a failed stop is not, because the cancelled job ends anyway."""
-    client.is_failing = True
+    durable_client.is_failing = True
     with pytest.raises(WorkspaceError) as raised:
         await DurableRunner("x").start("j1")
     assert raised.value.code == "DOWNLOADS_UNAVAILABLE"

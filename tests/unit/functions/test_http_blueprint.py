@@ -25,7 +25,7 @@ from functions.http_blueprint import _to_request, build_catch_all_blueprint, bui
         ("http://h/a://b/c", "h", "/a://b/c", ""),
     ],
 )
-def test_path_and_query_of_a_request(url: str, host: str, path: str, query: str) -> None:
+def test_path_and_query_of_a_request_stay_percent_encoded(url: str, host: str, path: str, query: str) -> None:
     """Path and query stay percent-encoded, and a Host header does not change them."""
     request = _to_request(func.HttpRequest("get", url, headers={"Host": host}, body=b""), {})
     assert (request.method, request.path, request.query) == ("GET", path, query)

@@ -81,7 +81,7 @@ def test_partition_keys_are_read_without_the_events() -> None:
     assert read_partition_keys([]) is None
 
 
-def test_metadata_may_be_json_text() -> None:
+def test_event_metadata_may_be_json_text() -> None:
     """Metadata may be a string that contains JSON; if it contains no properties, the events have no properties."""
     assert read_hub_events(decode_batch(PropertiesArray=json.dumps(PROPERTIES))) == read_hub_events(decode_batch())
     assert [event.properties for event in read_hub_events(decode_batch(PropertiesArray=None))] == [{}, {}, {}]
@@ -96,7 +96,7 @@ def test_the_batch_has_the_events_of_the_sdk() -> None:
     assert [event.sequence_number for event in batch[1:]] == [42, 43]
 
 
-def test_properties_may_be_nan_or_infinity() -> None:
+def test_event_properties_may_be_nan_or_infinity() -> None:
     """Properties may be NaN or Infinity, which strict JSON does not allow; integers keep all digits."""
     changed = [{"a": math.nan}, {"b": -math.inf}, {"c": 2**70}]
     assert [event.properties for event in read_hub_events(decode_batch(PropertiesArray=changed))] == [
@@ -126,7 +126,7 @@ def test_a_batch_of_texts_is_rejected() -> None:
         {"SystemPropertiesArray": [{"SequenceNumber": 1}, *SYSTEM_PROPERTIES[1:]]},
     ],
 )
-def test_a_batch_without_positions_fails(changes: dict[str, Any]) -> None:
+def test_a_batch_without_event_positions_fails(changes: dict[str, Any]) -> None:
     """A batch without partition, sequence numbers or times fails, because message ids depend on them."""
     with pytest.raises(ValueError):  # noqa: PT011  zip raises it with its own message
         read_hub_events(decode_batch(**changes))

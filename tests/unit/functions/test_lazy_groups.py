@@ -41,7 +41,7 @@ def test_every_group_declares_its_listed_operations(group: LazyGroup) -> None:
     assert [one.load_operation() for one in group.endpoints] == list(operations)
 
 
-def test_every_module_with_a_group_is_listed() -> None:
+def test_every_module_with_an_endpoint_group_is_listed() -> None:
     """Each module with a ``GROUP`` is in ``functions.GROUPS``."""
     names = [f"functions.{module.name}" for module in pkgutil.iter_modules(functions.__path__)]
     declaring = {group.name for group in (getattr(import_module(name), "GROUP", None) for name in names) if group}
@@ -58,7 +58,9 @@ def test_every_module_with_a_group_is_listed() -> None:
         ("other", ["GET things"]),
     ],
 )
-def test_a_list_that_differs_from_the_module_fails(declared_group: Group, name: str, addresses: list[str]) -> None:
+def test_loading_a_group_that_differs_from_its_list_fails(
+    declared_group: Group, name: str, addresses: list[str]
+) -> None:
     """Loading an endpoint group fails if its module declares other operations than the list."""
     declared_group.endpoint("GET", "things")(_return_empty_reply)
     with pytest.raises(LookupError, match="GROUPS lists"):
@@ -70,7 +72,7 @@ async def test_a_failed_import_affects_only_its_group(declared_group: Group, cap
     declared_group.endpoint("GET", "things", access=Access.PUBLIC)(_return_empty_reply)
     groups = LazyGroup("sample", MODULE, "GET things"), LazyGroup("lost", "no_such_module", "GET lost")
     served = RequestPipeline(
-        [one for group in groups for one in group.endpoints], _reject_authentication, _reject_feature
+        [one for group in groups for one in group.endpoints], _refuse_authentication, _reject_feature
     )
     replies = [await served.serve(Request("GET", path, "", {}, b"")) for path in ("/lost", "/things", "/lost")]
     assert [reply.status for reply in replies] == [500, 200, 500]
@@ -80,7 +82,7 @@ async def test_a_failed_import_affects_only_its_group(declared_group: Group, cap
 async def test_a_wrong_method_imports_no_module() -> None:
     """The 405 reply to a wrong method does not import the group's module."""
     group = LazyGroup("lost", "no_such_module", "GET lost")
-    reply = await RequestPipeline(group.endpoints, _reject_authentication, _reject_feature).serve(
+    reply = await RequestPipeline(group.endpoints, _refuse_authentication, _reject_feature).serve(
         Request("PUT", "/lost", "", {}, b"")
     )
     assert (reply.status, reply.headers["Allow"]) == (405, "GET, HEAD")
@@ -111,7 +113,7 @@ async def _return_empty_reply(_: Call) -> Reply:
     return Reply()
 
 
-async def _reject_authentication(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
+async def _refuse_authentication(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
     raise AssertionError(f"unexpected authentication: {authorization}, {accepted}")
 
 

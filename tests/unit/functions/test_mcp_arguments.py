@@ -6,7 +6,7 @@ from functions.mcp_arguments import DESCRIPTIONS, build_parameter_argument, desc
 from shared.catalog.models import ParameterType, QueryParameter
 
 
-def test_each_argument_gets_its_description() -> None:
+def test_each_tool_argument_gets_its_description() -> None:
     """An argument gets the tool's own description, or else the general one; the original schema is not changed."""
     schema = {"type": "object", "properties": {"limit": {"type": "integer"}, "lookup": {"type": "string"}}}
     described = describe_arguments(schema, limit="Maximum number of rows.")
@@ -17,7 +17,7 @@ def test_each_argument_gets_its_description() -> None:
     assert schema["properties"] == {"limit": {"type": "integer"}, "lookup": {"type": "string"}}
 
 
-def test_an_argument_without_a_description_is_a_mistake() -> None:
+def test_a_tool_argument_without_a_description_raises_an_error() -> None:
     """A tool with an argument without a description raises an error, because an assistant could not use it."""
     with pytest.raises(KeyError):
         describe_arguments({"properties": {"speed": {}}})

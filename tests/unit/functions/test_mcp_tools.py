@@ -15,7 +15,7 @@ async def run_tool(_: object) -> ToolResult:
     return ToolResult({})
 
 
-def test_only_temporary_errors_advise_a_later_call() -> None:
+def test_only_temporary_errors_advise_to_repeat_the_call() -> None:
     """Only an error that is temporary advises the caller to repeat the same call later."""
     tool = Tool("tool", "t", "d", {"properties": {}}, {}, run_tool)
     lists = {spec.name for spec in ROUTE_TOOLS}

@@ -20,7 +20,7 @@ def test_errors_have_the_form_of_rfc_6749() -> None:
     assert reply.headers["WWW-Authenticate"].startswith("Basic ")
 
 
-def test_the_lifetime_is_that_of_the_token_claims() -> None:
+def test_expires_in_equals_the_lifetime_in_the_token_claims() -> None:
     """`expires_in` equals `exp` minus `iat` of the token, so that a token of 60 minutes has exactly 3600."""
     issued_at = datetime(2026, 1, 5, 8, 0, 0, 900_000, UTC)
     token = NewToken("header.claims.signature", datetime(2026, 1, 5, 9, 0, 0, 0, UTC), (), issued_at, "id")

@@ -52,7 +52,7 @@ def test_paths_are_serialised_one_by_one() -> None:
     assert json.loads(serialized.body)["paths"].keys() == whole["paths"].keys()
 
 
-def test_documents_of_one_version_are_cached() -> None:
+def test_openapi_documents_of_one_catalog_version_are_cached() -> None:
     """A cached document is returned only for the same catalog version, operations and query columns."""
     cache, columns = OpenApiCache(), [(Column("n", "long"),), None]
     cache.store_document(2, KEY, columns, DOCUMENT)
@@ -66,7 +66,7 @@ def test_documents_of_one_version_are_cached() -> None:
     assert cache.find_document(2, KEY, columns) is None
 
 
-def test_number_of_documents_is_limited() -> None:
+def test_the_number_of_cached_openapi_documents_is_limited() -> None:
     """The cache of documents is limited; the least recently used document is removed first."""
     cache = OpenApiCache()
     keys = [OpenApiKey(frozenset({str(number)}), "") for number in range(MAX_DOCUMENTS + 1)]

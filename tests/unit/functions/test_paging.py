@@ -11,7 +11,7 @@ from shared.errors import WorkspaceError
 KEYS = st.sets(st.text(max_size=5), max_size=30)
 
 
-def list_all(keys: set[str], limit: int) -> list[str]:
+def list_all_keys(keys: set[str], limit: int) -> list[str]:
     """Return the keys of all pages, in the order of the pages."""
     found: list[str] = []
     query = {"limit": str(limit)}
@@ -26,10 +26,10 @@ def list_all(keys: set[str], limit: int) -> list[str]:
 @given(KEYS, st.integers(1, 10))
 def test_pages_contain_each_key_once(keys: set[str], limit: int) -> None:
     """All pages together contain each key once and in order, whatever the keys are."""
-    assert list_all(keys, limit) == sorted(keys)
+    assert list_all_keys(keys, limit) == sorted(keys)
 
 
-def test_pages_are_stable_under_changes() -> None:
+def test_pages_neither_repeat_nor_skip_keys_after_changes() -> None:
     """If keys are added or removed between two pages, no other key is repeated or skipped."""
     first, cursor = select_page("items", {"b", "d", "f"}, CatalogPageQuery.model_validate({"limit": "2"}))
     second, _ = select_page("items", {"a", "c", "e", "f"}, CatalogPageQuery.model_validate(cursor))

@@ -27,7 +27,9 @@ from shared.provenance.ports import Filters
         ("9" * 401, 100, True),
     ],
 )
-def test_an_invalid_number_is_ignored(text: str | None, number: int, *, is_ignored: bool) -> None:
+def test_an_invalid_query_number_is_replaced_with_the_default(
+    text: str | None, number: int, *, is_ignored: bool
+) -> None:
     """An invalid number is replaced with the default, as the contract requires; a header names the parameter."""
     parser = LenientParser()
     assert parser.parse_number("limit", text, least=1, default=100) == number
@@ -50,14 +52,14 @@ def test_an_invalid_number_is_ignored(text: str | None, number: int, *, is_ignor
         ("2026-01-05T09:00:00 02:99", ""),
     ],
 )
-def test_a_time_is_converted_to_the_format_of_records(text: str | None, instant: str) -> None:
+def test_a_query_time_is_converted_to_the_format_of_records(text: str | None, instant: str) -> None:
     """A time without a zone is in UTC; a plus sign that was decoded as a blank is restored."""
     parser = LenientParser()
     assert parser.parse_instant("startDate", text) == instant
     assert parser.ignored == ([] if instant or text is None else ["startDate"])
 
 
-def test_a_window_has_dates_and_sequences() -> None:
+def test_dates_and_sequence_numbers_of_a_query_become_filters() -> None:
     """The dates and sequence numbers of a query become filters for records."""
     by_sequence = SequenceQuery.model_validate({"startDate": "2026-01-05", "fromSequence": "7", "toSequence": "+9"})
     expected = Filters(start="2026-01-05T00:00:00.000000Z", from_sequence=7, to_sequence=9)

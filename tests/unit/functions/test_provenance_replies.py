@@ -48,7 +48,7 @@ def test_a_csv_file_has_eight_columns_and_no_formulas() -> None:
     assert len(content) <= estimate_csv_size(record) + len(",".join(CSV_COLUMNS)) + 2
 
 
-def test_a_file_name_is_safe_on_each_system() -> None:
+def test_an_export_file_name_is_safe_on_each_system() -> None:
     """In file names, underscores replace unsafe characters of the scope; without a scope, the target is used."""
     assert build_export_file_name(CHAIN) == "provenance-line_1__.csv"
     assert build_export_file_name(ChainKey(Target.PLATFORM_CONFIG)) == "provenance-PlatformConfig.csv"

@@ -73,7 +73,7 @@ ROW: list[Any] = [
 ]
 
 
-def make_result(*rows: list[Any]) -> QueryResult:
+def build_result(*rows: list[Any]) -> QueryResult:
     """Return a result with a column of each type."""
     columns = tuple(Column(kind, kind) for kind in KINDS)
     return QueryResult(
@@ -81,9 +81,9 @@ def make_result(*rows: list[Any]) -> QueryResult:
     )
 
 
-def test_csv_can_be_read_back() -> None:
+def test_a_csv_reader_gets_each_cell_back() -> None:
     """A CSV reader gets each cell back; null is an empty cell, and line ends follow RFC 4180."""
-    written = to_csv(make_result(ROW, [None] * len(KINDS)))
+    written = to_csv(build_result(ROW, [None] * len(KINDS)))
     header, first, second = csv.reader(io.StringIO(written.decode(), newline=""))
     assert tuple(header) == KINDS
     assert first == [ROW[0], str(2**53 + 1), "0.1", "true", ROW[4], ROW[5], '{"a":[1,null]}', *ROW[7:9], "-5"]
@@ -91,7 +91,7 @@ def test_csv_can_be_read_back() -> None:
     assert written.count(b"\r\n") == 3
 
 
-def test_formula_text_is_escaped() -> None:
+def test_formula_text_is_escaped_in_csv() -> None:
     """A text cell or column name that begins like a formula gets an apostrophe; other types do not."""
     columns = (Column("string", "string"), Column("dynamic", "dynamic"), Column("=1+1", "string"))
     texts = ["=cmd()", "+1", "-1", "@a", "\ta", "\ra", "a=b", " =a", ""]
@@ -118,16 +118,16 @@ def test_formula_text_is_escaped() -> None:
         ("timespan", "-1.02:03:04", "-1.02:03:04"),
     ],
 )
-def test_negative_values_are_not_escaped(kind: str, value: Any, cell: str) -> None:
+def test_negative_numbers_and_durations_are_not_escaped_in_csv(kind: str, value: Any, cell: str) -> None:
     """Negative numbers and durations are not escaped, even as text."""
     columns = (Column("value", kind),)
     answer = QueryResult("q", datetime.now(UTC), columns, [{"value": value}], False, 1.0, None)
     assert to_csv(answer).decode() == f"value\r\n{cell}\r\n"
 
 
-def test_parquet_is_typed() -> None:
+def test_parquet_columns_keep_their_types() -> None:
     """In Parquet, numbers, booleans, times and nulls keep their types."""
-    table = pq.read_table(io.BytesIO(to_parquet(make_result(ROW, [None] * len(KINDS)))))
+    table = pq.read_table(io.BytesIO(to_parquet(build_result(ROW, [None] * len(KINDS)))))
     assert {field.name: str(field.type) for field in table.schema} == {
         "string": "string",
         "long": "int64",
@@ -147,10 +147,10 @@ def test_parquet_is_typed() -> None:
     assert set(second.values()) == {None}
 
 
-def test_empty_result_has_columns() -> None:
+def test_an_empty_result_has_column_names_in_csv() -> None:
     """A result without rows has the column names."""
-    assert to_csv(make_result()).decode() == ",".join(KINDS) + "\r\n"
-    assert pq.read_table(io.BytesIO(to_parquet(make_result()))).column_names == list(KINDS)
+    assert to_csv(build_result()).decode() == ",".join(KINDS) + "\r\n"
+    assert pq.read_table(io.BytesIO(to_parquet(build_result()))).column_names == list(KINDS)
 
 
 class Threads:
@@ -171,7 +171,7 @@ async def test_equal_results_give_equal_replies(monkeypatch: pytest.MonkeyPatch,
     """Equal results have replies of equal length; in each format, a header has the execution time."""
     monkeypatch.setattr(query_reply, "services", Threads)
     request = Request("GET", "/q", "", {}, b"")
-    fast = make_result(ROW)
+    fast = build_result(ROW)
     slow = replace(fast, execution_ms=12345.678)
     replies = [await build_query_reply(request, each, row_format) for each in (fast, slow)]
     assert len({len(reply.body) for reply in replies}) == 1

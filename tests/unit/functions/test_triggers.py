@@ -68,7 +68,7 @@ class IngestRecorder:
         self.runs.append((source, len(events)))
 
 
-async def test_the_trigger_runs_the_ingest(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_hub_trigger_runs_the_ingestion(monkeypatch: pytest.MonkeyPatch) -> None:
     """The trigger of the hub ``telemetry`` passes its batch and the hub's name to the ingestion."""
     recorder = IngestRecorder()
     services = SimpleNamespace(telemetry=SimpleNamespace(ingestor=recorder), runtime=SYSTEM_RUNTIME)
@@ -79,7 +79,7 @@ async def test_the_trigger_runs_the_ingest(monkeypatch: pytest.MonkeyPatch) -> N
     assert recorder.runs == [("telemetry", 3)]
 
 
-def test_entries_of_the_setting_are_parsed() -> None:
+def test_entries_of_event_hub_sources_are_parsed() -> None:
     """Each entry of ``EVENT_HUB_SOURCES`` is a hub and a consumer group; duplicates are removed."""
     sources = parse_event_hub_sources(" press/$Default, oven-2/oi ,,press/$Default")
     assert [source.name for source in sources] == ["press/$Default", "oven-2/oi"]
@@ -88,7 +88,7 @@ def test_entries_of_the_setting_are_parsed() -> None:
 
 
 @pytest.mark.parametrize("entry", ["press", "press/", "/oi", "a/b/c", "pr ess/oi", "press/$Other", "oven.2/oi"])
-def test_invalid_entries_are_skipped(entry: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_invalid_entries_of_event_hub_sources_are_skipped(entry: str, caplog: pytest.LogCaptureFixture) -> None:
     """A malformed entry, or one whose function name is in use, is skipped and logged."""
     with caplog.at_level(logging.ERROR, "workspace"):
         sources = parse_event_hub_sources(f"oven-2/oi,{entry}")

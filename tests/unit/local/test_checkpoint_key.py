@@ -8,7 +8,9 @@ from local.checkpoint_key import main
 from shared.backends.embedded.key_files import FileNoteSigner
 
 
-async def test_the_old_key_still_verifies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_the_old_key_stays_trusted_after_a_replacement(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """After the key is replaced, the old key stays trusted, and the command prints the file of the new key."""
     path = tmp_path / "checkpoint-key.pem"
     signer = FileNoteSigner(path, tmp_path / "checkpoints")
@@ -19,7 +21,7 @@ async def test_the_old_key_still_verifies(tmp_path: Path, capsys: pytest.Capture
     assert old in await FileNoteSigner(path, tmp_path / "checkpoints").load_trusted_keys()
 
 
-def test_a_missing_folder_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_data_directory_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """If the data directory is missing, the command prints its name and does not create it."""
     missing = tmp_path / "none"
     assert main(["rotate", "--data-dir", str(missing)]) == 1
@@ -27,7 +29,7 @@ def test_a_missing_folder_is_named(tmp_path: Path, capsys: pytest.CaptureFixture
     assert not missing.exists()
 
 
-def test_an_invalid_key_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_key_file_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An invalid key file is not replaced, because old signatures could then never be verified."""
     path = tmp_path / "checkpoint-key.pem"
     path.write_text("not a key", encoding="utf-8")

@@ -32,6 +32,6 @@ def test_the_programming_model_may_be_imported(statement: str) -> None:
         "from azure.storage import blob",
     ],
 )
-def test_other_azure_packages_are_rejected(statement: str) -> None:
+def test_imports_of_other_azure_packages_are_rejected(statement: str) -> None:
     """Every other package below ``azure`` is rejected."""
     assert not is_import_allowed(statement, ALLOWED)

@@ -40,7 +40,7 @@ def test_a_rejection_is_permitted_by_query_and_message(query: str, message: str)
         ("T | summarize countif(B)", [["countif_B", "long"]], [], False),
     ],
 )
-def test_only_the_stated_columns_may_differ(
+def test_only_the_columns_of_a_known_difference_may_differ(
     query: str, service: list[list[str]], engine: list[list[str]], *, permitted: bool
 ) -> None:
     """Different columns are permitted if each of them matches a known difference."""

@@ -9,7 +9,7 @@ from scripts import modules_imported_once
 from scripts.modules_imported_once import find_modules_imported_once, has_reason, is_required_by_layout, main
 
 
-def test_pairs_name_the_only_importer() -> None:
+def test_modules_with_one_importer_are_listed_with_it() -> None:
     """A module that only one other module imports is listed; a package is not, because its own modules import it."""
     found = dict(find_modules_imported_once())
     assert found["local.host.life_cycle"] == "local.__main__"
@@ -29,7 +29,7 @@ def test_pairs_name_the_only_importer() -> None:
         ("shared.a", "shared.wiring_diagram", False),
     ],
 )
-def test_the_layout_explains_some_modules(module: str, importer: str, *, expected: bool) -> None:
+def test_some_modules_need_no_reason_because_of_the_layout(module: str, importer: str, *, expected: bool) -> None:
     """Adapters, documented replies and registered modules need no reason for being imported by one module only."""
     assert is_required_by_layout(module, importer) is expected
 
@@ -43,7 +43,9 @@ def test_the_layout_explains_some_modules(module: str, importer: str, *, expecte
         ("", False),
     ],
 )
-def test_the_reason_is_in_the_docstring(tmp_path: Path, text: str, *, expected: bool) -> None:
+def test_the_docstring_of_a_module_with_one_importer_states_the_reason(
+    tmp_path: Path, text: str, *, expected: bool
+) -> None:
     """The docstring of a module with one importer must say why it is a separate module."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b.py").write_text(text, encoding="utf-8")

@@ -23,7 +23,7 @@ def test_a_test_module_has_the_name_of_its_module(tmp_path: Path) -> None:
     assert find_modules_without_tests(tmp_path) == ([Path("shared/auth/jose.py")], 2)
 
 
-def test_declarations_need_no_tests(tmp_path: Path) -> None:
+def test_modules_of_declarations_need_no_tests(tmp_path: Path) -> None:
     """A module with only ports, models or constants needs no test module."""
     write_file(tmp_path, "shared/auth/__init__.py")
     write_file(tmp_path, "shared/auth/ports.py", PORT)
@@ -39,7 +39,7 @@ def test_an_endpoint_group_is_tested_over_http(tmp_path: Path) -> None:
     assert find_modules_without_tests(tmp_path) == ([Path("shared/alerts.py")], 2)
 
 
-def test_both_adapters_share_a_contract_suite(tmp_path: Path) -> None:
+def test_the_contract_tests_of_a_port_count_for_its_adapters(tmp_path: Path) -> None:
     """The contract tests of a port count for its adapters; tests of emulators have their own folder."""
     write_file(tmp_path, "shared/backends/azure/cosmos_places.py", FUNCTION)
     write_file(tmp_path, "shared/backends/embedded/places.py", FUNCTION)

@@ -3,13 +3,13 @@
 from local.host.live_stream import LiveStreamGateway
 
 
-async def do_nothing(*_: object) -> None:
+async def ignore_call(*_: object) -> None:
     """Do nothing."""
 
 
 async def test_groups_without_clients_have_no_streams() -> None:
     """A message to a group without clients is accepted, and the group counts as empty."""
-    gateway = LiveStreamGateway(do_nothing, "k" * 40, lambda *_: None)
+    gateway = LiveStreamGateway(ignore_call, "k" * 40, lambda *_: None)
     await gateway.direct_sender.publish("pump", b"{}")
     assert not await gateway.direct_sender.has_streams("pump")
     await gateway.close()

@@ -81,7 +81,7 @@ def read_committed_offset(data_dir: Path, hub: str = "telemetry", group: str = "
         reader.close()
 
 
-def test_batch_has_its_metadata(start_host: Any) -> None:
+def test_a_batch_has_the_metadata_of_the_functions_host(start_host: Any) -> None:
     """A function gets a batch's events in order and unchanged, with the same metadata as on the Functions host."""
     host = start_host(BATCHES, HUB="impulses")
     send_events(host.data_dir, [b"one", b"\xff\x00"], "impulses")

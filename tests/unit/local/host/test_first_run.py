@@ -60,7 +60,7 @@ class Catalog:
         return SimpleNamespace(queries={query.lookup: SimpleNamespace(value=query) for query in queries})
 
 
-async def run_checks(engine: Engine, *, first_start: bool) -> QueryColumns:
+async def check_queries(engine: Engine, *, first_start: bool) -> QueryColumns:
     """Run the checks and return the cache of columns that they fill."""
     columns = QueryColumns(engine)
     services = cast("Any", SimpleNamespace(catalog=Catalog(), queries=SimpleNamespace(columns=columns)))
@@ -77,7 +77,7 @@ def list_problems(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 async def test_first_start_logs_the_line_of_a_rejected_query(caplog: pytest.LogCaptureFixture) -> None:
     """At the first start, the log has the position of a rejected query in the workspace document."""
-    await run_checks(Engine(), first_start=True)
+    await check_queries(Engine(), first_start=True)
     [problem] = list_problems(caplog)
     assert problem.startswith("w.yaml:8:")
     assert problem.endswith("warmQueries[1].kql: rejected")
@@ -85,21 +85,21 @@ async def test_first_start_logs_the_line_of_a_rejected_query(caplog: pytest.LogC
 
 async def test_later_start_logs_the_lookup_of_a_rejected_query(caplog: pytest.LogCaptureFixture) -> None:
     """At later starts, stored queries are checked, and the log has the id of each rejected query."""
-    await run_checks(Engine(), first_start=False)
+    await check_queries(Engine(), first_start=False)
     assert list_problems(caplog) == ["bad: rejected"]
 
 
-async def test_readiness_reports_running_checks() -> None:
+async def test_readiness_reports_the_running_check_of_queries() -> None:
     """The readiness probe reports the check of queries while it runs, and no longer afterwards."""
     engine = Engine()
-    await run_checks(engine, first_start=True)
+    await check_queries(engine, first_start=True)
     assert (engine.running, list_background_work()) == ([module.NAME], [])
 
 
-async def test_checks_fill_the_cache() -> None:
+async def test_the_check_of_queries_fills_the_cache_of_columns() -> None:
     """After the check, the columns of all queries are cached, and the engine is not called for them again."""
     engine = Engine()
-    columns = await run_checks(engine, first_start=True)
+    columns = await check_queries(engine, first_start=True)
     engine.failures = 1
     query = WarmQuery(lookup="other", name="Other", surface="s", kql="Telemetry | count")
     assert await columns.find(query) == (Column("Count", "long"),)
@@ -107,12 +107,12 @@ async def test_checks_fill_the_cache() -> None:
 
 
 @pytest.mark.parametrize(("failures", "is_ended"), [(module.RETRIES, False), (module.RETRIES + 1, True)])
-async def test_checks_continue_after_failures_of_the_engine(
+async def test_the_check_of_queries_continues_after_failures_of_the_engine(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, failures: int, *, is_ended: bool
 ) -> None:
     """If the engine fails, a query is checked again; after too many failures, the check ends."""
     caplog.set_level(logging.INFO)
     monkeypatch.setattr(module, "RETRY_SECONDS", 0)
-    await run_checks(Engine(failures), first_start=True)
+    await check_queries(Engine(failures), first_start=True)
     assert ("the remaining queries are not checked" in caplog.text) is is_ended
     assert "checked the queries" in caplog.text

@@ -33,7 +33,9 @@ class ShutdownAtFirstPause(ShutdownSignal):
         return True
 
 
-async def test_events_gather_after_a_batch_that_was_not_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_host_waits_for_more_events_after_a_partial_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After a partial batch the host waits for more events; after a full batch it does not."""
     delivered: list[int] = []
 

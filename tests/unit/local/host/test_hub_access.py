@@ -54,7 +54,7 @@ async def test_events_of_other_processes_wake_all_tasks(tmp_path: Path) -> None:
     await hub.close()
 
 
-async def test_shutdown_wakes_present_and_later_waiters(tmp_path: Path) -> None:
+async def test_a_shutdown_ends_present_and_later_waits_for_events(tmp_path: Path) -> None:
     """When the host stops, tasks that wait for events continue at once, and later waits end at once."""
     hub, stopping = HubAccess(tmp_path / "hub.sqlite", timedelta(hours=1)), ShutdownSignal()
     arrival = hub.get_next_arrival("telemetry", PARTITION)

@@ -41,13 +41,13 @@ def stuck(req: func.HttpRequest) -> func.HttpResponse:
 def get_in_background(url: str) -> tuple[threading.Thread, list[httpx.Response | Exception]]:
     answers: list[httpx.Response | Exception] = []
 
-    def get() -> None:
+    def request_url() -> None:
         try:
             answers.append(httpx.get(url, timeout=30, trust_env=False))
         except httpx.HTTPError as error:
             answers.append(error)
 
-    thread = threading.Thread(target=get)
+    thread = threading.Thread(target=request_url)
     thread.start()
     return thread, answers
 
@@ -79,7 +79,7 @@ def test_endless_requests_do_not_prevent_the_end(start_host: Any, path: str) -> 
         assert (answer.status_code, answer.json()["code"]) == (503, "HOST_STOPPING")
 
 
-def test_app_sees_its_settings(start_host: Any, http: httpx.Client, tmp_path: Path) -> None:
+def test_the_app_has_settings_of_environment_and_file(start_host: Any, http: httpx.Client, tmp_path: Path) -> None:
     """The app's settings come from the environment, or else from local.settings.json."""
     (tmp_path / "app").mkdir()
     values = {"FROM_FILE": "file", "FROM_BOTH": "file"}
@@ -94,7 +94,7 @@ def test_app_sees_its_settings(start_host: Any, http: httpx.Client, tmp_path: Pa
     }
 
 
-def test_standard_output_is_one_line(start_host: Any) -> None:
+def test_standard_output_contains_only_the_ready_line(start_host: Any) -> None:
     """The host prints only its ready line on standard output."""
     host = start_host("print('imported')\n" + APP)
     assert host.terminate() == 0
@@ -167,7 +167,7 @@ def test_port_in_use_is_reported_in_one_line(start_host: Any) -> None:
         ('@app.timer_trigger(arg_name="t", schedule="@daily")\nasync def x(t: func.TimerRequest): ...', "@daily"),
     ],
 )
-def test_invalid_app_is_reported(start_host: Any, source: str, reason: str) -> None:
+def test_an_invalid_function_app_stops_the_start(start_host: Any, source: str, reason: str) -> None:
     """If the function app is invalid, the host exits with 1 and the reason."""
     host = start_host(source, ready=False)
     assert host.process.wait(timeout=30) == 1
@@ -208,7 +208,7 @@ def test_an_unsupported_exporter_ends_the_start(tmp_path: Path, variable: str) -
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_query_engine_ends_quietly(tmp_path: Path, closed: bool) -> None:  # noqa: FBT001  a case
+def test_the_query_engine_ends_without_an_error(tmp_path: Path, closed: bool) -> None:  # noqa: FBT001  a case
     """The query engine exits with 0 after SIGTERM or when its parent process ends, and logs JSON lines."""
     command = [sys.executable, "-m", "emulators.kusto", "--data", str(tmp_path / "kusto"), "--port", "0"]
     with subprocess.Popen(

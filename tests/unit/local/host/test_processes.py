@@ -25,7 +25,7 @@ async def x(req: func.HttpRequest) -> str:
 """
 
 
-def test_a_record_lasts_as_long_as_its_host(tmp_path: Path) -> None:
+def test_a_host_record_exists_while_its_host_runs(tmp_path: Path) -> None:
     """A host is found by its record while it runs; when the host ends, it deletes the record."""
     assert find_host(tmp_path) is None
     with record_host(tmp_path, ADDRESS):
@@ -36,7 +36,7 @@ def test_a_record_lasts_as_long_as_its_host(tmp_path: Path) -> None:
     assert list((tmp_path / "hosts").iterdir()) == []
 
 
-def test_only_the_owner_can_read_a_record(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_a_host_record(tmp_path: Path) -> None:
     """Other users can neither read nor lock a host's record."""
     with record_host(tmp_path, ADDRESS):
         [record] = (tmp_path / "hosts").iterdir()
@@ -44,7 +44,7 @@ def test_only_the_owner_can_read_a_record(tmp_path: Path) -> None:
         assert stat.S_IMODE(record.parent.stat().st_mode) == 0o700
 
 
-def test_a_record_without_a_lock_is_stale(tmp_path: Path) -> None:
+def test_a_host_record_without_a_lock_is_ignored(tmp_path: Path) -> None:
     """A record that is not locked is ignored, and the next host deletes it."""
     folder = tmp_path / "hosts"
     folder.mkdir()
@@ -58,7 +58,7 @@ def test_a_record_without_a_lock_is_stale(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", "x"])
-def test_a_record_without_an_address_is_ignored(tmp_path: Path, content: str) -> None:
+def test_a_host_record_without_an_address_is_ignored(tmp_path: Path, content: str) -> None:
     """A record that is locked but contains no address is ignored."""
     with record_host(tmp_path, ADDRESS):
         [record] = (tmp_path / "hosts").iterdir()
@@ -66,7 +66,7 @@ def test_a_record_without_an_address_is_ignored(tmp_path: Path, content: str) ->
         assert find_host(tmp_path) is None
 
 
-def test_a_record_that_others_can_write_is_ignored(tmp_path: Path) -> None:
+def test_a_host_record_that_others_can_write_is_ignored(tmp_path: Path) -> None:
     """A record that other users can write, or a link to a record, is ignored."""
     with record_host(tmp_path, ADDRESS):
         [record] = (tmp_path / "hosts").iterdir()
@@ -80,7 +80,7 @@ def test_a_record_that_others_can_write_is_ignored(tmp_path: Path) -> None:
         assert find_host(tmp_path) is None
 
 
-def test_hosts_of_one_folder_have_a_record_each(tmp_path: Path) -> None:
+def test_hosts_of_one_folder_have_separate_records(tmp_path: Path) -> None:
     """Two hosts of one folder have separate records."""
     with record_host(tmp_path, ADDRESS), record_host(tmp_path, "http://127.0.0.1:7098"):
         assert len(list((tmp_path / "hosts").iterdir())) == 2
@@ -120,7 +120,7 @@ DEADLINE = 30
 
 
 @pytest.fixture
-async def child(tmp_path: Path) -> AsyncIterator[KustoProcess]:
+async def kusto_process(tmp_path: Path) -> AsyncIterator[KustoProcess]:
     kusto = KustoProcess(tmp_path, (sys.executable, "-c", STAND_IN), retention_days=366)
     yield kusto
     await kusto.stop(5)
@@ -136,12 +136,12 @@ async def wait_until_gone(pid: int) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_dead_child_is_started_again_on_its_port(tmp_path: Path, child: KustoProcess) -> None:
+async def test_a_killed_child_process_is_started_again_on_its_port(tmp_path: Path, kusto_process: KustoProcess) -> None:
     """If the child process is killed, it is started again at the same address."""
-    address = await child.start()
+    address = await kusto_process.start()
     host, port = address.removeprefix("http://").split(":")
     stopping = ShutdownSignal()
-    supervision = asyncio.create_task(child.supervise(stopping))
+    supervision = asyncio.create_task(kusto_process.supervise(stopping))
     os.kill(read_pids(tmp_path)[0], signal.SIGKILL)
     async with asyncio.timeout(DEADLINE):
         while len(read_pids(tmp_path)) < 2:  # noqa: ASYNC110  another process's file sets no event
@@ -149,35 +149,37 @@ async def test_dead_child_is_started_again_on_its_port(tmp_path: Path, child: Ku
         _, writer = await asyncio.open_connection(host, int(port))
     writer.close()
     stopping.set()
-    await child.stop(5)
+    await kusto_process.stop(5)
     await supervision
 
 
-async def test_stop_ends_the_child(tmp_path: Path, child: KustoProcess) -> None:
+async def test_stop_ends_the_child_process(tmp_path: Path, kusto_process: KustoProcess) -> None:
     """A stop ends the child process; a second stop has no effect."""
-    await child.start()
-    await child.stop(5)
+    await kusto_process.start()
+    await kusto_process.stop(5)
     await wait_until_gone(read_pids(tmp_path)[0])
-    await child.stop(5)
+    await kusto_process.stop(5)
 
 
-async def test_child_that_cannot_start_is_reported() -> None:
+async def test_a_child_process_that_cannot_start_is_reported() -> None:
     """If the child process ends before it is ready, the start fails with the child's exit code."""
     with pytest.raises(StartError, match="ended with code 3"):
         await KustoProcess(Path("unused"), (sys.executable, "-c", "raise SystemExit(3)"), retention_days=1).start()
 
 
-async def test_announced_events_reach_the_child(child: KustoProcess, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_announced_events_reach_the_child_process(
+    kusto_process: KustoProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
     """An announcement of new events reaches the child's standard input; without a child, it has no effect."""
-    child.announce_events()
-    await child.start()
+    kusto_process.announce_events()
+    await kusto_process.start()
     stopping = ShutdownSignal()
-    supervision = asyncio.create_task(child.supervise(stopping))
-    child.announce_events()
+    supervision = asyncio.create_task(kusto_process.supervise(stopping))
+    kusto_process.announce_events()
     async with asyncio.timeout(DEADLINE):
         while "woken" not in capsys.readouterr().err:  # noqa: ASYNC110  output of another process sets no event
             await asyncio.sleep(0.01)
     stopping.set()
-    await child.stop(5)
-    child.announce_events()
+    await kusto_process.stop(5)
+    kusto_process.announce_events()
     await supervision

@@ -10,13 +10,13 @@ from local.host.worker_protocol import RpcRetryOptions
 
 
 @given(st.floats(0.1, 100), st.floats(0.1, 100), st.integers(0, 10_000))
-def test_delay_stays_within_its_bounds(minimum: float, span: float, retries: int) -> None:
+def test_a_retry_delay_stays_within_its_intervals(minimum: float, span: float, retries: int) -> None:
     """A retry delay is at least four fifths of the minimum interval and at most the maximum interval."""
     delay = RetryPolicy(-1, minimum, minimum + span).compute_delay(retries)
     assert 0.8 * minimum <= delay <= minimum + span
 
 
-def test_policy_ends_after_its_count() -> None:
+def test_a_retry_policy_ends_after_its_number_of_retries() -> None:
     """A retry policy allows the stated number of retries; -1 means no limit."""
     assert [RetryPolicy(2, 1, 1).is_exhausted(retries) for retries in (0, 1, 2)] == [False, False, True]
     assert not RetryPolicy(-1, 1, 1).is_exhausted(10**9)

@@ -5,7 +5,7 @@ import asyncio
 from local.host.shutdown import ShutdownSignal
 
 
-async def test_all_waiting_tasks_end() -> None:
+async def test_all_tasks_that_wait_for_the_shutdown_end() -> None:
     """When the host stops, all tasks that wait for this end their wait, with and without a time limit."""
     signal = ShutdownSignal()
     waiting = [asyncio.create_task(signal.wait()), asyncio.create_task(signal.wait_for(3_600))]

@@ -9,7 +9,7 @@ async def x(req: func.HttpRequest) -> str:
 """
 
 
-def test_second_host_is_refused_in_one_line(start_host: Any) -> None:
+def test_a_second_host_on_a_data_directory_is_rejected(start_host: Any) -> None:
     """A second host on a data directory exits with 1 and names the setting for another directory."""
     first = start_host(APP, KUSTO_URI="")
     second = start_host(APP, KUSTO_URI="", ready=False)
@@ -20,7 +20,7 @@ def test_second_host_is_refused_in_one_line(start_host: Any) -> None:
     assert first.terminate() == 0
 
 
-def test_next_host_waits_for_one_that_ends(start_host: Any) -> None:
+def test_the_next_host_waits_until_the_previous_one_has_ended(start_host: Any) -> None:
     """If the previous host of a data directory is stopping or was killed, the next host waits until it has ended."""
     first = start_host(APP, KUSTO_URI="")
     second = start_host(APP, KUSTO_URI="", ready=False)
@@ -30,7 +30,7 @@ def test_next_host_waits_for_one_that_ends(start_host: Any) -> None:
     assert start_host(APP, KUSTO_URI="").terminate() == 0
 
 
-def test_hosts_with_a_query_engine_elsewhere_share_a_folder(start_host: Any) -> None:
+def test_hosts_with_an_external_query_engine_share_a_folder(start_host: Any) -> None:
     """Hosts with an external query engine (KUSTO_URI) can share a data directory."""
     first, second = start_host(APP), start_host(APP)
     assert (first.terminate(), second.terminate()) == (0, 0)

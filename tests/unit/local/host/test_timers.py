@@ -38,7 +38,7 @@ async def other(req: func.HttpRequest) -> func.HttpResponse:
 RARE = {"RARE": "0 0 0 29 2 *"}
 
 
-def test_timer_runs_on_request(start_host: Any, http: httpx.Client) -> None:
+def test_a_timer_function_runs_on_request(start_host: Any, http: httpx.Client) -> None:
     """POST /admin/functions/{name} returns 202 and runs the timer function once, not marked as past due."""
     host = start_host(TIMERS, **RARE)
     host.wait_until(lambda: host.records() == ["first"])
@@ -64,7 +64,7 @@ def test_admin_rejects_other_functions(start_host: Any, http: httpx.Client) -> N
     assert host.records() == ["first"]
 
 
-def test_schedule_runs_one_at_a_time(start_host: Any) -> None:
+def test_runs_of_a_timer_do_not_overlap(start_host: Any) -> None:
     """Runs of a timer follow its schedule without overlap; a failed run does not stop the schedule."""
     host = start_host(TIMERS, **RARE)
     ran = host.data_dir / "often"
@@ -75,7 +75,7 @@ def test_schedule_runs_one_at_a_time(start_host: Any) -> None:
     assert "timers may fail" in host.log()
 
 
-def test_missed_occurrence_is_past_due(start_host: Any) -> None:
+def test_a_missed_run_of_a_timer_is_past_due(start_host: Any) -> None:
     """A timer whose last due time was missed runs when the host starts, and is marked as past due."""
     host = start_host("", **RARE)
     assert host.terminate() == 0
@@ -87,7 +87,7 @@ def test_missed_occurrence_is_past_due(start_host: Any) -> None:
     assert [True, status, {"AdjustForDST": True}] in host.records()
 
 
-def test_unset_setting_is_named(start_host: Any) -> None:
+def test_a_missing_setting_of_a_schedule_is_named(start_host: Any) -> None:
     """If the app setting of a schedule is missing, the start fails with the setting's name."""
     host = start_host(TIMERS, ready=False)
     assert host.process.wait(timeout=30) == 1
@@ -110,7 +110,7 @@ class CountedPauses(ShutdownSignal):
         return self.is_set()
 
 
-async def test_data_is_deleted_at_the_start_and_hourly() -> None:
+async def test_old_data_is_deleted_at_the_start_and_hourly() -> None:
     """Data is deleted at the start and every hour; after a failure, the next attempt is an hour later."""
     outcomes: list[int | sqlite3.Error] = [3, sqlite3.OperationalError("database is locked"), 0]
 

@@ -29,7 +29,7 @@ def test_a_disabled_function_does_not_run(
 
 
 @pytest.mark.parametrize(("group", "gathers"), [("archive", True), ("live", False)])
-def test_only_the_archive_lets_events_gather(group: str, *, gathers: bool) -> None:
+def test_only_the_archive_waits_for_more_events(group: str, *, gathers: bool) -> None:
     """Only the archive function waits for more events after a partial batch, because each batch becomes a file."""
     functions = [LoadedFunction(group, "1", HUB | {"consumerGroup": group}, None)]
     (setting,) = sort_functions(functions, HostJson("", 100)).event_hubs
@@ -50,7 +50,7 @@ def test_an_invalid_host_json_is_rejected(tmp_path: Path, text: str) -> None:
         read_host_json(tmp_path)
 
 
-def test_settings_fill_in_binding_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_placeholders_in_bindings_are_replaced_with_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """%NAME% in a binding is replaced with the app setting NAME; the error about a missing setting names it."""
     monkeypatch.setenv("HUB", "impulses")
     assert resolve_settings("a-%HUB%-%HUB%") == "a-impulses-impulses"

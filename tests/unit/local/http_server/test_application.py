@@ -74,7 +74,7 @@ def host(start_module_host: Any) -> Iterator[Any]:
     assert running.terminate() == 0, running.log()
 
 
-def send_raw(url: str, request: bytes) -> bytes:
+def send_raw_request(url: str, request: bytes) -> bytes:
     parts = urlsplit(url)
     with socket.create_connection((parts.hostname, parts.port), timeout=30) as connection:
         connection.sendall(request)
@@ -106,7 +106,7 @@ def test_complete_response_reaches_the_caller(host: Any, http: httpx.Client) -> 
     assert answer.headers.get_list("set-cookie") == ["a=1; Path=/; HttpOnly; SameSite=Lax", "b=2; Max-Age=60; Secure"]
 
 
-def test_chunked_body_is_whole(host: Any, http: httpx.Client) -> None:
+def test_a_chunked_body_reaches_the_function_as_one_body(host: Any, http: httpx.Client) -> None:
     """A chunked body reaches the function as one body."""
     answer = http.post(f"{host.url}/reflect", content=iter([b"a" * 70_000, b"b", b"c" * 70_000]))
     assert answer.content == b"a" * 70_000 + b"b" + b"c" * 70_000
@@ -153,7 +153,7 @@ def test_function_without_methods_accepts_all(host: Any, http: httpx.Client, met
 )
 def test_invalid_target_is_rejected(host: Any, head: bytes) -> None:
     """A request with an invalid host or target gets a 400 problem document, and its connection is closed."""
-    head_line, _, body = send_raw(host.url, head + b"X-Request-Id: mine\r\n\r\n").partition(b"\r\n\r\n")
+    head_line, _, body = send_raw_request(host.url, head + b"X-Request-Id: mine\r\n\r\n").partition(b"\r\n\r\n")
     assert head_line.startswith(b"HTTP/1.1 400 Bad Request\r\n")
     assert b"application/problem+json" in head_line
     problem = json.loads(body)
@@ -164,7 +164,7 @@ def test_invalid_target_is_rejected(host: Any, head: bytes) -> None:
 @pytest.mark.parametrize("method", [b"FOO", b"get", b"NONSENSE"])
 def test_an_unknown_method_is_not_implemented(host: Any, method: bytes) -> None:
     """An unknown method gets a 501 problem document, and its connection is closed."""
-    head, _, body = send_raw(host.url, method + b" /any HTTP/1.1\r\nHost: a\r\n\r\n").partition(b"\r\n\r\n")
+    head, _, body = send_raw_request(host.url, method + b" /any HTTP/1.1\r\nHost: a\r\n\r\n").partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 501 Not Implemented\r\n")
     problem = json.loads(body)
     assert (problem["code"], problem["status"]) == ("METHOD_NOT_IMPLEMENTED", 501)
@@ -173,7 +173,7 @@ def test_an_unknown_method_is_not_implemented(host: Any, method: bytes) -> None:
 @pytest.mark.parametrize("line", [b"GET /any HTTP/2.0", b"GET /any HTTP/0.9", b"FOO /any HTTP/9.9", b"PRI * HTTP/2.0"])
 def test_another_http_version_gets_505(host: Any, line: bytes) -> None:
     """A request with another major HTTP version gets a 505 problem document, and its connection is closed."""
-    head, _, body = send_raw(host.url, line + b"\r\nHost: a\r\n\r\n").partition(b"\r\n\r\n")
+    head, _, body = send_raw_request(host.url, line + b"\r\nHost: a\r\n\r\n").partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 505 HTTP Version Not Supported\r\n")
     problem = json.loads(body)
     assert (problem["code"], problem["status"]) == ("HTTP_VERSION_NOT_SUPPORTED", 505)
@@ -186,7 +186,7 @@ def test_another_transfer_coding_is_not_implemented(host: Any, coding: bytes) ->
     """A transfer coding other than chunked gets a 501 problem document."""
     body = b"1\r\na\r\n0\r\n\r\n"
     sent = b"POST /any HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: " + coding + b"\r\n\r\n" + body
-    head, _, told = send_raw(host.url, sent).partition(b"\r\n\r\n")
+    head, _, told = send_raw_request(host.url, sent).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 501 Not Implemented\r\n")
     assert json.loads(told)["code"] == "TRANSFER_CODING_NOT_IMPLEMENTED"
 
@@ -195,7 +195,7 @@ def test_another_transfer_coding_is_not_implemented(host: Any, coding: bytes) ->
 def test_a_body_without_a_known_end_is_rejected(host: Any, coding: bytes) -> None:
     """A body without a known end is rejected with 400."""
     sent = b"POST /any HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: " + coding + b"\r\n\r\n"
-    assert send_raw(host.url, sent).startswith(b"HTTP/1.1 400 ")
+    assert send_raw_request(host.url, sent).startswith(b"HTTP/1.1 400 ")
 
 
 @pytest.mark.parametrize(
@@ -206,26 +206,26 @@ def test_a_body_without_a_known_end_is_rejected(host: Any, coding: bytes) -> Non
         (b"/echo/a/http://other/b", "http://mine/echo/a/http://other/b"),
     ],
 )
-def test_host_of_the_target_overrides_the_header(host: Any, target: bytes, url: str) -> None:
+def test_the_host_of_an_absolute_target_overrides_the_host_header(host: Any, target: bytes, url: str) -> None:
     """If the request target is an absolute URL, its host overrides the Host header."""
-    answer = send_raw(host.url, b"GET " + target + b" HTTP/1.1\r\nHost: mine\r\nConnection: close\r\n\r\n")
+    answer = send_raw_request(host.url, b"GET " + target + b" HTTP/1.1\r\nHost: mine\r\nConnection: close\r\n\r\n")
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["url"] == url
 
 
-def test_head_has_no_body(host: Any, http: httpx.Client) -> None:
+def test_a_reply_to_head_has_no_body(host: Any, http: httpx.Client) -> None:
     """A reply to HEAD has headers but no body, and the connection stays open."""
     assert http.head(f"{host.url}/echo/a/b").headers["content-type"] == "application/json"
     assert http.get(f"{host.url}/echo/a/b").json()["method"] == "GET"
 
 
-def test_no_content_has_no_body(host: Any, http: httpx.Client) -> None:
+def test_a_204_reply_has_no_body(host: Any, http: httpx.Client) -> None:
     """A 204 response has no body and no Content-Length."""
     answer = http.delete(f"{host.url}/nothing")
     assert (answer.status_code, answer.content, "content-length" in answer.headers) == (204, b"", False)
 
 
 @pytest.mark.parametrize("route", ["boom", "wrong", "cancelled", "exits"])
-def test_failure_shows_no_details(host: Any, http: httpx.Client, route: str) -> None:
+def test_a_failed_function_shows_no_details(host: Any, http: httpx.Client, route: str) -> None:
     """If a function fails, the caller gets a 500 problem document without details; the log has the reason."""
     before = len(host.log())
     answer = http.get(f"{host.url}/{route}")
@@ -246,7 +246,7 @@ def test_sync_function_runs_in_a_thread(host: Any, http: httpx.Client) -> None:
 def test_a_body_over_the_limit_is_rejected(host: Any) -> None:
     """A body over 100 MB gets 413 before it is read."""
     request = b"POST /reflect HTTP/1.1\r\nHost: x\r\nContent-Length: 104857601\r\n\r\n"
-    head, _, body = send_raw(host.url, request).partition(b"\r\n\r\n")
+    head, _, body = send_raw_request(host.url, request).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 413 ")
     problem = json.loads(body)
     assert problem["code"] == "BODY_TOO_LARGE"
@@ -269,7 +269,7 @@ def test_trace_context_is_forwarded(host: Any, http: httpx.Client) -> None:
     assert http.get(f"{host.url}/trace", headers={"traceparent": "junk"}).text == ""
 
 
-def test_route_prefix_applies_to_every_route(start_host: Any, http: httpx.Client) -> None:
+def test_the_prefix_of_host_json_applies_to_every_route(start_host: Any, http: httpx.Client) -> None:
     """Each route begins with the prefix in host.json."""
     host = start_host(ECHO, prefix="api/v2")
     assert http.get(f"{host.url}/api/v2/sync").status_code == 200

@@ -9,7 +9,7 @@ from shared.errors import Kind, WorkspaceError
 
 
 @pytest.mark.parametrize("given", [b"a", b"~" * 128, b'!"{}'])
-def test_request_id_is_taken_over(given: bytes) -> None:
+def test_a_valid_request_id_of_the_caller_is_returned(given: bytes) -> None:
     """An error reply has the request's id if it has 1 to 128 visible ASCII characters."""
     assert choose_request_id([(b"host", b"a"), (b"x-request-id", given)]) == given.decode()
 

@@ -23,7 +23,7 @@ async def links(tmp_path: Path) -> AsyncIterator[FileLinks]:
 
 
 @pytest.fixture
-async def url(tmp_path: Path, links: FileLinks) -> str:
+async def file_link(tmp_path: Path, links: FileLinks) -> str:
     """Return a link to a stored file."""
     store = FolderBlobStore(tmp_path / "blobs" / "downloads", links)
     await store.create("job/rig.csv", CONTENT)
@@ -54,41 +54,41 @@ async def anonymous_client() -> AsyncIterator[httpx.AsyncClient]:
     ],
 )
 async def test_a_valid_range_is_returned(
-    anonymous_client: httpx.AsyncClient, url: str, wanted: str, status: int, first: int, end: int
+    anonymous_client: httpx.AsyncClient, file_link: str, wanted: str, status: int, first: int, end: int
 ) -> None:
     """A valid range is returned, an invalid range is ignored, and a range after the end of the file is rejected."""
-    reply = await anonymous_client.get(url, headers={"Range": wanted})
+    reply = await anonymous_client.get(file_link, headers={"Range": wanted})
     assert (reply.status_code, reply.content) == (status, CONTENT[first:end])
     if status == 416:
         assert reply.headers["content-range"] == f"bytes */{len(CONTENT)}"
 
 
-async def test_an_unchanged_file_is_304(anonymous_client: httpx.AsyncClient, url: str) -> None:
+async def test_an_unchanged_file_gets_304(anonymous_client: httpx.AsyncClient, file_link: str) -> None:
     """An unchanged file gets 304; a range request for an older version of the file gets the whole new file."""
-    etag = (await anonymous_client.get(url)).headers["etag"]
-    assert (await anonymous_client.get(url, headers={"If-None-Match": f'"x", {etag}'})).status_code == 304
-    assert (await anonymous_client.get(url, headers={"Range": "bytes=0-1", "If-Range": etag})).status_code == 206
-    assert (await anonymous_client.get(url, headers={"Range": "bytes=0-1", "If-Range": '"x"'})).status_code == 200
-    head = await anonymous_client.head(url)
+    etag = (await anonymous_client.get(file_link)).headers["etag"]
+    assert (await anonymous_client.get(file_link, headers={"If-None-Match": f'"x", {etag}'})).status_code == 304
+    assert (await anonymous_client.get(file_link, headers={"Range": "bytes=0-1", "If-Range": etag})).status_code == 206
+    assert (await anonymous_client.get(file_link, headers={"Range": "bytes=0-1", "If-Range": '"x"'})).status_code == 200
+    head = await anonymous_client.head(file_link)
     assert (head.content, head.headers["content-length"]) == (b"", str(len(CONTENT)))
-    assert (await anonymous_client.head(url, headers={"Range": "bytes=0-9"})).status_code == 200
+    assert (await anonymous_client.head(file_link, headers={"Range": "bytes=0-9"})).status_code == 200
 
 
 async def test_each_rejection_has_its_error_code(
-    anonymous_client: httpx.AsyncClient, links: FileLinks, url: str
+    anonymous_client: httpx.AsyncClient, links: FileLinks, file_link: str
 ) -> None:
     """Each kind of rejected request for a file has its own error code."""
     later = datetime.now(UTC) + timedelta(minutes=5)
     gone = links.create(FileLink("downloads", "job/gone.csv", "gone.csv", later))
-    base = url.partition("/files/")[0]
+    base = file_link.partition("/files/")[0]
     over = links.create(FileLink("downloads", "job/rig.csv", "rig.csv", later - timedelta(days=1)))
     for address, method, status, code in (
         (gone, "GET", 404, "FILE_NOT_FOUND"),
         (over, "GET", 403, "LINK_EXPIRED"),
-        (url + "0", "GET", 403, "LINK_INVALID"),
+        (file_link + "0", "GET", 403, "LINK_INVALID"),
         (f"{base}/files/", "GET", 403, "LINK_INVALID"),
         (f"{base}/files/downloads/job/rig.csv", "GET", 403, "LINK_INVALID"),
-        (url, "POST", 405, "METHOD_NOT_ALLOWED"),
+        (file_link, "POST", 405, "METHOD_NOT_ALLOWED"),
     ):
         reply = await anonymous_client.request(method, address)
         assert (reply.status_code, reply.json()["code"]) == (status, code), address
@@ -99,9 +99,9 @@ async def test_each_rejection_has_its_error_code(
     [("..", "files-key"), ("downloads", "../../files-key"), (".", "files-key"), ("downloads/..", "x"), ("", "cold/x")],
 )
 async def test_a_signed_link_reads_only_blobs(
-    anonymous_client: httpx.AsyncClient, links: FileLinks, url: str, container: str, name: str
+    anonymous_client: httpx.AsyncClient, links: FileLinks, file_link: str, container: str, name: str
 ) -> None:
     """With a validly signed link, only files in the folder of blobs can be read."""
     signed = links.create(FileLink(container, name, "x", datetime.now(UTC) + timedelta(minutes=5)))
     path = f"/files/{quote(container, safe='')}/{quote(name, safe='')}?{signed.partition('?')[2]}"
-    assert (await anonymous_client.get(url.partition("/files/")[0] + path)).status_code in {403, 404}
+    assert (await anonymous_client.get(file_link.partition("/files/")[0] + path)).status_code in {403, 404}

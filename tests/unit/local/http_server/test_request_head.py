@@ -72,7 +72,7 @@ def test_host_header_is_required_once() -> None:
         *((each, False) for each in ("[fe80::1]:1", "a", "xlocalhost", "[")),
     ],
 )
-def test_loopback_addresses_name_this_machine(host: str, *, here: bool) -> None:
+def test_only_loopback_addresses_name_this_machine(host: str, *, here: bool) -> None:
     """Only loopback addresses and the name localhost count as names of this machine."""
     assert is_loopback_host(host.encode()) is here
 
@@ -91,13 +91,13 @@ def test_loopback_addresses_name_this_machine(host: str, *, here: bool) -> None:
         (b"*", (None, b"*")),
     ],
 )
-def test_absolute_target_is_split(target: bytes, expected: tuple[bytes | None, bytes]) -> None:
+def test_an_absolute_target_is_split_into_host_and_target(target: bytes, expected: tuple[bytes | None, bytes]) -> None:
     """An absolute request target is split into host and target; other targets are unchanged."""
     assert split_target(target) == expected
 
 
 @pytest.mark.parametrize("target", [b"ftp://h/a", b"ws://h/a", b"httpx://h/a", b"file:///a", b"a+b://h"])
-def test_another_scheme_is_rejected(target: bytes) -> None:
+def test_a_target_with_another_scheme_is_rejected(target: bytes) -> None:
     """An absolute request target must have the scheme http or https."""
     with pytest.raises(WorkspaceError, match="http or https"):
         split_target(target)
@@ -146,7 +146,7 @@ def test_each_request_has_its_own_limits() -> None:
             sizes.add_header(b"%d" % number, b"")
 
 
-def test_buffered_input_is_limited() -> None:
+def test_buffered_parser_input_is_limited() -> None:
     """Input that the parser buffers without output is limited; any output resets the count."""
     sizes = HeadSizeCounter()
     assert sizes.add_data(MAX_HEADER_BYTES)

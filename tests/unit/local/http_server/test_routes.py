@@ -46,13 +46,13 @@ def test_the_most_specific_template_matches(path: str, expected: tuple[str, dict
     assert find_match(build_table("a/{*rest}", "a/{id}", "a/v{n}.json", "a/b"), path) == expected
 
 
-def test_matching_backtracks_to_a_parameter() -> None:
+def test_a_parameter_is_tried_if_a_literal_segment_leads_to_no_match() -> None:
     """If a literal segment leads to no match, a parameter at its position is tried."""
     routes = build_table("x/literal/end", "x/{id}/other")
     assert find_match(routes, "/x/literal/other") == ("x/{id}/other", {"id": "literal"})
 
 
-def test_other_method_finds_the_next_template() -> None:
+def test_a_template_for_other_methods_is_skipped() -> None:
     """A template for other methods is skipped; a template without methods accepts each method."""
     routes = build_table("a", "{any}", a=["POST"])
     assert find_match(routes, "/a", "POST") == ("a", {})
@@ -67,14 +67,14 @@ def test_optional_parameter_may_be_missing() -> None:
     assert find_match(routes, "/a/7") == ("a/{id?}", {"id": "7"})
 
 
-def test_routes_begin_with_the_prefix() -> None:
+def test_each_route_begins_with_the_prefix() -> None:
     """Each route begins with the prefix; an empty route equals the prefix."""
     assert find_match(build_table("", prefix="api"), "/api") == ("", {})
     assert find_match(build_table("", prefix=""), "/") == ("", {})
 
 
 @pytest.mark.parametrize("template", ["{id:int}", "{}", "{a b}", "{1}", "x{", "{a}}", "{*}"])
-def test_unsupported_templates_stop_the_start(template: str) -> None:
+def test_unsupported_route_templates_stop_the_start(template: str) -> None:
     """A route template with an unsupported form stops the start."""
     with pytest.raises(StartError):
         build_table(template)

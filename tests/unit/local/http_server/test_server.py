@@ -111,7 +111,7 @@ async def test_an_incomplete_request_gets_408(address: Address, half: bytes) -> 
     assert document["type"] == "urn:oi:problem:request-timeout"
 
 
-async def test_408_carries_the_request_id(address: Address) -> None:
+async def test_a_408_reply_contains_the_request_id(address: Address) -> None:
     """The 408 reply has the caller's request id."""
     half = b"POST /a HTTP/1.1\r\nHost: a\r\nX-Request-Id: mine\r\nContent-Length: 5\r\n\r\n"
     assert parse_problem(await send_in_parts(address, half))["traceId"] == "mine"
@@ -144,7 +144,7 @@ async def test_headers_share_one_timeout(address: Address) -> None:
 
 
 @pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=1.0)])
-async def test_slow_body_is_accepted(address: Address) -> None:
+async def test_a_slow_request_body_is_accepted(address: Address) -> None:
     """A slow body is accepted as long as data arrive."""
     head = b"POST /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 6\r\n\r\n"
     answer = await send_in_parts(address, head, *[b"x"] * 6, pause=0.25)
@@ -212,10 +212,10 @@ async def test_an_idle_connection_is_replaced(address: Address, begun: bytes) ->
         writer.close()
 
 
-async def test_streams_leave_connections_to_requests() -> None:
+async def test_websockets_leave_connections_to_requests() -> None:
     """WebSockets use at most four fifths of the connections, so that other requests are still accepted."""
 
-    async def serve(scope: Message, receive: Receive, send: Send) -> None:
+    async def serve_websocket(scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             await App()(scope, receive, send)
             return
@@ -224,7 +224,7 @@ async def test_streams_leave_connections_to_requests() -> None:
         await receive()
 
     listener = open_listening_socket("127.0.0.1", 0)
-    server = Server(serve, 1, ConnectionLimits(connections=5), web_sockets=True)
+    server = Server(serve_websocket, 1, ConnectionLimits(connections=5), web_sockets=True)
     serving = asyncio.create_task(server.serve([listener]))
     await server.listening.wait()
     host, port = listener.getsockname()
@@ -256,7 +256,7 @@ async def test_idle_connection_has_no_request_timeout(address: Address) -> None:
             await asyncio.sleep(0.8)
 
 
-async def test_trailers_are_dropped(app: App, address: Address) -> None:
+async def test_trailers_do_not_become_headers(app: App, address: Address) -> None:
     """Trailers of a chunked body do not become headers of this or the next request."""
     chunked = (
         b"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nAuthorization: x\r\n\r\n"

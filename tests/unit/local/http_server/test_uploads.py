@@ -25,15 +25,15 @@ async def links(tmp_path: Path) -> AsyncIterator[FileLinks]:
 
 
 @pytest.fixture
-def store(tmp_path: Path, links: FileLinks) -> FolderBlobStore:
+def blob_store(tmp_path: Path, links: FileLinks) -> FolderBlobStore:
     """Return the blob store that receives the uploads."""
     return FolderBlobStore(tmp_path / "blobs" / "downloads", links)
 
 
 @pytest.fixture
-async def url(store: FolderBlobStore) -> str:
+async def url(blob_store: FolderBlobStore) -> str:
     """Return a link for the upload of a file."""
-    return await store.upload_link("job/upload", datetime.now(UTC) + timedelta(minutes=5))
+    return await blob_store.upload_link("job/upload", datetime.now(UTC) + timedelta(minutes=5))
 
 
 @pytest.fixture
@@ -43,12 +43,12 @@ async def anonymous_client() -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
-def block_url(url: str, name: bytes) -> str:
+def build_block_url(url: str, name: bytes) -> str:
     """Return the URL for the upload of a block."""
     return str(httpx.URL(url).copy_merge_params({"comp": "block", "blockid": base64.b64encode(name).decode()}))
 
 
-async def test_a_cut_upload_leaves_nothing(store: FolderBlobStore, url: str, tmp_path: Path) -> None:
+async def test_an_incomplete_upload_stores_no_file(blob_store: FolderBlobStore, url: str, tmp_path: Path) -> None:
     """If an upload is incomplete, neither a file nor a temporary file is stored."""
     target = httpx.URL(url)
     reader, writer = await asyncio.open_connection(target.host, target.port)
@@ -61,7 +61,7 @@ async def test_a_cut_upload_leaves_nothing(store: FolderBlobStore, url: str, tmp
     await reader.read()
     async with httpx.AsyncClient() as client:
         assert (await client.put(url, content=b"whole")).status_code == 201
-    assert await store.read("job/upload") == b"whole"
+    assert await blob_store.read("job/upload") == b"whole"
     assert list((tmp_path / "blobs" / "downloads" / ".drafts").iterdir()) == []
 
 
@@ -92,20 +92,20 @@ async def test_a_file_over_the_limit_is_rejected(
     """A file over the size limit is rejected, whole or in blocks; a full disk has another error code."""
     monkeypatch.setattr(uploads, "MAX_BYTES", 10)
     assert (await anonymous_client.put(url, content=b"x" * 11)).json()["code"] == "UPLOAD_TOO_LARGE"
-    assert (await anonymous_client.put(block_url(url, b"1"), content=b"x" * 6)).status_code == 201
-    assert (await anonymous_client.put(block_url(url, b"2"), content=b"x" * 6)).status_code == 413
-    assert (await anonymous_client.put(block_url(url, b"1"), content=b"x" * 10)).status_code == 201
+    assert (await anonymous_client.put(build_block_url(url, b"1"), content=b"x" * 6)).status_code == 201
+    assert (await anonymous_client.put(build_block_url(url, b"2"), content=b"x" * 6)).status_code == 413
+    assert (await anonymous_client.put(build_block_url(url, b"1"), content=b"x" * 10)).status_code == 201
     monkeypatch.setattr(uploads, "count_free_bytes", lambda _: 1)
     reply = await anonymous_client.put(url, content=b"xx")
     assert (reply.status_code, reply.json()["code"]) == (507, "STORAGE_FULL")
 
 
-async def test_wrong_links_and_requests_are_rejected(
-    anonymous_client: httpx.AsyncClient, links: FileLinks, store: FolderBlobStore, url: str
+async def test_wrong_upload_links_and_requests_are_rejected(
+    anonymous_client: httpx.AsyncClient, links: FileLinks, blob_store: FolderBlobStore, url: str
 ) -> None:
     """An upload link cannot be used to read, nor a read link to upload; an error names the malformed part."""
-    await store.create("job/rig.csv", b"content")
-    readable = await store.link("job/rig.csv", "rig.csv", datetime.now(UTC) + timedelta(minutes=5))
+    await blob_store.create("job/rig.csv", b"content")
+    readable = await blob_store.link("job/rig.csv", "rig.csv", datetime.now(UTC) + timedelta(minutes=5))
     over = links.create(
         FileLink("downloads", "job/upload", "", datetime.now(UTC) - timedelta(days=1), LinkPermission.WRITE)
     )

@@ -8,7 +8,7 @@ import pytest
 from local.sign_in.codes import build_sign_in_link, open_sign_in_codes
 
 
-async def test_a_code_works_once(tmp_path: Path) -> None:
+async def test_a_sign_in_code_can_be_redeemed_once(tmp_path: Path) -> None:
     """A code can be redeemed once, by any process with the same folder, and only for its member."""
     code = await open_sign_in_codes(tmp_path).create("ann@plant-a")
     other = open_sign_in_codes(tmp_path)
@@ -16,7 +16,7 @@ async def test_a_code_works_once(tmp_path: Path) -> None:
     assert await other.redeem(code) is None
 
 
-async def test_the_files_do_not_contain_the_code(tmp_path: Path) -> None:
+async def test_the_stored_files_do_not_contain_the_code(tmp_path: Path) -> None:
     """The stored files contain no usable code, and only their owner can read them."""
     code = await open_sign_in_codes(tmp_path).create()
     folder = tmp_path / "sign-in"
@@ -43,6 +43,6 @@ async def test_a_text_that_is_not_a_code_is_unknown(tmp_path: Path, code: str) -
     assert await open_sign_in_codes(tmp_path).redeem(code) is None
 
 
-def test_a_link_has_the_code_in_its_fragment() -> None:
+def test_a_sign_in_link_has_the_code_in_its_fragment() -> None:
     """The code is in the URL's fragment, which browsers do not send, so that no log contains it."""
     assert build_sign_in_link("http://127.0.0.1:7071", "c") == "http://127.0.0.1:7071/console/#sign-in=c"

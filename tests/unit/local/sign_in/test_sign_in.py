@@ -19,7 +19,7 @@ def codes(tmp_path: Path) -> SignInCodes:
     return SignInCodes(tmp_path / "sign-in")
 
 
-async def test_code_works_once(codes: SignInCodes) -> None:
+async def test_a_sign_in_code_can_be_used_once(codes: SignInCodes) -> None:
     """A sign-in code can be used once."""
     code = await codes.create("viewer@t")
     assert await codes.redeem(code) == "viewer@t"
@@ -35,7 +35,7 @@ async def test_unknown_codes_are_rejected(codes: SignInCodes, code: str) -> None
     assert await codes.redeem(made) == ""
 
 
-async def test_code_expires(codes: SignInCodes, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_sign_in_code_expires_after_15_minutes(codes: SignInCodes, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sign-in code expires after 15 minutes."""
     code = await codes.create()
     later = time.time() + sign_in_codes.LIFETIME_SECONDS + 1
@@ -69,7 +69,7 @@ async def test_code_is_stored_as_a_hash_for_its_owner(codes: SignInCodes, tmp_pa
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_command_prints_a_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_a_sign_in_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The command prints a link to the running host with a valid code."""
     with record_host(tmp_path, "http://127.0.0.1:7099"):
         assert sign_in.main(["--data-dir", str(tmp_path), "--as", "viewer@t"]) == 0
@@ -78,7 +78,7 @@ def test_command_prints_a_link(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert asyncio.run(sign_in_codes.open_sign_in_codes(tmp_path).redeem(code)) == "viewer@t"
 
 
-def test_command_needs_a_host(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_sign_in_command_needs_a_running_host(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """If no host runs, the command creates no code and exits with 1."""
     for _ in range(2):
         assert sign_in.main(["--data-dir", str(tmp_path)]) == 1

@@ -87,7 +87,7 @@ def test_partitions_can_process_the_load(load: Load) -> None:
 
 
 @given(LOADS)
-def test_every_quantity_has_a_meter(load: Load) -> None:
+def test_every_computed_quantity_has_a_meter(load: Load) -> None:
     """Each quantity is positive and finite and belongs to a known meter."""
     for meter, quantity in calculate_quantities(compute_deployment_sizes(load)).items():
         assert meter in METERS

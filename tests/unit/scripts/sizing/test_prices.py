@@ -47,7 +47,7 @@ def test_costs_are_quantities_times_prices(tmp_path: Path, capsys: pytest.Captur
         (lambda prices: prices.update(log_analytics_gb="1"), "meter `log_analytics_gb` must be a number of at least 0"),
     ],
 )
-def test_wrong_prices_are_named(
+def test_wrong_prices_are_rejected_with_their_meter(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     change: Callable[[dict[str, object]], None],
@@ -61,7 +61,7 @@ def test_wrong_prices_are_named(
 
 
 @pytest.mark.parametrize("text", ["", "[]", "prices: {}", "currency: EUR\nprices: []", "currency: 1\nprices: {}", "{"])
-def test_wrong_price_files_are_rejected(tmp_path: Path, text: str) -> None:
+def test_price_files_with_another_structure_are_rejected(tmp_path: Path, text: str) -> None:
     """A file with another structure is rejected with the name of the invalid field."""
     path = tmp_path / "prices.yaml"
     path.write_text(text, encoding="utf-8")

@@ -30,7 +30,7 @@ def _read_default(name: str, text: str) -> str:
     return found[1]
 
 
-def test_numbers_equal_those_of_the_templates() -> None:
+def test_numbers_of_the_sizing_model_equal_those_of_the_templates() -> None:
     """Each number of the sizing model from the Bicep templates or host.json equals the value there."""
     main_text = (BICEP / "main.bicep").read_text(encoding="utf-8")
     assert int(_read_default("hubPartitions", main_text)) == facts.LEAST_PARTITIONS
@@ -48,7 +48,7 @@ def test_numbers_equal_those_of_the_templates() -> None:
     assert {name: int(count) for name, count in ready} | {"background": 2} == facts.ALWAYS_READY
 
 
-def test_the_command_names_a_wrong_value(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_sizing_command_names_a_wrong_value(capsys: pytest.CaptureFixture[str]) -> None:
     """The command rejects an unknown option and a value that is out of range or not a number."""
     assert main(["--messages-per-second", "nan"]) == WRONG_OPTIONS
     assert "`messages_per_second`" in capsys.readouterr().err
@@ -63,7 +63,7 @@ def _read_commands() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("command", "output"), _read_commands(), ids=lambda text: text[:70])
-def test_the_page_shows_the_output_of_the_commands(command: str, output: str) -> None:
+def test_the_sizing_page_shows_the_output_of_its_commands(command: str, output: str) -> None:
     """Each command on the sizing page prints the lines that the page shows, in the same order."""
     arguments = shlex.split(command)
     assert arguments[0] == ".venv/bin/python"
@@ -75,13 +75,13 @@ def test_the_page_shows_the_output_of_the_commands(command: str, output: str) ->
     assert re.fullmatch(shown, done.stdout, re.DOTALL), f"{command} prints\n{done.stdout}"
 
 
-def test_the_page_shows_every_example() -> None:
+def test_the_sizing_page_shows_every_example() -> None:
     """The sizing page shows the output of each example."""
     commands = " ".join(command for command, _ in _read_commands())
     assert all(f"--example {name}" in commands for name in EXAMPLES)
 
 
-def test_the_page_shows_the_timer_of_the_settings() -> None:
+def test_the_sizing_page_shows_the_schedule_of_each_background_job() -> None:
     """The sizing page has a row for each background job, with its schedule and monthly runs."""
     text = PAGE.read_text(encoding="utf-8")
     runs = compute_deployment_sizes(Load(simulators=True, listeners=1)).background.runs_per_month

@@ -7,7 +7,7 @@ from scripts.validation.clauses import Clause, TestName, list_tests, parse_claus
 HEAD = "## Rule 7\n\n| Clause | Requirement | The service | Tests | The plant |\n|---|---|---|---|---|\n"
 
 
-def test_rows_of_clauses_are_read() -> None:
+def test_rows_of_clause_tables_are_parsed() -> None:
     """A clause has the regulation in the heading, its text without links, and its tests; other tables are ignored."""
     text = (
         "## Other\n\n| Part | Rule |\n|---|---|\n| a | b |\n\n"
@@ -22,7 +22,7 @@ def test_rows_of_clauses_are_read() -> None:
 
 
 @pytest.mark.parametrize("tests", ["", "later", "`tests/test_a.py`", "`tests/test_a.py::test_b`, soon"])
-def test_cells_without_test_names_are_rejected(tests: str) -> None:
+def test_test_cells_without_test_names_are_rejected(tests: str) -> None:
     """The cell for tests must contain a dash or names of tests, so that no test is overlooked."""
     with pytest.raises(ValueError, match=r"Tests of clause 7\(a\)"):
         parse_clauses(f"{HEAD}| 7(a) | Be safe | It is | {tests} | Care |\n")

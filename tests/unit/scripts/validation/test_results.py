@@ -43,7 +43,7 @@ def test_a_damaged_report_has_no_results(tmp_path: Path, content: str | None) ->
     assert read_results(report, [NAME])[NAME].outcome is Outcome.NOT_RUN
 
 
-def test_named_tests_are_run(tmp_path: Path) -> None:
+def test_exactly_the_named_tests_are_run(tmp_path: Path) -> None:
     """Exactly the named tests are run, and each test's docstring is returned as the rule that it proves."""
     folder = tmp_path / "tests"
     folder.mkdir()

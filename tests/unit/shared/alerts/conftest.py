@@ -7,6 +7,6 @@ from tests.unit.shared.alerts.fakes import build_catalog, build_entry, build_rul
 
 
 @pytest.fixture
-def plant() -> Plant:
+def alert_environment() -> Plant:
     """Return a plant with one threshold rule."""
     return Plant(build_catalog(build_entry(build_rule())))

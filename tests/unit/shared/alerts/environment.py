@@ -99,7 +99,7 @@ class Plant:
         evaluation, notifications = self._build_evaluation(), self._build_notifications()
         return Alerts(self._read_catalog, self.store, evaluation, notifications, runtime=self.time.runtime)
 
-    async def run(self, seconds: float = 60) -> list[tuple[str, str]]:
+    async def run_scheduler_after(self, seconds: float = 60) -> list[tuple[str, str]]:
         """Advance the clock by some seconds and run the scheduler; return all transitions published since the start."""
         self.time.advance(seconds)
         await self.scheduler.run()

@@ -32,13 +32,13 @@ def test_operators_compare_value_and_limit(operator: str, matching: list[int]) -
     "value", [None, "9", True, float("nan"), float("inf"), float("-inf"), {"a": 9}, [9], "NaN", "Infinity"]
 )
 @pytest.mark.parametrize("operator", ["gt", "ne", "lt"])
-def test_only_finite_numbers_match(value: Any, operator: str) -> None:
+def test_only_finite_numbers_meet_a_condition(value: Any, operator: str) -> None:
     """Only finite numbers meet a condition; null, text, booleans, objects, NaN and infinity do not."""
     assert evaluate_row(value, operator) == (None, False)
 
 
 @pytest.mark.parametrize(("text", "expected"), [("6.50", (6.5, True)), ("1e400", (None, False)), ("x", (None, False))])
-def test_decimals_are_numbers(text: str, expected: tuple[Any, bool]) -> None:
+def test_decimal_values_are_compared_as_numbers(text: str, expected: tuple[Any, bool]) -> None:
     """Decimal values, which the engine returns as text, are compared as numbers."""
     assert evaluate_row(text, kind="decimal") == expected
 
@@ -58,7 +58,7 @@ def test_a_rule_without_groups_has_the_value_of_the_first_matching_row() -> None
     assert find_row_groups(build_rule(), build_result()) == []
 
 
-def test_each_combination_is_a_group() -> None:
+def test_each_combination_of_group_values_is_a_group() -> None:
     """Each combination of values in the `groupBy` columns is a group; its labels are text, null or JSON text."""
     rule = build_rule(groupBy=["device", "line"])
     rows: list[dict[str, Any]] = [
@@ -115,7 +115,7 @@ def test_a_truncated_result_is_an_error() -> None:
     assert group.matches
 
 
-def test_long_labels_are_an_error() -> None:
+def test_group_labels_over_the_length_limit_are_an_error() -> None:
     """A label over the length limit fails the evaluation, because shortened labels are ambiguous."""
     rule = build_rule(groupBy=["device"])
     with pytest.raises(EvaluationError, match="characters"):
@@ -144,7 +144,7 @@ def test_any_rows_give_unique_groups_with_json_values(rows: list[dict[str, Any]]
         (AT + 60 * SECOND, AT, 0, False),
     ],
 )
-def test_silence_counts_from_the_last_message_or_the_creation(
+def test_the_silence_of_a_connection_begins_at_its_last_message(
     last: Any, created: Any, silence: float, *, matches: bool
 ) -> None:
     """A connection's silence begins at its last message or else its creation; a future message counts as just sent."""
@@ -153,7 +153,7 @@ def test_silence_counts_from_the_last_message_or_the_creation(
     assert group.connection == "press"
 
 
-def test_disabled_connections_have_no_group() -> None:
+def test_an_absence_rule_has_no_group_for_disabled_connections() -> None:
     """An absence rule has no alert for a disabled or deleted connection."""
     rule = build_absence_rule(connections=["press", "lathe"])
     groups = find_connection_groups(rule, ["press"], {}, AT - timedelta(days=1), AT)

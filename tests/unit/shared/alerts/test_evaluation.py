@@ -29,45 +29,47 @@ from tests.unit.shared.alerts.fakes import (
         (WorkspaceError(Kind.INVALID, "QUERY_INVALID", "no such column"), "no such column"),
     ],
 )
-async def test_a_failing_query_neither_fires_nor_resolves(plant: Plant, error: WorkspaceError, reason: str) -> None:
+async def test_a_failing_query_neither_fires_nor_resolves(
+    alert_environment: Plant, error: WorkspaceError, reason: str
+) -> None:
     """If a query fails, the rule's state is error with the reason, alerts stay, and one warning is published."""
-    plant.queries.result = HOT
-    await plant.run(0)
-    plant.queries.result = error
-    assert await plant.run() == [FIRING, FIRING]
-    assert await plant.run() == [FIRING, FIRING]
-    state = plant.store.states["hot"]
+    alert_environment.queries.result = HOT
+    await alert_environment.run_scheduler_after(0)
+    alert_environment.queries.result = error
+    assert await alert_environment.run_scheduler_after() == [FIRING, FIRING]
+    assert await alert_environment.run_scheduler_after() == [FIRING, FIRING]
+    state = alert_environment.store.states["hot"]
     assert (state.status, reason in (state.error or ""), state.firing) == (RuleStatus.ERROR, True, 1)
-    warning = list(plant.outbox.events.values())[1]
+    warning = list(alert_environment.outbox.events.values())[1]
     assert (warning.severity, warning.data["severity"], warning.data["value"]) == ("warning", "warning", None)
     assert reason in warning.data["labels"]["error"]
-    plant.queries.result = HOT
-    assert await plant.run() == [FIRING, FIRING, RESOLVED]
-    assert list(plant.outbox.events.values())[2].data["alertId"] == warning.data["alertId"]
-    assert len(plant.store.alerts) == 1
+    alert_environment.queries.result = HOT
+    assert await alert_environment.run_scheduler_after() == [FIRING, FIRING, RESOLVED]
+    assert list(alert_environment.outbox.events.values())[2].data["alertId"] == warning.data["alertId"]
+    assert len(alert_environment.store.alerts) == 1
 
 
-async def test_a_missing_query_or_column_is_an_error(plant: Plant) -> None:
+async def test_a_missing_query_or_column_is_an_error_of_the_rule(alert_environment: Plant) -> None:
     """If a rule's query is deleted or lacks a column of the rule, the rule's state is error."""
-    plant.queries.result = build_result({"other": 9.0})
-    await plant.run(0)
-    assert plant.store.states["hot"].error == "The query has no column 'value'."
-    plant.catalog = build_catalog(build_entry(build_rule()), queries={})
-    await plant.run()
-    assert plant.store.states["hot"].error == "The warm query 'temperatures' does not exist."
-    assert len(plant.outbox.events) == 1
+    alert_environment.queries.result = build_result({"other": 9.0})
+    await alert_environment.run_scheduler_after(0)
+    assert alert_environment.store.states["hot"].error == "The query has no column 'value'."
+    alert_environment.catalog = build_catalog(build_entry(build_rule()), queries={})
+    await alert_environment.run_scheduler_after()
+    assert alert_environment.store.states["hot"].error == "The warm query 'temperatures' does not exist."
+    assert len(alert_environment.outbox.events) == 1
 
 
-async def test_silence_fires_for_each_connection() -> None:
+async def test_an_absence_rule_fires_for_each_silent_connection() -> None:
     """An absence rule fires after a connection was silent for its time, and resolves at the next message."""
     plant = Plant(build_catalog(build_entry(build_absence_rule())))
     plant.connections.states = {"press": ConnectionState("CONNECTED", 1, AT)}
-    assert await plant.run(60) == []
-    assert await plant.run(300) == [("alert.firing", "silent")]
+    assert await plant.run_scheduler_after(60) == []
+    assert await plant.run_scheduler_after(300) == [("alert.firing", "silent")]
     [event] = plant.outbox.events.values()
     assert (event.data["labels"], event.connections) == ({"connection": "press"}, frozenset({"press"}))
     plant.connections.states = {"press": ConnectionState("CONNECTED", 2, plant.time.now)}
-    assert await plant.run(60) == [("alert.firing", "silent"), ("alert.resolved", "silent")]
+    assert await plant.run_scheduler_after(60) == [("alert.firing", "silent"), ("alert.resolved", "silent")]
     assert plant.queries.calls == []
 
 
@@ -132,6 +134,6 @@ async def test_a_query_that_the_engine_rejects_is_an_error_of_the_rule() -> None
         await find_errors(DOWN)
 
 
-async def test_errors_are_reported_without_the_engine() -> None:
+async def test_rule_errors_are_reported_while_the_engine_does_not_respond() -> None:
     """If the engine does not respond, errors that do not concern columns are still reported."""
     assert await find_errors(DOWN, parameters={"devices": "rig-1"}) == ["parameters.devices"]

@@ -29,7 +29,7 @@ def test_an_alert_is_active_until_it_is_resolved(state: str, *, is_active: bool)
     assert ALERT.change(state=AlertState(state)).is_active is is_active
 
 
-def test_marks_are_removed_one_by_one() -> None:
+def test_marks_of_pending_alert_tasks_are_removed_one_by_one() -> None:
     """When one pending task of an alert is done, only the mark of this task is removed."""
     marked = ALERT.change(marks=(Mark.FIRING, Mark.ACKNOWLEDGED))
     assert marked.remove_marks(Mark.FIRING, Mark.RESOLVED).marks == (Mark.ACKNOWLEDGED,)
@@ -46,7 +46,9 @@ def test_marks_are_removed_one_by_one() -> None:
         ({"error_alert": ALERT}, RuleStatus.OK, False),
     ],
 )
-def test_the_status_of_a_rule_is_its_worst_state(values: dict[str, Any], status: RuleStatus, *, is_idle: bool) -> None:
+def test_the_status_of_an_alert_rule_is_its_worst_state(
+    values: dict[str, Any], status: RuleStatus, *, is_idle: bool
+) -> None:
     """In the status of a rule, error has priority over firing; a rule with unfinished work is not idle."""
     state = RuleState(rule="hot", revision="r", due_at=AT, **values)
     assert (state.status, state.is_idle) == (status, is_idle)

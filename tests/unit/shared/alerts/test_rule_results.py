@@ -7,7 +7,7 @@ from shared.alerts.rule_results import RuleStatusReport, build_revision, report_
 from tests.unit.shared.alerts.fakes import AT, SECOND, build_entry, build_rule
 
 
-def test_a_new_rule_is_due_at_once() -> None:
+def test_a_new_alert_rule_is_due_at_once() -> None:
     """A rule that was never evaluated has the state ok and is due; a disabled rule is never due."""
     assert report_status(build_entry(build_rule()), None) == RuleStatusReport(RuleStatus.OK, None, None, AT)
     disabled = report_status(build_entry(build_rule(enabled=False)), None)

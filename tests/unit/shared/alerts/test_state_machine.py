@@ -59,7 +59,7 @@ def test_an_alert_fires_and_resolves() -> None:
     assert (resolved.state, resolved.resolved_at, resolved.marks) == (RESOLVED, AT + 180 * SECOND, (Mark.RESOLVED,))
 
 
-def test_a_missing_group_resolves() -> None:
+def test_the_alert_of_a_missing_group_resolves() -> None:
     """An alert is resolved if its group is no longer in the data."""
     plant = Plant()
     plant.evaluate({"a": True})
@@ -88,7 +88,7 @@ def test_an_alert_with_for_is_pending_first() -> None:
     assert (fired.started_at, fired.fired_at) == (AT + 60 * SECOND, AT + 180 * SECOND)
 
 
-def test_a_pending_alert_that_ends_leaves_nothing() -> None:
+def test_a_pending_alert_that_ends_is_deleted() -> None:
     """If the condition of a pending alert ends before the hold time, the alert is deleted without a notification."""
     plant = Plant("PT2M")
     plant.evaluate({"a": True})
@@ -107,7 +107,7 @@ def test_an_acknowledged_pending_alert_stays_in_the_history() -> None:
     assert (plant.history["1"][-1].state, plant.history["1"][-1].marks) == (RESOLVED, ())
 
 
-def test_each_period_is_a_separate_alert() -> None:
+def test_each_period_of_a_met_condition_is_a_separate_alert() -> None:
     """Each period in which the condition is met is a separate alert; `for` suppresses short periods."""
     plant, patient = Plant(), Plant("PT2M")
     for index in range(6):
@@ -137,7 +137,7 @@ def test_a_rule_can_have_ten_thousand_alerts() -> None:
     assert len(plant.history) == 10_000
 
 
-def test_a_fired_alert_has_the_facts_of_the_changed_rule() -> None:
+def test_a_fired_alert_has_name_and_severity_of_the_changed_rule() -> None:
     """If a rule changes while its alert is pending, the alert fires with the rule's new name and severity."""
     plant = Plant("PT1M")
     plant.evaluate({"a": True})

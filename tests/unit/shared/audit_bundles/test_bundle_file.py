@@ -23,7 +23,7 @@ async def write_bundle(path: Path) -> dict[str, str]:
     return file.digests
 
 
-async def test_each_entry_has_its_digest(tmp_path: Path) -> None:
+async def test_each_bundle_entry_has_its_digest(tmp_path: Path) -> None:
     """The digest of an entry equals that of its content, also if the content is written in parts."""
     digests = await write_bundle(tmp_path / "a.zip")
     with zipfile.ZipFile(tmp_path / "a.zip") as archive:
@@ -31,7 +31,7 @@ async def test_each_entry_has_its_digest(tmp_path: Path) -> None:
         assert digests == {name: hashlib.sha256(archive.read(name)).hexdigest() for name in archive.namelist()}
 
 
-async def test_equal_contents_give_equal_bytes(tmp_path: Path) -> None:
+async def test_bundles_with_equal_content_are_equal_byte_for_byte(tmp_path: Path) -> None:
     """Two bundles with equal content are equal byte for byte, so that people can compare them."""
     for name in ("a.zip", "b.zip"):
         await write_bundle(tmp_path / name)

@@ -160,7 +160,7 @@ team:
 
 
 @pytest.fixture
-async def processes(tmp_path: Path) -> AsyncIterator[tuple[Services, Services]]:
+async def bundle_processes(tmp_path: Path) -> AsyncIterator[tuple[Services, Services]]:
     """Return the bundle services of two processes that share a folder, and the job of one bundle."""
     made = Services(Settings.read({"DATA_DIR": str(tmp_path)})), Services(Settings.read({"DATA_DIR": str(tmp_path)}))
     await made[0].provenance.catalog_service.apply(load_document(DOCUMENT, "workspace"), "apply")
@@ -184,10 +184,10 @@ async def processes(tmp_path: Path) -> AsyncIterator[tuple[Services, Services]]:
 
 
 async def test_a_build_on_two_processes_keeps_the_result_of_the_first(
-    monkeypatch: pytest.MonkeyPatch, processes: tuple[Services, Services]
+    monkeypatch: pytest.MonkeyPatch, bundle_processes: tuple[Services, Services]
 ) -> None:
     """If two processes build the same bundle, only the file of the first that completes is stored."""
-    slow, fast = processes
+    slow, fast = bundle_processes
     upload = slow.downloads.blobs.upload
 
     async def let_other_process_complete(name: str, source: Path) -> None:
@@ -207,9 +207,9 @@ async def test_a_build_on_two_processes_keeps_the_result_of_the_first(
     assert hashlib.sha256(content).hexdigest() == file.sha256
 
 
-async def test_a_step_of_a_cancelled_bundle_deletes_its_files(processes: tuple[Services, Services]) -> None:
+async def test_a_step_of_a_cancelled_bundle_deletes_its_files(bundle_processes: tuple[Services, Services]) -> None:
     """If a cancellation was interrupted before it deleted the files, the bundle's next step deletes them."""
-    services, _ = processes
+    services, _ = bundle_processes
     await services.downloads.blobs.create(f"{JOB}/audit-bundle.zip", b"unfinished")
     await services.downloads.jobs.change(JOB, Job.cancel)
     assert await services.audit_bundles.runner.build(JOB)

@@ -24,7 +24,7 @@ from shared.errors import WorkspaceError
 from shared.provenance.ports import Target
 from shared.timestamps import now
 from shared.versioned_cache import VersionedCache
-from tests.unit.shared.auth.targets import AttackTarget, build_entra_target, build_own_target
+from tests.unit.shared.auth.targets import AttackTarget, build_entra_target, build_service_token_target
 
 ADMIN = Member.model_validate({"id": "admin@x", "name": "Admin", "role": "Admin"})
 EDITOR = Member.model_validate({"id": "editor@x", "name": "Editor", "role": "Editor"})
@@ -82,7 +82,7 @@ class Workspace:
 
 
 @pytest.fixture
-async def workspace(tmp_path: Path) -> AsyncIterator[Workspace]:
+async def auth_workspace(tmp_path: Path) -> AsyncIterator[Workspace]:
     """Return a workspace with four members."""
     database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     members = {member.id: member for member in (ADMIN, EDITOR, VIEWER, SERVICE)}
@@ -92,7 +92,7 @@ async def workspace(tmp_path: Path) -> AsyncIterator[Workspace]:
     await database.close()
 
 
-@pytest.fixture(params=[build_own_target, build_entra_target], ids=["own", "entra"])
+@pytest.fixture(params=[build_service_token_target, build_entra_target], ids=["own", "entra"])
 def target(request: pytest.FixtureRequest) -> AttackTarget:
     """Return the attack target for one kind of token: tokens of the service, then Entra ID tokens."""
     attack_target: AttackTarget = request.param()

@@ -117,7 +117,7 @@ class OneKey:
         return jwk if key_id == "mine" else None
 
 
-def build_own_target() -> AttackTarget:
+def build_service_token_target() -> AttackTarget:
     """Return the attack target for tokens of the service."""
     at = int(time.time())
     claims = {"iss": "issuer", "aud": "audience", "sub": "editor@x", "jti": "j", "iat": at, "nbf": at, "exp": at + 600}

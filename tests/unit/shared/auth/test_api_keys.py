@@ -6,7 +6,7 @@ from shared.auth.api_keys import generate_key, is_secret_valid, parse_key
 from shared.runtime import SYSTEM_RUNTIME
 
 
-def test_a_new_key_is_parsed_and_verified() -> None:
+def test_a_new_api_key_is_parsed_and_verified() -> None:
     """A new key's text contains its id, and a secret that matches the stored digest."""
     new = generate_key(SYSTEM_RUNTIME)
     parsed = parse_key(new.text)
@@ -17,7 +17,7 @@ def test_a_new_key_is_parsed_and_verified() -> None:
     assert not is_secret_valid(new.salt[::-1], new.digest, parsed[1])
 
 
-def test_a_seed_determines_the_key() -> None:
+def test_a_seed_determines_the_api_key() -> None:
     """Two keys from one seed are equal; keys from other seeds or without a seed differ."""
     first, second = generate_key(SYSTEM_RUNTIME, b"seed" * 8), generate_key(SYSTEM_RUNTIME, b"seed" * 8)
     assert first == second
@@ -39,6 +39,6 @@ def test_a_seed_determines_the_key() -> None:
         " oik_ABCDEFGH_" + "x" * 43,
     ],
 )
-def test_other_texts_are_not_keys(text: str) -> None:
+def test_other_texts_are_not_api_keys(text: str) -> None:
     """A text with another length or other characters than an API key is not an API key."""
     assert parse_key(text) is None

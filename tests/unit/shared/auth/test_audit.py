@@ -5,17 +5,17 @@ from dataclasses import replace
 from tests.unit.shared.auth.conftest import Workspace
 
 
-async def test_an_event_has_only_the_states_that_are_known(workspace: Workspace) -> None:
+async def test_a_credential_event_has_only_the_known_states(auth_workspace: Workspace) -> None:
     """A creation event has no state before; a revocation event without details has no state after."""
-    await workspace.audit.record("a", "Key.Made", "ApiKey", "1", append_id="x", after={"name": "n"})
-    await workspace.audit.record("a", "Key.Ended", "ApiKey", "1", append_id="y", before={"name": "n"})
-    made, ended = workspace.trail
+    await auth_workspace.audit.record("a", "Key.Made", "ApiKey", "1", append_id="x", after={"name": "n"})
+    await auth_workspace.audit.record("a", "Key.Ended", "ApiKey", "1", append_id="y", before={"name": "n"})
+    made, ended = auth_workspace.trail
     assert (made["target"], made["user"], made["AfterState"]) == ("AccessControl", "a", {"name": "n"})
     assert ("BeforeState" in made, "AfterState" in ended) == (False, False)
 
 
-async def test_a_workspace_without_provenance_records_nothing(workspace: Workspace) -> None:
+async def test_a_workspace_without_provenance_records_nothing(auth_workspace: Workspace) -> None:
     """Without an audit log, credentials work and no audit event is recorded."""
-    workspace.team_now = replace(workspace.team_now, audited=False)
-    await workspace.audit.record("a", "Key.Made", "ApiKey", "1", append_id="x")
-    assert workspace.trail == []
+    auth_workspace.team_now = replace(auth_workspace.team_now, audited=False)
+    await auth_workspace.audit.record("a", "Key.Made", "ApiKey", "1", append_id="x")
+    assert auth_workspace.trail == []

@@ -12,7 +12,7 @@ from tests.unit.shared.auth.targets import (
     AttackTarget,
     Json,
     assert_rejected,
-    build_own_target,
+    build_service_token_target,
     encode_part,
 )
 
@@ -41,7 +41,7 @@ from tests.unit.shared.auth.targets import (
     ],
     ids=lambda value: repr(value)[:12],
 )
-async def test_invalid_times_are_rejected(target: AttackTarget, name: str, value: Any) -> None:
+async def test_invalid_time_claims_are_rejected(target: AttackTarget, name: str, value: Any) -> None:
     """A time claim must be a number of seconds before the year 10000; other values are rejected."""
     if name != "exp" and value == -(10**400):
         value = 10**400
@@ -49,7 +49,7 @@ async def test_invalid_times_are_rejected(target: AttackTarget, name: str, value
 
 
 @pytest.mark.parametrize("name", ["iss", "aud", "exp", "nbf", "iat"])
-async def test_missing_claims_are_rejected(target: AttackTarget, name: str) -> None:
+async def test_tokens_without_required_claims_are_rejected(target: AttackTarget, name: str) -> None:
     """A token without an issuer, an audience or its times is rejected."""
     await assert_rejected(target, target.build_token_with_claims(**{name: ...}))
     await assert_rejected(target, target.build_token_with_claims(**{name: None}))
@@ -77,12 +77,12 @@ async def test_expired_and_future_tokens_are_rejected(target: AttackTarget, name
     await assert_rejected(target, target.build_token_with_claims(**{name: int(time.time()) + offset}))
 
 
-async def test_token_of_another_workspace_is_rejected(workspace: Any) -> None:
+async def test_token_of_another_workspace_is_rejected(auth_workspace: Any) -> None:
     """If two workspaces have the same signing key, each rejects the other's tokens."""
-    claims = build_own_target().claims | {"WorkspaceLookup": "plant-b"}
-    header = {"alg": "ES256", "kid": await workspace.key.get_key_id(), "typ": "JWT"}
+    claims = build_service_token_target().claims | {"WorkspaceLookup": "plant-b"}
+    header = {"alg": "ES256", "kid": await auth_workspace.key.get_key_id(), "typ": "JWT"}
     message = f"{encode_part(header)}.{encode_part(claims)}"
-    token = f"{message}.{encode_part(await workspace.key.sign(message.encode()))}"
+    token = f"{message}.{encode_part(await auth_workspace.key.sign(message.encode()))}"
     with pytest.raises(WorkspaceError) as caught:
-        await workspace.authenticator._authenticate_token(token)
+        await auth_workspace.authenticator._authenticate_token(token)
     assert caught.value.kind is Kind.UNAUTHENTICATED

@@ -10,7 +10,7 @@ from tests.unit.shared.auth.targets import (
     ORDER,
     AttackTarget,
     assert_rejected,
-    build_own_target,
+    build_service_token_target,
     encode_part,
     sign_ecdsa,
 )
@@ -45,7 +45,7 @@ async def test_signatures_of_other_bytes_are_rejected(target: AttackTarget) -> N
 @pytest.mark.parametrize("s", ["0", "1", "n-1", "n", "n+1", "2^256-1", "good"])
 async def test_signature_numbers_out_of_range_are_rejected(r: str, s: str) -> None:
     """The signature numbers r and s must be from 1 to the group order; some libraries have accepted zeros."""
-    target = build_own_target()
+    target = build_service_token_target()
     head, body, signature = target.build_token().split(".")
     good = base64.urlsafe_b64decode(signature + "==")
     prime = 0xFFFFFFFF00000001000000000000000000000000FFFFFFFFFFFFFFFFFFFFFFFF
@@ -62,7 +62,7 @@ async def test_signature_numbers_out_of_range_are_rejected(r: str, s: str) -> No
 
 async def test_other_signature_encodings_are_rejected() -> None:
     """Signatures in ASN.1, with other widths, or with invalid ASN.1 numbers are rejected."""
-    target = build_own_target()
+    target = build_service_token_target()
     head, body, signature = target.build_token().split(".")
     good = base64.urlsafe_b64decode(signature + "==")
     first, second = good[:HALF], good[HALF:]

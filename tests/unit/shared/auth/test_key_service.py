@@ -11,37 +11,37 @@ from tests.unit.shared.auth.conftest import ADMIN, EDITOR, SERVICE, VIEWER, Work
 KEYS = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
 
 
-async def test_key_of_command_has_no_credential_in_event(workspace: Workspace) -> None:
+async def test_key_of_command_has_no_credential_in_event(auth_workspace: Workspace) -> None:
     """If the deployment command creates an API key, the audit event contains no credential of a caller."""
-    await workspace.api_keys.issue("command", EDITOR.id, "k")
-    [event] = workspace.trail
+    await auth_workspace.api_keys.issue("command", EDITOR.id, "k")
+    [event] = auth_workspace.trail
     assert event["AfterState"]["madeWith"] == {"via": "command", "credentialId": None}
 
 
-async def test_key_cannot_exceed_rights_of_creator(workspace: Workspace) -> None:
+async def test_key_cannot_exceed_rights_of_creator(auth_workspace: Workspace) -> None:
     """An API key cannot get a right that its creator lacks, even if the creator may manage keys."""
     manager = build_caller(VIEWER.id, Role.VIEWER)
     manager = Principal(
         **{name: getattr(manager, name) for name in Principal.__slots__ if name != "rights"},
         rights=manager.rights | {AccessRight.KEYS_MANAGE},
     )
-    error = await catch_error(workspace.api_keys.create(manager, "k", principal=ADMIN.id))
+    error = await catch_error(auth_workspace.api_keys.create(manager, "k", principal=ADMIN.id))
     assert error.kind is Kind.FORBIDDEN
     error = await catch_error(
-        workspace.api_keys.create(manager, "k", principal=ADMIN.id, rights=[AccessRight.AMENDMENT_APPROVE])
+        auth_workspace.api_keys.create(manager, "k", principal=ADMIN.id, rights=[AccessRight.AMENDMENT_APPROVE])
     )
     assert error.kind is Kind.INVALID
-    issued = await workspace.api_keys.create(manager, "k", principal=ADMIN.id, rights=[AccessRight.CATALOG_READ])
+    issued = await auth_workspace.api_keys.create(manager, "k", principal=ADMIN.id, rights=[AccessRight.CATALOG_READ])
     assert issued.key.rights == frozenset({AccessRight.CATALOG_READ})
 
 
-async def test_the_error_says_who_lacks_a_right(workspace: Workspace) -> None:
+async def test_the_error_says_whether_caller_or_principal_lacks_a_right(auth_workspace: Workspace) -> None:
     """The error about a right says whether the caller or the principal of the new key lacks it."""
     approve, export, manage = AccessRight.AMENDMENT_APPROVE, AccessRight.COLD_DATA_EXPORT, AccessRight.KEYS_MANAGE
     admin = build_caller(ADMIN.id, Role.ADMIN)
     manager = replace(admin, rights=admin.rights - {export, approve})
     rights = [approve, export, manage, AccessRight.CATALOG_READ]
-    error = await catch_error(workspace.api_keys.create(manager, "k", principal=EDITOR.id, rights=rights))
+    error = await catch_error(auth_workspace.api_keys.create(manager, "k", principal=EDITOR.id, rights=rights))
     assert error.members["errors"] == [
         {"field": "rights", "message": f"{approve}: you and the key's principal do not have this right"},
         {"field": "rights", "message": f"{export}: you do not have this right"},
@@ -49,73 +49,75 @@ async def test_the_error_says_who_lacks_a_right(workspace: Workspace) -> None:
     ]
 
 
-async def test_key_of_restricted_token_is_restricted(workspace: Workspace) -> None:
+async def test_key_of_restricted_token_is_restricted(auth_workspace: Workspace) -> None:
     """A token with restricted rights cannot create an API key with all rights."""
-    full = await workspace.issuer.mint(build_caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read"])
-    cut = await workspace.authenticator(f"Bearer {full.token}", KEYS)
-    key = await workspace.api_keys.create(cut, "k")
-    principal = await workspace.authenticator(f"Bearer {key.api_key}", KEYS)
+    full = await auth_workspace.issuer.mint(build_caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read"])
+    cut = await auth_workspace.authenticator(f"Bearer {full.token}", KEYS)
+    key = await auth_workspace.api_keys.create(cut, "k")
+    principal = await auth_workspace.authenticator(f"Bearer {key.api_key}", KEYS)
     assert principal.rights == {AccessRight.CATALOG_READ}
 
 
-async def test_keys_of_other_members_require_right(workspace: Workspace) -> None:
+async def test_keys_of_other_members_require_right(auth_workspace: Workspace) -> None:
     """Creating, listing and revoking keys of another member requires the right to manage keys."""
     editor, viewer, admin = (
         build_caller(EDITOR.id, Role.EDITOR),
         build_caller(VIEWER.id, Role.VIEWER),
         build_caller(ADMIN.id, Role.ADMIN),
     )
-    assert (await catch_error(workspace.api_keys.create(viewer, "k", principal=EDITOR.id))).kind is Kind.FORBIDDEN
-    key = (await workspace.api_keys.create(admin, "k", principal=EDITOR.id)).key
-    assert [seen.key_id for seen in await workspace.api_keys.list_visible(editor)] == [key.key_id]
-    assert await workspace.api_keys.list_visible(viewer) == []
-    assert (await catch_error(workspace.api_keys.revoke(viewer, key.key_id))).kind is Kind.FORBIDDEN
-    assert (await catch_error(workspace.api_keys.revoke(admin, "AAAAAAAA"))).code == "API_KEY_NOT_FOUND"
-    await workspace.api_keys.revoke(editor, key.key_id)
-    assert (await workspace.api_keys.list_visible(editor))[0].revoked_at is not None
+    assert (await catch_error(auth_workspace.api_keys.create(viewer, "k", principal=EDITOR.id))).kind is Kind.FORBIDDEN
+    key = (await auth_workspace.api_keys.create(admin, "k", principal=EDITOR.id)).key
+    assert [seen.key_id for seen in await auth_workspace.api_keys.list_visible(editor)] == [key.key_id]
+    assert await auth_workspace.api_keys.list_visible(viewer) == []
+    assert (await catch_error(auth_workspace.api_keys.revoke(viewer, key.key_id))).kind is Kind.FORBIDDEN
+    assert (await catch_error(auth_workspace.api_keys.revoke(admin, "AAAAAAAA"))).code == "API_KEY_NOT_FOUND"
+    await auth_workspace.api_keys.revoke(editor, key.key_id)
+    assert (await auth_workspace.api_keys.list_visible(editor))[0].revoked_at is not None
 
 
-async def test_only_a_hash_of_a_key_is_stored(workspace: Workspace) -> None:
+async def test_only_a_hash_of_a_key_is_stored(auth_workspace: Workspace) -> None:
     """The stored file contains no part of the secret of an API key."""
-    issued = await workspace.api_keys.issue("test", EDITOR.id, "k")
+    issued = await auth_workspace.api_keys.issue("test", EDITOR.id, "k")
     secret = issued.api_key.rsplit("_", 1)[1]
-    stored = (await workspace.store.load()).keys[issued.key.key_id]
+    stored = (await auth_workspace.store.load()).keys[issued.key.key_id]
     assert secret not in repr(stored)
     assert secret[:8] not in repr(stored)
 
 
-async def test_attempts_of_a_request_create_one_key(workspace: Workspace) -> None:
+async def test_retries_of_a_request_create_one_key(auth_workspace: Workspace) -> None:
     """Retries of a request with one seed return the same API key and record one event, also after the key was used."""
-    first = await workspace.api_keys.issue("admin@x", "editor@x", "n", seed=b"work" * 8)
-    assert await workspace.api_keys.issue("admin@x", "editor@x", "n", seed=b"work" * 8) == first
-    assert list((await workspace.store.load()).keys.values()) == [first.key]
-    assert [event["ActionType"] for event in workspace.trail] == ["ApiKey.Created"]
-    await workspace.store.store_last_use(first.key.key_id, first.key.created_at)
-    again = await workspace.api_keys.issue("admin@x", "editor@x", "n", seed=b"work" * 8)
+    first = await auth_workspace.api_keys.issue("admin@x", "editor@x", "n", seed=b"work" * 8)
+    assert await auth_workspace.api_keys.issue("admin@x", "editor@x", "n", seed=b"work" * 8) == first
+    assert list((await auth_workspace.store.load()).keys.values()) == [first.key]
+    assert [event["ActionType"] for event in auth_workspace.trail] == ["ApiKey.Created"]
+    await auth_workspace.store.store_last_use(first.key.key_id, first.key.created_at)
+    again = await auth_workspace.api_keys.issue("admin@x", "editor@x", "n", seed=b"work" * 8)
     assert (again.api_key, again.key.last_used_at) == (first.api_key, first.key.created_at)
 
 
-async def test_a_bound_key_only_writes_telemetry(workspace: Workspace) -> None:
+async def test_a_bound_key_only_writes_telemetry(auth_workspace: Workspace) -> None:
     """An API key for devices can have only the right to write telemetry; the error names any other right."""
     binding = TelemetryBinding(("rig",))
     admin = build_caller(ADMIN.id, Role.ADMIN)
-    error = await catch_error(workspace.api_keys.create(admin, "k", rights=[AccessRight.CATALOG_READ], binding=binding))
+    error = await catch_error(
+        auth_workspace.api_keys.create(admin, "k", rights=[AccessRight.CATALOG_READ], binding=binding)
+    )
     assert "Workspace.Catalog.Read" in error.detail
-    key = (await workspace.api_keys.create(admin, "k", binding=binding)).key
+    key = (await auth_workspace.api_keys.create(admin, "k", binding=binding)).key
     assert (key.rights, key.binding) == (frozenset({AccessRight.TELEMETRY_WRITE}), binding)
 
 
-async def test_a_key_loses_the_rights_that_its_principal_loses(workspace: Workspace) -> None:
+async def test_a_key_loses_the_rights_that_its_principal_loses(auth_workspace: Workspace) -> None:
     """If a principal loses a right, its API keys lose this right, too."""
-    issued = await workspace.api_keys.issue("test", EDITOR.id, "k")
-    assert await workspace.api_keys.get_effective_rights(issued.key) == sorted(EDITOR.access_rights)
-    workspace.team_now = replace(workspace.team_now, members={VIEWER.id: VIEWER})
-    assert await workspace.api_keys.get_effective_rights(issued.key) == []
+    issued = await auth_workspace.api_keys.issue("test", EDITOR.id, "k")
+    assert await auth_workspace.api_keys.get_effective_rights(issued.key) == sorted(EDITOR.access_rights)
+    auth_workspace.team_now = replace(auth_workspace.team_now, members={VIEWER.id: VIEWER})
+    assert await auth_workspace.api_keys.get_effective_rights(issued.key) == []
 
 
-async def test_an_old_sign_in_creates_no_key_where_signatures_are_required(workspace: Workspace) -> None:
+async def test_an_old_sign_in_creates_no_key_where_signatures_are_required(auth_workspace: Workspace) -> None:
     """If signatures are required, a member with an old sign-in cannot create an API key that could sign later."""
-    workspace.team_now = replace(workspace.team_now, max_sign_in_age=300)
+    auth_workspace.team_now = replace(auth_workspace.team_now, max_sign_in_age=300)
     person = build_caller(ADMIN.id, Role.ADMIN, CredentialKind.JWT, minutes=5)
-    assert (await catch_error(workspace.api_keys.create(person, "k"))).code == "REAUTHENTICATION_REQUIRED"
-    assert (await workspace.api_keys.create(person, "k", principal=SERVICE.id)).key.principal == SERVICE.id
+    assert (await catch_error(auth_workspace.api_keys.create(person, "k"))).code == "REAUTHENTICATION_REQUIRED"
+    assert (await auth_workspace.api_keys.create(person, "k", principal=SERVICE.id)).key.principal == SERVICE.id

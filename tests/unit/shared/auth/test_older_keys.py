@@ -82,7 +82,7 @@ class Events:
         ({"key-created-AAAAAAAA": build_event(EDITOR.id, "apiKey AAAAAAAA")}, None),
     ],
 )
-async def test_creators_are_those_of_the_events(
+async def test_creators_of_a_key_are_read_from_audit_events(
     events: dict[str, dict[str, Any]], creators: tuple[str, ...] | None
 ) -> None:
     """The creators of a key are read from its audit event and from the events of the credentials that created it."""
@@ -95,7 +95,7 @@ async def test_creators_are_those_of_the_events(
     assert len(found.requests) == count
 
 
-async def test_an_outage_is_not_cached() -> None:
+async def test_an_outage_while_reading_creators_is_not_cached() -> None:
     """If the audit log does not respond, the creators are unknown; seconds later, the events are read again."""
     time = VirtualTime(now())
     events = Events({"key-created-AAAAAAAA": build_event(EDITOR.id, "command")})
@@ -108,24 +108,26 @@ async def test_an_outage_is_not_cached() -> None:
     assert await older_keys.find(KEY) == ()
 
 
-async def test_keys_of_an_unknown_creator_stay_unknown(workspace: Workspace) -> None:
+async def test_keys_of_an_unknown_creator_stay_unknown(auth_workspace: Workspace) -> None:
     """A key whose creation used a credential of unknown origin has unknown creators and cannot sign."""
     caller = Principal(
         EDITOR.id, EDITOR.id, "E", ROLE_RIGHTS[Role.EDITOR], CredentialKind.JWT, "t", None, personal=False
     )
-    created = await workspace.api_keys.create(caller, "k")
-    assert (await workspace.store.load()).keys[created.key.key_id].creators is None
-    principal = await workspace.authenticator(f"Bearer {created.api_key}", frozenset({CredentialKind.API_KEY}))
+    created = await auth_workspace.api_keys.create(caller, "k")
+    assert (await auth_workspace.store.load()).keys[created.key.key_id].creators is None
+    principal = await auth_workspace.authenticator(f"Bearer {created.api_key}", frozenset({CredentialKind.API_KEY}))
     assert not principal.personal
 
 
-async def test_creators_of_older_keys_are_passed_on(workspace: Workspace) -> None:
+async def test_the_creator_of_an_older_key_counts_for_keys_created_with_it(auth_workspace: Workspace) -> None:
     """The creator of an older key also counts as a creator of the keys that were created with it."""
-    await workspace.store.add_key(KEY)
+    await auth_workspace.store.add_key(KEY)
     older_keys = OlderKeyCreators(Events({"key-created-AAAAAAAA": build_event(ADMIN.id, "entra 1")}).find)
     caller = Principal(
         EDITOR.id, EDITOR.id, "E", ROLE_RIGHTS[Role.EDITOR], CredentialKind.API_KEY, "AAAAAAAA", None, personal=False
     )
-    assert await CredentialLineage(workspace.store, older_keys=older_keys).find_creators(caller) == {ADMIN.id}
-    api_keys = ApiKeys(workspace, workspace.store, workspace.credentials, workspace.audit, older_keys=older_keys)
+    assert await CredentialLineage(auth_workspace.store, older_keys=older_keys).find_creators(caller) == {ADMIN.id}
+    api_keys = ApiKeys(
+        auth_workspace, auth_workspace.store, auth_workspace.credentials, auth_workspace.audit, older_keys=older_keys
+    )
     assert (await api_keys.create(caller, "k")).key.creators == (ADMIN.id,)

@@ -46,7 +46,7 @@ def test_only_a_token_of_a_client_is_delegated(client: str, via: CredentialKind,
         caller.require_not_delegated()
 
 
-def test_a_missing_right_is_named() -> None:
+def test_the_error_names_the_missing_right() -> None:
     """The error names the missing right, so that a person can ask an administrator for it."""
     with pytest.raises(WorkspaceError) as raised:
         CALLER.require_right(AccessRight.KEYS_MANAGE)

@@ -23,16 +23,16 @@ def build_caller(via: CredentialKind, sign_in: SignIn = NO_SIGN_IN) -> Principal
     return Principal(EDITOR.id, EDITOR.id, "E", ROLE_RIGHTS[Role.EDITOR], via, "c", None, sign_in=sign_in)
 
 
-async def issue_token(workspace: Workspace, caller: Principal) -> Principal:
+async def issue_token(auth_workspace: Workspace, caller: Principal) -> Principal:
     """Issue a token to a caller, and return the principal that the token authenticates."""
-    minted = await workspace.issuer.mint(caller, None, None)
-    return await workspace.authenticator(f"Bearer {minted.token}", TOKENS)
+    minted = await auth_workspace.issuer.mint(caller, None, None)
+    return await auth_workspace.authenticator(f"Bearer {minted.token}", TOKENS)
 
 
-async def test_token_of_key_starts_sign_in(workspace: Workspace) -> None:
+async def test_token_of_key_starts_sign_in(auth_workspace: Workspace) -> None:
     """If a token is requested with an API key, this counts as a new sign-in with time, method `key` and a new id."""
     before = now()
-    first, second = [await issue_token(workspace, build_caller(CredentialKind.API_KEY)) for _ in range(2)]
+    first, second = [await issue_token(auth_workspace, build_caller(CredentialKind.API_KEY)) for _ in range(2)]
     assert first.sign_in.at is not None
     assert first.sign_in.at.microsecond == 0
     assert before - timedelta(seconds=1) < first.sign_in.at <= now()
@@ -43,33 +43,35 @@ async def test_token_of_key_starts_sign_in(workspace: Workspace) -> None:
     assert first.sign_in.sign_in_id != second.sign_in.sign_in_id
 
 
-async def test_token_of_token_inherits_sign_in(workspace: Workspace) -> None:
+async def test_token_of_token_inherits_sign_in(auth_workspace: Workspace) -> None:
     """If a token is requested with another token, it has the sign-in of that token."""
-    first = await issue_token(workspace, build_caller(CredentialKind.API_KEY))
-    second = await issue_token(workspace, first)
-    third = await issue_token(workspace, second)
+    first = await issue_token(auth_workspace, build_caller(CredentialKind.API_KEY))
+    second = await issue_token(auth_workspace, first)
+    third = await issue_token(auth_workspace, second)
     assert first.sign_in == second.sign_in == third.sign_in
     assert third.personal
 
 
 @pytest.mark.parametrize("via", [CredentialKind.CLIENT_CREDENTIALS, CredentialKind.LINK])
-async def test_client_credentials_and_sign_in_links_prove_no_sign_in(workspace: Workspace, via: CredentialKind) -> None:
+async def test_client_credentials_and_sign_in_links_prove_no_sign_in(
+    auth_workspace: Workspace, via: CredentialKind
+) -> None:
     """Tokens from client credentials or sign-in links have no sign-in, nor have tokens that are requested with them."""
-    token = await issue_token(workspace, await issue_token(workspace, build_caller(via)))
+    token = await issue_token(auth_workspace, await issue_token(auth_workspace, build_caller(via)))
     assert token.sign_in == NO_SIGN_IN
 
 
-async def test_token_of_entra_sign_in_keeps_time_and_methods(workspace: Workspace) -> None:
+async def test_token_of_entra_sign_in_keeps_time_and_methods(auth_workspace: Workspace) -> None:
     """If a token is requested with an Entra ID token, it has the Entra ID token's sign-in time and methods."""
     sign_in = sign_in_from_entra(ENTRA)
     assert (sign_in.at, sign_in.methods) == (AT, ("pwd", "mfa"))
-    assert (await issue_token(workspace, build_caller(CredentialKind.ENTRA, sign_in))).sign_in == sign_in
+    assert (await issue_token(auth_workspace, build_caller(CredentialKind.ENTRA, sign_in))).sign_in == sign_in
 
 
-async def test_tokens_of_a_token_that_is_not_personal_are_not_personal(workspace: Workspace) -> None:
+async def test_tokens_of_a_token_that_is_not_personal_are_not_personal(auth_workspace: Workspace) -> None:
     """If another person created a member's API key, its tokens and all tokens requested with them are not personal."""
-    first = await issue_token(workspace, replace(build_caller(CredentialKind.API_KEY), personal=False))
-    second = await issue_token(workspace, first)
+    first = await issue_token(auth_workspace, replace(build_caller(CredentialKind.API_KEY), personal=False))
+    second = await issue_token(auth_workspace, first)
     assert (first.personal, second.personal) == (False, False)
 
 
@@ -83,18 +85,18 @@ def test_tokens_of_one_entra_sign_in_share_its_id() -> None:
 
 
 @pytest.mark.parametrize("value", [None, "1767600000", True, -1, float("nan"), float("inf"), 10**30, [SECONDS], {}])
-def test_malformed_time_of_entra_is_unknown(value: Any) -> None:
+def test_a_malformed_auth_time_of_entra_id_is_unknown(value: Any) -> None:
     """If `auth_time` of an Entra ID token is missing or malformed, the sign-in has no time and no id."""
     assert sign_in_from_entra({**ENTRA, "auth_time": value}) == SignIn(None, ("pwd", "mfa"))
 
 
 @pytest.mark.parametrize("value", [None, "pwd", {"pwd": 1}, ["pwd", 1], 5])
-def test_malformed_methods_of_entra_are_unknown(value: Any) -> None:
+def test_a_malformed_amr_claim_of_entra_id_is_unknown(value: Any) -> None:
     """If `amr` of an Entra ID token is missing or malformed, the sign-in has no methods."""
     assert sign_in_from_entra({**ENTRA, "amr": value}).methods == ()
 
 
-def test_fraction_of_a_second_is_dropped() -> None:
+def test_the_fraction_of_a_second_in_auth_time_is_ignored() -> None:
     """A fraction of a second in `auth_time`, which RFC 7519 allows, is ignored."""
     assert parse_seconds(SECONDS + 0.75) == AT
 
@@ -105,7 +107,7 @@ def test_tokens_of_earlier_versions_have_no_sign_in() -> None:
 
 
 @pytest.mark.parametrize("claims", [{"auth_time": "1"}, {"auth_time": True}, {"amr": "key"}, {"sid": 5}])
-def test_unexpected_claims_are_rejected(claims: dict[str, Any]) -> None:
+def test_unexpected_sign_in_claims_are_rejected(claims: dict[str, Any]) -> None:
     """A token is rejected if a claim about its sign-in has a form that the service never writes."""
     with pytest.raises(ValueError, match="sign-in"):
         sign_in_from_claims(claims)

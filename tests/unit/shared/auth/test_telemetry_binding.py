@@ -36,7 +36,7 @@ def test_a_malformed_binding_is_rejected(claims: dict[str, Any]) -> None:
         binding_from_claims(claims)
 
 
-def test_only_bound_connections_are_allowed() -> None:
+def test_a_bound_credential_uses_only_its_connections() -> None:
     """A bound credential can use only connections whose lookup (id in URLs) is in its binding."""
     binding = TelemetryBinding(("pump", "press"))
     binding.check_connection("press")
@@ -57,7 +57,7 @@ def test_only_bound_connections_are_allowed() -> None:
         ("rig", "rig-1", False),
     ],
 )
-def test_devices_match_patterns(pattern: str, device: str, allowed: bool) -> None:  # noqa: FBT001  a table of cases
+def test_device_ids_match_the_patterns_of_a_binding(pattern: str, device: str, allowed: bool) -> None:  # noqa: FBT001  a table of cases
     """Device ids must match the shell patterns of the binding, with exact letter case."""
     binding = TelemetryBinding(("pump",), (pattern, "other"))
     if allowed:
@@ -68,7 +68,7 @@ def test_devices_match_patterns(pattern: str, device: str, allowed: bool) -> Non
     assert (caught.value.kind, caught.value.code) == (Kind.FORBIDDEN, "DEVICE_NOT_ALLOWED")
 
 
-def test_a_binding_without_devices_allows_all() -> None:
+def test_a_binding_without_device_patterns_allows_all_devices() -> None:
     """A binding without device patterns allows each device of its connections."""
     TelemetryBinding(("pump",)).check_devices([("", "anything")], "pump")
 
@@ -87,7 +87,7 @@ def test_a_message_without_a_device_id_has_the_lookup() -> None:
     ("place", "beginning"),
     [("", "This credential"), ("[1]", "Message [1]: this credential"), ("line 2", "Line 2: this credential")],
 )
-def test_the_error_names_the_message(place: str, beginning: str) -> None:
+def test_the_error_names_the_message_with_a_forbidden_device(place: str, beginning: str) -> None:
     """The error states which message of a request has a forbidden device."""
     with pytest.raises(WorkspaceError) as error:
         TelemetryBinding(("pump",), ("p-*",)).check_devices([(place, "x")], "pump")

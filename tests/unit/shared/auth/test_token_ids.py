@@ -13,13 +13,13 @@ AT = datetime(2026, 1, 5, 8, 0, 0, 123456, tzinfo=UTC)
 
 
 @given(st.integers(0, 3_000_000_000_000_000))
-def test_an_id_has_the_time_of_issue(microseconds: int) -> None:
+def test_a_token_id_contains_the_time_of_issue(microseconds: int) -> None:
     """The time of issue can be read from a token id to the microsecond."""
     at = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=microseconds)
     assert read_issue_time(build_token_id(SYSTEM_RUNTIME, at)) == at
 
 
-def test_ids_are_unique_and_sorted_by_time() -> None:
+def test_token_ids_are_unique_and_sorted_by_time() -> None:
     """Two token ids of the same moment differ; ids of later moments are greater."""
     ids = [build_token_id(SYSTEM_RUNTIME, AT + timedelta(microseconds=number // 2)) for number in range(200)]
     assert len(set(ids)) == 200
@@ -28,6 +28,6 @@ def test_ids_are_unique_and_sorted_by_time() -> None:
 
 
 @pytest.mark.parametrize("token_id", ["", "x", "0af7651916cd43dd8448eb211c80319c", "0" * 32, "g" * 32])
-def test_ids_of_earlier_versions_have_no_time(token_id: str) -> None:
+def test_token_ids_of_earlier_versions_have_no_time(token_id: str) -> None:
     """Token ids of earlier versions are random and have no time."""
     assert read_issue_time(token_id) is None

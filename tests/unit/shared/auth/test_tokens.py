@@ -35,72 +35,72 @@ class SlowKey(FileSigningKey):
 
 
 @pytest.fixture
-async def key(tmp_path: Path) -> SlowKey:
+async def slow_key(tmp_path: Path) -> SlowKey:
     """Return a signing key; the test decides when its public keys are loaded."""
     return SlowKey(tmp_path / "key.pem")
 
 
-async def _build_token(key: SlowKey) -> tuple[TokenCodec, str]:
+async def _build_token(slow_key: SlowKey) -> tuple[TokenCodec, str]:
     at = now()
     claims = Claims("id", "editor", "editor", "plant-a", frozenset(), at + timedelta(hours=1))
-    return TokenCodec(key, "issuer", "audience"), await TokenCodec(key, "issuer", "audience").sign(claims, at)
+    return TokenCodec(slow_key, "issuer", "audience"), await TokenCodec(slow_key, "issuer", "audience").sign(claims, at)
 
 
-async def test_concurrent_tokens_wait_for_one_fetch(key: SlowKey) -> None:
+async def test_concurrent_tokens_wait_for_one_fetch(slow_key: SlowKey) -> None:
     """After the start, concurrent checks of tokens share one load of the public keys, and each token is verified."""
-    codec, token = await _build_token(key)
+    codec, token = await _build_token(slow_key)
     verified = [asyncio.create_task(codec.verify(token)) for _ in range(8)]
-    await key.waited_for.wait()
-    key.let_go.set()
+    await slow_key.waited_for.wait()
+    slow_key.let_go.set()
     assert {claims.token_id for claims in await asyncio.gather(*verified)} == {"id"}
-    assert key.fetch_count == 1
+    assert slow_key.fetch_count == 1
 
 
-async def test_unavailable_keys_are_reported_as_unavailable(key: SlowKey, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unavailable_keys_are_reported_as_unavailable(slow_key: SlowKey, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the public keys cannot be loaded, each caller gets UNAVAILABLE, and the number of attempts is limited."""
-    codec, token = await _build_token(key)
-    key.down = True
-    key.let_go.set()
+    codec, token = await _build_token(slow_key)
+    slow_key.down = True
+    slow_key.let_go.set()
     refused = await asyncio.gather(*(codec.verify(token) for _ in range(8)), return_exceptions=True)
     assert [getattr(error, "code", None) for error in refused] == ["SIGNING_KEY_UNAVAILABLE"] * 8
-    assert key.fetch_count == 1
-    key.down = False
+    assert slow_key.fetch_count == 1
+    slow_key.down = False
     monkeypatch.setattr(tokens, "FETCH_SECONDS", -1.0)
     assert (await codec.verify(token)).token_id == "id"
 
 
-async def test_unknown_key_ids_cause_one_fetch_a_second(key: SlowKey) -> None:
+async def test_unknown_key_ids_cause_one_fetch_a_second(slow_key: SlowKey) -> None:
     """However many tokens have unknown key ids, the public keys are loaded at most once a second."""
-    codec, token = await _build_token(key)
-    key.let_go.set()
+    codec, token = await _build_token(slow_key)
+    slow_key.let_go.set()
     await codec.verify(token)
-    other = SlowKey(key._path.with_name("other.pem"))
+    other = SlowKey(slow_key._path.with_name("other.pem"))
     _, foreign = await _build_token(other)
     for _ in range(5):
         with pytest.raises(WorkspaceError) as caught:
             await codec.verify(foreign)
         assert caught.value.kind is Kind.UNAUTHENTICATED
-    assert key.fetch_count == 1
+    assert slow_key.fetch_count == 1
 
 
-async def _sign_token(key: SlowKey, lead: timedelta, left: timedelta) -> str:
+async def _sign_token(slow_key: SlowKey, lead: timedelta, left: timedelta) -> str:
     """Return a token, valid for ``left``, from a service instance whose clock is ahead by ``lead``."""
-    key.let_go.set()
+    slow_key.let_go.set()
     claims = Claims("id", "editor", "editor", "plant-a", frozenset(), now() + left)
-    return await TokenCodec(key, "issuer", "audience").sign(claims, now() + lead)
+    return await TokenCodec(slow_key, "issuer", "audience").sign(claims, now() + lead)
 
 
-async def test_a_token_of_an_instance_with_a_faster_clock_is_accepted(key: SlowKey) -> None:
+async def test_a_token_of_an_instance_with_a_faster_clock_is_accepted(slow_key: SlowKey) -> None:
     """A service instance accepts a new token at once, even if the clock of the token's issuer is ahead."""
-    token = await _sign_token(key, timedelta(seconds=60), timedelta(hours=1))
-    assert (await TokenCodec(key, "issuer", "audience").verify(token)).token_id == "id"
+    token = await _sign_token(slow_key, timedelta(seconds=60), timedelta(hours=1))
+    assert (await TokenCodec(slow_key, "issuer", "audience").verify(token)).token_id == "id"
 
 
 @pytest.mark.parametrize(("lead", "left"), [(600, 3600), (0, -2), (0, -60)])
-async def test_expired_and_future_tokens_are_rejected(key: SlowKey, lead: int, left: int) -> None:
+async def test_expired_and_future_tokens_are_rejected(slow_key: SlowKey, lead: int, left: int) -> None:
     """Expired tokens and tokens from ten minutes in the future are rejected in spite of the clock tolerance."""
-    token = await _sign_token(key, timedelta(seconds=lead), timedelta(seconds=left))
+    token = await _sign_token(slow_key, timedelta(seconds=lead), timedelta(seconds=left))
     with pytest.raises(WorkspaceError) as caught:
-        await TokenCodec(key, "issuer", "audience").verify(token)
+        await TokenCodec(slow_key, "issuer", "audience").verify(token)
     assert caught.value.kind is Kind.UNAUTHENTICATED
     assert ("expired" in caught.value.detail) == (left < 0)

@@ -155,14 +155,14 @@ def check_records(records: Sequence[dict[str, Any]], acknowledgements: Acknowled
     assert find_first_fault(records, compute_genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)) is None
     times = [record["Timestamp"] for record in records]
     assert times == sorted(times)
-    locations = _locate_events(records)
+    locations = _find_records_of_events(records)
     for event, answer in acknowledgements.items():
         assert locations[event] == (answer.record_id, answer.hash), f"{event} is not stored as acknowledged"
     assert 0 <= len(locations) - len(acknowledgements) <= WRITERS
     _check_real_time([acknowledgements[event] for event in locations if event in acknowledgements])
 
 
-def _locate_events(records: Sequence[dict[str, Any]]) -> dict[tuple[str, int], tuple[str, str]]:
+def _find_records_of_events(records: Sequence[dict[str, Any]]) -> dict[tuple[str, int], tuple[str, str]]:
     """Return the id and hash of the record that contains each event."""
     following: Counter[str] = Counter()
     locations: dict[tuple[str, int], tuple[str, str]] = {}

@@ -104,7 +104,7 @@ async def test_a_refused_address_is_not_connected(host: str) -> None:
             await send_request(f"http://{host}:{port}/", rules=AddressRules())
 
 
-async def test_the_checked_address_is_connected() -> None:
+async def test_the_connection_uses_the_checked_address() -> None:
     """A name is resolved once for each connection, so that the checked address is the connected one."""
     answers = iter([["127.0.0.1"], ["10.0.0.1"]])
     client = CheckedHttp(LOOPBACK, look_up=lambda _host: next(answers))
@@ -132,7 +132,7 @@ async def test_a_name_that_does_not_resolve_is_refused() -> None:
 
 
 @pytest.mark.parametrize("body", [b"x" * 1000, b"x" * 101])
-async def test_a_large_body_is_cut_or_an_error(body: bytes) -> None:
+async def test_a_large_body_is_truncated_or_raises_an_error(body: bytes) -> None:
     """A body over the limit is truncated if the caller requests this; otherwise an error is raised."""
     content = b"HTTP/1.1 200 OK\r\n\r\n" + body
     async with serve_connections(build_server(content)) as port:
@@ -149,7 +149,7 @@ async def send_head_only(reader: asyncio.StreamReader, writer: asyncio.StreamWri
     await reader.read()
 
 
-async def test_a_slow_body_is_cut_or_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_body_is_truncated_or_raises_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """A body that arrives too slowly is truncated if the caller requests this; otherwise an error is raised."""
     monkeypatch.setattr("shared.backends.outbound_http.BODY_SECONDS", 0.05)
     async with serve_connections(send_head_only) as port:
@@ -220,7 +220,7 @@ async def test_certificates_are_verified_for_the_host_name(tmp_path: Path) -> No
                 await send_request(url, tls=tls)
 
 
-async def test_simultaneous_look_ups_are_shared() -> None:
+async def test_simultaneous_dns_look_ups_are_shared() -> None:
     """Concurrent requests to one name share a DNS look-up."""
     hosts: list[str] = []
 
@@ -308,7 +308,7 @@ async def test_an_unknown_key_is_looked_for_at_most_every_ten_seconds(tenant: Te
 
 
 @pytest.mark.parametrize("discovery", [[1], {"issuer": "x"}, {"issuer": "x", "jwks_uri": "http://127.0.0.1:9/"}])
-async def test_a_failure_is_not_repeated_at_once(tenant: Tenant, discovery: Any) -> None:
+async def test_a_failure_to_load_keys_is_not_repeated_at_once(tenant: Tenant, discovery: Any) -> None:
     """Concurrent callers share one attempt to load the keys; after a failure, callers get its error for ten seconds."""
     provider, time = build_provider(tenant)
     tenant.discovery = discovery

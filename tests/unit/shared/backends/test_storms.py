@@ -19,7 +19,7 @@ class History:
 
 
 @pytest.fixture
-def history() -> History:
+def valid_history() -> History:
     """Provide a valid history."""
     return append_history([("a", 0), ("b", 0), ("a", 1)])
 
@@ -38,49 +38,49 @@ def append_history(events: list[tuple[str, int]]) -> History:
     return History(records, acknowledgements)
 
 
-def test_a_valid_history_fits(history: History) -> None:
+def test_the_check_accepts_a_valid_history(valid_history: History) -> None:
     """The check accepts a valid history, also if the last event was not acknowledged."""
-    check_records(history.records, history.acknowledgements)
-    del history.acknowledgements["a", 1]
-    check_records(history.records, history.acknowledgements)
+    check_records(valid_history.records, valid_history.acknowledgements)
+    del valid_history.acknowledgements["a", 1]
+    check_records(valid_history.records, valid_history.acknowledgements)
 
 
-def test_a_lost_event_is_found(history: History) -> None:
+def test_the_check_finds_a_lost_event(valid_history: History) -> None:
     """The check fails if an acknowledged event is missing."""
-    history.acknowledgements["b", 1] = Acknowledgement("000000000004", "0" * 64, 5, 6)
+    valid_history.acknowledgements["b", 1] = Acknowledgement("000000000004", "0" * 64, 5, 6)
     with pytest.raises(KeyError):
-        check_records(history.records, history.acknowledgements)
-    history.acknowledgements["b", 1] = history.acknowledgements["b", 0]
+        check_records(valid_history.records, valid_history.acknowledgements)
+    valid_history.acknowledgements["b", 1] = valid_history.acknowledgements["b", 0]
     with pytest.raises((AssertionError, KeyError)):
-        check_records(history.records, history.acknowledgements)
+        check_records(valid_history.records, valid_history.acknowledgements)
 
 
-def test_a_gap_and_a_fork_are_found(history: History) -> None:
+def test_the_check_finds_a_gap_and_a_fork(valid_history: History) -> None:
     """The check fails if a record is missing or does not link to the one before."""
     with pytest.raises(AssertionError):
-        check_records([history.records[0], history.records[2]], {})
+        check_records([valid_history.records[0], valid_history.records[2]], {})
     other = append_history([("a", 0), ("a", 1), ("b", 0)])
     with pytest.raises(AssertionError):
-        check_records([*history.records[:2], other.records[2]], {})
+        check_records([*valid_history.records[:2], other.records[2]], {})
 
 
 @pytest.mark.parametrize("events", [[("a", 0), ("a", 0)], [("a", 1), ("a", 0)]])
-def test_a_duplicate_and_a_wrong_order_are_found(events: list[tuple[str, int]]) -> None:
+def test_the_check_finds_a_duplicate_and_a_wrong_order(events: list[tuple[str, int]]) -> None:
     """The check fails if an event is stored twice, or before an earlier event of its writer."""
     with pytest.raises(AssertionError, match="comes next"):
         check_records(append_history(events).records, {})
 
 
-def test_a_reply_of_another_record_is_found(history: History) -> None:
+def test_the_check_finds_a_reply_with_another_record(valid_history: History) -> None:
     """The check fails if a reply contains the record of another event."""
-    history.acknowledgements["b", 0] = history.acknowledgements["a", 0]
+    valid_history.acknowledgements["b", 0] = valid_history.acknowledgements["a", 0]
     with pytest.raises(AssertionError, match="is not stored as"):
-        check_records(history.records, history.acknowledgements)
+        check_records(valid_history.records, valid_history.acknowledgements)
 
 
-def test_an_event_before_an_acknowledged_one_is_found(history: History) -> None:
+def test_the_check_finds_an_event_before_an_acknowledged_one(valid_history: History) -> None:
     """The check fails if an event precedes another event whose reply arrived before the first one was requested."""
-    late = history.acknowledgements["a", 0]
-    history.acknowledgements["a", 0] = late._replace(requested_at=9.0, acknowledged_at=9.5)
+    late = valid_history.acknowledgements["a", 0]
+    valid_history.acknowledgements["a", 0] = late._replace(requested_at=9.0, acknowledged_at=9.5)
     with pytest.raises(AssertionError, match="precedes an event"):
-        check_records(history.records, history.acknowledgements)
+        check_records(valid_history.records, valid_history.acknowledgements)

@@ -50,7 +50,7 @@ class Endpoint:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
-    def answers(self, value: Any, status: int = 200) -> None:
+    def set_reply(self, value: Any, status: int = 200) -> None:
         """Set the reply that the endpoint sends to each query."""
         self.status, self.reply = status, json.dumps(value).encode()
 

@@ -38,7 +38,7 @@ def build_service(account: Accounts) -> tuple[CatalogService, CosmosChainStore]:
     return CatalogService(CosmosCatalogStore(client), EventLog(ChainLog(chains, get_workspace_id))), chains
 
 
-async def make_change(changes: CatalogService, decide: Callable[[StoredCatalog], Sequence[ItemChange]]) -> bool:
+async def change_catalog(changes: CatalogService, decide: Callable[[StoredCatalog], Sequence[ItemChange]]) -> bool:
     """Change the catalog; return False if the change failed because of concurrent changes."""
     try:
         await changes.change(decide, "editor")
@@ -63,7 +63,7 @@ async def test_every_change_and_its_event_are_stored_once() -> None:
                     made = {"lookup": name, "name": name, "surface": "hall", "kql": "Telemetry | count"}
                     return [ItemChange(ItemKind.WARM_QUERY, name, None, made)]
 
-                while not await make_change(instances[number][0], decide):
+                while not await change_catalog(instances[number][0], decide):
                     pass
 
         await asyncio.gather(*(change_connection(number) for number in range(INSTANCES)))
@@ -76,7 +76,7 @@ async def test_every_change_and_its_event_are_stored_once() -> None:
     assert sorted(each for each in entered if each.startswith("q-")) == sorted(names)
 
 
-async def test_unlisted_items_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_items_that_no_version_lists_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     """A change deletes the items that it replaces; a later change deletes the items that a crash left behind."""
     async with open_accounts(COSMOS) as account:
         state = CosmosItemStore(account(), CATALOG, "CODE", "it")
@@ -96,7 +96,7 @@ async def test_unlisted_items_are_deleted(monkeypatch: pytest.MonkeyPatch) -> No
         assert await _list_ids(state) == {"head"}
 
 
-async def test_a_slow_change_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_change_that_takes_too_long_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     """A change that takes too long is rejected, because another change may have deleted its new items."""
     monkeypatch.setattr(cosmos_catalog, "ABANDONED_SECONDS", -1)
     async with open_accounts(COSMOS) as account:

@@ -48,7 +48,7 @@ def _measure_operation(record: ChainRecord) -> int:
 
 
 @given(entity=TEXT, description=TEXT, times=st.sampled_from([1, 100, 3_000]))
-def test_an_item_restores_its_record(entity: str, description: str, times: int) -> None:
+def test_a_record_is_restored_from_its_item(entity: str, description: str, times: int) -> None:
     """A record with any text is restored exactly from its item, and the item is not larger than estimated."""
     record = _build_record(EntityID=entity * times, Description=description * times)
     assert record_from_item(record_to_item("p", record)) == record
@@ -125,7 +125,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("options", "reason"), REFUSED)
-async def test_unsuitable_accounts_are_rejected(options: AccountOptions, reason: str) -> None:
+async def test_accounts_without_compare_and_swap_are_rejected(options: AccountOptions, reason: str) -> None:
     """A store rejects all operations on an account without reliable compare-and-swap."""
     async with CosmosServer(options=options) as server, open_stores(server) as (store,):
         with pytest.raises(WorkspaceError, match=reason):
@@ -160,7 +160,7 @@ async def test_unsuitable_containers_are_rejected() -> None:
         assert await store.read_tip(CHAIN) == Tip()
 
 
-def test_faults_of_containers_are_reported() -> None:
+def test_deviating_properties_of_containers_are_reported() -> None:
     """The check of containers reports another partition key, a time to live, or a missing unique key."""
     assert len(CHAINS[0].find_faults({"partitionKey": {"paths": ["/id"]}, "defaultTtl": 60})) == 3
 
@@ -172,7 +172,7 @@ def test_only_filter_fields_are_indexed() -> None:
     assert not {"/text/?", "/base64/?", "/hash/?"} & set(CHAINS[0].indexed_paths)
 
 
-async def test_a_wrong_key_is_unavailable() -> None:
+async def test_an_account_that_rejects_the_key_is_unavailable() -> None:
     """If the account rejects the key, the error does not contain it, and no connection stays open."""
     async with CosmosServer() as server:
         server.key = "d3Jvbmc="
@@ -183,7 +183,7 @@ async def test_a_wrong_key_is_unavailable() -> None:
     assert "d3Jvbmc" not in str(caught.value)
 
 
-async def test_closing_twice_has_no_effect() -> None:
+async def test_closing_a_chain_store_twice_has_no_effect() -> None:
     """A store can be closed without having been used, and closing it twice has no effect."""
     async with CosmosServer() as server, open_stores(server) as (store,):
         assert isinstance(store, CosmosChainStore)

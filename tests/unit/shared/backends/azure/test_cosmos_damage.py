@@ -116,7 +116,7 @@ ODD_IDS = ("000000000000", "0000000000025", "000000000002.5", "00000000000a", "-
 
 
 @pytest.mark.parametrize("odd", ODD_IDS)
-async def test_an_item_with_a_foreign_id_is_ignored(
+async def test_an_item_whose_id_is_not_a_record_id_is_ignored(
     store: CosmosChainStore, container: ContainerProxy, odd: str
 ) -> None:
     """An item whose id is not a RecordID is never returned or counted as a decision, and does not prevent appends."""

@@ -37,7 +37,7 @@ class ResourceManager:
         made.router.add_get("/operations/{name}", self._return_status)
         return made
 
-    def add(self, name: str, *paths: str) -> None:
+    def add_container(self, name: str, *paths: str) -> None:
         """Add a container to the fake account."""
         self.containers[name] = {"id": name, "partitionKey": {"paths": list(paths), "kind": "Hash"}}
 
@@ -108,10 +108,10 @@ async def store(manager: ResourceManager) -> AsyncIterator[CosmosContainerStore]
     await runner.cleanup()
 
 
-async def test_the_list_has_every_page(manager: ResourceManager, store: CosmosContainerStore) -> None:
+async def test_containers_of_all_pages_are_listed(manager: ResourceManager, store: CosmosContainerStore) -> None:
     """Containers of all pages are listed by name; a hierarchical partition key has all its paths."""
     for name, paths in (("b", ["/x"]), ("a", ["/y"]), ("c", ["/p", "/q"])):
-        manager.add(name, *paths)
+        manager.add_container(name, *paths)
     assert await store.list(PLACE) == [
         AccountContainer("a", "/y"),
         AccountContainer("b", "/x"),
@@ -137,7 +137,7 @@ async def test_a_container_is_created_once(manager: ResourceManager, store: Cosm
 @pytest.mark.parametrize(
     ("status", "code"), [(429, "THROTTLED"), (403, "DATA_STORE_UNAVAILABLE"), (409, "DATA_STORE_UNAVAILABLE")]
 )
-async def test_errors_are_converted(
+async def test_errors_of_resource_manager_are_converted(
     manager: ResourceManager, store: CosmosContainerStore, status: int, code: str
 ) -> None:
     """Throttling is reported with its delay; other rejections are logged and reported as unavailable."""

@@ -48,7 +48,7 @@ def build_rejection(status: int, sub_status: int = 0) -> CosmosHttpResponseError
         (TimeoutError(), None),
     ],
 )
-def test_only_some_failures_prove_that_nothing_happened(error: Exception, code: str | None) -> None:
+def test_only_some_failures_prove_that_a_write_was_not_applied(error: Exception, code: str | None) -> None:
     """Only some errors prove that a write was not applied; after any other error, it may have been applied."""
     found = error_from_rejection(error)
     assert (None if found is None else found.code) == code
@@ -70,7 +70,7 @@ async def test_a_read_is_repeated_after_transient_failures() -> None:
 @pytest.mark.parametrize(
     ("error", "attempts"), [(build_rejection(404), 1), (build_rejection(429), 1), (build_rejection(503), ATTEMPTS)]
 )
-async def test_a_read_ends_with_the_error(error: Exception, attempts: int) -> None:
+async def test_a_rejected_read_is_not_repeated(error: Exception, attempts: int) -> None:
     """A read that is rejected is not repeated; during an outage, a read fails after ten attempts."""
     calls: list[int] = []
 
@@ -83,7 +83,7 @@ async def test_a_read_ends_with_the_error(error: Exception, attempts: int) -> No
     assert len(calls) == attempts
 
 
-async def test_an_uncertain_write_has_its_own_error() -> None:
+async def test_a_write_with_an_unknown_result_has_its_own_error() -> None:
     """If it is unknown whether a write was applied, a separate error says that the document may have changed."""
     retries = WriteRetries(CosmosUsage(), RUNTIME)
     for _ in range(ATTEMPTS - 1):
@@ -93,7 +93,7 @@ async def test_an_uncertain_write_has_its_own_error() -> None:
     assert (raised.value.code, retries.uncertain) == ("DOCUMENT_OUTCOME_UNKNOWN", True)
 
 
-async def test_a_refused_write_is_not_repeated() -> None:
+async def test_a_rejected_write_is_not_repeated() -> None:
     """A write that the account rejects is not repeated, and its result is known: nothing was written."""
     retries = WriteRetries(CosmosUsage(), RUNTIME)
     with pytest.raises(WorkspaceError) as raised:
@@ -101,7 +101,7 @@ async def test_a_refused_write_is_not_repeated() -> None:
     assert (raised.value.code, retries.uncertain) == ("DATA_PLANE_FORBIDDEN", False)
 
 
-async def test_the_wait_grows_up_to_a_second() -> None:
+async def test_the_wait_between_attempts_grows_up_to_a_second() -> None:
     """The wait between attempts grows up to one second, plus the delay that the account requests."""
     waits: list[float] = []
 

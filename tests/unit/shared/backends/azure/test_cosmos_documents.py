@@ -94,7 +94,7 @@ async def _count_successes(server: CosmosServer, operation: str) -> int:
 
 @pytest.mark.parametrize("operation", WRITES)
 @pytest.mark.parametrize("name", OUTLASTED)
-async def test_a_lost_reply_is_resolved(
+async def test_a_document_is_read_after_a_lost_reply(
     server: CosmosServer, store: CosmosDocumentStore, operation: str, name: str
 ) -> None:
     """After a lost reply the document is read, and the write is repeated only if the change is missing."""
@@ -122,7 +122,7 @@ async def test_conditional_writes_outlast_faults(server: CosmosServer, store: Co
 
 @pytest.mark.parametrize("operation", [*WRITES, "read_item", "query"])
 @pytest.mark.parametrize("name", REFUSED)
-async def test_rejections_have_their_own_codes(
+async def test_rejections_of_the_account_have_their_own_codes(
     server: CosmosServer, store: CosmosDocumentStore, operation: str, name: str
 ) -> None:
     """If the account definitely rejects a write, an error with its own code is raised at once."""
@@ -143,7 +143,9 @@ async def test_rejections_have_their_own_codes(
         assert await _count_successes(server, operation) == 0
 
 
-async def test_an_unresolvable_write_is_unknown(server: CosmosServer, store: CosmosDocumentStore) -> None:
+async def test_a_write_followed_by_another_change_has_an_unknown_result(
+    server: CosmosServer, store: CosmosDocumentStore
+) -> None:
     """If another writer changed the document after a lost reply, the result is reported as unknown."""
     before = await store.read(LINE, KEY)
     assert before is not None

@@ -27,7 +27,7 @@ class Plant:
     state: CosmosItemStore
     other: CosmosItemStore
 
-    def inject(self, *faults: InjectedFault) -> None:
+    def inject_faults(self, *faults: InjectedFault) -> None:
         """Make each of the given faults occur once in the next batches."""
         for fault in faults:
             fault.match, fault.times = _is_batch, 1
@@ -41,7 +41,7 @@ class Plant:
 
 
 @pytest.fixture
-async def plant() -> AsyncIterator[Plant]:
+async def item_stores() -> AsyncIterator[Plant]:
     """Provide an emulator and two clients of one empty container."""
     async with CosmosServer() as server:
         await create_database(server)
@@ -81,38 +81,38 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.kind.name}-{fault.status}")
-async def test_each_change_is_applied_once(plant: Plant, fault: InjectedFault) -> None:
+async def test_each_change_is_applied_once(item_stores: Plant, fault: InjectedFault) -> None:
     """If a request or reply of a change is lost, the change is still applied once, and so is the next change."""
     for expected in (1, 2):
         fault.applied = 0
-        plant.inject(fault)
-        assert await plant.increment() == expected
+        item_stores.inject_faults(fault)
+        assert await item_stores.increment() == expected
         assert fault.applied == 1
-        plant.server.faults.clear()
-    assert await plant.increment(plant.other) == 3
+        item_stores.server.faults.clear()
+    assert await item_stores.increment(item_stores.other) == 3
 
 
-async def test_a_lost_reply_is_found_after_later_writes(plant: Plant) -> None:
+async def test_a_lost_reply_is_found_after_later_writes(item_stores: Plant) -> None:
     """If the reply to a change is lost, it is applied once, even if other writers change the item before the retry."""
-    await plant.increment()
-    plant.inject(InjectedFault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.8))
-    late = asyncio.create_task(plant.increment())
-    await _write_items(plant, 2)
-    assert [await plant.increment(plant.other) for _ in range(3)] == [3, 4, 5]
+    await item_stores.increment()
+    item_stores.inject_faults(InjectedFault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.8))
+    late = asyncio.create_task(item_stores.increment())
+    await _write_items(item_stores, 2)
+    assert [await item_stores.increment(item_stores.other) for _ in range(3)] == [3, 4, 5]
     assert await late >= 2
-    assert await plant.increment(plant.other) == 6
+    assert await item_stores.increment(item_stores.other) == 6
 
 
-async def _write_items(plant: Plant, count: int) -> None:
+async def _write_items(item_stores: Plant, count: int) -> None:
     async with asyncio.timeout(10):
         while True:
-            found = await plant.other.read("n", "n")
+            found = await item_stores.other.read("n", "n")
             if found is not None and found["count"] == count:
                 return
             await asyncio.sleep(0.01)
 
 
-async def test_endless_faults_are_unavailable(plant: Plant) -> None:
+async def test_a_change_fails_after_its_last_attempt(item_stores: Plant) -> None:
     """After its last attempt, a change fails with the store's error code and without internal details."""
     bodies: list[bytes] = []
 
@@ -122,51 +122,51 @@ async def test_endless_faults_are_unavailable(plant: Plant) -> None:
         return _is_batch(request) and request.body in bodies
 
     # The fault stays, because a request that the client has abandoned can reach the emulator after the change failed.
-    plant.server.faults.add(InjectedFault(FaultKind.STATUS, is_first_change, status=503))
+    item_stores.server.faults.add(InjectedFault(FaultKind.STATUS, is_first_change, status=503))
     with pytest.raises(WorkspaceError) as caught:
-        await plant.increment()
+        await item_stores.increment()
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CODE")
     assert caught.value.detail == "it does not respond; retry later."
-    assert await plant.increment() == 1
+    assert await item_stores.increment() == 1
 
 
-async def test_a_rejection_is_not_retried(plant: Plant) -> None:
+async def test_a_rejection_is_not_retried(item_stores: Plant) -> None:
     """A permanent rejection is raised at once, without another attempt."""
-    plant.inject(InjectedFault(FaultKind.STATUS, status=403))
+    item_stores.inject_faults(InjectedFault(FaultKind.STATUS, status=403))
     with pytest.raises(WorkspaceError):
-        await plant.increment()
-    assert plant.server.requests.count_by_operation()["batch"] == 1
+        await item_stores.increment()
+    assert item_stores.server.requests.count_by_operation()["batch"] == 1
 
 
-async def test_a_missing_container_is_not_an_empty_one(plant: Plant) -> None:
+async def test_a_missing_container_is_an_error_and_a_missing_item_is_not(item_stores: Plant) -> None:
     """A missing item is no error, but a missing container is an error, also for the readiness check."""
-    assert await plant.state.read("n", "n") is None
-    probe = build_probes(plant.account)["Cosmos DB container connections"]
+    assert await item_stores.state.read("n", "n") is None
+    probe = build_probes(item_stores.account)["Cosmos DB container connections"]
     await probe()
-    plant.server.faults.add(
+    item_stores.server.faults.add(
         InjectedFault(FaultKind.STATUS, lambda request: request.operation == "read_item", status=404, substatus=1003)
     )
     with pytest.raises(WorkspaceError):
-        await plant.state.read("n", "n")
+        await item_stores.state.read("n", "n")
     with pytest.raises(WorkspaceError):
         await probe()
 
 
-async def test_a_lease_costs_one_write(plant: Plant) -> None:
+async def test_renewing_a_lease_takes_one_write(item_stores: Plant) -> None:
     """Renewing a rate-limit lease takes one write and no read; if the store is slow, renewing fails after a timeout."""
-    store = CosmosLeaseStore(plant.account, timeout_seconds=0.4)
+    store = CosmosLeaseStore(item_stores.account, timeout_seconds=0.4)
     await store.lease(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), 1_000.0)
-    before = plant.server.requests.count_by_operation()
+    before = item_stores.server.requests.count_by_operation()
     await store.lease(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), 1_001.0)
-    after = plant.server.requests.count_by_operation()
+    after = item_stores.server.requests.count_by_operation()
     assert {name: count - before.get(name, 0) for name, count in after.items() if count > before.get(name, 0)} == {
         "batch": 1
     }
-    plant.server.faults.add(InjectedFault(FaultKind.DELAY, _is_batch, seconds=3))
+    item_stores.server.faults.add(InjectedFault(FaultKind.DELAY, _is_batch, seconds=3))
     with pytest.raises(WorkspaceError) as caught:
         await store.lease(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), 1_002.0)
     assert caught.value.code == "RATE_LIMITS_UNAVAILABLE"
-    plant.server.faults.clear()
+    item_stores.server.faults.clear()
     assert (await store.lease(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), 1_003.0)).granted == 1
 
 

@@ -43,7 +43,7 @@ class Plant:
     states: CosmosItemStore
     documents: CosmosDocumentStore
 
-    async def list_all(self) -> list[bytes]:
+    async def list_all_documents(self) -> list[bytes]:
         """Return all documents from all pages of the list."""
         found: list[bytes] = []
         after = None
@@ -56,7 +56,7 @@ class Plant:
 
 
 @pytest.fixture
-async def plant() -> AsyncIterator[Plant]:
+async def filled_stores() -> AsyncIterator[Plant]:
     """Provide two chains, state items and documents, several of each."""
     async with CosmosServer(physical_partitions=2) as server:
         await create_database(server)
@@ -81,43 +81,43 @@ READS: dict[str, Callable[[Plant], Awaitable[Any]]] = {
     "append ids": lambda plant: plant.chains.find(CHAIN, Lookup.APPEND_ID, [f"e-{n + 1}" for n in range(COUNT)]),
     "state": lambda plant: plant.states.find("SELECT * FROM c", "s"),
     "state everywhere": lambda plant: plant.states.find("SELECT * FROM c"),
-    "documents": lambda plant: plant.list_all(),
+    "documents": lambda plant: plant.list_all_documents(),
 }
 
 
 @pytest.mark.parametrize("name", READS)
-async def test_a_split_between_two_pages_repeats_nothing(plant: Plant, name: str) -> None:
+async def test_a_partition_split_between_two_pages_repeats_no_item(filled_stores: Plant, name: str) -> None:
     """If a partition is split between two pages (410/1002), each item is returned once and in order."""
-    undisturbed = await READS[name](plant)
+    undisturbed = await READS[name](filled_stores)
     applied = 0
     for number in range(1, 12):
         gone = InjectedFault(FaultKind.STATUS, _match_nth_query(number), times=1, status=410, substatus=1002)
-        plant.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=PAGE_SIZE))
-        assert await READS[name](plant) == undisturbed, f"410 on query {number}"
-        plant.server.faults.clear()
+        filled_stores.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=PAGE_SIZE))
+        assert await READS[name](filled_stores) == undisturbed, f"410 on query {number}"
+        filled_stores.server.faults.clear()
         applied += gone.applied
     assert applied > 2
 
 
-async def test_the_tips_are_returned_once(plant: Plant) -> None:
+async def test_each_chain_is_returned_once_despite_a_split(filled_stores: Plant) -> None:
     """If a partition is split while chains are listed, each chain is returned once."""
     for number in range(1, 5):
         gone = InjectedFault(FaultKind.STATUS, _match_nth_query(number), times=1, status=410, substatus=1002)
-        plant.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=1))
-        assert sorted(chain.scope_key for chain in [chain async for chain, _ in plant.chains.list_tips()]) == [
+        filled_stores.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=1))
+        assert sorted(chain.scope_key for chain in [chain async for chain, _ in filled_stores.chains.list_tips()]) == [
             CHAIN.scope_key,
             OTHER.scope_key,
         ]
-        plant.server.faults.clear()
+        filled_stores.server.faults.clear()
         assert gone.applied == 1
 
 
-async def test_the_sdk_repeats_items(plant: Plant) -> None:
+async def test_the_sdk_alone_repeats_items_after_a_split(filled_stores: Plant) -> None:
     """The SDK alone repeats items after a split; once this test fails, the service's workaround can be removed."""
-    async with CosmosClient(plant.server.endpoint, plant.server.key) as client:
+    async with CosmosClient(filled_stores.server.endpoint, filled_stores.server.key) as client:
         container = client.get_database_client(DATABASE).get_container_client(CATALOG.name)
         gone = InjectedFault(FaultKind.STATUS, _match_nth_query(2), times=1, status=410, substatus=1002)
-        plant.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=PAGE_SIZE))
+        filled_stores.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=PAGE_SIZE))
         given = [item["id"] async for item in container.query_items("SELECT * FROM c", partition_key="s")]
     assert given == ["s0", "s1", "s0", "s1", "s2", "s3", "s4"]
 
@@ -135,11 +135,15 @@ class _RecordingTransport(AioHttpTransport):  # type: ignore[misc]  # the SDK ex
         return await super().send(request, **config)
 
 
-async def test_every_request_of_a_query_has_a_timeout(plant: Plant) -> None:
+async def test_every_request_of_a_query_has_a_timeout(filled_stores: Plant) -> None:
     """Each request of a query over all partitions, also for its plan, has the account's read timeout."""
     transport = _RecordingTransport()
     account = CosmosAccount(
-        plant.server.endpoint, DATABASE, key=plant.server.key, read_seconds=7, create_transport=lambda: transport
+        filled_stores.server.endpoint,
+        DATABASE,
+        key=filled_stores.server.key,
+        read_seconds=7,
+        create_transport=lambda: transport,
     )
     states = CosmosItemStore(account, CATALOG, "CODE", "it")
     assert await states.read("s0", "s")
@@ -150,10 +154,12 @@ async def test_every_request_of_a_query_has_a_timeout(plant: Plant) -> None:
     assert set(transport.timeouts) == {7}
 
 
-async def test_the_sdk_waits_for_a_query_plan_without_a_timeout(plant: Plant) -> None:
+async def test_the_sdk_waits_for_a_query_plan_without_a_timeout(filled_stores: Plant) -> None:
     """The SDK alone sets no timeout for query plans; once this test fails, the service's workaround can be removed."""
     transport = _RecordingTransport()
-    async with CosmosClient(plant.server.endpoint, plant.server.key, transport=transport, read_timeout=7) as client:
+    async with CosmosClient(
+        filled_stores.server.endpoint, filled_stores.server.key, transport=transport, read_timeout=7
+    ) as client:
         container = client.get_database_client(DATABASE).get_container_client(CATALOG.name)
         query = container.query_items("SELECT TOP 9 * FROM c ORDER BY c.id")
         assert len([item async for item in query]) == COUNT

@@ -40,7 +40,9 @@ async def is_request_admitted(limiter: RateLimiter, budget: Budget) -> bool:
 
 @given(steps=STEPS, requests=st.integers(min_value=1, max_value=120))
 @settings(max_examples=60, deadline=None)
-async def test_no_window_holds_more_than_the_budget(steps: list[tuple[int, int, float]], requests: int) -> None:
+async def test_any_60_seconds_have_at_most_the_budget_of_requests(
+    steps: list[tuple[int, int, float]], requests: int
+) -> None:
     """Whatever the load on three instances is, any 60 seconds have at most as many admitted requests as the budget."""
     clock, budget, items = VirtualTime(), Budget(requests, 1000), Items()
     limiters = [RateLimiter(items, runtime=clock.runtime) for _ in range(3)]

@@ -146,7 +146,9 @@ async def _check_stored_once(server: CosmosServer, store: CosmosChainStore, name
     assert await read_sequences(store) == [*before, appended.record.sequence]
 
 
-async def test_a_late_batch_is_rejected(server: CosmosServer, store: CosmosChainStore) -> None:
+async def test_an_abandoned_batch_that_is_executed_late_is_rejected(
+    server: CosmosServer, store: CosmosChainStore
+) -> None:
     """If the account executes an abandoned batch late, it conflicts with its retry and is not stored twice."""
     (log,) = open_logs([store])
     late = server.faults.add(_build_fault(FaultKind.DELAY, seconds=0.5))
@@ -181,7 +183,7 @@ async def test_a_retry_after_throttling_keeps_its_condition(server: CosmosServer
     assert conditional == [True, True, True]
 
 
-async def test_endless_throttling_is_unavailable(
+async def test_an_append_throttled_in_its_last_attempt_is_unavailable(
     server: CosmosServer, store: CosmosChainStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If an append is throttled in its last attempt, it reports that nothing was written."""
@@ -219,7 +221,9 @@ READ_FAULTS = [
 
 
 @pytest.mark.parametrize("fault", READ_FAULTS, ids=lambda fault: f"{fault.kind} {fault.status} {fault.page_size}")
-async def test_reads_are_retried(server: CosmosServer, store: CosmosChainStore, fault: InjectedFault) -> None:
+async def test_reads_are_repeated_after_transient_faults(
+    server: CosmosServer, store: CosmosChainStore, fault: InjectedFault
+) -> None:
     """If transient faults occur, a read returns each record once and in order."""
     for read in (
         lambda: store.read_tip(CHAIN),

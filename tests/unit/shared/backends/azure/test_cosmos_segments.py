@@ -143,7 +143,7 @@ async def test_a_new_segment_survives_lost_replies(
     assert (await ChainVerifier(store, get_workspace_id).verify(CHAIN)).chain_valid
 
 
-async def test_a_retry_is_found_in_earlier_segments(store: CosmosChainStore) -> None:
+async def test_a_retry_finds_its_record_in_earlier_segments(store: CosmosChainStore) -> None:
     """A retry finds its record by the append id, also in an earlier segment."""
     (log,) = open_logs([store])
     first = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
@@ -168,7 +168,7 @@ async def test_forged_items_in_other_segments_are_ignored(store: CosmosChainStor
     assert (await ChainVerifier(store, get_workspace_id).verify(CHAIN)).chain_valid
 
 
-async def test_a_damaged_head_is_found(store: CosmosChainStore, container: ContainerProxy) -> None:
+async def test_verification_reports_a_damaged_head_item(store: CosmosChainStore, container: ContainerProxy) -> None:
     """A head item without some members causes no fork, and verification reports it."""
     await fill_chain(store, 2)
     key = compute_partition_key(CHAIN, 1)
@@ -182,7 +182,7 @@ async def test_a_damaged_head_is_found(store: CosmosChainStore, container: Conta
     assert not (await ChainVerifier(store, get_workspace_id).verify(CHAIN)).chain_valid
 
 
-async def test_a_truncated_chain_is_found(store: CosmosChainStore, container: ContainerProxy) -> None:
+async def test_verification_fails_for_a_truncated_chain(store: CosmosChainStore, container: ContainerProxy) -> None:
     """If records or a whole segment are deleted, verification fails."""
     await fill_chain(store, 7)
     await container.delete_item("000000000007", compute_partition_key(CHAIN, 3))

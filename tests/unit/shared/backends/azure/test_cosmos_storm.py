@@ -42,7 +42,7 @@ def run_failing_account(seed: int) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("seconds", [6.0, pytest.param(60.0, marks=pytest.mark.soak)])
-async def test_faults_and_kills_lose_nothing(seconds: float) -> None:
+async def test_faults_and_kills_lose_no_event(seconds: float) -> None:
     """With faults and kills, 64 writers in 4 processes store each event once, without gap or fork."""
     seed = random.randrange(2**32)
     print("seed", seed)  # noqa: T201  shown when it fails

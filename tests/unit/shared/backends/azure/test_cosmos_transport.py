@@ -32,7 +32,9 @@ ITEMS = "/dbs/workspace/colls/catalog/docs"
         ("GET", "/dbs/workspace/colls/catalog/", {}, "get_colls"),
     ],
 )
-def test_a_request_has_operation_and_container(method: str, path: str, headers: dict[str, str], operation: str) -> None:
+def test_the_span_of_a_request_has_operation_and_container(
+    method: str, path: str, headers: dict[str, str], operation: str
+) -> None:
     """A span has operation, database and container, but no item id or value."""
     assert request_attributes(method, path, headers) == {
         "db.system.name": "azure.cosmosdb",
@@ -43,7 +45,7 @@ def test_a_request_has_operation_and_container(method: str, path: str, headers: 
     }
 
 
-def test_an_account_request_has_no_container() -> None:
+def test_the_span_of_an_account_request_has_no_container() -> None:
     """The span of a request about the account has no container."""
     told = request_attributes("GET", "/", {})
     assert told["db.operation.name"] == "get_account"
@@ -61,7 +63,7 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     provider.shutdown()
 
 
-async def test_requests_are_child_spans(exporter: InMemorySpanExporter) -> None:
+async def test_request_spans_are_children_of_the_current_span(exporter: InMemorySpanExporter) -> None:
     """The span of a request is a child of the current span; a missing item does not mark it as failed."""
     async with open_accounts(COSMOS) as opened:
         store = CosmosCredentialStore(opened())

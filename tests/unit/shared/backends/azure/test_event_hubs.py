@@ -62,7 +62,7 @@ def _build_message(number: int, key: str = "rig", size: int = 0) -> HubMessage:
     return HubMessage(b"%06d" % number + bytes(size), key, {"messageId": f"m-{number}"})
 
 
-async def test_one_batch_per_partition_key() -> None:
+async def test_messages_with_one_partition_key_are_in_one_batch() -> None:
     """Messages with one partition key are in one batch and in order, and each hub has one connection."""
     producer = FakeProducer()
     sender, namespace = _build_sender(producer)
@@ -107,7 +107,7 @@ def _build_busy_error() -> EventHubError:
         (TimeoutError(), Kind.UNAVAILABLE, "TELEMETRY_HUB_UNAVAILABLE"),
     ],
 )
-async def test_failures_are_converted(failure: Exception, kind: Kind, code: str) -> None:
+async def test_failures_of_a_hub_are_converted_to_errors(failure: Exception, kind: Kind, code: str) -> None:
     """If a hub fails, throttling or an outage is reported without details, and a later send may succeed."""
     producer = FakeProducer()
     producer.failures = [failure]
@@ -130,6 +130,6 @@ async def test_closing_the_sender_closes_each_connection_once() -> None:
     assert producer.closed
 
 
-async def test_signs_in_only_when_it_sends() -> None:
+async def test_a_sender_signs_in_only_when_it_sends() -> None:
     """A sender that sends nothing needs neither an identity nor a network."""
     await EventHubsSender("unused.example", "").close()

@@ -38,7 +38,7 @@ def tokens() -> Tokens:
 
 
 @pytest.fixture
-async def vault(emulator: KeyVaultDouble, tokens: Tokens) -> AsyncIterator[Vault]:
+async def vault_client(emulator: KeyVaultDouble, tokens: Tokens) -> AsyncIterator[Vault]:
     """Provide a client of the emulator."""
     opened = Vault(emulator.uri, credential=tokens, options=emulator.options)
     yield opened
@@ -46,7 +46,7 @@ async def vault(emulator: KeyVaultDouble, tokens: Tokens) -> AsyncIterator[Vault
 
 
 @pytest.fixture
-def without_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+def uncached_key_versions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the client read the key versions at each call."""
     monkeypatch.setattr(vault_keys, "FRESH_SECONDS", -1.0)
 
@@ -70,10 +70,12 @@ async def list_published_ids(key: VaultSigningKey) -> list[str]:
     return [str(each["kid"]) for each in await key.load_public_keys()]
 
 
-async def test_requests_carry_the_challenged_token(emulator: KeyVaultDouble, vault: Vault, tokens: Tokens) -> None:
+async def test_requests_carry_the_challenged_token(
+    emulator: KeyVaultDouble, vault_client: Vault, tokens: Tokens
+) -> None:
     """Requests carry the token that the vault demands; keys are read once, but each signature is a request."""
     emulator.keys.create_version("tokens")
-    key = VaultSigningKey(vault, "tokens")
+    key = VaultSigningKey(vault_client, "tokens")
     await key.sign(b"one")
     asked = len(emulator.requests)
     assert set(tokens.scopes) == {"https://vault.azure.net/.default"}
@@ -83,11 +85,11 @@ async def test_requests_carry_the_challenged_token(emulator: KeyVaultDouble, vau
     assert [path.rsplit("/", 1)[-1] for path in emulator.requests[asked:]] == ["sign"]
 
 
-@pytest.mark.usefixtures("without_cache")
-async def test_versions_rotate(emulator: KeyVaultDouble, vault: Vault) -> None:
+@pytest.mark.usefixtures("uncached_key_versions")
+async def test_key_versions_rotate(emulator: KeyVaultDouble, vault_client: Vault) -> None:
     """A new key version is published at once and signs after an hour; the old one stays until its tokens expire."""
     clock = Clock()
-    key = VaultSigningKey(vault, "tokens", runtime=Runtime(now=clock))
+    key = VaultSigningKey(vault_client, "tokens", runtime=Runtime(now=clock))
     first = emulator.keys.create_version("tokens", START.timestamp())
     assert await list_published_ids(key) == [get_key_id(first)]
     clock.now = START + timedelta(days=90)
@@ -107,11 +109,11 @@ async def test_versions_rotate(emulator: KeyVaultDouble, vault: Vault) -> None:
     assert await list_published_ids(key) == [get_key_id(second)]
 
 
-@pytest.mark.usefixtures("without_cache")
-async def test_a_disabled_version_is_unused(emulator: KeyVaultDouble, vault: Vault) -> None:
+@pytest.mark.usefixtures("uncached_key_versions")
+async def test_a_disabled_key_version_neither_signs_nor_verifies(emulator: KeyVaultDouble, vault_client: Vault) -> None:
     """A disabled key version neither signs nor verifies; without an enabled version, no token can be signed."""
     clock = Clock()
-    key = VaultSigningKey(vault, "tokens", runtime=Runtime(now=clock))
+    key = VaultSigningKey(vault_client, "tokens", runtime=Runtime(now=clock))
     old, new = (
         emulator.keys.create_version("tokens", START.timestamp()),
         emulator.keys.create_version("tokens", START.timestamp() + 9_000),
@@ -122,18 +124,18 @@ async def test_a_disabled_version_is_unused(emulator: KeyVaultDouble, vault: Vau
     assert (await key.get_key_id(), await list_published_ids(key)) == (get_key_id(old), [get_key_id(old)])
     old.enabled = False
     with pytest.raises(WorkspaceError) as caught:
-        await VaultSigningKey(vault, "tokens", runtime=Runtime(now=clock)).get_key_id()
+        await VaultSigningKey(vault_client, "tokens", runtime=Runtime(now=clock)).get_key_id()
     assert caught.value.code == "SIGNING_KEY_UNAVAILABLE"
 
 
-@pytest.mark.usefixtures("without_cache")
+@pytest.mark.usefixtures("uncached_key_versions")
 async def test_tokens_of_a_disabled_version_are_rejected(
-    emulator: KeyVaultDouble, vault: Vault, monkeypatch: pytest.MonkeyPatch
+    emulator: KeyVaultDouble, vault_client: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a key version is disabled, processes drop its public key and reject its tokens."""
     monkeypatch.setattr(tokens_module, "FRESH_SECONDS", -1.0)
     version = emulator.keys.create_version("tokens", START.timestamp())
-    codec = TokenCodec(VaultSigningKey(vault, "tokens"), "issuer", "audience")
+    codec = TokenCodec(VaultSigningKey(vault_client, "tokens"), "issuer", "audience")
     at = now()
     claims = Claims("id", "editor", "editor", "plant-a", frozenset(), at.replace(microsecond=0) + timedelta(hours=1))
     token = await codec.sign(claims, at)
@@ -146,12 +148,12 @@ async def test_tokens_of_a_disabled_version_are_rejected(
     assert caught.value.kind is Kind.UNAUTHENTICATED
 
 
-async def test_the_signature_matches_the_key_id(emulator: KeyVaultDouble, vault: Vault) -> None:
+async def test_the_signature_matches_the_key_id(emulator: KeyVaultDouble, vault_client: Vault) -> None:
     """A token is signed with the version in its key id, even if a new version starts to sign meanwhile."""
     clock = Clock()
     emulator.keys.create_version("tokens", START.timestamp() - 10_000)
     emulator.keys.create_version("tokens", START.timestamp())
-    key = VaultSigningKey(vault, "tokens", runtime=Runtime(now=clock))
+    key = VaultSigningKey(vault_client, "tokens", runtime=Runtime(now=clock))
     named = await key.get_key_id()
     clock.now += SETTLING
     await key.sign(b"message")
@@ -162,25 +164,25 @@ async def test_the_signature_matches_the_key_id(emulator: KeyVaultDouble, vault:
     assert await key.get_key_id() != named
 
 
-@pytest.mark.usefixtures("without_cache")
-async def test_an_outage_stops_signing_only(emulator: KeyVaultDouble, vault: Vault) -> None:
+@pytest.mark.usefixtures("uncached_key_versions")
+async def test_an_outage_stops_signing_only(emulator: KeyVaultDouble, vault_client: Vault) -> None:
     """During an outage, cached public keys verify, but signing fails and a new process has no keys."""
     emulator.keys.create_version("tokens")
-    key = VaultSigningKey(vault, "tokens")
+    key = VaultSigningKey(vault_client, "tokens")
     before = await list_published_ids(key)
     emulator.down = True
     assert await list_published_ids(key) == before
-    failures = [key.sign(b""), VaultSigningKey(vault, "tokens").load_public_keys()]
+    failures = [key.sign(b""), VaultSigningKey(vault_client, "tokens").load_public_keys()]
     for failing in failures:
         with pytest.raises(WorkspaceError) as caught:
             await failing
         assert caught.value.code == "SIGNING_KEY_UNAVAILABLE"
     with pytest.raises(WorkspaceError) as caught:
-        await VaultNoteSigner(vault, "notes").load_public_key()
+        await VaultNoteSigner(vault_client, "notes").load_public_key()
     assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
 
 
-async def test_the_checkpoint_key_does_not_rotate(emulator: KeyVaultDouble, vault: Vault) -> None:
+async def test_the_checkpoint_key_does_not_rotate(emulator: KeyVaultDouble, vault_client: Vault) -> None:
     """Checkpoints are always signed with the configured key version, or else with the oldest one."""
     first = emulator.keys.create_version("notes", START.timestamp())
     second = emulator.keys.create_version("notes", START.timestamp() + 1)
@@ -188,18 +190,18 @@ async def test_the_checkpoint_key_does_not_rotate(emulator: KeyVaultDouble, vaul
         each.private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         for each in (first, second)
     ]
-    assert await VaultNoteSigner(vault, "notes").load_public_key() == spki[0]
-    assert await VaultNoteSigner(vault, f"notes/{second.name}").load_public_key() == spki[1]
+    assert await VaultNoteSigner(vault_client, "notes").load_public_key() == spki[0]
+    assert await VaultNoteSigner(vault_client, f"notes/{second.name}").load_public_key() == spki[1]
     with pytest.raises(WorkspaceError) as caught:
-        await VaultNoteSigner(vault, "notes/none").load_public_key()
+        await VaultNoteSigner(vault_client, "notes/none").load_public_key()
     assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
 
 
-async def test_a_missing_key_is_unavailable(vault: Vault) -> None:
+async def test_a_missing_key_is_unavailable(vault_client: Vault) -> None:
     """If the key is missing, an outage is reported and the key's health check fails."""
     with pytest.raises(WorkspaceError):
-        await VaultSigningKey(vault, "never-made").get_key_id()
+        await VaultSigningKey(vault_client, "never-made").get_key_id()
     with pytest.raises(ResourceNotFoundError):
-        await vault.check_key("never-made")
-    await vault.close()
-    await vault.close()
+        await vault_client.check_key("never-made")
+    await vault_client.close()
+    await vault_client.close()

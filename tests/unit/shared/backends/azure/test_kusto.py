@@ -8,7 +8,7 @@ from tests.unit.shared.backends.azure.kusto_wire import END, PRIMARY, QUERY, End
 __all__ = ["endpoint"]  # the fixture
 
 
-async def test_a_query_and_its_result(endpoint: Endpoint) -> None:
+async def test_a_query_is_sent_with_its_parameters_and_limits(endpoint: Endpoint) -> None:
     """A query is sent with its parameters, limits and read-only options; its rows and query time are returned."""
     consumed = {
         "FrameType": "DataTable",
@@ -18,7 +18,7 @@ async def test_a_query_and_its_result(endpoint: Endpoint) -> None:
         "Columns": [{"ColumnName": name, "ColumnType": "string"} for name in ("EventTypeName", "Level", "Payload")],
         "Rows": [["QueryResourceConsumption", 4, json.dumps({"ExecutionTime": 0.0125})]],
     }
-    endpoint.answers([PRIMARY, consumed, END])
+    endpoint.set_reply([PRIMARY, consumed, END])
     engine = KustoEngine(endpoint.url, "db")
     result = await engine.execute(QUERY)
     await engine.close()

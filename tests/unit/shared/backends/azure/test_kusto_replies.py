@@ -41,7 +41,7 @@ __all__ = ["endpoint"]  # the fixture
 )
 async def test_a_failure_in_a_successful_reply_is_an_error(endpoint: Endpoint, frames: list[Any]) -> None:
     """If a reply with status 200 contains an error, it is raised instead of returning partial rows."""
-    endpoint.answers(frames)
+    endpoint.set_reply(frames)
     assert (await get_query_error(endpoint)).kind in (Kind.UNAVAILABLE, Kind.INVALID)
 
 
@@ -49,7 +49,7 @@ async def test_a_failure_in_a_successful_reply_is_an_error(endpoint: Endpoint, f
 async def test_the_visualization_of_render_is_returned(endpoint: Endpoint, columns: Any) -> None:
     """The visualization of ``render`` has the property names of the API, even if columns are sent as text."""
     annotation = {"Visualization": "timechart", "YColumns": columns, "Title": "", "Ymin": "NaN", "Accumulate": False}
-    endpoint.answers([build_properties(annotation), PRIMARY, END])
+    endpoint.set_reply([build_properties(annotation), PRIMARY, END])
     visualization = (await execute_query(endpoint)).visualization or {}
     assert (visualization["visualization"], visualization["yColumns"]) == ("timechart", ["a", "b"])
     assert (visualization["title"], visualization["yMin"], visualization["kind"]) == (None, None, None)
@@ -57,7 +57,7 @@ async def test_the_visualization_of_render_is_returned(endpoint: Endpoint, colum
 
 async def test_a_query_without_render_has_no_visualization(endpoint: Endpoint) -> None:
     """The result of a query without ``render`` names no visualization."""
-    endpoint.answers([build_properties({"Visualization": None, "Title": None}), PRIMARY, END])
+    endpoint.set_reply([build_properties({"Visualization": None, "Title": None}), PRIMARY, END])
     assert (await execute_query(endpoint)).visualization is None
 
 
@@ -77,16 +77,16 @@ def build_properties(annotation: dict[str, Any]) -> dict[str, Any]:
 async def test_approximate_functions_are_returned(endpoint: Endpoint) -> None:
     """The names of approximate functions are read from the extended properties; without these, there are none."""
     properties = build_properties({"Visualization": None})
-    endpoint.answers([properties, PRIMARY, END])
+    endpoint.set_reply([properties, PRIMARY, END])
     assert (await execute_query(endpoint)).approximations == ()
     properties["Rows"].append([1, "Approximations", json.dumps(["reduce (approximate)"])])
-    endpoint.answers([properties, PRIMARY, END])
+    endpoint.set_reply([properties, PRIMARY, END])
     assert (await execute_query(endpoint)).approximations == ("reduce (approximate)",)
 
 
-async def test_several_tables_are_an_invalid_query(endpoint: Endpoint) -> None:
+async def test_a_query_that_returns_several_tables_is_rejected(endpoint: Endpoint) -> None:
     """A query that returns several tables is rejected, because the first table alone would be incomplete."""
-    endpoint.answers([PRIMARY, {**PRIMARY, "TableId": 1}, END])
+    endpoint.set_reply([PRIMARY, {**PRIMARY, "TableId": 1}, END])
     error = await get_query_error(endpoint)
     assert (error.kind, error.code) == (Kind.INVALID, "QUERY_INVALID")
     assert "the query has 2 results; a query of the workspace must have one" in error.detail
@@ -104,7 +104,7 @@ async def test_several_tables_are_an_invalid_query(endpoint: Endpoint) -> None:
 )
 async def test_the_error_names_the_operator_with_several_results(endpoint: Endpoint, text: str, rule: str) -> None:
     """The error names the operator that gives several results; the same word in a name or text is ignored."""
-    endpoint.answers([PRIMARY, {**PRIMARY, "TableId": 1}, END])
+    endpoint.set_reply([PRIMARY, {**PRIMARY, "TableId": 1}, END])
     error = await get_query_error(endpoint, EngineQuery(text, {}, 10, 5))
     assert error.detail.endswith(f"must have one: {rule}")
 
@@ -127,9 +127,11 @@ async def test_the_error_names_the_operator_with_several_results(endpoint: Endpo
         (200, [], Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE"),
     ],
 )
-async def test_every_failure_has_its_code(endpoint: Endpoint, status: int, body: Any, kind: Kind, code: str) -> None:
+async def test_every_query_failure_has_its_error_code(
+    endpoint: Endpoint, status: int, body: Any, kind: Kind, code: str
+) -> None:
     """A rejected query is an error of the caller; a failure of the engine is a 503 without details."""
-    endpoint.answers(body, status)
+    endpoint.set_reply(body, status)
     error = await get_query_error(endpoint)
     assert (error.kind, error.code) == (kind, code)
     assert "secret" not in error.detail
@@ -137,7 +139,7 @@ async def test_every_failure_has_its_code(endpoint: Endpoint, status: int, body:
 
 async def test_a_position_refers_to_the_callers_text(endpoint: Endpoint) -> None:
     """The line of an error is a line of the caller's query, without the lines that the service inserts before it."""
-    endpoint.answers(build_failure("General_BadRequest", "Syntax error [line:position=2:5]"), 400)
+    endpoint.set_reply(build_failure("General_BadRequest", "Syntax error [line:position=2:5]"), 400)
     error = await get_query_error(endpoint)
     assert (error.members["line"], error.members["column"]) == (1, 5)
     assert "[line:position=1:5]" in error.detail
@@ -145,7 +147,9 @@ async def test_a_position_refers_to_the_callers_text(endpoint: Endpoint) -> None
 
 async def test_a_construct_that_only_data_explorer_supports_is_named(endpoint: Endpoint) -> None:
     """The error about a construct that only Data Explorer supports names the construct and where it can run."""
-    endpoint.answers(build_failure("BadRequest_NotSupported", "Semantic error: EMB0001: 'fork' is not supported"), 400)
+    endpoint.set_reply(
+        build_failure("BadRequest_NotSupported", "Semantic error: EMB0001: 'fork' is not supported"), 400
+    )
     error = await get_query_error(endpoint)
     assert error.code == "QUERY_INVALID"
     assert "'fork' is not supported. The query runs on Data Explorer only." in error.detail

@@ -26,7 +26,7 @@ class Wire:
         self.status = 202
         self.pages: list[dict[str, object]] = []
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
+    async def reply_to_call(self, request: web.Request) -> web.StreamResponse:
         """Record a call and send the prepared reply."""
         token = request.headers["Authorization"].removeprefix("Bearer ")
         audience = jwt.decode(token, KEY, algorithms=["HS256"], options={"verify_aud": False})["aud"]
@@ -38,16 +38,16 @@ class Wire:
 
 
 @pytest.fixture
-def wire() -> Wire:
+def fake_web_pubsub() -> Wire:
     """Return a running fake Web PubSub."""
     return Wire()
 
 
 @pytest.fixture
-async def service(wire: Wire) -> AsyncIterator[WebPubSub]:
+async def service(fake_web_pubsub: Wire) -> AsyncIterator[WebPubSub]:
     """Return the adapter, connected to the fake server."""
     app = web.Application()
-    app.router.add_route("*", "/{path:.*}", wire.answer)
+    app.router.add_route("*", "/{path:.*}", fake_web_pubsub.reply_to_call)
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -58,12 +58,12 @@ async def service(wire: Wire) -> AsyncIterator[WebPubSub]:
     await runner.cleanup()
 
 
-async def test_a_message_is_published_unchanged(service: WebPubSub, wire: Wire) -> None:
+async def test_a_message_is_published_unchanged(service: WebPubSub, fake_web_pubsub: Wire) -> None:
     """A message is sent to its group as unchanged text."""
     text = json.dumps({"text": "Kühlkreis €"}, ensure_ascii=False).encode()
     await service.publish("pump-rig", text)
     await service.publish("pump-rig", text)
-    [asked, again] = wire.asked
+    [asked, again] = fake_web_pubsub.asked
     assert asked == again == ("POST", "/api/hubs/live/groups/pump-rig/:send", text, "text/plain")
 
 
@@ -71,14 +71,16 @@ async def test_a_message_is_published_unchanged(service: WebPubSub, wire: Wire) 
     ("status", "kind"),
     [(429, "unavailable"), (500, "unavailable"), (503, "unavailable"), (413, "invalid"), (401, "invalid")],
 )
-async def test_rejections_are_converted(service: WebPubSub, wire: Wire, status: int, kind: str) -> None:
+async def test_rejections_of_web_pubsub_are_converted(
+    service: WebPubSub, fake_web_pubsub: Wire, status: int, kind: str
+) -> None:
     """Temporary and permanent rejections raise different errors, and the adapter does not repeat the request."""
-    wire.status = status
+    fake_web_pubsub.status = status
     with pytest.raises(WorkspaceError) as refused:
         await service.publish("a", b"{}")
     assert refused.value.kind is Kind(kind)
     assert KEY not in str(refused.value)
-    assert len(wire.asked) == 1
+    assert len(fake_web_pubsub.asked) == 1
 
 
 async def test_an_unavailable_service_is_reported() -> None:
@@ -91,47 +93,47 @@ async def test_an_unavailable_service_is_reported() -> None:
         await adapter.close()
 
 
-async def test_a_group_with_a_stream_exists(service: WebPubSub, wire: Wire) -> None:
+async def test_a_group_with_a_stream_exists(service: WebPubSub, fake_web_pubsub: Wire) -> None:
     """A group of streams exists while it has at least one connection."""
-    wire.status = 200
+    fake_web_pubsub.status = 200
     assert await service.has_streams("a")
-    wire.status = 404
+    fake_web_pubsub.status = 404
     assert not await service.has_streams("a")
-    assert wire.asked[0][:2] == ("HEAD", "/api/hubs/live/groups/a")
+    assert fake_web_pubsub.asked[0][:2] == ("HEAD", "/api/hubs/live/groups/a")
 
 
-async def test_one_stream_gets_its_message(service: WebPubSub, wire: Wire) -> None:
+async def test_one_stream_gets_its_message(service: WebPubSub, fake_web_pubsub: Wire) -> None:
     """A message to one stream reaches only this stream; a message to a closed stream is ignored."""
     await service.send("c", "€".encode())
-    wire.status = 200
+    fake_web_pubsub.status = 200
     assert await service.is_open("c")
-    wire.status = 404
+    fake_web_pubsub.status = 404
     await service.send("c", b"{}")
     assert not await service.is_open("c")
-    assert wire.asked[0] == ("POST", "/api/hubs/live/connections/c/:send", "€".encode(), "text/plain")
-    assert wire.asked[1][:2] == ("HEAD", "/api/hubs/live/connections/c")
+    assert fake_web_pubsub.asked[0] == ("POST", "/api/hubs/live/connections/c/:send", "€".encode(), "text/plain")
+    assert fake_web_pubsub.asked[1][:2] == ("HEAD", "/api/hubs/live/connections/c")
 
 
-async def test_streams_of_all_pages_are_listed(service: WebPubSub, wire: Wire) -> None:
+async def test_streams_of_all_pages_are_listed(service: WebPubSub, fake_web_pubsub: Wire) -> None:
     """The streams of a group are listed from all pages."""
     first: dict[str, object] = {"value": [{"connectionId": "1", "userId": "u"}, {"connectionId": "2"}]}
-    wire.pages = [first]
+    fake_web_pubsub.pages = [first]
     assert [reader async for reader in service.list_streams("_streams")] == [OpenStream("1", "u"), OpenStream("2", "")]
 
 
-async def test_closing_a_closed_stream_succeeds(service: WebPubSub, wire: Wire) -> None:
+async def test_closing_a_closed_stream_succeeds(service: WebPubSub, fake_web_pubsub: Wire) -> None:
     """Closing a closed stream succeeds."""
-    wire.status = 404
+    fake_web_pubsub.status = 404
     await service.disconnect("c", "why")
-    assert wire.asked[0][:2] == ("DELETE", "/api/hubs/live/connections/c")
+    assert fake_web_pubsub.asked[0][:2] == ("DELETE", "/api/hubs/live/connections/c")
 
 
 @pytest.mark.parametrize("reason", ["member's gone", "läuft ab: 期限切れ 🔒", "a+b & c=d; 100% (x)*~!,"])
-async def test_a_stream_is_closed_with_any_reason(service: WebPubSub, wire: Wire, reason: str) -> None:
+async def test_a_stream_is_closed_with_any_reason(service: WebPubSub, fake_web_pubsub: Wire, reason: str) -> None:
     """A stream can be closed with any characters in the reason; the signature covers the encoded URL."""
-    wire.status = 204
+    fake_web_pubsub.status = 204
     await service.disconnect("c", reason)
-    assert len(wire.asked) == 1
+    assert len(fake_web_pubsub.asked) == 1
 
 
 async def test_a_link_is_a_websocket_url_with_user_and_expiry(service: WebPubSub) -> None:
@@ -145,7 +147,7 @@ async def test_a_link_is_a_websocket_url_with_user_and_expiry(service: WebPubSub
     assert KEY not in url
 
 
-async def test_concurrent_calls_share_connections(service: WebPubSub, wire: Wire) -> None:
+async def test_concurrent_calls_share_connections(service: WebPubSub, fake_web_pubsub: Wire) -> None:
     """Concurrent calls share HTTP connections, and each call gets its reply."""
     await asyncio.gather(*(service.publish(f"g{number}", b"%d" % number) for number in range(100)))
-    assert {body for _, _, body, _ in wire.asked} == {b"%d" % number for number in range(100)}
+    assert {body for _, _, body, _ in fake_web_pubsub.asked} == {b"%d" % number for number in range(100)}

@@ -23,7 +23,7 @@ LATER = datetime(2026, 1, 5, 8, tzinfo=UTC)
     "name",
     ["", "/etc/passwd", "a//b", "a/", "..", "a/../b", "../b", "a/./b", ".hidden", "a\\b", "a\0b", "a\nb", "x" * 256],
 )
-async def test_invalid_names_are_rejected(tmp_path: Path, name: str) -> None:
+async def test_invalid_blob_names_are_rejected(tmp_path: Path, name: str) -> None:
     """Each method rejects a blob name that leads outside of the folder or to an unfinished file."""
     store = FolderBlobStore(tmp_path / "cold", FileLinks(BASE, tmp_path / "key"))
     for call in (store.create(name, b""), store.read(name), store.upload(name, tmp_path), store.delete([name])):
@@ -32,7 +32,7 @@ async def test_invalid_names_are_rejected(tmp_path: Path, name: str) -> None:
 
 
 @given(st.text())
-def test_a_name_stays_below_its_folder(name: str) -> None:
+def test_the_file_of_a_blob_name_is_in_the_folder(name: str) -> None:
     """The file of each valid name is in the folder."""
     folder = Path("/data/cold")
     try:

@@ -11,7 +11,7 @@ OPENERS = 6
 ROUNDS = 40
 
 
-def test_many_open_a_new_file_at_once(tmp_path: Path) -> None:
+def test_concurrent_processes_open_a_new_catalog_file(tmp_path: Path) -> None:
     """A process that opens a file while another creates it waits, and then finds tables and WAL mode."""
 
     def open_after_barrier(path: Path, barrier: Barrier) -> tuple[str, int]:

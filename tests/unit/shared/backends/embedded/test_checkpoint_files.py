@@ -12,7 +12,7 @@ COUNT = 4
 
 
 @pytest.fixture
-async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
+async def truncated_ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
     """Provide a chain whose last records were removed; only its newest checkpoint reveals the removal."""
     async with open_ledger(tmp_path) as opened:
         await opened.fill(PLATFORM, COUNT)
@@ -27,23 +27,23 @@ async def plant(tmp_path: Path) -> AsyncIterator[Ledger]:
         yield opened
 
 
-def get_folder(plant: Ledger) -> Path:
+def get_folder(truncated_ledger: Ledger) -> Path:
     """Return the folder of the chain's checkpoints."""
-    return plant.folder / "checkpoints" / build_name_prefix(PLATFORM)
+    return truncated_ledger.folder / "checkpoints" / build_name_prefix(PLATFORM)
 
 
 @pytest.mark.parametrize("name", ["999999/999/000000000001", "000000/001/000000000004", "999999", "000000/999"])
-async def test_foreign_files_do_not_hide_checkpoints(plant: Ledger, name: str) -> None:
+async def test_misplaced_files_do_not_hide_checkpoints(truncated_ledger: Ledger, name: str) -> None:
     """A file where a folder belongs, or in a wrong folder, does not hide the newest checkpoint."""
-    path = get_folder(plant) / name
+    path = get_folder(truncated_ledger) / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"junk")
-    verdict = await plant.verify(PLATFORM)
+    verdict = await truncated_ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.broken_at) == (False, "000000000004")
 
 
-async def test_a_folder_in_place_of_a_checkpoint_is_reported(plant: Ledger) -> None:
+async def test_a_folder_in_place_of_a_checkpoint_is_reported(truncated_ledger: Ledger) -> None:
     """If a folder replaces a checkpoint file, verification reports the checkpoint as the place of the fault."""
-    (get_folder(plant) / "999999/999/999999999999").mkdir(parents=True)
-    verdict = await plant.verify(PLATFORM)
+    (get_folder(truncated_ledger) / "999999/999/999999999999").mkdir(parents=True)
+    verdict = await truncated_ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.broken_at) == (False, f"{build_name_prefix(PLATFORM)}999999999999")

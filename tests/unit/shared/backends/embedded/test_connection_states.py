@@ -28,7 +28,7 @@ def _build_arrivals(
     return ArrivedMessages(connection, source, numbers, MOMENT + timedelta(seconds=after))
 
 
-async def test_counts_survive_a_restart(tmp_path: Path) -> None:
+async def test_message_counts_survive_a_restart(tmp_path: Path) -> None:
     """A second or restarted process continues the message counts and counts each message once."""
     path = tmp_path / "workspace.sqlite"
     first, second = SqliteConnectionStates(path), SqliteConnectionStates(path)
@@ -38,7 +38,7 @@ async def test_counts_survive_a_restart(tmp_path: Path) -> None:
     await second.close()
 
 
-async def test_counts_beyond_32_bits_are_exact(states: SqliteConnectionStates, tmp_path: Path) -> None:
+async def test_message_counts_beyond_32_bits_are_exact(states: SqliteConnectionStates, tmp_path: Path) -> None:
     """Message counts beyond 32 bits are stored exactly."""
     await states.record([_build_arrivals(1)])
     with sqlite3.connect(tmp_path / "workspace.sqlite") as database:
@@ -48,7 +48,7 @@ async def test_counts_beyond_32_bits_are_exact(states: SqliteConnectionStates, t
     assert (await states.load_states())["rig"].messages_received == 2**40 + 1
 
 
-async def test_a_failed_record_stores_nothing(states: SqliteConnectionStates, tmp_path: Path) -> None:
+async def test_a_failed_count_of_a_batch_stores_nothing(states: SqliteConnectionStates, tmp_path: Path) -> None:
     """If a part of a batch cannot be stored, no message of the batch is counted."""
     await states.record([_build_arrivals(1)])
     with pytest.raises(OverflowError):

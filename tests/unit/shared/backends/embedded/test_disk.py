@@ -19,7 +19,7 @@ ROWS = 3_000
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def database_path(tmp_path: Path) -> Path:
     """Return the path of a SQLite file that does not exist yet."""
     return tmp_path / "a.sqlite"
 
@@ -40,15 +40,15 @@ def count_pages(connection: sqlite3.Connection) -> int:
 
 
 @pytest.fixture
-def connection(path: Path) -> Iterator[sqlite3.Connection]:
+def connection(database_path: Path) -> Iterator[sqlite3.Connection]:
     """Return a connection to a new file whose free space can be returned."""
-    with closing(sqlite3.connect(path)) as opened:
+    with closing(sqlite3.connect(database_path)) as opened:
         enable_incremental_vacuum(opened)
         insert_and_delete_rows(opened)
         yield opened
 
 
-def test_space_is_returned_in_steps(connection: sqlite3.Connection) -> None:
+def test_free_space_is_returned_to_the_disk_in_steps(connection: sqlite3.Connection) -> None:
     """Free space is returned in steps, between which others can write; a quarter of the file stays free."""
     steps: list[int] = []
 
@@ -64,9 +64,9 @@ def test_space_is_returned_in_steps(connection: sqlite3.Connection) -> None:
     assert count_pages(connection) < 10
 
 
-def test_a_file_of_an_earlier_version_is_converted(path: Path) -> None:
+def test_a_file_of_an_earlier_version_is_converted(database_path: Path) -> None:
     """A file of an earlier version is converted, so that its free pages can be returned to the disk."""
-    with closing(sqlite3.connect(path)) as opened:
+    with closing(sqlite3.connect(database_path)) as opened:
         insert_and_delete_rows(opened)
         release_free_pages(opened, lambda step: step())
         assert count_pages(opened) >= ROWS

@@ -16,7 +16,7 @@ TABLE = Table(PLACE, AccountContainer("workorders", "/line"))
 
 
 @pytest.fixture
-async def files(tmp_path: Path) -> AsyncIterator[list[DocumentFile]]:
+async def document_files(tmp_path: Path) -> AsyncIterator[list[DocumentFile]]:
     """Provide two document stores that are open on the same folder, as in two processes."""
     opened = [DocumentFile(tmp_path), DocumentFile(tmp_path)]
     yield opened
@@ -33,9 +33,9 @@ async def _create_document(store: SqliteDocumentStore, name: str) -> None:
 
 
 @pytest.mark.parametrize("count", [5_000, pytest.param(100_000, marks=pytest.mark.soak)])
-async def test_a_long_list_is_complete_during_writes(files: list[DocumentFile], count: int) -> None:
+async def test_a_long_list_is_complete_during_writes(document_files: list[DocumentFile], count: int) -> None:
     """If a list is read during inserts and deletes, each document that stays is returned exactly once."""
-    reader, writer = SqliteDocumentStore(files[0]), SqliteDocumentStore(files[1])
+    reader, writer = SqliteDocumentStore(document_files[0]), SqliteDocumentStore(document_files[1])
     stable = [f"s{n * 7919 % count:06}" for n in range(count)]
     for start in range(0, count, 500):
         await asyncio.gather(*(_create_document(writer, name) for name in stable[start : start + 500]))
@@ -65,14 +65,14 @@ async def test_a_long_list_is_complete_during_writes(files: list[DocumentFile], 
     assert len(seen) == len(set(seen))
 
 
-async def test_declared_containers_are_created(files: list[DocumentFile]) -> None:
+async def test_declared_containers_are_created(document_files: list[DocumentFile]) -> None:
     """Declared containers are created at the first use; other existing containers stay."""
     declared = [AccountContainer("workorders", "/line")]
 
     async def list_wanted_containers(place: DatabasePlace) -> Iterable[AccountContainer]:
         return declared if place == PLACE else []
 
-    first, second = (SqliteContainerStore(file, list_wanted_containers) for file in files)
+    first, second = (SqliteContainerStore(file, list_wanted_containers) for file in document_files)
     both = await asyncio.gather(first.list(PLACE), second.list(PLACE))
     assert list(both) == [declared, declared]
     assert await first.list(DatabasePlace("lab", "orders")) == []

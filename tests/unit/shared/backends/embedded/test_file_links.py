@@ -26,7 +26,7 @@ def links(tmp_path: Path) -> FileLinks:
 
 
 @pytest.mark.parametrize("link", [LINK, replace(LINK, file_name="", permission=LinkPermission.WRITE)])
-def test_a_link_is_read_back(links: FileLinks, link: FileLink) -> None:
+def test_a_file_link_is_parsed_to_its_permissions(links: FileLinks, link: FileLink) -> None:
     """Parsing a link's URL returns its permissions; names can contain any characters."""
     url = links.create(link)
     assert url.startswith("http://127.0.0.1:7071/files/downloads/a1/")
@@ -49,7 +49,7 @@ def test_a_link_is_read_back(links: FileLinks, link: FileLink) -> None:
         {"sig": "ü"},
     ],
 )
-def test_a_changed_link_is_invalid(links: FileLinks, change: dict[str, str]) -> None:
+def test_a_changed_file_link_is_invalid(links: FileLinks, change: dict[str, str]) -> None:
     """A link is invalid if its file, expiry or permission was changed."""
     container, name, query = split_url(links.create(LINK))
     changed = {"container": container, "name": name, **query, **change}
@@ -63,7 +63,7 @@ def test_texts_cannot_move_between_the_parts_of_a_link(links: FileLinks) -> None
     assert links.read(container, name, query) is not None
 
 
-def test_the_key_survives_a_restart(tmp_path: Path) -> None:
+def test_the_key_of_file_links_survives_a_restart(tmp_path: Path) -> None:
     """Links of an earlier process are valid; another folder has another key."""
     url = FileLinks("http://a", tmp_path / "key").create(LINK)
     assert FileLinks("http://b", tmp_path / "key").read(*split_url(url)) == LINK

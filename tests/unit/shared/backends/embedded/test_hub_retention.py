@@ -21,30 +21,32 @@ MESSAGE = HubMessage(b"{}", "rig", {})
 
 
 @pytest.fixture
-async def hub(tmp_path: Path) -> AsyncIterator[HubWriter]:
+async def archived_hub(tmp_path: Path) -> AsyncIterator[HubWriter]:
     """Yield a hub and close it after the test."""
     log = HubWriter(tmp_path / "hub.sqlite")
     yield log
     await log.close()
 
 
-def commit_as_read(path: Path, hub: str, group: str) -> None:
+def commit_as_read(hub_path: Path, archived_hub: str, group: str) -> None:
     """Mark all events of a hub as read by a consumer group."""
-    reader = HubReader(path)
-    for partition in reader.list_partitions(hub):
-        reader.commit(hub, group, partition, reader.find_last_sequence_number(hub, partition))
+    reader = HubReader(hub_path)
+    for partition in reader.list_partitions(archived_hub):
+        reader.commit(archived_hub, group, partition, reader.find_last_sequence_number(archived_hub, partition))
     reader.close()
 
 
-async def test_an_empty_hub_is_archived(tmp_path: Path) -> None:
+async def test_the_archive_of_an_empty_hub_is_complete(tmp_path: Path) -> None:
     """If the hub has no messages, the archive is complete."""
     assert await HubArchiveProgress(tmp_path / "hub.sqlite").wait_until_archived(0)
 
 
 @pytest.mark.parametrize(("hub_name", "group"), [(TELEMETRY_HUB, "$Default"), (IMPULSES_HUB, "archive")])
-async def test_unread_events_are_awaited(tmp_path: Path, hub: HubWriter, hub_name: str, group: str) -> None:
+async def test_the_archive_is_complete_after_all_events_are_read(
+    tmp_path: Path, archived_hub: HubWriter, hub_name: str, group: str
+) -> None:
     """The archive is complete only after its consumer group has read all events; other groups do not matter."""
-    await hub.send(hub_name, [MESSAGE])
+    await archived_hub.send(hub_name, [MESSAGE])
     path = tmp_path / "hub.sqlite"
     commit_as_read(path, hub_name, "live")
     assert not await HubArchiveProgress(path).wait_until_archived(0)
@@ -52,21 +54,21 @@ async def test_unread_events_are_awaited(tmp_path: Path, hub: HubWriter, hub_nam
     assert await HubArchiveProgress(path).wait_until_archived(0)
 
 
-async def test_impulses_of_awaited_messages_are_awaited(tmp_path: Path, hub: HubWriter) -> None:
+async def test_a_message_is_archived_with_its_normalised_form(tmp_path: Path, archived_hub: HubWriter) -> None:
     """A message counts as archived when its normalised form is archived; later messages do not matter."""
     path = tmp_path / "hub.sqlite"
-    await hub.send(TELEMETRY_HUB, [MESSAGE])
+    await archived_hub.send(TELEMETRY_HUB, [MESSAGE])
     waiting = asyncio.create_task(HubArchiveProgress(path).wait_until_archived(30))
-    await hub.send(IMPULSES_HUB, [MESSAGE])
+    await archived_hub.send(IMPULSES_HUB, [MESSAGE])
     commit_as_read(path, TELEMETRY_HUB, "$Default")
     await asyncio.wait([waiting], timeout=0.5)
     assert not waiting.done()
     commit_as_read(path, IMPULSES_HUB, "archive")
-    await hub.send(TELEMETRY_HUB, [MESSAGE])
+    await archived_hub.send(TELEMETRY_HUB, [MESSAGE])
     assert await waiting
 
 
-async def test_an_unreadable_hub_is_not_archived(tmp_path: Path) -> None:
+async def test_the_archive_of_an_unreadable_hub_is_not_complete(tmp_path: Path) -> None:
     """If the hub's file is damaged, the archive is not complete."""
     (tmp_path / "hub.sqlite").write_bytes(b"no database" * 1000)
     assert not await HubArchiveProgress(tmp_path / "hub.sqlite").wait_until_archived(0)
@@ -94,82 +96,82 @@ def build_messages(count: int, size: int = 0) -> list[HubMessage]:
     return [HubMessage(f"{number}".encode().ljust(size), "key", {}) for number in range(count)]
 
 
-def read_all(reader: HubReader) -> list[HubEvent]:
+def read_all_events(reader: HubReader) -> list[HubEvent]:
     return [event for partition in reader.list_partitions(HUB) for event in reader.read(HUB, partition, 0, 1_000_000)]
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def hub_path(tmp_path: Path) -> Path:
     return tmp_path / "hub.sqlite"
 
 
 @pytest.fixture
-async def writer(path: Path) -> AsyncIterator[HubWriter]:
-    hub = HubWriter(path)
+async def writer(hub_path: Path) -> AsyncIterator[HubWriter]:
+    hub = HubWriter(hub_path)
     yield hub
     await hub.close()
 
 
 @pytest.fixture
-def reader(path: Path) -> Iterator[HubReader]:
-    hub = HubReader(path)
+def reader(hub_path: Path) -> Iterator[HubReader]:
+    hub = HubReader(hub_path)
     yield hub
     hub.close()
 
 
 @pytest.fixture
-def trimmer(path: Path) -> Iterator[HubTrimmer]:
-    hub = HubTrimmer(path)
+def trimmer(hub_path: Path) -> Iterator[HubTrimmer]:
+    hub = HubTrimmer(hub_path)
     yield hub
     hub.close()
 
 
-async def test_trim_retains_unread_events(writer: HubWriter, reader: HubReader, trimmer: HubTrimmer) -> None:
+async def test_trimming_retains_unread_events(writer: HubWriter, reader: HubReader, trimmer: HubTrimmer) -> None:
     """Trimming deletes an event only if all consumer groups have read it."""
     await writer.send(HUB, build_messages(6))
     reader.commit(HUB, "live", PARTITION, 6)
     assert trimmer.trim(now() + LATER, {HUB: ["live", "adx"]}) == 0
     reader.commit(HUB, "adx", PARTITION, 4)
     assert trimmer.trim(now() + LATER, {HUB: ["live", "adx"]}) == 4
-    assert [event.sequence_number for event in read_all(reader)] == [5, 6]
+    assert [event.sequence_number for event in read_all_events(reader)] == [5, 6]
 
 
-async def test_trim_retains_recent_events(writer: HubWriter, reader: HubReader, trimmer: HubTrimmer) -> None:
+async def test_trimming_retains_recent_events(writer: HubWriter, reader: HubReader, trimmer: HubTrimmer) -> None:
     """Trimming does not delete recent events, even if all groups have read them."""
     await writer.send(HUB, [HubMessage(b"old", "key", {})])
     border = now()
     await writer.send(HUB, [HubMessage(b"young", "key", {})])
     reader.commit(HUB, "live", PARTITION, 100)
     assert trimmer.trim(border, {HUB: ["live"]}) == 1
-    assert [event.body for event in read_all(reader)] == [b"young"]
+    assert [event.body for event in read_all_events(reader)] == [b"young"]
 
 
 async def test_sequence_numbers_are_not_reused_after_trimming(
-    path: Path, writer: HubWriter, reader: HubReader, trimmer: HubTrimmer
+    hub_path: Path, writer: HubWriter, reader: HubReader, trimmer: HubTrimmer
 ) -> None:
     """After trimming, an empty partition continues its sequence numbers, also after a reopening."""
     await writer.send(HUB, build_messages(2))
     reader.commit(HUB, "live", PARTITION, 2)
     assert trimmer.trim(now() + LATER, {HUB: ["live"]}) == 2
-    again = HubWriter(path)
+    again = HubWriter(hub_path)
     await again.send(HUB, build_messages(1))
     await again.close()
-    assert [event.sequence_number for event in read_all(reader)] == [3]
+    assert [event.sequence_number for event in read_all_events(reader)] == [3]
 
 
 async def test_the_space_of_deleted_events_is_returned(
-    path: Path, writer: HubWriter, reader: HubReader, trimmer: HubTrimmer
+    hub_path: Path, writer: HubWriter, reader: HubReader, trimmer: HubTrimmer
 ) -> None:
     """After trimming, at most a quarter of the file is free space."""
     await writer.send(HUB, build_messages(2_000, 4_000))
     reader.commit(HUB, "live", PARTITION, 1_990)
-    before = measure_file(path)
+    before = measure_file(hub_path)
     trimmer.trim(now() + LATER, {HUB: ["live"]})
-    assert measure_file(path) < before / 10
-    assert len(read_all(reader)) == 10
+    assert measure_file(hub_path) < before / 10
+    assert len(read_all_events(reader)) == 10
 
 
-async def test_an_earlier_file_is_converted(tmp_path: Path) -> None:
+async def test_a_hub_file_of_an_earlier_version_is_converted(tmp_path: Path) -> None:
     """A file of a version without incremental vacuum is converted, and trimming returns its free space."""
     path = tmp_path / "hub.sqlite"
     with sqlite3.connect(path) as old:
@@ -186,12 +188,14 @@ async def test_an_earlier_file_is_converted(tmp_path: Path) -> None:
     assert measure_file(path) < before / 10
 
 
-async def test_a_second_process_trims_while_events_are_sent(path: Path, writer: HubWriter, reader: HubReader) -> None:
+async def test_a_second_process_trims_while_events_are_sent(
+    hub_path: Path, writer: HubWriter, reader: HubReader
+) -> None:
     """If another process trims the hub during sends and is killed, no event is lost."""
     await writer.send(HUB, build_messages(20_000))
     reader.commit(HUB, "live", PARTITION, 15_000)
     for expected in (-signal.SIGKILL, 0):
-        process = subprocess.Popen([sys.executable, "-c", TRIMMER, path], stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220  waited for below
+        process = subprocess.Popen([sys.executable, "-c", TRIMMER, hub_path], stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220  waited for below
         assert process.stdout is not None
         process.stdout.readline()
         for _ in range(20):
@@ -200,12 +204,12 @@ async def test_a_second_process_trims_while_events_are_sent(path: Path, writer: 
             process.kill()
         process.communicate(timeout=60)
         assert process.returncode == expected
-    assert [event.sequence_number for event in read_all(reader)] == list(range(15_001, 20_041))
+    assert [event.sequence_number for event in read_all_events(reader)] == list(range(15_001, 20_041))
 
 
-def measure_file(path: Path) -> int:
+def measure_file(hub_path: Path) -> int:
     """Return the size of the hub's file with all committed changes."""
-    connection = sqlite3.connect(path)
+    connection = sqlite3.connect(hub_path)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
-    return path.stat().st_size
+    return hub_path.stat().st_size

@@ -22,7 +22,7 @@ async def test_a_commit_signals_the_partitions_of_its_events(tmp_path: Path) -> 
     assert announced == [{("telemetry", find_partition_for_key("key"))}]
 
 
-async def test_failed_commit_is_not_announced(tmp_path: Path) -> None:
+async def test_a_failed_commit_sends_no_signal(tmp_path: Path) -> None:
     """If a commit fails, readers get no signal."""
     signals, announced = HubSignals(), list[Collection[HubPlace]]()
     folder = tmp_path / "hub.sqlite"
@@ -35,7 +35,7 @@ async def test_failed_commit_is_not_announced(tmp_path: Path) -> None:
     assert announced == []
 
 
-def test_announcements_reach_only_readers_of_the_file(tmp_path: Path) -> None:
+def test_signals_reach_only_readers_of_the_file(tmp_path: Path) -> None:
     """Readers of another file, and readers that have unsubscribed, get no signal."""
     signals, first, second = HubSignals(), list[Collection[HubPlace]](), list[Collection[HubPlace]]()
     unsubscribe = signals.subscribe(tmp_path / "a", first.append)

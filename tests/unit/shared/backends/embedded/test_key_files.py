@@ -19,7 +19,7 @@ from shared.backends.embedded.key_files import (
 from shared.errors import WorkspaceError
 
 
-async def test_a_secret_is_created_once(tmp_path: Path) -> None:
+async def test_a_secret_file_is_created_once(tmp_path: Path) -> None:
     """A secret is created once, in a file that only its owner can read; another process reads the same secret."""
     path = tmp_path / "a" / "secret"
     path.parent.mkdir()

@@ -32,46 +32,46 @@ async def get_workspace_id() -> str:
 
 
 @pytest.fixture
-async def log(tmp_path: Path) -> AsyncIterator[SqliteAuditLog]:
+async def audit_log(tmp_path: Path) -> AsyncIterator[SqliteAuditLog]:
     """Provide an empty audit log."""
     opened = SqliteAuditLog(tmp_path / "provenance.sqlite", get_workspace_id)
     yield opened
     await opened.close()
 
 
-async def test_a_record_is_returned_as_stored(log: SqliteAuditLog) -> None:
+async def test_a_record_is_returned_as_stored(audit_log: SqliteAuditLog) -> None:
     """The returned record equals the stored record; the first record links to the genesis hash."""
-    returned = await log.append(PLATFORM, "admin", EVENT | {"AfterState": {"n": 1.0}}, append_id="a")
-    assert [returned] == await log.records(PLATFORM)
+    returned = await audit_log.append(PLATFORM, "admin", EVENT | {"AfterState": {"n": 1.0}}, append_id="a")
+    assert [returned] == await audit_log.records(PLATFORM)
     assert (returned["RecordID"], returned["UserID"]) == ("000000000001", "admin")
     assert returned["PreviousHash"] == compute_genesis_hash("plant-a", "PlatformConfig")
 
 
-async def test_chains_are_separate(log: SqliteAuditLog) -> None:
+async def test_chains_are_separate(audit_log: SqliteAuditLog) -> None:
     """Each target and scope has its own chain, which begins with sequence number 1."""
     places = [(PLATFORM, ""), (Target.ACCESS_CONTROL, ""), (Target.DOMAIN_EVENTS, "s1"), (Target.DOMAIN_EVENTS, "s2")]
     for number in range(2):
         for target, scope in places:
-            await log.append(target, "u", EVENT, append_id=f"{target}{scope}{number}", scope_key=scope)
+            await audit_log.append(target, "u", EVENT, append_id=f"{target}{scope}{number}", scope_key=scope)
     for target, scope in places:
-        records = await log.records(target, scope)
+        records = await audit_log.records(target, scope)
         assert len(records) == 2
         assert find_first_fault(records, compute_genesis_hash("plant-a", target, scope)) is None
 
 
-async def test_an_append_id_is_stored_once(log: SqliteAuditLog) -> None:
+async def test_an_append_id_is_stored_once(audit_log: SqliteAuditLog) -> None:
     """Appending again with the same append id returns the first record and stores nothing."""
-    first = await log.append(PLATFORM, "admin", EVENT, append_id="same")
-    again = await log.append(PLATFORM, "admin", EVENT, append_id="same")
+    first = await audit_log.append(PLATFORM, "admin", EVENT, append_id="same")
+    again = await audit_log.append(PLATFORM, "admin", EVENT, append_id="same")
     assert again == first
-    assert len(await log.records(PLATFORM)) == 1
+    assert len(await audit_log.records(PLATFORM)) == 1
 
 
-async def test_simultaneous_retries_are_stored_once(log: SqliteAuditLog) -> None:
+async def test_simultaneous_retries_are_stored_once(audit_log: SqliteAuditLog) -> None:
     """Concurrent retries with one append id return the same record."""
-    records = await asyncio.gather(*(log.append(PLATFORM, "admin", EVENT, append_id="same") for _ in range(8)))
+    records = await asyncio.gather(*(audit_log.append(PLATFORM, "admin", EVENT, append_id="same") for _ in range(8)))
     assert all(record == records[0] for record in records)
-    assert len(await log.records(PLATFORM)) == 1
+    assert len(await audit_log.records(PLATFORM)) == 1
 
 
 async def test_timestamps_never_decrease(tmp_path: Path) -> None:
@@ -88,24 +88,24 @@ async def test_timestamps_never_decrease(tmp_path: Path) -> None:
     assert times == ["2026-01-05T08:00:00.000000Z", "2026-01-05T08:00:00.000000Z", "2026-01-05T09:00:00.000007Z"]
 
 
-async def test_a_rejected_event_leaves_no_gap(log: SqliteAuditLog) -> None:
+async def test_a_rejected_event_leaves_no_gap_in_the_sequence(audit_log: SqliteAuditLog) -> None:
     """An event without a canonical form is rejected; the next event gets the next sequence number."""
     with pytest.raises(WorkspaceError):
-        await log.append(PLATFORM, "u", EVENT | {"AfterState": {"n": 2**60}}, append_id="1")
-    record = await log.append(PLATFORM, "u", EVENT, append_id="1")
+        await audit_log.append(PLATFORM, "u", EVENT | {"AfterState": {"n": 2**60}}, append_id="1")
+    record = await audit_log.append(PLATFORM, "u", EVENT, append_id="1")
     assert record["RecordID"] == "000000000001"
 
 
-async def test_a_changed_row_is_detected(log: SqliteAuditLog, tmp_path: Path) -> None:
+async def test_a_changed_row_is_detected(audit_log: SqliteAuditLog, tmp_path: Path) -> None:
     """If a row is changed in the file, verification reports a broken chain."""
     for number in range(3):
-        await log.append(PLATFORM, "u", EVENT, append_id=str(number))
+        await audit_log.append(PLATFORM, "u", EVENT, append_id=str(number))
     with sqlite3.connect(tmp_path / "provenance.sqlite") as file:
         file.execute(
             "UPDATE records SET canonical = CAST(replace(canonical, 'EntityID', 'EntityId') AS BLOB) WHERE sequence = 2"
         )
     file.close()
-    fault = find_first_fault(await log.records(PLATFORM), compute_genesis_hash("plant-a", PLATFORM))
+    fault = find_first_fault(await audit_log.records(PLATFORM), compute_genesis_hash("plant-a", PLATFORM))
     assert fault == "000000000002 does not match the digest of its content"
 
 

@@ -40,7 +40,7 @@ async def get_workspace_id() -> str:
     return "plant-a"
 
 
-async def append_all(path: Path, count: int) -> None:
+async def append_amendments(path: Path, count: int) -> None:
     """Append amendments, approve every second one, and print a line after each."""
     store = SqliteChainStore(path)
     log = ChainLog(store, get_workspace_id)
@@ -54,7 +54,7 @@ async def append_all(path: Path, count: int) -> None:
     await log.close()
 
 
-async def count_all(path: Path) -> None:
+async def count_amendments(path: Path) -> None:
     """Complete the counts of the chain repeatedly, two amendments at a time, and print a line after each."""
     provenance_overview.COUNTED_AT_ONCE = 2  # type: ignore[misc]
     overview = SqliteChainOverview(path)
@@ -79,7 +79,7 @@ async def start_process(name: str, path: Path) -> Process:
 async def test_counts_are_exact_after_concurrent_appends_and_a_kill(tmp_path: Path) -> None:
     """Counts are exact although three processes append, two count, and one of each is killed."""
     path = tmp_path / "provenance.sqlite"
-    await append_all(path, EARLIER)
+    await append_amendments(path, EARLIER)
     with closing(sqlite3.connect(path, autocommit=True)) as connection:
         connection.execute("DELETE FROM chain_summaries")
         connection.execute("DELETE FROM pending_amendments")

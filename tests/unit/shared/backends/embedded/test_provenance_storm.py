@@ -10,7 +10,7 @@ from tests.unit.shared.backends.storms import check_records, read_stored_records
 
 
 @pytest.mark.parametrize("seconds", [4.0, pytest.param(60.0, marks=pytest.mark.soak)])
-async def test_kills_lose_nothing(tmp_path: Path, seconds: float) -> None:
+async def test_kills_of_writers_lose_no_event(tmp_path: Path, seconds: float) -> None:
     """If 64 writers in 4 processes are killed and restarted, each acknowledged event is stored once and in order."""
     seed = random.randrange(2**32)
     print("seed", seed)  # noqa: T201  shown when it fails

@@ -40,7 +40,7 @@ asyncio.run(main())
 
 
 @pytest.fixture
-async def log(tmp_path: Path) -> AsyncIterator[SqliteAuditLog]:
+async def audit_log(tmp_path: Path) -> AsyncIterator[SqliteAuditLog]:
     """Provide an audit log with a chain of events."""
     opened = SqliteAuditLog(tmp_path / "provenance.sqlite", get_workspace_id)
     await asyncio.gather(*(opened.write(CHAIN, "editor", build_event(number)) for number in range(COUNT)))
@@ -56,60 +56,62 @@ async def verify_in_process(store: SqliteChainStore, seconds: float = 60) -> Cha
 
 
 @pytest.mark.parametrize("scope", ["", "s", 'batch/7 "ü"\n', "\ud800", "x" * 100_000])
-def test_a_request_of_any_scope_is_one_line(scope: str) -> None:
+def test_a_verification_request_is_one_line_for_any_scope(scope: str) -> None:
     """A request to the process is one line, which is parsed to the same chain, whatever its scope contains."""
     asked = WindowRequest(ChainKey(Target.DOMAIN_EVENTS, scope), 5, 8, 7)
     line = request_to_line(asked)
     assert (request_from_line(line), line.count(b"\n"), line[-1:]) == (asked, 1, b"\n")
 
 
-async def test_the_process_returns_the_local_results(log: SqliteAuditLog) -> None:
+async def test_the_verification_process_returns_the_local_results(audit_log: SqliteAuditLog) -> None:
     """The process returns the results in the order of the requests, and they equal those of a local verification."""
     asked = [WindowRequest(CHAIN, first, first + 3, 30) for first in range(5, COUNT, 4)]
-    async with log.store.open_window_verifier() as ask:
+    async with audit_log.store.open_window_verifier() as ask:
         told = await asyncio.gather(*map(ask, asked))
-    assert told == [await verify_window(log.store, request) for request in asked]
+    assert told == [await verify_window(audit_log.store, request) for request in asked]
     assert all(answer.is_valid for answer in told)
 
 
-async def test_a_second_verification_has_no_process(log: SqliteAuditLog) -> None:
+async def test_a_concurrent_verification_runs_without_a_process(audit_log: SqliteAuditLog) -> None:
     """If several verifications run at once, one uses the process and the others run in the service."""
-    async with log.store.open_window_verifier():
+    async with audit_log.store.open_window_verifier():
         with pytest.raises(VerifierUnavailableError):
-            await log.store.open_window_verifier().__aenter__()
-    async with log.store.open_window_verifier():
+            await audit_log.store.open_window_verifier().__aenter__()
+    async with audit_log.store.open_window_verifier():
         pass
 
 
-async def test_a_change_found_by_the_process_is_reported(log: SqliteAuditLog) -> None:
+async def test_a_change_found_by_the_process_is_reported(audit_log: SqliteAuditLog) -> None:
     """If the last record, which the process verifies first, was changed, the verification reports it."""
-    assert (await verify_in_process(log.store)).reason == f"{COUNT} records, all sound"
-    await log.store._writing.write(
+    assert (await verify_in_process(audit_log.store)).reason == f"{COUNT} records, all sound"
+    await audit_log.store._writing.write(
         lambda file: file.execute("UPDATE records SET user_id = 'nobody' WHERE sequence = ?", (COUNT,))
     )
-    verdict = await verify_in_process(log.store)
+    verdict = await verify_in_process(audit_log.store)
     assert (verdict.chain_valid, verdict.broken_at) == (False, f"{COUNT:012d}")
 
 
-async def test_a_killed_process_is_not_required(log: SqliteAuditLog) -> None:
+async def test_verification_continues_after_its_process_is_killed(audit_log: SqliteAuditLog) -> None:
     """If the verification process is killed, the service continues locally and returns the same verdict."""
-    store = StoreWithKilledVerifier(log.store._path)
+    store = StoreWithKilledVerifier(audit_log.store._path)
     assert (await verify_in_process(store)).reason == f"{COUNT} records, all sound"
     assert store.killed
     await store.close()
 
 
-async def test_a_host_without_processes_verifies_locally(log: SqliteAuditLog, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_host_without_processes_verifies_locally(
+    audit_log: SqliteAuditLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If the process cannot start or ends at once, the verification runs locally with the same verdict."""
     for command in ("/nowhere/python", "/bin/false"):
         monkeypatch.setattr(sys, "executable", command)
-        assert (await verify_in_process(log.store)).reason == f"{COUNT} records, all sound"
+        assert (await verify_in_process(audit_log.store)).reason == f"{COUNT} records, all sound"
 
 
-async def test_a_cancelled_verification_ends_its_process(log: SqliteAuditLog) -> None:
+async def test_a_cancelled_verification_ends_its_process(audit_log: SqliteAuditLog) -> None:
     """After a cancellation or timeout, the verification process has ended."""
     started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    store = StoreWithStoppedVerifier(log.store._path, started)
+    store = StoreWithStoppedVerifier(audit_log.store._path, started)
     walk = asyncio.create_task(verify_in_process(store))
     pid = await started
     walk.cancel()
@@ -119,10 +121,10 @@ async def test_a_cancelled_verification_ends_its_process(log: SqliteAuditLog) ->
     await store.close()
 
 
-async def test_a_process_ends_with_its_parent(log: SqliteAuditLog) -> None:
+async def test_the_verification_process_ends_with_its_parent(audit_log: SqliteAuditLog) -> None:
     """If its parent process is killed, the verification process ends."""
     parent = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", ASKS_AND_STAYS, str(log.store._path), cwd=ROOT, stdout=asyncio.subprocess.PIPE
+        sys.executable, "-c", ASKS_AND_STAYS, str(audit_log.store._path), cwd=ROOT, stdout=asyncio.subprocess.PIPE
     )
     assert parent.stdout is not None
     pid = int(await parent.stdout.readline())

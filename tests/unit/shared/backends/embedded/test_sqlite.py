@@ -43,7 +43,7 @@ async def test_a_file_is_closed_while_it_is_opened(tmp_path: Path, monkeypatch: 
 
 
 @pytest.fixture
-async def writes(tmp_path: Path) -> AsyncIterator[WriteBatcher]:
+async def write_batcher(tmp_path: Path) -> AsyncIterator[WriteBatcher]:
     """Provide a WriteBatcher for a new file with one table."""
     opened = WriteBatcher(SqliteDatabase(tmp_path / "t.sqlite", SCHEMA))
     yield opened
@@ -58,7 +58,7 @@ def _read_rows(folder: Path) -> list[int]:
         connection.close()
 
 
-async def test_each_write_has_its_own_result(writes: WriteBatcher, tmp_path: Path) -> None:
+async def test_each_write_has_its_own_result(write_batcher: WriteBatcher, tmp_path: Path) -> None:
     """A failed write raises its error and stores nothing; the other writes of its batch are stored."""
 
     async def insert_row(n: int) -> str:
@@ -68,7 +68,7 @@ async def test_each_write_has_its_own_result(writes: WriteBatcher, tmp_path: Pat
                 raise KeyError(n)
             return f"did {n}"
 
-        done = await writes.write(work)
+        done = await write_batcher.write(work)
         assert n in _read_rows(tmp_path)
         return done
 
@@ -78,7 +78,7 @@ async def test_each_write_has_its_own_result(writes: WriteBatcher, tmp_path: Pat
     assert _read_rows(tmp_path) == [n for n in range(30) if n % 3]
 
 
-async def test_writes_share_commits(tmp_path: Path) -> None:
+async def test_waiting_writes_share_a_commit(tmp_path: Path) -> None:
     """Writes that arrive during a commit are committed together in the next one."""
     database = SqliteDatabase(tmp_path / "t.sqlite", SCHEMA)
     writes = WriteBatcher(database)
@@ -91,7 +91,7 @@ async def test_writes_share_commits(tmp_path: Path) -> None:
     await writes.close()
 
 
-async def test_a_lost_transaction_fails_its_batch(writes: WriteBatcher) -> None:
+async def test_a_failed_transaction_fails_each_write_of_its_batch(write_batcher: WriteBatcher) -> None:
     """If a transaction fails, each write of its batch gets an error, and later writes succeed."""
 
     def roll_back(connection: sqlite3.Connection) -> None:
@@ -101,19 +101,19 @@ async def test_a_lost_transaction_fails_its_batch(writes: WriteBatcher) -> None:
         return connection.execute("INSERT INTO t VALUES (NULL, 1)").rowcount
 
     outcomes = await asyncio.gather(
-        *(writes.write(work) for work in (insert_row, roll_back, insert_row)), return_exceptions=True
+        *(write_batcher.write(work) for work in (insert_row, roll_back, insert_row)), return_exceptions=True
     )
     assert all(isinstance(outcome, sqlite3.Error) for outcome in outcomes[-2:])
-    assert await writes.write(insert_row) == 1
+    assert await write_batcher.write(insert_row) == 1
 
 
-async def test_a_cancelled_write_does_not_affect_others(writes: WriteBatcher, tmp_path: Path) -> None:
+async def test_a_cancelled_write_does_not_affect_others(write_batcher: WriteBatcher, tmp_path: Path) -> None:
     """If a caller is cancelled while it waits, the writes of other callers are still stored."""
 
     def insert_row(connection: sqlite3.Connection) -> int:
         return connection.execute("INSERT INTO t VALUES (NULL, 1)").rowcount
 
-    tasks = [asyncio.create_task(writes.write(insert_row)) for _ in range(5)]
+    tasks = [asyncio.create_task(write_batcher.write(insert_row)) for _ in range(5)]
     await asyncio.sleep(0)
     tasks[2].cancel()
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)

@@ -20,7 +20,7 @@ SOON = 0.1
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def database_path(tmp_path: Path) -> Path:
     """Return the path of a SQLite file with a table."""
     made = tmp_path / "a file #1?.sqlite"
     with closing(connect(made)) as connection:
@@ -29,30 +29,30 @@ def path(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def hold_lock(path: Path) -> Iterator[None]:
+def hold_lock(database_path: Path) -> Iterator[None]:
     """Hold the write lock of a file for the duration of the block."""
-    with closing(sqlite3.connect(path, autocommit=True)) as connection:
+    with closing(sqlite3.connect(database_path, autocommit=True)) as connection:
         connection.execute("BEGIN EXCLUSIVE")
         yield
 
 
 @pytest.mark.parametrize("check", CHECKS)
-async def test_a_locked_file_fails(path: Path, check: Check) -> None:
+async def test_the_readiness_check_of_a_locked_file_fails(database_path: Path, check: Check) -> None:
     """While another writer holds the lock, the readiness check fails; afterwards it succeeds."""
-    with hold_lock(path), pytest.raises(sqlite3.OperationalError, match="locked"):
-        await check(path, SOON)
-    await check(path, SOON)
+    with hold_lock(database_path), pytest.raises(sqlite3.OperationalError, match="locked"):
+        await check(database_path, SOON)
+    await check(database_path, SOON)
 
 
 @pytest.mark.parametrize("check", CHECKS)
-async def test_a_missing_file_is_not_created(tmp_path: Path, check: Check) -> None:
+async def test_the_readiness_check_creates_no_file(tmp_path: Path, check: Check) -> None:
     """If a store has no file yet, its readiness check succeeds and does not create the file."""
     await check(tmp_path / "new.sqlite", SOON)
     assert not [*tmp_path.iterdir()]  # noqa: ASYNC240  a folder of its own
 
 
 @pytest.mark.parametrize("check", CHECKS)
-async def test_a_damaged_file_fails(tmp_path: Path, check: Check) -> None:
+async def test_the_readiness_check_of_a_damaged_file_fails(tmp_path: Path, check: Check) -> None:
     """If the file is not a database, the readiness check fails."""
     path = tmp_path / "damaged.sqlite"
     path.write_bytes(b"no database" * 100)
@@ -60,7 +60,7 @@ async def test_a_damaged_file_fails(tmp_path: Path, check: Check) -> None:
         await check(path, SOON)
 
 
-async def test_a_full_disk_fails_the_write_only(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_on_a_full_disk_only_the_write_check_fails(database_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the disk is full, the check of writing fails, but the check of the lock succeeds."""
     genuine = sqlite3.connect
 
@@ -70,18 +70,18 @@ async def test_a_full_disk_fails_the_write_only(path: Path, monkeypatch: pytest.
         return connection
 
     monkeypatch.setattr(sqlite3, "connect", raise_disk_full)
-    await check_write_lock(path, SOON)
+    await check_write_lock(database_path, SOON)
     with pytest.raises(sqlite3.OperationalError, match="full"):
-        await check_write(path, SOON)
+        await check_write(database_path, SOON)
 
 
-async def test_a_busy_file_passes(path: Path) -> None:
+async def test_the_readiness_check_of_a_busy_file_succeeds(database_path: Path) -> None:
     """The check succeeds even if other writers hold the lock most of the time, and no write is lost."""
     enough = threading.Event()
 
     def write() -> int:
         written = 0
-        with closing(connect(path)) as connection:
+        with closing(connect(database_path)) as connection:
             while not enough.is_set():
                 connection.execute("BEGIN IMMEDIATE")
                 connection.execute("INSERT INTO t VALUES (1)")
@@ -93,9 +93,9 @@ async def test_a_busy_file_passes(path: Path) -> None:
     writing = asyncio.create_task(asyncio.to_thread(write))
     try:
         for _ in range(5):
-            await check_write_lock(path, 20)
+            await check_write_lock(database_path, 20)
     finally:
         enough.set()
     written = await writing
-    with closing(sqlite3.connect(path)) as connection:
+    with closing(sqlite3.connect(database_path)) as connection:
         assert connection.execute("SELECT count(*) FROM t").fetchone() == (written,)

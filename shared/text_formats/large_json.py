@@ -86,8 +86,6 @@ _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\n\r]*+")
 _SLICE: Final = 64 * 1024
 """Number of characters that are parsed in one call: those of a short text, or of small elements."""
-_LONG_NUMBER: Final = re.compile(r"[0-9]{19}")
-"""Digits of a number that the fast parser may not return exactly."""
 _BETWEEN: Final = ("],[", "},{")
 """Boundaries between two elements at which an array can be cut."""
 
@@ -104,11 +102,19 @@ def loads_in_slices(text: str, levels: int) -> Any:
         ValueError: the text is not JSON.
     """
     if len(text) <= _SLICE:
-        return json.loads(text)
+        return _parse_at_once(text)
     value, end = _parse_value(text, _skip_whitespace(text, 0), levels)
     if _skip_whitespace(text, end) != len(text):
         raise json.JSONDecodeError("Extra data", text, end)
     return value
+
+
+def _parse_at_once(text: str) -> Any:
+    try:
+        return _parse_exactly(text)
+    except (ValueError, RecursionError):
+        # The fast parser also rejects texts that the other parser accepts, for instance NaN.
+        return json.loads(text)
 
 
 def _parse_value(text: str, at: int, levels: int) -> tuple[Any, int]:
@@ -160,10 +166,10 @@ def _parse_members(text: str, at: int) -> tuple[list[Any], int]:
         return [], cut + 1
 
 
-def _parse_exactly(text: str) -> list[Any]:
-    parse = json.loads if _LONG_NUMBER.search(text) else orjson.loads
-    found: list[Any] = parse(text)
-    return found
+def _parse_exactly(text: str) -> Any:
+    encoded = text.encode()
+    # The fast parser may not return a number with so many digits exactly.
+    return json.loads(text) if _LONG in encoded.translate(_ZEROS) else orjson.loads(encoded)
 
 
 def _parse_object(text: str, at: int, levels: int) -> tuple[dict[str, Any], int]:

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
+from azure.kusto.data._models import WellKnownDataSet
 from azure.kusto.data.exceptions import KustoApiError, KustoMultiApiError, KustoNetworkError, KustoServiceError
 from azure.kusto.data.response import KustoResponseDataSet
 
@@ -32,6 +33,8 @@ _VISUALIZATION = {
 """Names in the API of the properties of ``render`` that the engine's annotation ``Visualization`` contains."""
 _SEVERAL_RESULTS = frozenset({("|", "fork"), ("|", "facet"), ("evaluate", "preview"), ("evaluate", "funnel_sequence")})
 """Operators with several results: two tokens that follow each other."""
+_INFORMATION_LEVEL: Final = 4
+"""Lowest level of an event that is not a failure."""
 _NAME_LISTS = frozenset({"series", "yColumns", "anomalyColumns"})
 
 
@@ -44,8 +47,20 @@ def reject_partial(reply: KustoResponseDataSet, rows: list[Any]) -> None:
     failures = [row for row in rows if isinstance(row, dict)]
     if failures:
         raise KustoMultiApiError(failures)
-    if reply.errors_count:
+    if _has_failed_events(reply):
         raise KustoServiceError("; ".join(reply.get_exceptions()))
+
+
+def _has_failed_events(reply: KustoResponseDataSet) -> bool:
+    """Return whether the end of a reply reports failures, like ``errors_count`` of the SDK.
+
+    The SDK also converts the other cells of the table, such as its times, which takes longer than reading all rows.
+    """
+    for table in reply.tables:
+        if table.table_kind is WellKnownDataSet.QueryCompletionInformation:
+            level = [column.column_name for column in table.columns].index("Level")
+            return any(row[level] < _INFORMATION_LEVEL for row in table.raw_rows)
+    return False
 
 
 def reject_several_tables(reply: KustoResponseDataSet, text: str) -> None:

@@ -96,9 +96,10 @@ def test_invalid_json_after_a_cut_is_rejected(text: str, monkeypatch: pytest.Mon
         loads_in_slices(text, 1)
 
 
-def test_numbers_of_members_parsed_together_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("size", [2, large_json._SLICE])
+def test_numbers_are_exact(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Integers of any length and numbers beyond the range of doubles are parsed as in the standard library."""
-    monkeypatch.setattr(large_json, "_SLICE", 2)
+    monkeypatch.setattr(large_json, "_SLICE", size)
     for number in (
         "1234567890123456789",
         "-9223372036854775809",
@@ -109,6 +110,12 @@ def test_numbers_of_members_parsed_together_are_exact(monkeypatch: pytest.Monkey
     ):
         text = f"[[{number}],[1],[2],[3]]"
         assert repr(loads_in_slices(text, 1)) == repr(json.loads(text))
+
+
+@pytest.mark.parametrize("text", ["[NaN, -Infinity]", '["\\ud800"]', '{"a": 1, "a": 2}', f"{'[' * 1100}{']' * 1100}"])
+def test_short_texts_that_only_the_standard_library_accepts_are_parsed(text: str) -> None:
+    """A short text that only the parser of the standard library accepts is parsed by that parser."""
+    assert repr(loads_in_slices(text, 3)) == repr(json.loads(text))
 
 
 @pytest.mark.parametrize(

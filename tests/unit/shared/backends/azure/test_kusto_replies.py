@@ -20,6 +20,26 @@ from tests.unit.shared.backends.azure.kusto_wire import (
 __all__ = ["endpoint"]  # the fixture
 
 
+def build_events(*rows: list[Any]) -> dict[str, Any]:
+    """Return the table of a query's events, each with a level and a text."""
+    return {
+        "FrameType": "DataTable",
+        "TableId": 2,
+        "TableKind": "QueryCompletionInformation",
+        "TableName": "QueryCompletionInformation",
+        "Columns": [
+            {"ColumnName": name, "ColumnType": kind}
+            for name, kind in (
+                ("EventTypeName", "string"),
+                ("ClientRequestId", "string"),
+                ("Level", "int"),
+                ("Payload", "string"),
+            )
+        ],
+        "Rows": [["QueryInfo", "oi;1", *row] for row in rows],
+    }
+
+
 @pytest.mark.parametrize(
     "frames",
     [
@@ -36,8 +56,9 @@ __all__ = ["endpoint"]  # the fixture
         ],
         [PRIMARY, {**END, "HasErrors": True}],
         [PRIMARY, {**END, "Cancelled": True}],
+        [PRIMARY, build_events([4, "S_OK (0)"], [2, "The query was stopped."]), END],
     ],
-    ids=["row", "completion", "completion without reason", "cancelled"],
+    ids=["row", "completion", "completion without reason", "cancelled", "event"],
 )
 async def test_a_failure_in_a_successful_reply_is_an_error(endpoint: Endpoint, frames: list[Any]) -> None:
     """If a reply with status 200 contains an error, it is raised instead of returning partial rows."""

@@ -84,7 +84,7 @@ async def test_counts_are_exact_after_concurrent_appends_and_a_kill(tmp_path: Pa
         connection.execute("DELETE FROM chain_summaries")
         connection.execute("DELETE FROM pending_amendments")
     file = f"pathlib.Path({str(path)!r})"
-    names = [f"append_all({file}, {APPENDED})"] * 3 + [f"count_all({file})"] * 2
+    names = [f"append_amendments({file}, {APPENDED})"] * 3 + [f"count_amendments({file})"] * 2
     processes = await asyncio.gather(*(start_process(name, path) for name in names))
     for killed in (processes[0], processes[3]):
         if killed.returncode is None:

@@ -5,6 +5,7 @@ a restart with the first step that is not stored completely.
 """
 
 from collections.abc import Generator
+from contextlib import suppress
 from typing import Any, Final
 
 import azure.durable_functions as df
@@ -21,7 +22,10 @@ blueprint = df.Blueprint()
 @blueprint.function_name(ORCHESTRATOR)
 @blueprint.orchestration_trigger(context_name="context")
 def history_import(context: df.DurableOrchestrationContext) -> Generator[Any, Any]:
-    """Import the file of a job: call the activity ``import_steps`` until the job has ended; wait between calls."""
+    """Import the file of a job: call the activity ``import_steps`` until the job has ended; wait between calls.
+
+    After a failure, the activity completes the step that was open.
+    """
     job_id = context.get_input()
     try:
         for _ in range(ROUNDS):
@@ -31,8 +35,9 @@ def history_import(context: df.DurableOrchestrationContext) -> Generator[Any, An
             if progress == "waiting":
                 yield context.create_timer(context.current_utc_datetime + RETRY_DELAY)
     except Exception:  # noqa: BLE001  whatever the activity raised in its last attempt
-        yield context.call_activity_with_retry("import_fail", RETRY, job_id)
-        return
+        # If this fails as well, the import continues; otherwise the activity only completes an open step.
+        with suppress(Exception):
+            yield context.call_activity_with_retry("import_fail", RETRY, job_id)
     context.continue_as_new(job_id)
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.scratch import remove_abandoned_files
 from shared.downloads.job_quota import JobQuota
-from shared.downloads.models import JobStatus
+from shared.downloads.models import Job, JobStatus
 from shared.downloads.ports import JobStore
 from shared.observability import logs
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -61,9 +61,9 @@ def build_job_prefix(job_id: str) -> str:
     return f"{job_id}/"
 
 
-def build_table_prefix(job_id: str) -> str:
-    """Build the prefix of the blob names of files that an import passes to the query table."""
-    return f"{build_job_prefix(job_id)}table/"
+def build_table_name(job_id: str, step: int) -> str:
+    """Build the blob name of the file with the rows that a step of an import adds to archive and query table."""
+    return f"{build_job_prefix(job_id)}table/{step:06d}.parquet"
 
 
 async def remove_files(blobs: BlobStore, job_id: str) -> None:
@@ -71,15 +71,15 @@ async def remove_files(blobs: BlobStore, job_id: str) -> None:
     await _remove_blobs(blobs, build_job_prefix(job_id))
 
 
-async def remove_files_after_cancellation(blobs: BlobStore, job_id: str) -> None:
-    """Delete the files of a cancelled job, except a file that the query table may be reading.
+async def remove_files_after_end(blobs: BlobStore, job: Job) -> None:
+    """Delete the files of a cancelled or failed job, except the file of an open import step.
 
-    The step of an import that is running adds its rows to the archive first. Without the file, the rows would never get
-    into the query table, because a later import of them would count them as duplicates. The step deletes the file, and
-    if the step has been interrupted, the expiry of the job does.
+    The archive may have only a part of the step's rows, and the query table none of them. A later import would count
+    the archived rows as duplicates. The work of the import therefore completes the step from the file.
     """
-    table = build_table_prefix(job_id)
-    await _remove_blobs(blobs, build_job_prefix(job_id), is_kept=lambda name: name.startswith(table))
+    step = job.open_import_step
+    kept = None if step is None else build_table_name(job.id, step)
+    await _remove_blobs(blobs, build_job_prefix(job.id), is_kept=lambda name: name == kept)
 
 
 async def remove_unused_files(blobs: BlobStore, jobs: JobStore, job_id: str) -> None:

@@ -64,6 +64,8 @@ class ImportRequest(BaseModel):
         started_at: time of the start; None before the start.
         file: state of the uploaded file at the start; None before the start.
         steps: number of steps (ranges of the file) that are stored completely.
+        open_step: number of a step whose rows may be in the archive, but not yet in the query table; None if both have
+            the same rows of the import.
         position: start of the next step: a position in the file in bytes, or a number of rows of a Parquet file.
         rows: number of rows that were read.
         accepted: number of rows that were stored as messages.
@@ -81,6 +83,7 @@ class ImportRequest(BaseModel):
     started_at: datetime | None = None
     file: UploadedFile | None = None
     steps: int = 0
+    open_step: int | None = None
     position: int = 0
     rows: int = 0
     accepted: int = 0
@@ -108,6 +111,11 @@ class ImportStep(BaseModel):
     rejected: int
 
 
+def open_step(request: ImportRequest, number: int) -> ImportRequest:
+    """Record that rows of a step are being stored; return the request unchanged if it includes the step's result."""
+    return request.model_copy(update={"open_step": number}) if request.steps == number else request
+
+
 def add_step_result(request: ImportRequest, number: int, step: ImportStep) -> ImportRequest:
     """Add the result of a step to the progress of an import; return the request unchanged if it includes the step."""
     if request.steps != number:
@@ -115,6 +123,7 @@ def add_step_result(request: ImportRequest, number: int, step: ImportStep) -> Im
     return request.model_copy(
         update={
             "steps": number + 1,
+            "open_step": None,
             "position": step.position,
             "rows": request.rows + step.rows,
             "accepted": request.accepted + step.accepted,

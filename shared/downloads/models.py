@@ -7,7 +7,14 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
-from shared.downloads.import_request import ImportMapping, ImportRequest, ImportStep, UploadedFile, add_step_result
+from shared.downloads.import_request import (
+    ImportMapping,
+    ImportRequest,
+    ImportStep,
+    UploadedFile,
+    add_step_result,
+    open_step,
+)
 from shared.errors import Kind, WorkspaceError
 
 
@@ -175,6 +182,11 @@ class Job(_JobRecord):
         return self.status in UNFINISHED
 
     @property
+    def open_import_step(self) -> int | None:
+        """Number of the import step whose rows may be in the archive, but not yet in the query table; usually None."""
+        return None if self.import_request is None else self.import_request.open_step
+
+    @property
     def rows(self) -> int:
         """Number of telemetry rows converted so far."""
         return sum(part.rows for part in self.parts or ())
@@ -268,13 +280,28 @@ class Job(_JobRecord):
         request = self.import_request.model_copy(update={"started_at": at, "file": file, **replaced})
         return self.model_copy(update={"import_request": request, "expires_at": expires_at})
 
-    def add_import_step(self, number: int, step: ImportStep) -> "Job":
-        """Return the job with the result of an import step.
+    def open_step(self, number: int) -> "Job":
+        """Return the job with an import step whose rows are being stored.
 
-        Return it unchanged if it has ended or contains the result already.
+        Return it unchanged if it has ended or contains the result of the step already.
         """
         if self.import_request is None or not self.unfinished:
             return self
+        return self.model_copy(update={"import_request": open_step(self.import_request, number)})
+
+    def close_step(self, number: int) -> "Job":
+        """Return the job without the given open import step, whose rows are stored completely."""
+        if self.import_request is None or self.import_request.open_step != number:
+            return self
+        return self.model_copy(update={"import_request": self.import_request.model_copy(update={"open_step": None})})
+
+    def add_import_step(self, number: int, step: ImportStep) -> "Job":
+        """Return the job with the result of an import step, whose rows are stored completely.
+
+        If the job has ended, the step is only closed. If the job contains the result already, return it unchanged.
+        """
+        if self.import_request is None or not self.unfinished:
+            return self.close_step(number)
         request = add_step_result(self.import_request, number, step)
         return self.model_copy(update={"status": JobStatus.RUNNING, "import_request": request})
 

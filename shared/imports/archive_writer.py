@@ -27,6 +27,7 @@ from shared.cold_data.tables import (
     split_row_groups,
 )
 from shared.errors import Kind, WorkspaceError
+from shared.imports.step_rows import SCHEMA
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.timestamps import to_microseconds
 
@@ -113,7 +114,11 @@ class HistoryArchive:
                 name, content = await self._runtime.run_in_thread(_build_blob, source, hour, rows)
                 await self._store.create(name, content)
 
-        await asyncio.gather(*(store_hour(hour, rows) for hour, rows in blobs))
+        # All writes end before an error is raised, because afterwards another import may search the archive.
+        results = await asyncio.gather(*(store_hour(hour, rows) for hour, rows in blobs), return_exceptions=True)
+        for result in results:
+            if result is not None:
+                raise result
 
     async def _download_hours(self, hours: Sequence[ArchiveHour], folder: Path) -> list[Path]:
         """Download the archive blobs of the given hours to a local folder; return the files."""
@@ -233,6 +238,8 @@ def _build_columns(source: ImportSource, messages: pa.Table) -> list[pa.Array]:
 def write_table_file(path: Path, connection: str, surfaces: Sequence[str], messages: pa.Table) -> None:
     """Write imported messages to a Parquet file for the KQL table ``Telemetry``; dynamic values are JSON texts.
 
+    The table has no column ``RowNumber``, so the query engine ignores it. :func:`read_table_file` needs it.
+
     Args:
         path: the new file.
         connection: lookup (id in URLs) of the connection.
@@ -248,8 +255,15 @@ def write_table_file(path: Path, connection: str, surfaces: Sequence[str], messa
             "DeviceId": messages.column("device_id"),
             "MessageId": messages.column("message_id"),
             "Payload": messages.column("payload"),
+            "RowNumber": messages.column("number"),
         }
     )
     # Ids and payloads rarely repeat, and the engine that reads the file once uses no statistics.
-    repeating = [name for name in table.column_names if name not in {"MessageId", "Payload"}]
+    repeating = [name for name in table.column_names if name not in {"MessageId", "Payload", "RowNumber"}]
     pq.write_table(table, path, use_dictionary=repeating, write_statistics=False)
+
+
+def read_table_file(path: Path) -> pa.Table:
+    """Return the messages, with the columns ``step_rows.SCHEMA``, that :func:`write_table_file` wrote to a file."""
+    names = ["RowNumber", "Timestamp", "DeviceId", "MessageId", "Payload"]
+    return pq.read_table(path, columns=names).select(names).rename_columns(SCHEMA.names).cast(SCHEMA)

@@ -2,6 +2,11 @@
 
 Each step can be repeated with the same result. The job's record contains the position after the last complete step, so
 that the work continues there after a restart.
+
+Before the rows of a step are added to the archive, they are stored in a file, and the job's record names the step as
+open. If the import ends before the step is complete, for example because the process was killed and the import was
+cancelled, the work completes the step from this file. Archive and query table therefore have the same rows of an import
+that has ended.
 """
 
 import asyncio
@@ -18,14 +23,14 @@ from shared.background.ports import JobLeaseStore
 from shared.catalog.snapshot import Catalog
 from shared.cold_data.ports import BlobStore
 from shared.disk_space.guard import DiskGuard, DiskState
-from shared.downloads.expiry import build_job_prefix, build_table_prefix, remove_files, remove_unused_files
+from shared.downloads.expiry import build_job_prefix, build_table_name, remove_files_after_end, remove_unused_files
 from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.import_request import ImportStep
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import Job, JobEndedError, JobStatus, StoredFile
 from shared.downloads.ports import ArchiveProgress, JobStore
 from shared.errors import Kind, WorkspaceError
-from shared.imports.archive_writer import HistoryArchive, ImportSource, write_table_file
+from shared.imports.archive_writer import HistoryArchive, ImportSource, read_table_file, write_table_file
 from shared.imports.ports import TelemetryTable
 from shared.imports.preview import build_mapper
 from shared.imports.row_mapping import FileRejectedError
@@ -91,7 +96,7 @@ class PreparedStep:
     Attributes:
         position: file position after the step.
         rows: number of rows of the step.
-        messages: messages that are not stored yet; empty after their upload, because they take much memory.
+        messages: messages that are not stored yet; empty when the archive has them, because they take much memory.
         duplicates: number of messages that were stored before.
         rejected: rejected rows of the step.
     """
@@ -143,7 +148,7 @@ class ImportRunner:
             WorkspaceError: UNAVAILABLE if a store does not respond; retry.
         """
         job = await self._stores.jobs.get(job_id)
-        if job is None or job.import_request is None or not job.unfinished:
+        if job is None or job.import_request is None or (not job.unfinished and job.open_import_step is None):
             # The process that ended the job may have failed before it deleted the files.
             await remove_unused_files(self._stores.blobs, self._stores.jobs, job_id)
             return RunResult.ENDED
@@ -152,20 +157,27 @@ class ImportRunner:
         if not self._lane.has_room(job.owner) or not await self._reserve_connection(job):
             return RunResult.WAITING
         try:
-            has_ended = await self._run_reserved_steps(job)
-        except JobEndedError:
+            if job.unfinished and not await self._run_until_ended(job):
+                return RunResult.WORKING
+            await self._complete_open_step(job)
             await remove_unused_files(self._stores.blobs, self._stores.jobs, job_id)
-            return RunResult.ENDED
-        except (FileRejectedError, WorkspaceError) as error:
-            await self._fail_unless_retryable(job_id, error)
-            return RunResult.ENDED
         finally:
             await self._stores.leases.release(_build_lease_name(job), job.id, self._runtime.now())
-        return RunResult.ENDED if has_ended else RunResult.WORKING
+        return RunResult.ENDED
 
     async def fail(self, job_id: str) -> None:
-        """Mark an import job as failed after its retries."""
+        """Mark an import job as failed after its retries; ``run_steps`` then completes an open step."""
         await self._end_job(job_id, JobStatus.FAILED, FAILURE_MESSAGE)
+
+    async def _run_until_ended(self, job: Job) -> bool:
+        """Import steps of a job that has reserved its connection; return whether the import has ended."""
+        try:
+            return await self._run_reserved_steps(job)
+        except JobEndedError:
+            return True
+        except (FileRejectedError, WorkspaceError) as error:
+            await self._fail_unless_retryable(job.id, error)
+            return True
 
     async def _fail_unless_retryable(self, job_id: str, error: FileRejectedError | WorkspaceError) -> None:
         """Mark an import job as failed; raise the error again if a retry may succeed."""
@@ -274,18 +286,28 @@ class ImportRunner:
             # A message of this step may repeat one of the step before it.
             await archived.wait()
         source = await self._build_import_source(job)
-        async with self._search_lock:
-            messages = await self._stores.archive.remove_stored_messages(source, first_row, step.messages)
+        messages = await self._search_new_messages(source, first_row, step.messages)
         duplicates = step.messages.num_rows - messages.num_rows
         return PreparedStep(step.position, step.rows, messages, duplicates, step.rejected)
+
+    async def _search_new_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
+        async with self._search_lock:
+            return await self._stores.archive.remove_stored_messages(source, first_row, messages)
 
     async def _store_step(self, job: Job, step: PreparedStep, archived: asyncio.Event) -> None:
         """Store the messages of a step, then count its rows; set the event when the next step can be searched for."""
         number, accepted = get_import_request(job).steps, step.messages.num_rows
         source = await self._build_import_source(job)
-        # The archive comes first: a row in the table that is not in the archive could be imported again.
-        await self._stores.archive.write(source, step.messages)
-        await self._add_to_table(job, source, number, step, archived)
+        name = build_table_name(job.id, number)
+        if accepted:
+            await self._open_step(job, source, number, step.messages)
+            # The archive comes first: a row in the table that is not in the archive could be imported again.
+            await self._stores.archive.write(source, step.messages)
+            step.messages = step.messages.schema.empty_table()
+        # The search for stored rows of the next step needs much memory, so it starts only now.
+        archived.set()
+        if accepted:
+            await self._stores.table.ingest(name, _build_tag(job, number))
         await self._store_rejected(job, step)
         result = ImportStep(
             position=step.position,
@@ -298,29 +320,53 @@ class ImportRunner:
         changed = await self._stores.jobs.change(job.id, lambda current: current.add_import_step(number, result))
         if changed is None or not changed.unfinished:
             raise JobEndedError
+        if accepted:
+            await self._stores.blobs.delete([name])
 
     async def _build_import_source(self, job: Job) -> ImportSource:
         catalog, lookup = await self._catalog(), job.connections[0]
         ingested_at = get_import_request(job).started_at or job.created_at
         return ImportSource(job.id, lookup, catalog.find_surfaces(lookup), ingested_at)
 
-    async def _add_to_table(
-        self, job: Job, source: ImportSource, number: int, step: PreparedStep, archived: asyncio.Event
-    ) -> None:
-        """Add the archived messages of a step to the query table; set the event when their memory is released."""
-        if not step.messages.num_rows:
-            archived.set()
-            return
-        name = f"{build_table_prefix(job.id)}{number:06d}.parquet"
+    async def _open_step(self, job: Job, source: ImportSource, number: int, messages: pa.Table) -> None:
+        """Store the messages of a step in a file for the query table, and open the step in the job's record.
+
+        Raises:
+            JobEndedError: the job has ended.
+        """
+        await self._store_table_file(job, source, number, messages)
+        changed = await self._stores.jobs.change(job.id, lambda current: current.open_step(number))
+        if changed is None or not changed.unfinished:
+            raise JobEndedError
+
+    async def _store_table_file(self, job: Job, source: ImportSource, number: int, messages: pa.Table) -> None:
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
             path = folder / "rows.parquet"
-            await self._runtime.run_in_thread(write_table_file, path, source.connection, source.surfaces, step.messages)
-            await self._stores.blobs.upload(name, path)
-        step.messages = step.messages.schema.empty_table()
-        # The search for stored rows of the next step needs much memory, so it starts only now.
-        archived.set()
-        await self._stores.table.ingest(name, f"import-{job.id}-{number}")
-        await self._stores.blobs.delete([name])
+            await self._runtime.run_in_thread(write_table_file, path, source.connection, source.surfaces, messages)
+            await self._stores.blobs.upload(build_table_name(job.id, number), path)
+
+    async def _complete_open_step(self, job: Job) -> None:
+        """Store the rows of an open step completely; do nothing if the import has not ended or has no open step."""
+        current = await self._stores.jobs.get(job.id)
+        if current is None or current.unfinished or current.open_import_step is None:
+            return
+        number, source = current.open_import_step, await self._build_import_source(current)
+        async with self._lane.turn(job.owner):
+            stored = await self._load_table_file(current, number)
+            # Another import or a device may have stored some of the rows in the meantime.
+            messages = await self._search_new_messages(source, get_import_request(current).rows + 1, stored)
+            if messages.num_rows:
+                if messages.num_rows < stored.num_rows:
+                    await self._store_table_file(current, source, number, messages)
+                await self._stores.archive.write(source, messages)
+                await self._stores.table.ingest(build_table_name(job.id, number), _build_tag(job, number))
+        await self._stores.jobs.change(job.id, lambda ended: ended.close_step(number))
+
+    async def _load_table_file(self, job: Job, number: int) -> pa.Table:
+        async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
+            path = folder / "rows.parquet"
+            await self._stores.blobs.fetch(build_table_name(job.id, number), path)
+            return await self._runtime.run_in_thread(read_table_file, path)
 
     async def _store_rejected(self, job: Job, step: PreparedStep) -> None:
         request = get_import_request(job)
@@ -330,12 +376,11 @@ class ImportRunner:
             await self._stores.blobs.create(f"{_build_rejected_prefix(job)}{request.steps:06d}.csv", content)
 
     async def _complete_job(self, job: Job) -> None:
-        """Store the file of rejected rows, delete the other files, and complete the import."""
+        """Store the file of rejected rows, and complete the import."""
         if get_import_request(job).rejected:
             file = await self._join_rejected(job)
             await self._stores.jobs.change(job.id, lambda current: current.add_rejected_file(file))
         await self._end_job(job.id, JobStatus.COMPLETED)
-        await remove_unused_files(self._stores.blobs, self._stores.jobs, job.id)
 
     async def _join_rejected(self, job: Job) -> StoredFile:
         blobs = self._stores.blobs
@@ -365,12 +410,17 @@ class ImportRunner:
         if job.status is JobStatus.COMPLETED:
             await self._quota.release_completed_job(job)
         else:
-            await remove_files(self._stores.blobs, job_id)
+            await remove_files_after_end(self._stores.blobs, job)
             await self._quota.release_job(job.owner, job_id)
 
 
 def _build_lease_name(job: Job) -> str:
     return f"import-{job.connections[0]}"
+
+
+def _build_tag(job: Job, number: int) -> str:
+    """Build the text by which the query table recognises that it has the rows of a step."""
+    return f"import-{job.id}-{number}"
 
 
 def _build_rejected_prefix(job: Job) -> str:

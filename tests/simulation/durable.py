@@ -141,6 +141,10 @@ class DurableFunctions:
         self._world.start_task(self._run(orchestrator, instance, orchestration))
         return True
 
+    def is_running(self, instance: str) -> bool:
+        """Return whether an orchestration with this id is running."""
+        return instance in self._running
+
     def terminate(self, instance: str) -> None:
         """End an orchestration; its running activities continue."""
         orchestration = self._running.pop(instance, None)

@@ -68,8 +68,8 @@ class ImportsComponent(TelemetryComponent):
 
     Invariants: an import ends with one status; a completed one has counted each line of its file once, as accepted,
     duplicate or rejected, lists the rejected ones, and has added its messages to the archive, whose readers return each
-    once, and to the query table; after the last fault, every import ends; after their lifetime, no job, no file and no
-    reservation of a quota is left.
+    once, and to the query table; after the last fault, every import ends; then archive and query table have the same
+    messages; after their lifetime, no job, no file and no reservation of a quota is left.
     """
 
     name: ClassVar[str] = "imports"
@@ -238,6 +238,9 @@ class ImportsComponent(TelemetryComponent):
             for each in listed.json["imports"]:
                 await self._wait_until_ended(member, each["importId"])
         for job in self._files:
+            # The work of an import that has ended may still complete a step.
+            while self.world.durable.is_running(job):
+                await self.world.sleep(1)
             status = await self._read_import(job)
             # A file whose import was cancelled before its start stays if the member sends no second cancellation.
             if status in {"failed", "cancelled"} and self._files[job].has_work:
@@ -263,10 +266,12 @@ class ImportsComponent(TelemetryComponent):
             await self.world.sleep(2)
 
     def check_invariants(self, folder: Path) -> None:
-        """Check that the archive contains the messages of each completed import, and that no uploaded file remains."""
+        """Check that archive and query table have the messages of each completed import, and that no file remains."""
         require_nothing_left(self.world, folder)
         stored: Counter[str] = Counter()
         for path in sorted((folder / "blobs" / "cold").glob("impulses/**/*.parquet")):
             stored.update(row["message_id"] for row in pq.read_table(path).to_pylist())
         self.world.require(self._archived <= stored.keys(), f"not in the archive: {self._archived - stored.keys()}")
         self.world.require(stored.keys() <= self._sent.keys(), "messages are in the archive that no file has")
+        differing = stored.keys() ^ self._table.names
+        self.world.require(not differing, f"messages are in the archive or in the query table only: {differing}")

@@ -1,6 +1,13 @@
 """Tests of the progress of imports."""
 
-from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest, ImportStep, add_step_result
+from shared.downloads.import_request import (
+    ImportFormat,
+    ImportMapping,
+    ImportRequest,
+    ImportStep,
+    add_step_result,
+    open_step,
+)
 from tests.virtual_time import START
 
 REQUEST = ImportRequest(
@@ -22,3 +29,13 @@ def test_only_the_next_step_counts() -> None:
     once = add_step_result(REQUEST, 0, STEP)
     assert add_step_result(once, 0, STEP) is once
     assert add_step_result(once, 2, STEP) is once
+
+
+def test_a_step_is_open_until_its_result_is_stored() -> None:
+    """A step is open until its result is stored; a step whose result is stored is not opened again."""
+    opened = open_step(REQUEST, 0)
+    assert opened.open_step == 0
+    closed = add_step_result(opened, 0, STEP)
+    assert closed.open_step is None
+    assert open_step(closed, 0) is closed
+    assert add_step_result(open_step(closed, 1), 0, STEP).open_step == 1

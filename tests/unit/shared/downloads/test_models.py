@@ -104,6 +104,7 @@ def test_an_ended_job_does_not_change(status: JobStatus) -> None:
     assert bundle.add_bundle_progress(1, 1) is bundle
     assert imported.start_import(AT, AT, uploaded, None) is imported
     assert imported.add_import_step(0, STEP) is imported
+    assert imported.open_step(0) is imported
     assert imported.add_rejected_file(FILE) is imported
 
 
@@ -122,3 +123,14 @@ def test_a_repeated_step_counts_once() -> None:
     assert once.import_request is not None
     assert (once.import_request.position, once.import_request.accepted, once.import_request.steps) == (10, 3, 1)
     assert once.add_import_step(0, STEP).import_request == once.import_request
+
+
+def test_the_open_step_of_an_ended_import_is_closed_without_counting_its_rows() -> None:
+    """If an import ends during a step, the step remains open until its rows are stored, and its rows do not count."""
+    ended = build_job(import_request=IMPORT).open_step(0).finish(JobStatus.CANCELLED)
+    assert ended.open_import_step == 0
+    assert ended.close_step(1) is ended
+    for closed in (ended.close_step(0), ended.add_import_step(0, STEP)):
+        assert closed.open_import_step is None
+        assert closed.import_request == IMPORT
+    assert build_job().open_import_step is None

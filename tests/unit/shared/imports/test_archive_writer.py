@@ -1,11 +1,12 @@
-"""Tests of grouping imported messages by hour."""
+"""Tests of grouping imported messages by hour, and of the files for the query table."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from shared.imports.archive_writer import _split_hours
+from shared.imports.archive_writer import _split_hours, read_table_file, write_table_file
 from shared.imports.step_rows import SCHEMA
 
 HOUR = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -46,3 +47,10 @@ def test_without_messages_no_hour_is_written() -> None:
     """If there are no messages, no hour is written."""
     assert _split_hours(build_messages()) == []
     assert len(_split_hours(build_messages((1, HOUR)))) == 1
+
+
+def test_messages_are_read_from_a_file_for_the_query_table(tmp_path: Path) -> None:
+    """The messages of a step can be read again from the file that the query table gets."""
+    messages = build_messages((7, HOUR), (9, HOUR.replace(minute=5)), (12, NEXT_HOUR))
+    write_table_file(tmp_path / "rows.parquet", "pump", ["hall"], messages)
+    assert read_table_file(tmp_path / "rows.parquet") == messages

@@ -10,6 +10,7 @@ from shared.auth.principals import CredentialKind, Principal
 from shared.backends.embedded.places import SqlitePlaceStore
 from shared.catalog.models import Connection
 from shared.disk_space.guard import DiskGuard
+from shared.downloads.expiry import build_table_name
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.service import DownloadService
@@ -24,11 +25,12 @@ ANN = Principal("ann@t", "ann@t", "Ann", frozenset(), CredentialKind.JWT, "t", N
 
 
 class FakeRunner:
-    """Fake runner that rejects a start while the job runs, as Durable Functions does."""
+    """Fake runner that rejects a start while the job runs, as Durable Functions does, and records stopped jobs."""
 
     def __init__(self) -> None:
         self.is_available = True
         self.started: list[str] = []
+        self.stopped: list[str] = []
 
     async def start(self, job_id: str) -> None:
         """Start the work of a job; raise an error if it is running."""
@@ -37,7 +39,8 @@ class FakeRunner:
         self.started.append(job_id)
 
     async def stop(self, job_id: str) -> None:
-        """Do nothing, because this fake runner cannot stop work."""
+        """Record a stop."""
+        self.stopped.append(job_id)
 
 
 @pytest.fixture
@@ -84,3 +87,29 @@ async def test_a_start_that_failed_can_be_repeated(imports: ImportService) -> No
     runner.is_available = True
     await imports.start(ANN, "a1", runner, None)
     assert runner.started == ["a1"]
+
+
+async def test_the_cancellation_of_an_import_with_an_open_step_starts_its_work(
+    imports: ImportService, environment: Environment
+) -> None:
+    """If rows of a step may be archived but not in the query table, a cancellation leaves the step to the work."""
+    runner = FakeRunner()
+    await imports.start(ANN, "a1", runner, None)
+    await environment.blobs.create(build_table_name("a1", 0), b"rows")
+    await environment.jobs.change("a1", lambda job: job.open_step(0))
+    runner.started.clear()
+    await imports.cancel(ANN, "a1", runner)
+    assert (runner.started, runner.stopped) == (["a1"], [])
+    assert [blob.name async for blob in environment.blobs.list("")] == [build_table_name("a1", 0)]
+
+
+async def test_the_cancellation_of_an_import_without_an_open_step_stops_its_work(
+    imports: ImportService, environment: Environment
+) -> None:
+    """If archive and query table have the same rows, a cancellation stops the work and deletes all files."""
+    runner = FakeRunner()
+    await imports.start(ANN, "a1", runner, None)
+    await environment.blobs.create(build_table_name("a1", 0), b"rows")
+    await imports.cancel(ANN, "a1", runner)
+    assert (runner.started, runner.stopped) == (["a1"], ["a1"])
+    assert [blob.name async for blob in environment.blobs.list("")] == []

@@ -20,10 +20,11 @@ from shared.backends.embedded.places import SqlitePlaceStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.models import Connection
 from shared.cold_data.archive import Compaction
+from shared.cold_data.names import build_hour_folder
 from shared.cold_data.reading import ColdReader
 from shared.disk_space.guard import DiskGuard
 from shared.disk_space.ports import DiskUsage
-from shared.downloads.expiry import remove_files_after_cancellation
+from shared.downloads.expiry import remove_files_after_end
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest, UploadedFile
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import DownloadFormat, Job, JobStatus
@@ -154,6 +155,12 @@ class Environment:
         assert job.import_request is not None
         request = job.import_request
         return job.status, request.accepted, request.duplicates, request.rejected, job.error
+
+    async def cancel(self, job_id: str = "a1") -> None:
+        """Cancel an import, and delete the files that its work does not need."""
+        job = await self.jobs.change(job_id, Job.cancel)
+        assert job is not None
+        await remove_files_after_end(self.blobs, job)
 
     async def list_archived(self) -> list[str]:
         """Return the ids of all archived messages."""
@@ -297,8 +304,7 @@ async def test_a_cancelled_import_completes_its_running_step(
     ingest = environment.table.ingest
 
     async def cancel_and_ingest(blob: str, tag: str) -> None:
-        await environment.jobs.change("a1", Job.cancel)
-        await remove_files_after_cancellation(environment.blobs, "a1")
+        await environment.cancel()
         await ingest(blob, tag)
 
     monkeypatch.setattr(environment.table, "ingest", cancel_and_ingest)
@@ -314,5 +320,93 @@ async def test_a_cancelled_import_stops(environment: Environment) -> None:
     await environment.start(build_file(3))
     await environment.jobs.change("a1", Job.cancel)
     assert await environment.work.run_steps("a1") is RunResult.ENDED
+    assert environment.table.rows == {}
+    assert [blob.name async for blob in environment.blobs.list("")] == []
+
+
+async def test_a_step_whose_process_was_killed_is_completed_after_a_cancellation(environment: Environment) -> None:
+    """If rows are only archived when the process is killed, they get into the query table although the import ends."""
+    await environment.start(build_file(200))
+    environment.table.failures = 2
+    with pytest.raises(WorkspaceError):
+        await environment.work.run_steps("a1")
+    await environment.cancel()
+    with pytest.raises(WorkspaceError):
+        await environment.work.run_steps("a1")
+    assert await environment.work.run_steps("a1") is RunResult.ENDED
+    assert sorted(await environment.list_archived()) == sorted(environment.table.ids.elements())
+    assert len(environment.table.ids) == 200
+    assert [blob.name async for blob in environment.blobs.list("")] == []
+    await environment.start(build_file(210), "b2")
+    assert await environment.run("b2") == (JobStatus.COMPLETED, 10, 200, 0, None)
+    assert set(environment.table.ids.values()) == {1}
+
+
+async def test_a_partly_archived_step_is_completed_after_a_cancellation(
+    monkeypatch: pytest.MonkeyPatch, environment: Environment
+) -> None:
+    """If another import has stored some rows of an interrupted step, completing the step adds only the others."""
+    create = environment.cold.create
+
+    async def create_first_hour(name: str, content: bytes) -> bool:
+        if build_hour_folder("pump", START) not in name:
+            raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", "down")
+        return await create(name, content)
+
+    await environment.start(build_file(200))
+    with monkeypatch.context() as patch:
+        patch.setattr(environment.cold, "create", create_first_hour)
+        with pytest.raises(WorkspaceError):
+            await environment.work.run_steps("a1")
+    await environment.cancel()
+    assert len(await environment.list_archived()) == 60
+    await environment.start(build_file(150), "b2")
+    assert await environment.run("b2") == (JobStatus.COMPLETED, 90, 60, 0, None)
+    assert await environment.work.run_steps("a1") is RunResult.ENDED
+    assert sorted(await environment.list_archived()) == sorted(environment.table.ids.elements())
+    assert len(environment.table.ids) == 200
+
+
+async def test_a_step_is_completed_after_a_failure(environment: Environment) -> None:
+    """If an import fails because the query table was not available, its archived rows are added to the table later."""
+    await environment.start(build_file(3))
+    environment.table.failures = 1
+    with pytest.raises(WorkspaceError):
+        await environment.work.run_steps("a1")
+    await environment.work.fail("a1")
+    status, *_ = await environment.run()
+    assert status is JobStatus.FAILED
+    assert sorted(await environment.list_archived()) == sorted(environment.table.ids)
+    assert len(environment.table.ids) == 3
+    assert [blob.name async for blob in environment.blobs.list("")] == []
+
+
+async def test_the_completion_of_a_step_waits_for_other_imports(environment: Environment) -> None:
+    """While another import adds rows of the connection, the open step of a cancelled import is not completed."""
+    await environment.start(build_file(3))
+    environment.table.failures = 1
+    with pytest.raises(WorkspaceError):
+        await environment.work.run_steps("a1")
+    await environment.cancel()
+    now = datetime.now(UTC)
+    await environment.leases.claim("import-pump", "other", now, now + DAY, now)
+    assert await environment.work.run_steps("a1") is RunResult.WAITING
+    assert environment.table.rows == {}
+
+
+async def test_a_step_does_not_start_to_store_rows_after_a_cancellation(
+    monkeypatch: pytest.MonkeyPatch, environment: Environment
+) -> None:
+    """If an import is cancelled before its step is open, no row gets into the archive, and no file remains."""
+    upload = environment.blobs.upload
+
+    async def upload_and_cancel(name: str, source: Path) -> None:
+        await upload(name, source)
+        await environment.cancel()
+
+    await environment.start(build_file(3))
+    monkeypatch.setattr(environment.blobs, "upload", upload_and_cancel)
+    assert await environment.work.run_steps("a1") is RunResult.ENDED
+    assert await environment.list_archived() == []
     assert environment.table.rows == {}
     assert [blob.name async for blob in environment.blobs.list("")] == []

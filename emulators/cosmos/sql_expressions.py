@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from emulators.cosmos.sql_functions import AGGREGATES, FUNCTIONS
@@ -39,7 +40,8 @@ def build_syntax_error(text: str, at: int) -> CosmosError:
     )
 
 
-def tokenize(text: str) -> list[SqlToken]:
+@lru_cache(maxsize=1_000)
+def tokenize(text: str) -> tuple[SqlToken, ...]:
     """Split a query into tokens, followed by a token of kind `end`.
 
     Raises:
@@ -53,7 +55,7 @@ def tokenize(text: str) -> list[SqlToken]:
             raise build_syntax_error(text, position)
         position = match.end()
         tokens.append(SqlToken(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup), position))
-    return [*tokens, SqlToken("end", "", last, last)]
+    return (*tokens, SqlToken("end", "", last, last))
 
 
 def parse_string_literal(literal: str) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, Final
 
-from azure.core.pipeline._base_async import _AsyncTransportRunner
-from azure.core.pipeline.policies import HeadersPolicy
+from azure.core.pipeline.policies import CustomHookPolicy, HeadersPolicy
 from azure.cosmos._routing.aio import routing_map_provider
 from azure.cosmos.aio import CosmosClient
 from azure.cosmos.aio._retry_utility_async import _ConnectionRetryPolicy
@@ -20,7 +19,9 @@ from shared.runtime import Runtime
 from tests.simulation.cosmos_network import CosmosNetwork
 
 DATABASE: Final = "workspace"
-_KEPT_POLICIES: Final = (HeadersPolicy, _ConnectionRetryPolicy, _AsyncTransportRunner)
+_KEPT_POLICIES: Final = (HeadersPolicy, _ConnectionRetryPolicy, CustomHookPolicy)
+"""Policies of the SDK that change requests, repeat them, or pass headers of replies to queries."""
+
 PARTITIONS: Final = 2
 _clients = itertools.count(1)
 
@@ -40,8 +41,9 @@ class QuickAccount(CosmosAccount):
         connection: Any = client.client_connection
         connection.master_key = ""
         pipeline = connection.pipeline_client._pipeline
+        last = pipeline._impl_policies[-1].next
         kept = [each for each in pipeline._impl_policies if isinstance(getattr(each, "_policy", each), _KEPT_POLICIES)]
-        for policy, following in pairwise(kept):
+        for policy, following in pairwise([*kept, last]):
             policy.next = following
         pipeline._impl_policies = kept
         return client

@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
+from azure.core.settings import settings as sdk_settings
+from azure.cosmos import _base as sdk_requests
 from jwt import api_jws, api_jwt
 
 from emulators.cosmos import CosmosService
@@ -212,6 +214,7 @@ def prepare_process() -> None:
     _replace_key_derivation()
     _set_clock_of_tokens()
     _share_decoded_tokens()
+    _share_labels_of_requests()
     _share_schedules()
     _share_archive_engine()
     _read_rows_within_jobs()
@@ -251,11 +254,14 @@ def run_in_world(
     # A simulated process may enable the collector; without a threshold, it still collects nothing.
     gc.set_threshold(0)
     _RUNNING.find_loop, _RUNNING.processes = find_loop, processes
+    # Without this value, the SDK searches the environment for one at each call.
+    sdk_settings.tracing_enabled.set_value(False)
     remove_logged_failures()
     try:
         yield
     finally:
         _RUNNING.find_loop = None
+        sdk_settings.tracing_enabled.unset_value()
         gc.set_threshold(*thresholds)
 
 
@@ -313,6 +319,21 @@ def _share_decoded_tokens() -> None:
         return real(segment, name) if _RUNNING.find_loop is None else decode(segment, name)
 
     api_jws.PyJWS._decode_base64url_segment = staticmethod(decode_segment)  # type: ignore[method-assign]  # the same
+
+
+def _share_labels_of_requests() -> None:
+    """Give all requests to a simulated Cosmos DB account the same id and date, which the account ignores."""
+    module: Any = sdk_requests
+    create_id, format_date = module.GenerateGuidId, module.formatdate
+    shared_id, shared_date = create_id(), format_date(usegmt=True)
+
+    def find_id() -> str:
+        return str(create_id() if _RUNNING.find_loop is None else shared_id)
+
+    def find_date(*args: Any, **kwargs: Any) -> str:
+        return str(format_date(*args, **kwargs) if _RUNNING.find_loop is None else shared_date)
+
+    module.GenerateGuidId, module.formatdate = find_id, find_date
 
 
 def _share_schedules() -> None:

@@ -251,6 +251,27 @@ def test_copies_of_an_account_do_not_share_items() -> None:
     run_in_virtual_time(_copy_account_and_compare_items())
 
 
+async def _list_policies_of_client() -> list[str]:
+    site = await _Site(1, faults=CosmosFaults()).start()
+    client: Any = site.open_process("i0")._create_client()
+    policies: list[str] = []
+    policy = client.client_connection.pipeline_client._pipeline._impl_policies[0]
+    while policy is not None:
+        policies.append(type(getattr(policy, "_policy", policy)).__name__)
+        policy = getattr(policy, "next", None)
+    return policies
+
+
+def test_clients_skip_policies_that_only_real_networks_need() -> None:
+    """A simulated client keeps the policies that set headers, repeat requests and call hooks, and no others."""
+    assert run_in_virtual_time(_list_policies_of_client()) == [
+        "HeadersPolicy",
+        "_ConnectionRetryPolicy",
+        "CustomHookPolicy",
+        "_AsyncTransportRunner",
+    ]
+
+
 def print_trace_of_seed(seed: int) -> None:
     """Print the trace of the simulation with this seed."""
     sys.stdout.write("\n".join(run_in_virtual_time(append_concurrently(seed))))

@@ -3,8 +3,8 @@
 import json
 from collections import Counter
 from collections.abc import Coroutine, Iterator, Sequence
-from contextlib import closing
 from datetime import datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -131,9 +131,8 @@ class TelemetryComponent(Component):
 
     def _store_offset(self, hub: str, partition: str) -> None:
         """Store the archive's offset in a partition, from which the service computes the progress of the archive."""
-        with closing(HubReader(self.world.folder / "hub.sqlite")) as reader:
-            group = dict(PATH_TO_ARCHIVE)[hub]
-            reader.commit(hub, group, partition, self._offsets[hub, partition])
+        group = dict(PATH_TO_ARCHIVE)[hub]
+        self._hub_reader.commit(hub, group, partition, self._offsets[hub, partition])
 
     async def _process_twice(self, hub: str, batch: Sequence[HubEvent]) -> None:
         try:
@@ -154,11 +153,18 @@ class TelemetryComponent(Component):
             self._archived.update(json.loads(event.body)["ID"] for event in batch)
 
     def _read_hub(self, hub: str, partition: str, limit: int) -> list[HubEvent]:
-        path = self.world.folder / "hub.sqlite"
-        if not path.exists():
+        if not self._hub_file.exists():
             return []
-        with closing(HubReader(path)) as reader:
-            return reader.read(hub, partition, self._offsets[hub, partition], limit)
+        return self._hub_reader.read(hub, partition, self._offsets[hub, partition], limit)
+
+    @property
+    def _hub_file(self) -> Path:
+        return self.world.folder / "hub.sqlite"
+
+    @cached_property
+    def _hub_reader(self) -> HubReader:
+        """Reader of the hub, which stays open for the whole world, because opening the file takes long."""
+        return HubReader(self._hub_file)
 
     async def _merge_while_sending(self) -> None:
         while self._sending:

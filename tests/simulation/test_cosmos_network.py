@@ -279,7 +279,7 @@ def print_trace_of_seed(seed: int) -> None:
 
 def test_a_seed_gives_the_same_trace_in_two_processes() -> None:
     """Two processes with different hash seeds produce the same trace from a seed."""
-    code = "from tests.simulation.test_cosmos_network import print_trace; print_trace(7)"
+    code = "from tests.simulation.test_cosmos_network import print_trace_of_seed; print_trace_of_seed(7)"
     traces = {
         subprocess.run(
             [sys.executable, "-c", code],

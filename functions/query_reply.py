@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from shared.http.messages import JSON, Reply, Request, json_bytes
 from shared.http.negotiation import choose_media_type
+from shared.runtime import LARGE
 from shared.text_formats.csv_cells import escape_formula
 from shared.timestamps import rfc3339
 from shared.warm_queries.results import QueryResult
@@ -152,16 +153,24 @@ async def build_query_reply(request: Request, run: QueryResult, row_format: RowF
         row_format: format that the caller selected; None for the media type that the header Accept prefers.
     """
     media_type = _choose_media_type(request, row_format)
-    rows, etag = await services().runtime.run_in_thread(_serialise_rows, run, media_type)
+    size = _estimate_size(run, media_type)
+    rows, etag = await services().runtime.run_in_worker(size, _serialise_rows, run, media_type)
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", **_VARY}
     if request.method in ("GET", "HEAD") and _matches_etag(request.headers.get("if-none-match", ""), etag):
         return Reply(304, b"", headers)
     headers |= _build_governance_headers(run)
     if media_type == JSON:
-        body = await services().runtime.run_in_thread(_build_document, run, rows)
+        body = await services().runtime.run_in_worker(size, _build_document, run, rows)
         return Reply(200, body, {"Content-Type": JSON, **headers})
     content_type = f"{CSV}; charset=utf-8; header=present" if media_type == CSV else media_type
     return Reply(200, rows, {"Content-Type": content_type, **headers})
+
+
+def _estimate_size(run: QueryResult, media_type: str) -> int:
+    """Estimate the size of a reply with rows, to decide whether it is built in a worker thread."""
+    if media_type in _COLUMNAR:
+        return LARGE  # the first import of the library takes too long for the event loop
+    return run.size + run.row_count * sum(len(column.name) for column in run.columns)
 
 
 def _serialise_rows(run: QueryResult, media_type: str) -> tuple[bytes, str]:

@@ -46,6 +46,7 @@ class EngineResult:
         computed_at: time at which a cached result was computed; None for a new result.
         visualization: properties of the query's operator ``render``; None without the operator.
         approximations: name and mark of each function whose results in a local engine differ from Data Explorer's.
+        size: number of characters of the engine's reply; decides whether its rows are processed in a worker thread.
     """
 
     columns: tuple[Column, ...]
@@ -54,6 +55,7 @@ class EngineResult:
     computed_at: datetime | None = None
     visualization: Mapping[str, Any] | None = None
     approximations: tuple[str, ...] = ()
+    size: int = 0
 
 
 class QueryEngine(Protocol):

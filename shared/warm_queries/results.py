@@ -31,6 +31,7 @@ class QueryResult:
         from_cache: True if the result was computed for an earlier call; None if the query does not allow caching.
         values: cells of each column, for formats that store columns; None if the result has rows.
         visualization: properties of the query's operator ``render``; None without the operator.
+        size: number of characters of the engine's reply; decides whether the rows are processed in a worker thread.
     """
 
     query: str
@@ -43,6 +44,7 @@ class QueryResult:
     from_cache: bool | None = None
     values: tuple[list[Any], ...] | None = None
     visualization: Mapping[str, Any] | None = None
+    size: int = 0
 
     @property
     def row_count(self) -> int:

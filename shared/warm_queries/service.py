@@ -72,8 +72,6 @@ TABLE = "Telemetry"
 TIME_COLUMN = "Timestamp"
 DEFAULT_LIMIT = 1000
 MAX_LIMIT = 10_000
-_CELL_BYTES = 16
-"""Assumed bytes of a result cell; decides whether rows are converted in a worker thread."""
 
 
 class WarmQueries:
@@ -156,8 +154,7 @@ class WarmQueries:
         if cached is not None and (by_column or cached.values is None):
             return cached  # formats that store columns also accept rows
         if cached is not None:
-            cells = cached.row_count * len(cached.columns)
-            return await self._runtime.run_in_worker(cells * _CELL_BYTES, cached.convert_to_rows)
+            return await self._runtime.run_in_worker(cached.size, cached.convert_to_rows)
         result = await self._run_query(query, bound, time_range, limit, at, by_column=by_column)
         self._results.store(key, replace(result, from_cache=True))
         return result
@@ -176,14 +173,13 @@ class WarmQueries:
             len(query.kql), self._build_request, query, bound, time_range, limit, at
         )
         result = await self._engine.execute(request)
-        cells = min(len(result.rows), limit) * len(result.columns)
         rows: list[dict[str, Any]] = []
         values: tuple[list[Any], ...] | None = None
-        selected, size = result.rows[:limit], cells * _CELL_BYTES
+        selected = result.rows[:limit]
         if by_column:
-            values = await self._runtime.run_in_worker(size, to_column_values, result.columns, selected)
+            values = await self._runtime.run_in_worker(result.size, to_column_values, result.columns, selected)
         else:
-            rows = await self._runtime.run_in_worker(size, to_row_objects, result.columns, selected)
+            rows = await self._runtime.run_in_worker(result.size, to_row_objects, result.columns, selected)
         return QueryResult(
             query=query.name,
             executed_at=result.computed_at or at,
@@ -195,6 +191,7 @@ class WarmQueries:
             from_cache=(result.computed_at is not None) if query.cache_seconds else None,
             values=values,
             visualization=result.visualization,
+            size=result.size,
         )
 
     def _build_request(

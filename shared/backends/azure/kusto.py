@@ -6,6 +6,7 @@ The table ingests Parquet files from blobs.
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -67,6 +68,10 @@ because it makes queries fail on tables with row-level security.
 """
 
 
+_reply_size: ContextVar[int] = ContextVar("reply_size", default=0)
+"""Number of characters of the reply that the current task received last. The SDK does not return it."""
+
+
 def _create_reply_class(runtime: Runtime) -> type[aiohttp.ClientResponse]:
     """Create a class of HTTP replies whose JSON is parsed in a worker thread, because a reply may have 64 MiB."""
 
@@ -79,7 +84,9 @@ def _create_reply_class(runtime: Runtime) -> type[aiohttp.ClientResponse]:
             if not text.strip():
                 return None
             with pause_garbage_collection(len(text)):
-                return await runtime.run_in_worker(len(text), loads_in_slices, text, _SLICED_LEVELS)
+                parsed = await runtime.run_in_worker(len(text), loads_in_slices, text, _SLICED_LEVELS)
+            _reply_size.set(len(text))
+            return parsed
 
     return WorkerParsedReply
 
@@ -177,6 +184,7 @@ class KustoEngine:
             computed_at,
             parse_visualization(reply),
             parse_approximations(reply),
+            size=_reply_size.get(),
         )
 
     async def ping(self) -> None:

@@ -15,6 +15,7 @@ import pytest
 from functions import query_reply
 from functions.query_reply import RowFormat, build_query_reply, to_arrow, to_csv, to_parquet, wants_columns
 from shared.http.messages import Request
+from shared.runtime import LARGE
 from shared.warm_queries.ports import Column
 from shared.warm_queries.results import QueryResult, to_column_values, to_row_objects
 
@@ -153,6 +154,10 @@ def test_an_empty_result_has_column_names_in_csv() -> None:
     assert pq.read_table(io.BytesIO(to_parquet(build_result()))).column_names == list(KINDS)
 
 
+SIZES: list[int] = []
+"""Sizes of the replies that were built with :class:`Threads`."""
+
+
 class Threads:
     """Fake services whose runtime calls functions in the current thread."""
 
@@ -161,9 +166,40 @@ class Threads:
         """Return this object as the runtime of the services."""
         return self
 
-    async def run_in_thread(self, work: Callable[..., Any], *args: Any) -> Any:
-        """Call a function in the current thread and return its result."""
+    async def run_in_worker(self, size: int, work: Callable[..., Any], *args: Any) -> Any:
+        """Call a function in the current thread and return its result; record the size that it processes."""
+        SIZES.append(size)
         return work(*args)
+
+
+@pytest.mark.parametrize(
+    ("row_format", "size", "in_thread"),
+    [
+        (RowFormat.JSON, 1000, False),
+        (RowFormat.CSV, 1000, False),
+        (RowFormat.JSON, LARGE, True),
+        (RowFormat.PARQUET, 1000, True),
+        (RowFormat.ARROW, 1000, True),
+    ],
+)
+async def test_large_replies_are_built_in_a_worker_thread(
+    monkeypatch: pytest.MonkeyPatch, row_format: RowFormat, size: int, *, in_thread: bool
+) -> None:
+    """Only a large reply, or one whose library may not be imported yet, is built in a worker thread."""
+    monkeypatch.setattr(query_reply, "services", Threads)
+    SIZES.clear()
+    await build_query_reply(Request("GET", "/q", "", {}, b""), replace(build_result(ROW), size=size), row_format)
+    assert {each >= LARGE for each in SIZES} == {in_thread}
+
+
+async def test_long_column_names_count_for_the_size_of_a_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The names of the columns count once for each row, because each row of a reply has them."""
+    monkeypatch.setattr(query_reply, "services", Threads)
+    SIZES.clear()
+    column = Column("n" * 1000, "long")
+    result = QueryResult("q", datetime.now(UTC), (column,), [{column.name: 1}] * 20, False, 1.0, None, size=2000)
+    await build_query_reply(Request("GET", "/q", "", {}, b""), result, RowFormat.JSON)
+    assert all(each >= LARGE for each in SIZES)
 
 
 @pytest.mark.parametrize("row_format", list(RowFormat))

@@ -23,6 +23,7 @@ async def test_a_query_is_sent_with_its_parameters_and_limits(endpoint: Endpoint
     result = await engine.execute(QUERY)
     await engine.close()
     assert ([column.name for column in result.columns], result.rows, result.execution_ms) == (["n"], [[1], [2]], 12.5)
+    assert result.size == len(endpoint.reply)
     assert (endpoint.asked["db"], endpoint.asked["csl"]) == ("db", QUERY.text)
     properties = json.loads(endpoint.asked["properties"])
     assert properties["Parameters"] == {"p": "long(1)"}

@@ -7,8 +7,9 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from shared.telemetry.impulses import ImpulseTexts
 from shared.telemetry.models import HubEvent
@@ -76,7 +77,7 @@ def to_parquet(received: Sequence[ReceivedImpulse], summary: BlobSummary) -> byt
     """Convert telemetry messages to a Parquet file in memory, sorted by timestamp, with a summary in the footer."""
     import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
-    columns = [*_build_columns(sorted(received, key=_build_sort_key))]
+    columns = [*_build_columns(sorted(received, key=_SORT_KEY))]
     rows = pa.RecordBatch.from_arrays(columns, schema=build_archive_schema())
     target = io.BytesIO()
     with open_writer(target, replace(summary, longest=measure_longest_row(rows))) as file:
@@ -165,8 +166,7 @@ def _build_instant_type() -> Any:
     return pa.timestamp("us", "UTC")
 
 
-def _build_sort_key(received: ReceivedImpulse) -> tuple[int, int]:
-    return received.impulse.microseconds, received.event.sequence_number
+_SORT_KEY: Final = attrgetter("impulse.microseconds", "event.sequence_number")
 
 
 def _build_columns(received: Sequence[ReceivedImpulse]) -> Iterator[Any]:
@@ -174,18 +174,26 @@ def _build_columns(received: Sequence[ReceivedImpulse]) -> Iterator[Any]:
 
     They are built from buffers, because lists would be slower to convert.
     """
-    impulses = [impulse for impulse, _ in received]
-    events = [event for _, event in received]
-    yield _to_instant_array([each.microseconds for each in impulses])
-    yield to_text_array([each.connection.encode() for each in impulses])
-    yield to_text_array([each.device_id.encode() for each in impulses])
-    yield to_text_array([each.message_id.encode() for each in impulses])
-    yield to_text_array([each.payload for each in impulses])
-    yield to_text_array([each.headers for each in impulses])
-    yield to_text_array([each.surfaces for each in impulses])
-    yield to_text_array([each.partition.encode() for each in events])
-    yield _to_int64_array([each.sequence_number for each in events])
-    yield _to_instant_array([to_microseconds(each.enqueued_at) for each in events])
+    # Tuples are transposed at once, because reading each field by its name takes three times as long.
+    impulses, events = zip(*received, strict=True)
+    message_ids, microseconds, device_ids, payloads, headers, surfaces, connections = zip(*impulses, strict=True)
+    _, partitions, sequence_numbers, enqueued_times, *_ = zip(*events, strict=True)
+    yield _to_instant_array(microseconds)
+    yield to_text_array(_encode_texts(connections))
+    yield to_text_array(_encode_texts(device_ids))
+    yield to_text_array(_encode_texts(message_ids))
+    yield to_text_array(payloads)
+    yield to_text_array(headers)
+    yield to_text_array(surfaces)
+    yield to_text_array(_encode_texts(partitions))
+    yield _to_int64_array(sequence_numbers)
+    # Many events of a batch have the same enqueued time.
+    converted = {instant: to_microseconds(instant) for instant in set(enqueued_times)}
+    yield _to_instant_array([converted[instant] for instant in enqueued_times])
+
+
+def _encode_texts(texts: Sequence[str]) -> list[bytes]:
+    return list(map(str.encode, texts))
 
 
 def to_text_array(values: Sequence[bytes]) -> Any:

@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import repeat
+from itertools import chain, repeat
+from operator import methodcaller
 from types import SimpleNamespace
 from typing import Any, cast, overload
 
@@ -135,7 +136,7 @@ def read_hub_events(events: Sequence[func.EventHubEvent]) -> list[HubEvent]:
             repeat(_read_partition(events.metadata)),
             _read_sequence_numbers(places),
             _read_enqueued_times(places),
-            [_to_texts(values) if values else {} for values in properties],
+            _convert_properties(properties),
             [place.get(IOT_HUB_DEVICE) or "" for place in places],
             [place.get("PartitionKey") or "" for place in places],
         )
@@ -197,10 +198,19 @@ def _parse_metadata(text: str) -> Any:
         return json.loads(text)
 
 
+def _convert_properties(properties: Sequence[Mapping[str, Any] | None]) -> Sequence[Mapping[str, str]]:
+    """Convert the application properties of the events to texts; AMQP values other than strings become JSON text."""
+    known = [values or {} for values in properties]
+    # All values are checked at once, because almost all events have texts only.
+    if set(map(type, chain.from_iterable(map(_get_values, known)))) <= _TEXT:
+        return known
+    return [_to_texts(values) for values in known]
+
+
+_get_values = methodcaller("values")
+
+
 def _to_texts(properties: Mapping[str, Any]) -> Mapping[str, str]:
-    """Convert an event's application properties to texts; AMQP values other than strings become JSON text."""
-    if set(map(type, properties.values())) <= _TEXT:
-        return properties
     return {
         name: value if isinstance(value, str) else json.dumps(value)
         for name, value in properties.items()

@@ -83,7 +83,7 @@ def encode_impulse_of_texts(
         ValueError: if an id cannot be represented in JSON.
     """
     common = _encode_metadata(connection, surfaces)
-    return _FORM % (serialise(message_id), timestamp.encode(), serialise(device_id), b"{}", common, payload)
+    return _FORM % (serialise(message_id), timestamp.encode(), _encode_device_id(device_id), b"{}", common, payload)
 
 
 def is_shallow(payload: bytes) -> bool:
@@ -94,6 +94,12 @@ def is_shallow(payload: bytes) -> bool:
 @lru_cache(maxsize=1024)
 def _encode_metadata(connection: str, surfaces: tuple[str, ...]) -> bytes:
     return serialise({"ConnectionLookup": connection, "SurfaceLookups": list(surfaces)})
+
+
+@lru_cache(maxsize=1024)
+def _encode_device_id(device_id: str) -> bytes:
+    """Serialise the id of a device; it is cached, because a device sends many messages."""
+    return serialise(device_id)
 
 
 def decode_impulse(text: bytes) -> Impulse:

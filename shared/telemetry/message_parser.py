@@ -221,7 +221,11 @@ def _extract_timestamp(
 
 
 def _extract_id(message: dict[str, Any], pointer: Pointer, prefix: str, errors: list[FieldError]) -> str | None:
-    value = resolve_pointer(message, pointer, _MISSING) if pointer else _MISSING
+    # Most pointers select a top-level property, and this runs for every message.
+    if len(pointer) == 1:
+        value = message.get(pointer[0], _MISSING)
+    else:
+        value = resolve_pointer(message, pointer, _MISSING) if pointer else _MISSING
     if value is _MISSING:
         return None
     try:

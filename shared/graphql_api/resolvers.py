@@ -269,7 +269,8 @@ def _describe_approval(stored: CatalogEntry[WarmQuery], _: Info) -> dict[str, An
     approval = stored.value.approval
     if approval is None:
         return None
-    return {"approvedBy": approval.approved_by, "approvedAt": approval.approved_at}
+    signature = None if approval.signature is None else approval.signature.model_dump(by_alias=True)
+    return {"approvedBy": approval.approved_by, "approvedAt": approval.approved_at, "signature": signature}
 
 
 def _build_edges(page: ListPage, _: Info) -> list[dict[str, Any]]:

@@ -90,7 +90,7 @@ def test_queries_show_lookup_parameters_and_approval(reader: httpx.Client) -> No
     """A query has its lookup (id in URLs), its parameters and its approval, which is null for a draft."""
     query = (
         "query($n: String!) { query(name: $n) { lookup parameters { name type required default } "
-        "approval { approvedBy approvedAt } } }"
+        "approval { approvedBy approvedAt signature { userId } } } }"
     )
     assert query_data(reader, query, n="newest")["query"] == {
         "lookup": "newest",
@@ -98,7 +98,7 @@ def test_queries_show_lookup_parameters_and_approval(reader: httpx.Client) -> No
             {"name": "connection", "type": "string", "required": True, "default": None},
             {"name": "above", "type": "real", "required": False, "default": -1000000},
         ],
-        "approval": {"approvedBy": "admin@t", "approvedAt": "2026-01-05T08:00:00.000000Z"},
+        "approval": {"approvedBy": "admin@t", "approvedAt": "2026-01-05T08:00:00.000000Z", "signature": None},
     }
     assert query_data(reader, query, n="draft")["query"] == {"lookup": "draft", "parameters": [], "approval": None}
 

@@ -628,6 +628,10 @@ def test_the_approval_of_a_query_is_signed(service_requiring_signatures: Service
     assert admin.post(f"{QUERIES}/{lookup}/approve").json() == query
     listed = {one["lookup"]: one for one in admin.get(QUERIES).json()["warmQueries"]}
     assert listed[lookup]["approval"] == query["approval"]
+    members = " ".join(signature)
+    document = f'{{ query(name: "{lookup}") {{ approval {{ approvedBy approvedAt signature {{ {members} }} }} }} }}'
+    shown = admin.post("/v1/plant-t/graphql", json={"query": document}).json()
+    assert shown == {"data": {"query": {"approval": query["approval"]}}}
 
 
 def test_the_rejection_of_a_query_is_signed(service_requiring_signatures: Service) -> None:

@@ -4,10 +4,10 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from contextlib import nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
 from email.utils import format_datetime
-from typing import Any
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from emulators.durable.management_urls import PREFIX
@@ -44,6 +44,10 @@ _LOGGER = get_logger("local.http")
 _NO_BODY = frozenset({204, 304})
 _GUARDING = [(name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 _OWN_HEADERS = frozenset({"content-length", "transfer-encoding", "connection"})
+
+
+_OTHER_ERROR_FORMATS: Final = ("/v1/", "/oauth2/")
+"""Paths of GraphQL and OAuth, whose errors are no problem documents; the app rejects these requests under overload."""
 
 
 class _ClientDisconnectedError(Exception):
@@ -144,10 +148,15 @@ class HttpApp:
             return _build_webhook_response(await self._webhooks.handle(scope, raw_path, body))
         if self._sign_in is not None and raw_path == SIGN_IN:
             return _build_sign_in_response(await self._sign_in.handle(scope["method"], body), given_id)
-        # The app also sheds load; a rejection here avoids the cost of an invocation.
-        async with nullcontext() if self._load_shedder is None else self._load_shedder.admit(raw_path):
+        async with self._wait_for_admission(raw_path):
             match = self._match_route(raw_path, scope["method"])
             return await _invoke_function(match, _build_request(scope, raw_path, match, body), given_id)
+
+    def _wait_for_admission(self, raw_path: str) -> AbstractAsyncContextManager[None]:
+        # The app also sheds load; a rejection here avoids the cost of an invocation.
+        if self._load_shedder is None or raw_path.startswith(_OTHER_ERROR_FORMATS):
+            return nullcontext()
+        return self._load_shedder.admit(raw_path)
 
     def _match_route(self, raw_path: str, method: str) -> RouteMatch:
         match = self._routes.match(raw_path, method)

@@ -33,11 +33,12 @@ async def reject_forged_head(store: ChainStore, chain: ChainKey, tip: Tip, insta
         runtime: source of worker threads.
 
     Raises:
-        WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the head item is forged or the store does not respond.
+        WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the head item is forged, which no retry mends, or if
+            the store does not respond.
     """
     if not await _matches_last_record(store, chain, tip, instant, runtime):
-        detail = "The head item of the chain does not match its last record; verify the chain."
-        raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", detail)
+        detail = "The head item of the chain does not match its last record; an operator must verify the chain."
+        raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", detail, retryAfter=None)
 
 
 async def _matches_last_record(store: ChainStore, chain: ChainKey, tip: Tip, instant: str, runtime: Runtime) -> bool:

@@ -103,11 +103,9 @@ class SqliteChainStore:
                 if find_misplaced(connection, chain) is None:
                     raise TipMovedError from error
                 # A misplaced record may be the cause, which a look-up by append id would not find.
-                raise _unavailable_error(
-                    "A record of this chain has an invalid sequence number; verify the chain."
-                ) from error
+                raise _damaged_error("A record of this chain has an invalid sequence number") from error
             except RecordPastEndError as error:
-                raise _unavailable_error("A record exists past the end of this chain; verify the chain.") from error
+                raise _damaged_error("A record exists past the end of this chain") from error
             committing = True
             return tip
 
@@ -275,6 +273,12 @@ class SqliteAuditLog(EventLog):
 
 def _unavailable_error(detail: str = "The audit log does not respond; retry later.") -> WorkspaceError:
     return WorkspaceError(Kind.UNAVAILABLE, CODE, detail)
+
+
+def _damaged_error(fault: str) -> WorkspaceError:
+    """Return the error for an append to a damaged chain; it has no Retry-After, because no retry can succeed."""
+    detail = f"{fault}; an operator must verify the chain."
+    return WorkspaceError(Kind.UNAVAILABLE, CODE, detail, retryAfter=None)
 
 
 def _build_row_reader(sql: str, values: tuple[Any, ...]) -> Callable[[sqlite3.Connection], list[Any]]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from shared.errors import Kind, WorkspaceError
+from shared.http.problems import build_error_headers
 from shared.provenance.hash_rule import LAST_SEQUENCE
 from shared.provenance.records import draft_event, seal_record
 from tests.unit.shared.provenance.chains import (
@@ -28,10 +29,12 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 
 async def read_rejection_detail(ledger: Ledger) -> str:
-    """Append an event, check that it is rejected, and return the detail of the error."""
+    """Append an event, check that it is rejected, with Retry-After only if waiting helps, and return the detail."""
     with pytest.raises(WorkspaceError) as refusal:
         await ledger.events.write(PLATFORM, "editor", build_event(9))
     assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
+    is_forged = "an operator must verify the chain" in refusal.value.detail
+    assert ("Retry-After" in build_error_headers(refusal.value)) is not is_forged
     return refusal.value.detail
 
 
@@ -39,7 +42,7 @@ async def read_rejection_detail(ledger: Ledger) -> str:
 async def test_an_append_after_a_forged_time_is_rejected(ledger: Ledger, time: str) -> None:
     """If the head item has a future time that is not the last record's, an append is rejected."""
     change_head(ledger, f"UPDATE chains SET timestamp = '{time}'")
-    assert "head item" in await read_rejection_detail(ledger)
+    assert "an operator must verify" in await read_rejection_detail(ledger)
     assert len(await ledger.records(PLATFORM)) == COUNT
 
 
@@ -47,7 +50,7 @@ async def test_an_append_after_a_forged_time_is_rejected(ledger: Ledger, time: s
 async def test_a_head_beyond_all_record_ids_is_rejected(ledger: Ledger, sequence: int) -> None:
     """A head item whose sequence number has over 12 digits causes an ordinary rejection, not a database error."""
     change_head(ledger, f"UPDATE chains SET sequence = {sequence}")
-    assert "head item" in await read_rejection_detail(ledger)
+    assert "an operator must verify" in await read_rejection_detail(ledger)
     assert not (await ledger.verify(PLATFORM)).chain_valid
 
 
@@ -59,7 +62,7 @@ async def test_an_append_after_a_forged_hash_is_rejected(ledger: Ledger, said: s
     """If the head item's hash differs from that of the last record, appends are rejected until its repair."""
     true = (await ledger.records(PLATFORM))[-1].hash
     change_head(ledger, f"UPDATE chains SET hash = {said}")
-    assert "head item" in await read_rejection_detail(ledger)
+    assert "an operator must verify" in await read_rejection_detail(ledger)
     change_head(ledger, f"UPDATE chains SET hash = '{true}'")
     await ledger.events.write(PLATFORM, "editor", build_event(9))
     assert (await ledger.verify(PLATFORM)).chain_valid
@@ -69,7 +72,7 @@ async def test_a_cached_tip_does_not_hide_a_forged_hash(ledger: Ledger) -> None:
     """If the head item was changed, a process with a cached tip reads it again before the next append."""
     await ledger.events.write(PLATFORM, "editor", build_event(8))
     change_head(ledger, "UPDATE chains SET hash = 'x'")
-    assert "head item" in await read_rejection_detail(ledger)
+    assert "an operator must verify" in await read_rejection_detail(ledger)
     assert len(await ledger.records(PLATFORM)) == COUNT + 1
 
 

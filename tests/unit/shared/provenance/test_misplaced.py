@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from shared.errors import Kind, WorkspaceError
+from shared.http.problems import build_error_headers
 from shared.provenance.amendments import Amendments, AmendmentState
 from shared.provenance.hash_rule import format_record_id
 from shared.provenance.parallel_verification import DEFAULT_PARALLEL
@@ -83,11 +84,13 @@ async def test_a_misplaced_record_is_found(ledger: Ledger, place: str) -> None:
 
 @pytest.mark.parametrize("place", ["0", "-3", "0.5", *PAST])
 async def test_appends_after_a_misplaced_record_are_rejected(ledger: Ledger, place: str) -> None:
-    """While a record has an invalid sequence number, appends are rejected, whether or not the tip is cached."""
+    """While a record has an invalid sequence number, appends are rejected, and no Retry-After suggests a retry."""
     ledger.tamper(copy_to_place(place))
     with pytest.raises(WorkspaceError) as refusal:
         await ledger.events.write(PLATFORM, "editor", build_event(9))
     assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
+    assert "Retry-After" not in build_error_headers(refusal.value)
+    assert "an operator must verify the chain" in refusal.value.detail
     ledger.tamper(lambda file: file.execute("DELETE FROM records WHERE append_id = 'forged'"))
     await ledger.events.write(PLATFORM, "editor", build_event(9))
     assert (await ledger.verify(PLATFORM)).chain_valid

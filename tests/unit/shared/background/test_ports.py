@@ -17,6 +17,6 @@ from tests.virtual_time import START
         (CLOCK_TOLERANCE + timedelta(microseconds=1), START),
     ],
 )
-def test_a_time_from_before_a_clock_was_set_back_is_limited(ahead: timedelta, expected: object) -> None:
+def test_a_due_time_too_far_in_the_future_counts_as_now(ahead: timedelta, expected: object) -> None:
     """A due time too far in the future counts as now, because otherwise the job would not run for a long time."""
     assert limit_stored_time(START + ahead, START) == expected

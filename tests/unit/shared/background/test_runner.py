@@ -21,7 +21,7 @@ EVERY_15_S = Schedule("*/15 * * * * *")
 
 
 @pytest.fixture
-async def leases(tmp_path: Path) -> AsyncIterator[SqliteJobLeaseStore]:
+async def lease_store(tmp_path: Path) -> AsyncIterator[SqliteJobLeaseStore]:
     """Return an empty store of job leases."""
     database = SqliteDatabase(tmp_path / "jobs.sqlite", SCHEMA)
     yield SqliteJobLeaseStore(database)
@@ -34,28 +34,28 @@ def clock() -> VirtualTime:
     return VirtualTime(START)
 
 
-async def test_job_runs_once_for_each_due_time(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
+async def test_a_job_runs_once_for_each_due_time(lease_store: SqliteJobLeaseStore, clock: VirtualTime) -> None:
     """A job runs once at each of its due times, and not at every tick."""
     runs: list[datetime] = []
 
     async def run_job() -> None:
         runs.append(clock.now)
 
-    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], leases, runtime=clock.runtime)
+    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], lease_store, runtime=clock.runtime)
     for _ in range(31):
         await background.run_due_jobs()
         clock.advance(1)
     assert [moment.second for moment in runs] == [15, 30]
 
 
-async def test_jobs_continue_after_the_clock_is_set_back(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
+async def test_jobs_continue_after_the_clock_is_set_back(lease_store: SqliteJobLeaseStore, clock: VirtualTime) -> None:
     """If the clock is set back by half an hour, a job runs at the next due time of the changed clock."""
     runs: list[datetime] = []
 
     async def run_job() -> None:
         runs.append(clock.now)
 
-    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], leases, runtime=clock.runtime)
+    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], lease_store, runtime=clock.runtime)
     for _ in range(17):
         await background.run_due_jobs()
         clock.advance(1)
@@ -66,7 +66,7 @@ async def test_jobs_continue_after_the_clock_is_set_back(leases: SqliteJobLeaseS
     assert len(runs) == 2
 
 
-async def test_two_instances_share_the_runs(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
+async def test_two_instances_run_a_job_once_per_due_time(lease_store: SqliteJobLeaseStore, clock: VirtualTime) -> None:
     """If two instances share a store, a job runs once at each due time."""
     runs: list[datetime] = []
 
@@ -74,7 +74,8 @@ async def test_two_instances_share_the_runs(leases: SqliteJobLeaseStore, clock: 
         runs.append(clock.now)
 
     instances = [
-        BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], leases, runtime=clock.runtime) for _ in range(2)
+        BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], lease_store, runtime=clock.runtime)
+        for _ in range(2)
     ]
     for _ in range(31):
         await asyncio.gather(*(instance.run_due_jobs() for instance in instances))
@@ -83,7 +84,7 @@ async def test_two_instances_share_the_runs(leases: SqliteJobLeaseStore, clock: 
 
 
 async def test_a_failed_job_runs_again_and_stops_no_other_job(
-    leases: SqliteJobLeaseStore, clock: VirtualTime, caplog: pytest.LogCaptureFixture
+    lease_store: SqliteJobLeaseStore, clock: VirtualTime, caplog: pytest.LogCaptureFixture
 ) -> None:
     """If a job raises an error, the error is logged, and all jobs run at their next due times."""
     runs: list[str] = []
@@ -96,7 +97,7 @@ async def test_a_failed_job_runs_again_and_stops_no_other_job(
         runs.append("work")
 
     jobs = [BackgroundJob("fail", EVERY_15_S, run_failing_job), BackgroundJob("work", EVERY_15_S, run_job)]
-    background = BackgroundRunner(jobs, leases, runtime=clock.runtime)
+    background = BackgroundRunner(jobs, lease_store, runtime=clock.runtime)
     for _ in range(3):
         await background.run_due_jobs()
         clock.advance(15)
@@ -105,7 +106,7 @@ async def test_a_failed_job_runs_again_and_stops_no_other_job(
 
 
 async def test_a_long_job_does_not_delay_other_jobs(
-    leases: SqliteJobLeaseStore, clock: VirtualTime, monkeypatch: pytest.MonkeyPatch
+    lease_store: SqliteJobLeaseStore, clock: VirtualTime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While a job runs, a tick returns and starts other jobs, but does not start this job again."""
     monkeypatch.setattr(runner, "WAIT_SECONDS", 0.01)
@@ -121,7 +122,7 @@ async def test_a_long_job_does_not_delay_other_jobs(
         runs.append("short")
 
     jobs = [BackgroundJob("long", EVERY_15_S, run_long_job), BackgroundJob("short", EVERY_15_S, run_short_job)]
-    background = BackgroundRunner(jobs, leases, runtime=clock.runtime)
+    background = BackgroundRunner(jobs, lease_store, runtime=clock.runtime)
     await background.run_due_jobs()
     await asyncio.gather(*background._running.values())
     for _ in range(3):
@@ -135,7 +136,9 @@ async def test_a_long_job_does_not_delay_other_jobs(
     await background.close()
 
 
-async def test_a_stopped_job_runs_at_once_on_another_instance(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
+async def test_a_stopped_job_runs_at_once_on_another_instance(
+    lease_store: SqliteJobLeaseStore, clock: VirtualTime
+) -> None:
     """If a shutdown interrupts a job, another instance runs it at the next tick."""
     started, runs = asyncio.Event(), list[str]()
 
@@ -146,26 +149,28 @@ async def test_a_stopped_job_runs_at_once_on_another_instance(leases: SqliteJobL
     async def run_job() -> None:
         runs.append("made up")
 
-    first = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_forever)], leases, runtime=clock.runtime)
+    first = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_forever)], lease_store, runtime=clock.runtime)
     await first.run_due_jobs()
     clock.advance(15)
     ticking = asyncio.create_task(first.run_due_jobs())
     await started.wait()
     await first.close()
     await ticking
-    await BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], leases, runtime=clock.runtime).run_due_jobs()
+    await BackgroundRunner(
+        [BackgroundJob("job", EVERY_15_S, run_job)], lease_store, runtime=clock.runtime
+    ).run_due_jobs()
     assert runs == ["made up"]
 
 
-async def test_a_crashed_run_is_repeated(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
+async def test_a_job_whose_instance_dies_is_repeated(lease_store: SqliteJobLeaseStore, clock: VirtualTime) -> None:
     """If an instance dies during a job, another instance runs it after the lease has expired."""
-    await leases.claim("job", "dead", START, START + LEASE, START)
+    await lease_store.claim("job", "dead", START, START + LEASE, START)
     runs: list[datetime] = []
 
     async def run_job() -> None:
         runs.append(clock.now)
 
-    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], leases, runtime=clock.runtime)
+    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], lease_store, runtime=clock.runtime)
     await background.run_due_jobs()
     assert runs == []
     clock.advance(LEASE.total_seconds())
@@ -173,7 +178,7 @@ async def test_a_crashed_run_is_repeated(leases: SqliteJobLeaseStore, clock: Vir
     assert len(runs) == 1
 
 
-async def test_no_job_runs_without_its_store(clock: VirtualTime, caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_job_runs_while_the_lease_store_fails(clock: VirtualTime, caplog: pytest.LogCaptureFixture) -> None:
     """While the lease store fails, no job runs, because another instance may run it."""
 
     class Down:
@@ -188,7 +193,7 @@ async def test_no_job_runs_without_its_store(clock: VirtualTime, caplog: pytest.
     assert "could not be claimed" in caplog.text
 
 
-async def test_an_unfinished_run_is_due_again_at_once(leases: SqliteJobLeaseStore, clock: VirtualTime) -> None:
+async def test_an_unfinished_run_is_due_again_at_once(lease_store: SqliteJobLeaseStore, clock: VirtualTime) -> None:
     """If a run reports that it is unfinished, it is repeated at the next tick instead of the next due time."""
     results: list[object] = [runner.UNFINISHED, runner.UNFINISHED, None, None]
     runs: list[datetime] = []
@@ -197,7 +202,7 @@ async def test_an_unfinished_run_is_due_again_at_once(leases: SqliteJobLeaseStor
         runs.append(clock.now)
         return results[len(runs) - 1]
 
-    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], leases, runtime=clock.runtime)
+    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], lease_store, runtime=clock.runtime)
     for _ in range(31):
         await background.run_due_jobs()
         clock.advance(1)
@@ -237,7 +242,7 @@ def test_a_schedule_has_six_fields(expression: str, expected: str) -> None:
         "? * * * * *",
     ],
 )
-def test_invalid_expressions_are_rejected(expression: str) -> None:
+def test_invalid_schedule_expressions_are_rejected(expression: str) -> None:
     """An expression is rejected if it is not NCRONTAB or never occurs."""
     with pytest.raises(ValueError, match="NCRONTAB"):
         Schedule(expression)

@@ -29,7 +29,7 @@ class Plant:
     log: SqliteAuditLog
     service: CatalogService
 
-    async def chain(self, target: Target = Target.PLATFORM_CONFIG) -> list[dict[str, Any]]:
+    async def read_chain(self, target: Target = Target.PLATFORM_CONFIG) -> list[dict[str, Any]]:
         """Verify one audit chain of the workspace and return its records."""
         records = await self.log.records(target)
         assert find_first_fault(records, compute_genesis_hash("plant-a", target)) is None
@@ -38,7 +38,9 @@ class Plant:
     async def list_events(self) -> list[tuple[str, str]]:
         """Return the action and the entity of each event in the chains of the catalog and of access control."""
         records = [
-            record for target in (Target.PLATFORM_CONFIG, Target.ACCESS_CONTROL) for record in await self.chain(target)
+            record
+            for target in (Target.PLATFORM_CONFIG, Target.ACCESS_CONTROL)
+            for record in await self.read_chain(target)
         ]
         return [(record["ActionType"], record["EntityID"]) for record in records]
 

@@ -30,7 +30,7 @@ TWO_ADMINISTRATORS = PLANT.replace(
 
 
 @pytest.fixture
-async def plants(tmp_path: Path) -> AsyncIterator[list[Plant]]:
+async def processes(tmp_path: Path) -> AsyncIterator[list[Plant]]:
     """Yield the stores of two processes for a workspace with two administrators."""
     async with AsyncExitStack() as stack:
         opened = [await stack.enter_async_context(open_plant(tmp_path)) for _ in range(2)]
@@ -48,7 +48,7 @@ def build_viewer(key: str) -> Any:
     return lambda _: Member.model_validate({"id": key, "name": key, "role": "Viewer"})
 
 
-async def get_code(call: Any) -> str:
+async def get_error_code(call: Any) -> str:
     """Return the error code of a change, or an empty text if it succeeds."""
     try:
         await call
@@ -57,59 +57,63 @@ async def get_code(call: Any) -> str:
     return ""
 
 
-async def test_two_administrators_cannot_demote_each_other(plants: list[Plant]) -> None:
+async def test_two_administrators_cannot_demote_each_other(processes: list[Plant]) -> None:
     """If two administrators demote each other at once in two processes, one change is rejected."""
-    one, two = (Administration(each.service) for each in plants)
+    one, two = (Administration(each.service) for each in processes)
     codes = await asyncio.gather(
-        get_code(one.put(build_caller(FIRST), ItemKind.MEMBER, SECOND, build_viewer(SECOND), UNCONDITIONAL)),
-        get_code(two.put(build_caller(SECOND), ItemKind.MEMBER, FIRST, build_viewer(FIRST), UNCONDITIONAL)),
+        get_error_code(one.put(build_caller(FIRST), ItemKind.MEMBER, SECOND, build_viewer(SECOND), UNCONDITIONAL)),
+        get_error_code(two.put(build_caller(SECOND), ItemKind.MEMBER, FIRST, build_viewer(FIRST), UNCONDITIONAL)),
     )
     assert sorted(codes) == ["", "ACCESS_RIGHT_MISSING"]
 
 
-async def test_a_removed_item_is_missing_for_a_concurrent_change(plants: list[Plant]) -> None:
+async def test_a_removed_item_is_missing_for_a_concurrent_change(processes: list[Plant]) -> None:
     """If an item is removed twice at once, one removal succeeds and the other reports a missing item."""
-    administrations = [Administration(each.service) for each in plants]
+    administrations = [Administration(each.service) for each in processes]
     codes = await asyncio.gather(
-        *(get_code(one.delete(build_caller(), ItemKind.MEMBER, SECOND, UNCONDITIONAL)) for one in administrations)
+        *(get_error_code(one.delete(build_caller(), ItemKind.MEMBER, SECOND, UNCONDITIONAL)) for one in administrations)
     )
     assert sorted(codes) == ["", "MEMBER_NOT_FOUND"]
 
 
-async def test_rules_are_checked_before_conditions(plants: list[Plant]) -> None:
+async def test_broken_rules_are_reported_before_unmet_conditions(processes: list[Plant]) -> None:
     """A broken rule is reported before an unmet If-Match condition; for a missing item, each If-Match is unmet."""
-    administration = Administration(plants[0].service)
+    administration = Administration(processes[0].service)
     stale = condition_from_headers('"stale"', None)
     used = administration.delete(build_caller(), ItemKind.SURFACE, "cooling", stale)
-    assert await get_code(used) == "SURFACE_IN_USE"
+    assert await get_error_code(used) == "SURFACE_IN_USE"
     without = Caller(FIRST, frozenset(AccessRight) - {AccessRight.CATALOG_MANAGE})
-    assert await get_code(administration.delete(without, ItemKind.SURFACE, "cooling", stale)) == "ACCESS_RIGHT_MISSING"
     assert (
-        await get_code(administration.delete(build_caller(), ItemKind.SURFACE, "none", stale)) == "PRECONDITION_FAILED"
+        await get_error_code(administration.delete(without, ItemKind.SURFACE, "cooling", stale))
+        == "ACCESS_RIGHT_MISSING"
     )
-    assert await get_code(administration.delete(build_caller(), ItemKind.SURFACE, "none", UNCONDITIONAL)) == (
+    assert (
+        await get_error_code(administration.delete(build_caller(), ItemKind.SURFACE, "none", stale))
+        == "PRECONDITION_FAILED"
+    )
+    assert await get_error_code(administration.delete(build_caller(), ItemKind.SURFACE, "none", UNCONDITIONAL)) == (
         "SURFACE_NOT_FOUND"
     )
 
 
-async def test_an_equal_definition_changes_nothing(plants: list[Plant]) -> None:
+async def test_an_equal_definition_changes_nothing(processes: list[Plant]) -> None:
     """A PUT of the stored definition creates no version and no event, and does not change the last editor."""
-    administration = Administration(plants[0].service)
+    administration = Administration(processes[0].service)
     stored = await administration.find(ItemKind.SURFACE, "cooling")
     assert stored is not None
     surface = Surface.model_validate(stored.definition)
-    before, events = await plants[0].store.load(), await plants[0].list_events()
+    before, events = await processes[0].store.load(), await processes[0].list_events()
     matching = condition_from_headers(compute_definition_etag(stored.definition), None)
     replaced = await administration.put(build_caller(), ItemKind.SURFACE, "cooling", lambda _: surface, matching)
     assert (replaced.item, replaced.is_new) == (stored, False)
-    assert (await plants[0].store.load(), await plants[0].list_events()) == (before, events)
+    assert (await processes[0].store.load(), await processes[0].list_events()) == (before, events)
 
 
-async def test_a_definition_of_an_earlier_version_is_equal(
-    plants: list[Plant], monkeypatch: pytest.MonkeyPatch
+async def test_a_definition_without_newer_members_equals_the_defaults(
+    processes: list[Plant], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stored definition without newer members equals a definition with the defaults of these members."""
-    service = plants[0].service
+    service = processes[0].service
     catalog = await service.load()
     stored = find_item(catalog, ItemKind.CONNECTION, "rig")
     assert stored is not None
@@ -117,11 +121,11 @@ async def test_a_definition_of_an_earlier_version_is_equal(
     del stored.definition["signals"]
     plans: list[Sequence[ItemChange]] = []
 
-    async def change(decide: Callable[[StoredCatalog], Sequence[ItemChange]], actor: str) -> CommittedPlan:
+    async def change_items(decide: Callable[[StoredCatalog], Sequence[ItemChange]], actor: str) -> CommittedPlan:
         plans.append(decide(catalog))
         return CommittedPlan(CatalogPlan(()), catalog)
 
-    monkeypatch.setattr(service, "change", change)
+    monkeypatch.setattr(service, "change", change_items)
     await Administration(service).put(build_caller(), ItemKind.CONNECTION, "rig", lambda _: connection, UNCONDITIONAL)
     assert plans == [[]]
 

@@ -36,13 +36,13 @@ def test_a_definition_has_only_the_properties_of_its_kind() -> None:
         {"condition": {"column": "c", "operator": "gt", "value": 10**400}},
     ],
 )
-def test_values_outside_the_limits_are_rejected(changes: dict[str, Any]) -> None:
+def test_alert_rule_values_outside_the_limits_are_rejected(changes: dict[str, Any]) -> None:
     """A time outside the limits, a link with credentials, or a limit that is not a finite number is rejected."""
     with pytest.raises(ValidationError):
         AlertRule.model_validate({**ABSENCE, **changes})
 
 
-def test_durations_are_parsed() -> None:
+def test_durations_of_alert_rules_are_parsed() -> None:
     """Interval and hold time are parsed as durations; the default hold time is zero."""
     rule = AlertRule.model_validate(ABSENCE)
     assert (rule.interval, rule.hold_duration) == (timedelta(minutes=1), timedelta(0))
@@ -62,6 +62,8 @@ def test_durations_are_parsed() -> None:
         ({**THRESHOLD, "condition": {"rows": "none"}, "groupBy": ["c"]}, [("groupBy",)]),
     ],
 )
-def test_contradictions_are_reported_at_their_fields(rule: dict[str, Any], fields: list[tuple[str | int, ...]]) -> None:
+def test_contradictions_in_alert_rules_are_reported_at_their_fields(
+    rule: dict[str, Any], fields: list[tuple[str | int, ...]]
+) -> None:
     """Fields of the other kind of rule, incomplete conditions and repeated values are reported at their fields."""
     assert [path for path, _ in find_rule_errors(AlertRule.model_validate(rule))] == fields

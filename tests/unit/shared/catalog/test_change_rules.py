@@ -210,7 +210,7 @@ REJECTED: dict[str, tuple[str, Caller, list[ItemChange]]] = {
 
 
 @pytest.mark.parametrize("name", PERMITTED)
-def test_valid_changes_are_accepted(name: str) -> None:
+def test_changes_that_break_no_rule_are_accepted(name: str) -> None:
     """Changes that break no rule are accepted."""
     caller, changes = PERMITTED[name]
     check_changes(STORED, changes, caller)
@@ -224,7 +224,7 @@ def test_each_broken_rule_has_an_error_code(name: str) -> None:
     assert (error.code, error.kind) == (code, Kind.FORBIDDEN if code == "RIGHT_NOT_HELD" else Kind.CONFLICT)
 
 
-def test_missing_rights_are_named() -> None:
+def test_the_error_names_each_right_that_the_caller_lacks() -> None:
     """The error names each right that the caller lacks."""
     error = get_error([build_change(MEMBER, "viewer@p", rights=["Workspace.Keys.Manage"])], TEAM_MANAGER)
     assert error.members == {"accessRights": ["Workspace.Keys.Manage"]}
@@ -241,7 +241,7 @@ def test_missing_rights_are_named() -> None:
         (SURFACE, "alerts", ["silent"]),
     ],
 )
-def test_users_of_a_removed_item_are_named(kind: ItemKind, key: str, used_by: list[str]) -> None:
+def test_items_that_use_a_removed_item_are_named(kind: ItemKind, key: str, used_by: list[str]) -> None:
     """If an item cannot be removed because it is in use, the error names the items that use it."""
     assert get_error([build_removal(kind, key)]).members == {"usedBy": used_by}
 
@@ -258,7 +258,7 @@ def test_users_of_a_removed_item_are_named(kind: ItemKind, key: str, used_by: li
         (build_change(SETTINGS, "-", limits={"requestsPerMinute": 1, "concurrent": 1}), "limits"),
     ],
 )
-def test_invalid_fields_are_named(changed: ItemChange, field: str) -> None:
+def test_invalid_references_and_settings_are_errors_of_the_field(changed: ItemChange, field: str) -> None:
     """Unknown references and changes of read-only settings are errors of the field and are reported first."""
     for changes in ([changed], [changed, build_removal(CONNECTION, "rig")]):
         error = get_error(changes)
@@ -284,7 +284,7 @@ def test_each_kind_requires_its_right(kind: ItemKind) -> None:
 
 
 @pytest.mark.parametrize("user", ["viewer@p", "gone@p", "nobody@p"])
-def test_rights_that_the_member_has_lost_do_not_count(user: str) -> None:
+def test_rights_lost_since_the_sign_in_do_not_count(user: str) -> None:
     """If the caller was demoted, disabled or removed after signing in, the earlier rights no longer count."""
     caller = Caller(user, frozenset(AccessRight))
     assert get_error([build_change(MEMBER, "viewer@p", name="V")], caller).code == "ACCESS_RIGHT_MISSING"

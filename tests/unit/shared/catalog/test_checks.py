@@ -240,7 +240,7 @@ ADMIN = "approvedBy: admin@plant-a.example"
         ),
     ],
 )
-def test_violation_is_reported_at_its_field(old: str, new: str, message: str) -> None:
+def test_a_broken_rule_between_items_is_reported_at_its_field(old: str, new: str, message: str) -> None:
     """If a rule between items is broken, the error is reported at the field that breaks it."""
     found = list_problems(replace_in_document(old, new))
     assert any(message in problem for problem in found), found
@@ -313,7 +313,7 @@ alertRules:
         ("condition: {", "groupBy: [a, a]\n    condition: {", "alertRules[0].groupBy[1]: occurs more than once"),
     ],
 )
-def test_violation_of_an_alert_rule_is_reported_at_its_field(old: str, new: str, message: str) -> None:
+def test_an_invalid_alert_rule_is_reported_at_its_field(old: str, new: str, message: str) -> None:
     """Fields of the other kind of alert rule, unknown references and invalid durations are reported at their fields."""
     assert old in RULES
     found = list_problems(PLANT + RULES.replace(old, new, 1))

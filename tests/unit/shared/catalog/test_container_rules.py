@@ -40,7 +40,7 @@ def test_another_partition_key_path_is_rejected() -> None:
         check_partition_key_paths([ItemChange(ItemKind.CONTAINER, "db/orders", before, after)])
 
 
-def test_only_new_evidence_is_found() -> None:
+def test_only_new_or_changed_evidence_containers_are_found() -> None:
     """Only evidence containers that are new or changed are found."""
     [path] = find_new_evidence(build_document("orders", "fresh"), build_stored("evidence"))
     assert path == ("dataStores", 0, "databases", 0, "containers", 1, "dataClass")

@@ -47,7 +47,7 @@ def test_empty_store_gets_all_items() -> None:
     assert {(change.kind, change.key) for change in changes} == set(items_from_document(DOCUMENT))
 
 
-def test_quotas_are_part_of_the_settings() -> None:
+def test_changed_quotas_change_the_settings() -> None:
     """A changed quota changes the settings; stored settings without quotas need no change."""
     policies = DOCUMENT.policies.model_copy(update={"quotas": Quotas(streams_per_principal=3)})
     [change] = plan_changes(DOCUMENT.model_copy(update={"policies": policies}), store_document(DOCUMENT)).changes
@@ -84,7 +84,7 @@ def test_change_contains_both_definitions() -> None:
     assert change.after == {**change.before, "name": "New rig"}
 
 
-def test_removals_come_last() -> None:
+def test_removals_are_last_in_a_plan() -> None:
     """Removals are last in a plan; an item is removed before the items on which it depends."""
     bare = WorkspaceDocument(workspace=DOCUMENT.workspace)
     changes = plan_changes(bare, store_document(DOCUMENT)).changes
@@ -94,7 +94,7 @@ def test_removals_come_last() -> None:
     assert changes[0].kind == "settings"
 
 
-def test_api_items_are_retained() -> None:
+def test_items_created_over_the_api_are_retained() -> None:
     """Queries and containers that were created over the API stay, and the plan lists them."""
     container = CatalogItem("container", "orders/extra", {}, ItemOrigin.API, AT, AT, "admin")
     planned = plan_changes(DOCUMENT, store_document(DOCUMENT, build_api_query(), container))
@@ -177,7 +177,9 @@ def test_name_of_retained_query_is_not_reused() -> None:
         ),
     ],
 )
-def test_dependencies_of_api_items_are_retained(document: WorkspaceDocument, item: CatalogItem, kind: str) -> None:
+def test_items_on_which_api_items_depend_are_retained(
+    document: WorkspaceDocument, item: CatalogItem, kind: str
+) -> None:
     """A surface with an API query, or a database with an API container, is not removed."""
     planned = plan_changes(document, store_document(DOCUMENT, item))
     assert kind not in [change.kind for change in planned.changes]
@@ -219,7 +221,7 @@ def test_changed_text_gets_declared_approval() -> None:
     assert change.after["approval"]["approvedBy"] == "admin@plant-a.example"
 
 
-def test_new_default_is_not_a_change() -> None:
+def test_a_new_field_with_its_default_is_not_a_change() -> None:
     """A stored item without a newer field equals a declared item with the default of this field."""
     stored = store_document(DOCUMENT)
     items = tuple(

@@ -118,13 +118,13 @@ def test_each_problem_has_its_position(old: str, new: str, message: str) -> None
         (" " * (MAX_CHARACTERS + 1), "1:1: the document is longer than"),
     ],
 )
-def test_unreadable_text_is_one_problem(text: str, message: str) -> None:
+def test_a_text_that_is_not_yaml_is_one_problem(text: str, message: str) -> None:
     """A text that is not one YAML document, or exceeds a limit, is rejected with position and reason."""
     found = [problem for problem in list_problems(text) if message in problem]
     assert len(found) == 1
 
 
-def test_multiplying_aliases_are_rejected() -> None:
+def test_yaml_aliases_that_expand_too_much_are_rejected() -> None:
     """YAML aliases that expand to billions of values are rejected at the limit."""
     layers = ["l0: &l0 [x, x, x, x, x, x, x, x, x, x]"]
     layers += [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10)]
@@ -146,7 +146,7 @@ def test_validation_stops_after_many_problems(text: str) -> None:
     assert len(list_problems(text)) == MAX_PROBLEMS
 
 
-def test_multiplying_aliases_name_their_member() -> None:
+def test_an_error_about_expanding_aliases_names_their_member() -> None:
     """If aliases make a document too large, the problem names the position and the member of an alias."""
     layers = ["workspace: {id: p, name: P}", "team: &l0 [x, x, x, x, x, x, x, x, x, x]"]
     layers += [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10)]
@@ -193,7 +193,7 @@ def test_reference_to_invalid_item_is_not_a_second_problem() -> None:
     ]
 
 
-def test_message_lists_a_limited_number_of_problems() -> None:
+def test_the_error_message_lists_a_limited_number_of_problems() -> None:
     """The message has the first problems and the number of others; the list has all problems."""
     text = replace_in_document("surfaces:\n", "surfaces:\n" + "  - {lookup: a/b, name: A}\n" * 50)
     with pytest.raises(DocumentError) as caught:

@@ -13,7 +13,7 @@ from shared.catalog.document_parsers import parse_json_document, parse_yaml
 from shared.catalog.problems import DocumentError
 
 
-def parse_error(text: str) -> str:
+def find_problem(text: str) -> str:
     """Return the problem of an invalid YAML text, with its position."""
     with pytest.raises(DocumentError) as raised:
         parse_yaml(text, "w.yaml")
@@ -40,12 +40,12 @@ def parse_error(text: str) -> str:
         ("! 1", "str"),
     ],
 )
-def test_scalars_follow_yaml_1_2(text: str, kind: str) -> None:
+def test_yaml_scalars_follow_yaml_1_2(text: str, kind: str) -> None:
     """By YAML 1.2, the text ``no`` is not a boolean, and a date is a text."""
     assert parse_yaml(text, "w.yaml").tag == kind
 
 
-def test_each_value_has_a_position() -> None:
+def test_each_document_value_has_a_position() -> None:
     """Each value has a line and a column, counted from 1 as in editors."""
     root = parse_yaml("a: 1\nb:\n  - x\n  - [y]\n", "w.yaml")
     (_, first), (key, items) = root.entries or []
@@ -79,9 +79,9 @@ def test_an_alias_is_the_value_of_its_anchor() -> None:
         ("[" * (MAX_DEPTH + 1), f"1:{MAX_DEPTH + 1} the document is nested deeper than {MAX_DEPTH} levels"),
     ],
 )
-def test_a_problem_has_a_position(text: str, problem: str) -> None:
+def test_each_document_problem_has_a_position(text: str, problem: str) -> None:
     """Each problem has the line and column of its position."""
-    assert parse_error(text).startswith(problem)
+    assert find_problem(text).startswith(problem)
 
 
 @pytest.mark.parametrize(
@@ -93,12 +93,12 @@ def test_a_problem_has_a_position(text: str, problem: str) -> None:
         ("MAX_NODES", 12, "- &a [1, 2, 3]\n- &b [*a, *a]\n- [*b, *b]\n", "aliases make"),
     ],
 )
-def test_a_text_beyond_a_limit_is_rejected(
+def test_a_document_text_beyond_a_limit_is_rejected(
     monkeypatch: pytest.MonkeyPatch, limit: str, value: int, text: str, problem: str
 ) -> None:
     """A text beyond a limit is rejected, because a few aliases can expand to a huge document."""
     monkeypatch.setattr(document_parsers, limit, value)
-    assert problem in parse_error(text)
+    assert problem in find_problem(text)
 
 
 _VALUE = st.recursive(
@@ -117,14 +117,14 @@ def parse_json_values(text: str) -> Any:
 
 
 @given(_VALUE, st.sampled_from([None, 1, "\t"]), st.booleans())
-def test_values_equal_those_of_the_standard_library(value: Any, indent: Any, escaped: bool) -> None:  # noqa: FBT001  drawn
+def test_json_values_equal_those_of_the_standard_library(value: Any, indent: Any, escaped: bool) -> None:  # noqa: FBT001  drawn
     """The parser returns the same values for any JSON text as the standard library."""
     text = json.dumps(value, indent=indent, ensure_ascii=escaped)
     assert json.dumps(parse_json_values(text)) == json.dumps(json.loads(text))
 
 
 @given(st.text(alphabet='{}[]",:0123456789.eE-+truefalsn \n\\u', max_size=30))
-def test_texts_are_accepted_as_by_the_standard_library(text: str) -> None:
+def test_json_is_accepted_as_by_the_standard_library(text: str) -> None:
     """The parser accepts no text that the standard library rejects, and each rejection has a position."""
     try:
         parse_json_document(text, "w.json")
@@ -154,7 +154,7 @@ def test_texts_are_accepted_as_by_the_standard_library(text: str) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) and len(value) < 20 else "",
 )
-def test_rejected_texts_have_a_position(text: str, position: tuple[int, int] | None, message: str) -> None:
+def test_a_rejected_json_text_has_a_position(text: str, position: tuple[int, int] | None, message: str) -> None:
     """A text that is not JSON or exceeds a limit is one problem, with line and column."""
     with pytest.raises(DocumentError) as caught:
         parse_json_document(text, "w.json")
@@ -163,7 +163,7 @@ def test_rejected_texts_have_a_position(text: str, position: tuple[int, int] | N
     assert position is None or (problem.line, problem.column) == position
 
 
-def test_repeated_names_are_problems() -> None:
+def test_repeated_member_names_are_problems() -> None:
     """A name that occurs twice in an object is a problem with the position of the second occurrence."""
     text = '{"a": 1,\n "a": 2}'
     values = LocatedValues(parse_json_document(text, "w.json"), "w.json", text)

@@ -58,14 +58,14 @@ def list_changes(document: WorkspaceDocument, stored: StoredCatalog) -> list[lis
 
 @pytest.mark.parametrize("queries", ["off", "required"])
 @pytest.mark.parametrize("declared", [APPROVAL, SIGNED])
-def test_a_stored_signature_stays(declared: dict[str, Any], queries: str) -> None:
+def test_a_document_does_not_remove_a_stored_signature(declared: dict[str, Any], queries: str) -> None:
     """If a document repeats a query's approval, with or without its signature, the stored signature stays."""
     stored = apply_to_catalog(build_document(SIGNED, queries=queries))
     assert list_changes(build_document(declared, queries=queries), stored) == [[], []]
 
 
 @pytest.mark.parametrize("declared", [SIGNED, {**SIGNED, "signature": {**SIGNATURE, "printedName": "Other"}}])
-def test_a_document_cannot_sign(declared: dict[str, Any]) -> None:
+def test_a_document_cannot_add_a_signature(declared: dict[str, Any]) -> None:
     """If a document contains a signed approval that is not stored, the query becomes a draft."""
     stored = apply_to_catalog(build_document(None))
     plan = plan_document_of_command(build_document(declared), stored)

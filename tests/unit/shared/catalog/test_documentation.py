@@ -15,7 +15,7 @@ KINDS = set(SCHEMA["$defs"]["Simulator"]["properties"]["variables"]["items"]["di
 
 
 @pytest.mark.parametrize("field", sorted(FIELDS))
-def test_each_field_is_documented(field: str) -> None:
+def test_each_field_of_the_document_is_described(field: str) -> None:
     """The page describes every field of the document."""
     assert re.search(rf"`([\w\[\].]+\.)?{re.escape(field)}(\[\])?`", PAGE)
 
@@ -26,7 +26,7 @@ def test_each_kind_of_variable_is_documented(kind: str) -> None:
     assert re.search(rf"^\|.*`{kind}`.*\|", PAGE, re.MULTILINE)
 
 
-def test_example_is_valid() -> None:
+def test_the_example_document_on_the_page_is_valid() -> None:
     """The example on the page is a valid document."""
     (example,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     assert load_document(example, "workspace-document.md").workspace.id == "plant-a"

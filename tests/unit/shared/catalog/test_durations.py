@@ -23,7 +23,7 @@ def test_a_duration_of_fixed_length_is_parsed(text: str, duration: timedelta) ->
 
 
 @pytest.mark.parametrize("text", ["P1Y", "P1M", "P1Y2M3DT4H", "-P1M"])
-def test_years_and_months_have_their_own_message(text: str) -> None:
+def test_years_and_months_in_durations_have_their_own_message(text: str) -> None:
     """Years and months, whose length varies, are rejected with the units to use instead."""
     with pytest.raises(ValueError, match="years and months have no fixed length"):
         parse_duration(text)

@@ -42,7 +42,9 @@ def plan_text(text: str, text_format: DocumentFormat, stored: StoredCatalog) -> 
 
 
 @given(draw_valid_document(), st.none() | draw_valid_document())
-def test_an_exported_document_plans_empty(declared: WorkspaceDocument, edited: WorkspaceDocument | None) -> None:
+def test_the_plan_of_an_exported_document_is_empty(
+    declared: WorkspaceDocument, edited: WorkspaceDocument | None
+) -> None:
     """A catalog equals its exported document: in JSON and in YAML, the plan for the document contains no changes."""
     stored = build_catalog(declared, edited)
     document = export_document(stored)

@@ -18,7 +18,7 @@ class Example(Model):
 
 
 @pytest.mark.parametrize("lookup", ["", "-a", "a.b", "a" * 65, "ä"])
-def test_a_lookup_fits_into_a_url(lookup: str) -> None:
+def test_a_lookup_has_only_characters_for_urls(lookup: str) -> None:
     """A lookup (id in URLs) has 1 to 64 letters, digits, ``-`` and ``_``, and begins with a letter or digit."""
     with pytest.raises(ValidationError):
         Example(lookup=lookup)
@@ -33,20 +33,20 @@ def test_names_are_checked_only_in_declared_documents(values: dict[str, str]) ->
         Example.model_validate(values, context=DECLARED)
 
 
-def test_a_time_keeps_its_microseconds() -> None:
+def test_a_document_time_keeps_its_microseconds() -> None:
     """A time is written in UTC with microseconds, and parsed to the same time."""
     parsed = Example.model_validate({"at": "2026-01-05T09:00:00.000001+01:00"})
     assert parsed.model_dump(mode="json")["at"] == "2026-01-05T08:00:00.000001Z"
 
 
 @pytest.mark.parametrize("value", ["2026-01-05T08:00:00", "2026-01-05", "yesterday"])
-def test_a_time_needs_a_zone(value: str) -> None:
+def test_a_document_time_needs_a_zone(value: str) -> None:
     """A time without a zone is ambiguous and is rejected."""
     with pytest.raises(ValidationError):
         Example.model_validate({"at": value})
 
 
-def test_unknown_fields_are_rejected() -> None:
+def test_unknown_document_fields_are_rejected() -> None:
     """A field that a document does not have, for example a misspelt one, is rejected."""
     with pytest.raises(ValidationError, match="Extra inputs"):
         Example.model_validate({"lokup": "a"})

@@ -29,7 +29,7 @@ def test_a_data_store_does_not_repeat_its_containers() -> None:
     assert [database["containers"] for database in ITEMS[ItemKind.DATA_STORE, "mes"]["databases"]] == [[]]
 
 
-def test_a_definition_is_read_back_as_an_equal_model() -> None:
+def test_a_stored_definition_is_parsed_to_an_equal_model() -> None:
     """A stored definition that is parsed to its model and serialised again is unchanged."""
     for (kind, _), definition in ITEMS.items():
         assert to_definition(MODELS[ItemKind(kind)].model_validate(definition)) == definition

@@ -48,7 +48,7 @@ def test_any_text_is_accepted_or_rejected_with_code(kql: str) -> None:
 
 
 @pytest.mark.parametrize("kql", ALLOWED.values(), ids=ALLOWED)
-def test_similar_texts_are_accepted(kql: str) -> None:
+def test_texts_similar_to_forbidden_constructs_are_accepted(kql: str) -> None:
     """Names, strings and comments that look like forbidden constructs are accepted."""
     check_query(kql)
 
@@ -61,7 +61,7 @@ def test_listed_plugins_are_accepted(plugin: str) -> None:
 
 
 @pytest.mark.parametrize("option", sorted(SET_OPTIONS))
-def test_listed_settings_are_accepted(option: str) -> None:
+def test_listed_request_properties_are_accepted(option: str) -> None:
     """Each allowed request property is accepted."""
     check_query(f"set {option} = 1; let n = 1; Telemetry | take n")
 
@@ -77,24 +77,24 @@ def test_listed_settings_are_accepted(option: str) -> None:
         ("T // c\r| take 1", 1, 7),
     ],
 )
-def test_rejection_has_position(kql: str, line: int, column: int) -> None:
+def test_a_rejection_has_a_position_in_the_callers_text(kql: str, line: int, column: int) -> None:
     """The line and column of a rejection are those of the caller's text, also after a string of several lines."""
     error = get_error(kql)
     assert (error.members["line"], error.members["column"]) == (line, column)
 
 
-def test_rejection_lists_allowed_names() -> None:
+def test_a_rejection_lists_the_allowed_plugins_or_settings() -> None:
     """The error about a forbidden plugin or setting lists the allowed plugins or settings."""
     assert "bag_unpack" in get_error("T | evaluate python()").detail
     assert "query_datascope" in get_error("set notruncation; T").detail
 
 
-def test_endless_parameters_are_rejected() -> None:
+def test_very_long_chains_of_parameters_are_rejected() -> None:
     """A very long chain of nested ``evaluate`` parameters is rejected in linear time."""
     assert get_error("T | evaluate a=" + "evaluate a=" * 5000 + "x pivot(y)").code == "QUERY_INVALID"
 
 
-def test_documentation_lists_allowed_names() -> None:
+def test_the_documentation_lists_the_allowed_plugins_and_settings() -> None:
     """docs/reference/kql.md lists each allowed plugin and setting."""
     page = (Path(__file__).parents[4] / "docs" / "reference" / "kql.md").read_text(encoding="utf-8")
     assert [name for name in sorted(PLUGINS | SET_OPTIONS) if f"`{name}`" not in page] == []

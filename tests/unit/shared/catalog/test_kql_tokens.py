@@ -10,7 +10,7 @@ KQL = st.text(alphabet="ab1'\"\\@/`~\n |;()*", max_size=60)
 
 
 @given(KQL)
-def test_masking_preserves_positions(kql: str) -> None:
+def test_masking_strings_and_comments_preserves_positions(kql: str) -> None:
     """Masking the strings and comments of a text does not change its length."""
     assert len(mask_literals(kql)) == len(kql)
 
@@ -27,7 +27,7 @@ def test_tokens_omit_only_space_and_comments(kql: str) -> None:
 
 
 @given(KQL)
-def test_masking_and_tokens_agree_on_strings(kql: str) -> None:
+def test_masking_and_tokenizer_find_the_same_strings(kql: str) -> None:
     """Tokenizer and masking find the same closed strings in a text."""
     blanked = mask_literals(kql)
     for token in tokenize(kql):

@@ -22,7 +22,7 @@ def read_state(stored: StoredCatalog) -> dict[str, str | None] | None:
     return next((item.definition for item in stored.items if (item.kind, item.key) == ("memberState", VIEWER_ID)), None)
 
 
-async def test_disabling_and_removing_are_stored_with_the_change(tmp_path: Path) -> None:
+async def test_the_state_of_a_disabled_member_is_stored_with_the_change(tmp_path: Path) -> None:
     """Disabling or removing a member stores a state in the same catalog version; later changes do not alter it."""
     async with open_plant(tmp_path) as opened:
 
@@ -45,7 +45,7 @@ async def test_disabling_and_removing_are_stored_with_the_change(tmp_path: Path)
         assert find_retired_ids(stored) == {VIEWER_ID}
 
 
-async def test_states_are_neither_planned_nor_audited(tmp_path: Path) -> None:
+async def test_stored_member_states_are_neither_planned_nor_audited(tmp_path: Path) -> None:
     """The stored states of members are neither in plans nor in the audit log."""
     async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")

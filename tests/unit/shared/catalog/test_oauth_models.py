@@ -19,7 +19,7 @@ from shared.provenance.ports import Target
 CLIENT = {"id": "grafana", "name": "Grafana", "redirectUris": ["https://grafana.example/login"]}
 
 
-def test_a_client_is_declared() -> None:
+def test_an_oauth_client_is_declared() -> None:
     """A declared OAuth client has an id, a name and redirect URIs."""
     client = OAuthClient.model_validate(CLIENT)
     assert client.redirect_uris == ("https://grafana.example/login",)
@@ -37,7 +37,7 @@ def test_a_client_is_declared() -> None:
         {"secret": "x"},
     ],
 )
-def test_invalid_clients_are_rejected(members: dict[str, Any]) -> None:
+def test_invalid_oauth_clients_are_rejected(members: dict[str, Any]) -> None:
     """An OAuth client is rejected if its id is a URL, a redirect URI is invalid, or it has a secret."""
     with pytest.raises(ValidationError):
         OAuthClient.model_validate(CLIENT | members)
@@ -50,7 +50,7 @@ def test_changes_of_clients_need_the_right_to_manage_the_team() -> None:
     assert (event.target, event.event["ActionType"]) == (Target.ACCESS_CONTROL, "Catalog.OauthClient.Created")
 
 
-def test_ids_are_unique() -> None:
+def test_repeated_ids_of_oauth_clients_are_problems() -> None:
     """If two OAuth clients have the same id, the second one is reported as a problem."""
     document = {"workspace": {"id": "p", "name": "P"}, "oauthClients": [CLIENT, CLIENT]}
     with pytest.raises(DocumentError) as caught:

@@ -70,7 +70,7 @@ async def test_an_event_without_a_chain_is_only_announced() -> None:
     assert (outbox.log, outbox.announced) == ([], ["1"])
 
 
-async def test_an_unavailable_log_stops_the_flush() -> None:
+async def test_an_unavailable_audit_log_leaves_later_events_pending() -> None:
     """If the audit log is unavailable, this event and all later ones stay pending, so that they stay in order."""
     outbox = Outbox([build_event("1", "item"), build_event("2", "item")], {"1": Kind.UNAVAILABLE})
     with pytest.raises(WorkspaceError):
@@ -88,7 +88,7 @@ async def test_a_rejected_event_blocks_no_other_event() -> None:
     assert outbox.announced == ["2", "3"]
 
 
-def test_large_integers_become_text() -> None:
+def test_large_integers_become_text_in_audit_events() -> None:
     """An integer beyond 2^53-1 is recorded as text, because canonical JSON cannot represent it exactly."""
     value = {"a": [2**53, -(2**53), 2**53 - 1, 1.5, True], "b": None}
     assert write_large_integers_as_text(value) == {

@@ -35,7 +35,7 @@ from shared.catalog.parameters import parse_timespan, to_literal
         ("long", None, "long(null)"),
     ],
 )
-def test_value_becomes_literal(kind: str, value: Any, expected: str) -> None:
+def test_a_parameter_value_becomes_a_kql_literal(kind: str, value: Any, expected: str) -> None:
     """A value from a query string or JSON becomes a KQL literal of the parameter's type."""
     assert to_literal(ParameterType(kind), value) == expected
 
@@ -79,14 +79,14 @@ def test_value_becomes_literal(kind: str, value: Any, expected: str) -> None:
         ("dynamic", '{"a":1,"a":2}'),
     ],
 )
-def test_invalid_value_is_rejected(kind: str, value: Any) -> None:
+def test_an_invalid_parameter_value_is_rejected(kind: str, value: Any) -> None:
     """An invalid value raises a ValueError that states the rule."""
     with pytest.raises(ValueError, match=r"must be|expected|no fixed length|zone"):
         to_literal(ParameterType(kind), value)
 
 
 @given(st.sampled_from(list(ParameterType)), st.text(max_size=40))
-def test_any_text_stays_within_its_literal(kind: ParameterType, text: str) -> None:
+def test_any_text_becomes_one_kql_literal(kind: ParameterType, text: str) -> None:
     """Any text becomes one KQL literal and cannot add code to the query."""
     try:
         written = to_literal(kind, text)
@@ -158,7 +158,7 @@ _TIMES = st.one_of(
 
 
 @given(_TIMES)
-def test_pattern_matches_parser(text: str) -> None:
+def test_the_published_timespan_pattern_matches_the_parser(text: str) -> None:
     """The parser accepts exactly the timespans that match the published pattern."""
     try:
         parse_duration(text)

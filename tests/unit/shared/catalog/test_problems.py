@@ -19,7 +19,7 @@ def test_only_the_first_problems_are_listed() -> None:
     assert str(error).split("\n")[MAX_LISTED:] == ["... and 3 more"]
 
 
-def test_paths_are_formatted_like_code() -> None:
+def test_paths_of_problems_are_formatted_like_code() -> None:
     """In the path of a problem, indexes are in brackets and names follow a dot."""
     assert format_path(("surfaces", 2, "connections", 0)) == "surfaces[2].connections[0]"
     assert format_path(()) == ""

@@ -25,7 +25,7 @@ def build_query(lookup: str, **members: Any) -> WarmQuery:
     ("path", "is_valid"),
     [("a/b", True), ("approve", True), ("a//b", False), ("a/../b", False), ("./a", False), ("a/approve", False)],
 )
-def test_an_api_path_stays_the_same_in_clients_and_proxies(path: str, *, is_valid: bool) -> None:
+def test_an_api_path_that_clients_would_change_is_rejected(path: str, *, is_valid: bool) -> None:
     """An API path is rejected if clients would change it or if it equals the route of approvals."""
     assert (check_api_path(path) is None) is is_valid
 
@@ -54,7 +54,7 @@ def test_a_name_is_not_the_lookup_or_path_of_another_query() -> None:
     ]
 
 
-def test_a_text_that_changes_data_is_rejected() -> None:
+def test_a_query_text_that_changes_data_is_rejected() -> None:
     """A query text with a management command is rejected; the path of the error is that of the text."""
     [(path, _)] = check_query_text(("warmQueries", 0), build_query("a", kql=".drop table Telemetry"))
     assert path == ("warmQueries", 0, "kql")

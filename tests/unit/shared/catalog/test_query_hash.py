@@ -9,7 +9,7 @@ from shared.catalog.query_hash import compute_query_hash
 QUERY = {"kql": "Telemetry | count", "parameters": [], "name": "First"}
 
 
-def test_the_hash_is_computed_from_the_canonical_form() -> None:
+def test_the_hash_of_a_query_is_computed_from_its_canonical_form() -> None:
     """The hash of a query is the SHA-256 of its RFC 8785 form, which other programs can compute."""
     canonical = b'{"kql":"Telemetry | count","parameters":[]}'
     assert compute_query_hash(QUERY) == hashlib.sha256(canonical).hexdigest()
@@ -24,7 +24,7 @@ def test_the_hash_is_computed_from_the_canonical_form() -> None:
         ({"parameters": [{"name": "a"}]}, False),
     ],
 )
-def test_only_the_text_and_its_parameters_are_hashed(change: dict[str, object], *, is_equal: bool) -> None:
+def test_only_the_text_and_parameters_of_a_query_are_hashed(change: dict[str, object], *, is_equal: bool) -> None:
     """Changing the text or parameters of a query changes its hash; changing its name does not."""
     assert (compute_query_hash({**QUERY, **change}) == compute_query_hash(QUERY)) is is_equal
 

@@ -110,7 +110,7 @@ async def test_catalog_is_reloaded_only_for_new_version(tmp_path: Path) -> None:
     assert {catalog.connections["rig"].value.name for catalog in catalogs} == {"New rig"}
 
 
-async def test_change_during_load_is_not_lost(tmp_path: Path) -> None:
+async def test_a_catalog_change_during_a_load_is_not_lost(tmp_path: Path) -> None:
     """If the cache is invalidated during a load, the next call reads the version again."""
     database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     store = CountingStore(database)
@@ -179,7 +179,7 @@ def test_unreadable_item_is_skipped() -> None:
     assert set(catalog.queries) == {"q1", "q2"}
 
 
-def test_large_catalog_is_searched_by_index() -> None:
+def test_a_query_in_a_large_catalog_is_found_with_an_index() -> None:
     """In a catalog of ten thousand items, a query is found by its path with an index."""
     query = items_from_document(DOCUMENT)["warmQuery", "q1"]
     items = tuple(

@@ -13,7 +13,7 @@ SAMPLE = Path(__file__).parents[4] / "samples" / "workspace.yaml"
 DOCUMENT = load_document(SAMPLE.read_text(encoding="utf-8"), SAMPLE.name)
 
 
-def test_sample_has_every_kind_of_item() -> None:
+def test_the_sample_document_has_every_kind_of_item() -> None:
     """Each section of the sample has items; the team has a service and a disabled member."""
     assert DOCUMENT.workspace.id == "plant-a"
     assert (DOCUMENT.tier, DOCUMENT.limits is not None) == (Tier.ENTERPRISE, True)

@@ -21,7 +21,7 @@ def test_a_valid_document_has_all_its_items() -> None:
     assert sections.declared_keys["surfaces"] == {"cooling"}
 
 
-def test_invalid_items_are_left_out_and_their_keys_remain() -> None:
+def test_keys_of_invalid_items_remain_known() -> None:
     """Invalid items are left out, but their keys are known, so that references to them are no errors."""
     sections = Sections.from_valid_items(DATA, [("team", 1, "name"), ("surfaces",)])
     assert [(index, member.id) for index, member in sections.team] == [(0, "a@x")]

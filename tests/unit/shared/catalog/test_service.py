@@ -55,7 +55,7 @@ def test_a_changed_item_keeps_its_origin_and_creation_time() -> None:
     assert (approved.definition, approved.updated_at, approved.edited_by) == (RIG, EARLIER, "ann")
 
 
-def test_items_that_exist_once_have_the_id_of_the_workspace() -> None:
+def test_the_audit_event_of_the_settings_has_the_workspace_id() -> None:
     """The audit event about the settings has the workspace's id as its entity."""
     change = ItemChange(ItemKind.SETTINGS, "-", {"a": 1}, {"a": 2})
     event = build_event(change, "ann", "plant-a", "e1")
@@ -66,14 +66,14 @@ def test_items_that_exist_once_have_the_id_of_the_workspace() -> None:
     )
 
 
-def test_members_are_recorded_in_the_chain_of_access() -> None:
+def test_changes_of_members_are_recorded_in_access_control() -> None:
     """Changes of members are recorded in the AccessControl chain instead of the chain of all other changes."""
     event = build_event(ItemChange(ItemKind.MEMBER, "ann", {"id": "ann"}, None), "bob", "plant-a", "e1")
     assert (event.target, event.event["ActionType"]) == ("AccessControl", "Catalog.Member.Removed")
     assert "AfterState" not in event.event
 
 
-def test_a_commit_has_items_deletions_and_an_event_each() -> None:
+def test_a_commit_has_items_deletions_and_an_event_per_change() -> None:
     """One transaction stores all changed items, all deletions, and one event for each change."""
     changes = [
         ItemChange(ItemKind.CONNECTION, "rig", None, RIG),
@@ -149,7 +149,7 @@ async def test_large_integers_are_text_in_audit_events(tmp_path: Path) -> None:
         await opened.service.apply(DOCUMENT, "apply")
         await opened.service.change(lambda _: [ItemChange("warmQuery", "mine", None, after)], "editor@p")
         assert not await opened.store.list_pending_events()
-        [*_, created] = await opened.chain()
+        [*_, created] = await opened.read_chain()
     default = created["AfterState"]["parameters"][0]["default"]
     assert default == [2**53 - 1, str(2**53), f"-1{'0' * 30}", 1e300, True]
 
@@ -163,7 +163,7 @@ async def test_each_change_is_an_audit_event(tmp_path: Path) -> None:
         )
         await opened.service.apply(changed, "admin@plant-a.example")
         await opened.service.apply(changed.model_copy(update={"warm_queries": ()}), "admin@plant-a.example")
-        platform, access = await opened.chain(), await opened.chain(Target.ACCESS_CONTROL)
+        platform, access = await opened.read_chain(), await opened.read_chain(Target.ACCESS_CONTROL)
     assert len(platform) + len(access) == ITEMS + 2 + 2
     assert platform[0]["EntityID"] == "plant-a"
     assert [record["ActionType"] for record in platform[-3:]] == [
@@ -179,7 +179,7 @@ async def test_each_change_is_an_audit_event(tmp_path: Path) -> None:
     assert access[-1]["AfterState"]["role"] == "Editor"
 
 
-async def test_edits_set_time_and_editor(tmp_path: Path) -> None:
+async def test_edits_set_time_and_editor_of_an_item(tmp_path: Path) -> None:
     """The creation time never changes; an edit sets time and editor of an item, an approval does not."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
     async with open_plant(tmp_path) as opened:
@@ -202,7 +202,7 @@ async def test_edits_set_time_and_editor(tmp_path: Path) -> None:
             "editor",
         )
         assert query.origin is ItemOrigin.DECLARED
-        last = (await opened.chain())[-1]
+        last = (await opened.read_chain())[-1]
         assert (last["ActionType"], last["UserID"]) == ("Catalog.WarmQuery.Approved", "admin")
 
 
@@ -236,12 +236,12 @@ async def test_events_stay_pending_while_audit_log_is_unavailable(tmp_path: Path
 async def test_rejected_event_does_not_block_others(tmp_path: Path) -> None:
     """If a chain rejects an event, it stays pending and is reported, and later events are appended."""
 
-    def oversize(_: StoredCatalog) -> Sequence[ItemChange]:
+    def exceed_size_limit(_: StoredCatalog) -> Sequence[ItemChange]:
         return [ItemChange("warmQuery", "mine", None, {**EXTRA, "limit": math.nan})]
 
     async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
-        await opened.service.change(oversize, "editor")
+        await opened.service.change(exceed_size_limit, "editor")
         await opened.service.apply(load_document(PLANT.replace("name: Rig,", "name: New rig,"), "w.yaml"), "apply")
         with pytest.raises(WorkspaceError) as caught:
             await opened.service.flush_pending()
@@ -253,7 +253,7 @@ async def test_rejected_event_does_not_block_others(tmp_path: Path) -> None:
 async def test_concurrent_changes_are_not_lost(tmp_path: Path) -> None:
     """If many changes run at once, none is lost: each is computed again if the catalog has changed."""
 
-    def count_up(stored: StoredCatalog) -> Sequence[ItemChange]:
+    def increment_number(stored: StoredCatalog) -> Sequence[ItemChange]:
         (rig,) = [item for item in stored.items if item.key == "rig"]
         return [
             ItemChange("connection", "rig", rig.definition, {**rig.definition, "name": rig.definition["name"] + "+"})
@@ -261,13 +261,15 @@ async def test_concurrent_changes_are_not_lost(tmp_path: Path) -> None:
 
     async with open_plant(tmp_path) as first, open_plant(tmp_path) as second:
         await first.service.apply(DOCUMENT, "apply")
-        await asyncio.gather(*(each.service.change(count_up, "editor") for each in (first, second) for _ in range(4)))
+        await asyncio.gather(
+            *(each.service.change(increment_number, "editor") for each in (first, second) for _ in range(4))
+        )
         (rig,) = [item for item in (await first.store.load()).items if item.key == "rig"]
         assert rig.definition["name"] == "Rig" + "+" * 8
         assert (await first.list_events()).count(("Catalog.Connection.Updated", "rig")) == 8
 
 
-async def test_error_of_decision_is_raised(tmp_path: Path) -> None:
+async def test_an_error_of_the_change_function_is_raised(tmp_path: Path) -> None:
     """If the function that computes a change raises an error, the caller gets it and nothing is stored."""
 
     def raise_error(_: StoredCatalog) -> Sequence[ItemChange]:
@@ -281,7 +283,7 @@ async def test_error_of_decision_is_raised(tmp_path: Path) -> None:
         assert await opened.store.read_version() == version
 
 
-async def test_empty_plan_keeps_version(tmp_path: Path) -> None:
+async def test_applying_an_unchanged_document_creates_no_version(tmp_path: Path) -> None:
     """Applying an unchanged document creates no version and causes no reload."""
     calls: list[None] = []
     async with open_plant(tmp_path) as opened:

@@ -70,4 +70,4 @@ async def test_events_of_crashed_process_are_appended_once(tmp_path: Path, die: 
         assert (await opened.service.apply(load_document(PLANT, "w.yaml"), "rescuer")).is_empty
         assert len(await opened.list_events()) == ITEMS
         assert not await opened.store.list_pending_events()
-        assert {record["UserID"] for record in await opened.chain()} == {"victim"}
+        assert {record["UserID"] for record in await opened.read_chain()} == {"victim"}

@@ -12,7 +12,7 @@ def find_errors(*signals: dict[str, Any]) -> list[tuple[tuple[str | int, ...], s
     return list(check_signals(("signals",), [SignalDefinition.model_validate(each) for each in signals]))
 
 
-def test_names_and_pointers_are_unique() -> None:
+def test_signal_names_and_pointers_are_unique() -> None:
     """If two signals have the same name or pointer, the error is at the second signal."""
     found = find_errors(
         {"name": "t", "pointer": "/t", "type": "real"},
@@ -32,7 +32,7 @@ def test_names_and_pointers_are_unique() -> None:
         ({"type": "bool", "max": 0}, ["max"]),
     ],
 )
-def test_limits_belong_to_numbers_in_order(signal: dict[str, Any], fields: list[str]) -> None:
+def test_only_numeric_signals_have_limits_in_order(signal: dict[str, Any], fields: list[str]) -> None:
     """Only numeric signals can have limits, and the lower limit must not exceed the upper limit."""
     found = find_errors({"name": "t", "pointer": "/t", **signal})
     assert [path for path, _ in found] == [("signals", 0, field) for field in fields]

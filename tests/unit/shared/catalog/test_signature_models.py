@@ -29,7 +29,7 @@ def test_no_decision_needs_a_signature_by_default() -> None:
     }
 
 
-def test_an_unquoted_off_is_a_text() -> None:
+def test_an_unquoted_off_in_a_policy_is_a_text() -> None:
     """In YAML, an unquoted `off` in a policy is read as the text `off` instead of a boolean."""
     text = PLANT.replace("policies: {", "policies: {signatures: {amendments: off, queries: required}, ")
     policy = load_document(text, "plant.yaml").policies.signatures
@@ -47,7 +47,7 @@ def test_an_unquoted_off_is_a_text() -> None:
         ([*NAMES, "approval", "rejection"], (*NAMES, "approval", "rejection")),
     ],
 )
-def test_meanings_are_completed(sent: list[str], stored: tuple[str, ...]) -> None:
+def test_missing_signature_meanings_are_added(sent: list[str], stored: tuple[str, ...]) -> None:
     """The meanings `approval` and `rejection` are added to a list that lacks them."""
     assert parse_policy(meanings=sent).meanings == stored
     assert parse_policy(meanings=list(stored)).meanings == stored
@@ -68,7 +68,7 @@ def test_meanings_are_completed(sent: list[str], stored: tuple[str, ...]) -> Non
         ({"amendment": "off"}, "Extra inputs are not permitted"),
     ],
 )
-def test_invalid_policies_are_rejected(members: dict[str, Any], message: str) -> None:
+def test_invalid_signature_policies_are_rejected(members: dict[str, Any], message: str) -> None:
     """Invalid values and unknown members of the policy are rejected."""
     with pytest.raises(ValidationError, match=message):
         parse_policy(**members)

@@ -30,7 +30,7 @@ def read(text: str) -> Any:
 
 
 @given(st.dictionaries(st.sampled_from(["team", "workspace", "kql"]), _VALUE, min_size=1))
-def test_values_are_read_back(document: dict[str, Any]) -> None:
+def test_written_yaml_values_are_parsed_to_equal_values(document: dict[str, Any]) -> None:
     """Any JSON value that is written and parsed again is equal, with the same type."""
     assert json.dumps(read("".join(write_yaml(document)))) == json.dumps(document)
 
@@ -44,6 +44,6 @@ def test_texts_that_look_like_other_types_are_quoted(text: str) -> None:
     assert read(written) == yaml.safe_load(written) == {"value": [text]}
 
 
-def test_multi_line_texts_are_blocks() -> None:
+def test_multi_line_texts_are_written_as_yaml_blocks() -> None:
     """A text of several lines is written as a block, line by line."""
     assert "".join(write_yaml({"kql": "Telemetry\n| count\n"})) == "kql: |\n  Telemetry\n  | count\n"

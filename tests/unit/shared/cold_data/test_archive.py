@@ -41,7 +41,7 @@ async def test_batch_creates_one_blob_per_connection_and_hour(tmp_path: Path) ->
     ]
 
 
-async def test_row_contains_all_members_of_an_impulse(tmp_path: Path) -> None:
+async def test_an_archive_row_contains_all_members_of_an_impulse(tmp_path: Path) -> None:
     """A row contains each member of an impulse and its position in the hub; integers may have any size."""
     store = open_folder_store(tmp_path)
     payload = {"big": 12345678901234567890123, "text": 'ü"\n', "nested": {"a": [1, None]}}
@@ -62,7 +62,7 @@ async def test_row_contains_all_members_of_an_impulse(tmp_path: Path) -> None:
     }
 
 
-async def test_redelivery_does_not_change_blobs(tmp_path: Path) -> None:
+async def test_repeated_delivery_does_not_change_blobs(tmp_path: Path) -> None:
     """If every batch is delivered three times, the files are equal byte for byte to those of one delivery."""
     store = open_folder_store(tmp_path)
     events = [build_event(number, at=NOON + number * timedelta(minutes=7)) for number in range(1, 40)]
@@ -160,7 +160,7 @@ def build_crashing_store(path: Path, changes: int) -> CrashingStore:
     return store
 
 
-async def test_past_hour_is_merged_to_one_blob(tmp_path: Path) -> None:
+async def test_blobs_of_a_past_hour_are_merged_to_one(tmp_path: Path) -> None:
     """Blobs of a past hour are merged after a waiting time; one waiting time later, the source blobs are deleted."""
     store = open_folder_store(tmp_path)
     for batch in split_into_batches([build_event(number) for number in range(1, 31)], 10):
@@ -277,7 +277,7 @@ class StaleStore(FolderBlobStore):
                 yield blob
 
 
-async def test_concurrent_runs_do_not_repeat_rows(tmp_path: Path) -> None:
+async def test_concurrent_compactions_do_not_repeat_rows(tmp_path: Path) -> None:
     """If a concurrent run merges an outdated listing, rows are in two blobs, but a read returns each once."""
     store = open_folder_store(tmp_path)
     await Archive(store).run([build_event(1)])

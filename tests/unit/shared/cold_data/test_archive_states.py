@@ -30,7 +30,7 @@ class ArchiveMachine(RuleBasedStateMachine):
         self._ids: set[str] = set()
 
     @rule(ids=st.lists(st.integers(0, 30), min_size=1, max_size=6), gap=st.integers(0, 40))
-    def arrive(self, ids: list[int], gap: int) -> None:
+    def append_events(self, ids: list[int], gap: int) -> None:
         """Append new events to the hub."""
         for number in ids:
             sequence = len(self._events) + 1
@@ -40,7 +40,7 @@ class ArchiveMachine(RuleBasedStateMachine):
             self._events.append(build_event(sequence, f"m-{number}", at=at, enqueued_at=at, payload=payload))
 
     @rule(size=st.integers(1, 8))
-    def deliver(self, size: int) -> None:
+    def deliver_next_events(self, size: int) -> None:
         """Deliver the next events of the hub to the archive."""
         first, self._delivered = self._delivered, min(self._delivered + size, len(self._events))
         self._run(first, self._delivered)
@@ -51,7 +51,7 @@ class ArchiveMachine(RuleBasedStateMachine):
                 self._expected.append(f'{{"sequence":{each + 1}}}')
 
     @rule(first=st.integers(0, 100), size=st.integers(1, 30))
-    def deliver_again(self, first: int, size: int) -> None:
+    def deliver_earlier_events(self, first: int, size: int) -> None:
         """Deliver earlier events to the archive again, in a batch with other boundaries."""
         if self._delivered:
             first %= self._delivered

@@ -30,7 +30,9 @@ async def test_hours_of_a_range_are_listed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("second", "overlapping"), [((3, 4), False), ((2, 3), True)])
-async def test_batches_may_share_rows(tmp_path: Path, second: tuple[int, ...], *, overlapping: bool) -> None:
+async def test_batches_with_overlapping_ranges_may_share_rows(
+    tmp_path: Path, second: tuple[int, ...], *, overlapping: bool
+) -> None:
     """Two batches may share rows only if their ranges of sequence numbers overlap."""
     store = open_folder_store(tmp_path)
     await archive_events(store, 1, 2)
@@ -53,10 +55,10 @@ async def test_an_archive_that_changes_at_each_attempt_is_unavailable(
     store = open_folder_store(tmp_path)
     await archive_events(store, 1)
 
-    async def fail(name: str, size: int) -> bytes:
+    async def raise_missing_blob(name: str, size: int) -> bytes:
         raise FileNotFoundError(name, size)
 
-    monkeypatch.setattr(store, "read_end", fail)
+    monkeypatch.setattr(store, "read_end", raise_missing_blob)
     with pytest.raises(WorkspaceError) as raised:
         await list_hours(store, "rig", NOON, NOON + HOUR)
     assert raised.value.code == "BLOB_STORE_UNAVAILABLE"

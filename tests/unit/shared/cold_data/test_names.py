@@ -23,7 +23,7 @@ from shared.cold_data.names import (
 HOUR = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
-def test_an_hour_is_read_back_from_its_folder() -> None:
+def test_an_hour_is_parsed_from_its_folder_name() -> None:
     """An hour is parsed back from its folder name; the names sort by time."""
     for hour in (HOUR, datetime(7, 1, 2, 3, tzinfo=UTC)):
         name = build_hour_folder("rig", hour) + "x.parquet"
@@ -47,7 +47,7 @@ def test_each_lookup_has_a_separate_folder(connection: str) -> None:
     assert folder != build_connection_folder(connection + "x")
 
 
-def test_a_range_is_read_back_from_a_batch() -> None:
+def test_a_range_of_sequence_numbers_is_parsed_from_a_blob_name() -> None:
     """The range of sequence numbers is parsed from a blob's name, also after a hub reset."""
     run = SequenceRange("3", 7, 12)
     name = build_batch_name(run)
@@ -66,7 +66,7 @@ def test_a_merged_blob_sorts_after_its_sources() -> None:
 
 
 @pytest.mark.parametrize(("days", "count", "by_month"), [(0.01, 1, False), (2, 3, False), (40, 2, True)])
-def test_prefixes_cover_the_range(days: float, count: int, *, by_month: bool) -> None:
+def test_blob_prefixes_cover_each_hour_of_a_range(days: float, count: int, *, by_month: bool) -> None:
     """The prefixes of a range cover each of its hours; a long range has one prefix for each month."""
     end = HOUR + timedelta(days=days)
     prefixes = list(list_prefixes("rig", HOUR, end))
@@ -77,7 +77,7 @@ def test_prefixes_cover_the_range(days: float, count: int, *, by_month: bool) ->
         hour += timedelta(hours=1)
 
 
-def test_a_range_of_many_years_is_one_prefix() -> None:
+def test_a_range_over_ten_years_has_one_blob_prefix() -> None:
     """A range longer than ten years has one prefix, which covers all blobs of the connection."""
     start = datetime(2000, 1, 1, tzinfo=UTC)
     assert len(list(list_prefixes("rig", start, datetime(2010, 1, 1, tzinfo=UTC)))) == 120

@@ -8,7 +8,7 @@ from shared.cold_data.observed_blobs import ObservedBlobs, open_blob_span
 from tests.unit.shared.cold_data.archived import open_folder_store
 
 
-async def test_each_call_reaches_the_store(tmp_path: Path) -> None:
+async def test_each_call_reaches_the_wrapped_blob_store(tmp_path: Path) -> None:
     """Each call reaches the wrapped store, whose result or error is returned unchanged."""
     store = ObservedBlobs(open_folder_store(tmp_path), "cold")
     assert await store.create("a/1", b"content")
@@ -25,7 +25,7 @@ async def test_each_call_reaches_the_store(tmp_path: Path) -> None:
     await store.close()
 
 
-def test_an_error_of_the_store_is_raised_unchanged() -> None:
+def test_an_error_of_the_wrapped_blob_store_is_raised_unchanged() -> None:
     """An error of the store is raised unchanged, with and without tracing."""
     with pytest.raises(FileNotFoundError), open_blob_span("read", "cold"):
         raise FileNotFoundError

@@ -26,7 +26,7 @@ HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 
 
-async def test_range_includes_start_and_excludes_end(tmp_path: Path) -> None:
+async def test_a_read_range_includes_its_start_and_excludes_its_end(tmp_path: Path) -> None:
     """A read returns rows from the start up to, but excluding, the end, in time order."""
     store = open_folder_store(tmp_path)
     micro = timedelta(microseconds=1)
@@ -38,7 +38,7 @@ async def test_range_includes_start_and_excludes_end(tmp_path: Path) -> None:
     assert await read_rows(store, "nobody") == []
 
 
-async def test_range_at_the_limits_of_the_calendar(tmp_path: Path) -> None:
+async def test_a_read_range_may_end_at_the_limits_of_the_calendar(tmp_path: Path) -> None:
     """A range can begin and end at the limits of the calendar."""
     store = open_folder_store(tmp_path)
     first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
@@ -72,7 +72,7 @@ async def test_list_hours_returns_rows_and_sizes(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("same_hour", [True, False])
-async def test_repeats_within_a_day_are_duplicates(
+async def test_messages_with_the_same_id_within_a_day_are_duplicates(
     tmp_path: Path, arrivals: Sequence[float], kept: Sequence[float], *, same_hour: bool
 ) -> None:
     """A message with the id of an earlier message is a duplicate within 24 hours, also in another hour."""
@@ -88,7 +88,7 @@ async def test_repeats_within_a_day_are_duplicates(
     assert sorted(found) == sorted(f'{{"h":{hours}}}' for hours in kept)
 
 
-async def test_duplicates_are_separate_per_connection(tmp_path: Path) -> None:
+async def test_messages_of_two_connections_are_no_duplicates(tmp_path: Path) -> None:
     """Messages of two connections with the same id are no duplicates."""
     store = open_folder_store(tmp_path)
     await Archive(store).run([build_event(1, "same"), build_event(2, "same", connection="press")])
@@ -104,13 +104,13 @@ async def test_range_of_many_days_is_read_in_order(tmp_path: Path) -> None:
     assert await read_ids(store) == list(dict.fromkeys(f"m-{number // 2}" for number in range(1, 61)))
 
 
-async def test_files_are_deleted_in_worker_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_local_copies_are_deleted_in_worker_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Local copies and their folders are created and deleted only in worker threads."""
     store = open_folder_store(tmp_path)
     await Archive(store).run([build_event(number, at=NOON + number * DAY) for number in range(1, 6)])
     calls: list[tuple[str, int]] = []
 
-    def observe(name: str) -> None:
+    def record_thread_of(name: str) -> None:
         method = getattr(Path, name)
 
         def record(self: Path, *args: Any, **kwargs: Any) -> None:
@@ -119,8 +119,8 @@ async def test_files_are_deleted_in_worker_threads(tmp_path: Path, monkeypatch: 
 
         monkeypatch.setattr(Path, name, record)
 
-    observe("unlink")
-    observe("mkdir")
+    record_thread_of("unlink")
+    record_thread_of("mkdir")
     assert len(await read_ids(store)) == 5
     assert {name for name, _ in calls} == {"unlink", "mkdir"}
     assert threading.get_ident() not in {thread for _, thread in calls}

@@ -29,7 +29,7 @@ def simulate_full_disk(monkeypatch: pytest.MonkeyPatch, free: int, total: int = 
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Disk(total, total - free, free))
 
 
-def test_part_of_the_disk_is_reserved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scratch_files_leave_a_part_of_the_disk_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scratch files leave a gigabyte of the disk free, or a tenth of a small disk."""
     simulate_full_disk(monkeypatch, 3000 * MEGABYTE)
     assert scratch.count_free_bytes(tmp_path) == 2000 * MEGABYTE
@@ -37,7 +37,7 @@ def test_part_of_the_disk_is_reserved(tmp_path: Path, monkeypatch: pytest.Monkey
     assert scratch.count_free_bytes(tmp_path) == 200 * MEGABYTE
 
 
-async def test_read_is_rejected_without_disk_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_read_without_enough_disk_space_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A read that needs more disk space than available is rejected at its start."""
     store = open_folder_store(tmp_path)
     await Archive(store).run([build_event(1)])
@@ -47,7 +47,7 @@ async def test_read_is_rejected_without_disk_space(tmp_path: Path, monkeypatch: 
     assert refusal.value.code == "SCRATCH_FULL"
 
 
-def test_spill_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sort_beyond_the_scratch_space_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sort that needs more scratch space than available raises SCRATCH_FULL."""
     monkeypatch.setattr(engine, "MEMORY", "60MB")
     simulate_full_disk(monkeypatch, 1005 * MEGABYTE)
@@ -58,7 +58,7 @@ def test_spill_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert refusal.value.code == "SCRATCH_FULL"
 
 
-def test_out_of_memory_is_translated(tmp_path: Path) -> None:
+def test_running_out_of_memory_raises_download_out_of_memory(tmp_path: Path) -> None:
     """A query that runs out of memory raises DOWNLOAD_OUT_OF_MEMORY; other errors are not changed."""
     bounded = duckdb.connect(":memory:", config={"memory_limit": "20MB", "temp_directory": ""})
     with pytest.raises(WorkspaceError, match="jsonl") as refusal, scratch.translate_resource_errors(tmp_path):

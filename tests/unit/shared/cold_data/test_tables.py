@@ -43,7 +43,7 @@ def build_parquet(rows: pa.RecordBatch) -> bytes:
     return target.getvalue()
 
 
-def test_the_summary_is_in_the_footer() -> None:
+def test_the_summary_of_an_archive_file_is_in_its_footer() -> None:
     """The summary of a file is in its footer, so that a reader needs only the end of the blob."""
     content = build_parquet(build_rows("{}", "{}"))
     size = read_footer_size(content[-8:])

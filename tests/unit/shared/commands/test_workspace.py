@@ -102,22 +102,24 @@ class CommandEnvironment:
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> CommandEnvironment:
+def command_environment(tmp_path: Path) -> CommandEnvironment:
     """Return a command environment whose stores do not exist yet."""
     return CommandEnvironment(tmp_path)
 
 
-def test_valid_document_prints_nothing(environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]) -> None:
+def test_valid_document_prints_nothing(
+    command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
     """For a valid document, `validate` prints nothing and exits with 0."""
-    assert environment.run("validate") == DONE
+    assert command_environment.run("validate") == DONE
     assert capsys.readouterr() == ("", "")
 
 
-def test_id_with_several_scripts_is_a_warning(
-    environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
+def test_an_id_with_letters_of_several_scripts_is_a_warning(
+    command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """For an id with letters of several scripts, `validate` prints a warning with the position and exits with 0."""
-    assert environment.run("validate", text=PLANT.replace("id: viewer@", "id: vi\u0435wer@")) == DONE
+    assert command_environment.run("validate", text=PLANT.replace("id: viewer@", "id: vi\u0435wer@")) == DONE
     output, errors = capsys.readouterr()
     assert output == ""
     assert errors.startswith("warning: ")
@@ -127,66 +129,72 @@ def test_id_with_several_scripts_is_a_warning(
 
 
 def test_problems_are_lines_on_standard_error(
-    environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
+    command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each problem is printed as a line with file, line and column, and nothing is applied."""
     faulty = PLANT.replace("name: Rig,", "name: 7,").replace("surface: cooling,", "surface: gone,")
     for verb in ("validate", "diff", "apply"):
-        assert environment.run(verb, text=faulty) == REFUSED
+        assert command_environment.run(verb, text=faulty) == REFUSED
         output, errors = capsys.readouterr()
         assert output == ""
         assert [line.split(".yaml:")[1] for line in errors.splitlines()] == [
             "8:25: connections[0].name: should be a valid string",
             "23:41: warmQueries[1].surface: unknown surface: gone",
         ]
-    assert not (environment.folder / "workspace.sqlite").exists()
+    assert not (command_environment.folder / "workspace.sqlite").exists()
 
 
-def test_apply_rejects_invalid_queries(environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]) -> None:
+def test_apply_rejects_invalid_queries(
+    command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A query that the engine rejects is a problem with its position, and nothing is applied."""
     faulty = PLANT.replace("kql: Telemetry | count", "kql: |\n      Telemetry\n      | wher x")
-    assert environment.run("validate", text=faulty) == DONE
-    assert environment.run("apply", text=faulty) == REFUSED
+    assert command_environment.run("validate", text=faulty) == DONE
+    assert command_environment.run("apply", text=faulty) == REFUSED
     output, errors = capsys.readouterr()
     assert output == ""
     assert [line.split(".yaml:")[1] for line in errors.splitlines()] == [
         "21:10: warmQueries[0].kql: 'wher' is no operator (line 2, column 3 of the query)",
     ]
-    assert environment.run("diff") == DONE
+    assert command_environment.run("diff") == DONE
     assert "0 added" not in capsys.readouterr().out
 
 
-def test_apply_works_without_the_engine(environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]) -> None:
+def test_apply_works_without_the_engine(
+    command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
     """If the engine is unavailable, queries are applied without validation, with a warning."""
-    environment.engine.down = True
-    assert environment.run("apply") == DONE
+    command_environment.engine.down = True
+    assert command_environment.run("apply") == DONE
     output, errors = capsys.readouterr()
     assert output.endswith("13 added, 0 changed, 0 removed, 0 kept\n")
     assert errors.startswith("warning: the queries are applied without validation by the engine: ")
     assert errors.endswith("(QUERY_ENGINE_UNAVAILABLE)\n")
 
 
-def test_diff_and_apply_print_the_same_changes(
-    environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
+def test_diff_prints_the_changes_that_apply_makes(
+    command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`diff` prints the changes that `apply` makes and prints; a second `diff` prints none."""
-    assert environment.run("diff") == DONE
+    assert command_environment.run("diff") == DONE
     shown = capsys.readouterr().out
-    assert environment.run("apply") == DONE
+    assert command_environment.run("apply") == DONE
     assert capsys.readouterr().out == shown
     assert "+ connection rig\n" in shown
     assert shown.endswith("13 added, 0 changed, 0 removed, 0 kept\n")
-    assert environment.run("diff") == DONE
+    assert command_environment.run("diff") == DONE
     assert capsys.readouterr().out == "0 added, 0 changed, 0 removed, 0 kept\n"
 
 
-def test_changes_are_shown_field_by_field(environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]) -> None:
+def test_changes_are_shown_field_by_field(
+    command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
     """For a changed item, both values of each changed field are printed; long texts are compared by line."""
     before = PLANT.replace("kql: Telemetry | count", "kql: |\n      Telemetry\n      | count")
     after = before.replace("      | count", "      | take 5").replace("role: Viewer", "role: Editor")
-    assert environment.run("apply", text=before) == DONE
+    assert command_environment.run("apply", text=before) == DONE
     capsys.readouterr()
-    assert environment.run("diff", text=after.replace("- {name: recipes", "- {name: orders")) == DONE
+    assert command_environment.run("diff", text=after.replace("- {name: recipes", "- {name: orders")) == DONE
     assert capsys.readouterr().out.splitlines() == [
         "~ member viewer@plant-a.example",
         '    role: "Viewer" -> "Editor"',
@@ -203,41 +211,41 @@ def test_changes_are_shown_field_by_field(environment: CommandEnvironment, capsy
 
 
 def test_standard_output_contains_only_the_issued_key(
-    environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
+    command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With --issue-key, only the key is printed on standard output; the plan is on standard error."""
-    assert environment.run("apply", "--as", ADMIN, "--issue-key", "viewer@plant-a.example") == DONE
+    assert command_environment.run("apply", "--as", ADMIN, "--issue-key", "viewer@plant-a.example") == DONE
     output, errors = capsys.readouterr()
     assert output == "oik_1\n"
     assert "13 added" in errors
-    assert environment.keys.issued == [(ADMIN, "viewer@plant-a.example")]
+    assert command_environment.keys.issued == [(ADMIN, "viewer@plant-a.example")]
 
 
 @pytest.mark.parametrize("option", ["--as", "--issue-key"])
 def test_unknown_members_are_rejected_before_apply(
-    environment: CommandEnvironment, capsys: pytest.CaptureFixture[str], option: str
+    command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:
     """A principal who is not in the team cannot apply a document or get a key."""
-    assert environment.run("apply", option, "stranger") == REFUSED
+    assert command_environment.run("apply", option, "stranger") == REFUSED
     assert "stranger is not a member of the team" in capsys.readouterr().err
-    assert not (environment.folder / "workspace.sqlite").exists()
+    assert not (command_environment.folder / "workspace.sqlite").exists()
 
 
 def test_document_of_another_workspace_is_rejected(
-    environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
+    command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An error of the service is printed with its code, and the exit code is 1."""
-    assert environment.run("apply") == DONE
-    assert environment.run("apply", text=PLANT.replace("id: plant-a,", "id: plant-b,")) == REFUSED
+    assert command_environment.run("apply") == DONE
+    assert command_environment.run("apply", text=PLANT.replace("id: plant-a,", "id: plant-b,")) == REFUSED
     assert capsys.readouterr().err.startswith("WORKSPACE_ID_FIXED: ")
 
 
 def test_unavailable_stores_exit_with_code_2(
-    environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
+    command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """If the stores are unavailable, the exit code is 2; if the document is rejected, it is 1."""
-    (environment.folder / "workspace.sqlite").mkdir()
-    assert environment.run("apply") == FAILED
+    (command_environment.folder / "workspace.sqlite").mkdir()
+    assert command_environment.run("apply") == FAILED
     assert capsys.readouterr().err.startswith("CATALOG_UNAVAILABLE: ")
 
 
@@ -275,27 +283,27 @@ def test_help_imports_no_slow_modules() -> None:
 
 @pytest.mark.parametrize("text_format", ["yaml", "json"])
 def test_an_exported_document_changes_nothing(
-    environment: CommandEnvironment, capsys: pytest.CaptureFixture[str], text_format: str
+    command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str], text_format: str
 ) -> None:
     """`export` prints the applied workspace as a document, and applying this document changes nothing."""
-    assert environment.run("apply") == DONE
+    assert command_environment.run("apply") == DONE
     capsys.readouterr()
-    services = environment.keys, environment.engine
-    assert main(["export", "--format", text_format], lambda: Services(environment.folder, *services)) == DONE
+    services = command_environment.keys, command_environment.engine
+    assert main(["export", "--format", text_format], lambda: Services(command_environment.folder, *services)) == DONE
     exported = capsys.readouterr().out
-    assert environment.run("diff", text=exported) == DONE
+    assert command_environment.run("diff", text=exported) == DONE
     assert capsys.readouterr().out == "0 added, 0 changed, 0 removed, 0 kept\n"
 
 
 def test_only_new_approvals_need_an_approver(
-    environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
+    command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A stored approval stays if its approver loses the right; a new approval by this member is rejected."""
-    assert environment.run("apply") == DONE
+    assert command_environment.run("apply") == DONE
     demoted = PLANT.replace("name: Admin, role: Admin", "name: Admin, role: Viewer")
     assert demoted != PLANT
-    assert environment.run("apply", text=demoted) == DONE
+    assert command_environment.run("apply", text=demoted) == DONE
     capsys.readouterr()
     changed = demoted.replace("kql: Telemetry | count", "kql: Telemetry | take 2")
-    assert environment.run("diff", text=changed) == REFUSED
+    assert command_environment.run("diff", text=changed) == REFUSED
     assert "approval.approvedBy: must be a member with the right" in capsys.readouterr().err

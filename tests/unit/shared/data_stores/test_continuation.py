@@ -36,7 +36,9 @@ def is_same_list(one: ListFilter, other: ListFilter) -> bool:
 
 
 @given(LISTS, LISTS, st.text(st.characters(codec="utf-8"), max_size=40))
-async def test_token_is_valid_only_for_its_list(one: ListFilter, other: ListFilter, position: str) -> None:
+async def test_a_continuation_token_is_valid_only_for_its_list(
+    one: ListFilter, other: ListFilter, position: str
+) -> None:
     """A continuation token returns its position for its own list; other lists reject it."""
     token = await OURS.create(get_table(one), one[3], position, all_partitions=one[4])
     assert await OURS.read(get_table(one), one[3], token, all_partitions=one[4]) == position
@@ -48,13 +50,13 @@ async def test_token_is_valid_only_for_its_list(one: ListFilter, other: ListFilt
 
 
 @given(st.text(max_size=60))
-async def test_any_other_text_is_rejected(text: str) -> None:
+async def test_a_text_that_is_not_a_continuation_token_is_rejected(text: str) -> None:
     """A text that is not a continuation token is rejected with the field's name."""
     with pytest.raises(WorkspaceError, match="continuationToken"):
         await OURS.read(get_table(("a", "b", "c", "x", False)), "x", text, all_partitions=False)
 
 
-async def test_changed_token_is_rejected() -> None:
+async def test_a_changed_continuation_token_is_rejected() -> None:
     """A token with one changed character is rejected."""
     place = get_table(("a", "b", "c", "x", False))
     token = await OURS.create(place, "x", "position", all_partitions=False)
@@ -64,7 +66,7 @@ async def test_changed_token_is_rejected() -> None:
                 await OURS.read(place, "x", token[:index] + changed + token[index + 1 :], all_partitions=False)
 
 
-async def test_token_requires_the_same_secret() -> None:
+async def test_a_continuation_token_requires_the_secret_that_signed_it() -> None:
     """A token is valid only with the secret that signed it; a short secret is rejected."""
     place = get_table(("a", "b", "c", "x", False))
     token = await OURS.create(place, "x", "p", all_partitions=False)

@@ -11,19 +11,19 @@ from shared.errors import WorkspaceError
 
 
 @pytest.mark.parametrize("value", ["l1", "", 1, 1.5, True, False, None])
-def test_a_nested_member_is_read(value: Any) -> None:
+def test_a_partition_key_is_read_from_a_nested_member(value: Any) -> None:
     """The partition key is the value at its path: a text, number, boolean or null."""
     assert read_partition_key({"site": {"line": value}}, "/site/line") == value
 
 
 @pytest.mark.parametrize("document", [{}, {"site": {}}, {"site": "a"}, {"line": "a"}])
-def test_a_document_without_the_member_has_no_key(document: dict[str, Any]) -> None:
+def test_a_document_without_the_member_has_the_key_of_missing_values(document: dict[str, Any]) -> None:
     """A document without a value at the path has the partition key of missing values."""
     assert read_partition_key(document, "/site/line") is MISSING
 
 
 @pytest.mark.parametrize("value", [{}, [], "ü" * (MAX_VALUE_BYTES // 2 + 1), 2**60])
-def test_an_invalid_value_is_rejected(value: Any) -> None:
+def test_an_invalid_partition_key_value_is_rejected(value: Any) -> None:
     """An object, an array, a long text or a number that loses digits is rejected with the member's name."""
     with pytest.raises(WorkspaceError) as caught:
         read_partition_key({"site": {"line": value}}, "/site/line")

@@ -101,7 +101,7 @@ class Case:
         return next((code for code, holds in refusals if holds), DONE)
 
 
-def iter_cases() -> Iterable[Case]:
+def list_cases() -> Iterable[Case]:
     """Yield every combination of a request and a workspace."""
     for place in itertools.product(
         ("orders", "Orders", "nothing"),
@@ -133,7 +133,7 @@ def build_catalog(case: Case) -> Catalog:
     return Catalog(data_stores={one.lookup: CatalogEntry(one, AT, AT, "admin") for one in (mine, other)})
 
 
-async def get_result(case: Case) -> str:
+async def find_error_code(case: Case) -> str:
     """Return the error code for a combination, or ``done`` if it has none."""
     now = build_catalog(case)
 
@@ -162,19 +162,19 @@ async def get_result(case: Case) -> str:
 
 
 @pytest.mark.parametrize("verb", Verb)
-def test_errors_follow_documented_order(verb: Verb) -> None:
+def test_document_requests_are_checked_in_the_documented_order(verb: Verb) -> None:
     """Errors are checked in the order database, store, table, exposure, operation, partition key, access."""
 
-    async def walk() -> dict[str, int]:
+    async def check_cases() -> dict[str, int]:
         seen: dict[str, int] = {}
-        for case in iter_cases():
+        for case in list_cases():
             if case.verb is verb:
-                found = await get_result(case)
+                found = await find_error_code(case)
                 assert found == case.expected, case
                 seen[found] = seen.get(found, 0) + 1
         return seen
 
-    seen = asyncio.run(walk())
+    seen = asyncio.run(check_cases())
     assert set(seen) == {
         "DATABASE_NOT_FOUND",
         "DATABASE_NOT_IN_STORE",

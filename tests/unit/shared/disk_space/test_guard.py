@@ -61,7 +61,7 @@ async def test_new_data_is_rejected_until_space_is_free() -> None:
     await guard.require_space()
 
 
-async def test_the_usage_is_read_once_a_second() -> None:
+async def test_the_disk_usage_is_read_once_a_second() -> None:
     """Calls within a second share one read of the disk usage."""
     time, disk = VirtualTime(), MovableDisk(500 * GB, 400 * GB)
     guard = DiskGuard(disk, runtime=time.runtime)
@@ -73,7 +73,7 @@ async def test_the_usage_is_read_once_a_second() -> None:
     assert disk.reads == 2
 
 
-async def test_an_unreadable_disk_keeps_its_last_state() -> None:
+async def test_the_last_state_stays_if_the_disk_usage_cannot_be_read() -> None:
     """If the disk usage cannot be read, the last state stays, because stores report their own failures."""
     time, disk = VirtualTime(), MovableDisk(500 * GB, 0)
     guard = DiskGuard(disk, runtime=time.runtime)
@@ -83,7 +83,7 @@ async def test_an_unreadable_disk_keeps_its_last_state() -> None:
     assert await guard.read_state() is DiskState.FULL
 
 
-async def test_unlimited_stores_are_never_full() -> None:
+async def test_stores_without_a_limit_are_never_full() -> None:
     """Stores without a limit accept everything."""
     disk = MovableDisk(0, 0)
     disk.usage = None

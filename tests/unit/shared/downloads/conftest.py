@@ -9,7 +9,7 @@ from tests.unit.shared.downloads.environment import EnvironmentFactory
 
 
 @pytest.fixture
-async def factory(tmp_path: Path) -> AsyncIterator[EnvironmentFactory]:
+async def environment_factory(tmp_path: Path) -> AsyncIterator[EnvironmentFactory]:
     """Yield a factory of download environments; close them after the test."""
     made = EnvironmentFactory(tmp_path)
     yield made

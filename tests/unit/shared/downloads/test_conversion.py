@@ -103,16 +103,16 @@ def read_csv(files: Sequence[WrittenFile]) -> tuple[list[str], list[list[str]]]:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def output_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder for the files of all examples in this module."""
     return tmp_path_factory.mktemp("files")
 
 
 @settings(max_examples=60, deadline=None)
 @given(payloads=st.lists(PAYLOADS, max_size=7))
-def test_csv_has_every_leaf_in_its_column(folder: Path, payloads: list[dict[str, Any]]) -> None:
+def test_csv_rows_have_every_payload_leaf_in_its_column(output_folder: Path, payloads: list[dict[str, Any]]) -> None:
     """For any keys and values, a CSV row has exactly the leaves of its payload, under their names."""
-    files, leaves = write_csv("pump", lambda: build_batches(payloads), folder, frozenset())
+    files, leaves = write_csv("pump", lambda: build_batches(payloads), output_folder, frozenset())
     header, rows = read_csv(files)
     assert leaves == {path for payload in payloads for path in flatten_payload(payload)}
     assert header[:4] == ["timestamp", "connection", "deviceId", "messageId"]
@@ -168,9 +168,9 @@ def is_same_value(cell: str, expected: str) -> bool:
 
 @settings(max_examples=100, deadline=None)
 @given(payloads=st.lists(PAYLOADS, max_size=7))
-def test_json_lines_and_parquet_contain_the_payload(folder: Path, payloads: list[dict[str, Any]]) -> None:
+def test_json_lines_and_parquet_contain_the_payload(output_folder: Path, payloads: list[dict[str, Any]]) -> None:
     """NDJSON and Parquet files contain the archived payload unchanged."""
-    [lines] = write_jsonl("pump", lambda: build_batches(payloads), folder)
+    [lines] = write_jsonl("pump", lambda: build_batches(payloads), output_folder)
     rows = [parse(line) for line in lines.path.read_bytes().split(b"\n")[:-1]]
     expected = [
         {
@@ -184,7 +184,7 @@ def test_json_lines_and_parquet_contain_the_payload(folder: Path, payloads: list
     ]
     assert rows == expected
     assert [list(row) for row in rows] == [list(row) for row in expected]
-    [file] = write_parquet("pump", lambda: build_batches(payloads), folder)
+    [file] = write_parquet("pump", lambda: build_batches(payloads), output_folder)
     table = pq.read_table(file.path)
     assert table.column("timestamp").type == pa.timestamp("us", tz="UTC")
     stored = table.to_pylist()
@@ -210,7 +210,7 @@ def test_empty_range_creates_one_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
-def test_files_roll_before_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+def test_a_new_file_begins_before_the_size_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     """A new file begins before the size limit; each file has whole rows and states its size and digest."""
     monkeypatch.setattr("shared.downloads.output_files.ROW_GROUP_ROWS", 100)
     monkeypatch.setattr("shared.downloads.row_feed.SLICE_ROWS", 100)
@@ -261,7 +261,7 @@ def test_repeated_conversion_writes_the_same_bytes(tmp_path: Path, form: str) ->
     assert compute_digest() == compute_digest()
 
 
-def test_known_leaves_always_have_columns(tmp_path: Path) -> None:
+def test_a_part_has_the_columns_of_the_other_parts(tmp_path: Path) -> None:
     """A part of a download also has the columns of the other parts, without values, so that all headers are equal."""
     known = frozenset({("z",), ("m", "x")})
     [file], leaves = write_csv("pump", lambda: build_batches([{"a": 1}]), tmp_path, known)
@@ -280,7 +280,7 @@ def test_colliding_column_names_get_a_prefix() -> None:
     ]
 
 
-def test_null_and_empty_text_differ(tmp_path: Path) -> None:
+def test_null_and_empty_text_differ_in_csv_files(tmp_path: Path) -> None:
     """In CSV files, null and missing values are empty cells, and empty text is quoted."""
     [file], _ = write_csv("pump", lambda: build_batches([{"a": None, "b": ""}, {"b": "=1"}]), tmp_path, frozenset())
     cells = [line.split(b",")[-2:] for line in file.path.read_bytes().split(b"\r\n")[1:-1]]

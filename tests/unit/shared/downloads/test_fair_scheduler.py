@@ -12,7 +12,7 @@ async def run_task(turns: FairScheduler, principal: str, order: list[str], gate:
         await gate.wait()
 
 
-async def test_principals_take_turns() -> None:
+async def test_a_task_waits_for_one_task_of_each_other_principal() -> None:
     """A principal's first task waits for at most one task of each other principal."""
     turns, order, gate = FairScheduler(1, 10), list[str](), asyncio.Event()
     tasks = [
@@ -35,7 +35,7 @@ async def test_tasks_per_principal_are_limited() -> None:
     assert turns.has_room("busy")
 
 
-async def test_cancelled_waiter_passes_its_slot_on() -> None:
+async def test_the_next_task_gets_the_slot_of_a_cancelled_one() -> None:
     """If a waiting task is cancelled, the next task gets its slot."""
     turns, order, gate = FairScheduler(1, 3), list[str](), asyncio.Event()
     first, second, third = (asyncio.create_task(run_task(turns, who, order, gate)) for who in ("a", "b", "c"))

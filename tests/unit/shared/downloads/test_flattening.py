@@ -18,7 +18,7 @@ PAYLOADS = [
 PATHS = [("a",), ("b", "c"), ("b", "d"), ("b", "d", "e")]
 
 
-def to_array(payloads: Sequence[object]) -> pa.Array:
+def build_json_array(payloads: Sequence[object]) -> pa.Array:
     """Return payloads as an Arrow array of JSON texts."""
     return pa.array([orjson.dumps(each).decode() for each in payloads], pa.string())
 
@@ -33,7 +33,7 @@ def flattener() -> Iterator[Flattener]:
 @pytest.mark.parametrize("payloads", [PAYLOADS, [{}], [{"": {"*": 1, '"': 2, "$.x": 3, "a.b": 4, "\\": 5}}]])
 def test_the_engine_finds_the_leaves_that_a_parser_finds(flattener: Flattener, payloads: list[object]) -> None:
     """The engine and a JSON parser find the same leaves, also for empty objects, arrays, null and any keys."""
-    texts = to_array(payloads)
+    texts = build_json_array(payloads)
     assert flattener.find_leaves(texts) == find_leaves_singly(texts)
     if payloads is PAYLOADS:
         assert sorted(find_leaves_singly(texts)) == PATHS
@@ -42,7 +42,7 @@ def test_the_engine_finds_the_leaves_that_a_parser_finds(flattener: Flattener, p
 @pytest.mark.parametrize("payloads", [PAYLOADS, [{"*": "x", "n": {"?": 1}}, {"n": {"?": "{"}}]])
 def test_the_engine_reads_the_values_that_a_parser_reads(flattener: Flattener, payloads: list[object]) -> None:
     """The engine returns texts without quotes, other values as JSON text, and null for null or missing values."""
-    texts = to_array(payloads)
+    texts = build_json_array(payloads)
     paths = sorted(find_leaves_singly(texts))
     values = flattener.extract_values(texts, paths)
     expected = read_values_singly(texts, paths)
@@ -51,9 +51,9 @@ def test_the_engine_reads_the_values_that_a_parser_reads(flattener: Flattener, p
     assert values.to_pylist() == expected.to_pylist()
 
 
-def test_values_are_texts() -> None:
+def test_values_of_the_example_payload_become_texts() -> None:
     """The values of an example payload become the documented texts."""
-    values = read_values_singly(to_array(PAYLOADS), PATHS)
+    values = read_values_singly(build_json_array(PAYLOADS), PATHS)
     assert values is not None
     assert values.to_pylist() == [
         ["1", "x", None, None],
@@ -63,19 +63,19 @@ def test_values_are_texts() -> None:
 
 
 @pytest.mark.parametrize("unknown", [{"z": 1}, {"b": {"z": 1}}, {"a": {"z": 1}}, {"b": 1}])
-def test_an_unknown_leaf_is_noticed(flattener: Flattener, unknown: object) -> None:
+def test_a_payload_leaf_without_a_column_is_reported(flattener: Flattener, unknown: object) -> None:
     """If a payload has a leaf without a column, the leaf is reported, so that the part is converted again."""
-    texts, paths = to_array([*PAYLOADS, unknown]), [("a",), ("b", "c"), ("b", "d", "e"), ("b", "d")]
+    texts, paths = build_json_array([*PAYLOADS, unknown]), [("a",), ("b", "c"), ("b", "d", "e"), ("b", "d")]
     assert flattener.extract_values(texts, paths) is None
     assert read_values_singly(texts, paths) is None
 
 
-def test_too_many_columns_are_an_error(flattener: Flattener, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_columns_than_the_limit_are_rejected(flattener: Flattener, monkeypatch: pytest.MonkeyPatch) -> None:
     """More columns than the limit are rejected, because other programs could not open the file."""
     monkeypatch.setattr(flattening, "MAX_LEAVES", 3)
     for find in (flattener.find_leaves, find_leaves_singly):
         with pytest.raises(WorkspaceError) as raised:
-            find(to_array(PAYLOADS))
+            find(build_json_array(PAYLOADS))
         assert raised.value.code == "DOWNLOAD_TOO_WIDE"
 
 

@@ -16,7 +16,7 @@ REQUEST = ImportRequest(
 STEP = ImportStep(position=10, rows=5, accepted=3, duplicates=1, rejected=1)
 
 
-def test_counts_of_steps_are_added() -> None:
+def test_counts_of_all_import_steps_are_added() -> None:
     """The position of an import is that of its newest step (part of its file); the counts of all steps are added."""
     request = add_step_result(REQUEST, 0, STEP)
     request = add_step_result(request, 1, STEP.model_copy(update={"position": 25}))
@@ -24,7 +24,7 @@ def test_counts_of_steps_are_added() -> None:
     assert (request.rows, request.accepted, request.duplicates, request.rejected) == (10, 6, 2, 2)
 
 
-def test_only_the_next_step_counts() -> None:
+def test_only_the_result_of_the_next_import_step_counts() -> None:
     """The result of a step is ignored if it is already stored, or if the result of the step before is missing."""
     once = add_step_result(REQUEST, 0, STEP)
     assert add_step_result(once, 0, STEP) is once

@@ -24,7 +24,7 @@ async def start_download(environment: Environment, runner: JobRunner | None = No
     )
 
 
-async def get_refusal(environment: Environment) -> tuple[Kind, str]:
+async def get_rejection(environment: Environment) -> tuple[Kind, str]:
     """Return the reason why a download is rejected."""
     with pytest.raises(WorkspaceError) as failure:
         await start_download(environment)
@@ -32,14 +32,14 @@ async def get_refusal(environment: Environment) -> tuple[Kind, str]:
     return failure.value.kind, failure.value.code
 
 
-async def list_active(environment: Environment) -> list[str]:
+async def list_active_jobs(environment: Environment) -> list[str]:
     """Return the jobs that use a place in the quota of concurrent jobs."""
     return [place.id for place in await environment.places.list_reservations(OWNER, Purpose.JOBS) if place.active]
 
 
-async def test_concurrent_starts_respect_the_quota(factory: EnvironmentFactory) -> None:
+async def test_concurrent_starts_respect_the_quota(environment_factory: EnvironmentFactory) -> None:
     """If two processes start downloads at once, only as many as the quota start; other principals are not affected."""
-    one, two = factory.make(), factory.make()
+    one, two = environment_factory.make(), environment_factory.make()
     started = await asyncio.gather(*(start_download((one, two)[n % 2]) for n in range(14)), return_exceptions=True)
     codes = [each.code for each in started if isinstance(each, WorkspaceError)]
     assert codes == ["TOO_MANY_JOBS"] * 4
@@ -48,12 +48,12 @@ async def test_concurrent_starts_respect_the_quota(factory: EnvironmentFactory) 
 
 
 @pytest.mark.parametrize("end", ["completed", "failed", "cancelled", "expired"])
-async def test_ended_job_frees_its_place(factory: EnvironmentFactory, end: str) -> None:
+async def test_an_ended_job_frees_its_place_in_the_quota(environment_factory: EnvironmentFactory, end: str) -> None:
     """When a job ends with any status, its place in the quota is free again."""
-    environment = factory.make()
+    environment = environment_factory.make()
     environment.quotas = Quotas(jobs_per_principal=1)
     job = await start_download(environment)
-    assert await get_refusal(environment) == (Kind.THROTTLED, "TOO_MANY_JOBS")
+    assert await get_rejection(environment) == (Kind.THROTTLED, "TOO_MANY_JOBS")
     match end:
         case "completed":
             await environment.run(job.id)
@@ -70,36 +70,38 @@ async def test_ended_job_frees_its_place(factory: EnvironmentFactory, end: str) 
                 environment.scratch,
                 runtime=Runtime(now=lambda: later),
             ).run()
-    assert await list_active(environment) == []
+    assert await list_active_jobs(environment) == []
     await start_download(environment)
 
 
-async def test_job_that_cannot_start_frees_its_place(factory: EnvironmentFactory) -> None:
+async def test_job_that_cannot_start_frees_its_place(environment_factory: EnvironmentFactory) -> None:
     """If the runner rejects the start of a job, the job's place is free again."""
-    environment = factory.make()
+    environment = environment_factory.make()
     with pytest.raises(WorkspaceError):
         await start_download(environment, JobRunner(refuse=True))
-    assert await list_active(environment) == []
+    assert await list_active_jobs(environment) == []
 
 
 @pytest.mark.parametrize("status", [JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELLED, None])
-async def test_places_of_crashed_processes_are_freed(factory: EnvironmentFactory, status: JobStatus | None) -> None:
+async def test_places_of_crashed_processes_are_freed(
+    environment_factory: EnvironmentFactory, status: JobStatus | None
+) -> None:
     """If a start is rejected for lack of places, places of ended and missing jobs are freed."""
-    environment = factory.make()
+    environment = environment_factory.make()
     environment.quotas = Quotas(jobs_per_principal=1)
     await environment.quota.reserve_job(OWNER, "lost")
     if status is not None:
         await environment.store_job("lost", status=status)
     else:
-        assert await get_refusal(environment) == (Kind.THROTTLED, "TOO_MANY_JOBS")
+        assert await get_rejection(environment) == (Kind.THROTTLED, "TOO_MANY_JOBS")
         environment.now += timedelta(minutes=2)
     job = await start_download(environment)
-    assert await list_active(environment) == [job.id]
+    assert await list_active_jobs(environment) == [job.id]
 
 
-async def test_job_over_the_byte_quota_fails(factory: EnvironmentFactory) -> None:
+async def test_job_over_the_byte_quota_fails(environment_factory: EnvironmentFactory) -> None:
     """If a job exceeds the byte quota, it fails, its files are deleted and its place is freed."""
-    environment = factory.make()
+    environment = environment_factory.make()
     environment.quotas = Quotas(download_bytes=100)
     job = await environment.run((await start_download(environment)).id)
     assert job.status is JobStatus.FAILED
@@ -108,23 +110,25 @@ async def test_job_over_the_byte_quota_fails(factory: EnvironmentFactory) -> Non
     assert (environment.list_files(), list(await environment.places.list_reservations(OWNER, Purpose.JOBS))) == ([], [])
 
 
-async def test_start_is_rejected_at_the_byte_quota(factory: EnvironmentFactory) -> None:
+async def test_start_is_rejected_at_the_byte_quota(environment_factory: EnvironmentFactory) -> None:
     """If the byte quota is used up, new jobs are rejected; a job's stored files count until they expire."""
-    environment = factory.make()
+    environment = environment_factory.make()
     job = await environment.run((await start_download(environment)).id)
     assert job.status is JobStatus.COMPLETED
     environment.quotas = Quotas(download_bytes=job.stored_bytes)
-    assert await get_refusal(environment) == (Kind.STORAGE_FULL, "DOWNLOAD_QUOTA_EXCEEDED")
+    assert await get_rejection(environment) == (Kind.STORAGE_FULL, "DOWNLOAD_QUOTA_EXCEEDED")
     await start_download(environment, owner="other@t")
     environment.now = job.expires_at
     await start_download(environment)
 
 
-async def test_parts_count_before_they_are_stored(factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_download_fails_at_the_part_over_the_byte_quota(
+    environment_factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A download fails at the part that would exceed the byte quota, not only at its end."""
     monkeypatch.setattr("shared.downloads.work.PART_TIME", HOUR)
     monkeypatch.setattr("shared.downloads.work.PART_BYTES", 200_000_000)
-    environment = factory.make(FakeArchive(size=200_000_000))
+    environment = environment_factory.make(FakeArchive(size=200_000_000))
     whole = await environment.run((await start_download(environment)).id)
     [first, *_] = [file.size for _, file in whole.files()]
     environment.quotas = Quotas(download_bytes=whole.stored_bytes + first)
@@ -137,10 +141,12 @@ async def test_parts_count_before_they_are_stored(factory: EnvironmentFactory, m
     assert (await environment.load_job(second.id)).status is JobStatus.FAILED
 
 
-async def test_job_of_another_principal_runs_next(factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_job_of_another_principal_runs_next(
+    environment_factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If a principal has many waiting parts, the next part is of another principal."""
     monkeypatch.setattr("shared.downloads.work.LARGE_PART_BYTES", 0)
-    environment, order = factory.make(), list[str]()
+    environment, order = environment_factory.make(), list[str]()
     busy = [await start_download(environment) for _ in range(5)]
     small = await start_download(environment, owner="other@t")
     for job in (*busy, small):
@@ -158,10 +164,10 @@ async def test_job_of_another_principal_runs_next(factory: EnvironmentFactory, m
 
 
 async def test_one_job_per_principal_is_planned_at_a_time(
-    factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch
+    environment_factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While a principal's job is planned, its second job waits, but jobs of others do not."""
-    environment = factory.make()
+    environment = environment_factory.make()
     gate, waiting = asyncio.Event(), asyncio.Event()
 
     async def wait_until_archived(seconds: float) -> bool:

@@ -42,7 +42,7 @@ def build_job(**changes: Any) -> Job:
     return Job(**{**values, "connections": ("a", "b"), "created_at": AT, "expires_at": AT, **changes})
 
 
-def build_planned() -> Job:
+def build_planned_job() -> Job:
     """Return a running download with one planned part for each connection."""
     return build_job().plan(tuple(Part(connection=name, start=AT, end=AT + HOUR) for name in ("a", "b")))
 
@@ -65,9 +65,9 @@ def test_each_kind_of_job_has_its_own_errors(changes: dict[str, Any], kind: JobK
     assert (raised.value.code, build_job_not_found_error(kind).code) == (ended, missing)
 
 
-def test_a_job_is_planned_once() -> None:
+def test_planning_a_job_again_keeps_its_converted_parts() -> None:
     """If a job is planned again, its parts that are already converted stay converted."""
-    planned = build_planned()
+    planned = build_planned_job()
     assert (planned.status, planned.list_pending_parts()) == (JobStatus.RUNNING, [0, 1])
     assert planned.plan(()) is planned
     assert build_job().plan((), complete=True).complete_up_to == AT
@@ -75,7 +75,7 @@ def test_a_job_is_planned_once() -> None:
 
 def test_a_connection_is_done_after_all_its_parts() -> None:
     """A connection is done when all its parts are converted."""
-    half = build_planned().complete_part(0, (FILE, FILE), frozenset({("x",)}))
+    half = build_planned_job().complete_part(0, (FILE, FILE), frozenset({("x",)}))
     assert (half.rows, half.stored_bytes, half.connections_done) == (6, 200, 1)
     assert half.files() == [("a", FILE), ("a", FILE)]
     assert half.list_pending_parts() == [1]
@@ -95,7 +95,7 @@ def test_parts_without_a_new_column_are_converted_again() -> None:
 @pytest.mark.parametrize("status", ENDED)
 def test_an_ended_job_does_not_change(status: JobStatus) -> None:
     """An ended job does not change, even if a process still works on it."""
-    job = build_planned().finish(status)
+    job = build_planned_job().finish(status)
     uploaded = UploadedFile(size=1, written_at=AT)
     bundle, imported = (job.model_copy(update=update) for update in ({"bundle": BUNDLE}, {"import_request": IMPORT}))
     assert job.finish(JobStatus.COMPLETED) is job
@@ -117,7 +117,7 @@ def test_an_import_starts_once() -> None:
     assert started.start_import(AT + HOUR, AT, uploaded, None) is started
 
 
-def test_a_repeated_step_counts_once() -> None:
+def test_a_repeated_import_step_counts_once() -> None:
     """If a crash causes a step to run again, it is counted once."""
     once = build_job(import_request=IMPORT).add_import_step(0, STEP)
     assert once.import_request is not None

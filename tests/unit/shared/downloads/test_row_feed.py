@@ -56,7 +56,7 @@ def test_empty_batches_are_skipped() -> None:
     ]
 
 
-def test_times_have_microseconds() -> None:
+def test_formatted_row_times_have_microseconds() -> None:
     """A formatted time has microseconds and no zone, which the file writer adds."""
     times = pa.array([datetime(2026, 1, 5, 8, tzinfo=UTC), datetime(1, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
     assert format_timestamps(times).to_pylist() == ["2026-01-05T08:00:00.000000", "0001-01-01T00:00:00.000000"]

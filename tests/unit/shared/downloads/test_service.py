@@ -62,28 +62,28 @@ class JobRunner:
 
 
 @pytest.fixture
-def environment(factory: EnvironmentFactory) -> Environment:
+def download_environment(environment_factory: EnvironmentFactory) -> Environment:
     """Return an environment with a small archive."""
-    return factory.make()
+    return environment_factory.make()
 
 
-def build_service(environment: Environment) -> DownloadService:
+def build_service(download_environment: Environment) -> DownloadService:
     """Return the download service, an hour after the start of the archive."""
     return DownloadService(
         get_catalog,
-        environment.jobs,
-        environment.blobs,
-        environment.quota,
+        download_environment.jobs,
+        download_environment.blobs,
+        download_environment.quota,
         timedelta(days=1),
         runtime=Runtime(now=lambda: START + HOUR),
     )
 
 
-async def test_job_is_visible_to_owner_and_administrators(environment: Environment) -> None:
+async def test_job_is_visible_to_owner_and_administrators(download_environment: Environment) -> None:
     """Only the owner, and administrators with a token that can manage keys, see a job; others get 404."""
-    job = await environment.store_job()
+    job = await download_environment.store_job()
     for allowed in (build_caller("editor@t"), build_caller("admin@t", AccessRight.KEYS_MANAGE)):
-        assert await build_service(environment).get(allowed, "j1") == job
+        assert await build_service(download_environment).get(allowed, "j1") == job
     for refused in (
         build_caller("viewer@t"),
         build_caller(""),
@@ -91,40 +91,40 @@ async def test_job_is_visible_to_owner_and_administrators(environment: Environme
         *(build_caller(member, AccessRight.KEYS_MANAGE) for member in ("viewer@t", "disabled@t", "robot", "unknown")),
     ):
         with pytest.raises(WorkspaceError) as refusal:
-            await build_service(environment).get(refused, "j1")
+            await build_service(download_environment).get(refused, "j1")
         assert refusal.value.code == "DOWNLOAD_NOT_FOUND"
     late = DownloadService(
         get_catalog,
-        environment.jobs,
-        environment.blobs,
-        environment.quota,
+        download_environment.jobs,
+        download_environment.blobs,
+        download_environment.quota,
         timedelta(days=1),
         runtime=Runtime(now=lambda: job.expires_at),
     )
     with pytest.raises(WorkspaceError):
         await late.get(build_caller("editor@t"), "j1")
     assert await late.list(build_caller("editor@t")) == []
-    assert await build_service(environment).list(build_caller("editor@t")) == [job]
-    assert await build_service(environment).list(build_caller("admin@t")) == []
+    assert await build_service(download_environment).list(build_caller("editor@t")) == [job]
+    assert await build_service(download_environment).list(build_caller("admin@t")) == []
 
 
-async def test_job_is_deleted_if_its_start_is_rejected(environment: Environment) -> None:
+async def test_job_is_deleted_if_its_start_is_rejected(download_environment: Environment) -> None:
     """If the runner rejects the start of a job, the caller gets the error and the job is deleted."""
     with pytest.raises(WorkspaceError):
-        await build_service(environment).start(
+        await build_service(download_environment).start(
             build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, JobRunner(refuse=True)
         )
-    assert await environment.jobs.list_owned("editor@t") == []
+    assert await download_environment.jobs.list_owned("editor@t") == []
 
 
-async def test_stalled_job_is_started_at_a_read(environment: Environment) -> None:
+async def test_stalled_job_is_started_at_a_read(download_environment: Environment) -> None:
     """If a process crashed before starting a job, reading the job half a minute later starts it."""
     at = [START]
     downloads = DownloadService(
         get_catalog,
-        environment.jobs,
-        environment.blobs,
-        environment.quota,
+        download_environment.jobs,
+        download_environment.blobs,
+        download_environment.quota,
         timedelta(days=1),
         runtime=Runtime(now=lambda: at[0]),
     )
@@ -138,8 +138,8 @@ async def test_stalled_job_is_started_at_a_read(environment: Environment) -> Non
     await downloads.restart_if_stalled(job, JobRunner(refuse=True))
     await downloads.restart_if_stalled(job, runner)
     assert runner.started == [job.id]
-    await environment.run(job.id)
-    await downloads.restart_if_stalled(await environment.load_job(job.id), runner)
+    await download_environment.run(job.id)
+    await downloads.restart_if_stalled(await download_environment.load_job(job.id), runner)
     assert runner.started == [job.id]
 
 
@@ -149,49 +149,51 @@ def test_job_is_stalled_after_half_a_minute(seconds: int, *, expected: bool) -> 
     assert is_stalled(START, START + timedelta(seconds=seconds)) is expected
 
 
-async def test_a_repeated_start_returns_the_same_job(environment: Environment) -> None:
+async def test_a_repeated_start_returns_the_same_job(download_environment: Environment) -> None:
     """A request with the id of an existing job returns this job and starts no other."""
-    runner, service = JobRunner(), build_service(environment)
+    runner, service = JobRunner(), build_service(download_environment)
     request = build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, runner
     first = await service.start(*request, job_id="a1")
     assert await service.start(*request, job_id="a1") == first
     assert (first.id, runner.started, len(await service.list(build_caller("editor@t")))) == ("a1", ["a1"], 1)
 
 
-async def test_job_can_be_cancelled_once(environment: Environment) -> None:
+async def test_job_can_be_cancelled_once(download_environment: Environment) -> None:
     """Cancelling a job ends it and deletes its files; cancelling it again is rejected."""
     runner = JobRunner()
-    started = await build_service(environment).start(
+    started = await build_service(download_environment).start(
         build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, runner
     )
-    await environment.work.next_parts(started.id)
-    await environment.work.convert(started.id, 0)
-    assert environment.list_files()
+    await download_environment.work.next_parts(started.id)
+    await download_environment.work.convert(started.id, 0)
+    assert download_environment.list_files()
     with pytest.raises(WorkspaceError):
-        await build_service(environment).cancel(build_caller("viewer@t"), started.id, runner)
-    await build_service(environment).cancel(build_caller("admin@t", AccessRight.KEYS_MANAGE), started.id, runner)
-    assert (environment.list_files(), runner.stopped) == ([], [started.id])
+        await build_service(download_environment).cancel(build_caller("viewer@t"), started.id, runner)
+    await build_service(download_environment).cancel(
+        build_caller("admin@t", AccessRight.KEYS_MANAGE), started.id, runner
+    )
+    assert (download_environment.list_files(), runner.stopped) == ([], [started.id])
     with pytest.raises(WorkspaceError) as refusal:
-        await build_service(environment).cancel(build_caller("editor@t"), started.id, runner)
+        await build_service(download_environment).cancel(build_caller("editor@t"), started.id, runner)
     assert (refusal.value.code, refusal.value.members) == ("DOWNLOAD_ENDED", {"currentStatus": "cancelled"})
 
 
-async def test_a_repeated_cancellation_deletes_what_the_first_one_left(environment: Environment) -> None:
+async def test_a_repeated_cancellation_deletes_what_the_first_one_left(download_environment: Environment) -> None:
     """If a cancellation ended before it deleted the files, repeating it deletes them."""
-    service, runner, editor = build_service(environment), JobRunner(), build_caller("editor@t")
+    service, runner, editor = build_service(download_environment), JobRunner(), build_caller("editor@t")
     started = await service.start(editor, ("pump",), DownloadFormat.CSV, START, START + HOUR, runner)
-    await environment.work.next_parts(started.id)
-    await environment.work.convert(started.id, 0)
-    await environment.jobs.change(started.id, Job.cancel)
-    assert environment.list_files()
+    await download_environment.work.next_parts(started.id)
+    await download_environment.work.convert(started.id, 0)
+    await download_environment.jobs.change(started.id, Job.cancel)
+    assert download_environment.list_files()
     with pytest.raises(WorkspaceError, match="cancelled"):
         await service.cancel(editor, started.id, runner)
-    assert (environment.list_files(), runner.stopped) == ([], [started.id])
+    assert (download_environment.list_files(), runner.stopped) == ([], [started.id])
 
 
-async def test_surface_selects_its_own_connections(environment: Environment) -> None:
+async def test_a_surface_download_contains_only_its_connections(download_environment: Environment) -> None:
     """The download of a surface contains only the surface's connections."""
-    told = build_service(environment)
+    told = build_service(download_environment)
     assert await told.select_connection("press") == ("press",)
     assert (
         await told.select_surface_connections("hall")
@@ -208,19 +210,19 @@ async def test_surface_selects_its_own_connections(environment: Environment) -> 
         assert refusal.value.code == code
 
 
-async def test_links_expire_before_the_job(environment: Environment) -> None:
+async def test_file_links_expire_no_later_than_the_job(download_environment: Environment) -> None:
     """A link expires after 15 minutes, or with its job if that is earlier; only completed jobs have links."""
-    await environment.store_job()
-    assert await build_service(environment).create_links(await environment.load_job()) == []
-    job = await environment.run()
-    assert {each.expires_at for each in await build_service(environment).create_links(job)} == {
+    await download_environment.store_job()
+    assert await build_service(download_environment).create_links(await download_environment.load_job()) == []
+    job = await download_environment.run()
+    assert {each.expires_at for each in await build_service(download_environment).create_links(job)} == {
         START + HOUR + timedelta(minutes=15)
     }
     late = DownloadService(
         get_catalog,
-        environment.jobs,
-        environment.blobs,
-        environment.quota,
+        download_environment.jobs,
+        download_environment.blobs,
+        download_environment.quota,
         timedelta(0),
         runtime=Runtime(now=lambda: job.expires_at - timedelta(minutes=1)),
     )
@@ -251,7 +253,7 @@ def test_several_files_of_a_connection_are_numbered() -> None:
 
 
 @pytest.mark.parametrize("started", [False, True])
-async def test_only_a_started_import_has_work_to_stop(environment: Environment, *, started: bool) -> None:
+async def test_only_a_started_import_has_work_to_stop(download_environment: Environment, *, started: bool) -> None:
     """Cancelling an import that was not started stops no background work."""
     request = ImportRequest(
         format=ImportFormat.CSV,
@@ -260,9 +262,9 @@ async def test_only_a_started_import_has_work_to_stop(environment: Environment, 
         upload_expires_at=START,
         started_at=START if started else None,
     )
-    job = await environment.store_job()
+    job = await download_environment.store_job()
     stored = job.model_copy(update={"id": "i1", "import_request": request})
-    await environment.jobs.create(stored)
+    await download_environment.jobs.create(stored)
     runner = JobRunner()
-    await build_service(environment).cancel(build_caller(job.owner), "i1", runner, kind=JobKind.IMPORT)
+    await build_service(download_environment).cancel(build_caller(job.owner), "i1", runner, kind=JobKind.IMPORT)
     assert runner.stopped == (["i1"] if started else [])

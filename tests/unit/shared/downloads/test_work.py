@@ -47,9 +47,9 @@ def read_contents(environment: Environment, job: Job, connection: str) -> list[P
     return found
 
 
-async def test_every_connection_has_a_file(factory: EnvironmentFactory) -> None:
+async def test_every_connection_has_a_file(environment_factory: EnvironmentFactory) -> None:
     """A small download has one file for each connection, with all its rows."""
-    environment = factory.make()
+    environment = environment_factory.make()
     await environment.store_job(form=DownloadFormat.JSONL)
     job = await environment.run()
     assert (job.status, job.rows, job.connections_done, job.error) == (JobStatus.COMPLETED, 30, 2, None)
@@ -63,16 +63,18 @@ async def test_every_connection_has_a_file(factory: EnvironmentFactory) -> None:
     assert list(environment.scratch.iterdir()) == []
 
 
-async def test_a_range_includes_its_start_and_excludes_its_end(factory: EnvironmentFactory) -> None:
+async def test_a_range_includes_its_start_and_excludes_its_end(environment_factory: EnvironmentFactory) -> None:
     """The range of a download includes its start and excludes its end."""
-    environment = factory.make()
+    environment = environment_factory.make()
     await environment.store_job(start=START + timedelta(seconds=1), end=START + HOUR + timedelta(seconds=2))
     assert (await environment.run()).rows == 2 * (4 + 2)
 
 
-async def test_parts_of_a_connection_share_a_header(factory: EnvironmentFactory, short_parts: None) -> None:
+async def test_parts_of_a_connection_share_a_header(environment_factory: EnvironmentFactory, short_parts: None) -> None:
     """If a later part has new keys, earlier parts are converted again with their columns."""
-    environment = factory.make(FakeArchive(payload=lambda hour, number: {f"k{hour}": number, "n": number}, size=BIG))
+    environment = environment_factory.make(
+        FakeArchive(payload=lambda hour, number: {f"k{hour}": number, "n": number}, size=BIG)
+    )
     await environment.store_job()
     job = await environment.run()
     assert job.parts is not None
@@ -86,9 +88,11 @@ async def test_parts_of_a_connection_share_a_header(factory: EnvironmentFactory,
 
 
 @pytest.mark.parametrize("form", list(DownloadFormat))
-async def test_steps_can_be_repeated(factory: EnvironmentFactory, short_parts: None, form: DownloadFormat) -> None:
+async def test_download_steps_can_be_repeated(
+    environment_factory: EnvironmentFactory, short_parts: None, form: DownloadFormat
+) -> None:
     """Planning and converting a job again does not change the job or its files."""
-    environment = factory.make(FakeArchive(size=BIG))
+    environment = environment_factory.make(FakeArchive(size=BIG))
     await environment.store_job(form=form)
     numbers = await environment.plan_parts()
     assert list(numbers) == list(await environment.plan_parts())
@@ -103,18 +107,18 @@ async def test_steps_can_be_repeated(factory: EnvironmentFactory, short_parts: N
     assert (await environment.load_job()).status is JobStatus.COMPLETED
 
 
-async def test_empty_range_completes(factory: EnvironmentFactory) -> None:
+async def test_a_download_of_an_empty_range_completes(environment_factory: EnvironmentFactory) -> None:
     """A download of connections without rows completes with one file per connection."""
-    environment = factory.make(FakeArchive(per_hour=0))
+    environment = environment_factory.make(FakeArchive(per_hour=0))
     await environment.store_job()
     job = await environment.run()
     assert (job.status, job.rows, len(job.files())) == (JobStatus.COMPLETED, 0, 2)
 
 
-async def test_outage_is_raised_for_a_retry(factory: EnvironmentFactory) -> None:
+async def test_an_archive_outage_is_raised_so_that_the_step_is_retried(environment_factory: EnvironmentFactory) -> None:
     """If the archive is unavailable, the step raises an error, and a retry continues the job."""
     archive = FakeArchive()
-    environment = factory.make(archive)
+    environment = environment_factory.make(archive)
     await environment.store_job()
     archive.down = True
     await environment.plan_parts()
@@ -126,9 +130,9 @@ async def test_outage_is_raised_for_a_retry(factory: EnvironmentFactory) -> None
     assert list(environment.scratch.iterdir()) == []
 
 
-async def test_failed_job_has_no_files(factory: EnvironmentFactory) -> None:
+async def test_failed_job_has_no_files(environment_factory: EnvironmentFactory) -> None:
     """A failed job shows no internal causes, and its files are deleted."""
-    environment = factory.make()
+    environment = environment_factory.make()
     await environment.store_job()
     await environment.plan_parts()
     await environment.work.convert("j1", 0)
@@ -141,10 +145,12 @@ async def test_failed_job_has_no_files(factory: EnvironmentFactory) -> None:
     assert await environment.plan_parts() == []
 
 
-async def test_too_many_columns_fail_the_job(factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_too_many_columns_fail_the_job(
+    environment_factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If a download needs too many columns, it fails at once with the reason, without retries."""
     monkeypatch.setattr("shared.downloads.flattening.MAX_LEAVES", 8)
-    environment = factory.make(FakeArchive(payload=lambda hour, number: {f"k{hour}-{number}": 1}))
+    environment = environment_factory.make(FakeArchive(payload=lambda hour, number: {f"k{hour}-{number}": 1}))
     await environment.store_job()
     job = await environment.run()
     assert job.status is JobStatus.FAILED
@@ -153,11 +159,11 @@ async def test_too_many_columns_fail_the_job(factory: EnvironmentFactory, monkey
 
 
 async def test_cancelled_conversion_stops_without_files(
-    factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch
+    environment_factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If a job is cancelled during a conversion, the step stops and leaves no files."""
     monkeypatch.setattr("shared.downloads.work.POLL_SECONDS", 0.01)
-    environment = factory.make(FakeArchive(hours=2, per_hour=1))
+    environment = environment_factory.make(FakeArchive(hours=2, per_hour=1))
     begun, go_on = asyncio.Event(), asyncio.Event()
     rows = environment.archive.rows
 
@@ -180,10 +186,10 @@ async def test_cancelled_conversion_stops_without_files(
 
 
 async def test_files_uploaded_during_cancellation_are_deleted(
-    factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch
+    environment_factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If a job is cancelled while a step uploads files, the step deletes them."""
-    environment = factory.make()
+    environment = environment_factory.make()
     await environment.store_job()
     await environment.plan_parts()
     loop = asyncio.get_running_loop()
@@ -199,9 +205,9 @@ async def test_files_uploaded_during_cancellation_are_deleted(
     assert environment.list_files() == []
 
 
-async def test_expired_jobs_are_deleted_with_their_files(factory: EnvironmentFactory) -> None:
+async def test_expired_jobs_are_deleted_with_their_files(environment_factory: EnvironmentFactory) -> None:
     """Expired jobs and their files are deleted; other jobs stay."""
-    environment = factory.make()
+    environment = environment_factory.make()
     await environment.store_job("old")
     await environment.store_job("young", expires_at=START + timedelta(days=2))
     await environment.run("old")
@@ -218,9 +224,9 @@ async def test_expired_jobs_are_deleted_with_their_files(factory: EnvironmentFac
     assert environment.list_files() == sorted(file.blob for _, file in job.files())
 
 
-async def test_orphan_files_are_deleted(factory: EnvironmentFactory, tmp_path: Path) -> None:
+async def test_orphan_files_are_deleted(environment_factory: EnvironmentFactory, tmp_path: Path) -> None:
     """Files and folders without a job are deleted when they are too old for a running job."""
-    environment = factory.make()
+    environment = environment_factory.make()
     source = tmp_path / "x"
     source.write_bytes(b"x")
     await environment.blobs.upload("lost/pump/0.csv", source)
@@ -244,9 +250,9 @@ async def test_orphan_files_are_deleted(factory: EnvironmentFactory, tmp_path: P
     assert (environment.list_files(), list(environment.scratch.iterdir())) == ([], [])
 
 
-async def test_out_of_memory_fails_the_job_immediately(factory: EnvironmentFactory) -> None:
+async def test_out_of_memory_fails_the_job_immediately(environment_factory: EnvironmentFactory) -> None:
     """If memory is exhausted, the job fails without a retry, with advice and without files."""
-    environment = factory.make()
+    environment = environment_factory.make()
     environment.archive.trouble = duckdb.OutOfMemoryException("failed to pin a block")
     await environment.store_job(form=DownloadFormat.PARQUET)
     [first, *_] = await environment.plan_parts()
@@ -258,9 +264,11 @@ async def test_out_of_memory_fails_the_job_immediately(factory: EnvironmentFacto
 
 
 @pytest.mark.parametrize("settled", [True, False])
-async def test_complete_up_to_requires_archived_events(factory: EnvironmentFactory, *, settled: bool) -> None:
+async def test_complete_up_to_requires_archived_events(
+    environment_factory: EnvironmentFactory, *, settled: bool
+) -> None:
     """``complete_up_to`` is the job's creation time if all earlier events are archived, else None."""
-    environment = factory.make()
+    environment = environment_factory.make()
     environment.arrivals.are_settled = settled
     made = await environment.store_job()
     assert made.complete_up_to is None

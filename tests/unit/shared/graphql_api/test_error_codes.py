@@ -17,7 +17,7 @@ from shared.graphql_api.error_codes import to_error_object, to_extensions, to_gr
         (Kind.UNAVAILABLE, "INTERNAL_ERROR"),
     ],
 )
-def test_each_kind_has_a_code(kind: Kind, code: str) -> None:
+def test_each_kind_of_error_has_a_graphql_code(kind: Kind, code: str) -> None:
     """The kind of an error determines its GraphQL error code."""
     assert to_graphql_code(WorkspaceError(kind, "SOME_CODE", "detail")) == code
 

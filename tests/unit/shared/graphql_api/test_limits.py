@@ -23,7 +23,7 @@ def test_a_root_list_costs_one_plus_its_items(size: int, fields: int) -> None:
 
 
 @given(st.integers(min_value=1, max_value=500))
-def test_page_size_in_a_variable_counts(size: int) -> None:
+def test_a_page_size_in_a_variable_counts_towards_the_cost(size: int) -> None:
     """A page size from a variable, or from its default, costs as much as a literal."""
     rest = "{ nodes { connections { id name type } } } }"
     written = find_limit(f"{{ surfaces(limit: {size}) {rest}")
@@ -31,7 +31,7 @@ def test_page_size_in_a_variable_counts(size: int) -> None:
     assert find_limit(f"query($n: Int = {size}) {{ surfaces(limit: $n) {rest}") == written
 
 
-def test_nested_lists_cost_ten_items() -> None:
+def test_a_nested_list_counts_as_ten_items() -> None:
     """A list inside a surface or connection counts as ten items."""
     assert find_limit("{ surface(id: 1) { connections { surfaces { connections { id } } } } }") is None
     assert find_limit("{ surface(id: 1) { connections { surfaces { connections { surfaces { id } } } } } }") is not None
@@ -55,7 +55,7 @@ def test_fragments_are_measured_once() -> None:
     assert "cost" in broken
 
 
-def test_aliases_are_counted_everywhere() -> None:
+def test_aliases_in_fragments_are_counted() -> None:
     """Aliases in fragments count like aliases in the operation."""
     aliases = " ".join(f"a{n}: id" for n in range(51))
     assert find_limit(f"{{ ...f }} fragment f on Query {{ {aliases} }}") is not None

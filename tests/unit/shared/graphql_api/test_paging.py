@@ -21,7 +21,9 @@ def build_surfaces(lookups: set[str]) -> list[CatalogEntry[Surface]]:
 
 
 @given(LOOKUPS, LOOKUPS, st.integers(min_value=1, max_value=7))
-def test_cursors_are_stable_under_inserts(before: set[str], inserted: set[str], size: int) -> None:
+def test_paging_by_cursor_returns_each_item_once_during_inserts(
+    before: set[str], inserted: set[str], size: int
+) -> None:
     """Paging by cursor returns each original item once, even if items are inserted."""
     seen: list[str] = []
     items, after = build_surfaces(before), None
@@ -61,13 +63,13 @@ def test_limit_and_offset_return_a_slice(lookups: set[str], limit: int, offset: 
         PageRequest(after="AAAA"),
     ],
 )
-def test_invalid_arguments_are_rejected(request_: PageRequest) -> None:
+def test_invalid_paging_arguments_are_rejected(request_: PageRequest) -> None:
     """A cursor together with an offset, an invalid size, or a cursor of another list is rejected."""
     with pytest.raises(WorkspaceError):
         request_.select_page(build_surfaces({"a"}))
 
 
-def test_cursor_is_opaque() -> None:
+def test_a_cursor_contains_no_readable_lookup() -> None:
     """A cursor does not contain a readable lookup (id in URLs)."""
     [stored] = build_surfaces({"cooling"})
     assert "cooling" not in to_cursor(stored)

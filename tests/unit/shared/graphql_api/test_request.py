@@ -14,7 +14,7 @@ def build_stored_query(lookup: str, name: str) -> CatalogEntry[WarmQuery]:
     return CatalogEntry(query, now(), now(), "editor@x")
 
 
-def test_lookup_precedes_name() -> None:
+def test_a_lookup_has_priority_over_an_equal_name() -> None:
     """If a name is the lookup of one query and the name of another, it selects the query with the lookup."""
     catalog = Catalog(
         queries={"pressure": build_stored_query("pressure", "Pressure"), "mine": build_stored_query("mine", "pressure")}

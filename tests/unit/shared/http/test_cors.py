@@ -20,7 +20,7 @@ def test_a_preflight_of_a_known_origin_lists_the_methods() -> None:
     assert (reply.status, reply.headers["Access-Control-Allow-Methods"]) == (204, "GET, PUT")
 
 
-def test_other_requests_are_not_preflights() -> None:
+def test_requests_without_preflight_headers_are_not_preflights() -> None:
     """A preflight has the method OPTIONS, the header Access-Control-Request-Method and an allowed origin."""
     cors = Cors([KNOWN])
     for request in (

@@ -39,13 +39,13 @@ class Outer(BaseModel):
 
 
 @GROUP.endpoint("POST", "renamed", access=Access.PUBLIC, body=Outer)
-async def renamed(_: Call[Any, Outer]) -> Reply:
+async def accept_renamed_member(_: Call[Any, Outer]) -> Reply:
     """Accept a body that contains a renamed member."""
     return Reply(204)
 
 
 @GROUP.endpoint("GET", "old", access=Access.PUBLIC, unknown=UnknownNames.REJECT, deprecation=FORMER_NAMES)
-async def old(_: Call) -> Reply:
+async def reply_as_deprecated(_: Call) -> Reply:
     """Reply, as a deprecated operation."""
     return Reply(200, b"", {"Link": '</next>; rel="next"'})
 

@@ -37,21 +37,21 @@ class Requests:
         self.working: list[int] = []
         self._ends: list[asyncio.Event] = []
 
-    async def arrive(self, count: int, path: str = "") -> None:
+    async def send_new_requests(self, count: int, path: str = "") -> None:
         """Send new requests, each to another path by default."""
         for _ in range(count):
             number = len(self._tasks)
             self._ends.append(asyncio.Event())
             self._tasks.append(asyncio.create_task(self._work(number, path or f"/{number}")))
-        await self.settle()
+        await self.run_ready_tasks()
 
     async def overload(self, windows: int) -> None:
         """Let requests wait, then send more requests than are admitted during several time windows."""
-        await self.arrive(TOLERATED + PLACES + 1)
+        await self.send_new_requests(TOLERATED + PLACES + 1)
         for _ in range(windows):
-            await self.arrive(40)
+            await self.send_new_requests(40)
             self.clock.advance(WINDOW_SECONDS * 1.01)
-            await self.arrive(1)
+            await self.send_new_requests(1)
 
     async def end_all(self) -> None:
         """End all requests, also those that are admitted meanwhile."""
@@ -71,9 +71,9 @@ class Requests:
         """End this number of running requests."""
         for number in numbers:
             self._ends[number].set()
-        await self.settle()
+        await self.run_ready_tasks()
 
-    async def settle(self) -> None:
+    async def run_ready_tasks(self) -> None:
         """Run all asyncio tasks that are ready."""
         for _ in range(5):
             await asyncio.sleep(0)
@@ -92,7 +92,7 @@ class Requests:
         for number in numbers:
             self._tasks[number].cancel()
         await asyncio.gather(*(self._tasks[number] for number in numbers), return_exceptions=True)
-        await self.settle()
+        await self.run_ready_tasks()
 
     async def close(self) -> None:
         """Cancel all requests."""
@@ -100,118 +100,118 @@ class Requests:
 
 
 @pytest.fixture
-async def requests() -> AsyncIterator[Requests]:
+async def request_source() -> AsyncIterator[Requests]:
     """Provide a source of requests to a load shedder that runs two requests at once."""
     created = Requests()
     yield created
     await created.close()
 
 
-async def test_requests_are_admitted_in_the_order_of_arrival(requests: Requests) -> None:
+async def test_requests_are_admitted_in_the_order_of_arrival(request_source: Requests) -> None:
     """Requests are admitted in the order of arrival, up to the maximum number of running requests."""
-    await requests.arrive(5)
-    assert requests.working == [0, 1]
-    await requests.end(1)
-    assert requests.working == [0, 1, 2]
-    await requests.end(0, 2)
-    assert requests.working == [0, 1, 2, 3, 4]
+    await request_source.send_new_requests(5)
+    assert request_source.working == [0, 1]
+    await request_source.end(1)
+    assert request_source.working == [0, 1, 2]
+    await request_source.end(0, 2)
+    assert request_source.working == [0, 1, 2, 3, 4]
 
 
-async def test_a_slow_request_releases_its_place(requests: Requests) -> None:
+async def test_a_slow_request_releases_its_place(request_source: Requests) -> None:
     """A request that runs for long no longer occupies a place, so that it blocks no other request."""
-    await requests.arrive(PLACES)
-    requests.clock.advance(COUNTED_SECONDS)
-    await requests.arrive(3)
-    assert requests.working == [0, 1, 2, 3]
-    await requests.end(0, 1)
-    assert requests.working == [0, 1, 2, 3]
-    await requests.end(2)
-    assert requests.working == [0, 1, 2, 3, 4]
+    await request_source.send_new_requests(PLACES)
+    request_source.clock.advance(COUNTED_SECONDS)
+    await request_source.send_new_requests(3)
+    assert request_source.working == [0, 1, 2, 3]
+    await request_source.end(0, 1)
+    assert request_source.working == [0, 1, 2, 3]
+    await request_source.end(2)
+    assert request_source.working == [0, 1, 2, 3, 4]
 
 
-async def test_a_short_queue_is_never_rejected(requests: Requests) -> None:
+async def test_a_short_queue_is_never_rejected(request_source: Requests) -> None:
     """A queue up to the tolerated length is not rejected, even if earlier requests are slow."""
-    await requests.arrive(PLACES + TOLERATED)
+    await request_source.send_new_requests(PLACES + TOLERATED)
     for number in range(PLACES + TOLERATED):
-        assert number in requests.working
-        requests.clock.advance(COUNTED_SECONDS / 2)
-        await requests.end(number)
-    assert requests.rejected() == []
+        assert number in request_source.working
+        request_source.clock.advance(COUNTED_SECONDS / 2)
+        await request_source.end(number)
+    assert request_source.rejected() == []
 
 
-async def test_a_burst_is_processed(requests: Requests) -> None:
+async def test_a_burst_is_processed(request_source: Requests) -> None:
     """If few requests follow a large burst, all requests of the burst are admitted."""
-    await requests.arrive(500)
+    await request_source.send_new_requests(500)
     for number in range(500):
-        assert number in requests.working
-        requests.clock.advance(0.02)
+        assert number in request_source.working
+        request_source.clock.advance(0.02)
         if number % 10 == 0:
-            await requests.arrive(1)
-        await requests.end(number)
-    assert requests.rejected() == []
+            await request_source.send_new_requests(1)
+        await request_source.end(number)
+    assert request_source.rejected() == []
 
 
-async def test_requests_are_rejected_under_overload(requests: Requests) -> None:
+async def test_requests_are_rejected_under_overload(request_source: Requests) -> None:
     """Under overload, requests that wait longest are rejected until only a few wait."""
-    await requests.overload(WINDOWS - 1)
-    assert requests.rejected() == []
-    await requests.arrive(40)
-    requests.clock.advance(WINDOW_SECONDS * 1.01)
-    await requests.arrive(1)
-    assert FEW - PLACES <= requests.waiting <= FEW
-    rejected = len(requests.rejected())
-    await requests.arrive(20)
-    assert len(requests.rejected()) <= rejected + FEW
-    requests.clock.advance(PATIENCE_SECONDS)
-    await requests.arrive(1)
-    assert len(requests.rejected()) >= rejected + 20 - PLACES
+    await request_source.overload(WINDOWS - 1)
+    assert request_source.rejected() == []
+    await request_source.send_new_requests(40)
+    request_source.clock.advance(WINDOW_SECONDS * 1.01)
+    await request_source.send_new_requests(1)
+    assert FEW - PLACES <= request_source.waiting <= FEW
+    rejected = len(request_source.rejected())
+    await request_source.send_new_requests(20)
+    assert len(request_source.rejected()) <= rejected + FEW
+    request_source.clock.advance(PATIENCE_SECONDS)
+    await request_source.send_new_requests(1)
+    assert len(request_source.rejected()) >= rejected + 20 - PLACES
 
 
-async def test_overload_ends_after_a_time_without_rejections(requests: Requests) -> None:
+async def test_overload_ends_after_a_time_without_rejections(request_source: Requests) -> None:
     """After some time without rejections, the overload ends, and a new burst is admitted."""
-    await requests.overload(WINDOWS)
-    await requests.end_all()
-    requests.clock.advance(CALM_SECONDS)
-    rejected = requests.rejected()
+    await request_source.overload(WINDOWS)
+    await request_source.end_all()
+    request_source.clock.advance(CALM_SECONDS)
+    rejected = request_source.rejected()
     assert rejected
-    await requests.arrive(500)
-    requests.clock.advance(2 * PATIENCE_SECONDS)
-    await requests.end_all()
-    assert requests.rejected() == rejected
+    await request_source.send_new_requests(500)
+    request_source.clock.advance(2 * PATIENCE_SECONDS)
+    await request_source.end_all()
+    assert request_source.rejected() == rejected
 
 
 @pytest.mark.parametrize(("calm", "windows"), [(CALM_SECONDS, WINDOWS_AGAIN), (RECENT_SECONDS, WINDOWS)])
-async def test_repeated_overload_is_detected_sooner(requests: Requests, calm: float, windows: int) -> None:
+async def test_repeated_overload_is_detected_sooner(request_source: Requests, calm: float, windows: int) -> None:
     """Shortly after an overload, the next one is detected after fewer busy time windows."""
-    await requests.overload(WINDOWS)
-    await requests.end_all()
-    requests.clock.advance(calm)
-    await requests.arrive(1)
-    rejected = requests.rejected()
-    await requests.overload(windows - 1)
-    assert requests.rejected() == rejected
-    await requests.overload(1)
-    assert len(requests.rejected()) > len(rejected)
+    await request_source.overload(WINDOWS)
+    await request_source.end_all()
+    request_source.clock.advance(calm)
+    await request_source.send_new_requests(1)
+    rejected = request_source.rejected()
+    await request_source.overload(windows - 1)
+    assert request_source.rejected() == rejected
+    await request_source.overload(1)
+    assert len(request_source.rejected()) > len(rejected)
 
 
-async def test_a_path_uses_only_its_share_under_overload() -> None:
+async def test_under_overload_a_path_uses_only_its_share_of_places() -> None:
     """Under overload, slow requests to one path cannot use all places, so that other paths are admitted."""
     places = 2 * SHARES
     requests = Requests(places)
-    await requests.arrive(places)
+    await requests.send_new_requests(places)
     assert len(requests.working) == places
     await requests.overload(WINDOWS)
     await requests.end_all()
     working, rejected = len(requests.working), len(requests.rejected())
-    await requests.arrive(places // SHARES + 3, "/a")
+    await requests.send_new_requests(places // SHARES + 3, "/a")
     assert (len(requests.working), len(requests.rejected())) == (working + places // SHARES, rejected + 3)
     requests.clock.advance(COUNTED_SECONDS)
-    await requests.arrive(1, "/a")
+    await requests.send_new_requests(1, "/a")
     assert len(requests.rejected()) == rejected + 4
-    await requests.arrive(1, "/b")
+    await requests.send_new_requests(1, "/b")
     assert len(requests.working) == working + places // SHARES + 1
     requests.clock.advance(CALM_SECONDS)
-    await requests.arrive(1, "/a")
+    await requests.send_new_requests(1, "/a")
     assert len(requests.rejected()) == rejected + 4
     await requests.close()
 
@@ -235,11 +235,11 @@ async def _admit_request(shedder: LoadShedder, path: str) -> None:
         pass
 
 
-async def test_a_cancelled_request_releases_its_place(requests: Requests) -> None:
+async def test_a_cancelled_request_releases_its_place(request_source: Requests) -> None:
     """A cancelled request leaves the queue, or frees its place if it is running."""
-    await requests.arrive(6)
-    await requests.cancel(2, 3)
-    await requests.cancel(0)
-    assert requests.working == [0, 1, 4]
-    await requests.end(1, 4)
-    assert requests.working == [0, 1, 4, 5]
+    await request_source.send_new_requests(6)
+    await request_source.cancel(2, 3)
+    await request_source.cancel(0)
+    assert request_source.working == [0, 1, 4]
+    await request_source.end(1, 4)
+    assert request_source.working == [0, 1, 4, 5]

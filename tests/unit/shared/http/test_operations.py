@@ -38,7 +38,7 @@ def test_an_operation_has_the_name_and_summary_of_its_handler() -> None:
     assert operation.load_operation() is operation
 
 
-def test_all_rights_of_an_operation_are_listed() -> None:
+def test_all_rights_of_an_operation_are_listed_in_order() -> None:
     """All rights of an operation are listed, its first right first."""
     group = Group("things")
     group.endpoint("POST", "a", right=AccessRight.CATALOG_READ, further_rights=(AccessRight.KEYS_MANAGE,))(handle)
@@ -50,10 +50,10 @@ def test_all_rights_of_an_operation_are_listed() -> None:
 def test_a_group_may_have_its_own_error_format() -> None:
     """A group of operations can have its own error format; the default is problem documents."""
 
-    def build(error: WorkspaceError, trace_id: str, request: Request) -> Reply:
+    def build_reply(error: WorkspaceError, trace_id: str, request: Request) -> Reply:
         return build_problem_document(error, trace_id, request)
 
-    own, standard = Group("own", build, is_versioned=False), Group("standard")
+    own, standard = Group("own", build_reply, is_versioned=False), Group("standard")
     for group in (own, standard):
         group.endpoint("GET", "a")(handle)
     assert [each.operations[0].has_own_error_format for each in (own, standard)] == [True, False]

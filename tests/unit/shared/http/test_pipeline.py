@@ -90,7 +90,9 @@ async def require_feature(feature: str) -> None:
     raise WorkspaceError(Kind.UNAVAILABLE, "NOT_PROVISIONED", f"No {feature}.")
 
 
-async def send(method: str, target: str, body: bytes = b"", token: str = "good", **headers: str) -> tuple[Reply, Any]:
+async def send_request(
+    method: str, target: str, body: bytes = b"", token: str = "good", **headers: str
+) -> tuple[Reply, Any]:
     """Send a request; return the reply and its JSON."""
     path, _, query = target.partition("?")
     sent = {"authorization": f"Bearer {token}", **{name.replace("_", "-"): text for name, text in headers.items()}}
@@ -102,14 +104,14 @@ async def send(method: str, target: str, body: bytes = b"", token: str = "good",
 
 async def test_the_handler_receives_validated_models() -> None:
     """The handler gets the validated path, query and body, and the caller."""
-    reply, value = await send("POST", "/things/a%20b", b'{"name":"x"}')
+    reply, value = await send_request("POST", "/things/a%20b", b'{"name":"x"}')
     assert reply.status == 201
     assert value == {"path": "a b", "body": "x", "who": "ann"}
 
 
 async def test_a_public_operation_ignores_credentials() -> None:
     """A public operation ignores an invalid token."""
-    reply, value = await send("GET", "/public?limit=7&whatever=1", token="bad")
+    reply, value = await send_request("GET", "/public?limit=7&whatever=1", token="bad")
     assert (reply.status, value) == (200, {"limit": 7, "caller": True})
 
 
@@ -135,7 +137,7 @@ async def test_checks_run_in_the_documented_order(
     method: str, target: str, body: bytes, token: str, status: int, code: str
 ) -> None:
     """Checks run in the order route, authentication, identity, right, feature, size, validation."""
-    reply, value = await send(method, target, body, token)
+    reply, value = await send_request(method, target, body, token)
     assert (reply.status, value["code"]) == (status, code)
     assert reply.headers["Content-Type"] == "application/problem+json"
     assert value["status"] == status
@@ -150,43 +152,43 @@ async def test_a_nested_request_has_no_size_limits() -> None:
     assert (await pipeline.serve(request, CALLER)).status == 200
 
 
-async def test_a_400_lists_every_failing_field() -> None:
+async def test_a_400_reply_lists_every_failing_field() -> None:
     """A 400 reply lists each invalid field of query and body with its rule."""
-    _, value = await send("POST", "/things/x?limit=0", b'{"parts":[1,"x"]}')
+    _, value = await send_request("POST", "/things/x?limit=0", b'{"parts":[1,"x"]}')
     assert [error["field"] for error in value["errors"]] == ["limit", "name", "parts[1]"]
     assert all(error["message"] for error in value["errors"])
 
 
 async def test_a_repeated_parameter_is_rejected() -> None:
     """A query parameter that occurs twice is rejected."""
-    reply, value = await send("GET", "/public?limit=1&limit=2")
+    reply, value = await send_request("GET", "/public?limit=1&limit=2")
     assert reply.status == 400
     assert value["errors"] == [{"field": "limit", "message": "is repeated; send it once"}]
 
 
 async def test_an_unexpected_error_has_no_details() -> None:
     """A 500 reply does not contain the message of the unexpected error."""
-    reply, value = await send("GET", "/broken")
+    reply, value = await send_request("GET", "/broken")
     assert (reply.status, value["code"]) == (500, "INTERNAL_ERROR")
     assert b"hunter2" not in reply.body
 
 
 async def test_error_replies_have_the_required_headers() -> None:
     """A 401 reply has WWW-Authenticate, a 405 reply Allow, and a 503 reply Retry-After."""
-    assert (await send("POST", "/admin", token="bad"))[0].headers["WWW-Authenticate"] == "Bearer"
-    assert (await send("DELETE", "/public"))[0].headers["Allow"] == "GET, HEAD"
-    assert (await send("GET", "/busy"))[0].headers["Retry-After"] == "7"
+    assert (await send_request("POST", "/admin", token="bad"))[0].headers["WWW-Authenticate"] == "Bearer"
+    assert (await send_request("DELETE", "/public"))[0].headers["Allow"] == "GET, HEAD"
+    assert (await send_request("GET", "/busy"))[0].headers["Retry-After"] == "7"
 
 
 @pytest.mark.parametrize("request_id", ["abc-1", "x" * 128, "!~"])
 async def test_a_valid_request_id_is_returned(request_id: str) -> None:
     """A request id of visible ASCII characters is returned in the reply."""
-    assert (await send("GET", "/public", x_request_id=request_id))[0].headers["x-request-id"] == request_id
+    assert (await send_request("GET", "/public", x_request_id=request_id))[0].headers["x-request-id"] == request_id
 
 
 @pytest.mark.parametrize("request_id", ["", "x" * 129, "a b", "a\tb", "ü", "a\r\nb"])
 async def test_an_invalid_request_id_is_replaced(request_id: str) -> None:
     """An invalid request id is replaced by a new request id."""
-    generated = (await send("GET", "/public", x_request_id=request_id))[0].headers["x-request-id"]
+    generated = (await send_request("GET", "/public", x_request_id=request_id))[0].headers["x-request-id"]
     assert generated != request_id
     assert len(generated) == 32

@@ -52,12 +52,14 @@ def test_an_interface_may_choose_another_status() -> None:
         (Kind.METHOD_NOT_ALLOWED, {"allow": ["GET", "PUT"]}, {"Allow": "GET, PUT"}),
     ],
 )
-def test_an_error_has_the_headers_of_its_status(kind: Kind, members: dict[str, Any], headers: dict[str, str]) -> None:
+def test_an_error_reply_has_the_headers_of_its_status(
+    kind: Kind, members: dict[str, Any], headers: dict[str, str]
+) -> None:
     """An error reply has the headers that RFC 9110 requires for its status."""
     assert build_error_headers(WorkspaceError(kind, "X", "x", **members)) == headers
 
 
-def test_a_missing_wait_is_not_in_the_document() -> None:
+def test_a_missing_retry_delay_is_not_in_the_problem_document() -> None:
     """If ``retryAfter`` is None, the problem document does not contain it."""
     error = WorkspaceError(Kind.UNAVAILABLE, "X", "x", retryAfter=None)
     assert "retryAfter" not in json.loads(build_problem_reply(error, "t").body)

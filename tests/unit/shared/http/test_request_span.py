@@ -50,7 +50,7 @@ async def raise_unexpected_error(_: Call) -> Reply:
 @GROUP.endpoint("GET", "outer", access=Access.PUBLIC, unknown=UnknownNames.IGNORE)
 async def send_nested_request(_: Call) -> Reply:
     """Send a nested request, as another interface does."""
-    return await send("/things/b")
+    return await send_request("/things/b")
 
 
 async def authenticate(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
@@ -63,7 +63,7 @@ async def require_feature(feature: str) -> None:
     assert feature
 
 
-async def send(
+async def send_request(
     path: str, method: str = "GET", headers: Mapping[str, str] | None = None, context: Mapping[str, str] | None = None
 ) -> Reply:
     """Send a request and return the reply."""
@@ -89,9 +89,9 @@ def get_only_span(exporter: InMemorySpanExporter) -> ReadableSpan:
     return span
 
 
-async def test_a_span_has_the_conventional_attributes(exporter: InMemorySpanExporter) -> None:
+async def test_a_request_span_has_the_conventional_attributes(exporter: InMemorySpanExporter) -> None:
     """A span has the standard attributes and the request id, but not the query string or the caller."""
-    reply = await send("/things/a", headers={"x-request-id": "mine", "authorization": "Bearer x"})
+    reply = await send_request("/things/a", headers={"x-request-id": "mine", "authorization": "Bearer x"})
     span = get_only_span(exporter)
     assert (span.name, span.kind, span.status.status_code) == ("GET /things/{name}", SpanKind.SERVER, StatusCode.UNSET)
     assert span.attributes == {
@@ -127,7 +127,7 @@ async def test_only_server_errors_mark_the_span_as_failed(
     stack: bool,
 ) -> None:
     """Only a 5xx reply marks a span as failed; an unexpected exception adds a stack trace."""
-    await send(path, method)
+    await send_request(path, method)
     span = get_only_span(exporter)
     attributes = dict(span.attributes or {})
     reply = (attributes["http.response.status_code"], attributes["workspace.error_code"])
@@ -162,7 +162,7 @@ async def test_a_span_continues_the_trace_of_the_caller(
     kind: object,
 ) -> None:
     """The span of a request is a child of the caller's span, or of the host's span if the host traces."""
-    await send("/things/a", headers=headers, context=context)
+    await send_request("/things/a", headers=headers, context=context)
     span = get_only_span(exporter)
     assert (span.parent and f"{span.parent.span_id:016x}", span.kind) == (parent, kind)
     if parent is not None:
@@ -171,21 +171,21 @@ async def test_a_span_continues_the_trace_of_the_caller(
 
 async def test_an_unsampled_trace_creates_no_span(exporter: InMemorySpanExporter) -> None:
     """If the caller's trace is not recorded, no span is created."""
-    await send("/things/a", headers={"traceparent": f"00-{TRACE}-{PARENT}-00"})
+    await send_request("/things/a", headers={"traceparent": f"00-{TRACE}-{PARENT}-00"})
     assert not exporter.get_finished_spans()
 
 
 async def test_a_nested_request_has_an_internal_span(exporter: InMemorySpanExporter) -> None:
     """A nested request has an internal span, which is a child of the outer request's span."""
-    await send("/outer", headers={"traceparent": CALLERS})
+    await send_request("/outer", headers={"traceparent": CALLERS})
     inner, around = exporter.get_finished_spans()
     assert inner.parent is not None
     assert (inner.kind, inner.parent.span_id) == (SpanKind.INTERNAL, around.context.span_id)
 
 
-async def test_a_long_path_is_shortened(exporter: InMemorySpanExporter) -> None:
+async def test_a_long_path_is_shortened_in_the_span(exporter: InMemorySpanExporter) -> None:
     """A long path is cut to a maximum length in the span."""
-    await send(f"/{'a' * 5000}")
+    await send_request(f"/{'a' * 5000}")
     assert len(str((get_only_span(exporter).attributes or {})["url.path"])) == request_span.LONGEST_PATH
 
 

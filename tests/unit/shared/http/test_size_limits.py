@@ -66,14 +66,14 @@ def decode_error(body: bytes, encoding: str, limit: int = LIMIT) -> WorkspaceErr
 
 
 @given(parts=st.lists(st.binary(max_size=20_000), min_size=1, max_size=3), encoding=st.sampled_from(sorted(DECODERS)))
-def test_encoded_members_are_decoded_in_order(parts: list[bytes], encoding: str) -> None:
+def test_compressed_members_are_decoded_in_order(parts: list[bytes], encoding: str) -> None:
     """Several gzip members or zstd frames of a body are decoded in order and joined."""
     body = b"".join(ENCODERS[encoding](part) for part in parts)
     assert decode_body(body, encoding, LIMIT) == b"".join(parts)
 
 
 @pytest.mark.parametrize("encoding", sorted(DECODERS))
-def test_the_limit_counts_decoded_bytes(encoding: str) -> None:
+def test_the_size_limit_counts_decoded_bytes(encoding: str) -> None:
     """A body whose decoded size equals the limit is accepted; one byte more is rejected."""
     assert len(decode_body(ENCODERS[encoding](bytes(1000)), encoding, 1000)) == 1000
     error = decode_error(ENCODERS[encoding](bytes(1001)), encoding, 1000)
@@ -103,7 +103,7 @@ def test_a_damaged_body_is_rejected(encoding: str) -> None:
 
 
 @pytest.mark.parametrize("encoding", sorted(DECODERS))
-def test_many_empty_members_are_rejected(encoding: str) -> None:
+def test_more_than_1000_compressed_members_are_rejected(encoding: str) -> None:
     """More than 1,000 members are rejected, because empty members take time without adding to the size."""
     member = ENCODERS[encoding](b"")
     assert decode_body(member * 1000, encoding, LIMIT) == b""

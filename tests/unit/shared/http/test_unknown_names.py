@@ -102,7 +102,7 @@ async def require_feature(feature: str) -> None:
     assert feature
 
 
-async def send(method: str, target: str, body: object = None) -> Reply:
+async def send_request(method: str, target: str, body: object = None) -> Reply:
     """Send a request and return the reply."""
     path, _, query = target.partition("?")
     sent = b"" if body is None else json.dumps(body).encode()
@@ -113,7 +113,7 @@ async def send(method: str, target: str, body: object = None) -> Reply:
 
 async def get_errors(method: str, target: str, body: object = None) -> dict[str, str]:
     """Send an invalid request; return the message of each invalid field."""
-    reply = await send(method, target, body)
+    reply = await send_request(method, target, body)
     assert reply.status == 400, reply.body
     return {error["field"]: error["message"] for error in json.loads(reply.body)["errors"]}
 
@@ -147,8 +147,8 @@ async def test_an_operation_without_parameters_rejects_all() -> None:
         "a": "Unknown parameter `a`; no parameters are accepted.",
         "b": "Unknown member `b`; no members are accepted.",
     }
-    assert (await send("POST", "/nothing")).status == 204
-    assert (await send("POST", "/nothing?", {})).status == 204
+    assert (await send_request("POST", "/nothing")).status == 204
+    assert (await send_request("POST", "/nothing?", {})).status == 204
 
 
 @pytest.mark.parametrize("query", ["limit=1&limit=1", "scopes=a&Scopes2=b", "token=a&token=b"])
@@ -167,18 +167,18 @@ async def test_a_member_under_both_names_is_rejected() -> None:
 async def test_declared_names_are_accepted() -> None:
     """Aliases, declared parameters, and names with a declared prefix are accepted."""
     body = {"name": "x", "range": {"from": ""}}
-    assert (await send("POST", "/refuses?Scopes2=a&token=t&p.x=1&p.x=2", body)).status == 200
+    assert (await send_request("POST", "/refuses?Scopes2=a&token=t&p.x=1&p.x=2", body)).status == 200
 
 
-async def test_reported_names_follow_those_of_the_handler() -> None:
+async def test_unknown_names_follow_those_that_the_handler_ignored() -> None:
     """The header lists the names that the handler ignored and then the unknown names."""
-    reply = await send("POST", "/reports?a%0d%0aSet-Cookie:x=1&%C3%A4=1&b,c=1&a", {"name": "x", "d": 1})
+    reply = await send_request("POST", "/reports?a%0d%0aSet-Cookie:x=1&%C3%A4=1&b,c=1&a", {"name": "x", "d": 1})
     assert (reply.status, reply.headers[IGNORED]) == (204, "limit, a%0D%0ASet-Cookie:x, %C3%A4, b%2Cc, a, d")
 
 
 async def test_ignored_names_do_not_change_the_reply() -> None:
     """An operation that ignores unknown names replies as if they were not sent."""
-    reply = await send("POST", "/ignores?a=1", {"name": "x", "d": 1})
+    reply = await send_request("POST", "/ignores?a=1", {"name": "x", "d": 1})
     assert (reply.status, reply.headers.get(IGNORED)) == (204, None)
 
 
@@ -204,7 +204,7 @@ async def test_server_set_members_must_be_unchanged(identifier: str, sent: dict[
     if failing:
         assert list(await get_errors("PUT", target, body)) == failing
     else:
-        assert (await send("PUT", target, body)).status == 204
+        assert (await send_request("PUT", target, body)).status == 204
 
 
 async def test_many_unknown_members_get_a_short_reply() -> None:
@@ -233,7 +233,7 @@ def test_header_of_reported_names_is_one_short_line(names: list[str]) -> None:
 
 
 @given(st.text(max_size=200), st.lists(st.text(max_size=30), max_size=10))
-def test_suggestions_are_known_names(wanted: str, known: list[str]) -> None:
+def test_suggested_names_are_known_names(wanted: str, known: list[str]) -> None:
     """The error about an unknown name suggests only known names."""
     found = find_nearest_name(wanted, known)
     assert found is None or found in known

@@ -70,7 +70,7 @@ async def find_fields(operation: Operation, body: bytes, query: str = "") -> lis
     return [error["field"] for error in errors]
 
 
-async def test_a_valid_request_has_its_models() -> None:
+async def test_a_valid_request_is_parsed_to_its_models() -> None:
     """A valid query and a valid body are instances of their models, with the defaults."""
     call = await validate_request(build_operation(), b'{"name": "a", "size": 2}', "limit=7")
     assert (call.query, call.body) == (Query(limit=7), Body(name="a", size=2))
@@ -142,7 +142,7 @@ async def test_a_body_beyond_its_limit_is_not_parsed() -> None:
 
 
 @pytest.mark.parametrize(("media_type", "limit"), [("application/json", 10), ("application/x-ndjson", 20)])
-async def test_the_limit_depends_on_the_media_type(media_type: str, limit: int) -> None:
+async def test_the_size_limit_of_a_body_depends_on_its_media_type(media_type: str, limit: int) -> None:
     """Each media type has its own size limit, which the error states."""
     operation = build_operation(body_limit=10, form_limits=(("application/x-ndjson", 20),), body=RawBody, check=None)
     assert len((await validate_request(operation, b"x" * limit, content_type=media_type)).request.body) == limit
@@ -163,7 +163,7 @@ async def test_a_raw_body_is_parsed_by_the_handler() -> None:
     assert (await validate_request(operation, b"not JSON")).request.body == b"not JSON"
 
 
-def test_thousands_of_errors_are_counted() -> None:
+def test_thousands_of_body_errors_are_only_counted() -> None:
     """If a body has thousands of errors, only their number is reported, because listing them takes too long."""
 
     class Many(BaseModel):

@@ -31,7 +31,7 @@ def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replies, "WAIT_SECONDS", 2)
 
 
-async def run_once(
+async def run_request(
     store: SqliteReplyStore,
     work: Callable[[str], Awaitable[bytes]],
     *,
@@ -59,19 +59,19 @@ class Worker:
 async def test_concurrent_requests_share_one_result(store: SqliteReplyStore) -> None:
     """Concurrent and later requests with one Idempotency-Key get the same reply, and the work runs once."""
     worker = Worker()
-    results = await asyncio.gather(*(run_once(store, worker) for _ in range(8)))
-    assert {*results, await run_once(store, worker)} == {SECRET + b"1"}
+    results = await asyncio.gather(*(run_request(store, worker) for _ in range(8)))
+    assert {*results, await run_request(store, worker)} == {SECRET + b"1"}
     assert len(worker.ids) == 1
 
 
 async def test_a_reused_key_is_rejected(store: SqliteReplyStore) -> None:
     """A caller's Idempotency-Key is rejected for another request; other callers may use the same value."""
     worker = Worker()
-    await run_once(store, worker)
+    await run_request(store, worker)
     with pytest.raises(WorkspaceError) as caught:
-        await run_once(store, worker, request=b"other")
+        await run_request(store, worker, request=b"other")
     assert caught.value.code == "IDEMPOTENCY_KEY_REUSED"
-    assert await run_once(store, worker, caller="b", request=b"other") == SECRET + b"2"
+    assert await run_request(store, worker, caller="b", request=b"other") == SECRET + b"2"
 
 
 async def test_a_rejected_request_releases_its_key(store: SqliteReplyStore) -> None:
@@ -81,8 +81,8 @@ async def test_a_rejected_request_releases_its_key(store: SqliteReplyStore) -> N
         raise WorkspaceError(Kind.INVALID, "X", "x")
 
     with pytest.raises(WorkspaceError):
-        await run_once(store, raise_rejection)
-    assert await run_once(store, Worker(), request=b"corrected") == SECRET + b"1"
+        await run_request(store, raise_rejection)
+    assert await run_request(store, Worker(), request=b"corrected") == SECRET + b"1"
 
 
 @pytest.mark.parametrize("error", [WorkspaceError(Kind.UNAVAILABLE, "X", "x"), asyncio.CancelledError(), OSError()])
@@ -95,15 +95,15 @@ async def test_failed_work_is_repeated_with_the_same_id(store: SqliteReplyStore,
         raise error
 
     with pytest.raises(type(error)):
-        await run_once(store, raise_error)
+        await run_request(store, raise_error)
     worker = Worker()
     with pytest.raises(WorkspaceError):
-        await run_once(store, worker, request=b"other")
-    await run_once(store, worker)
+        await run_request(store, worker, request=b"other")
+    await run_request(store, worker)
     assert worker.ids == ids
 
 
-async def test_the_work_of_a_dead_process_is_taken_over(store: SqliteReplyStore, short_timeouts: None) -> None:
+async def test_a_retry_takes_over_the_work_of_a_crashed_process(store: SqliteReplyStore, short_timeouts: None) -> None:
     """If a process crashes, a retry repeats the work with the same id after the lease has expired."""
     ids = []
 
@@ -114,11 +114,11 @@ async def test_the_work_of_a_dead_process_is_taken_over(store: SqliteReplyStore,
         await asyncio.sleep(3_600)
         return b""
 
-    dead = asyncio.create_task(run_once(store, crash_process))
+    dead = asyncio.create_task(run_request(store, crash_process))
     while not ids:  # noqa: ASYNC110  the other task sets it
         await asyncio.sleep(0.01)
     worker = Worker()
-    assert await run_once(store, worker) == SECRET + b"1"
+    assert await run_request(store, worker) == SECRET + b"1"
     assert worker.ids == ids
     dead.cancel()
 
@@ -131,39 +131,39 @@ async def test_a_slow_process_renews_its_lease(store: SqliteReplyStore, short_ti
         await finish.wait()
         return b"first"
 
-    first = asyncio.create_task(run_once(store, work_slowly))
+    first = asyncio.create_task(run_request(store, work_slowly))
     await asyncio.sleep(0)
     with pytest.raises(WorkspaceError) as caught:
-        await run_once(store, Worker())
+        await run_request(store, Worker())
     assert (caught.value.kind, caught.value.code) == (Kind.CONFLICT, "IDEMPOTENCY_KEY_IN_USE")
     finish.set()
-    assert await first == await run_once(store, Worker()) == b"first"
+    assert await first == await run_request(store, Worker()) == b"first"
 
 
 async def test_the_reply_of_the_lease_holder_is_returned(store: SqliteReplyStore) -> None:
     """If a process loses its lease, it returns the reply of the process that took over the work."""
 
-    async def taken_over(same: str) -> bytes:
+    async def lose_lease(same: str) -> bytes:
         async with asyncio.timeout(10):
             await store._execute_update("UPDATE answers SET leased_until = ''")
-            assert await run_once(store, Worker()) == SECRET + b"1"
+            assert await run_request(store, Worker()) == SECRET + b"1"
         return b"late"
 
-    assert await run_once(store, taken_over) == SECRET + b"1"
+    assert await run_request(store, lose_lease) == SECRET + b"1"
 
 
-async def test_secrets_are_encrypted_in_the_file(store: SqliteReplyStore, tmp_path: Path) -> None:
+async def test_stored_replies_and_keys_are_encrypted(store: SqliteReplyStore, tmp_path: Path) -> None:
     """The stored file contains neither the reply nor the Idempotency-Key in plain text."""
-    await run_once(store, Worker(), key="a long random key")
+    await run_request(store, Worker(), key="a long random key")
     content = await asyncio.to_thread(lambda: b"".join(file.read_bytes() for file in tmp_path.iterdir()))
     assert b"answers" in content
     assert b"oik_" not in content
     assert b"random key" not in content
 
 
-async def test_replies_expire_after_a_day(store: SqliteReplyStore) -> None:
+async def test_stored_replies_expire_after_a_day(store: SqliteReplyStore) -> None:
     """After a day, the stored reply is deleted and the Idempotency-Key can be used again."""
     worker = Worker()
-    await run_once(store, worker)
+    await run_request(store, worker)
     await store._execute_update("UPDATE answers SET made_at = '2020-01-01T00:00:00.000000Z'")
-    assert await run_once(store, worker, request=b"other") == SECRET + b"2"
+    assert await run_request(store, worker, request=b"other") == SECRET + b"2"

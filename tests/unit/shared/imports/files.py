@@ -43,7 +43,7 @@ def open_csv(content: bytes, **mapping: Any) -> CsvReader:
     return CsvReader(MemorySource(content), build_mapper(**mapping))
 
 
-def read_all(reader: StepReader) -> list[StepRows]:
+def read_all_steps(reader: StepReader) -> list[StepRows]:
     """Return the results of all steps of reading a file."""
     steps: list[StepRows] = []
     position, row = 0, 1
@@ -55,9 +55,9 @@ def read_all(reader: StepReader) -> list[StepRows]:
 
 def list_messages(reader: StepReader) -> list[dict[str, Any]]:
     """Return all messages of a file."""
-    return [message for step in read_all(reader) for message in step.messages.to_pylist()]
+    return [message for step in read_all_steps(reader) for message in step.messages.to_pylist()]
 
 
 def list_rejected(reader: StepReader) -> list[tuple[int, str]]:
     """Return the numbers and reasons of the rejected rows of a file."""
-    return [(each.number, each.reason) for step in read_all(reader) for each in step.rejected]
+    return [(each.number, each.reason) for step in read_all_steps(reader) for each in step.rejected]

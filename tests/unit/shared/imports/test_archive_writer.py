@@ -37,13 +37,13 @@ def build_messages(*rows: tuple[int, datetime]) -> pa.Table:
         ((1, HOUR), (2, HOUR), (4, NEXT_HOUR), (3, HOUR.replace(minute=5))),
     ],
 )
-def test_messages_are_grouped_in_order(rows: tuple[tuple[int, datetime], ...]) -> None:
+def test_imported_messages_are_grouped_by_hour_and_sorted(rows: tuple[tuple[int, datetime], ...]) -> None:
     """Imported messages are grouped by hour, and sorted by time and row number in each hour."""
     grouped = [(hour, part.column("number").to_pylist()) for hour, part in _split_hours(build_messages(*rows))]
     assert grouped == [(HOUR, [1, 2, 3]), (NEXT_HOUR, [4])]
 
 
-def test_without_messages_no_hour_is_written() -> None:
+def test_without_imported_messages_no_hour_is_written() -> None:
     """If there are no messages, no hour is written."""
     assert _split_hours(build_messages()) == []
     assert len(_split_hours(build_messages((1, HOUR)))) == 1

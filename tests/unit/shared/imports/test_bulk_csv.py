@@ -7,7 +7,7 @@ import pytest
 
 from shared.imports import bulk_csv, csv_reader
 from shared.telemetry.json_text import parse
-from tests.unit.shared.imports.files import list_messages, list_rejected, open_csv, read_all
+from tests.unit.shared.imports.files import list_messages, list_rejected, open_csv, read_all_steps
 
 TIMES = [
     "2026-01-05T10:00:00Z",
@@ -88,7 +88,9 @@ MAPPINGS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("mapping", MAPPINGS, ids=str)
-def test_bulk_and_single_conversion_agree(monkeypatch: pytest.MonkeyPatch, mapping: dict[str, Any]) -> None:
+def test_bulk_and_single_conversion_give_the_same_messages(
+    monkeypatch: pytest.MonkeyPatch, mapping: dict[str, Any]
+) -> None:
     """For odd times and cells, both conversions give the same messages, ids and rejected rows."""
     chance = random.Random(0)
     rows: list[tuple[str, ...]] = [
@@ -119,7 +121,7 @@ def test_most_rows_are_converted_in_bulk(monkeypatch: pytest.MonkeyPatch) -> Non
     text = "time,x,y\n" + "".join(f"2026-01-05T10:00:{n:02d}Z,{n}.5,on\n" for n in range(60))
     reader = open_csv(text.encode())
     monkeypatch.setattr(reader, "_convert_row", None)
-    assert len(read_all(reader)[0].messages) == 60
+    assert len(read_all_steps(reader)[0].messages) == 60
 
 
 @pytest.mark.parametrize("mapping", [{}, {"device": "device"}, {"message_id": "id"}], ids=str)
@@ -131,7 +133,7 @@ def test_steps_of_any_size_give_the_same_messages(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(csv_reader, "BULK_STEP_BYTES", 2_000)
     reader = open_csv(text, **mapping)
     monkeypatch.setattr(reader, "_convert_row", None)
-    steps = read_all(reader)
+    steps = read_all_steps(reader)
     assert len(steps) > 5
     assert [message for step in steps for message in step.messages.to_pylist()] == expected
 
@@ -162,7 +164,7 @@ def test_empty_device_cells_are_converted_in_bulk(monkeypatch: pytest.MonkeyPatc
     assert {message["device_id"] for message in list_messages(reader)} == {"pump", *(f"d{n}" for n in range(0, 400, 3))}
 
 
-def test_empty_lines_are_no_rows() -> None:
+def test_empty_lines_are_not_counted_as_rows() -> None:
     """Empty lines are not counted as rows, also in a step that has only empty lines."""
-    steps = read_all(open_csv(b"time,x\n\n\n\n"))
+    steps = read_all_steps(open_csv(b"time,x\n\n\n\n"))
     assert sum(step.rows for step in steps) == 0

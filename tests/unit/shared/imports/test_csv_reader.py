@@ -5,7 +5,7 @@ import pytest
 from shared.imports import csv_reader
 from shared.imports.csv_reader import MAX_RECORD_BYTES, find_last_boundary, iterate_records
 from shared.imports.row_mapping import FileRejectedError
-from tests.unit.shared.imports.files import list_messages, list_rejected, open_csv, read_all
+from tests.unit.shared.imports.files import list_messages, list_rejected, open_csv, read_all_steps
 
 ROWS = "time,device,x,y\n2026-01-05T10:00:00Z,d1,1.50,on\n2026-01-05T10:00:01Z,,-3,\n"
 
@@ -28,10 +28,10 @@ def test_steps_of_any_size_give_the_same_messages(monkeypatch: pytest.MonkeyPatc
     for size in (100, 256, 1000):
         monkeypatch.setattr(csv_reader, "STEP_BYTES", size)
         assert list_messages(open_csv(text.encode(encoding))) == whole
-        assert len(read_all(open_csv(text.encode(encoding)))) > 1
+        assert len(read_all_steps(open_csv(text.encode(encoding)))) > 1
 
 
-def test_one_wrong_line_is_rejected_alone() -> None:
+def test_an_invalid_csv_row_is_rejected_alone() -> None:
     """An invalid row is rejected with number and reason; all other rows become messages."""
     lines = [f"2026-01-05T10:00:{n:02d}Z,{n}" for n in range(60)]
     lines[7], lines[20], lines[30] = "2026-01-05T10:00:07Z,7,8", "yesterday,1", ",1"
@@ -91,7 +91,7 @@ def test_columns_without_a_name_are_numbered() -> None:
     assert open_csv(b",time\n0,2026-01-05T10:00:00Z\n").columns == ["column1", "time"]
 
 
-def test_a_line_break_in_quotes_is_not_a_boundary() -> None:
+def test_a_line_break_in_quotes_does_not_end_a_record() -> None:
     """A line break in quotes does not end a record."""
     assert find_last_boundary(b"a,b\nc") == 4
     assert find_last_boundary(b'a,"x\ny"\nb,"x\n') == 8
@@ -104,7 +104,7 @@ def test_an_open_quote_does_not_join_the_rest_of_the_file() -> None:
     assert find_last_boundary(text) == len(text)
 
 
-def test_records_have_their_cells() -> None:
+def test_csv_cells_may_contain_delimiters_quotes_and_line_breaks() -> None:
     """The cells of a record may contain delimiters, quotes and line breaks; empty lines are skipped."""
     text = b'a;b\r\n\r\n"x;y";"say ""hi"""\r\n"two\r\nlines";1\n5" pipe;2\n'
     assert [record.cells for record in iterate_records(text, ";")] == [
@@ -115,7 +115,7 @@ def test_records_have_their_cells() -> None:
     ]
 
 
-def test_one_wrong_line_does_not_affect_others() -> None:
+def test_an_invalid_csv_line_does_not_affect_others() -> None:
     """A line with an unclosed quote or another encoding does not make other lines invalid."""
     text = b'1,2\n"open,3\n4,5\nb\xe4d,6\n7,8\n'
     records = list(iterate_records(text, ","))

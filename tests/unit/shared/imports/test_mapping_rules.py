@@ -39,7 +39,7 @@ def list_errors(file_format: ImportFormat = ImportFormat.CSV, **mapping: Any) ->
         ({"time_zone": "UTC", "timestamp_format": TimestampFormat.EPOCH_SECONDS}, "mapping.timeZone"),
     ],
 )
-def test_contradictions_are_named(mapping: dict[str, Any], field: str) -> None:
+def test_contradictory_mapping_fields_are_listed(mapping: dict[str, Any], field: str) -> None:
     """The error lists each field of a mapping that contradicts another one or has an unknown value."""
     assert list_errors(**mapping) == [field]
 

@@ -50,12 +50,12 @@ def test_rows_become_messages_in_steps_of_any_size(monkeypatch: pytest.MonkeyPat
     assert continued.messages.column("number")[0].as_py() == 8
 
 
-def test_only_wanted_columns_are_read() -> None:
+def test_only_mapped_columns_are_read() -> None:
     """Only the columns that the mapping selects are read."""
     assert list_messages(open_file(build_file(), columns=("state",)))[0]["payload"] == '{"state":"on"}'
 
 
-def test_local_times_need_a_zone() -> None:
+def test_local_parquet_times_need_a_zone() -> None:
     """Rows with times without a zone are rejected, unless the mapping states a zone."""
     content = build_file(time=pa.array([START.replace(tzinfo=None)] * 10, pa.timestamp("ms")))
     assert "set `mapping.timeZone`" in list_rejected(open_file(content))[0][1]

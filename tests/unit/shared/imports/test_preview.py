@@ -63,7 +63,7 @@ async def test_a_preview_shows_messages_and_problems(tmp_path: Path) -> None:
     assert [problem["row"] for problem in shown["problems"]] == [2]
 
 
-async def test_a_preview_is_limited(tmp_path: Path) -> None:
+async def test_a_preview_shows_a_limited_number_of_rows(tmp_path: Path) -> None:
     """A preview reads more rows than it shows, so that it finds messages after invalid rows."""
     shown = await build_preview(tmp_path, *[BAD] * (MAX_PROBLEMS + 1), *[GOOD] * MAX_ROWS)
     assert (len(shown["messages"]), len(shown["problems"])) == (MAX_MESSAGES, MAX_PROBLEMS)
@@ -82,7 +82,7 @@ async def test_a_problem_of_the_whole_file_has_no_row(
     assert problem in shown["problems"][0]["message"]
 
 
-async def test_another_mapping_can_be_tried(tmp_path: Path) -> None:
+async def test_a_preview_can_use_another_mapping(tmp_path: Path) -> None:
     """A preview with another mapping does not change the import's stored mapping."""
     shown = await build_preview(tmp_path, GOOD, header="at,x", mapping=ImportMapping(timestamp="at"))
     assert (len(shown["messages"]), shown["problems"]) == (1, [])
@@ -96,7 +96,7 @@ async def test_a_removed_connection_is_not_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("digits", ["18446744073709551616", "9" * 309, "-" + "9" * 500])
-async def test_long_integers_equal_the_stored_ones(tmp_path: Path, digits: str) -> None:
+async def test_long_integers_in_a_preview_equal_the_stored_ones(tmp_path: Path, digits: str) -> None:
     """A long integer in an NDJSON row has the same digits in the preview and in the stored message."""
     text = f'{{"time":"2026-01-05T08:00:00Z","n":{digits}}}'
     shown = await build_preview(tmp_path, header=text, form=ImportFormat.NDJSON)

@@ -16,7 +16,7 @@ from tests.unit.shared.imports.files import build_mapper
 TEN = "2026-01-05T10:00:00Z"
 
 
-def test_the_id_depends_on_the_content_only() -> None:
+def test_the_message_id_of_a_row_depends_only_on_its_content() -> None:
     """Without an id column, rows with equal content get equal ids, for any file format and order of members."""
     mapper = build_mapper(device="device")
     row = {"time": TEN, "device": "d1", "x": "1.50", "y": "a"}
@@ -98,7 +98,7 @@ def parse_time(value: Any, **mapping: Any) -> datetime:
         ("1767607200,0", {"timestamp_format": TimestampFormat.EPOCH_SECONDS, "decimal": ","}),
     ],
 )
-def test_times_are_converted_to_utc(value: Any, mapping: dict[str, Any]) -> None:
+def test_row_times_are_converted_to_utc(value: Any, mapping: dict[str, Any]) -> None:
     """A time with an offset, a local time with a zone, and an epoch time are converted to UTC."""
     assert parse_time(value, **mapping) == MORNING
 
@@ -134,7 +134,7 @@ def test_local_times_around_a_clock_change_are_accepted() -> None:
 
 
 @pytest.mark.parametrize("digits", ["9" * 309, "-" + "9" * 4_300, "18446744073709551616"])
-def test_integers_of_a_cell_are_exact(digits: str) -> None:
+def test_integers_in_cells_are_exact(digits: str) -> None:
     """In CSV and NDJSON files, an integer of up to 4,300 digits becomes an exact number."""
     expected = f'{{"x":{digits}}}'.encode()
     assert build_mapper().map_row({"time": TEN, "x": digits}).payload == expected

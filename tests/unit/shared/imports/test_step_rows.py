@@ -7,7 +7,7 @@ from pathlib import Path
 from shared.imports.step_rows import MAX_RECORD_CHARACTERS, RejectedRow, format_rejected_rows, join_rejected_rows
 
 
-def test_rows_are_listed_with_reasons(tmp_path: Path) -> None:
+def test_rejected_rows_are_listed_with_reasons(tmp_path: Path) -> None:
     """Each rejected row has number, reason and text; formulas are escaped, and long text is cut."""
     parts = [
         format_rejected_rows([RejectedRow(2, 'no "time"', "=cmd()")]),

@@ -17,7 +17,7 @@ from shared.imports.text_encoding import detect_encoding
         (codecs.BOM_UTF16_BE + "time".encode("utf-16-be"), "utf-16-be", 2),
     ],
 )
-def test_text_is_recognised(head: bytes, name: str, start: int) -> None:
+def test_the_encoding_of_a_text_file_is_recognised(head: bytes, name: str, start: int) -> None:
     """A byte order mark determines the encoding of a file; without it, the encoding is UTF-8."""
     found = detect_encoding(head)
     assert (found.name, found.start) == (name, start)

@@ -18,17 +18,17 @@ CONTENT = b"time,x\n2026-01-05T10:00:00Z,1\n"
 
 
 @pytest.fixture
-async def source(tmp_path: Path) -> UploadedSource:
+async def uploaded_source(tmp_path: Path) -> UploadedSource:
     """Return a file in a blob container."""
     blobs = FolderBlobStore(tmp_path / "blobs", FileLinks("http://127.0.0.1", tmp_path / "key"))
     await blobs.create("a1/upload", CONTENT)
     return UploadedSource(blobs, "a1/upload", len(CONTENT), asyncio.get_running_loop())
 
 
-async def test_a_thread_reads_ranges(source: UploadedSource) -> None:
+async def test_a_worker_thread_reads_ranges_of_an_uploaded_file(uploaded_source: UploadedSource) -> None:
     """A worker thread can read ranges of an uploaded file, which the event loop fetches for it."""
-    assert await asyncio.to_thread(source.read, 5, 3) == CONTENT[5:8]
-    assert await asyncio.to_thread(source.read, len(CONTENT) - 2, 100) == CONTENT[-2:]
+    assert await asyncio.to_thread(uploaded_source.read, 5, 3) == CONTENT[5:8]
+    assert await asyncio.to_thread(uploaded_source.read, len(CONTENT) - 2, 100) == CONTENT[-2:]
 
 
 async def test_a_deleted_file_ends_the_import(tmp_path: Path) -> None:
@@ -42,14 +42,16 @@ async def test_a_deleted_file_ends_the_import(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file_format", "reader"), [(ImportFormat.CSV, CsvReader), (ImportFormat.NDJSON, JsonLinesReader)]
 )
-async def test_each_format_has_its_reader(source: UploadedSource, file_format: ImportFormat, reader: type) -> None:
+async def test_each_format_has_its_reader(
+    uploaded_source: UploadedSource, file_format: ImportFormat, reader: type
+) -> None:
     """The declared format, not the file's name, selects the reader of a file."""
-    opened = await asyncio.to_thread(open_reader, file_format, source, build_mapper(file_format))
+    opened = await asyncio.to_thread(open_reader, file_format, uploaded_source, build_mapper(file_format))
     assert isinstance(opened, reader)
 
 
-async def test_a_file_of_another_format_is_rejected(source: UploadedSource) -> None:
+async def test_a_file_of_another_format_is_rejected(uploaded_source: UploadedSource) -> None:
     """A file is rejected if its content does not have the declared format."""
     mapper = build_mapper(ImportFormat.PARQUET)
     with pytest.raises(FileRejectedError):
-        await asyncio.to_thread(open_reader, ImportFormat.PARQUET, source, mapper)
+        await asyncio.to_thread(open_reader, ImportFormat.PARQUET, uploaded_source, mapper)

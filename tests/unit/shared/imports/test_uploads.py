@@ -22,18 +22,18 @@ REQUEST = ImportRequest(
 
 
 @pytest.fixture
-def blobs(tmp_path: Path) -> FolderBlobStore:
+def blob_store(tmp_path: Path) -> FolderBlobStore:
     """Return an empty blob container."""
     return FolderBlobStore(tmp_path / "blobs", FileLinks("http://127.0.0.1", tmp_path / "key"))
 
 
-async def test_only_the_file_of_the_job_is_found(blobs: FolderBlobStore) -> None:
+async def test_only_the_file_of_the_job_is_found(blob_store: FolderBlobStore) -> None:
     """A file belongs to a job only if its name is the job's name, not if it only begins with it."""
     for name in ("a1/upload-2", "a11/upload", "a1/uploaded"):
-        await blobs.create(name, b"x")
-    assert await find_upload(blobs, "a1") is None
-    await blobs.create(build_upload_name("a1"), b"file")
-    found = await find_upload(blobs, "a1")
+        await blob_store.create(name, b"x")
+    assert await find_upload(blob_store, "a1") is None
+    await blob_store.create(build_upload_name("a1"), b"file")
+    found = await find_upload(blob_store, "a1")
     assert found is not None
     assert (found.name, found.size) == ("a1/upload", 4)
 
@@ -48,8 +48,8 @@ async def test_only_the_file_of_the_job_is_found(blobs: FolderBlobStore) -> None
         (b"123456", None, ("IMPORT_TOO_LARGE", {"maxBytes": 5})),
     ],
 )
-async def test_an_import_needs_the_whole_file(
-    blobs: FolderBlobStore,
+async def test_an_import_needs_the_whole_uploaded_file(
+    blob_store: FolderBlobStore,
     monkeypatch: pytest.MonkeyPatch,
     content: bytes | None,
     declared: int | None,
@@ -58,11 +58,11 @@ async def test_an_import_needs_the_whole_file(
     """If the uploaded file is missing, incomplete or too large, the start fails with the sizes."""
     monkeypatch.setattr(uploads, "MAX_BYTES", 5)
     if content is not None:
-        await blobs.create(build_upload_name("a1"), content)
+        await blob_store.create(build_upload_name("a1"), content)
     request = REQUEST.model_copy(update={"declared_bytes": declared})
     if expected is None:
-        assert (await require_upload(blobs, "a1", request)).size == len(content or b"")
+        assert (await require_upload(blob_store, "a1", request)).size == len(content or b"")
         return
     with pytest.raises(WorkspaceError) as raised:
-        await require_upload(blobs, "a1", request)
+        await require_upload(blob_store, "a1", request)
     assert (raised.value.code, raised.value.members) == expected

@@ -170,7 +170,7 @@ class Environment:
 
 
 @pytest.fixture
-async def environment(tmp_path: Path) -> AsyncIterator[Environment]:
+async def import_environment(tmp_path: Path) -> AsyncIterator[Environment]:
     """Return import stores in a new folder."""
     made = Environment(tmp_path)
     yield made
@@ -184,27 +184,27 @@ def build_file(rows: int, first: int = 0) -> str:
 
 
 async def test_a_step_that_failed_is_repeated_with_the_same_result(
-    monkeypatch: pytest.MonkeyPatch, environment: Environment
+    monkeypatch: pytest.MonkeyPatch, import_environment: Environment
 ) -> None:
     """If a step fails after writing to the archive, its repetition stores each row once in archive and table."""
     monkeypatch.setattr(csv_reader, "BULK_STEP_BYTES", 1000)
-    await environment.start(build_file(200))
-    environment.table.failures = 1
+    await import_environment.start(build_file(200))
+    import_environment.table.failures = 1
     with pytest.raises(WorkspaceError):
-        await environment.work.run_steps("a1")
-    compaction = Compaction(environment.cold, timedelta(0), environment.folder / "scratch")
+        await import_environment.work.run_steps("a1")
+    compaction = Compaction(import_environment.cold, timedelta(0), import_environment.folder / "scratch")
     for _ in range(2):
         await compaction.run(START + 100 * DAY)
-    assert await environment.run() == (JobStatus.COMPLETED, 200, 0, 0, None)
-    assert len(environment.table.rows) > 1
-    assert set(environment.table.ids.values()) == {1}
-    assert sorted(await environment.list_archived()) == sorted(environment.table.ids)
-    assert len(environment.table.ids) == 200
-    assert [blob.name async for blob in environment.blobs.list("")] == []
+    assert await import_environment.run() == (JobStatus.COMPLETED, 200, 0, 0, None)
+    assert len(import_environment.table.rows) > 1
+    assert set(import_environment.table.ids.values()) == {1}
+    assert sorted(await import_environment.list_archived()) == sorted(import_environment.table.ids)
+    assert len(import_environment.table.ids) == 200
+    assert [blob.name async for blob in import_environment.blobs.list("")] == []
 
 
 async def test_a_step_on_two_processes_keeps_the_result_of_the_first(
-    monkeypatch: pytest.MonkeyPatch, environment: Environment, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, import_environment: Environment, tmp_path: Path
 ) -> None:
     """If two processes run one import, only the rejected rows of the process that completes first are stored."""
     other = Environment(tmp_path)
@@ -213,28 +213,28 @@ async def test_a_step_on_two_processes_keeps_the_result_of_the_first(
         assert (blob, tag) == ("a1/table/000000.parquet", "import-a1-0")
         await other.run()
 
-    monkeypatch.setattr(environment.table, "ingest", let_other_process_complete)
-    await environment.start(build_file(3) + "no time,1\n")
-    assert await environment.run() == (JobStatus.COMPLETED, 3, 0, 1, None)
-    job = await environment.jobs.get("a1")
+    monkeypatch.setattr(import_environment.table, "ingest", let_other_process_complete)
+    await import_environment.start(build_file(3) + "no time,1\n")
+    assert await import_environment.run() == (JobStatus.COMPLETED, 3, 0, 1, None)
+    job = await import_environment.jobs.get("a1")
     assert job is not None
-    assert [blob.name async for blob in environment.blobs.list("")] == [file.blob for _, file in job.files()]
+    assert [blob.name async for blob in import_environment.blobs.list("")] == [file.blob for _, file in job.files()]
     assert len(job.files()) == 1
     await other.database.close()
 
 
-async def test_overlapping_files_add_only_new_rows(environment: Environment) -> None:
+async def test_overlapping_files_add_only_new_rows(import_environment: Environment) -> None:
     """A row that another import or the same file has added before counts as a duplicate."""
-    await environment.start(build_file(100))
-    assert await environment.run() == (JobStatus.COMPLETED, 100, 0, 0, None)
+    await import_environment.start(build_file(100))
+    assert await import_environment.run() == (JobStatus.COMPLETED, 100, 0, 0, None)
     again = build_file(50, first=80)
-    await environment.start(again + again.partition("\n")[2], "b2")
-    assert await environment.run("b2") == (JobStatus.COMPLETED, 30, 70, 0, None)
-    assert sorted(await environment.list_archived()) == sorted(environment.table.ids.elements())
+    await import_environment.start(again + again.partition("\n")[2], "b2")
+    assert await import_environment.run("b2") == (JobStatus.COMPLETED, 30, 70, 0, None)
+    assert sorted(await import_environment.list_archived()) == sorted(import_environment.table.ids.elements())
 
 
 async def test_a_row_that_repeats_a_row_of_the_step_before_is_a_duplicate(
-    monkeypatch: pytest.MonkeyPatch, environment: Environment
+    monkeypatch: pytest.MonkeyPatch, import_environment: Environment
 ) -> None:
     """The search for duplicates of a step starts only after the rows of the step before it are in the archive."""
     rows = build_file(20)
@@ -263,150 +263,152 @@ async def test_a_row_that_repeats_a_row_of_the_step_before_is_a_duplicate(
 
     read = CsvReader.read
     monkeypatch.setattr(CsvReader, "read", read_and_report)
-    environment.use_archive(RecordingArchive(environment.cold, environment.folder / "scratch"))
-    await environment.start(rows + rows.partition("\n")[2])
-    assert await environment.run() == (JobStatus.COMPLETED, 20, 20, 0, None)
+    import_environment.use_archive(RecordingArchive(import_environment.cold, import_environment.folder / "scratch"))
+    await import_environment.start(rows + rows.partition("\n")[2])
+    assert await import_environment.run() == (JobStatus.COMPLETED, 20, 20, 0, None)
     assert calls[:3] == ["search from row 1", "write 20 rows", "search from row 21"]
 
 
-async def test_imports_wait_for_each_other(environment: Environment) -> None:
+async def test_imports_of_a_connection_wait_for_each_other(import_environment: Environment) -> None:
     """While one import adds rows of a connection, other imports of this connection wait."""
-    await environment.start(build_file(3))
+    await import_environment.start(build_file(3))
     now = datetime.now(UTC)
-    await environment.leases.claim("import-pump", "other", now, now + DAY, now)
-    assert await environment.work.run_steps("a1") is RunResult.WAITING
-    await environment.leases.release("import-pump", "other", now)
-    assert await environment.run() == (JobStatus.COMPLETED, 3, 0, 0, None)
+    await import_environment.leases.claim("import-pump", "other", now, now + DAY, now)
+    assert await import_environment.work.run_steps("a1") is RunResult.WAITING
+    await import_environment.leases.release("import-pump", "other", now)
+    assert await import_environment.run() == (JobStatus.COMPLETED, 3, 0, 0, None)
 
 
-async def test_imports_wait_for_space(environment: Environment) -> None:
+async def test_imports_wait_for_disk_space(import_environment: Environment) -> None:
     """An import waits while the disk is full."""
-    await environment.start(build_file(3))
-    environment.disk.free = 0
-    assert await environment.work.run_steps("a1") is RunResult.WAITING
-    assert environment.table.rows == {}
+    await import_environment.start(build_file(3))
+    import_environment.disk.free = 0
+    assert await import_environment.work.run_steps("a1") is RunResult.WAITING
+    assert import_environment.table.rows == {}
 
 
-async def test_a_file_that_changed_after_the_start_is_not_imported(environment: Environment) -> None:
+async def test_a_file_that_changed_after_the_start_is_not_imported(import_environment: Environment) -> None:
     """If the uploaded file is replaced after the start of its import, the new file is not imported."""
-    await environment.start(build_file(3))
-    (environment.folder / "other").write_text(build_file(4))
-    await environment.blobs.upload(build_upload_name("a1"), environment.folder / "other")
-    status, *_, error = await environment.run()
+    await import_environment.start(build_file(3))
+    (import_environment.folder / "other").write_text(build_file(4))
+    await import_environment.blobs.upload(build_upload_name("a1"), import_environment.folder / "other")
+    status, *_, error = await import_environment.run()
     assert (status, error) == (JobStatus.FAILED, "The file was uploaded again after the start; create a new import.")
 
 
 async def test_a_cancelled_import_completes_its_running_step(
-    monkeypatch: pytest.MonkeyPatch, environment: Environment
+    monkeypatch: pytest.MonkeyPatch, import_environment: Environment
 ) -> None:
     """If an import is cancelled during a step, the rows of the step get into archive and table, and no file remains."""
     monkeypatch.setattr(csv_reader, "BULK_STEP_BYTES", 1000)
-    ingest = environment.table.ingest
+    ingest = import_environment.table.ingest
 
     async def cancel_and_ingest(blob: str, tag: str) -> None:
-        await environment.cancel()
+        await import_environment.cancel()
         await ingest(blob, tag)
 
-    monkeypatch.setattr(environment.table, "ingest", cancel_and_ingest)
-    await environment.start(build_file(200))
-    assert await environment.work.run_steps("a1") is RunResult.ENDED
-    assert len(environment.table.rows) == 1
-    assert sorted(await environment.list_archived()) == sorted(environment.table.ids.elements())
-    assert [blob.name async for blob in environment.blobs.list("")] == []
+    monkeypatch.setattr(import_environment.table, "ingest", cancel_and_ingest)
+    await import_environment.start(build_file(200))
+    assert await import_environment.work.run_steps("a1") is RunResult.ENDED
+    assert len(import_environment.table.rows) == 1
+    assert sorted(await import_environment.list_archived()) == sorted(import_environment.table.ids.elements())
+    assert [blob.name async for blob in import_environment.blobs.list("")] == []
 
 
-async def test_a_cancelled_import_stops(environment: Environment) -> None:
+async def test_a_cancelled_import_stops(import_environment: Environment) -> None:
     """A cancelled import adds no more rows, and its files are deleted."""
-    await environment.start(build_file(3))
-    await environment.jobs.change("a1", Job.cancel)
-    assert await environment.work.run_steps("a1") is RunResult.ENDED
-    assert environment.table.rows == {}
-    assert [blob.name async for blob in environment.blobs.list("")] == []
+    await import_environment.start(build_file(3))
+    await import_environment.jobs.change("a1", Job.cancel)
+    assert await import_environment.work.run_steps("a1") is RunResult.ENDED
+    assert import_environment.table.rows == {}
+    assert [blob.name async for blob in import_environment.blobs.list("")] == []
 
 
-async def test_a_step_whose_process_was_killed_is_completed_after_a_cancellation(environment: Environment) -> None:
+async def test_a_step_whose_process_was_killed_is_completed_after_a_cancellation(
+    import_environment: Environment,
+) -> None:
     """If rows are only archived when the process is killed, they get into the query table although the import ends."""
-    await environment.start(build_file(200))
-    environment.table.failures = 2
+    await import_environment.start(build_file(200))
+    import_environment.table.failures = 2
     with pytest.raises(WorkspaceError):
-        await environment.work.run_steps("a1")
-    await environment.cancel()
+        await import_environment.work.run_steps("a1")
+    await import_environment.cancel()
     with pytest.raises(WorkspaceError):
-        await environment.work.run_steps("a1")
-    assert await environment.work.run_steps("a1") is RunResult.ENDED
-    assert sorted(await environment.list_archived()) == sorted(environment.table.ids.elements())
-    assert len(environment.table.ids) == 200
-    assert [blob.name async for blob in environment.blobs.list("")] == []
-    await environment.start(build_file(210), "b2")
-    assert await environment.run("b2") == (JobStatus.COMPLETED, 10, 200, 0, None)
-    assert set(environment.table.ids.values()) == {1}
+        await import_environment.work.run_steps("a1")
+    assert await import_environment.work.run_steps("a1") is RunResult.ENDED
+    assert sorted(await import_environment.list_archived()) == sorted(import_environment.table.ids.elements())
+    assert len(import_environment.table.ids) == 200
+    assert [blob.name async for blob in import_environment.blobs.list("")] == []
+    await import_environment.start(build_file(210), "b2")
+    assert await import_environment.run("b2") == (JobStatus.COMPLETED, 10, 200, 0, None)
+    assert set(import_environment.table.ids.values()) == {1}
 
 
 async def test_a_partly_archived_step_is_completed_after_a_cancellation(
-    monkeypatch: pytest.MonkeyPatch, environment: Environment
+    monkeypatch: pytest.MonkeyPatch, import_environment: Environment
 ) -> None:
     """If another import has stored some rows of an interrupted step, completing the step adds only the others."""
-    create = environment.cold.create
+    create = import_environment.cold.create
 
     async def create_first_hour(name: str, content: bytes) -> bool:
         if build_hour_folder("pump", START) not in name:
             raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", "down")
         return await create(name, content)
 
-    await environment.start(build_file(200))
+    await import_environment.start(build_file(200))
     with monkeypatch.context() as patch:
-        patch.setattr(environment.cold, "create", create_first_hour)
+        patch.setattr(import_environment.cold, "create", create_first_hour)
         with pytest.raises(WorkspaceError):
-            await environment.work.run_steps("a1")
-    await environment.cancel()
-    assert len(await environment.list_archived()) == 60
-    await environment.start(build_file(150), "b2")
-    assert await environment.run("b2") == (JobStatus.COMPLETED, 90, 60, 0, None)
-    assert await environment.work.run_steps("a1") is RunResult.ENDED
-    assert sorted(await environment.list_archived()) == sorted(environment.table.ids.elements())
-    assert len(environment.table.ids) == 200
+            await import_environment.work.run_steps("a1")
+    await import_environment.cancel()
+    assert len(await import_environment.list_archived()) == 60
+    await import_environment.start(build_file(150), "b2")
+    assert await import_environment.run("b2") == (JobStatus.COMPLETED, 90, 60, 0, None)
+    assert await import_environment.work.run_steps("a1") is RunResult.ENDED
+    assert sorted(await import_environment.list_archived()) == sorted(import_environment.table.ids.elements())
+    assert len(import_environment.table.ids) == 200
 
 
-async def test_a_step_is_completed_after_a_failure(environment: Environment) -> None:
+async def test_a_step_is_completed_after_a_failure(import_environment: Environment) -> None:
     """If an import fails because the query table was not available, its archived rows are added to the table later."""
-    await environment.start(build_file(3))
-    environment.table.failures = 1
+    await import_environment.start(build_file(3))
+    import_environment.table.failures = 1
     with pytest.raises(WorkspaceError):
-        await environment.work.run_steps("a1")
-    await environment.work.fail("a1")
-    status, *_ = await environment.run()
+        await import_environment.work.run_steps("a1")
+    await import_environment.work.fail("a1")
+    status, *_ = await import_environment.run()
     assert status is JobStatus.FAILED
-    assert sorted(await environment.list_archived()) == sorted(environment.table.ids)
-    assert len(environment.table.ids) == 3
-    assert [blob.name async for blob in environment.blobs.list("")] == []
+    assert sorted(await import_environment.list_archived()) == sorted(import_environment.table.ids)
+    assert len(import_environment.table.ids) == 3
+    assert [blob.name async for blob in import_environment.blobs.list("")] == []
 
 
-async def test_the_completion_of_a_step_waits_for_other_imports(environment: Environment) -> None:
+async def test_the_completion_of_a_step_waits_for_other_imports(import_environment: Environment) -> None:
     """While another import adds rows of the connection, the open step of a cancelled import is not completed."""
-    await environment.start(build_file(3))
-    environment.table.failures = 1
+    await import_environment.start(build_file(3))
+    import_environment.table.failures = 1
     with pytest.raises(WorkspaceError):
-        await environment.work.run_steps("a1")
-    await environment.cancel()
+        await import_environment.work.run_steps("a1")
+    await import_environment.cancel()
     now = datetime.now(UTC)
-    await environment.leases.claim("import-pump", "other", now, now + DAY, now)
-    assert await environment.work.run_steps("a1") is RunResult.WAITING
-    assert environment.table.rows == {}
+    await import_environment.leases.claim("import-pump", "other", now, now + DAY, now)
+    assert await import_environment.work.run_steps("a1") is RunResult.WAITING
+    assert import_environment.table.rows == {}
 
 
 async def test_a_step_does_not_start_to_store_rows_after_a_cancellation(
-    monkeypatch: pytest.MonkeyPatch, environment: Environment
+    monkeypatch: pytest.MonkeyPatch, import_environment: Environment
 ) -> None:
     """If an import is cancelled before its step is open, no row gets into the archive, and no file remains."""
-    upload = environment.blobs.upload
+    upload = import_environment.blobs.upload
 
     async def upload_and_cancel(name: str, source: Path) -> None:
         await upload(name, source)
-        await environment.cancel()
+        await import_environment.cancel()
 
-    await environment.start(build_file(3))
-    monkeypatch.setattr(environment.blobs, "upload", upload_and_cancel)
-    assert await environment.work.run_steps("a1") is RunResult.ENDED
-    assert await environment.list_archived() == []
-    assert environment.table.rows == {}
-    assert [blob.name async for blob in environment.blobs.list("")] == []
+    await import_environment.start(build_file(3))
+    monkeypatch.setattr(import_environment.blobs, "upload", upload_and_cancel)
+    assert await import_environment.work.run_steps("a1") is RunResult.ENDED
+    assert await import_environment.list_archived() == []
+    assert import_environment.table.rows == {}
+    assert [blob.name async for blob in import_environment.blobs.list("")] == []

@@ -32,7 +32,7 @@ def build_audience() -> tuple[Audience, Groups, VirtualTime]:
     return Audience(groups, runtime=time.runtime), groups, time  # type: ignore[arg-type]  # one method is used
 
 
-async def test_an_empty_group_is_checked_again_after_a_second() -> None:
+async def test_a_group_without_listeners_is_checked_again_after_a_second() -> None:
     """If a group has no listeners, it is checked again after a second, because other processes admit listeners, too."""
     audience, groups, time = build_audience()
     assert [await audience.can_have_listeners("a") for _ in range(3)] == [False] * 3
@@ -42,7 +42,7 @@ async def test_an_empty_group_is_checked_again_after_a_second() -> None:
     assert groups.questions == 2
 
 
-async def test_an_occupied_group_is_checked_again_after_a_minute() -> None:
+async def test_a_group_with_listeners_is_checked_again_after_a_minute() -> None:
     """If a group has listeners, it is checked again only after a minute, because extra messages cost little."""
     audience, groups, time = build_audience()
     groups.occupied.add("a")
@@ -54,7 +54,7 @@ async def test_an_occupied_group_is_checked_again_after_a_minute() -> None:
     assert not await audience.can_have_listeners("a")
 
 
-async def test_an_admitted_listener_counts() -> None:
+async def test_a_group_counts_as_occupied_after_an_admission() -> None:
     """From the admission of a listener on, its group counts as occupied, even before the listener connects."""
     audience, groups, _ = build_audience()
     assert not await audience.can_have_listeners("a")
@@ -64,7 +64,7 @@ async def test_an_admitted_listener_counts() -> None:
     assert groups.questions == 1
 
 
-async def test_a_listener_admitted_during_a_check_counts() -> None:
+async def test_a_group_counts_as_occupied_after_an_admission_during_its_check() -> None:
     """If a listener is admitted during a check, its group counts as occupied, whatever the check returns."""
     audience, groups, _ = build_audience()
     groups.during.append((audience, "a"))

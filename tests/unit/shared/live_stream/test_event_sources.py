@@ -49,13 +49,15 @@ async def is_accepted(source: SignedEvents | IdentifiedEvents, headers: dict[str
         ("c1", "ü", False),
     ],
 )
-async def test_a_signature_of_the_connection_is_needed(connection: str, signature: str, *, expected: bool) -> None:
+async def test_an_event_needs_a_signature_of_its_connection_id(
+    connection: str, signature: str, *, expected: bool
+) -> None:
     """An event of Web PubSub needs one valid signature of two, because Web PubSub signs with each of its keys."""
     headers = {"ce-connectionid": connection, "ce-signature": signature}
     assert await is_accepted(SignedEvents(KEY), headers) is expected
 
 
-async def test_an_empty_key_accepts_nothing() -> None:
+async def test_without_a_key_all_events_are_rejected() -> None:
     """If no key is configured, all events are rejected, even those signed with an empty key."""
     headers = {"ce-connectionid": "c1", "ce-signature": sign_connection("c1", "")}
     assert not await is_accepted(SignedEvents(""), headers)
@@ -73,7 +75,9 @@ async def test_an_empty_key_accepts_nothing() -> None:
         ("Bearer valid", "", False),
     ],
 )
-async def test_the_token_belongs_to_the_managed_identity(header: str, object_id: str, *, expected: bool) -> None:
+async def test_an_event_token_must_belong_to_the_managed_identity(
+    header: str, object_id: str, *, expected: bool
+) -> None:
     """A token of another identity in the tenant is rejected, because Web PubSub does not use it."""
     source = IdentifiedEvents("https://pubsub.example/", Tokens(), object_id)
     assert await is_accepted(source, {"authorization": header}) is expected

@@ -61,7 +61,7 @@ async def test_many_messages_of_one_time_need_a_larger_page() -> None:
     assert engine.limits == [2, 8]
 
 
-async def test_a_page_has_a_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_history_page_over_the_maximum_size_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page over the maximum size is rejected with the parameter that the caller can change."""
     monkeypatch.setattr(history, "MAX_PAGE_ROWS", 2)
     with pytest.raises(WorkspaceError) as raised:
@@ -69,7 +69,7 @@ async def test_a_page_has_a_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (raised.value.code, "since" in raised.value.detail) == ("QUERY_TOO_LARGE", True)
 
 
-async def test_no_connection_costs_no_query() -> None:
+async def test_a_history_without_connections_executes_no_query() -> None:
     """If a listener selects no connections, its history is empty, and no query is executed."""
     engine = Engine(0)
     assert await read_pages(engine, 2, ()) == []

@@ -104,7 +104,7 @@ async def test_groups_without_listeners_get_no_messages() -> None:
     assert (tried.counters.unheard, service.asked) == (10, 2)
 
 
-async def test_short_outage_is_retried() -> None:
+async def test_a_message_is_repeated_during_an_outage() -> None:
     """During an outage, a message is sent repeatedly until it succeeds; only then the next one is sent."""
     service = Service()
     service.failing = {b"2": [build_outage_error()] * (ATTEMPTS - 1)}
@@ -112,7 +112,7 @@ async def test_short_outage_is_retried() -> None:
     assert [text for _, text in service.sent] == [b"0", b"1", b"2", b"3", b"4"]
 
 
-async def test_retried_batch_repeats_no_message() -> None:
+async def test_a_batch_retried_after_an_outage_repeats_no_message() -> None:
     """After an outage, the rest of a batch is published, without messages that were published before."""
     service = Service()
     service.failing = {b"4": [build_outage_error()] * ATTEMPTS}
@@ -145,7 +145,7 @@ async def test_repeated_ids_are_published_once() -> None:
     assert tried.counters.repeated == 2
 
 
-async def test_failed_impulse_is_not_a_repeat() -> None:
+async def test_a_failed_impulse_is_published_when_it_is_delivered_again() -> None:
     """An impulse that could not be published is published when it is delivered again."""
     service = Service()
     first, again = _build_event(1, "x"), _build_event(2, "x")
@@ -184,7 +184,7 @@ async def test_admitted_listener_gets_messages_immediately() -> None:
     assert await audience.can_have_listeners("a")
 
 
-async def test_listener_admitted_during_the_check() -> None:
+async def test_a_group_is_occupied_after_an_admission_during_its_check() -> None:
     """If a listener is admitted during a check, its group counts as occupied, whatever the check returns."""
     service = Service()
     audience = Audience(service)
@@ -214,16 +214,16 @@ async def test_batch_without_listeners_is_skipped() -> None:
 
 
 @pytest.mark.parametrize(("apart_ms", "rests"), [(0.1, True), (10, False)])
-async def test_busy_ingestion_has_priority(apart_ms: float, rests: bool) -> None:  # noqa: FBT001  a parameter
+async def test_a_publisher_behind_pauses_for_busy_ingestion(apart_ms: float, rests: bool) -> None:  # noqa: FBT001  a parameter
     """If many events arrive, a publisher that is seconds behind pauses, so that ingestion has priority."""
     slept: list[float] = []
 
-    async def sleep(seconds: float) -> None:
+    async def record_sleep(seconds: float) -> None:
         slept.append(seconds)
 
     service = Service()
     events = [build_event(number, age=timedelta(seconds=5, milliseconds=-apart_ms * number)) for number in range(100)]
-    publisher = LivePublisher(service, Audience(service), shares_processor=True, runtime=Runtime(sleep=sleep))
+    publisher = LivePublisher(service, Audience(service), shares_processor=True, runtime=Runtime(sleep=record_sleep))
     await publisher.run(events, AT)
     assert len(service.sent) == 100
     assert bool(slept) is rests
@@ -250,14 +250,14 @@ def test_only_the_id_identifies_an_impulse(one: str, other: str) -> None:
     assert not repeats.was_published("b", encode_impulse_text(one))
 
 
-def test_text_without_id_is_not_a_repeat() -> None:
+def test_a_text_that_is_not_an_impulse_is_never_a_repetition() -> None:
     """A text that is not an impulse is never a repetition."""
     repeats = RecentImpulses()
     repeats.remember("a", b"{}")
     assert not repeats.was_published("a", b"{}")
 
 
-def test_memory_is_bounded_in_time_and_number() -> None:
+def test_published_ids_are_forgotten_after_ten_minutes_or_many_others() -> None:
     """A published id is forgotten after ten minutes, or after a number of other ids."""
     clock = VirtualTime()
     repeats = RecentImpulses(2, runtime=clock.runtime)

@@ -142,7 +142,7 @@ def test_each_impulse_is_received_once(script: list[tuple[int, int, int]], befor
     assert dict.fromkeys(world.heard) == {encode_impulse(decode_impulse(text)): None for text in world.heard}
 
 
-async def test_replay_is_in_time_order() -> None:
+async def test_a_replay_sends_impulses_in_time_order() -> None:
     """A replay sends impulses in time order from the requested start, for any order of arrival."""
     world = World([(second, 1, 1) for second in (5, 3, 9, 3, 7)])
     for _ in range(5):
@@ -152,7 +152,7 @@ async def test_replay_is_in_time_order() -> None:
     assert [decode_impulse(text).timestamp.second for text in world.heard] == [3, 3, 5, 7, 9]
 
 
-async def test_no_query_without_selected_connections() -> None:
+async def test_no_query_is_executed_without_selected_connections() -> None:
     """If the filters select no connections, no query is executed."""
     world = World([(0, 1, 1)])
     world.hold()

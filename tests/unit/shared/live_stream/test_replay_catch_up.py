@@ -101,7 +101,7 @@ async def test_late_impulses_are_replayed_once() -> None:
     assert (again, until) == (opened - REREAD_TIME, opened + SKEW)
 
 
-async def test_second_read_does_not_extend_a_short_window() -> None:
+async def test_the_second_read_of_a_replay_does_not_begin_before_since() -> None:
     """If ``since`` is only seconds ago, the second read also begins at ``since``."""
     service, table = Service(), Table(["1"], ["1"])
     since = now() - timedelta(seconds=30)
@@ -109,7 +109,7 @@ async def test_second_read_does_not_extend_a_short_window() -> None:
     assert [begin for begin, _ in table.asked] == [since, since]
 
 
-async def test_no_replay_without_since_or_connection() -> None:
+async def test_without_since_or_connection_id_there_is_no_replay() -> None:
     """No query is executed for a stream without ``since`` or for an event without a connection id."""
     service, table = Service(), Table()
     await build_catch_up(table, service).run("c", StreamFilters.model_validate({}))
@@ -190,7 +190,7 @@ async def test_concurrent_and_waiting_replays_are_limited() -> None:
 
 
 @pytest.mark.parametrize("state", [b"", b"{", b"[]", b'{"since": "yesterday"}', b'{"since": 1}', b"\xff"])
-def test_foreign_state_requests_no_replay(state: bytes) -> None:
+def test_an_unknown_connection_state_requests_no_replay(state: bytes) -> None:
     """If the connection state has an unknown format, there is no replay."""
     assert StreamFilters.from_state(state).since is None
 

@@ -52,7 +52,7 @@ def test_user_id_is_parsed_to_the_same_listener(member: str, token: str, expires
 
 
 @given(st.text())
-def test_foreign_user_ids_are_rejected(name: str) -> None:
+def test_any_text_is_a_user_id_or_rejected(name: str) -> None:
     """Any text is parsed as the user id of a listener or rejected, and causes no other error."""
     try:
         assert Listener.from_user_id(name).member_id
@@ -61,7 +61,7 @@ def test_foreign_user_ids_are_rejected(name: str) -> None:
 
 
 @given(st.text())
-def test_window_must_be_between_1_and_3600(text: str) -> None:
+def test_window_sec_must_be_between_1_and_3600(text: str) -> None:
     """``windowSec`` must be an integer between 1 and 3600 in ASCII digits."""
     good = text.isascii() and text.isdecimal() and len(text) <= 4 and 1 <= int(text) <= 3600
     try:
@@ -71,7 +71,7 @@ def test_window_must_be_between_1_and_3600(text: str) -> None:
         assert not good
 
 
-def test_window_and_since_are_exclusive() -> None:
+def test_window_sec_and_since_cannot_be_combined() -> None:
     """A request with both ``windowSec`` and ``since`` is rejected, and the error names the invalid field."""
     filters = StreamFilters.model_validate({"windowSec": "5", "since": "2026-01-01T00:00:00Z"})
     with pytest.raises(WorkspaceError) as refused:
@@ -79,7 +79,7 @@ def test_window_and_since_are_exclusive() -> None:
     assert refused.value.members["errors"]
 
 
-def test_empty_workspace_selects_nothing() -> None:
+def test_filters_select_nothing_in_an_empty_workspace() -> None:
     """If a workspace has no connections, any filter selects none, without an error."""
     assert StreamFilters().select_connections(Catalog()) == ()
 
@@ -183,7 +183,7 @@ class Streams:
         """Do nothing: this fake service holds no resources."""
 
 
-async def _resume(member_id: str, token_id: str, expires_at: datetime) -> Principal:
+async def _resume_principal(member_id: str, token_id: str, expires_at: datetime) -> Principal:
     """Reject the credential of every member; for members with ``unknown`` in front, as an outage of the store."""
     if member_id.startswith("unknown"):
         raise WorkspaceError(Kind.UNAVAILABLE, "STORE_UNAVAILABLE", "The store does not respond.")
@@ -196,7 +196,7 @@ async def _build_catalog() -> Catalog:
 
 def _build_live_stream(streams: Streams) -> LiveStream:
     quota = StreamQuota(SqlitePlaceStore(SqliteDatabase(Path("unused"), SCHEMA)), _build_catalog, streams)
-    return LiveStream(_build_catalog, streams, Audience(streams), _resume, quota)
+    return LiveStream(_build_catalog, streams, Audience(streams), _resume_principal, quota)
 
 
 async def test_unauthorised_streams_are_closed() -> None:
@@ -207,7 +207,7 @@ async def test_unauthorised_streams_are_closed() -> None:
 
 
 @pytest.mark.parametrize("stuck", [{"a"}, {"a", "b"}, {"c"}])
-async def test_failing_stream_does_not_block_others(stuck: set[str]) -> None:
+async def test_a_stream_that_cannot_be_closed_does_not_block_others(stuck: set[str]) -> None:
     """If one stream cannot be checked or closed, the others are still closed, and then the error is raised."""
     streams = Streams(["a", "unknown", "b", "c", "d"], stuck)
     with pytest.raises(WorkspaceError):
@@ -219,11 +219,11 @@ async def test_link_is_restricted_to_the_right_to_listen() -> None:
     """A link to a stream gives only the right to listen, not the member's other rights."""
     member = Principal("a", "a", "A", frozenset(AccessRight), CredentialKind.JWT, "token", FOREVER)
 
-    async def resume(member_id: str, token_id: str, expires_at: datetime) -> Principal:
+    async def resume_principal(member_id: str, token_id: str, expires_at: datetime) -> Principal:
         assert (member_id, token_id, expires_at) == ("a", "token", FOREVER)
         return member
 
     streams = Streams([], set())
     quota = StreamQuota(SqlitePlaceStore(SqliteDatabase(Path("unused"), SCHEMA)), _build_catalog, streams)
-    live = LiveStream(_build_catalog, streams, Audience(streams), resume, quota)
+    live = LiveStream(_build_catalog, streams, Audience(streams), resume_principal, quota)
     assert (await live.resume(Listener.from_principal(member).name)).rights == {AccessRight.LIVE_STREAM_READ}

@@ -35,13 +35,15 @@ class Service:
 class World:
     """Two instances of the quota with one store and one clock."""
 
-    def __init__(self, places: QuotaStore, limit: int | None, tier: Tier = Tier.ENTERPRISE) -> None:
+    def __init__(self, place_store: QuotaStore, limit: int | None, tier: Tier = Tier.ENTERPRISE) -> None:
         self.clock = VirtualTime()
         self.service = Service()
         self.limit = limit
         self.tier = tier
         service = cast("MessageService", self.service)
-        self.one, self.two = (StreamQuota(places, self.catalog, service, runtime=self.clock.runtime) for _ in range(2))
+        self.one, self.two = (
+            StreamQuota(place_store, self.catalog, service, runtime=self.clock.runtime) for _ in range(2)
+        )
 
     async def catalog(self) -> Catalog:
         """Return a catalog with the quota of this test."""
@@ -49,7 +51,7 @@ class World:
 
 
 @pytest.fixture
-async def places(tmp_path: Path) -> AsyncIterator[SqlitePlaceStore]:
+async def place_store(tmp_path: Path) -> AsyncIterator[SqlitePlaceStore]:
     """Return an empty store of quota reservations."""
     database = SqliteDatabase(tmp_path / "places.sqlite", SCHEMA)
     yield SqlitePlaceStore(database)
@@ -65,11 +67,11 @@ async def get_rejection(quota: StreamQuota, stream: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("tier", "set_to", "limit"), [(Tier.FREE, None, 5), (Tier.PRO, None, 20), (Tier.PRO, 2, 2)])
-async def test_quota_applies_across_instances(
-    places: SqlitePlaceStore, tier: Tier, set_to: int | None, limit: int
+async def test_the_stream_quota_applies_across_instances(
+    place_store: SqlitePlaceStore, tier: Tier, set_to: int | None, limit: int
 ) -> None:
     """A stream over the quota is rejected on each instance; other principals are not affected."""
-    world = World(places, set_to, tier)
+    world = World(place_store, set_to, tier)
     for number in range(limit):
         await (world.one if number % 2 else world.two).reserve_stream("viewer@t", f"s{number}")
     assert (await get_rejection(world.one, "more"))["limit"] == limit
@@ -77,17 +79,17 @@ async def test_quota_applies_across_instances(
     await world.two.reserve_stream("editor@t", "e1")
 
 
-async def test_ended_stream_frees_its_place(places: SqlitePlaceStore) -> None:
+async def test_ended_stream_frees_its_place(place_store: SqlitePlaceStore) -> None:
     """When any service instance learns of the end of a stream, its place in the quota is free at once."""
-    world = World(places, 1)
+    world = World(place_store, 1)
     await world.one.reserve_stream("viewer@t", "s1")
     await world.two.release_stream("viewer@t", "s1")
     await world.one.reserve_stream("viewer@t", "s2")
 
 
-async def test_unreported_ends_are_detected(places: SqlitePlaceStore) -> None:
+async def test_places_of_streams_with_unreported_ends_are_freed(place_store: SqlitePlaceStore) -> None:
     """A place without an open stream is freed after the time that a handshake may take."""
-    world = World(places, 2)
+    world = World(place_store, 2)
     world.service.open = ["s1"]
     for stream in ("s1", "lost"):
         await world.one.reserve_stream("viewer@t", stream)
@@ -99,9 +101,9 @@ async def test_unreported_ends_are_detected(places: SqlitePlaceStore) -> None:
     await get_rejection(world.one, "s4")
 
 
-async def test_rejections_do_not_always_list_streams(places: SqlitePlaceStore) -> None:
+async def test_repeated_rejections_list_streams_at_most_once_a_second(place_store: SqlitePlaceStore) -> None:
     """If a principal exceeds the quota repeatedly, streams are listed at most once per second."""
-    world = World(places, 1)
+    world = World(place_store, 1)
     world.service.open = ["s1"]
     await world.one.reserve_stream("viewer@t", "s1")
     for _ in range(10):
@@ -119,9 +121,9 @@ async def test_streams_open_during_a_store_outage(tmp_path: Path) -> None:
     await database.close()
 
 
-async def test_rejections_do_not_always_call_the_store(places: SqlitePlaceStore) -> None:
+async def test_shortly_after_a_rejection_the_store_is_not_called(place_store: SqlitePlaceStore) -> None:
     """Shortly after a rejection, the store is not called again, unless a stream has ended."""
-    world = World(places, 1)
+    world = World(place_store, 1)
     await world.one.reserve_stream("viewer@t", "s1")
     await get_rejection(world.one, "s2")
     await world.two.release_stream("viewer@t", "s1")

@@ -21,7 +21,7 @@ async def run_tool(arguments: Mapping[str, Any]) -> ToolResult:
     return ToolResult(arguments)
 
 
-def test_former_names_of_arguments_are_known() -> None:
+def test_former_names_of_tool_arguments_are_accepted() -> None:
     """Former names of arguments are accepted but not in the schema; other names are rejected."""
     schema = {"type": "object", "properties": {"limit": {}}}
     tool = Tool("t", "T", "Does t.", schema, {}, run_tool, hidden_arguments=("count",))
@@ -90,12 +90,12 @@ SCHEMA = {"type": "object", "properties": {"lookup": {}, "limit": {}}, "required
 ARGUMENTS = "Its arguments: lookup (required), limit."
 
 
-async def run_refused_tool(arguments: Mapping[str, Any]) -> ToolResult:
+async def return_empty_result(arguments: Mapping[str, Any]) -> ToolResult:
     """Return an empty result: this tool does nothing."""
     return ToolResult({})
 
 
-TOOL = Tool("run_warm_query", "t", "d", SCHEMA, {}, run_refused_tool)
+TOOL = Tool("run_warm_query", "t", "d", SCHEMA, {}, return_empty_result)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ TOOL = Tool("run_warm_query", "t", "d", SCHEMA, {}, run_refused_tool)
         ),
     ],
 )
-def test_an_error_proposes_the_next_call(problem: dict[str, Any], expected: str) -> None:
+def test_a_tool_error_proposes_the_next_call(problem: dict[str, Any], expected: str) -> None:
     """An error proposes one of the caller's tools that lists the valid values, or the same tool again."""
     result = add_next_call(ToolResult(problem, is_error=True), TOOL, {"run_warm_query", "list_warm_queries"})
     assert result == ToolResult({**problem, "nextCall": expected}, is_error=True)

@@ -124,7 +124,7 @@ class Server:
         """Return the member as a caller with a token."""
         return Principal(MEMBER, MEMBER, "Editor", ROLE_RIGHTS[Role.EDITOR], CredentialKind.JWT, credential_id, None)
 
-    async def consent(self, credential_id: str = "jti") -> Parameters:
+    async def consent_as_member(self, credential_id: str = "jti") -> Parameters:
         """Consent on behalf of the member; return the parameters with which the client redeems the code."""
         parameters = Parameters(
             {
@@ -161,7 +161,7 @@ class Server:
         return [event["AfterState"]["reason"] for event in self.trail if event["ActionType"] == "Grant.Ended"]
 
 
-async def check_refused(awaitable: object) -> None:
+async def check_invalid_grant(awaitable: object) -> None:
     """Check that a call is rejected with the OAuth error code ``invalid_grant``."""
     with pytest.raises(OAuthError) as caught:
         await awaitable  # type: ignore[misc]
@@ -169,7 +169,7 @@ async def check_refused(awaitable: object) -> None:
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Server]:
+async def oauth_server(tmp_path: Path) -> AsyncIterator[Server]:
     """Return the services with empty stores."""
     time = VirtualTime(now())
     schema = credential_tables.SCHEMA + grant_tables.SCHEMA

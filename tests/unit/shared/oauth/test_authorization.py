@@ -30,9 +30,11 @@ def read_error(result: object) -> str:
     return read_query(result.address).get("error", "")
 
 
-async def test_the_consent_page_separates_rights_that_the_member_lacks(server: Server) -> None:
+async def test_the_consent_page_separates_rights_that_the_member_lacks(oauth_server: Server) -> None:
     """The consent page lists requested rights that the member lacks separately, because they cannot be given."""
-    question = await server.authorization.build_consent_question(server.build_caller(), Parameters(VALID), BASE)
+    question = await oauth_server.authorization.build_consent_question(
+        oauth_server.build_caller(), Parameters(VALID), BASE
+    )
     assert isinstance(question, ConsentQuestion)
     assert (question.rights, question.missing, question.redirect_host) == ((READ,), (MANAGE,), "tool.example")
 
@@ -47,30 +49,32 @@ async def test_the_consent_page_separates_rights_that_the_member_lacks(server: S
         ({"scope": str(MANAGE)}, "access_denied"),
     ],
 )
-async def test_an_invalid_request_returns_to_the_client(server: Server, changes: dict[str, str], error: str) -> None:
+async def test_an_invalid_request_redirects_to_the_client_with_an_error(
+    oauth_server: Server, changes: dict[str, str], error: str
+) -> None:
     """An invalid request with a valid redirect URI redirects to the client with error and state."""
-    result = await server.authorization.build_consent_question(
-        server.build_caller(), Parameters({**VALID, **changes}), BASE
+    result = await oauth_server.authorization.build_consent_question(
+        oauth_server.build_caller(), Parameters({**VALID, **changes}), BASE
     )
     assert read_error(result) == error
 
 
-async def test_an_unregistered_redirect_uri_gets_no_error(server: Server) -> None:
+async def test_an_unregistered_redirect_uri_gets_no_error(oauth_server: Server) -> None:
     """If the redirect URI is not registered, no error is sent to it."""
     parameters = Parameters({**VALID, "redirect_uri": "https://evil.example/"})
     for work in (
-        server.authorization.build_consent_question(server.build_caller(), parameters, BASE),
-        server.authorization.check_before_sign_in(parameters, BASE),
+        oauth_server.authorization.build_consent_question(oauth_server.build_caller(), parameters, BASE),
+        oauth_server.authorization.check_before_sign_in(parameters, BASE),
     ):
         with pytest.raises(WorkspaceError) as raised:
             await work
         assert raised.value.code == "REDIRECT_URI_MISMATCH"
 
 
-async def test_a_request_is_checked_before_the_sign_in(server: Server) -> None:
+async def test_a_request_is_checked_before_the_sign_in(oauth_server: Server) -> None:
     """A request of a declared client is checked before the user signs in."""
-    assert await server.authorization.check_before_sign_in(Parameters(VALID), BASE) is None
-    assert read_error(await server.authorization.check_before_sign_in(Parameters({**VALID, "scope": ""}), BASE))
+    assert await oauth_server.authorization.check_before_sign_in(Parameters(VALID), BASE) is None
+    assert read_error(await oauth_server.authorization.check_before_sign_in(Parameters({**VALID, "scope": ""}), BASE))
 
 
 @pytest.mark.parametrize(
@@ -78,35 +82,39 @@ async def test_a_request_is_checked_before_the_sign_in(server: Server) -> None:
     [({"client_id": "tool"}, "DELEGATED_TOKEN"), ({"binding": TelemetryBinding(("rig",))}, "CREDENTIAL_BOUND")],
 )
 async def test_a_delegated_or_bound_credential_cannot_consent(
-    server: Server, changes: dict[str, object], code: str
+    oauth_server: Server, changes: dict[str, object], code: str
 ) -> None:
     """A delegated or bound credential cannot consent, because a client could use it to give itself more rights."""
-    caller = replace(server.build_caller(), **changes)  # type: ignore[arg-type]  # attributes by name
+    caller = replace(oauth_server.build_caller(), **changes)  # type: ignore[arg-type]  # attributes by name
     with pytest.raises(WorkspaceError) as raised:
-        await server.authorization.build_consent_question(caller, Parameters(VALID), BASE)
+        await oauth_server.authorization.build_consent_question(caller, Parameters(VALID), BASE)
     assert raised.value.code == code
 
 
 @pytest.mark.parametrize("chosen", [None, [], [str(MANAGE)]])
-async def test_a_denial_creates_no_grant(server: Server, chosen: list[str] | None) -> None:
+async def test_a_consent_without_rights_creates_no_grant(oauth_server: Server, chosen: list[str] | None) -> None:
     """A consent without any right that the member has counts as a denial and creates no grant."""
-    result = await server.authorization.record_decision(server.build_caller(), Parameters(VALID), BASE, chosen)
-    assert (read_error(result), server.trail) == ("access_denied", [])
+    result = await oauth_server.authorization.record_decision(
+        oauth_server.build_caller(), Parameters(VALID), BASE, chosen
+    )
+    assert (read_error(result), oauth_server.trail) == ("access_denied", [])
 
 
-async def test_only_requested_rights_can_be_chosen(server: Server) -> None:
+async def test_only_requested_rights_can_be_chosen(oauth_server: Server) -> None:
     """A consent to a right that was not requested is rejected with the right's index."""
     chosen = [str(READ), str(AccessRight.WARM_QUERY_EXECUTE)]
     with pytest.raises(WorkspaceError) as raised:
-        await server.authorization.record_decision(server.build_caller(), Parameters(VALID), BASE, chosen)
+        await oauth_server.authorization.record_decision(oauth_server.build_caller(), Parameters(VALID), BASE, chosen)
     errors: object = raised.value.members["errors"]
     assert "scopes[1]" in str(errors)
 
 
-async def test_a_consent_is_audited(server: Server) -> None:
+async def test_a_consent_is_audited(oauth_server: Server) -> None:
     """The audit event of a consent contains the client and the given rights; the client gets a code."""
-    result = await server.authorization.record_decision(server.build_caller(), Parameters(VALID), BASE, [str(READ)])
+    result = await oauth_server.authorization.record_decision(
+        oauth_server.build_caller(), Parameters(VALID), BASE, [str(READ)]
+    )
     assert isinstance(result, Redirect)
     assert read_query(result.address)["code"]
-    [event] = server.trail
+    [event] = oauth_server.trail
     assert (event["ActionType"], event["AfterState"]["accessRights"]) == ("Grant.Created", [READ])

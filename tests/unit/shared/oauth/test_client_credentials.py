@@ -13,27 +13,27 @@ from shared.oauth.parameters import ClientIdentification
 from tests.unit.shared.oauth.conftest import MEMBER, Server
 
 
-async def test_a_token_has_the_rights_of_its_api_key(server: Server) -> None:
+async def test_a_token_has_the_rights_of_its_api_key(oauth_server: Server) -> None:
     """The token of an API key has exactly the key's rights."""
-    grant = ClientCredentialsGrant(server.authenticator, server.issuer)
-    issued = await server.api_keys.issue("test", MEMBER, "k", frozenset({AccessRight.CATALOG_READ}))
+    grant = ClientCredentialsGrant(oauth_server.authenticator, oauth_server.issuer)
+    issued = await oauth_server.api_keys.issue("test", MEMBER, "k", frozenset({AccessRight.CATALOG_READ}))
     caller = await grant.authenticate(ClientIdentification(issued.key.key_id, issued.api_key))
     assert caller.via is CredentialKind.CLIENT_CREDENTIALS
     token = await grant.issue(caller, "Workspace.Catalog.Read", Decimal(5))
-    assert (await server.authenticate(token.token)).rights == {AccessRight.CATALOG_READ}
+    assert (await oauth_server.authenticate(token.token)).rights == {AccessRight.CATALOG_READ}
 
 
 @pytest.mark.parametrize("change", ["id", "secret", "form"])
-async def test_a_wrong_key_is_an_invalid_client(server: Server, change: str) -> None:
+async def test_a_wrong_key_is_an_invalid_client(oauth_server: Server, change: str) -> None:
     """An unknown id and a wrong secret get the same error ``invalid_client``."""
-    issued = await server.api_keys.issue("test", MEMBER, "k")
+    issued = await oauth_server.api_keys.issue("test", MEMBER, "k")
     sent = {
         "id": ClientIdentification("AAAAAAAA", issued.api_key),
         "secret": ClientIdentification(issued.key.key_id, issued.api_key[:-8] + "AAAAAAAA"),
         "form": ClientIdentification(issued.key.key_id, "password"),
     }[change]
     with pytest.raises(OAuthError) as raised:
-        await ClientCredentialsGrant(server.authenticator, server.issuer).authenticate(sent)
+        await ClientCredentialsGrant(oauth_server.authenticator, oauth_server.issuer).authenticate(sent)
     assert raised.value.error == "invalid_client"
 
 
@@ -46,12 +46,12 @@ async def test_a_wrong_key_is_an_invalid_client(server: Server, change: str) -> 
     ],
 )
 async def test_a_token_cannot_exceed_its_key(
-    server: Server, scope: str | None, minutes: Decimal | None, error: str
+    oauth_server: Server, scope: str | None, minutes: Decimal | None, error: str
 ) -> None:
     """A right that the API key lacks, or too long a lifetime, is rejected with an OAuth error."""
-    grant = ClientCredentialsGrant(server.authenticator, server.issuer)
+    grant = ClientCredentialsGrant(oauth_server.authenticator, oauth_server.issuer)
     with pytest.raises(OAuthError) as raised:
         await grant.issue(
-            replace(server.build_caller(), rights=frozenset(), expires_at=server.time.now), scope, minutes
+            replace(oauth_server.build_caller(), rights=frozenset(), expires_at=oauth_server.time.now), scope, minutes
         )
     assert raised.value.error == error

@@ -86,7 +86,7 @@ async def load_rejected_document(http: FakeHttp, client_id: str = URL) -> str:
     return caught.value.detail
 
 
-async def test_a_document_describes_a_client() -> None:
+async def test_a_client_is_read_from_its_metadata_document() -> None:
     """Name and redirect URIs of a client are read from its document, within limits of time and size."""
     http = FakeHttp()
     client = await FetchedClientDocuments(http).load(URL)
@@ -111,12 +111,12 @@ async def test_a_document_describes_a_client() -> None:
         {"client_secret": "x"},
     ],
 )
-async def test_invalid_documents_are_rejected(members: dict[str, Any]) -> None:
+async def test_invalid_client_documents_are_rejected(members: dict[str, Any]) -> None:
     """A document is rejected if it is of another client, has no valid redirect URI, or contains a secret."""
     assert "metadata document" in await load_rejected_document(FakeHttp(**members))
 
 
-async def test_wrong_replies_are_refused() -> None:
+async def test_wrong_replies_to_a_document_request_are_rejected() -> None:
     """A redirect, another content type, a text that is no JSON object, or a failed connection is rejected."""
     http = FakeHttp()
     http.status = 302
@@ -146,7 +146,7 @@ async def test_wrong_replies_are_refused() -> None:
         ),
     ],
 )
-async def test_unusual_addresses_are_not_fetched(client_id: str) -> None:
+async def test_client_documents_are_fetched_only_from_https_addresses(client_id: str) -> None:
     """Documents are fetched only from https addresses with a path and an allowed port."""
     http = FakeHttp(client_id=client_id)
     await load_rejected_document(http, client_id)
@@ -164,7 +164,7 @@ async def test_an_unprintable_name_is_replaced(name: object) -> None:
     ("cache_control", "seconds"),
     [("", 300), ("max-age=1", 300), ("max-age=3600", 3600), ("max-age=999999", 86400), ("no-store", 300)],
 )
-async def test_documents_are_cached(cache_control: str, seconds: int) -> None:
+async def test_client_documents_are_cached(cache_control: str, seconds: int) -> None:
     """A document is cached as long as its reply says, from 5 minutes to 24 hours."""
     time, http = VirtualTime(), FakeHttp()
     http.headers = {**http.headers, "cache-control": cache_control}
@@ -178,7 +178,7 @@ async def test_documents_are_cached(cache_control: str, seconds: int) -> None:
     assert len(http.requests) == 2
 
 
-async def test_failures_are_cached_for_a_minute() -> None:
+async def test_failed_fetches_of_documents_are_cached_for_a_minute() -> None:
     """After a failed fetch, the next attempt is at least 60 seconds later."""
     time, http = VirtualTime(), FakeHttp()
     http.error = OutboundFailedError("No connection.")
@@ -197,14 +197,16 @@ async def test_fetches_are_limited_for_each_host() -> None:
     time, http = VirtualTime(), FakeHttp()
     documents = FetchedClientDocuments(http, runtime=time.runtime)
 
-    async def load(address: str) -> str:
+    async def load_document(address: str) -> str:
         http.document = {**DOCUMENT, "client_id": address}
         try:
             return (await documents.load(address)).name
         except WorkspaceError as error:
             return error.code
 
-    assert [await load(f"https://app.example/{number}") for number in range(11)] == ["App"] * 10 + ["RATE_LIMITED"]
-    assert await load("https://other.example/c") == "App"
+    assert [await load_document(f"https://app.example/{number}") for number in range(11)] == ["App"] * 10 + [
+        "RATE_LIMITED"
+    ]
+    assert await load_document("https://other.example/c") == "App"
     time.advance(61)
-    assert await load("https://app.example/10") == "App"
+    assert await load_document("https://app.example/10") == "App"

@@ -20,7 +20,7 @@ from tests.virtual_time import VirtualTime
         (Kind.INTERNAL, OAuthErrorCode.SERVER_ERROR),
     ],
 )
-def test_every_error_has_a_code(kind: Kind, code: OAuthErrorCode) -> None:
+def test_every_error_has_an_oauth_error_code(kind: Kind, code: OAuthErrorCode) -> None:
     """An error that does not come from an OAuth endpoint gets the OAuth error code for its kind."""
     assert find_error_code(WorkspaceError(kind, "X", "x")) is code
 
@@ -30,7 +30,7 @@ def test_an_oauth_error_keeps_its_code() -> None:
     assert find_error_code(invalid_grant_error("x")) is OAuthErrorCode.INVALID_GRANT
 
 
-def test_descriptions_have_only_allowed_characters() -> None:
+def test_error_descriptions_have_only_allowed_characters() -> None:
     """Descriptions are printable ASCII without quotation marks and backslashes, as RFC 6749 requires."""
     assert to_description('a "b" \\ ü\n') == "a 'b' ? ??"
 
@@ -50,7 +50,7 @@ class Trail(AccessAudit):
         self.events.append((entity_id, members["after"]))
 
 
-async def test_a_client_has_one_event_an_hour() -> None:
+async def test_a_client_has_one_event_about_rejections_an_hour() -> None:
     """A client has at most one audit event per hour, which counts the rejections since the previous event."""
     time, trail = VirtualTime(), Trail()
     recorder = RefusalRecorder(trail, runtime=time.runtime)
@@ -75,7 +75,7 @@ async def test_unknown_clients_count_together() -> None:
     assert [client for client, _ in trail.events] == ["unknown"]
 
 
-async def test_an_unreachable_audit_log_loses_no_refusal() -> None:
+async def test_an_unreachable_audit_log_loses_no_rejection() -> None:
     """If an event about rejections cannot be stored, the next event counts these rejections, too."""
     trail = Trail()
     recorder = RefusalRecorder(trail, runtime=VirtualTime().runtime)

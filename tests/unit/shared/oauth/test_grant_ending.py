@@ -4,46 +4,49 @@ import pytest
 
 from shared.errors import WorkspaceError
 from shared.oauth.grants import EndReason
-from tests.unit.shared.oauth.conftest import MEMBER, Server, check_refused
+from tests.unit.shared.oauth.conftest import MEMBER, Server, check_invalid_grant
 
 
-async def test_a_removed_client_ends_its_grants(server: Server) -> None:
+async def test_a_removed_client_ends_its_grants(oauth_server: Server) -> None:
     """If a client is removed from the workspace document, the grants and access tokens of this client end."""
-    first, second = await server.redeem(await server.consent()), await server.redeem(await server.consent())
-    server.declared.clear()
-    await check_refused(server.refresh(first[1]))
-    await server.ender.run()
+    first, second = (
+        await oauth_server.redeem(await oauth_server.consent_as_member()),
+        await oauth_server.redeem(await oauth_server.consent_as_member()),
+    )
+    oauth_server.declared.clear()
+    await check_invalid_grant(oauth_server.refresh(first[1]))
+    await oauth_server.ender.run()
     with pytest.raises(WorkspaceError):
-        await server.authenticate(second[0])
-    assert server.list_reasons() == ["clientRemoved", "clientRemoved"]
+        await oauth_server.authenticate(second[0])
+    assert oauth_server.list_reasons() == ["clientRemoved", "clientRemoved"]
 
 
-async def test_a_revoked_credential_ends_the_grant(server: Server) -> None:
+async def test_a_revoked_credential_ends_the_grant(oauth_server: Server) -> None:
     """If the token or API key of the consent is revoked, the grant ends."""
-    minted = await server.issuer.mint(server.build_caller(""), None, None)
-    issued = await server.api_keys.create(server.build_caller(), "tmp")
-    from_token = await server.redeem(await server.consent(minted.token_id))
-    from_key = await server.redeem(await server.consent(issued.key.key_id))
-    await server.issuer.revoke(server.build_caller(), minted.token_id)
-    await server.api_keys.revoke(server.build_caller(), issued.key.key_id)
+    minted = await oauth_server.issuer.mint(oauth_server.build_caller(""), None, None)
+    issued = await oauth_server.api_keys.create(oauth_server.build_caller(), "tmp")
+    from_token = await oauth_server.redeem(await oauth_server.consent_as_member(minted.token_id))
+    from_key = await oauth_server.redeem(await oauth_server.consent_as_member(issued.key.key_id))
+    await oauth_server.issuer.revoke(oauth_server.build_caller(), minted.token_id)
+    await oauth_server.api_keys.revoke(oauth_server.build_caller(), issued.key.key_id)
     for access, refresh in (from_token, from_key):
         with pytest.raises(WorkspaceError):
-            await server.authenticate(access)
-        await check_refused(server.refresh(refresh))
-    assert server.list_reasons() == ["credentialRevoked", "credentialRevoked"]
+            await oauth_server.authenticate(access)
+        await check_invalid_grant(oauth_server.refresh(refresh))
+    assert oauth_server.list_reasons() == ["credentialRevoked", "credentialRevoked"]
 
 
-async def test_an_interrupted_end_is_completed(server: Server) -> None:
+async def test_an_interrupted_end_is_completed(oauth_server: Server) -> None:
     """If a process stops after storing the end of a grant, a job revokes the tokens and records one event."""
-    access, refresh = await server.redeem(await server.consent())
+    access, refresh = await oauth_server.redeem(await oauth_server.consent_as_member())
     grant_id = refresh.split("_")[1]
-    server.failures = 1
+    oauth_server.failures = 1
     with pytest.raises(ConnectionError):
-        await server.ender.end(grant_id, EndReason.MEMBER, MEMBER)
-    await check_refused(server.refresh(refresh))
-    assert server.list_reasons() == []
-    await server.ender.run()
-    await server.ender.run()
+        await oauth_server.ender.end(grant_id, EndReason.MEMBER, MEMBER)
+    await check_invalid_grant(oauth_server.refresh(refresh))
+    assert oauth_server.list_reasons() == []
+    await oauth_server.ender.run()
+    await oauth_server.ender.run()
     with pytest.raises(WorkspaceError):
-        await server.authenticate(access)
-    assert server.list_reasons() == ["endedByMember"]
+        await oauth_server.authenticate(access)
+    assert oauth_server.list_reasons() == ["endedByMember"]

@@ -6,133 +6,136 @@ import pytest
 from shared.auth.ports import CredentialCutoff
 from shared.auth.rights import Role
 from shared.errors import WorkspaceError
-from tests.unit.shared.oauth.conftest import MEMBER, Server, check_refused
+from tests.unit.shared.oauth.conftest import MEMBER, Server, check_invalid_grant
 
 DAY = 86_400
 
 
-async def test_a_code_is_valid_for_a_minute(server: Server) -> None:
+async def test_an_authorization_code_is_valid_for_a_minute(oauth_server: Server) -> None:
     """An authorization code is valid for 60 seconds."""
-    early, late = await server.consent(), await server.consent()
-    server.time.advance(59)
-    await server.redeem(early)
-    server.time.advance(2)
-    await check_refused(server.redeem(late))
+    early, late = await oauth_server.consent_as_member(), await oauth_server.consent_as_member()
+    oauth_server.time.advance(59)
+    await oauth_server.redeem(early)
+    oauth_server.time.advance(2)
+    await check_invalid_grant(oauth_server.redeem(late))
 
 
 @pytest.mark.parametrize("seconds", [0, 59, 600])
-async def test_a_second_redemption_ends_the_grant(server: Server, seconds: float) -> None:
+async def test_a_second_redemption_ends_the_grant(oauth_server: Server, seconds: float) -> None:
     """Redeeming a code a second time, even after its expiry, is rejected and ends the grant with its tokens."""
-    parameters = await server.consent()
-    access, refresh = await server.redeem(parameters)
-    server.time.advance(seconds)
-    await check_refused(server.redeem(parameters))
+    parameters = await oauth_server.consent_as_member()
+    access, refresh = await oauth_server.redeem(parameters)
+    oauth_server.time.advance(seconds)
+    await check_invalid_grant(oauth_server.redeem(parameters))
     with pytest.raises(WorkspaceError):
-        await server.authenticate(access)
-    await check_refused(server.refresh(refresh))
-    assert server.list_reasons() == ["tokenReused"]
+        await oauth_server.authenticate(access)
+    await check_invalid_grant(oauth_server.refresh(refresh))
+    assert oauth_server.list_reasons() == ["tokenReused"]
 
 
-async def test_one_of_simultaneous_redemptions_gets_tokens(server: Server) -> None:
+async def test_one_of_simultaneous_redemptions_gets_tokens(oauth_server: Server) -> None:
     """If a code is redeemed twice at once, one attempt fails without a token, and the other's tokens work."""
-    parameters = await server.consent()
-    stored = await server.grants.find_by_code("tool", parameters)
-    won, _ = await server.grants.redeem_code(stored)
-    await check_refused(server.grants.redeem_code(stored))
-    assert (await server.authenticate(won.token)).member_id == MEMBER
-    revoked = (await server.credential_store.load()).revoked_tokens
+    parameters = await oauth_server.consent_as_member()
+    stored = await oauth_server.grants.find_by_code("tool", parameters)
+    won, _ = await oauth_server.grants.redeem_code(stored)
+    await check_invalid_grant(oauth_server.grants.redeem_code(stored))
+    assert (await oauth_server.authenticate(won.token)).member_id == MEMBER
+    revoked = (await oauth_server.credential_store.load()).revoked_tokens
     assert len(revoked) == 1
     assert won.token_id not in revoked
 
 
-async def test_simultaneous_refreshes_end_the_grant(server: Server) -> None:
+async def test_simultaneous_refreshes_end_the_grant(oauth_server: Server) -> None:
     """If a refresh token is used twice at once, one use fails, and the tokens from the other use become invalid."""
-    _, text = await server.redeem(await server.consent())
-    stored = await server.grants.find_by_refresh_token("tool", text)
-    won, refresh = await server.grants.refresh(stored, text, None)
-    await check_refused(server.grants.refresh(stored, text, None))
+    _, text = await oauth_server.redeem(await oauth_server.consent_as_member())
+    stored = await oauth_server.grants.find_by_refresh_token("tool", text)
+    won, refresh = await oauth_server.grants.refresh(stored, text, None)
+    await check_invalid_grant(oauth_server.grants.refresh(stored, text, None))
     with pytest.raises(WorkspaceError):
-        await server.authenticate(won.token)
-    await check_refused(server.refresh(refresh))
-    assert server.list_reasons() == ["tokenReused"]
+        await oauth_server.authenticate(won.token)
+    await check_invalid_grant(oauth_server.refresh(refresh))
+    assert oauth_server.list_reasons() == ["tokenReused"]
 
 
-async def test_a_refresh_token_is_valid_for_thirty_days(server: Server) -> None:
+async def test_a_refresh_token_is_valid_for_thirty_days(oauth_server: Server) -> None:
     """A refresh token is valid for 30 days from its issue."""
-    _, first = await server.redeem(await server.consent())
-    server.time.advance(29 * DAY)
-    _, second = await server.refresh(first)
-    server.time.advance(29 * DAY)
-    _, third = await server.refresh(second)
-    server.time.advance(30 * DAY + 1)
-    await check_refused(server.refresh(third))
+    _, first = await oauth_server.redeem(await oauth_server.consent_as_member())
+    oauth_server.time.advance(29 * DAY)
+    _, second = await oauth_server.refresh(first)
+    oauth_server.time.advance(29 * DAY)
+    _, third = await oauth_server.refresh(second)
+    oauth_server.time.advance(30 * DAY + 1)
+    await check_invalid_grant(oauth_server.refresh(third))
 
 
-async def test_an_invalid_refresh_token_does_not_end_the_grant(server: Server) -> None:
+async def test_an_invalid_refresh_token_does_not_end_the_grant(oauth_server: Server) -> None:
     """A refresh token with a wrong secret does not end the grant whose id it contains."""
-    _, text = await server.redeem(await server.consent())
+    _, text = await oauth_server.redeem(await oauth_server.consent_as_member())
     prefix, grant_id, rest = text.split("_", 2)
-    await check_refused(server.refresh(f"{prefix}_{grant_id}_{rest[:43].swapcase()}{rest[43:]}"))
-    await server.refresh(text)
+    await check_invalid_grant(oauth_server.refresh(f"{prefix}_{grant_id}_{rest[:43].swapcase()}{rest[43:]}"))
+    await oauth_server.refresh(text)
 
 
-async def test_a_failed_audit_leaves_code_and_refresh_token_valid(server: Server) -> None:
+async def test_a_failed_audit_leaves_code_and_refresh_token_valid(oauth_server: Server) -> None:
     """If the issue of a token cannot be audited, no token is returned, and the client can try again."""
-    parameters = await server.consent()
-    server.failures = 1
+    parameters = await oauth_server.consent_as_member()
+    oauth_server.failures = 1
     with pytest.raises(ConnectionError):
-        await server.redeem(parameters)
-    _, text = await server.redeem(parameters)
-    server.failures = 1
+        await oauth_server.redeem(parameters)
+    _, text = await oauth_server.redeem(parameters)
+    oauth_server.failures = 1
     with pytest.raises(ConnectionError):
-        await server.refresh(text)
-    await server.refresh(text)
-    assert server.list_reasons() == []
+        await oauth_server.refresh(text)
+    await oauth_server.refresh(text)
+    assert oauth_server.list_reasons() == []
 
 
-async def test_lost_rights_are_not_in_the_next_token(server: Server) -> None:
+async def test_rights_that_the_member_lost_are_not_in_the_next_token(oauth_server: Server) -> None:
     """A refreshed token does not have rights that the member has lost since the consent."""
-    _, text = await server.redeem(await server.consent())
-    server.role = Role.VIEWER
-    access, _ = await server.refresh(text)
-    assert {str(right) for right in (await server.authenticate(access)).rights} == {
+    _, text = await oauth_server.redeem(await oauth_server.consent_as_member())
+    oauth_server.role = Role.VIEWER
+    access, _ = await oauth_server.refresh(text)
+    assert {str(right) for right in (await oauth_server.authenticate(access)).rights} == {
         "Workspace.Catalog.Read",
         "Workspace.Mcp.Use",
     }
 
 
-async def test_a_disabled_member_ends_the_grant(server: Server) -> None:
+async def test_a_disabled_member_ends_the_grant(oauth_server: Server) -> None:
     """If a member is disabled, its codes and grants end permanently, and the background job records the end of each."""
-    code, used = await server.consent(), await server.redeem(await server.consent())
-    server.time.advance(1)
-    server.enabled = False
-    server.cutoffs[MEMBER] = CredentialCutoff(tokens=server.time.now)
-    await check_refused(server.redeem(code))
-    await server.ender.run()
-    server.time.advance(1)
-    server.enabled = True
-    await check_refused(server.refresh(used[1]))
-    assert server.list_reasons() == ["memberDisabled", "memberDisabled"]
-    assert await server.grants.list_visible(server.build_caller()) == []
+    code, used = (
+        await oauth_server.consent_as_member(),
+        await oauth_server.redeem(await oauth_server.consent_as_member()),
+    )
+    oauth_server.time.advance(1)
+    oauth_server.enabled = False
+    oauth_server.cutoffs[MEMBER] = CredentialCutoff(tokens=oauth_server.time.now)
+    await check_invalid_grant(oauth_server.redeem(code))
+    await oauth_server.ender.run()
+    oauth_server.time.advance(1)
+    oauth_server.enabled = True
+    await check_invalid_grant(oauth_server.refresh(used[1]))
+    assert oauth_server.list_reasons() == ["memberDisabled", "memberDisabled"]
+    assert await oauth_server.grants.list_visible(oauth_server.build_caller()) == []
 
 
-async def test_a_grant_does_not_outlive_its_api_key(server: Server) -> None:
+async def test_a_grant_does_not_outlive_its_api_key(oauth_server: Server) -> None:
     """If a member consented with an API key, access and refresh tokens expire no later than the key."""
-    issued = await server.api_keys.create(server.build_caller(), "day", expires_in_days=1)
-    _, text = await server.redeem(await server.consent(issued.key.key_id))
-    server.time.advance(DAY - 600)
-    access, last = await server.refresh(text)
+    issued = await oauth_server.api_keys.create(oauth_server.build_caller(), "day", expires_in_days=1)
+    _, text = await oauth_server.redeem(await oauth_server.consent_as_member(issued.key.key_id))
+    oauth_server.time.advance(DAY - 600)
+    access, last = await oauth_server.refresh(text)
     assert issued.key.expires_at is not None
     # The library of tokens reads the real clock, so the token is not yet valid for it.
     expiry = jwt.decode(access, options={"verify_signature": False})["exp"]
     assert 0 <= issued.key.expires_at.timestamp() - expiry < 1
-    server.time.advance(601)
-    await check_refused(server.refresh(last))
+    oauth_server.time.advance(601)
+    await check_invalid_grant(oauth_server.refresh(last))
 
 
-async def test_the_creators_of_the_key_stay_known(server: Server) -> None:
+async def test_the_creators_of_the_key_stay_known(oauth_server: Server) -> None:
     """For a token of a consent by API key, the members who created the key are still found."""
-    issued = await server.api_keys.issue("admin@x", MEMBER, "key", creators=("admin@x",))
-    access, _ = await server.redeem(await server.consent(issued.key.key_id))
-    caller = await server.authenticate(access)
-    assert await server.lineage.find_creators(caller) == {"admin@x"}
+    issued = await oauth_server.api_keys.issue("admin@x", MEMBER, "key", creators=("admin@x",))
+    access, _ = await oauth_server.redeem(await oauth_server.consent_as_member(issued.key.key_id))
+    caller = await oauth_server.authenticate(access)
+    assert await oauth_server.lineage.find_creators(caller) == {"admin@x"}

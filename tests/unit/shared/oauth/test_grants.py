@@ -35,12 +35,12 @@ END = GrantEnd(AT, EndReason.MEMBER, "ann", {"via": "jwt"})
         replace(GRANT, end=replace(END, made_with=None, is_recorded=True)),
     ],
 )
-def test_a_stored_grant_is_read_back(grant: Grant) -> None:
+def test_a_stored_grant_is_read_with_all_attributes(grant: Grant) -> None:
     """A grant that is stored and read again has the same attributes."""
     assert grant_from_json(grant_to_json(grant)) == grant
 
 
-def test_an_unknown_right_is_ignored() -> None:
+def test_an_unknown_right_of_a_stored_grant_is_ignored() -> None:
     """If a stored grant has a right that no longer exists, it is read without this right."""
     stored = grant_to_json(GRANT)
     stored["rights"].append("Workspace.Removed.Right")

@@ -19,7 +19,7 @@ from shared.oauth.parameters import (
 BASE = "https://plant.example"
 
 
-def catch_code(call: object, *arguments: object) -> OAuthErrorCode:
+def catch_error_code(call: object, *arguments: object) -> OAuthErrorCode:
     """Return the OAuth error code of the error that a call raises."""
     with pytest.raises(OAuthError) as caught:
         call(*arguments)  # type: ignore[operator]
@@ -31,7 +31,7 @@ def encode_basic(text: str) -> str:
     return f"Basic {b64encode(text.encode()).decode()}"
 
 
-def test_a_form_is_parsed() -> None:
+def test_an_oauth_form_is_parsed() -> None:
     """In a form, empty parameters other than the scope count as missing, and only the resource may be repeated."""
     parsed = parse_form(FORM, b"a=1&b=&scope=&resource=x&resource=y&c=%C3%BC+z")
     assert parsed == Parameters({"a": "1", "scope": "", "c": "ü z"}, ("x", "y"))
@@ -49,7 +49,7 @@ def test_a_form_is_parsed() -> None:
 )
 def test_bodies_that_are_no_valid_form_are_rejected(media_type: str, body: bytes) -> None:
     """A body is rejected for a wrong content type, repeated or too many parameters, or invalid UTF-8."""
-    assert catch_code(parse_form, media_type, body) is OAuthErrorCode.INVALID_REQUEST
+    assert catch_error_code(parse_form, media_type, body) is OAuthErrorCode.INVALID_REQUEST
 
 
 @pytest.mark.parametrize(
@@ -82,19 +82,19 @@ def test_a_client_identifies_itself(authorization: str, form: dict[str, str], ex
 )
 def test_wrong_identifications_are_rejected(authorization: str, form: dict[str, str], expected: OAuthErrorCode) -> None:
     """Missing or malformed credentials get ``invalid_client``, repeated credentials ``invalid_request``."""
-    assert catch_code(identify_client, authorization, Parameters(form)) is expected
+    assert catch_error_code(identify_client, authorization, Parameters(form)) is expected
 
 
-def test_a_required_parameter_is_named() -> None:
+def test_the_error_names_the_missing_parameter() -> None:
     """The error about a missing parameter contains the parameter's name."""
     with pytest.raises(OAuthError, match="grant_type") as caught:
         collect_parameters([]).require("grant_type")
     assert caught.value.kind is Kind.INVALID
 
 
-def test_the_resource_is_this_service() -> None:
+def test_the_resource_must_be_this_service() -> None:
     """The resource of a request must be the URL of this service or of its MCP server."""
     check_resources(Parameters({}, (BASE, f"{BASE}/", f"{BASE}/oi-api/mcp")), BASE)
     check_resources(Parameters({}), BASE)
     for other in ("https://other.example", f"{BASE}/oi-api", f"{BASE}.evil.example", BASE.upper()):
-        assert catch_code(check_resources, Parameters({}, (BASE, other)), BASE) is OAuthErrorCode.INVALID_TARGET
+        assert catch_error_code(check_resources, Parameters({}, (BASE, other)), BASE) is OAuthErrorCode.INVALID_TARGET

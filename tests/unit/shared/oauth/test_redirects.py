@@ -30,7 +30,7 @@ def test_a_reply_repeats_the_state_of_the_request() -> None:
 @pytest.mark.parametrize(
     "error", [denied_error("The member denied access."), OAuthError(OAuthErrorCode.INVALID_SCOPE, "No scope.")]
 )
-def test_an_error_reaches_the_client(error: OAuthError) -> None:
+def test_an_error_redirect_contains_code_and_description(error: OAuthError) -> None:
     """A redirect with an error contains the error's code and description."""
     redirect = build_error_redirect("https://t/", Parameters({}), BASE, error)
     query = parse_qs(urlsplit(redirect.address).query)

@@ -125,7 +125,7 @@ def test_the_service_stores_the_times_of_requests() -> None:
     assert caught.value.members["errors"][0]["field"] == "requested_at"  # type: ignore[index]
 
 
-async def consent_to_request(server: Server, sign_in: SignIn, **values: str) -> str:
+async def consent_to_request(oauth_server: Server, sign_in: SignIn, **values: str) -> str:
     """Consent to a request with additional parameters; return the redirect."""
     request: dict[str, Any] = {
         "response_type": "code",
@@ -134,31 +134,33 @@ async def consent_to_request(server: Server, sign_in: SignIn, **values: str) -> 
         "code_challenge": build_challenge(VERIFIER),
         "code_challenge_method": "S256",
     }
-    caller = replace(server.build_caller(), sign_in=sign_in)
-    redirect = await server.authorization.record_decision(caller, Parameters(request | values), BASE, SCOPE.split())
+    caller = replace(oauth_server.build_caller(), sign_in=sign_in)
+    redirect = await oauth_server.authorization.record_decision(
+        caller, Parameters(request | values), BASE, SCOPE.split()
+    )
     assert isinstance(redirect, Redirect)
     return redirect.address
 
 
-async def test_tokens_of_a_consent_have_its_sign_in(server: Server) -> None:
+async def test_tokens_of_a_consent_have_its_sign_in(oauth_server: Server) -> None:
     """All tokens from a consent, also refreshed ones, state the sign-in with which the member consented."""
-    sign_in = sign_in_with_key(server.time.runtime.now())
-    code = read_query(await consent_to_request(server, sign_in, max_age="60"))["code"]
-    first, refresh = await server.redeem(Parameters({"code": code, "code_verifier": VERIFIER}))
-    second, _ = await server.refresh(refresh)
+    sign_in = sign_in_with_key(oauth_server.time.runtime.now())
+    code = read_query(await consent_to_request(oauth_server, sign_in, max_age="60"))["code"]
+    first, refresh = await oauth_server.redeem(Parameters({"code": code, "code_verifier": VERIFIER}))
+    second, _ = await oauth_server.refresh(refresh)
     for token in (first, second):
-        assert (await server.authenticate(token)).sign_in == sign_in
+        assert (await oauth_server.authenticate(token)).sign_in == sign_in
 
 
-async def test_consent_with_an_old_sign_in_is_refused(server: Server) -> None:
+async def test_a_consent_with_an_old_sign_in_is_rejected(oauth_server: Server) -> None:
     """A consent with a sign-in that is too old is rejected, and no grant is stored."""
-    sign_in = sign_in_with_key(server.time.runtime.now() - timedelta(seconds=61))
+    sign_in = sign_in_with_key(oauth_server.time.runtime.now() - timedelta(seconds=61))
     with pytest.raises(WorkspaceError):
-        await consent_to_request(server, sign_in, max_age="60")
-    assert server.trail == []
+        await consent_to_request(oauth_server, sign_in, max_age="60")
+    assert oauth_server.trail == []
 
 
-async def test_malformed_demand_is_sent_to_the_client(server: Server) -> None:
+async def test_a_malformed_max_age_redirects_to_the_client_with_an_error(oauth_server: Server) -> None:
     """A malformed ``max_age`` redirects to the client with an error, as other invalid parameters do."""
-    address = await consent_to_request(server, NO_SIGN_IN, max_age="soon")
+    address = await consent_to_request(oauth_server, NO_SIGN_IN, max_age="soon")
     assert read_query(address)["error"] == "invalid_request"

@@ -28,7 +28,7 @@ BOTH, NEITHER = {Signal.TRACES, Signal.METRICS}, set[Signal]()
         ({**ENDPOINT, "OTEL_EXPORTER_OTLP_PROTOCOL": ""}, BOTH),
     ],
 )
-def test_configured_signals_are_exported(environment: Mapping[str, str], expected: set[Signal]) -> None:
+def test_configured_traces_and_metrics_are_exported(environment: Mapping[str, str], expected: set[Signal]) -> None:
     """A signal (traces or metrics) is exported if its endpoint or exporter is set and it is not disabled."""
     assert {signal for signal in Signal if is_exported(signal, environment)} == expected
     assert find_unsupported_values(environment) == []
@@ -47,7 +47,9 @@ def test_configured_signals_are_exported(environment: Mapping[str, str], expecte
         ({"OTEL_METRICS_EXPORTER": "prometheus"}, "OTEL_METRICS_EXPORTER=prometheus", {Signal.TRACES}),
     ],
 )
-def test_unsupported_values_are_reported(environment: Mapping[str, str], named: str, expected: set[Signal]) -> None:
+def test_unsupported_exporter_values_are_reported(
+    environment: Mapping[str, str], named: str, expected: set[Signal]
+) -> None:
     """An unsupported protocol or exporter is reported once, and its signal is not exported."""
     environment = {**ENDPOINT, **environment}
     [fault] = find_unsupported_values(environment)

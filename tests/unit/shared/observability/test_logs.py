@@ -22,7 +22,7 @@ def host_log() -> Iterator[io.StringIO]:
     own.setLevel(level)
 
 
-def test_fields_follow_the_message(host_log: io.StringIO) -> None:
+def test_log_fields_follow_the_message(host_log: io.StringIO) -> None:
     """A log line begins with the message, by which alerts find it; fields and request id follow."""
     logs.add_fields_to_handlers("INFO")
     token = logs.request_id.set("r-1")
@@ -35,14 +35,14 @@ def test_fields_follow_the_message(host_log: io.StringIO) -> None:
     ]
 
 
-def test_records_below_the_level_are_dropped(host_log: io.StringIO) -> None:
+def test_log_records_below_the_level_are_dropped(host_log: io.StringIO) -> None:
     """Records below the configured level are not logged."""
     logs.add_fields_to_handlers("WARNING")
     logs.get_logger("http").info("below the level")
     assert host_log.getvalue() == ""
 
 
-def test_an_existing_formatter_is_not_replaced(host_log: io.StringIO) -> None:
+def test_an_existing_log_formatter_is_not_replaced(host_log: io.StringIO) -> None:
     """If a handler has a formatter, the handler is not changed."""
     handler = next(each for each in logging.getLogger().handlers if getattr(each, "stream", None) is host_log)
     handler.setFormatter(logs.JsonFormatter())

@@ -55,7 +55,7 @@ def test_other_exceptions_have_their_type_but_not_their_message(exporter: InMemo
         assert "secret" not in span.to_json()
 
 
-def test_only_the_named_failures_mark_a_call(exporter: InMemorySpanExporter) -> None:
+def test_only_declared_exceptions_mark_a_traced_call_as_failed(exporter: InMemorySpanExporter) -> None:
     """Only exceptions that the caller declares as failures mark a call as failed."""
     assert _read_failure(exporter, KeyError("x"), ValueError) == (None, False)
 
@@ -72,7 +72,7 @@ def test_a_call_outside_of_a_span_is_not_traced(exporter: InMemorySpanExporter) 
     assert (spans["call"].kind, spans["outer"].kind) == (SpanKind.CLIENT, SpanKind.INTERNAL)
 
 
-def test_a_batch_links_to_its_callers(exporter: InMemorySpanExporter) -> None:
+def test_the_span_of_a_batch_links_to_its_callers(exporter: InMemorySpanExporter) -> None:
     """A batch for several callers is a new trace with links to traced callers; without any, it is not traced."""
     callers: list[SpanContext | None] = [None]
     with tracing.span("caller"):

@@ -64,7 +64,7 @@ def test_the_document_has_the_tags_and_responses_of_its_operations() -> None:
     assert "webhooks" not in document
 
 
-def test_path_items_are_converted_one_by_one() -> None:
+def test_openapi_path_items_are_converted_one_by_one() -> None:
     """Path items are converted one by one and stored only in converted form, to limit memory."""
     items = PathItems(",".join)
     items.add("/a", {"get": {"tags": ["x"]}, "put": {"tags": ["y"]}})

@@ -22,19 +22,19 @@ def test_codes_and_statuses_match_the_documentation() -> None:
 
 
 @pytest.mark.parametrize("code", ERROR_CODES)
-def test_each_example_is_a_sentence(code: str) -> None:
+def test_each_example_of_an_error_code_is_a_sentence(code: str) -> None:
     """The example of an error code is one line, begins with a capital letter or a name, and ends with a full stop."""
     assert re.fullmatch(r"[A-Z`]\S*( \S+)+\.", ERROR_CODES[code].detail)
 
 
-def test_examples_differ() -> None:
+def test_examples_of_error_codes_differ() -> None:
     """Each error code has its own example, because a copied one would describe another error."""
     details = [error.detail for error in ERROR_CODES.values()]
     assert sorted(details) == sorted(set(details))
 
 
 @pytest.mark.parametrize(("suffix", "status"), [("_NOT_FOUND", 404), ("_UNAVAILABLE", 503), ("_REUSED", 422)])
-def test_codes_with_one_ending_have_one_status(suffix: str, status: int) -> None:
+def test_error_codes_with_one_ending_have_one_status(suffix: str, status: int) -> None:
     """Codes with the same ending have the same status, so that clients can rely on the ending."""
     found = {code: error.statuses for code, error in ERROR_CODES.items() if code.endswith(suffix)}
     assert found == dict.fromkeys(found, (status,)) != {}

@@ -21,7 +21,7 @@ from tests.unit.shared.telemetry.fakes import build_connection
 [EXECUTE] = [one for group in GROUPS for one in group.operations if one.name == "execute_warm_query"]
 
 
-def test_summary_has_all_members_but_the_rows() -> None:
+def test_the_summary_schema_has_all_members_but_the_rows() -> None:
     """The summary schema has all members except the rows, because client generators merge equal members differently."""
     schemas = SchemaRegistry()
     build_operation(EXECUTE, schemas)
@@ -64,7 +64,7 @@ def test_signals_are_members_of_the_message() -> None:
     assert original.keys() == {"timestamp", "messageId", "deviceId"}
 
 
-def test_one_limit_is_described() -> None:
+def test_a_single_limit_of_a_signal_is_described() -> None:
     """If a signal has only a minimum or only a maximum, its description states only this limit."""
     low, high = (
         build_connection("c", signals=[{"name": "n", "pointer": "/n", "type": "long", **limit}]).signals[0]
@@ -85,7 +85,7 @@ def test_each_event_type_is_described() -> None:
     assert built["warm-query.pending-approval"]["post"]["operationId"] == "receiveWarmQueryPendingApproval"
 
 
-def test_each_example_fits_its_schema() -> None:
+def test_each_event_type_example_fits_its_schema() -> None:
     """The example of each event type matches its schema."""
     schemas = SchemaRegistry()
     for kind, item in build_event_webhooks(schemas).items():

@@ -14,7 +14,7 @@ OTHER_FORMS = {("mcp", 406)}
 """Errors that are no problem documents."""
 
 
-def test_own_codes_belong_to_operations() -> None:
+def test_error_codes_of_operations_belong_to_existing_operations() -> None:
     """Each entry in the table of error codes by operation names an existing operation and an existing code."""
     assert set(OWN_CODES) - set(OPERATIONS) == set()
     assert {code for codes in OWN_CODES.values() for code in codes} - set(ERROR_CODES) == set()

@@ -88,7 +88,7 @@ class OptionalBody(BaseModel):
     name: str = ""
 
 
-async def do_something(_: Call[Any, Any]) -> Reply:
+async def reply_to_call(_: Call[Any, Any]) -> Reply:
     """Do something."""
     return Reply()
 
@@ -96,7 +96,7 @@ async def do_something(_: Call[Any, Any]) -> Reply:
 def declare_test_operation(**options: Any) -> Operation:
     """Return an operation with these attributes."""
     group = Group("test")
-    group.endpoint("POST", "oi-api/test", **options)(do_something)
+    group.endpoint("POST", "oi-api/test", **options)(reply_to_call)
     return group.operations[0]
 
 
@@ -110,7 +110,7 @@ def declare_test_operation(**options: Any) -> Operation:
         ({"right": READ, "further_rights": (MANAGE,)}, f"Requires the access rights `{READ}` and `{MANAGE}`."),
     ],
 )
-def test_the_access_is_described_in_a_sentence(options: dict[str, Any], sentence: str) -> None:
+def test_the_description_of_an_operation_states_its_right(options: dict[str, Any], sentence: str) -> None:
     """An operation's description says in a sentence which right it requires."""
     assert describe_access(declare_test_operation(**options)) == sentence
 
@@ -128,7 +128,7 @@ def test_an_operation_has_the_parameters_of_its_model() -> None:
 
 
 @pytest.mark.parametrize(("body", "required"), [(Body, True), (OptionalBody, False)])
-def test_a_body_is_required_if_a_member_is(body: type[BaseModel], *, required: bool) -> None:
+def test_a_body_is_required_if_one_of_its_members_is(body: type[BaseModel], *, required: bool) -> None:
     """A body is required only if one of its members is required."""
     schemas = SchemaRegistry()
     built = build_operation(declare_test_operation(body=body), schemas)

@@ -19,7 +19,7 @@ def test_replies_of_versioned_operations_have_a_version(operation: Operation) ->
     assert [HEADER in reply["headers"] for reply in own] == [operation.is_versioned] * len(own)
 
 
-def test_problems_have_a_version() -> None:
+def test_problem_documents_declare_the_version_header() -> None:
     """Problem documents declare the version header, and with status 507 also Retry-After."""
     assert HEADER in build_problem_response(404, ())["headers"]
     assert {HEADER, "Retry-After"} <= build_problem_response(507, ())["headers"].keys()

@@ -58,14 +58,14 @@ def test_parameters_refer_to_the_same_enumeration() -> None:
     assert [name for name, one in parameters.items() if one["required"]] == ["required"]
 
 
-def test_tools_get_inline_enumerations() -> None:
+def test_mcp_tools_get_inline_enumerations() -> None:
     """Schemas of MCP tools contain no references to named schemas, because each must be complete in itself."""
     assert "$ref" not in str(list_parameters(LampQuery))
     [colour, *_] = list_parameters(LampQuery)
     assert colour["schema"]["enum"] == ["red", "green"]
 
 
-def test_two_types_cannot_have_one_name() -> None:
+def test_two_schema_types_cannot_have_one_name() -> None:
     """If two different types have the same name, an error is raised, because one would be documented wrongly."""
     schemas = SchemaRegistry()
     schemas.name_enums({"type": "string", "enum": ["a"]}, "Lamp", "state")

@@ -1,12 +1,15 @@
 """Entry point of the Functions host: creates the app and registers every function."""
 
 import gc
+import os
 import sys
 
 # Imports create objects that exist until the process ends; a garbage collection in between finds nothing to delete.
 gc.disable()
+# To find plugins of pydantic, the first model would read the metadata of every installed package. There are none.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
-import azure.functions as func  # noqa: E402  after the garbage collection is disabled
+import azure.functions as func  # noqa: E402  after the two settings above
 
 from functions import BLUEPRINTS  # noqa: E402  the same
 

@@ -206,8 +206,9 @@ def prepare_process() -> None:
         _ = group.operations
     logger = logging.getLogger("workspace")
     logger.addHandler(_FailureHandler())
-    # The SDK warns about each fault, which the trace contains anyway.
+    # The SDK and the stores warn about each fault, which the trace contains anyway.
     logging.getLogger("azure").setLevel(logging.CRITICAL)
+    logging.getLogger("shared").addHandler(logging.NullHandler())
     open_files_through(_find_process)
     close_generators_in_their_loop()
     _replace_services()

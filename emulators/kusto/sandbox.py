@@ -18,6 +18,9 @@ _EXIT_STATUS = 70
 def open_database(path: Path | None, *, lock_wait_seconds: float = 10.0) -> duckdb.DuckDBPyConnection:
     """Open a DuckDB file or an in-memory database without automatic loading of extensions.
 
+    DuckDB's compression of intermediate rows is off: with it, sorting a million rows by a string and a time takes twice
+    the processor time.
+
     Args:
         path: the database file, created if it does not exist; None for an in-memory database.
         lock_wait_seconds: maximum time to wait until another process closes the file.
@@ -34,6 +37,7 @@ def open_database(path: Path | None, *, lock_wait_seconds: float = 10.0) -> duck
                     "autoinstall_known_extensions": "false",
                     "autoload_known_extensions": "false",
                     "allow_community_extensions": "false",
+                    "disabled_optimizers": "compressed_materialization",
                 },
             )
         except duckdb.IOException as error:

@@ -22,8 +22,8 @@ returns name and depth of the column with the result.
 """
 
 
-type RowValuesQuery = Callable[[str], str]
-"""Function that renders a SQL query over named rows; its columns are the row number ``r`` and the value ``v``."""
+type RowNumbersQuery = Callable[[str], str]
+"""Function that renders a SQL query over named rows, which returns the numbers of some of these rows."""
 
 
 class WindowPlan:
@@ -44,7 +44,7 @@ class WindowPlan:
         self._functions = functions
         self._prefix = find_free_prefix(input_columns)
         self._levels: list[list[str]] = []
-        self._joined: dict[int, list[tuple[str, RowValuesQuery]]] = {}
+        self._marked: dict[int, list[tuple[str, RowNumbersQuery]]] = {}
         self._known: dict[int, tuple[Any, int]] = {}
         self._columns: dict[tuple[int, str], str] = {}
         self._count = 0
@@ -64,8 +64,8 @@ class WindowPlan:
         for depth, level in enumerate(self._levels, 1):
             added = f", {', '.join(level)}" if level else ""
             sql = f"(SELECT *{added} FROM {sql})"  # noqa: S608  generated names, rendered expressions
-            for name, write in self._joined.get(depth, ()):
-                sql = self._join_values(sql, name, write)
+            for name, write in self._marked.get(depth, ()):
+                sql = self._mark_rows(sql, name, write)
         return f"(SELECT * FROM {sql} ORDER BY {self.row})" if self._sorts else sql  # noqa: S608
 
     def add_column(self, sql: str, depth: int) -> str:
@@ -82,19 +82,19 @@ class WindowPlan:
         self._levels[depth - 1].append(f"{sql} AS {name}")
         return name
 
-    def add_joined_column(self, write: RowValuesQuery, depth: int) -> str:
-        """Add a column with values that a separate query returns by row number; all other rows have null."""
+    def add_row_mark(self, write: RowNumbersQuery, depth: int) -> str:
+        """Add a column that is true in the rows whose numbers a separate query returns; return the column's name."""
         while len(self._levels) < depth:
             self._levels.append([])
         name = self._create_name()
-        self._joined.setdefault(depth, []).append((name, write))
+        self._marked.setdefault(depth, []).append((name, write))
         return name
 
-    def _join_values(self, sql: str, name: str, write: RowValuesQuery) -> str:
+    def _mark_rows(self, sql: str, name: str, write: RowNumbersQuery) -> str:
         rows = f"{name}m"
         return (
-            f"(WITH {rows} AS MATERIALIZED (SELECT * FROM {sql}) SELECT {rows}.*, {name}j.v AS {name} "  # noqa: S608
-            f"FROM {rows} LEFT JOIN ({write(rows)}) AS {name}j ON {name}j.r = {rows}.{self.row} ORDER BY {self.row})"
+            f"(WITH {rows} AS MATERIALIZED (SELECT * FROM {sql}) "  # noqa: S608  generated names
+            f"SELECT *, {self.row} IN ({write(rows)}) AS {name} FROM {rows} ORDER BY {self.row})"
         )
 
     def require_sort(self) -> None:
@@ -200,9 +200,10 @@ def add_session_starts(
 
     A session starts at the first value, after a null, ``longest`` or more after the start of the session, ``gap`` or
     more after the previous value, and where ``begins`` is true. A gap or a restart ends every session. The rows between
-    two gaps or restarts are a "run", in which each start determines the next start. In a run with ascending values the
-    next start is in the next span of the length ``longest``, so the query advances by spans; in any other run it
-    advances by rows. A recursive query processes one span of all runs in each iteration.
+    two gaps or restarts are a "run"; its first row starts a session. Only a run with a value ``longest`` or more after
+    its first value has further starts. A recursive query finds these, because each start determines the next start. In
+    a run with ascending values the next start is in the next span of the length ``longest``, so the query advances by
+    spans; in any other run it advances by rows. It processes one span of all runs in each iteration.
 
     Args:
         plan: plan to which the columns are added.
@@ -222,26 +223,29 @@ def add_session_starts(
     run = plan.add_column(f"count(*) FILTER (WHERE {broken}) {RUNNING}", depth + 3)
     origin = plan.add_column(f"last_value(CASE WHEN {broken} THEN {at} END IGNORE NULLS) {RUNNING}", depth + 3)
     unsorted = plan.add_column(f"(NOT {broken} AND {falls})", depth + 3)
+    length = f"epoch_us({longest})"
+    exceeded = plan.add_column(f"({at} - {origin} >= {length})", depth + 4)
 
-    def render_session_starts(rows: str) -> str:
-        return _render_session_starts(rows, (plan.row, at, run, origin, unsorted), f"epoch_us({longest})")
+    def render_later_starts(rows: str) -> str:
+        return _render_later_starts(rows, (plan.row, at, run, origin, unsorted, exceeded), length)
 
-    start = plan.add_joined_column(render_session_starts, depth + 4)
-    last = f"last_value({start} IGNORE NULLS) {RUNNING}"
+    later = plan.add_row_mark(render_later_starts, depth + 4)
+    last = f"last_value(CASE WHEN {later} OR {broken} THEN {at} END IGNORE NULLS) {RUNNING}"
     return plan.add_column(f"CASE WHEN {at} IS NOT NULL THEN make_timestamp({last}) END", depth + 5), depth + 5
 
 
-def _render_session_starts(rows: str, names: tuple[str, str, str, str, str], longest: str) -> str:
-    row, at, run, origin, unsorted = names
-    falling = f"{run} IN (SELECT {run} FROM {rows} WHERE {unsorted})"  # noqa: S608  generated names
+def _render_later_starts(rows: str, names: tuple[str, str, str, str, str, str], longest: str) -> str:
+    row, at, run, origin, unsorted, exceeded = names
+    long = f"{run} IN (SELECT {run} FROM {rows} WHERE {exceeded})"  # noqa: S608  generated names
+    falling = f"{run} IN (SELECT {run} FROM {rows} WHERE {unsorted})"  # noqa: S608
     span = f"CASE WHEN {falling} THEN {row} ELSE ({at} - {origin}) // greatest({longest}, 1) END"
     return (
         f"WITH RECURSIVE spans AS MATERIALIZED (SELECT g, b, rows, "  # noqa: S608  generated names
         f"lead(b) OVER (PARTITION BY g ORDER BY b) AS n, b = min(b) OVER (PARTITION BY g) AS f FROM "
         f"(SELECT {run} AS g, {span} AS b, list({{'t': {at}, 'r': {row}}}) AS rows FROM {rows} "
-        f"WHERE {at} IS NOT NULL GROUP BY ALL)), "
+        f"WHERE {at} IS NOT NULL AND {long} GROUP BY ALL)), "
         f"chain AS (SELECT g, n, list_min(rows).t + {longest} AS x, list_min(rows) AS s FROM spans WHERE f UNION ALL "
         f"SELECT g, n, CASE WHEN s IS NULL THEN x ELSE s.t + {longest} END, s FROM (SELECT p.g, p.n, c.x, "
         f"list_min(list_filter(p.rows, lambda q: q.t >= c.x)) AS s FROM chain c "
-        f"JOIN spans p ON p.g = c.g AND p.b = c.n)) SELECT s.r AS r, s.t AS v FROM chain WHERE s IS NOT NULL"
+        f"JOIN spans p ON p.g = c.g AND p.b = c.n)) SELECT s.r FROM chain WHERE s IS NOT NULL"
     )

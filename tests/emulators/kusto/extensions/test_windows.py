@@ -169,3 +169,21 @@ def test_session_starts_follow_the_rules(
         for at in _compute_sessions(minutes, longest, gap, restarts)
     ]
     assert [row[0] for row in answer] == expected
+
+
+@pytest.mark.parametrize(("longest", "starts"), [("timespan(null)", [0, 0, 0]), ("0s", [0, 1, 2])])
+def test_sessions_without_a_length(endpoint: Endpoint, longest: str, starts: list[int]) -> None:
+    """A session ends at gaps only if the maximum length is null; each row starts a session if it is zero."""
+    rows = "range x from 0 to 2 step 1 | extend t = datetime(2024-01-01) + x * 1m"
+    query = f"{rows} | extend s = row_window_session(t, {longest}, 1h) | project (s - datetime(2024-01-01)) / 1m"
+    assert endpoint.rows(query) == [[start] for start in starts]
+
+
+def test_long_and_short_sessions_in_one_query(endpoint: Endpoint) -> None:
+    """Runs of values with one session and runs with several sessions have the documented starts in one query."""
+    minutes = [*range(0, 50, 5), None, *range(100, 110, 5), 300, *range(400, 425, 5)]
+    times = [None if at is None else START + timedelta(minutes=at) for at in minutes]
+    values = ", ".join("datetime(null)" if time is None else f"datetime({time})" for time in times)
+    query = f"datatable(t:datetime)[{values}] | serialize s = row_window_session(t, 20m, 10m)"
+    answer = endpoint.rows(f"{query} | project (s - datetime({START})) / 1m")
+    assert [row[0] for row in answer] == _compute_sessions(minutes, 20, 10, [False] * len(minutes))

@@ -8,12 +8,13 @@ The plugin ``pivot`` converts values to columns, and ``narrow`` converts columns
 import dataclasses
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from duckdb_kql import ir, lower, schema, translate
 
 from emulators.kusto.discovery import DataDependentOperator, to_column_name
 from emulators.kusto.errors import semantic_error, unsupported_error
+from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.names import find_argument_name
 from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator, get_known_tables
@@ -57,11 +58,12 @@ class PivotValuesProbe(UnorderedOutputOperator):
     """Operator of the probe query for ``pivot``: lists the sorted distinct values that become column names."""
 
     column: str
+    reads_input_only: ClassVar[bool] = True
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render SQL that yields the distinct values of the pivoted column; null becomes the empty string."""
         check_column(self.column, input_columns)
-        text = f"coalesce({translate.render_kql_tostring(ir.ColumnRef(self.column))}, '')"
+        text = _render_pivoted_text(self.column)
         return f"SELECT DISTINCT {text} AS v FROM {input_sql} ORDER BY v"  # noqa: S608  rendered expressions
 
     def infer_columns(self, input_columns: list[str]) -> list[str]:
@@ -87,6 +89,7 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
     aggregate: ir.FunctionCall
     keys: tuple[str, ...]
     schema: Schema | None
+    reads_input_only: ClassVar[bool] = True
 
     def build_probe(self) -> ir.Operator:
         """Return the query operator that lists the values of the pivoted column."""
@@ -102,12 +105,12 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         for name in keys:
             check_column(name, input_columns)
         p = find_free_prefix([*input_columns, *self.infer_columns(input_columns)])
-        text = f"coalesce({translate.render_kql_tostring(ir.ColumnRef(self.column))}, '')"
+        text = _render_pivoted_text(self.column)
         cell = translate.render_aggregate(ir.NamedExpr(self.aggregate))
         key_list = ", ".join(map(quote_name, keys))
         rows = f"(SELECT *, {text} AS {p}v FROM {input_sql})"  # noqa: S608  generated names, rendered expressions
         cells = f"(SELECT {key_list}{', ' if keys else ''}{p}v, {cell} AS {p}a FROM {rows} GROUP BY ALL)"  # noqa: S608
-        none = f"(SELECT {cell} AS {p}n FROM (SELECT * FROM {rows} LIMIT 0))"  # noqa: S608
+        none = f"(SELECT {cell} AS {p}n FROM (SELECT * FROM {input_sql} LIMIT 0))"  # noqa: S608
         typed = dict(self.schema or ())
         chosen = [
             quote_name(name) if name in keys else self._render_cell(name, p, typed.get(name))
@@ -151,6 +154,12 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         """Return a copy of the plugin with ``substitute`` applied to the expressions in the aggregate."""
         aggregate = substitute(self.aggregate)
         return dataclasses.replace(self, aggregate=aggregate) if isinstance(aggregate, ir.FunctionCall) else self
+
+
+def _render_pivoted_text(column: str) -> str:
+    """Return SQL for a value of the pivoted column as a string; it is empty for null."""
+    text = str(translate.render_kql_tostring(ir.ColumnRef(column)))
+    return text if infer_type(ir.ColumnRef(column)) == "string" else f"coalesce({text}, '')"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -50,6 +50,10 @@ _RESULTS = {
                 "bag_keys", "split", "array_concat", "array_slice", "extract_all"),
 }  # fmt: skip
 _RESULT_OF = {name: kind for kind, names in _RESULTS.items() for name in names}
+_TEXT_FUNCTIONS = frozenset({"strcat", "strcat_delim", "tostring"})
+"""Functions whose SQL always has the type VARCHAR."""
+_WHOLE_ARITHMETIC = frozenset({"+", "-", "*", "%"})
+"""Operators whose result is a whole number if both operands are whole numbers."""
 _ALIASES = {"double": "real", "boolean": "bool", "date": "datetime", "time": "timespan"}
 _READING = (ir.ColumnRef, ir.Literal, ir.Parameter, ir.FunctionCall, ir.BinaryOp, ir.UnaryOp, ir.JoinKey, ir.LetRef,
             ir.PathStep, ir.TableRef, ir.InList, ir.HasList)  # fmt: skip
@@ -94,7 +98,8 @@ def bind_known_types(query: ir.Query, types: Mapping[str, str]) -> Iterator[None
 def _find_input_types(query: ir.Query, types: Mapping[str, str]) -> Mapping[int, Mapping[str, str]]:
     """Return the types of the input columns of each operator in a pipeline, by Python ``id()`` of the operator.
 
-    A column has the type that it has in the table, up to the first operator that assigns a value to its name.
+    A column has the type that it has in the table, up to the first operator that assigns a value to its name. A column
+    that ``extend`` computes with a function such as ``strcat`` has the type string.
     """
     stages: dict[int, Mapping[str, str]] = {}
     known = types
@@ -112,8 +117,21 @@ def _find_input_types(query: ir.Query, types: Mapping[str, str]) -> Mapping[int,
             assigned |= {name for name in known if name[-1:].isdigit()}
         after = {name: kind for name, kind in known.items() if name not in assigned}
         stages[id(op)] = known if isinstance(op, _INPUT_READING) else after
-        known = after
+        known = after | _find_computed_texts(op)
     return stages
+
+
+def _find_computed_texts(op: ir.Operator) -> Mapping[str, str]:
+    """Return the types of the columns to which an ``extend`` assigns the result of a function that returns a string."""
+    if not isinstance(op, ir.Extend):
+        return _NONE
+    names = [each.name for each in op.expressions]
+    return {
+        each.name: "VARCHAR"
+        for each in op.expressions
+        if type(each) is ir.NamedExpr and each.name is not None and names.count(each.name) == 1
+        if isinstance(each.expr, ir.FunctionCall) and each.expr.name.lower() in _TEXT_FUNCTIONS
+    }
 
 
 def bind_input_types(op: ir.Operator) -> contextlib.AbstractContextManager[object]:
@@ -215,9 +233,22 @@ def _patch_may_be_dynamic(default: Callable[[ir.Expr], bool]) -> Callable[[ir.Ex
 
 def _patch_tostring(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
     def render_tostring(node: ir.Expr) -> str:
-        return f"coalesce({translate.render_expr(node)}, '')" if _is_text_column(node) else default(node)
+        if isinstance(node, ir.Literal) and node.kind == "string" and node.value is not None:
+            return str(translate.render_expr(node))
+        if _is_text_column(node):
+            return f"coalesce({translate.render_expr(node)}, '')"
+        if _is_whole_number(node):
+            return f"coalesce(CAST({translate.render_expr(node)} AS VARCHAR), '')"
+        return default(node)
 
     return render_tostring
+
+
+def _is_whole_number(node: ir.Expr) -> bool:
+    """Return whether an expression is a column, a constant or arithmetic of the type int or long."""
+    if isinstance(node, ir.BinaryOp):
+        return node.op in _WHOLE_ARITHMETIC and _is_whole_number(node.left) and _is_whole_number(node.right)
+    return isinstance(node, ir.ColumnRef | ir.Literal) and infer_type(node) in ("int", "long")
 
 
 def _is_text_column(node: ir.Expr) -> bool:

@@ -95,3 +95,20 @@ def test_table_functions_return_the_table_of_the_name(endpoint: Endpoint, query:
 def test_invalid_calls_are_errors(endpoint: Endpoint, query: str, message: str) -> None:
     """The error about an invalid call names the function and the rule."""
     assert message in str(endpoint.error(query))
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "cells"),
+    [
+        ("sum(v)", [0, 3, 0]),
+        ("count()", [1, 2, 0]),
+        ("max(v)", [None, 2, None]),
+        ("dcount(v)", [0, 2, 0]),
+        ("make_list(v)", [[], [1, 2], []]),
+    ],
+)
+def test_pivot_of_a_computed_column(endpoint: Endpoint, aggregate: str, cells: list[object]) -> None:
+    """A cell without rows has the aggregate of no rows, also if all values of another cell are null."""
+    rows = "datatable(k:string, n:int, v:long)['a',1,1, 'a',1,2, 'a',int(null),long(null), 'b',2,5]"
+    query = f"{rows} | extend s = strcat('n', n) | evaluate pivot(s, {aggregate}, k) | where k == 'a'"
+    assert endpoint.rows(f"{query} | project n, n1, n2") == [cells]

@@ -61,3 +61,20 @@ def test_comparisons_with_null_are_false_in_filters(endpoint: Endpoint, conditio
 def test_a_text_column_may_get_a_dynamic_value(endpoint: Endpoint, query: str, row: list[object]) -> None:
     """An operator can assign a dynamic value to the name of a text column."""
     assert endpoint.rows(f"Telemetry | where Number == 1 | {query}") == [row]
+
+
+@pytest.mark.parametrize(
+    ("query", "values"),
+    [
+        ("extend s = strcat('n', n % 3) | summarize by s", ["n", "n1", "n2"]),
+        ("extend s = strcat(n * -1 - i, '|', n) | project s", ["-10|7", "-6|5", "|"]),
+        ("extend s = tostring(n) | summarize by s", ["", "5", "7"]),
+        ("extend s = strcat('a', i) | extend s = d | project tostring(s)", ["1", "a", "b"]),
+        ("extend s = strcat('a', i) | extend s = i * 0.5 | project tostring(s)", ["0.5", "1.0", "1.5"]),
+        ("extend s = strcat('a', i) | summarize s = make_list(i) | project tostring(s)", ["[1,2,3]"]),
+        ("extend s = strcat('a', i) | project-rename t = s | extend s = i | summarize by t", ["a1", "a2", "a3"]),
+    ],
+)
+def test_texts_that_a_query_computes(endpoint: Endpoint, query: str, values: list[str]) -> None:
+    """A computed text is empty for null, and a later operator can assign a value of another type to its column."""
+    assert sorted(row[0] for row in endpoint.rows(f"{ROWS} | {query}")) == values

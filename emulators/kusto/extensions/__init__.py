@@ -31,6 +31,7 @@ from emulators.kusto.extensions import (
     network,
     operators,
     parse_kv,
+    partitioned_windows,
     patterns,
     pipeline,
     plugins,
@@ -124,4 +125,5 @@ EXTENSIONS: tuple[Extension, ...] = (
     environment,
     sources,
     type_checks,
+    partitioned_windows,
 )

@@ -117,7 +117,7 @@ def _find_input_types(query: ir.Query, types: Mapping[str, str]) -> Mapping[int,
             assigned |= {name for name in known if name[-1:].isdigit()}
         after = {name: kind for name, kind in known.items() if name not in assigned}
         stages[id(op)] = known if isinstance(op, _INPUT_READING) else after
-        known = after | _find_computed_texts(op)
+        known = {**after, **_find_computed_texts(op)}
     return stages
 
 

@@ -65,7 +65,7 @@ class WindowedOperator(PipelineOperator):
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL over the input rows, with added columns for the values of the window functions."""
-        operator = _set_column_names(self.operator, input_columns)
+        operator = set_column_names(self.operator, input_columns)
         plan = WindowPlan(input_sql, input_columns, self.partition, _FUNCTIONS)
         rewritten = plan.replace_window_functions(operator)
         sql: str = translate.render_operator(rewritten, plan.render_source(), input_columns)
@@ -108,10 +108,13 @@ def find_window_function(operator: ir.Operator) -> str | None:
     return next((node.name.lower() for node in _find_calls(operator)), None)
 
 
+def is_window_call(node: object) -> bool:
+    """Return whether a node of a query is a call of a window function."""
+    return isinstance(node, ir.FunctionCall) and node.name.lower() in _FUNCTIONS
+
+
 def _find_calls(root: Any) -> Iterator[ir.FunctionCall]:
-    for node in _iterate_nodes(root):
-        if isinstance(node, ir.FunctionCall) and node.name.lower() in _FUNCTIONS:
-            yield node
+    return filter(is_window_call, _iterate_nodes(root))
 
 
 def _iterate_nodes(root: Any) -> Iterator[Any]:
@@ -127,7 +130,7 @@ def _iterate_nodes(root: Any) -> Iterator[Any]:
             stack.extend(getattr(node, field.name) for field in dataclasses.fields(node))
 
 
-def _set_column_names(operator: ir.Operator, input_columns: list[str]) -> ir.Operator:
+def set_column_names(operator: ir.Operator, input_columns: list[str]) -> ir.Operator:
     """Return a copy of a query operator with explicit names for all columns that it computes.
 
     A default name is derived from the expression. It would change when columns replace the window functions in the

@@ -1,0 +1,186 @@
+"""Window functions that restart where a sorted column changes, computed with ``PARTITION BY``.
+
+An example is ``sort by d asc, t asc | extend c = row_cumsum(v, d != prev(d)) | summarize max(c) by d``. DuckDB computes
+the groups of rows with equal ``d`` in parallel and need not sort all rows. As this loses the order of the rows, a later
+``summarize`` or ``count`` must not depend on it.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from duckdb_kql import ir, translate
+from duckdb_kql.translate.functions import AGGREGATE_FUNCTIONS
+
+from emulators.kusto.extensions.known_types import bind_input_types, infer_type
+from emulators.kusto.extensions.library import replace_attribute
+from emulators.kusto.extensions.ranks import render_sort_key_parts
+from emulators.kusto.extensions.sql import quote_name, render_expression
+from emulators.kusto.extensions.tree import iterate_nodes
+from emulators.kusto.extensions.windows import WindowedOperator, find_window_function, is_window_call, set_column_names
+
+macros: tuple[str, ...] = ()
+_RANKS = {"row_rank_dense": "dense_rank", "row_rank_min": "rank"}
+_FUNCTIONS = frozenset({"row_cumsum", *_RANKS})
+_PARTITION_TYPES = frozenset({"string", "int", "long", "datetime", "bool", "guid"})
+"""Types for which ``!=`` of KQL, ``PARTITION BY`` and ``ORDER BY`` agree on equal values, also on null."""
+_UNORDERED_AGGREGATES = frozenset(
+    {"count", "countif", "dcount", "dcountif", "max", "maxif", "min", "minif", "sum", "sumif", "avg", "avgif"}
+)
+"""Aggregates whose result does not depend on the order of the rows."""
+_ROW_OPERATORS = (ir.Where, ir.Project, ir.Extend, ir.ProjectAway, ir.ProjectRename)
+"""Operators whose result for a row depends on this row only."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PartitionedWindows(WindowedOperator):
+    """Query operators ``sort`` and ``extend`` with window functions that restart where a sorted column changes.
+
+    The rows of the result are in no particular order.
+
+    Attributes:
+        sort: the ``sort``, whose keys are columns.
+        leading: number of leading sort keys; the functions restart where one of these columns changes.
+    """
+
+    sort: ir.Sort
+    leading: int
+
+    def render(self, input_sql: str, input_columns: list[str]) -> str:
+        """Render both operators as one SELECT with window functions over partitions."""
+        with bind_input_types(self.sort):
+            parts = [f"{sql} {direction}" for sql, direction in render_sort_key_parts(self.sort.keys)]
+        partition = ", ".join(map(quote_name, _get_key_columns(self.sort)[: self.leading]))
+        rest = parts[self.leading :]
+
+        def replace_calls(node: Any) -> Any:
+            if isinstance(node, tuple):
+                return tuple(map(replace_calls, node))
+            if not dataclasses.is_dataclass(node) or isinstance(node, ir.Query | type):
+                return node
+            if isinstance(node, ir.FunctionCall) and node.name.lower() in _FUNCTIONS:
+                return ir.RenderedAggregate(_render_window(node, partition, rest))
+            fields = {each.name: replace_calls(getattr(node, each.name)) for each in dataclasses.fields(node)}
+            return dataclasses.replace(node, **fields)
+
+        return str(
+            translate.render_operator(
+                replace_calls(set_column_names(self.operator, input_columns)), input_sql, input_columns
+            )
+        )
+
+
+def _render_window(call: ir.FunctionCall, partition: str, order: Sequence[str]) -> str:
+    name = call.name.lower()
+    if name in _RANKS:
+        return f"{_RANKS[name]}() OVER (PARTITION BY {partition} ORDER BY {order[0]})"
+    value = render_expression(call.args[0])
+    ordered = f" ORDER BY {', '.join(order)}" if order else ""
+    window = f"OVER (PARTITION BY {partition}{ordered} ROWS UNBOUNDED PRECEDING)"
+    return f"kql_summed(sum(kql_summand({value})) {window}, {value})"
+
+
+def install_extension() -> None:
+    """Make the translator library compute these window functions with ``PARTITION BY``."""
+    replace_attribute(translate, "_render_scoped", _patch_render_scoped)
+
+
+def _patch_render_scoped(default: Callable[..., Any]) -> Callable[..., Any]:
+    def render_scoped(query: ir.Query, *arguments: Any) -> Any:
+        return default(dataclasses.replace(query, operators=merge_sorts(query.operators)), *arguments)
+
+    return render_scoped
+
+
+def merge_sorts(operators: Sequence[ir.Operator]) -> list[ir.Operator]:
+    """Return query operators with a `PartitionedWindows` in place of each ``sort`` and ``extend`` that it can replace.
+
+    The types of the columns must be bound, see `bind_known_types`.
+    """
+    merged = list(operators)
+    for index in range(len(merged) - 2, -1, -1):
+        windows = _merge_sort(merged[index], merged[index + 1])
+        if windows is not None and _loses_order(merged[index + 2 :]):
+            merged[index : index + 2] = [windows]
+    return merged
+
+
+def _merge_sort(sort: ir.Operator, extend: ir.Operator) -> PartitionedWindows | None:
+    """Return one operator for a ``sort`` and the ``extend`` after it; None if its functions need all rows in order."""
+    if not isinstance(sort, ir.Sort) or not isinstance(extend, ir.Extend) or find_window_function(extend) is None:
+        return None
+    with bind_input_types(sort):
+        kinds = [infer_type(key.expr) if isinstance(key.expr, ir.ColumnRef) else None for key in sort.keys]
+    if not set(kinds) <= _PARTITION_TYPES:
+        return None
+    columns = _get_key_columns(sort)
+    leading = {_count_leading_keys(call, columns) for call in _iterate_calls(extend)}
+    count = leading.pop() if len(leading) == 1 else None
+    return None if count is None else PartitionedWindows(extend, sort=sort, leading=count)
+
+
+def _get_key_columns(sort: ir.Sort) -> list[str]:
+    return [key.expr.name for key in sort.keys if isinstance(key.expr, ir.ColumnRef)]
+
+
+def _iterate_calls(root: Any) -> Iterator[ir.FunctionCall]:
+    """Yield each outermost call of a window function."""
+    if isinstance(root, tuple | list):
+        for each in root:
+            yield from _iterate_calls(each)
+    elif is_window_call(root):
+        yield root
+    elif dataclasses.is_dataclass(root) and not isinstance(root, ir.Query | type):
+        for field in dataclasses.fields(root):
+            yield from _iterate_calls(getattr(root, field.name))
+
+
+def _count_leading_keys(call: ir.FunctionCall, columns: Sequence[str]) -> int | None:
+    """Return how many leading sort keys restart a window function when they change.
+
+    None if the function restarts elsewhere, is a rank of another column than the next sort key, or cannot be computed
+    with ``PARTITION BY``.
+    """
+    if call.name.lower() not in _FUNCTIONS or len(call.args) != 2:  # noqa: PLR2004  value and restart
+        return None
+    value, restart = call.args
+    restarting = _find_restarting_columns(restart)
+    if restarting is None or restarting != set(columns[: len(restarting)]):
+        return None
+    if call.name.lower() in _RANKS:
+        is_next = len(restarting) < len(columns) and value == ir.ColumnRef(columns[len(restarting)])
+        return len(restarting) if is_next else None
+    return len(restarting) if _is_plain_value(value) else None
+
+
+def _find_restarting_columns(restart: ir.Expr) -> set[str] | None:
+    """Return the columns in a condition such as ``a != prev(a) or b != prev(b)``; None for any other condition."""
+    if not isinstance(restart, ir.BinaryOp):
+        return None
+    if restart.op == "or":
+        left, right = _find_restarting_columns(restart.left), _find_restarting_columns(restart.right)
+        return None if left is None or right is None else left | right
+    for column, previous in ((restart.left, restart.right), (restart.right, restart.left)):
+        if restart.op == "!=" and isinstance(column, ir.ColumnRef) and previous == ir.FunctionCall("prev", (column,)):
+            return {column.name}
+    return None
+
+
+def _is_plain_value(expr: Any) -> bool:
+    if isinstance(expr, ir.BinaryOp):
+        return _is_plain_value(expr.left) and _is_plain_value(expr.right)
+    return isinstance(expr, ir.ColumnRef | ir.Literal)
+
+
+def _loses_order(operators: Sequence[ir.Operator]) -> bool:
+    """Return whether the result of query operators does not depend on the order of their input rows."""
+    for operator in operators:
+        if isinstance(operator, ir.Count):
+            return True
+        if isinstance(operator, ir.Summarize):
+            calls = (call for call in iterate_nodes(operator.aggregates) if isinstance(call, ir.FunctionCall))
+            names = {call.name.lower() for call in calls} & set(AGGREGATE_FUNCTIONS)
+            return names <= _UNORDERED_AGGREGATES
+        if not isinstance(operator, _ROW_OPERATORS) or find_window_function(operator) is not None:
+            return False
+    return False

@@ -142,6 +142,9 @@ class MvApply(GroupedOperator):
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that joins each result row of the pipeline with its input row."""
+        count = self._render_count(input_sql, input_columns)
+        if count is not None:
+            return count
         group, rows = create_group_column_name(input_columns), create_subquery_name("rows")
         nested, own = self._render_nested(GroupedRows(rows, [*input_columns, group], group, contiguous=True))
         retained = self._find_retained_columns(input_columns)
@@ -157,13 +160,42 @@ class MvApply(GroupedOperator):
             f"JOIN {rows} AS r ON r.{key} = n.{key}"
         )
 
+    def _render_count(self, input_sql: str, input_columns: list[str]) -> str | None:
+        """Render SQL that counts the strings in an array that satisfy the conditions of the pipeline.
+
+        None if the pipeline is not ``where ... | summarize count()`` over strings with simple conditions.
+        """
+        conditions, target = _find_counted_conditions(self.body.operators), self.expansion.targets[0]
+        if not conditions or len(self.expansion.targets) > 1 or target.to_type != "string" or self.expansion.item_index:
+            return None
+        element = translate.quote_ident(target.name or target.column)
+        found = f"list_transform({_render_texts(self.expansion, target)}, lambda _e: coalesce(_e, ''))"
+        for each in conditions:
+            _, _, condition = translate.render_operator(each, "_", input_columns).partition("SELECT * FROM _ WHERE ")
+            if not condition:
+                return None
+            found = f"list_filter({found}, lambda {element}: {condition})"
+        (name,) = self._infer_pipeline_columns(input_columns)
+        values = {name: f"coalesce(len({found}), 0) AS {translate.quote_ident(name)}"}
+        selected = ", ".join(
+            values.get(each, translate.quote_ident(each)) for each in self.infer_columns(input_columns)
+        )
+        rows = (
+            f"({translate.render_operator(ir.Extend(self.computed), input_sql, input_columns)})"
+            if self.computed
+            else input_sql
+        )
+        return f"SELECT {selected} FROM {rows}"  # noqa: S608  quoted names, rendered expressions
+
     def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns of the input that are not expanded, followed by the columns of the pipeline."""
+        own, retained = self._infer_pipeline_columns(input_columns), self._find_retained_columns(input_columns)
+        return [*retained, *(name for name in own if name not in retained)]
+
+    def _infer_pipeline_columns(self, input_columns: list[str]) -> list[str]:
         operators = [*self._build_expansion_operators(), *self.body.operators]
         source = ir.CommandSource("", tuple(input_columns), "")
-        own = schema.output_columns(ir.Query(source, operators), None)
-        retained = self._find_retained_columns(input_columns)
-        return [*retained, *(name for name in own if name not in retained)]
+        return list(schema.output_columns(ir.Query(source, operators), None))
 
     def _render_nested(self, groups: GroupedRows) -> tuple[str, list[str]]:
         return render_grouped(groups, self._build_expansion_operators(), self.body)
@@ -174,6 +206,23 @@ class MvApply(GroupedOperator):
     def _find_retained_columns(self, input_columns: list[str]) -> list[str]:
         replaced = {target.name or target.column for target in self.expansion.targets}
         return [name for name in input_columns if name not in replaced]
+
+
+_COUNT = ir.FunctionCall("count")
+_SIMPLE = (ir.BinaryOp, ir.UnaryOp, ir.ColumnRef, ir.Literal, ir.Parameter)
+
+
+def _find_counted_conditions(operators: Sequence[ir.Operator]) -> Sequence[ir.Where]:
+    """Return the operators ``where`` of a pipeline ``where ... | summarize count()``; empty for any other pipeline.
+
+    It is also empty if a condition is not a comparison of columns and constants.
+    """
+    conditions, last = operators[:-1], operators[-1]
+    if not isinstance(last, ir.Summarize) or last.by or [each.expr for each in last.aggregates] != [_COUNT]:
+        return ()
+    filters = [each for each in conditions if isinstance(each, ir.Where)]
+    simple = all(isinstance(node, _SIMPLE) for each in filters for node in iterate_nodes(each.predicate))
+    return filters if simple and len(filters) == len(conditions) else ()
 
 
 def _install_mv_apply() -> None:

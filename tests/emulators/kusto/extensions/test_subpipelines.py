@@ -1,5 +1,6 @@
 """Tests of the operators ``mv-apply`` and ``partition``, also with a subquery that reads another table."""
 
+import re
 from typing import Any
 
 import pytest
@@ -62,6 +63,45 @@ PARTITION: list[tuple[str, list[list[Any]]]] = [
 def test_mv_apply_runs_for_the_elements_of_each_row(endpoint: Endpoint, query: str, rows: list[list[Any]]) -> None:
     """``mv-apply`` runs its subquery over each row's elements; the results also have the row's other columns."""
     assert sorted(endpoint.rows(query), key=str) == sorted(rows, key=str)
+
+
+VALUES = [
+    "[]",
+    "null",
+    "['a','b','A']",
+    "['',null,'ab']",
+    "[1,2.5,true,null]",
+    "[['a'],{'a':1}]",
+    "{'a':1,'b':2}",
+    "'a'",
+]
+COUNTS = [
+    "(where e == 'a' | summarize n = count())",
+    "(where e != 'a' | summarize count())",
+    "(where e startswith 'a' | where e != k | summarize n = count())",
+    "(where not(e has 'a') or e =~ k | summarize k = count())",
+    "(where e contains '' | summarize d = count())",
+    "limit 2 on (where e in ('a', '') | summarize n = count())",
+]
+
+
+@pytest.mark.parametrize("pipeline", COUNTS)
+@pytest.mark.parametrize("expanded", ["e = d", "e = d.x", "d", "e = d.x[0]"])
+def test_counted_elements_equal_those_of_a_longer_pipeline(endpoint: Endpoint, expanded: str, pipeline: str) -> None:
+    """Counts are the same if another operator follows, also for nulls, objects, empty arrays and single values."""
+    values = [*VALUES, *(f"{{'x':{value}}}" for value in VALUES), *(f"{{'x':[{value}]}}" for value in VALUES)]
+    cells = ", ".join(f"{index}, 'a', dynamic({value.replace("'", '"')})" for index, value in enumerate(values))
+    limit, _, body = pipeline.rpartition("(where")
+    limit = limit.removesuffix("on ")
+    condition = re.sub(r"\be\b", "d", body) if expanded == "d" else body
+    query = f"datatable(i:int, k:string, d:dynamic)[{cells}] | mv-apply {expanded} to typeof(string) {limit}on (where"
+    counted = endpoint.table(f"{query}{condition}")
+    longer = endpoint.table(f"{query}{condition.removesuffix(')')} | extend z = 1) | project-away z")
+    assert [(column.column_name, column.column_type) for column in counted.columns] == [
+        (column.column_name, column.column_type) for column in longer.columns
+    ]
+    assert sorted(counted.raw_rows, key=str) == sorted(longer.raw_rows, key=str)
+    assert len(counted.raw_rows) == len(values)
 
 
 @pytest.mark.parametrize(("pipeline", "rows"), PARTITION)

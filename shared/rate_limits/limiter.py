@@ -112,8 +112,8 @@ class RateLimiter:
                 # Another request may have leased a new slice while this one waited for the lock.
                 if usage.needs_new_slice():
                     await self._renew_lease(principal, usage, budget)
-        state = self._build_state(usage, budget)
         if usage.count_unused() <= 0:
+            state = self._build_state(usage, budget)
             return RateLimitDecision(
                 state,
                 _build_rate_limit_error(

@@ -133,14 +133,14 @@ def _measure_with_retries(
     """Run Lighthouse on all pages, and again on pages with a low score; return the median run of each page."""
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in pages}
     for _ in range(RUNS):
-        again = [name for name, each in runs.items() if not each or _find_median(each)["performance"] < LEAST_SCORE]
+        again = [name for name, each in runs.items() if not each or _find_median_run(each)["performance"] < LEAST_SCORE]
         link = _create_sign_in_link(running) if signed_in else "-"
         for name, run in zip(again, _run_lighthouse(link, [pages[name] for name in again]), strict=True):
             runs[name].append(run)
-    return {name: _find_median(each) for name, each in runs.items()}
+    return {name: _find_median_run(each) for name, each in runs.items()}
 
 
-def _find_median(runs: list[dict[str, Any]]) -> dict[str, Any]:
+def _find_median_run(runs: list[dict[str, Any]]) -> dict[str, Any]:
     return sorted(runs, key=lambda run: run["performance"])[len(runs) // 2]
 
 

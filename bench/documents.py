@@ -15,7 +15,7 @@ import aiohttp
 from bench.figures import Figure
 from bench.running import RunningService, measure_reply_rate, run_service
 from shared.backends.embedded.documents import DocumentFile, SqliteDocumentStore
-from shared.data_stores.models import AccountContainer, DatabasePlace, Table
+from shared.data_stores.models import AccountContainer, DatabaseAddress, Table
 
 ROUNDS = 3
 SECONDS = 2.0
@@ -23,7 +23,7 @@ CONNECTIONS = 64
 LISTED = 1000
 LISTS = 50
 TABLE = "/oi-api/data-stores/mes/databases/orders/tables/workorders"
-PLACE = Table(DatabasePlace("mes", "orders"), AccountContainer("workorders", "/line"))
+PLACE = Table(DatabaseAddress("mes", "orders"), AccountContainer("workorders", "/line"))
 _NUMBERS = itertools.count()
 
 

@@ -90,27 +90,27 @@ def fill_archive(archive: Path) -> None:
     engine.close()
 
 
-def measure_copy(archive: Path, target: Path, form: str) -> float:
+def measure_copy(archive: Path, target: Path, file_format: str) -> float:
     """Return the seconds that DuckDB's COPY needs to write all rows of the archive to a file in the given format."""
     engine = duckdb.connect()
     engine.execute("SET TimeZone = 'UTC'")
     source = f"read_parquet('{archive}/**/*.parquet')"
     started = time.perf_counter()
-    engine.execute(f"COPY ({COPIES[form].replace('archive', source)}) TO '{target}' ({OPTIONS[form]})")
+    engine.execute(f"COPY ({COPIES[file_format].replace('archive', source)}) TO '{target}' ({OPTIONS[file_format]})")
     seconds = time.perf_counter() - started
     engine.close()
     target.unlink()
     return seconds
 
 
-def measure_download(running: RunningService, form: str, hours: int) -> float:
+def measure_download(running: RunningService, file_format: str, hours: int) -> float:
     """Download the first hours of the archive and return the seconds until the download job is completed.
 
     Raises:
         RuntimeError: the job failed, or rows are missing.
     """
     body = {
-        "format": form,
+        "format": file_format,
         "dateRange": {"start": START.isoformat(), "end": (START + timedelta(hours=hours)).isoformat()},
     }
     started = time.perf_counter()

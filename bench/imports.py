@@ -48,8 +48,8 @@ def measure_imports() -> Iterator[Figure]:
         folder = Path(name)
         file = folder / "rows.csv"
         duckdb.execute(f"COPY ({SOURCE.format(rows=ROWS)}) TO '{file}' (FORMAT csv, HEADER)")
-        plain = measure_read(folder, f"CREATE TABLE plain AS SELECT * FROM read_csv('{file}')")  # noqa: S608  our own
-        same = measure_read(folder, TABLE.format(name="same", file=file))
+        plain = measure_duckdb_read(folder, f"CREATE TABLE plain AS SELECT * FROM read_csv('{file}')")  # noqa: S608  our own
+        same = measure_duckdb_read(folder, TABLE.format(name="same", file=file))
         with run_service(folder=folder / "data") as running:
             first = start_import(running, file)
             wait_for_rows(running, first, ROWS // 10)
@@ -79,7 +79,7 @@ def measure_imports() -> Iterator[Figure]:
         yield Figure("import_healthz_p99", probe.p99_ms, "ms", at_most=MOST_P99_MS)
 
 
-def measure_read(folder: Path, statement: str) -> float:
+def measure_duckdb_read(folder: Path, statement: str) -> float:
     """Return the seconds that DuckDB needs for a statement that reads the CSV file into a table on disk."""
     engine = duckdb.connect(str(folder / "read.duckdb"))
     started = time.perf_counter()

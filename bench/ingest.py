@@ -29,10 +29,10 @@ def measure_ingest() -> Iterator[Figure]:
     yield Figure("ingest_table", EVENTS / stored, "events/s", at_least=LEAST_PER_SECOND, detail=detail)
 
 
-def build_messages(count: int, batch: int) -> Iterator[list[dict[str, Any]]]:
-    """Yield ``count`` telemetry messages of about 150 bytes each, in lists of ``batch`` messages."""
-    for first in range(0, count, batch):
-        yield [_build_message(number) for number in range(first, min(first + batch, count))]
+def build_messages(count: int, batch_size: int) -> Iterator[list[dict[str, Any]]]:
+    """Yield ``count`` telemetry messages of about 150 bytes each, in lists of ``batch_size`` messages."""
+    for first in range(0, count, batch_size):
+        yield [_build_message(number) for number in range(first, min(first + batch_size, count))]
 
 
 def wait_for_rows(running: RunningService, rows: int) -> None:

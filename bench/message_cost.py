@@ -119,10 +119,10 @@ async def _run_round() -> dict[str, float]:
         impulses.append(stores.sent)
 
     async def archive_batch(batch: TriggerBatch) -> None:
-        await archive.run(read_hub_events(batch))
+        await archive.store_events(read_hub_events(batch))
 
     async def publish(batch: TriggerBatch) -> None:
-        await publisher.run(read_hub_events(batch), _INSTANT)
+        await publisher.publish_events(read_hub_events(batch), _INSTANT)
 
     cost = {"accept": await _measure_step(accept_body, bodies)}
     cost["ingest"] = await _measure_step(

@@ -76,6 +76,6 @@ def measure_recovery(running: RunningService, requests: Sequence[bytes], capacit
     return 2 * CALM_SECONDS
 
 
-def compute_percentile(values: Sequence[float], part: int) -> float:
-    """Return a percentile of measured values; ``part`` is the number of the percentile, from 1 to 99."""
-    return statistics.quantiles(values, n=100, method="inclusive")[part - 1]
+def compute_percentile(values: Sequence[float], percentile: int) -> float:
+    """Return a percentile of measured values; ``percentile`` is the number of the percentile, from 1 to 99."""
+    return statistics.quantiles(values, n=100, method="inclusive")[percentile - 1]

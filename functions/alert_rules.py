@@ -143,7 +143,7 @@ async def evaluate_alert_rule(call: Call) -> Reply:
     if entry is None:
         raise build_alert_rule_not_found_error(call.path["lookup"])
     trial = await services().alerts.service.try_rule(entry)
-    return await services().runtime.run_in_worker(len(trial.alerts) * _TRIAL_SIZE, _build_trial_reply, trial)
+    return await services().runtime.run_in_thread_if_large(len(trial.alerts) * _TRIAL_SIZE, _build_trial_reply, trial)
 
 
 def _build_trial_reply(trial: Trial) -> Reply:

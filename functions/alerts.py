@@ -42,7 +42,7 @@ class AlertsQuery(BaseModel):
     cursor: str | None = Field(None, description="`cursor` of the previous page. Default: the first page.")
 
     @property
-    def wanted(self) -> AlertFilter:
+    def alert_filter(self) -> AlertFilter:
         """Filter of the alerts, built from the query parameters."""
         return AlertFilter(self.state, self.severity, self.surface)
 
@@ -69,7 +69,7 @@ async def _check_page(call: Call[AlertsQuery], faults: ValidationErrors) -> None
 async def list_alerts(call: Call[AlertsQuery]) -> Reply:
     """Return alerts, newest first."""
     query = call.query
-    page, has_more = await services().alerts.service.list_alerts(query.wanted, _parse_cursor(query), query.limit)
+    page, has_more = await services().alerts.service.list_alerts(query.alert_filter, _parse_cursor(query), query.limit)
     cursor = {}
     if has_more:
         cursor["cursor"] = encode_cursor(_CURSOR, (query.filters, rfc3339(page[-1].started_at), page[-1].id))
@@ -77,7 +77,7 @@ async def list_alerts(call: Call[AlertsQuery]) -> Reply:
     def build_reply() -> Reply:
         return json_reply({"alerts": [alert_to_json(alert) for alert in page], **cursor})
 
-    return await services().runtime.run_in_worker(len(page) * _ALERT_SIZE, build_reply)
+    return await services().runtime.run_in_thread_if_large(len(page) * _ALERT_SIZE, build_reply)
 
 
 class AcknowledgementBody(BaseModel):

@@ -83,7 +83,7 @@ async def _load_evidence(chain: ChainKey, author: Principal) -> ChainEvidence:
     if stored is None:
         return ChainEvidence(verdict, None, None)
     try:
-        return ChainEvidence(verdict, stored, await provenance.checkpoints.open(chain, stored))
+        return ChainEvidence(verdict, stored, await provenance.checkpoints.open_checkpoint(chain, stored))
     except NoteError:
         return ChainEvidence(verdict, stored, None)
 
@@ -253,7 +253,7 @@ async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
     receipts: Mapping[str, bytes] = {}
     if AccessRight.PROVENANCE_READ in call.principal.rights:
         shown = (*answer.records, *decided.by_amendment.values())
-        receipts = await services().provenance.receipts.prove_covered(chain, shown)
+        receipts = await services().provenance.receipts.prove_covered_records(chain, shown)
     header = await load_report_header(chain, call.principal)
     return await build_report_reply(Report(chain, entity_id, answer, decided, header, receipts), reply.headers)
 

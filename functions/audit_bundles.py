@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, BeforeValidator, Field, StrictBool, StrictStr, WithJsonSchema
 
 from functions.bundle_jobs import ORCHESTRATOR
-from functions.downloads import parse_wait, start_once
+from functions.downloads import parse_wait_seconds, start_once
 from functions.durable_runner import DurableRunner
 from functions.reply_docs import imports as replies
 from shared.auth.rights import AccessRight
@@ -113,9 +113,9 @@ async def create_audit_bundle(call: Call[Any, BundleBody]) -> Reply:
 
     job = await start_once(call, start_job, kind=JobKind.BUNDLE)
     headers = {"Location": _build_status_url(job)}
-    if wait := parse_wait(call.request.headers.get("prefer", "")):
+    if wait := parse_wait_seconds(call.request.headers.get("prefer", "")):
         job = await downloads.wait_until_ended(job, wait)
-        if not job.unfinished:
+        if not job.is_unfinished:
             return json_reply(await _bundle_to_json(job), 200, {**headers, "Preference-Applied": f"wait={wait}"})
     return json_reply(await _bundle_to_json(job), 202, headers)
 

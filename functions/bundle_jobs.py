@@ -39,11 +39,11 @@ async def bundle_build(job: str) -> bool:
     Return False if the orchestrator must wait and call this again.
     """
     with span("build an audit bundle"):
-        return await services().audit_bundles.runner.build(job)
+        return await services().audit_bundles.runner.build_bundle(job)
 
 
 @blueprint.function_name("bundle_fail")
 @blueprint.activity_trigger(input_name="job")
 async def bundle_fail(job: str) -> None:
     """Mark the job of an audit bundle as failed."""
-    await services().audit_bundles.runner.fail(job)
+    await services().audit_bundles.runner.fail_job(job)

@@ -82,7 +82,7 @@ async def build_list_reply(
     def build_reply() -> Reply:
         return json_reply({name: [describe(key) for key in page], **cursor})
 
-    return await services().runtime.run_in_worker(len(page) * _ITEM_SIZE, build_reply)
+    return await services().runtime.run_in_thread_if_large(len(page) * _ITEM_SIZE, build_reply)
 
 
 def build_item_reply(described: dict[str, Any], *, is_new: bool = False) -> Reply:

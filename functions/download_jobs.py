@@ -61,7 +61,7 @@ async def download_next_parts(job: str) -> list[int] | None:
     The list is empty if the job has ended. The result is None if the orchestrator must wait and call this activity
     again.
     """
-    numbers = await services().downloads.runner.next_parts(job)
+    numbers = await services().downloads.runner.list_next_parts(job)
     return None if numbers is None else list(numbers)
 
 
@@ -73,7 +73,7 @@ async def download_part(step: typing.Dict[str, typing.Any]) -> bool:  # noqa: UP
     Return False if the orchestrator must retry the part later.
     """
     with span("convert a part of a download"):
-        converted = await services().downloads.runner.convert(step["job"], step["part"])
+        converted = await services().downloads.runner.convert_part(step["job"], step["part"])
     if converted:
         count("workspace.downloads.parts")
     return converted
@@ -83,11 +83,11 @@ async def download_part(step: typing.Dict[str, typing.Any]) -> bool:  # noqa: UP
 @blueprint.activity_trigger(input_name="job")
 async def download_finish(job: str) -> None:
     """Mark the job of a download as completed."""
-    await services().downloads.runner.finish(job)
+    await services().downloads.runner.complete_job(job)
 
 
 @blueprint.function_name("download_fail")
 @blueprint.activity_trigger(input_name="job")
 async def download_fail(job: str) -> None:
     """Mark the job of a download as failed."""
-    await services().downloads.runner.fail(job)
+    await services().downloads.runner.fail_job(job)

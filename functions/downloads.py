@@ -247,10 +247,10 @@ async def _start_job(call: Call[Any, DownloadBody], connections: tuple[str, ...]
 
     job = await start_once(call, start_download)
     headers = {"Location": _build_status_url(job)}
-    wait = parse_wait(call.request.headers.get("prefer", ""))
+    wait = parse_wait_seconds(call.request.headers.get("prefer", ""))
     if wait:
         job = await downloads.wait_until_ended(job, wait)
-        if not job.unfinished:
+        if not job.is_unfinished:
             return json_reply(await _download_to_json(job), 200, {**headers, "Preference-Applied": f"wait={wait}"})
     return json_reply(await _download_to_json(job), 202, headers)
 
@@ -280,7 +280,7 @@ async def start_once(
     return await services().downloads.service.get(call.principal, job_id, kind=kind)
 
 
-def parse_wait(prefer: str) -> int:
+def parse_wait_seconds(prefer: str) -> int:
     """Return the seconds that a header ``Prefer: wait=N`` requests (RFC 7240), at most 60; 0 if it requests none."""
     found = _WAIT.search(prefer)
     return min(int(found[1]), LONGEST_WAIT_SECONDS) if found else 0

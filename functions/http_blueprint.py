@@ -87,7 +87,7 @@ def get_pipeline() -> RequestPipeline:
         app.access.authenticator,
         app.features.require,
         app.rate_limits.admit,
-        Cors(app.settings.list_origins()),
+        Cors(app.settings.list_cors_origins()),
         get_load_shedder(),
         runtime=app.runtime,
     )

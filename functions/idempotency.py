@@ -82,24 +82,24 @@ def make_idempotent[Q, B](
     return run_once
 
 
-async def run_once_per_key(call: Call[Any, Any], work: Callable[[str], Awaitable[bytes]]) -> bytes:
-    """Call ``work`` and return its result; for 24 hours, a retry with the same Idempotency-Key gets the stored result.
+async def run_once_per_key(call: Call[Any, Any], handle_request: Callable[[str], Awaitable[bytes]]) -> bytes:
+    """Handle a request and return the result; for 24 hours, a retry with the same Idempotency-Key gets the same result.
 
     Args:
         call: validated request.
-        work: does the work and returns its encoded result. Its argument is the append id, which prevents a second
-            append of the same audit record; the argument is empty if the request has no Idempotency-Key.
+        handle_request: does the work and returns its encoded result. Its argument is the append id, which prevents a
+            second append of the same audit record; the argument is empty if the request has no Idempotency-Key.
 
     Raises:
         WorkspaceError: the same errors as :meth:`shared.idempotency.replies.IdempotentReplies.run_once`.
     """
     key = call.request.headers.get(HEADER)
     if key is None:
-        return await work("")
+        return await handle_request("")
     member = call.principal.member_id
     # The rights are part of the caller's id: a token with fewer rights must not get the reply to a token with more.
     request = b"\n".join((_identify_request(call), ",".join(sorted(call.principal.rights)).encode()))
-    return await services().idempotency.replies.run_once(member, call.request.method, key, request, work)
+    return await services().idempotency.replies.run_once(member, call.request.method, key, request, handle_request)
 
 
 async def derive_seed(call: Call[Any, Any]) -> bytes:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, Field, StrictInt, StrictStr
 
-from functions.downloads import parse_wait, start_once
+from functions.downloads import parse_wait_seconds, start_once
 from functions.durable_runner import DurableRunner
 from functions.import_jobs import ORCHESTRATOR
 from functions.reply_docs import imports as replies
@@ -147,9 +147,9 @@ async def start_import(call: Call[Any, RemappingBody]) -> Reply:
     mapping = _replace_mapping(call.body, await imports.get(call.principal, job_id))
     job = await imports.start(call.principal, job_id, RUNNER, mapping)
     headers = {"Location": _build_status_url(job)}
-    if wait := parse_wait(call.request.headers.get("prefer", "")):
+    if wait := parse_wait_seconds(call.request.headers.get("prefer", "")):
         job = await services().downloads.service.wait_until_ended(job, wait)
-        if not job.unfinished:
+        if not job.is_unfinished:
             return json_reply(await _import_to_json(job), 200, {**headers, "Preference-Applied": f"wait={wait}"})
     return json_reply(await _import_to_json(job), 202, headers)
 

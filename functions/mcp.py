@@ -118,8 +118,8 @@ async def mcp(call: Call[Any, RawBody]) -> Reply:
     return await handle_request(
         call.request,
         await build_capabilities(call.principal, await services().catalog.current()),
-        configured.list_hosts(),
-        configured.list_origins(),
+        configured.list_accepted_hosts(),
+        configured.list_cors_origins(),
         runtime=services().runtime,
     )
 

@@ -92,7 +92,7 @@ def _parse_record_id(body: VerifyBody) -> int | None:
 async def write_audit_event(call: Call[WriteQuery, EventBody]) -> Reply:
     """Append an audit event to the audit chain of its target and scope."""
     chain = resolve_chain_to_write(call.query.target, call.body.scope_key)
-    draft = await services().runtime.run_in_worker(
+    draft = await services().runtime.run_in_thread_if_large(
         len(call.request.body), lambda: draft_event(call.principal.member_id, call.body.to_event())
     )
     async with reserve_append_id(call) as append_id:
@@ -173,7 +173,7 @@ async def export_audit_events(call: Call[ExportQuery]) -> Reply:
         chain,
         filters,
         limit=limit,
-        weigh=estimate_csv_size if as_csv else None,
+        measure_size=estimate_csv_size if as_csv else None,
         runtime=services().runtime,
     )
     build_reply = build_csv_reply if as_csv else build_list_reply

@@ -31,23 +31,23 @@ def build_created_reply(chain: ChainKey, record: ChainRecord) -> Reply:
     return Reply(201, record_to_json(record), {"Content-Type": JSON, **headers})
 
 
-async def build_list_reply(chain: ChainKey, answer: AuditQueryResult, parser: LenientParser) -> Reply:
+async def build_list_reply(chain: ChainKey, result: AuditQueryResult, parser: LenientParser) -> Reply:
     """Build a reply with audit records as a JSON array, and headers such as the number of records."""
     headers = {
         "Content-Type": JSON,
-        "x-provenance-scanned": str(answer.scanned),
-        "x-provenance-has-more": "true" if answer.has_more else "false",
+        "x-provenance-scanned": str(result.scanned),
+        "x-provenance-has-more": "true" if result.has_more else "false",
         "x-provenance-target": str(chain.target),
-        **({DAMAGED: ", ".join(answer.damaged[:MAX_DAMAGED])} if answer.damaged else {}),
+        **({DAMAGED: ", ".join(result.damaged[:MAX_DAMAGED])} if result.damaged else {}),
         **parser.build_headers(),
     }
-    return Reply(200, await services().runtime.run_in_thread(answer.to_json_array), headers)
+    return Reply(200, await services().runtime.run_in_thread(result.to_json_array), headers)
 
 
-async def build_csv_reply(chain: ChainKey, answer: AuditQueryResult, parser: LenientParser) -> Reply:
+async def build_csv_reply(chain: ChainKey, result: AuditQueryResult, parser: LenientParser) -> Reply:
     """Build a reply with audit records as CSV, and headers such as the number of records."""
-    reply = await build_list_reply(chain, replace(answer, records=()), parser)
-    reply.body = await services().runtime.run_in_thread(_to_csv, answer.records)
+    reply = await build_list_reply(chain, replace(result, records=()), parser)
+    reply.body = await services().runtime.run_in_thread(_to_csv, result.records)
     reply.headers["Content-Type"] = "text/csv; charset=utf-8; header=present"
     return reply
 

@@ -27,7 +27,7 @@ def get_public_url(request: Request) -> str:
 
 def is_known_host(request: Request) -> bool:
     """Return whether the Host header of a request contains an accepted host name of this service."""
-    return is_allowed_host(request.headers.get("host", ""), services().settings.list_hosts())
+    return is_allowed_host(request.headers.get("host", ""), services().settings.list_accepted_hosts())
 
 
 def is_allowed_host(host: str, hosts: Collection[str]) -> bool:

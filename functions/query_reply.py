@@ -53,7 +53,7 @@ def _to_table(result: QueryResult) -> Any:
         "datetime": pa.timestamp("us", tz="UTC"),
     }
     arrays = [
-        _to_times(cells, types["datetime"])
+        _to_arrow_times(cells, types["datetime"])
         if column.type == "datetime"
         else pa.array(_convert_values(column.type, cells), types.get(column.type, pa.string()))
         for column, cells in zip(result.columns, _list_columns(result), strict=True)
@@ -67,7 +67,7 @@ def _list_columns(result: QueryResult) -> Sequence[list[Any]]:
     return [[row[column.name] for row in result.rows] for column in result.columns]
 
 
-def _to_times(cells: list[Any], kind: Any) -> Any:
+def _to_arrow_times(cells: list[Any], kind: Any) -> Any:
     """Convert a list of times in the service's format to an Arrow array.
 
     One call is ten times as fast as a call per time.
@@ -133,7 +133,7 @@ _MEDIA_TYPES: Final[Mapping[RowFormat, str]] = {
 _COLUMNAR: Final = frozenset({PARQUET, ARROW})
 
 
-def wants_columns(request: Request, row_format: RowFormat | None) -> bool:
+def wants_columnar_format(request: Request, row_format: RowFormat | None) -> bool:
     """Return whether the reply's format stores columns (Parquet, Arrow); the query's result then needs no rows."""
     return _choose_media_type(request, row_format) in _COLUMNAR
 
@@ -144,96 +144,96 @@ def _choose_media_type(request: Request, row_format: RowFormat | None) -> str:
     return choose_media_type(request.headers.get("accept", ""), tuple(_MEDIA_TYPES.values()))
 
 
-async def build_query_reply(request: Request, run: QueryResult, row_format: RowFormat | None = None) -> Reply:
+async def build_query_reply(request: Request, result: QueryResult, row_format: RowFormat | None = None) -> Reply:
     """Build the reply with the rows of a query's result, or a 304 reply if the caller's ETag matches.
 
     Args:
         request: request of the caller, with its headers Accept and If-None-Match.
-        run: result of the query, with values by column if :func:`wants_columns` is true, else with rows.
+        result: result of the query, with values by column if :func:`wants_columnar_format` is true, else with rows.
         row_format: format that the caller selected; None for the media type that the header Accept prefers.
     """
     media_type = _choose_media_type(request, row_format)
-    size = _estimate_size(run, media_type)
-    rows, etag = await services().runtime.run_in_worker(size, _serialise_rows, run, media_type)
+    size = _estimate_size(result, media_type)
+    rows, etag = await services().runtime.run_in_thread_if_large(size, _serialise_rows, result, media_type)
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", **_VARY}
     if request.method in ("GET", "HEAD") and _matches_etag(request.headers.get("if-none-match", ""), etag):
         return Reply(304, b"", headers)
-    headers |= _build_governance_headers(run)
+    headers |= _build_governance_headers(result)
     if media_type == JSON:
-        body = await services().runtime.run_in_worker(size, _build_document, run, rows)
+        body = await services().runtime.run_in_thread_if_large(size, _build_document, result, rows)
         return Reply(200, body, {"Content-Type": JSON, **headers})
     content_type = f"{CSV}; charset=utf-8; header=present" if media_type == CSV else media_type
     return Reply(200, rows, {"Content-Type": content_type, **headers})
 
 
-def _estimate_size(run: QueryResult, media_type: str) -> int:
+def _estimate_size(result: QueryResult, media_type: str) -> int:
     """Estimate the size of a reply with rows, to decide whether it is built in a worker thread."""
     if media_type in _COLUMNAR:
         return LARGE  # the first import of the library takes too long for the event loop
-    return run.size + run.row_count * sum(len(column.name) for column in run.columns)
+    return result.size + result.row_count * sum(len(column.name) for column in result.columns)
 
 
-def _serialise_rows(run: QueryResult, media_type: str) -> tuple[bytes, str]:
+def _serialise_rows(result: QueryResult, media_type: str) -> tuple[bytes, str]:
     """Serialise the rows of a query's result in a media type; return the bytes and their ETag."""
-    rows = _to_json_rows(run) if media_type == JSON else _WRITERS[media_type](run)
-    return rows, _compute_etag(run, media_type, rows)
+    rows = _to_json_rows(result) if media_type == JSON else _WRITERS[media_type](result)
+    return rows, _compute_etag(result, media_type, rows)
 
 
-def _to_json_rows(run: QueryResult) -> bytes:
+def _to_json_rows(result: QueryResult) -> bytes:
     # Rows are serialised in chunks, because serialising all rows in one call would block the other threads.
-    parts = (json_bytes(run.rows[start : start + _CHUNK])[1:-1] for start in range(0, len(run.rows), _CHUNK))
+    parts = (json_bytes(result.rows[start : start + _CHUNK])[1:-1] for start in range(0, len(result.rows), _CHUNK))
     return b"[%b]" % b",".join(parts)
 
 
-def _build_document(run: QueryResult, rows: bytes) -> bytes:
-    approval = run.approval
+def _build_document(result: QueryResult, rows: bytes) -> bytes:
+    approval = result.approval
     document: dict[str, Any] = {
         "governance": {
             "queryApprovedBy": approval.approved_by if approval else None,
             "queryApprovedAt": rfc3339(approval.approved_at) if approval else None,
         },
-        "columns": [{"name": column.name, "type": column.type} for column in run.columns],
-        "rowCount": run.row_count,
-        "truncated": run.truncated,
+        "columns": [{"name": column.name, "type": column.type} for column in result.columns],
+        "rowCount": result.row_count,
+        "truncated": result.truncated,
     }
-    if run.visualization is not None:
-        document["visualization"] = run.visualization
-    timing: dict[str, Any] = {"executionTimeMs": _round_time(run)}
-    if run.from_cache is not None:
-        timing |= {"fromCache": run.from_cache, "asOf": rfc3339(run.executed_at)}
+    if result.visualization is not None:
+        document["visualization"] = result.visualization
+    timing: dict[str, Any] = {"executionTimeMs": _round_execution_time(result)}
+    if result.from_cache is not None:
+        timing |= {"fromCache": result.from_cache, "asOf": rfc3339(result.executed_at)}
     # The rows are inserted as bytes, because they are already serialised for the ETag.
-    head = json_bytes({"query": run.query, "executedAt": rfc3339(run.executed_at)})[:-1]
+    head = json_bytes({"query": result.query, "executedAt": rfc3339(result.executed_at)})[:-1]
     # Spaces make the replies to identical requests equally long, for clients that compare lengths.
     tail = json_bytes(timing)[1:-1].ljust(_TIMING_BYTES)
     return b'%b,"results":%b,%b,%b}' % (head, rows, json_bytes(document)[1:-1], tail)
 
 
-def _round_time(run: QueryResult) -> float:
-    return round(run.execution_ms, 3)
+def _round_execution_time(result: QueryResult) -> float:
+    return round(result.execution_ms, 3)
 
 
-def _build_governance_headers(run: QueryResult) -> dict[str, str]:
+def _build_governance_headers(result: QueryResult) -> dict[str, str]:
     headers = {
-        "x-query-executed-at": rfc3339(run.executed_at),
-        "x-query-execution-time-ms": str(_round_time(run)),
-        "x-query-truncated": str(run.truncated).lower(),
+        "x-query-executed-at": rfc3339(result.executed_at),
+        "x-query-execution-time-ms": str(_round_execution_time(result)),
+        "x-query-truncated": str(result.truncated).lower(),
     }
-    if run.from_cache is not None:
-        headers["x-query-from-cache"] = str(run.from_cache).lower()
-    if run.approval is not None:
+    if result.from_cache is not None:
+        headers["x-query-from-cache"] = str(result.from_cache).lower()
+    if result.approval is not None:
         # Header values must be ASCII, so other characters are percent-encoded.
-        headers["x-query-approved-by"] = quote(run.approval.approved_by, safe="@ !#$&'()*+,/:;=?[]")
-        headers["x-query-approved-at"] = rfc3339(run.approval.approved_at)
+        headers["x-query-approved-by"] = quote(result.approval.approved_by, safe="@ !#$&'()*+,/:;=?[]")
+        headers["x-query-approved-at"] = rfc3339(result.approval.approved_at)
     return headers
 
 
-def _compute_etag(run: QueryResult, media_type: str, rows: bytes) -> str:
+def _compute_etag(result: QueryResult, media_type: str, rows: bytes) -> str:
     """Compute a weak ETag from the rows and the approval of the query, but not from the time of execution."""
-    approval = run.approval and (run.approval.approved_by, rfc3339(run.approval.approved_at))
-    columns = [(column.name, column.type) for column in run.columns]
-    identity: list[Any] = [media_type, run.query, approval, columns, run.truncated]
-    if media_type == JSON and run.visualization is not None:
-        identity.append(run.visualization)
+    approval = result.approval and (result.approval.approved_by, rfc3339(result.approval.approved_at))
+    columns = [(column.name, column.type) for column in result.columns]
+    identity: list[Any] = [media_type, result.query, approval, columns, result.truncated]
+    if media_type == JSON and result.visualization is not None:
+        identity.append(result.visualization)
     digest = hashlib.blake2b(json_bytes(identity), digest_size=16)
     digest.update(rows)
     return f'W/"{digest.hexdigest()}"'

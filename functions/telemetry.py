@@ -91,7 +91,7 @@ async def accept_telemetry(call: Call[Any, RawBody]) -> Reply:
     try:
         body = await parse_body(text, services().runtime, copies_long_integers=True)
     except ValueError as error:
-        index = await services().runtime.run_in_worker(len(text), find_invalid_element, text)
+        index = await services().runtime.run_in_thread_if_large(len(text), find_invalid_element, text)
         field = "body" if index is None else f"[{index}]"
         raise invalid(field, _describe_json_error(error), code="BODY_NOT_JSON") from None
     return json_reply({"accepted": await service.accept(lookup, body, size=len(text), binding=binding)}, 202)

@@ -92,7 +92,7 @@ async def store_in_archive(
 ) -> None:
     """Store the telemetry events (impulses) of a batch in the archive."""
     with trace_batch(IMPULSES_HUB, ARCHIVE_GROUP, len(events), context):
-        await services().cold_data.archive.run(read_hub_events(events))
+        await services().cold_data.archive.store_events(read_hub_events(events))
 
 
 # After five attempts the host skips the batch, because live data is useless after seconds.
@@ -117,7 +117,7 @@ async def publish_live(
         publisher, keys = services().live_stream.publisher, read_partition_keys(events)
         with trace_batch(IMPULSES_HUB, LIVE_GROUP, len(events), context), span("publish to the live stream"):
             if keys is None or not await publisher.skip_without_listeners(keys, len(events)):
-                await publisher.run(read_hub_events(events))
+                await publisher.publish_events(read_hub_events(events))
         count("workspace.live.published", len(events))
 
 

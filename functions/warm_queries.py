@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, StrictStr, WithJsonSchema
 
-from functions.query_reply import RowFormat, build_query_reply, wants_columns
+from functions.query_reply import RowFormat, build_query_reply, wants_columnar_format
 from functions.reply_docs import warm_queries as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.durations import DURATION_PATTERN, MAX_DURATION
@@ -157,7 +157,7 @@ async def _check_ad_hoc(call: Call[FormatQuery, AdHocBody], faults: ValidationEr
     _check_selection(call.body, faults)
     if faults.has_valid("query", "Query"):
         with faults.collect():
-            await services().runtime.run_in_worker(len(call.body.query), check_query, call.body.query)
+            await services().runtime.run_in_thread_if_large(len(call.body.query), check_query, call.body.query)
 
 
 @GROUP.endpoint(
@@ -173,7 +173,7 @@ async def execute_ad_hoc(call: Call[FormatQuery, AdHocBody]) -> Reply:
     """Run an ad-hoc KQL query."""
     body = call.body
     time_range = body.select_time_range(services().runtime.now())
-    by_column = wants_columns(call.request, call.query.format)
+    by_column = wants_columnar_format(call.request, call.query.format)
     run = await services().queries.service.execute_ad_hoc(body.query, time_range, body.limit, by_column=by_column)
     return await build_query_reply(call.request, run, call.query.format)
 
@@ -181,7 +181,7 @@ async def execute_ad_hoc(call: Call[FormatQuery, AdHocBody]) -> Reply:
 async def _execute_query(call: Call[ExecuteRestQuery], lookup: str) -> Reply:
     arguments = _parse_arguments(call.request)
     time_range = call.query.select_time_range(services().runtime.now())
-    by_column = wants_columns(call.request, call.query.format)
+    by_column = wants_columnar_format(call.request, call.query.format)
     run = await services().queries.service.execute(lookup, time_range, call.query.limit, arguments, by_column=by_column)
     return await build_query_reply(call.request, run, call.query.format)
 

@@ -48,15 +48,15 @@ def _to_arm_resources(deployment: Deployment) -> Iterator[dict[str, Any]]:
     for index, each in enumerate(deployment.resources):
         # Many extension resources share a name, and checkov would count them as one.
         name = f"{each.name}-{index}" if each.type.startswith(("Microsoft.Insights", "Microsoft.Auth")) else each.name
-        yield _replace_unknowns(each.body) | {"type": each.type, "apiVersion": each.version, "name": name}
+        yield _replace_unknown_values(each.body) | {"type": each.type, "apiVersion": each.version, "name": name}
 
 
-def _replace_unknowns(value: Any) -> Any:
+def _replace_unknown_values(value: Any) -> Any:
     if value is UNKNOWN:
         return "known at run time"
     if isinstance(value, dict):
-        return {key: _replace_unknowns(each) for key, each in value.items()}
-    return [_replace_unknowns(each) for each in value] if isinstance(value, list) else value
+        return {key: _replace_unknown_values(each) for key, each in value.items()}
+    return [_replace_unknown_values(each) for each in value] if isinstance(value, list) else value
 
 
 def scan_deployments(checkov: str) -> int:

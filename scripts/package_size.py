@@ -22,7 +22,7 @@ MAX_GROWTH: Final = 0.05
 _NAME: Final = "unpackedBytes"
 
 
-def main(arguments: list[str], record: Path = RECORD) -> int:
+def main(arguments: list[str], record_file: Path = RECORD) -> int:
     """Print the sizes in a package, compare the total with the recorded size, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m scripts.package_size", description="Check the package's size.")
     parser.add_argument("package", type=Path, help="the deployment package")
@@ -34,9 +34,9 @@ def main(arguments: list[str], record: Path = RECORD) -> int:
     for name, size in sorted(sizes.items(), key=lambda each: (-each[1], each[0]))[:LARGEST]:
         sys.stdout.write(f"{size:>13,}  {name}\n")
     if options.record:
-        record.write_text(json.dumps({_NAME: unpacked}) + "\n", encoding="utf-8")
+        record_file.write_text(json.dumps({_NAME: unpacked}) + "\n", encoding="utf-8")
         return 0
-    recorded = int(json.loads(record.read_text(encoding="utf-8"))[_NAME])
+    recorded = int(json.loads(record_file.read_text(encoding="utf-8"))[_NAME])
     if unpacked <= recorded * (1 + MAX_GROWTH):
         return 0
     sys.stderr.write(

@@ -132,10 +132,10 @@ def condition_from_headers(if_match: str | None, if_none_match: str | None) -> C
     Raises:
         WorkspaceError: INVALID with the name of the header, if it is not a list of ETags.
     """
-    return Condition(_parse_tags(if_match, "If-Match"), _parse_tags(if_none_match, "If-None-Match"))
+    return Condition(_parse_etags(if_match, "If-Match"), _parse_etags(if_none_match, "If-None-Match"))
 
 
-def _parse_tags(header: str | None, name: str) -> EntityTags | None:
+def _parse_etags(header: str | None, name: str) -> EntityTags | None:
     if header is None:
         return None
     text = header.strip(" \t")

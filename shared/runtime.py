@@ -63,13 +63,13 @@ class Runtime:
         """Return a new random UUID as an object."""
         return UUID(bytes=self.random_bytes(16), version=4)
 
-    def new_token(self, size: int) -> str:
+    def new_token(self, byte_count: int) -> str:
         """Return random bytes as text that is safe in URLs.
 
         Args:
-            size: number of random bytes.
+            byte_count: number of random bytes.
         """
-        return urlsafe_b64encode(self.random_bytes(size)).rstrip(b"=").decode()
+        return urlsafe_b64encode(self.random_bytes(byte_count)).rstrip(b"=").decode()
 
     async def run_in_thread[**P, T](self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a blocking function in a worker thread, and return its result.
@@ -81,16 +81,18 @@ class Runtime:
         """
         return await _run_in_executor(self.threads, partial(function, *args, **kwargs))
 
-    async def run_in_worker[**P, T](self, size: int, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run_in_thread_if_large[**P, T](
+        self, text_size: int, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         """Call a function that processes a text, in a worker thread if the text is large; return its result.
 
         Args:
-            size: size of the text, in characters or bytes.
+            text_size: size of the text, in characters or bytes.
             function: function to call; it must not use objects of the event loop.
             args: positional arguments of the function.
             kwargs: named arguments of the function.
         """
-        if size < LARGE:
+        if text_size < LARGE:
             return function(*args, **kwargs)
         return await _run_in_executor(self._large_text_pool, partial(function, *args, **kwargs))
 

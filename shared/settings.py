@@ -349,14 +349,14 @@ class Settings(BaseModel):
             return self.public_url
         return f"https://{self.website_hostname}" if self.website_hostname else ""
 
-    def list_hosts(self) -> tuple[str, ...]:
+    def list_accepted_hosts(self) -> tuple[str, ...]:
         """Return the accepted values of the Host header, for routes that must resist DNS rebinding."""
         own = ("127.0.0.1", "127.0.0.1:*", "localhost", "localhost:*", "[::1]", "[::1]:*")
         public = urlsplit(self.public_url).netloc
         named = (self.website_hostname, public, *(name.strip() for name in self.allowed_hosts.split(",")))
         return (*own, *(name for name in named if name))
 
-    def list_origins(self) -> tuple[str, ...]:
+    def list_cors_origins(self) -> tuple[str, ...]:
         """Return the origins (scheme, host and port) whose scripts may call the API from a browser."""
         return tuple(origin.strip().rstrip("/") for origin in self.cors_origins.split(",") if origin.strip())
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from emulators.cosmos.partition_keys import PartitionKey, hash_key, parse_path, split_hash_range
+from emulators.cosmos.partition_keys import PartitionKey, hash_partition_key, parse_path, split_hash_range
 from emulators.cosmos.sort_index import SortEntry, SortIndex
 from emulators.cosmos.wire import MAX_BYTES, CosmosError
 
@@ -150,9 +150,9 @@ class CosmosContainer:
         self._versions = 0
         self._expirations: list[tuple[float, int, PartitionKey, str, str]] = []
 
-    def find_range(self, epk: str) -> PhysicalRange:
+    def find_range(self, effective_partition_key: str) -> PhysicalRange:
         """Return the physical partition that stores the items with this effective partition key."""
-        return next(part for part in self.ranges if part.low <= epk < part.high)
+        return next(part for part in self.ranges if part.low <= effective_partition_key < part.high)
 
     def find(self, key: PartitionKey, item_id: str) -> CosmosItem | None:
         """Return the item with an id in a logical partition; None if the partition has no such item."""
@@ -162,9 +162,9 @@ class CosmosContainer:
         """Return the items of a logical partition, in order of creation."""
         return self._items_by_key.get(key) or ItemList()
 
-    def find_unique_value_holder(self, key: PartitionKey, claim: tuple[int, bytes]) -> str | None:
+    def find_unique_value_holder(self, key: PartitionKey, unique_values: tuple[int, bytes]) -> str | None:
         """Return the id of the item that already has these values of a unique key; None if no item has them."""
-        return self._unique_values.get((key, *claim))
+        return self._unique_values.get((key, *unique_values))
 
     def assign_number(self) -> int:
         """Assign and return the creation number (position in order of creation) of a new item."""
@@ -263,7 +263,7 @@ class Transaction:
         text = orjson.dumps(stored)
         if len(text) > MAX_BYTES:
             raise CosmosError(413, "Request size is too large")
-        item = CosmosItem(number, str(stored["id"]), key, hash_key(key), stored, text)
+        item = CosmosItem(number, str(stored["id"]), key, hash_partition_key(key), stored, text)
         self._reserve_unique_values(item)
         self._changes[key, item.id] = item
         return item

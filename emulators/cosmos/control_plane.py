@@ -12,7 +12,7 @@ from typing import Any
 
 from emulators.cosmos.containers import CosmosContainer, decode_rid, encode_rid
 from emulators.cosmos.indexing import DEFAULT_POLICY
-from emulators.cosmos.items import check_id
+from emulators.cosmos.items import check_item_id
 from emulators.cosmos.sql_statement import parse_statement
 from emulators.cosmos.wire import CosmosError, CosmosReply, CosmosRequest, build_unsupported_error
 
@@ -216,7 +216,7 @@ class ControlPlane:
 def _validate_new_name(body: Any, existing: dict[str, Any]) -> str:
     if not isinstance(body, dict) or not isinstance(body.get("id"), str) or not body["id"]:
         raise CosmosError(400, "The input content is invalid because the required properties - 'id; ' - are missing")
-    check_id(body["id"])
+    check_item_id(body["id"])
     if body["id"] in existing:
         raise CosmosError(409, "Resource with specified id or name already exists.")
     return str(body["id"])

@@ -67,7 +67,7 @@ class ItemOperation:
 
     def _write_item(self, transaction: Transaction) -> ItemResult:
         document = check_document(self.body)
-        check_key(document, self.key, transaction.container.paths)
+        check_partition_key(document, self.key, transaction.container.paths)
         if self.kind == "replace":
             old = self._require_item(transaction)
             if document["id"] != self.item_id:
@@ -92,7 +92,7 @@ class ItemOperation:
         document = check_document(apply_patch(old.document, self.body))
         if document["id"] != old.id:
             raise CosmosError(400, "The id of an item cannot be patched.")
-        check_key(document, self.key, transaction.container.paths)
+        check_partition_key(document, self.key, transaction.container.paths)
         return _store_document(200, transaction, document, self.key, old)
 
     def _require_item(self, transaction: Transaction) -> CosmosItem:
@@ -120,11 +120,11 @@ def check_document(body: Any) -> dict[str, Any]:
     item_id = body.get("id")
     if not isinstance(item_id, str) or not item_id:
         raise CosmosError(400, "The input content is invalid because the required properties - 'id; ' - are missing")
-    check_id(item_id)
+    check_item_id(item_id)
     return body
 
 
-def check_id(item_id: str) -> None:
+def check_item_id(item_id: str) -> None:
     r"""Check an item's id: none of the characters / \ ? #, no space at the end, at most 1,023 bytes.
 
     Raises:
@@ -136,7 +136,7 @@ def check_id(item_id: str) -> None:
         raise CosmosError(400, f"Id is longer than {_MAX_ID_BYTES} bytes.")
 
 
-def check_key(document: dict[str, Any], key: PartitionKey, paths: list[str]) -> None:
+def check_partition_key(document: dict[str, Any], key: PartitionKey, paths: list[str]) -> None:
     """Check that a document has the partition key that the request states.
 
     Raises:

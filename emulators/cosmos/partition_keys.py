@@ -55,7 +55,7 @@ def parse_path(path: str) -> list[str]:
     return [part[1:-1] if part[:1] == '"' and part[-1:] == '"' else part for part in path.split("/")[1:]]
 
 
-def hash_key(key: PartitionKey) -> str:
+def hash_partition_key(key: PartitionKey) -> str:
     """Hash a partition key to the effective partition key: 32 hexadecimal digits for each value (hash version 2)."""
     return "".join(_hash_component(component) for component in key)
 

@@ -107,13 +107,13 @@ class ExpressionReader:
         self.index = 0
 
     @property
-    def next(self) -> SqlToken:
+    def next_token(self) -> SqlToken:
         """Next token of the query text; it is not consumed."""
         return self.tokens[self.index]
 
     def build_error(self) -> CosmosError:
         """Return the error that reports invalid syntax at the next token."""
-        return build_syntax_error(self.text, self.next.start)
+        return build_syntax_error(self.text, self.next_token.start)
 
     def read_token(self) -> SqlToken:
         """Consume the next token and return it."""
@@ -122,7 +122,7 @@ class ExpressionReader:
 
     def read_token_if(self, *words: str) -> bool:
         """Consume the next token and return True if the token is one of these keywords or symbols."""
-        if self.next.kind in ("name", "symbol") and self.next.text.upper() in words:
+        if self.next_token.kind in ("name", "symbol") and self.next_token.text.upper() in words:
             self.index += 1
             return True
         return False
@@ -134,7 +134,7 @@ class ExpressionReader:
 
     def parse_name(self) -> str:
         """Parse a name that is not a reserved word."""
-        if self.next.kind != "name" or self.next.text.upper() in _RESERVED:
+        if self.next_token.kind != "name" or self.next_token.text.upper() in _RESERVED:
             raise self.build_error()
         return self.read_token().text
 
@@ -162,11 +162,11 @@ class ExpressionReader:
         if self.read_token_if("!=", "<>"):
             other = self._parse_primary()
             return _build_negation(lambda row: compare_equal(left(row), other(row)))
-        if self.next.kind == "symbol" and self.next.text in _ORDERS:
+        if self.next_token.kind == "symbol" and self.next_token.text in _ORDERS:
             return _build_order_test(left, self.read_token().text, self._parse_primary())
         if self.read_token_if("NOT"):
             return _build_negation(self._parse_in_or_between(left))
-        return self._parse_in_or_between(left) if self.next.text.upper() in ("IN", "BETWEEN") else left
+        return self._parse_in_or_between(left) if self.next_token.text.upper() in ("IN", "BETWEEN") else left
 
     def _parse_in_or_between(self, left: SqlExpression) -> SqlExpression:
         if self.read_token_if("BETWEEN"):
@@ -199,7 +199,7 @@ class ExpressionReader:
             self.expect_word(",")
 
     def _parse_primary(self) -> SqlExpression:
-        token = self.next
+        token = self.next_token
         if token.kind == "symbol":
             return self._parse_symbol_expression()
         self.read_token()
@@ -256,9 +256,9 @@ class ExpressionReader:
     def parse_path(self) -> tuple[str | int, ...]:
         """Parse a path after the document's name, as in `c.a[0]`; return its property names and array indexes."""
         steps: list[str | int] = []
-        while self.next.text in (".", "["):
+        while self.next_token.text in (".", "["):
             if self.read_token_if("."):
-                if self.next.kind != "name":
+                if self.next_token.kind != "name":
                     raise self.build_error()
                 steps.append(self.read_token().text)
                 continue

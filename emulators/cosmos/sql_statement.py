@@ -160,15 +160,15 @@ class _StatementReader(ExpressionReader):
         self.expect_word("SELECT")
         top = self._parse_row_count() if self.read_token_if("TOP") else None
         self._find_alias()
-        start = self.next.start
-        is_value = self.next.text.upper() == "VALUE"
+        start = self.next_token.start
+        is_value = self.next_token.text.upper() == "VALUE"
         select = self._parse_select()
-        select_text = self.text[start : self.next.start].strip()
+        select_text = self.text[start : self.next_token.start].strip()
         self._parse_from()
         condition, condition_text = self._parse_where()
         sort_keys = self._parse_order_by()
         offset, limit = self._parse_offset_and_limit()
-        if self.next.kind != "end":
+        if self.next_token.kind != "end":
             raise self.build_error()
         if self.aggregates and (sort_keys or top is not None or offset is not None):
             raise build_unsupported_error("aggregates with ORDER BY, TOP or OFFSET")
@@ -181,7 +181,7 @@ class _StatementReader(ExpressionReader):
         """Look ahead to the FROM clause and read the document's name, which the SELECT clause already uses."""
         start = self.index
         depth = 0
-        while self.next.kind != "end":
+        while self.next_token.kind != "end":
             token = self.read_token()
             depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
             if depth == 0 and token.kind == "name" and token.text.upper() == "FROM":
@@ -193,7 +193,8 @@ class _StatementReader(ExpressionReader):
     def _parse_alias(self) -> None:
         self.alias = self.parse_name()
         if self.read_token_if("AS") or (
-            self.next.kind == "name" and self.next.text.upper() not in ("WHERE", "ORDER", "OFFSET", "JOIN", "GROUP")
+            self.next_token.kind == "name"
+            and self.next_token.text.upper() not in ("WHERE", "ORDER", "OFFSET", "JOIN", "GROUP")
         ):
             self.alias = self.parse_name()
 
@@ -223,9 +224,9 @@ class _StatementReader(ExpressionReader):
     def _parse_where(self) -> tuple[SqlExpression | None, str]:
         if not self.read_token_if("WHERE"):
             return None, ""
-        start = self.next.start
+        start = self.next_token.start
         condition = self.parse_expression()
-        return condition, self.text[start : self.next.start].strip()
+        return condition, self.text[start : self.next_token.start].strip()
 
     def _parse_order_by(self) -> tuple[SortKey, ...]:
         if not self.read_token_if("ORDER"):
@@ -237,8 +238,8 @@ class _StatementReader(ExpressionReader):
         return tuple(keys)
 
     def _parse_sort_key(self) -> SortKey:
-        start = self.next.start
-        if self.next.text != self.alias:
+        start = self.next_token.start
+        if self.next_token.text != self.alias:
             raise self.build_error()
         self.read_token()
         path = self.parse_path()

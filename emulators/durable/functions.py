@@ -27,7 +27,7 @@ class FunctionRunner(Protocol):
         """
         ...
 
-    async def run_activity(self, name: str, given: str) -> str | None:
+    async def run_activity(self, name: str, input_json: str) -> str | None:
         """Call an activity with its input (JSON text); return its result as JSON text, None if it returns nothing.
 
         Raises:
@@ -66,12 +66,12 @@ class AppFunctions[F: DurableFunction]:
             )
         return state
 
-    async def run_activity(self, name: str, given: str) -> str | None:
+    async def run_activity(self, name: str, input_json: str) -> str | None:
         """Call an activity through the local Functions host."""
         function = self.activities.get(name)
         if function is None:
             raise FunctionCallError(f"the app no longer has the activity {name}", "")
-        return await self.invoke(function, given)
+        return await self.invoke(function, input_json)
 
 
 def select_app_functions[F: DurableFunction](

@@ -72,11 +72,11 @@ class StopSignal(Protocol):
 class OrchestrationDatabase(Protocol):
     """Port through which coroutines read and write the SQLite file of orchestrations."""
 
-    async def read[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def read[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Call a function with a database connection in a read transaction; return the function's result."""
         ...
 
-    async def write[T](self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def write[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Call a function with a database connection in a write transaction.
 
         Roll back if the function raises an error.

@@ -130,24 +130,24 @@ def patch_library() -> None:
     rendering.render_operator = _patch_render_operator(rendering.render_operator)
 
 
-def _patch_lower_head(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
+def _patch_lower_head(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
     def lower_head(head: Any, rest: list[Any]) -> ir.Query:
         inner = lower._unparenthesize(head)  # noqa: SLF001
         if lower._cls(inner) == "PipeExpression":  # noqa: SLF001
             first, *piped = lower._rule_children(inner)  # noqa: SLF001
             return lower_head(first, [*piped, *rest])
-        return default(inner, rest)
+        return library_function(inner, rest)
 
     return lower_head
 
 
-def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
+def _patch_render_operator(library_function: Callable[..., str]) -> Callable[..., str]:
     def render_operator(op: ir.Operator, input_sql: str, input_columns: list[str] | None = None) -> str:
         if isinstance(op, ir.ProjectRename) and input_columns is not None:
             for old, _ in op.renames:
                 if old not in input_columns:
                     raise unresolved_name_error(old)
-        return default(op, input_sql, input_columns)
+        return library_function(op, input_sql, input_columns)
 
     return render_operator
 

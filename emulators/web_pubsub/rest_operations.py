@@ -248,9 +248,9 @@ def _to_connection_entry(connection: ClientConnection) -> dict[str, str]:
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
-def find_operation(method: str, rest: str) -> tuple[Operation, Mapping[str, str]]:
+def find_operation(method: str, path_below_hub: str) -> tuple[Operation, Mapping[str, str]]:
     """Return the operation for a method and a path below the hub, and the decoded path parameters."""
-    segments = rest.split("/")
+    segments = path_below_hub.split("/")
     for template, operations in OPERATIONS.items():
         parts = _match_path(template.split("/"), segments)
         if parts is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from local.host.shutdown import ShutdownSignal
 from shared.backends.embedded.hub import HubReader
 from shared.backends.embedded.hub_retention import HubTrimmer
-from shared.backends.embedded.hub_signals import HUB_SIGNALS, HubPlace
+from shared.backends.embedded.hub_signals import HUB_SIGNALS, HubPartition
 from shared.observability.logs import get_logger
 from shared.timestamps import now
 
@@ -34,7 +34,7 @@ class HubAccess:
         self._retention = retention
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hub-reader")
         self._reader: HubReader | None = None
-        self._arrivals: dict[HubPlace, asyncio.Event] = {}
+        self._arrivals: dict[HubPartition, asyncio.Event] = {}
         self._ended = asyncio.Event()
 
     async def run_with_reader[T](self, function: Callable[[HubReader], T]) -> T:
@@ -59,8 +59,8 @@ class HubAccess:
         """
         loop = asyncio.get_running_loop()
 
-        def wake_from_any_thread(places: Collection[HubPlace]) -> None:
-            loop.call_soon_threadsafe(self._wake_waiters, places)
+        def wake_from_any_thread(hub_partitions: Collection[HubPartition]) -> None:
+            loop.call_soon_threadsafe(self._wake_waiters, hub_partitions)
 
         unsubscribe = HUB_SIGNALS.subscribe(self._path, wake_from_any_thread)
         try:
@@ -81,8 +81,8 @@ class HubAccess:
             if changed:
                 self._wake_waiters(tuple(self._arrivals))
 
-    def _wake_waiters(self, places: Collection[HubPlace]) -> None:
-        for place in places:
+    def _wake_waiters(self, hub_partitions: Collection[HubPartition]) -> None:
+        for place in hub_partitions:
             arrival = self._arrivals.pop(place, None)
             if arrival is not None:
                 arrival.set()

@@ -44,7 +44,7 @@ from local.sign_in.codes import build_sign_in_link, open_sign_in_codes
 from local.sign_in.exchange import SignInExchange
 from shared.backends.embedded.file_links import FileLinks
 from shared.backends.embedded.hub_file import PARTITIONS
-from shared.backends.embedded.hub_signals import HUB_SIGNALS, HubPlace
+from shared.backends.embedded.hub_signals import HUB_SIGNALS, HubPartition
 from shared.observability.logs import get_logger
 from shared.observability.readiness import add_probe
 from shared.settings import EMBEDDED_ENGINE
@@ -199,7 +199,7 @@ class Host:
             triggers.routes, admin, files, durable.webhooks if durable else None, sign_in, get_load_shedder()
         )
         if serves_live_stream:
-            await _release_stream_places()
+            await _release_stream_reservations()
             live = LiveStreamGateway(app, os.environ[_LIVE_KEY], ReplayPrelude(HubProgress(hub, self._stopping)))
             stack.push_async_callback(live.close)
             _use_direct_sender(live)
@@ -349,8 +349,8 @@ def _build_impulse_notifier(hub_file: Path, child: KustoProcess) -> Callable[[],
     """Notify the Kusto emulator of each telemetry event that this process sends; return a function that ends this."""
     loop = asyncio.get_running_loop()
 
-    def notify_child(places: Collection[HubPlace]) -> None:
-        if any(hub == IMPULSES_HUB for hub, _ in places):
+    def notify_child(hub_partitions: Collection[HubPartition]) -> None:
+        if any(hub == IMPULSES_HUB for hub, _ in hub_partitions):
             loop.call_soon_threadsafe(child.announce_events)
 
     return HUB_SIGNALS.subscribe(hub_file, notify_child)
@@ -363,7 +363,7 @@ def _use_direct_sender(live: LiveStreamGateway) -> None:
     services().live_stream.send_through(live.direct_sender)
 
 
-async def _release_stream_places() -> None:
+async def _release_stream_reservations() -> None:
     """Remove the quota reservations for live streams of an earlier host; these streams no longer exist."""
     from shared.settings import settings  # noqa: PLC0415  the environment is complete only now
     from shared.wiring import Services  # noqa: PLC0415  as above
@@ -373,7 +373,7 @@ async def _release_stream_places() -> None:
         return
     services = Services(configured)
     try:
-        await services.live_stream.release_places()
+        await services.live_stream.release_stream_reservations()
     finally:
         await services.close()
 

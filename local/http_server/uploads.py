@@ -77,12 +77,12 @@ class Uploads:
             raise WorkspaceError(Kind.NOT_FOUND, "FILE_NOT_FOUND", "The file no longer exists.") from None
         match method, query.get("comp", ""):
             case "PUT", "":
-                await upload.put_whole(receive)
+                await upload.store_whole_body(receive)
             case "PUT", "block":
                 await upload.put_block(_parse_block_id(query.get("blockid", "")), receive)
             case "PUT", "blocklist":
                 blocks = _parse_block_list(await _read_block_list(receive))
-                await asyncio.to_thread(upload.join, blocks)
+                await asyncio.to_thread(upload.join_blocks, blocks)
             case "GET", "blocklist":
                 return 200, await asyncio.to_thread(upload.format_block_list)
             case "PUT", other:
@@ -109,7 +109,7 @@ class _Upload:
         self._path = build_blob_path(folder, name)
         self._blocks = folder / _BLOCKS / hashlib.sha256(name.encode()).hexdigest()[:32]
 
-    async def put_whole(self, receive: Receive) -> None:
+    async def store_whole_body(self, receive: Receive) -> None:
         """Store the request body as the blob, which replaces an earlier upload."""
         draft = await self._receive_body(receive, MAX_BYTES)
         await asyncio.to_thread(self._publish_blob, draft)
@@ -120,7 +120,7 @@ class _Upload:
         draft = await self._receive_body(receive, MAX_BYTES - others)
         await asyncio.to_thread(self._store_block, draft, block)
 
-    def join(self, blocks: Sequence[str]) -> None:
+    def join_blocks(self, blocks: Sequence[str]) -> None:
         """Store the joined blocks as the blob, and delete all blocks."""
         paths = [self._blocks / block for block in blocks]
         missing = next((block for block, path in zip(blocks, paths, strict=True) if not path.exists()), None)

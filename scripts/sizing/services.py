@@ -288,9 +288,9 @@ def compute_background_load(load: Load) -> BackgroundLoad:
         "download-expiry": settings.download_expiry_schedule,
     }
     tick = Schedule(settings.background_schedule if load.simulators else facts.SCHEDULE_WITHOUT_SIMULATORS)
-    tick_seconds = tick.interval(_ANY_DAY).total_seconds()
+    tick_seconds = tick.compute_interval(_ANY_DAY).total_seconds()
     runs = {
-        job: facts.SECONDS_PER_MONTH / max(tick_seconds, Schedule(text).interval(_ANY_DAY).total_seconds())
+        job: facts.SECONDS_PER_MONTH / max(tick_seconds, Schedule(text).compute_interval(_ANY_DAY).total_seconds())
         for job, text in schedules.items()
         if text
     }

@@ -130,10 +130,12 @@ class SmokeContext:
         return [member for member in self.members if wanted <= member.rights]
 
 
-def wait_until(probe: Callable[[], object], wanted: object) -> None:
-    """Call a function again and again until it returns ``wanted``; raise CheckFailedError after the time limit."""
+def wait_until(probe: Callable[[], object], expected_result: object) -> None:
+    """Call a function repeatedly until it returns the expected result; raise CheckFailedError at the time limit."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while (seen := probe()) != wanted:
+    while (seen := probe()) != expected_result:
         if time.monotonic() > deadline:
-            raise CheckFailedError(f"the result is still {seen!r} after {PATIENCE_SECONDS} s; expected {wanted!r}")
+            raise CheckFailedError(
+                f"the result is still {seen!r} after {PATIENCE_SECONDS} s; expected {expected_result!r}"
+            )
         time.sleep(0.5)

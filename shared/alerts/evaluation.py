@@ -91,7 +91,7 @@ class RuleEvaluation:
         if isinstance(data, ConnectionData):
             return find_connection_groups(rule, data.enabled, data.last_messages, entry.created_at, data.at)
         size = len(data.rows) * _CELL_SIZE
-        return await self._runtime.run_in_worker(size, find_row_groups, rule, data)
+        return await self._runtime.run_in_thread_if_large(size, find_row_groups, rule, data)
 
     async def _read_rows(self, rule: AlertRule, catalog: Catalog) -> QueryResult:
         if rule.query not in catalog.queries:

@@ -77,7 +77,7 @@ class Notifications:
         for alert in marked:
             if Mark.ACKNOWLEDGED in alert.marks:
                 await self._append_audit_event(alert)
-        puts, active = await self._runtime.run_in_worker(
+        puts, active = await self._runtime.run_in_thread_if_large(
             len(marked) * _ALERT_SIZE, _clear_notification_marks, record.alerts
         )
         kept = error_alert.remove_marks(*Mark) if error_alert and error_alert.is_active else None

@@ -79,11 +79,11 @@ class AlertStore(Protocol):
         """Return an alert; None if it does not exist."""
         ...
 
-    async def list_alerts(self, wanted: AlertFilter, after: AlertPlace | None, limit: int) -> Sequence[Alert]:
+    async def list_alerts(self, alert_filter: AlertFilter, after: AlertPlace | None, limit: int) -> Sequence[Alert]:
         """Return a page of alerts, newest first.
 
         Args:
-            wanted: conditions on the alerts.
+            alert_filter: conditions on the alerts.
             after: return only alerts after this position; None begins with the newest alert.
             limit: maximum number of alerts.
         """

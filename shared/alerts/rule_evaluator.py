@@ -133,9 +133,11 @@ class RuleEvaluator:
         new_id = self._runtime.new_id
         if isinstance(groups, EvaluationError):
             size, reason = len(record.alerts) * _GROUP_SIZE, str(groups)
-            return await self._runtime.run_in_worker(size, apply_error, entry, record, reason, at, due_at, new_id)
+            return await self._runtime.run_in_thread_if_large(
+                size, apply_error, entry, record, reason, at, due_at, new_id
+            )
         size = (len(groups) + len(record.alerts)) * _GROUP_SIZE
-        return await self._runtime.run_in_worker(size, apply_groups, entry, record, groups, at, due_at, new_id)
+        return await self._runtime.run_in_thread_if_large(size, apply_groups, entry, record, groups, at, due_at, new_id)
 
     async def _end_alerts(self, record: RuleRecord, *, is_deleted: bool) -> RuleState | None:
         """End all alerts of a disabled or deleted alert rule; delete the stored state of a deleted rule.
@@ -145,7 +147,7 @@ class RuleEvaluator:
         if record.state is None:
             return None
         size, at = len(record.alerts) * _GROUP_SIZE, self._runtime.now()
-        ended, changes = await self._runtime.run_in_worker(size, apply_end, record.state, record.alerts, at)
+        ended, changes = await self._runtime.run_in_thread_if_large(size, apply_end, record.state, record.alerts, at)
         removed = is_deleted and ended.is_idle
         state = None if removed else ended
         if not removed and ended == record.state:

@@ -87,10 +87,10 @@ class Alerts:
         return (await self._store.load(rule)).state
 
     async def list_alerts(
-        self, wanted: AlertFilter, after: AlertPlace | None, limit: int
+        self, alert_filter: AlertFilter, after: AlertPlace | None, limit: int
     ) -> tuple[Sequence[Alert], bool]:
         """Return a page of the alerts, newest first, and whether another page follows."""
-        found = await self._store.list_alerts(wanted, after, limit + 1)
+        found = await self._store.list_alerts(alert_filter, after, limit + 1)
         return found[:limit], len(found) > limit
 
     async def try_rule(self, entry: CatalogEntry[AlertRule]) -> Trial:
@@ -103,7 +103,7 @@ class Alerts:
         except EvaluationError as error:
             return Trial(error=str(error))
         size = (len(groups) + len(record.alerts)) * _GROUP_SIZE
-        changes = await self._runtime.run_in_worker(
+        changes = await self._runtime.run_in_thread_if_large(
             size, advance_alerts, entry.value, record.alerts, groups, at, self._runtime.new_id
         )
         firing = {to_group_key(alert.labels) for alert in changes.active if alert.state is AlertState.FIRING}

@@ -13,7 +13,7 @@ from shared.audit_bundles.bundle_file import KEY_SET, MANIFEST, README, REPORT, 
 from shared.audit_bundles.chain_section import ChainSection, ChainSources, build_filters, get_chain_key
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.scratch import require_space
-from shared.downloads.expiry import build_job_prefix, remove_files, remove_unused_files
+from shared.downloads.expiry import build_job_prefix, remove_job_files, remove_unused_files
 from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import BundleRequest, Job, JobEndedError, JobStatus, StoredFile
@@ -113,7 +113,7 @@ async def _render_amendments(
     """Render the first amendments (corrections of records) of a chain, each with its approval or rejection."""
     yield f"<h2>Amendments of scope {escape(chain.scope_key)}</h2>".encode()
     shown = 0
-    async for page, _, _ in iterate_pages(store, chain, filters, newest_first=False, most=100):
+    async for page, _, _ in iterate_pages(store, chain, filters, newest_first=False, max_records=100):
         amendments = [record for record in page if not read_decided_amendment_id(record)][: MAX_CHAIN - shown]
         ids = [format_record_id(record.sequence) for record in amendments]
         decided = await find_decisions(store, chain, ids, runtime=runtime)
@@ -172,7 +172,7 @@ class BundleRunner:
         self._runtime = runtime
         self._lane = FairScheduler(CONCURRENT_BUNDLES, CONCURRENT_BUNDLES + MAX_WAITING)
 
-    async def build(self, job_id: str) -> bool:
+    async def build_bundle(self, job_id: str) -> bool:
         """Build and store the bundle of a job, and mark the job as completed.
 
         Returns:
@@ -182,13 +182,13 @@ class BundleRunner:
             WorkspaceError: UNAVAILABLE if a store does not respond; retry.
         """
         job = await self._jobs.get(job_id)
-        if job is None or job.bundle is None or not job.unfinished:
+        if job is None or job.bundle is None or not job.is_unfinished:
             # The process that ended the job may have failed before it deleted the files.
             await remove_unused_files(self._blobs, self._jobs, job_id)
             return True
         if not self._lane.has_room(job.owner):
             return False
-        async with self._lane.turn(job.owner):
+        async with self._lane.wait_for_turn(job.owner):
             try:
                 await self._build_in_turn(job, job.bundle)
             except JobEndedError:
@@ -199,7 +199,7 @@ class BundleRunner:
                 await self._end_job(job_id, JobStatus.FAILED, f"{error.code}: {error.detail}")
         return True
 
-    async def fail(self, job_id: str) -> None:
+    async def fail_job(self, job_id: str) -> None:
         """Mark the job of a bundle as failed."""
         await self._end_job(job_id, JobStatus.FAILED, FAILURE_MESSAGE)
 
@@ -218,7 +218,7 @@ class BundleRunner:
             await self._quota.reserve_bytes(job, file.size)
             await self._blobs.upload(file.blob, path)
         after = await self._jobs.change(job.id, lambda current: current.add_bundle_file(file))
-        if after is None or not after.unfinished:
+        if after is None or not after.is_unfinished:
             raise JobEndedError
         await self._end_job(job.id, JobStatus.COMPLETED)
         await remove_unused_files(self._blobs, self._jobs, job.id)
@@ -268,7 +268,7 @@ class BundleRunner:
         if job.status is JobStatus.COMPLETED:
             await self._quota.release_completed_job(job)
         else:
-            await remove_files(self._blobs, job_id)
+            await remove_job_files(self._blobs, job_id)
             await self._quota.release_job(job.owner, job_id)
 
 
@@ -294,7 +294,7 @@ class _JobWatch:
         self._checked_at = self._runtime.monotonic()
         require_space(self._scratch, 0)
         job = await self._jobs.get(self._job_id)
-        if job is None or not job.unfinished:
+        if job is None or not job.is_unfinished:
             raise JobEndedError
 
     async def report(self, chains_done: int, records: int) -> None:
@@ -304,7 +304,7 @@ class _JobWatch:
             JobEndedError: the job has ended or was deleted.
         """
         job = await self._jobs.change(self._job_id, lambda current: current.add_bundle_progress(chains_done, records))
-        if job is None or not job.unfinished:
+        if job is None or not job.is_unfinished:
             raise JobEndedError
 
 

@@ -212,13 +212,13 @@ class DelegatedGrants(Protocol):
     A grant ends if the credential used for its consent is revoked.
     """
 
-    async def end_descendants(self, credential_id: str, actor: str, made_with: Mapping[str, Any] | None) -> None:
+    async def end_descendants(self, credential_id: str, actor: str, used_credential: Mapping[str, Any] | None) -> None:
         """End the grants whose consent was given with a credential, or with a token that descends from this credential.
 
         Args:
             credential_id: id of the token or API key, which is being revoked.
             actor: id of the member who revokes the token or key.
-            made_with: credential of that member, for the audit events.
+            used_credential: credential of that member, for the audit events.
         """
         ...
 

@@ -41,7 +41,7 @@ class JobLeaseStore(Protocol):
     its lease ends, and another instance repeats the run.
     """
 
-    async def claim(self, job: str, holder: str, at: datetime, until: datetime, first_due: datetime) -> JobClaim:
+    async def claim(self, job: str, holder: str, at: datetime, leased_until: datetime, first_due: datetime) -> JobClaim:
         """Lease a job to the holder if the job is due and not leased to another holder.
 
         If the clock was set back, stored times in the far future are corrected by :func:`limit_stored_time`.
@@ -50,7 +50,7 @@ class JobLeaseStore(Protocol):
             job: name of the job.
             holder: name of the instance; an instance may claim a job again while it holds the lease.
             at: the current time.
-            until: end of the lease.
+            leased_until: end of the lease.
             first_due: next due time by the job's schedule, also the due time of a job that the store does not contain
                 yet.
 
@@ -59,7 +59,7 @@ class JobLeaseStore(Protocol):
         """
         ...
 
-    async def extend(self, job: str, holder: str, until: datetime) -> bool:
+    async def extend(self, job: str, holder: str, leased_until: datetime) -> bool:
         """Extend the lease of a job; return False if the holder has lost the lease.
 
         Raises:

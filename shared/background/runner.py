@@ -50,20 +50,20 @@ class Schedule:
             # NCRONTAB requires that both the day of month and the day of week match; cron requires only one of them.
             # Parsing takes ten times as long as the search for the next time, so it is done once.
             self._occurrences = croniter(" ".join(parts), start, second_at_beginning=True, day_or=False)
-            self.next(start)
+            self.find_next_time(start)
         except CroniterError as error:
             raise ValueError(f"{expression!r} is not an NCRONTAB expression: {error}") from None
 
-    def next(self, after: datetime) -> datetime:
+    def find_next_time(self, after: datetime) -> datetime:
         """Return the first time after ``after`` at which the schedule is due."""
         with self._lock:
             instant: datetime = self._occurrences.get_next(datetime, after)
         return instant
 
-    def interval(self, after: datetime) -> timedelta:
+    def compute_interval(self, after: datetime) -> timedelta:
         """Return the time between the next two due times after ``after``."""
-        first = self.next(after)
-        return self.next(first) - first
+        first = self.find_next_time(after)
+        return self.find_next_time(first) - first
 
 
 LEASE: Final = timedelta(seconds=30)
@@ -153,7 +153,7 @@ class BackgroundRunner:
     async def _run_if_claimed(self, job: BackgroundJob) -> None:
         at = self._runtime.now()
         try:
-            claim = await self._leases.claim(job.name, self._holder, at, at + LEASE, job.schedule.next(at))
+            claim = await self._leases.claim(job.name, self._holder, at, at + LEASE, job.schedule.find_next_time(at))
         except WorkspaceError as error:
             count("workspace.background.failures", job=job.name)
             _LOG.warning("a background job could not be claimed: %s", error, extra=fields(job=job.name))
@@ -168,7 +168,7 @@ class BackgroundRunner:
         due_at = at
         try:
             if await work is not UNFINISHED:
-                due_at = job.schedule.next(max(self._runtime.now(), at))
+                due_at = job.schedule.find_next_time(max(self._runtime.now(), at))
         except asyncio.CancelledError:
             count("workspace.background.failures", job=job.name)
             _LOG.warning("a background job was cancelled before it completed", extra=fields(job=job.name))
@@ -176,7 +176,7 @@ class BackgroundRunner:
             # The next run repeats the work, and a failed job must not stop the others.
             count("workspace.background.failures", job=job.name)
             _LOG.exception("a background job failed", extra=fields(job=job.name))
-            due_at = job.schedule.next(max(self._runtime.now(), at))
+            due_at = job.schedule.find_next_time(max(self._runtime.now(), at))
         finally:
             keeper.cancel()
             work.cancel()

@@ -98,55 +98,55 @@ class _ChangeSet:
         return [change for change in self.changes if change.kind == kind]
 
 
-def _find_unknown_references(step: _ChangeSet) -> Iterator[FieldError]:
+def _find_unknown_references(change_set: _ChangeSet) -> Iterator[FieldError]:
     """Yield an error for each reference to an item that exists neither before nor after the changes.
 
     A reference to an item that the changes remove is reported elsewhere, as a conflict.
     """
-    for kind, key in step.changed:
-        definition = step.after[kind, key]
+    for kind, key in change_set.changed:
+        definition = change_set.after[kind, key]
         if kind == ItemKind.SURFACE:
             for index, lookup in enumerate(definition["connections"]):
-                if not _is_known_item(step, ItemKind.CONNECTION, lookup):
+                if not _is_known_item(change_set, ItemKind.CONNECTION, lookup):
                     yield FieldError(f"connections[{index}]", f"unknown connection: {lookup}")
-        if kind == ItemKind.WARM_QUERY and not _is_known_item(step, ItemKind.SURFACE, definition["surface"]):
+        if kind == ItemKind.WARM_QUERY and not _is_known_item(change_set, ItemKind.SURFACE, definition["surface"]):
             yield FieldError("surface", f"unknown surface: {definition['surface']}")
         if kind == ItemKind.ALERT_RULE:
-            yield from _find_unknown_references_of_rule(step, definition)
+            yield from _find_unknown_references_of_rule(change_set, definition)
 
 
-def _find_unknown_references_of_rule(step: _ChangeSet, rule: Definition) -> Iterator[FieldError]:
-    if not _is_known_item(step, ItemKind.SURFACE, rule["surface"]):
+def _find_unknown_references_of_rule(change_set: _ChangeSet, rule: Definition) -> Iterator[FieldError]:
+    if not _is_known_item(change_set, ItemKind.SURFACE, rule["surface"]):
         yield FieldError("surface", f"unknown surface: {rule['surface']}")
-    if rule.get("query") is not None and not _is_known_item(step, ItemKind.WARM_QUERY, rule["query"]):
+    if rule.get("query") is not None and not _is_known_item(change_set, ItemKind.WARM_QUERY, rule["query"]):
         yield FieldError("query", f"unknown warm query: {rule['query']}")
     for index, lookup in enumerate(rule.get("connections", ())):
-        if not _is_known_item(step, ItemKind.CONNECTION, lookup):
+        if not _is_known_item(change_set, ItemKind.CONNECTION, lookup):
             yield FieldError(f"connections[{index}]", f"unknown connection: {lookup}")
 
 
-def _is_known_item(step: _ChangeSet, kind: ItemKind, key: str) -> bool:
-    return (kind, key) in step.after or (kind, key) in step.before
+def _is_known_item(change_set: _ChangeSet, kind: ItemKind, key: str) -> bool:
+    return (kind, key) in change_set.after or (kind, key) in change_set.before
 
 
-def _find_read_only_settings(step: _ChangeSet) -> Iterator[FieldError]:
-    for change in step.list_changes(ItemKind.SETTINGS):
+def _find_read_only_settings(change_set: _ChangeSet) -> Iterator[FieldError]:
+    for change in change_set.list_changes(ItemKind.SETTINGS):
         before, after = change.before or {}, change.after or {}
         for name in ("tier", "limits"):
             if change.before is not None and before.get(name) != after.get(name):
                 yield FieldError(name, "is read-only; omit it or send the stored value")
 
 
-def _restrict_to_current_rights(caller: Caller, step: _ChangeSet) -> Caller:
+def _restrict_to_current_rights(caller: Caller, change_set: _ChangeSet) -> Caller:
     """Return the caller without rights that the member has lost since the request was authenticated."""
-    member = step.before.get((ItemKind.MEMBER, caller.user_id))
+    member = change_set.before.get((ItemKind.MEMBER, caller.user_id))
     current = _list_rights(member) if member is not None and member.get("enabled", True) else frozenset[str]()
     return Caller(caller.user_id, frozenset(right for right in caller.rights if right in current))
 
 
-def _check_kind_rights(step: _ChangeSet, caller: Caller) -> None:
+def _check_kind_rights(change_set: _ChangeSet, caller: Caller) -> None:
     """Check that the caller has the right to change each kind of catalog item that the changes contain."""
-    needed = dict.fromkeys(right for kind, right in KIND_RIGHTS.items() if step.list_changes(kind))
+    needed = dict.fromkeys(right for kind, right in KIND_RIGHTS.items() if change_set.list_changes(kind))
     missing = sorted(right for right in needed if right not in caller.rights)
     if missing:
         detail = f"The changes require access rights that the caller lacks: {', '.join(missing)}."
@@ -155,11 +155,11 @@ def _check_kind_rights(step: _ChangeSet, caller: Caller) -> None:
         )
 
 
-def _check_held_rights(step: _ChangeSet, caller: Caller) -> None:
+def _check_held_rights(change_set: _ChangeSet, caller: Caller) -> None:
     """Raise an error if a changed member has, before or after the change, a right that the caller lacks."""
     affected = {
         right
-        for change in step.list_changes(ItemKind.MEMBER)
+        for change in change_set.list_changes(ItemKind.MEMBER)
         for definition in (change.before, change.after)
         if definition is not None
         for right in _list_rights(definition)
@@ -181,8 +181,8 @@ def _list_rights(member: Definition) -> frozenset[str]:
     return known | own
 
 
-def _check_self_lockout(step: _ChangeSet, caller: Caller) -> None:
-    for change in step.list_changes(ItemKind.MEMBER):
+def _check_self_lockout(change_set: _ChangeSet, caller: Caller) -> None:
+    for change in change_set.list_changes(ItemKind.MEMBER):
         if change.key != caller.user_id or change.before is None:
             continue
         if change.after is None or not change.after["enabled"]:
@@ -193,8 +193,8 @@ def _check_self_lockout(step: _ChangeSet, caller: Caller) -> None:
             raise WorkspaceError(Kind.CONFLICT, "SELF_LOCKOUT", detail)
 
 
-def _check_last_administrator(step: _ChangeSet, _: Caller) -> None:
-    if _has_administrator(step.before) and not _has_administrator(step.after):
+def _check_last_administrator(change_set: _ChangeSet, _: Caller) -> None:
+    if _has_administrator(change_set.before) and not _has_administrator(change_set.after):
         detail = "At least one enabled person must have the role Admin; give it to another person first."
         raise WorkspaceError(Kind.CONFLICT, "LAST_ADMINISTRATOR", detail)
 
@@ -207,13 +207,13 @@ def _has_administrator(definitions: Mapping[ItemId, Definition]) -> bool:
     )
 
 
-def _check_new_team_members(step: _ChangeSet, _: Caller) -> None:
+def _check_new_team_members(change_set: _ChangeSet, _: Caller) -> None:
     """Raise an error for a new member id that belonged to a removed member, or that looks like another member's id."""
-    added = [change.key for change in step.list_changes(ItemKind.MEMBER) if change.before is None]
+    added = [change.key for change in change_set.list_changes(ItemKind.MEMBER) if change.before is None]
     if not added:
         return
-    retired = {to_identity_key(key) for key in find_retired_ids(step.stored)}
-    owners = _group_by_name((to_identity_key(key), key) for key, _ in step.list_after(ItemKind.MEMBER))
+    retired = {to_identity_key(key) for key in find_retired_ids(change_set.stored)}
+    owners = _group_by_name((to_identity_key(key), key) for key, _ in change_set.list_after(ItemKind.MEMBER))
     for key in added:
         if to_identity_key(key) in retired:
             detail = f"The id {key} belonged to a removed member and cannot be used again."
@@ -224,10 +224,10 @@ def _check_new_team_members(step: _ChangeSet, _: Caller) -> None:
             raise WorkspaceError(Kind.CONFLICT, "MEMBER_ID_TAKEN", detail)
 
 
-def _check_object_ids(step: _ChangeSet, _: Caller) -> None:
-    members = [(key, member.get("oid")) for key, member in step.list_after(ItemKind.MEMBER)]
+def _check_object_ids(change_set: _ChangeSet, _: Caller) -> None:
+    members = [(key, member.get("oid")) for key, member in change_set.list_after(ItemKind.MEMBER)]
     for oid, owners in _group_by_name((str(oid).casefold(), key) for key, oid in members if oid).items():
-        changed = [key for key in owners if (ItemKind.MEMBER, key) in step.changed]
+        changed = [key for key in owners if (ItemKind.MEMBER, key) in change_set.changed]
         if len(owners) > 1 and changed:
             others = [key for key in sorted(owners) if key != changed[0]]
             detail = (
@@ -236,66 +236,68 @@ def _check_object_ids(step: _ChangeSet, _: Caller) -> None:
             raise WorkspaceError(Kind.CONFLICT, "MEMBER_OID_TAKEN", detail)
 
 
-def _check_connections_in_use(step: _ChangeSet, _: Caller) -> None:
+def _check_connections_in_use(change_set: _ChangeSet, _: Caller) -> None:
     users = (
         (lookup, key)
-        for key, surface in step.list_after(ItemKind.SURFACE)
+        for key, surface in change_set.list_after(ItemKind.SURFACE)
         for lookup in dict.fromkeys(surface["connections"])
     )
-    if used_by := _find_users_of_removed(step, ItemKind.CONNECTION, users):
+    if used_by := _find_users_of_removed(change_set, ItemKind.CONNECTION, users):
         detail = f"The connection belongs to surfaces: {', '.join(used_by)}. Remove it from them first."
         raise WorkspaceError(Kind.CONFLICT, "CONNECTION_IN_USE", detail, usedBy=used_by)
     watchers = (
-        (lookup, key) for key, rule in step.list_after(ItemKind.ALERT_RULE) for lookup in rule.get("connections", ())
+        (lookup, key)
+        for key, rule in change_set.list_after(ItemKind.ALERT_RULE)
+        for lookup in rule.get("connections", ())
     )
-    if used_by := _find_users_of_removed(step, ItemKind.CONNECTION, watchers):
+    if used_by := _find_users_of_removed(change_set, ItemKind.CONNECTION, watchers):
         detail = f"Alert rules watch the connection: {', '.join(used_by)}. Remove it from them first."
         raise WorkspaceError(Kind.CONFLICT, "CONNECTION_IN_USE", detail, usedBy=used_by)
 
 
-def _check_surfaces_in_use(step: _ChangeSet, _: Caller) -> None:
-    users = ((str(query["surface"]), key) for key, query in step.list_after(ItemKind.WARM_QUERY))
-    if used_by := _find_users_of_removed(step, ItemKind.SURFACE, users):
+def _check_surfaces_in_use(change_set: _ChangeSet, _: Caller) -> None:
+    users = ((str(query["surface"]), key) for key, query in change_set.list_after(ItemKind.WARM_QUERY))
+    if used_by := _find_users_of_removed(change_set, ItemKind.SURFACE, users):
         detail = f"The surface has warm queries: {', '.join(used_by)}. Delete or move them first."
         raise WorkspaceError(Kind.CONFLICT, "SURFACE_IN_USE", detail, usedBy=used_by)
-    rules = ((str(rule["surface"]), key) for key, rule in step.list_after(ItemKind.ALERT_RULE))
-    if used_by := _find_users_of_removed(step, ItemKind.SURFACE, rules):
+    rules = ((str(rule["surface"]), key) for key, rule in change_set.list_after(ItemKind.ALERT_RULE))
+    if used_by := _find_users_of_removed(change_set, ItemKind.SURFACE, rules):
         detail = f"The surface has alert rules: {', '.join(used_by)}. Delete or move them first."
         raise WorkspaceError(Kind.CONFLICT, "SURFACE_IN_USE", detail, usedBy=used_by)
 
 
-def _check_members_in_use(step: _ChangeSet, _: Caller) -> None:
+def _check_members_in_use(change_set: _ChangeSet, _: Caller) -> None:
     users = (
         (str(query["approval"]["approvedBy"]), key)
-        for key, query in step.list_after(ItemKind.WARM_QUERY)
+        for key, query in change_set.list_after(ItemKind.WARM_QUERY)
         if query.get("approval")
     )
-    if used_by := _find_users_of_removed(step, ItemKind.MEMBER, users):
+    if used_by := _find_users_of_removed(change_set, ItemKind.MEMBER, users):
         detail = f"The member approved warm queries: {', '.join(used_by)}. Disable the member instead."
         raise WorkspaceError(Kind.CONFLICT, "MEMBER_IN_USE", detail, usedBy=used_by)
 
 
-def _find_users_of_removed(step: _ChangeSet, kind: ItemKind, users: Iterable[tuple[str, str]]) -> list[str]:
+def _find_users_of_removed(change_set: _ChangeSet, kind: ItemKind, users: Iterable[tuple[str, str]]) -> list[str]:
     """Return the sorted keys of the items that still use a removed item of a kind.
 
     Args:
-        step: the catalog before and after the changes.
+        change_set: the catalog before and after the changes.
         kind: kind of the used items.
         users: pairs of the key of a used item and the key of the item that uses it.
     """
-    removed = {change.key for change in step.list_changes(kind) if change.after is None}
+    removed = {change.key for change in change_set.list_changes(kind) if change.after is None}
     return sorted({user for used, user in users if used in removed})
 
 
-def _check_provenance_retained(step: _ChangeSet, _: Caller) -> None:
+def _check_provenance_retained(change_set: _ChangeSet, _: Caller) -> None:
     item = (ItemKind.SETTINGS, SINGLETON_KEY)
-    if _has_provenance(step.before.get(item)) and not _has_provenance(step.after.get(item)):
+    if _has_provenance(change_set.before.get(item)) and not _has_provenance(change_set.after.get(item)):
         detail = "Provenance cannot be switched off over HTTPS; keep `policies.provenance`."
         raise WorkspaceError(Kind.CONFLICT, "PROVENANCE_REQUIRED", detail)
 
 
-def _check_container_changes(step: _ChangeSet, _: Caller) -> None:
-    check_partition_key_paths(step.list_changes(ItemKind.CONTAINER))
+def _check_container_changes(change_set: _ChangeSet, _: Caller) -> None:
+    check_partition_key_paths(change_set.list_changes(ItemKind.CONTAINER))
 
 
 def _has_provenance(settings: Definition | None) -> bool:

@@ -89,11 +89,11 @@ def _check_signatures(sections: Sections) -> Iterator[Finding]:
     yield from _find_repeated_names((*at, "meanings"), policies.signatures.meanings)
 
 
-def _find_repeated_names(at: Path, names: Iterable[str]) -> Iterator[Finding]:
+def _find_repeated_names(path: Path, names: Iterable[str]) -> Iterator[Finding]:
     seen: set[str] = set()
     for index, name in enumerate(names):
         if name in seen:
-            yield (*at, index), "occurs more than once in this list"
+            yield (*path, index), "occurs more than once in this list"
         seen.add(name)
 
 
@@ -227,16 +227,16 @@ def _check_alert_rules(sections: Sections) -> Iterator[Finding]:
                 yield (*at, "connections", place), f"unknown connection: {lookup}"
 
 
-def check_simulator(at: Path, simulator: Simulator) -> Iterator[tuple[Path, str]]:
+def check_simulator(path: Path, simulator: Simulator) -> Iterator[tuple[Path, str]]:
     """Yield contradictions between the fields of a simulator, each with the path of the invalid field.
 
     Args:
-        at: path of the simulator in the workspace document.
+        path: path of the simulator in the workspace document.
         simulator: a simulator with valid fields.
     """
     seen: set[str] = set()
     for index, variable in enumerate(simulator.variables):
-        place = (*at, "variables", index)
+        place = (*path, "variables", index)
         if variable.name in seen:
             yield (*place, "name"), "is already the name of another variable of this simulator"
         seen.add(variable.name)

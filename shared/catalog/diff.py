@@ -82,11 +82,14 @@ class ApiItemConstraints:
     Args:
         items: all stored items.
         retained: declared queries that the document does not change; their names and paths stay in use.
-        existing: catalog keys of the containers that exist in their Cosmos DB account.
+        existing_containers: catalog keys of the containers that exist in their Cosmos DB account.
     """
 
     def __init__(
-        self, items: Iterable[CatalogItem], retained: Iterable[CatalogItem] = (), existing: Collection[str] = ()
+        self,
+        items: Iterable[CatalogItem],
+        retained: Iterable[CatalogItem] = (),
+        existing_containers: Collection[str] = (),
     ) -> None:
         created = [item for item in items if item.origin is ItemOrigin.API]
         queries = [item for item in created if item.kind == ItemKind.WARM_QUERY]
@@ -104,8 +107,10 @@ class ApiItemConstraints:
         rules = [item for item in created if item.kind == ItemKind.ALERT_RULE]
         self._watched = {lookup: item.key for item in rules for lookup in item.definition.get("connections", ())}
         self._surfaces |= {item.definition["surface"]: f"alert rule {item.key}" for item in rules}
-        self._existing = frozenset(existing)
-        self._databases = {key.partition("/")[0]: f"{key}, which exists in the account" for key in sorted(existing)}
+        self._existing = frozenset(existing_containers)
+        self._databases = {
+            key.partition("/")[0]: f"{key}, which exists in the account" for key in sorted(existing_containers)
+        }
         self._databases |= {
             item.key.partition("/")[0]: f"{item.key}, which was created through the API"
             for item in created
@@ -187,7 +192,7 @@ def plan_items(
     declared: Mapping[ItemId, dict[str, Any]],
     stored: StoredCatalog,
     drafts: Collection[str] = (),
-    existing: Collection[str] = (),
+    existing_containers: Collection[str] = (),
 ) -> CatalogPlan:
     """Compare declared definitions with the stored catalog, by the rules of :func:`plan_changes`.
 
@@ -195,14 +200,15 @@ def plan_items(
         declared: declared definitions by kind and key.
         stored: catalog before the changes.
         drafts: lookups (ids in URLs) of saved queries that become drafts even if their text is unchanged.
-        existing: catalog keys of undeclared containers that exist in their Cosmos DB account; they are retained.
+        existing_containers: catalog keys of undeclared containers that exist in their Cosmos DB account; they are
+            retained.
 
     Raises:
         WorkspaceError: the same errors as :func:`plan_changes`.
     """
     stored_items = {(item.kind, item.key): item for item in stored.items}
     _check_workspace_id(declared, stored_items)
-    comparison = _Comparison(stored_items, frozenset(drafts), existing)
+    comparison = _Comparison(stored_items, frozenset(drafts), existing_containers)
     entries = [*_plan_declared_items(declared, comparison), *_plan_undeclared_items(declared, comparison)]
     changes = [entry for entry in entries if isinstance(entry, ItemChange)]
     retained = [entry for entry in entries if isinstance(entry, RetainedItem)]
@@ -233,14 +239,14 @@ class _Comparison:
     Args:
         stored_items: stored items by kind and key.
         drafts: lookups (ids in URLs) of saved queries that become drafts even if their text is unchanged.
-        existing: catalog keys of undeclared containers that exist in their Cosmos DB account.
+        existing_containers: catalog keys of undeclared containers that exist in their Cosmos DB account.
     """
 
     def __init__(
-        self, stored_items: Mapping[ItemId, CatalogItem], drafts: Collection[str], existing: Collection[str]
+        self, stored_items: Mapping[ItemId, CatalogItem], drafts: Collection[str], existing_containers: Collection[str]
     ) -> None:
         self.stored_items = stored_items
-        self.existing = existing
+        self.existing = existing_containers
         self._drafts = drafts
         self._pairs: dict[ItemId, tuple[dict[str, Any] | None, dict[str, Any]]] = {}
 
@@ -315,7 +321,7 @@ def _is_query_retained(
 def _plan_undeclared_items(
     declared: Mapping[ItemId, dict[str, Any]], comparison: _Comparison
 ) -> Iterator[ItemChange | RetainedItem]:
-    constraints = ApiItemConstraints(comparison.stored_items.values(), existing=comparison.existing)
+    constraints = ApiItemConstraints(comparison.stored_items.values(), existing_containers=comparison.existing)
     for (kind, key), item in comparison.stored_items.items():
         if (kind, key) in declared or kind in UNDECLARED:
             continue

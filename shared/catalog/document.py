@@ -178,7 +178,7 @@ def load_located_document(
     """
     parse = parse_yaml if text_format is DocumentFormat.YAML else parse_json_document
     located = LocatedValues(parse(text, source), source, text)
-    data = located.read()
+    data = located.to_json_values()
     if isinstance(data, dict) and defaults.keys().isdisjoint(data):
         data = {**defaults, **data}
     problems = dict.fromkeys(located.problems)

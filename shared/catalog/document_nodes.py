@@ -67,7 +67,7 @@ class LocatedValues:
         self._visited = 0
         self._indexes: dict[int, Mapping[str | int | None, tuple[Node, Node]]] = {}
 
-    def read(self) -> Any:
+    def to_json_values(self) -> Any:
         """Convert the syntax tree to JSON values; an invalid value becomes null.
 
         Raises:

@@ -257,54 +257,54 @@ class _Parser:
             raise self.build_error(end, "not JSON: text follows the value")
         return root
 
-    def build_error(self, at: int, message: str) -> DocumentError:
-        return DocumentError([Problem(self._source, *LineIndex(self._text).locate(at), "", message)])
+    def build_error(self, position: int, message: str) -> DocumentError:
+        return DocumentError([Problem(self._source, *LineIndex(self._text).locate(position), "", message)])
 
-    def _skip_space(self, at: int) -> int:
-        found = _SPACE.match(self._text, at)
-        return found.end() if found else at
+    def _skip_space(self, position: int) -> int:
+        found = _SPACE.match(self._text, position)
+        return found.end() if found else position
 
-    def _count_value(self, at: int) -> None:
+    def _count_value(self, position: int) -> None:
         self._count += 1
         if self._count > MAX_NODES:
-            raise self.build_error(at, f"the document has more than {MAX_NODES} values")
+            raise self.build_error(position, f"the document has more than {MAX_NODES} values")
 
-    def _parse_value(self, at: int, depth: int) -> tuple[Node, int]:
-        self._count_value(at)
-        found = _VALUE.match(self._text, at)
+    def _parse_value(self, position: int, depth: int) -> tuple[Node, int]:
+        self._count_value(position)
+        found = _VALUE.match(self._text, position)
         if found is None:
-            return self._parse_string(at)
+            return self._parse_string(position)
         string, number, constant, opening = found.groups()
         if opening is None:
-            return self._build_scalar(at, string, number, constant), found.end()
+            return self._build_scalar(position, string, number, constant), found.end()
         if depth >= MAX_DEPTH:
-            raise self.build_error(at, f"the document is nested deeper than {MAX_DEPTH} levels")
-        return self._parse_object(at, depth + 1) if opening == "{" else self._parse_array(at, depth + 1)
+            raise self.build_error(position, f"the document is nested deeper than {MAX_DEPTH} levels")
+        return self._parse_object(position, depth + 1) if opening == "{" else self._parse_array(position, depth + 1)
 
-    def _build_scalar(self, at: int, string: str | None, number: str | None, constant: str | None) -> Node:
+    def _build_scalar(self, position: int, string: str | None, number: str | None, constant: str | None) -> Node:
         if string is not None:
-            return Node("str", 0, at, string)
+            return Node("str", 0, position, string)
         if number is not None:
-            return Node("int" if number.lstrip("-").isdigit() else "float", 0, at, number)
-        return Node("null" if constant == "null" else "bool", 0, at, constant)
+            return Node("int" if number.lstrip("-").isdigit() else "float", 0, position, number)
+        return Node("null" if constant == "null" else "bool", 0, position, constant)
 
-    def _parse_string(self, at: int) -> tuple[Node, int]:
+    def _parse_string(self, position: int) -> tuple[Node, int]:
         """Parse a JSON string that may contain escape sequences."""
-        if not self._text.startswith('"', at):
-            raise self.build_error(at, "not JSON: a value is expected")
+        if not self._text.startswith('"', position):
+            raise self.build_error(position, "not JSON: a value is expected")
         try:
-            text, end = scanstring(self._text, at + 1, True)
+            text, end = scanstring(self._text, position + 1, True)
             text.encode()
         except JSONDecodeError as error:
             raise self.build_error(error.pos, f"not JSON: {error.msg}") from None
         except UnicodeEncodeError:
-            raise self.build_error(at, "a string has an unpaired surrogate, which is not a character") from None
-        return Node("str", 0, at, text), end
+            raise self.build_error(position, "a string has an unpaired surrogate, which is not a character") from None
+        return Node("str", 0, position, text), end
 
-    def _parse_array(self, at: int, depth: int) -> tuple[Node, int]:
+    def _parse_array(self, position: int, depth: int) -> tuple[Node, int]:
         items: list[Node] = []
-        node = Node("seq", 0, at, items=items)
-        place = self._skip_space(at + 1)
+        node = Node("seq", 0, position, items=items)
+        place = self._skip_space(position + 1)
         if self._text.startswith("]", place):
             return node, place + 1
         while True:
@@ -314,10 +314,10 @@ class _Parser:
             if is_last:
                 return node, place
 
-    def _parse_object(self, at: int, depth: int) -> tuple[Node, int]:
+    def _parse_object(self, position: int, depth: int) -> tuple[Node, int]:
         entries: list[tuple[Node, Node]] = []
-        node = Node("map", 0, at, entries=entries)
-        place = self._skip_space(at + 1)
+        node = Node("map", 0, position, entries=entries)
+        place = self._skip_space(position + 1)
         if self._text.startswith("}", place):
             return node, place + 1
         while True:
@@ -339,16 +339,16 @@ class _Parser:
             if is_last:
                 return node, place
 
-    def _build_property(self, found: re.Match[str]) -> tuple[Node, Node]:
-        self._count_value(found.start())
-        name, string, number, constant, _ = found.groups()
-        start = found.start(2) - 1 if string is not None else max(found.start(3), found.start(4))
-        key = Node("str", 0, found.start(), name)
+    def _build_property(self, match: re.Match[str]) -> tuple[Node, Node]:
+        self._count_value(match.start())
+        name, string, number, constant, _ = match.groups()
+        start = match.start(2) - 1 if string is not None else max(match.start(3), match.start(4))
+        key = Node("str", 0, match.start(), name)
         return key, self._build_scalar(start, string, number, constant)
 
-    def _parse_separator(self, at: int, closing: str) -> tuple[int, bool]:
+    def _parse_separator(self, position: int, closing: str) -> tuple[int, bool]:
         """Read a comma or a closing bracket; return the position after it, and True if it was a closing bracket."""
-        found = _AFTER_ITEM.match(self._text, at)
+        found = _AFTER_ITEM.match(self._text, position)
         if found is None or found[1] not in (",", closing):
-            raise self.build_error(self._skip_space(at), f"not JSON: a comma or {closing} is expected")
+            raise self.build_error(self._skip_space(position), f"not JSON: a comma or {closing} is expected")
         return found.end(), found[1] == closing

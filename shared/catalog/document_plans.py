@@ -53,7 +53,7 @@ class DocumentPlan:
 
 
 def plan_document(
-    document: WorkspaceDocument, stored: StoredCatalog, caller: Caller, existing: Collection[str] = ()
+    document: WorkspaceDocument, stored: StoredCatalog, caller: Caller, existing_containers: Collection[str] = ()
 ) -> DocumentPlan:
     """Compare a workspace document with the stored catalog, and check that the caller may make the changes.
 
@@ -61,18 +61,19 @@ def plan_document(
         document: the workspace document to apply.
         stored: catalog before the changes.
         caller: the caller of the request.
-        existing: catalog keys of undeclared containers that exist in their Cosmos DB account; they are retained.
+        existing_containers: catalog keys of undeclared containers that exist in their Cosmos DB account; they are
+            retained.
 
     Raises:
         WorkspaceError: CONFLICT ``WORKSPACE_ID_FIXED``; INVALID if the document changes the tier or the limits of the
             workspace; the errors of :func:`shared.catalog.change_rules.check_changes`.
     """
     declared = items_from_document(document)
-    tag = _compute_plan_tag(declared, stored, existing)
+    tag = _compute_plan_tag(declared, stored, existing_containers)
     stored_items = {(item.kind, item.key): item for item in stored.items}
     _restore_signatures(declared, stored_items)
     drafts = _withdraw_approvals(declared, _list_new_approvals(declared, stored_items))
-    plan = plan_items(declared, stored, drafts, existing)
+    plan = plan_items(declared, stored, drafts, existing_containers)
     check_changes(stored, plan.changes, caller)
     notes = [RetainedItem(ItemKind.WARM_QUERY, key, _WITHDRAWN, conflict=True) for key in sorted(drafts)]
     last_changes = {
@@ -202,11 +203,11 @@ def _is_approval_stored(
 
 
 def _compute_plan_tag(
-    declared: Mapping[ItemId, Mapping[str, Any]], stored: StoredCatalog, existing: Collection[str]
+    declared: Mapping[ItemId, Mapping[str, Any]], stored: StoredCatalog, existing_containers: Collection[str]
 ) -> str:
     digest = hashlib.sha256(f"{stored.version}\n".encode())
-    if existing:
-        digest.update(json.dumps(sorted(existing)).encode())
+    if existing_containers:
+        digest.update(json.dumps(sorted(existing_containers)).encode())
     for (kind, key), definition in sorted(declared.items(), key=lambda entry: entry[0]):
         digest.update(json.dumps([kind, key, definition], sort_keys=True).encode())
     for item in stored.items:

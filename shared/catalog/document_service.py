@@ -54,7 +54,7 @@ class DocumentService:
         Raises:
             WorkspaceError: the same errors as :func:`shared.catalog.export.export_document`.
         """
-        return await self._runtime.run_in_worker(LARGE, export_document, await self._catalog.load())
+        return await self._runtime.run_in_thread_if_large(LARGE, export_document, await self._catalog.load())
 
     async def load(self, body: bytes, text_format: DocumentFormat) -> LoadedDocument:
         """Parse and validate the workspace document in a request's body.
@@ -63,7 +63,7 @@ class DocumentService:
             DocumentError: the document is invalid; the error lists every problem.
         """
         stored = await self._catalog.load()
-        return await self._runtime.run_in_worker(LARGE, _load_request_document, body, text_format, stored)
+        return await self._runtime.run_in_thread_if_large(LARGE, _load_request_document, body, text_format, stored)
 
     async def plan(self, loaded: LoadedDocument, caller: Caller) -> DocumentPlan:
         """Return the changes that :meth:`apply` would make now.
@@ -74,7 +74,9 @@ class DocumentService:
         """
         stored = await self._catalog.load()
         existing = await self._find_existing_containers(loaded, stored)
-        return await self._runtime.run_in_worker(LARGE, plan_document, loaded.document, stored, caller, existing)
+        return await self._runtime.run_in_thread_if_large(
+            LARGE, plan_document, loaded.document, stored, caller, existing
+        )
 
     async def apply(self, loaded: LoadedDocument, caller: Caller, condition: Condition) -> DocumentPlan:
         """Make the catalog match a workspace document, and return the changes.
@@ -104,7 +106,7 @@ class DocumentService:
 
     async def _find_existing_containers(self, loaded: LoadedDocument, stored: StoredCatalog) -> frozenset[str]:
         """Return the catalog keys of undeclared containers that exist in their Cosmos DB account."""
-        removed = await self._runtime.run_in_worker(LARGE, find_undeclared_containers, loaded.document, stored)
+        removed = await self._runtime.run_in_thread_if_large(LARGE, find_undeclared_containers, loaded.document, stored)
         existing: set[str] = set()
         for (store, database), names in removed.items():
             found = set(await self._list_containers(store, database))

@@ -41,8 +41,8 @@ def export_document(stored: StoredCatalog) -> dict[str, Any]:
     return document
 
 
-def _export_settings(singles: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    settings = singles.get(ItemKind.SETTINGS, {})
+def _export_settings(single_items: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    settings = single_items.get(ItemKind.SETTINGS, {})
     # Without limits or a provenance policy, a document omits the property.
     exported = {name: value for name, value in settings.items() if value is not None}
     if "policies" in exported:

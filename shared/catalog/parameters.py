@@ -35,7 +35,7 @@ _UNIT_MICROSECONDS: dict[str, Decimal | int] = {
 }
 
 
-def to_literal(kind: ParameterType, value: Any) -> str:
+def to_kql_literal(kind: ParameterType, value: Any) -> str:
     """Convert the value of a query parameter to the text that is sent to the query engine.
 
     The text is a Kusto literal, except that a string is sent without quotes. Null is valid for all types except string.

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from shared.catalog.kql_restrictions import check_query
 from shared.catalog.models import QueryParameter, WarmQuery
-from shared.catalog.parameters import to_literal
+from shared.catalog.parameters import to_kql_literal
 from shared.catalog.problems import Path
 from shared.errors import WorkspaceError
 
@@ -48,17 +48,17 @@ def check_query_names(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tupl
                 yield ("warmQueries", index, "name"), f"is already the {member} of warmQueries[{owner}]"
 
 
-def check_query_text(at: Path, query: WarmQuery) -> Iterator[tuple[Path, str]]:
+def check_query_text(path: Path, query: WarmQuery) -> Iterator[tuple[Path, str]]:
     """Yield a violation for each rule that a query's text violates; only rules that need no query engine are checked.
 
     Args:
-        at: path of the query in the workspace document.
+        path: path of the query in the workspace document.
         query: a query with valid fields.
     """
     try:
         check_query(query.kql)
     except WorkspaceError as error:
-        yield (*at, "kql"), format_kql_error(error)
+        yield (*path, "kql"), format_kql_error(error)
 
 
 def format_kql_error(error: WorkspaceError) -> str:
@@ -69,25 +69,25 @@ def format_kql_error(error: WorkspaceError) -> str:
     return rule if line is None else f"{rule} (line {line}, column {column} of the query)"
 
 
-def check_declared_parameters(at: Path, parameters: Sequence[QueryParameter]) -> Iterator[tuple[Path, str]]:
+def check_declared_parameters(path: Path, parameters: Sequence[QueryParameter]) -> Iterator[tuple[Path, str]]:
     """Yield violations of declared parameters: duplicate names, and defaults that do not have the declared type.
 
     Args:
-        at: path of the parameter list in the workspace document.
+        path: path of the parameter list in the workspace document.
         parameters: declarations in the order of the document.
     """
     seen: set[str] = set()
     for index, parameter in enumerate(parameters):
         if parameter.name in seen:
-            yield (*at, index, "name"), "is already the name of another parameter of this query"
+            yield (*path, index, "name"), "is already the name of another parameter of this query"
         seen.add(parameter.name)
         if not parameter.required and (rule := _find_default_error(parameter)):
-            yield (*at, index, "default"), rule
+            yield (*path, index, "default"), rule
 
 
 def _find_default_error(parameter: QueryParameter) -> str | None:
     try:
-        to_literal(parameter.type, parameter.default)
+        to_kql_literal(parameter.type, parameter.default)
     except (ValueError, OverflowError) as error:
         return str(error)
     return None

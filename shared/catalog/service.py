@@ -221,25 +221,25 @@ class CatalogService:
 
         return await self.apply_planned(build_plan, actor)
 
-    async def apply_planned(self, decide: Callable[[StoredCatalog], CatalogPlan], actor: str) -> CatalogPlan:
+    async def apply_planned(self, build_plan: Callable[[StoredCatalog], CatalogPlan], actor: str) -> CatalogPlan:
         """Commit the changes that a workspace document requires, and return them.
 
         Args:
-            decide: returns the changes for the stored catalog; called again after a concurrent change. Its exceptions
-                are raised to the caller, and nothing is changed. It runs in a worker thread.
+            build_plan: returns the changes for the stored catalog; called again after a concurrent change. Its
+                exceptions are raised to the caller, and nothing is changed. It runs in a worker thread.
             actor: the user who applies the document.
 
         Raises:
             WorkspaceError: the same errors as :meth:`change`.
         """
-        return (await self._commit_changes(decide, actor, ItemOrigin.DECLARED)).plan
+        return (await self._commit_changes(build_plan, actor, ItemOrigin.DECLARED)).plan
 
-    async def change(self, decide: Callable[[StoredCatalog], Sequence[ItemChange]], actor: str) -> CommittedPlan:
+    async def change(self, build_changes: Callable[[StoredCatalog], Sequence[ItemChange]], actor: str) -> CommittedPlan:
         """Commit changes that were requested through the API.
 
         Args:
-            decide: returns the changes for the stored catalog; called again after a concurrent change. Its exceptions
-                are raised to the caller, and nothing is changed.
+            build_changes: returns the changes for the stored catalog; called again after a concurrent change. Its
+                exceptions are raised to the caller, and nothing is changed.
             actor: the user who makes the changes.
 
         Raises:
@@ -248,7 +248,7 @@ class CatalogService:
         """
 
         def build_plan(stored: StoredCatalog) -> CatalogPlan:
-            return CatalogPlan(tuple(decide(stored)))
+            return CatalogPlan(tuple(build_changes(stored)))
 
         return await self._commit_changes(build_plan, actor, ItemOrigin.API)
 
@@ -269,9 +269,9 @@ class CatalogService:
         return await flush_outbox(self._store, self._audit_log, self._announce)
 
     async def _commit_changes(
-        self, decide: Callable[[StoredCatalog], CatalogPlan], actor: str, origin: ItemOrigin
+        self, build_plan: Callable[[StoredCatalog], CatalogPlan], actor: str, origin: ItemOrigin
     ) -> CommittedPlan:
-        outcome = await self._save_with_retry(decide, actor, origin)
+        outcome = await self._save_with_retry(build_plan, actor, origin)
         if not outcome.plan.is_empty:
             self._on_change()
         try:
@@ -281,13 +281,13 @@ class CatalogService:
         return outcome
 
     async def _save_with_retry(
-        self, decide: Callable[[StoredCatalog], CatalogPlan], actor: str, origin: ItemOrigin
+        self, build_plan: Callable[[StoredCatalog], CatalogPlan], actor: str, origin: ItemOrigin
     ) -> CommittedPlan:
         for attempt in range(ATTEMPTS):
             stored = await self._store.load()
             # A document can be large even if the catalog is still small.
             size = LARGE if origin is ItemOrigin.DECLARED else _estimate_catalog_size(stored)
-            plan = await self._runtime.run_in_worker(size, decide, stored)
+            plan = await self._runtime.run_in_thread_if_large(size, build_plan, stored)
             after = stored if plan.is_empty else await self._try_save_changes(plan.changes, stored, actor, origin)
             if after is not None:
                 return CommittedPlan(plan, after)
@@ -305,7 +305,7 @@ class CatalogService:
         """
         size = _estimate_catalog_size(stored) + len(changes) * _ITEM_SIZE
         build = partial(build_commit, changes, stored, actor, origin, self._runtime)
-        commit = await self._runtime.run_in_worker(size, build)
+        commit = await self._runtime.run_in_thread_if_large(size, build)
         try:
             version = await self._store.save(commit.puts, commit.deletes, commit.events, stored.version)
         except WorkspaceError as error:

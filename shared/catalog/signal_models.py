@@ -44,17 +44,17 @@ class SignalDefinition(Model):
     max: float | None = Field(None, description="Highest expected value; only with type real or long.")
 
 
-def check_signals(at: Path, signals: Sequence[SignalDefinition]) -> Iterator[tuple[Path, str]]:
+def check_signals(path: Path, signals: Sequence[SignalDefinition]) -> Iterator[tuple[Path, str]]:
     """Yield the violations of rules between the signals (typed payload fields) of a connection.
 
     Args:
-        at: path of the list of signals in the workspace document.
+        path: path of the list of signals in the workspace document.
         signals: signals whose single fields are valid.
     """
     names: set[str] = set()
     pointers: set[str] = set()
     for index, signal in enumerate(signals):
-        place = (*at, index)
+        place = (*path, index)
         if signal.name in names:
             yield (*place, "name"), "is already the name of another signal of this connection"
         if signal.pointer in pointers:

@@ -46,7 +46,7 @@ from shared.cold_data.tables import (
     BlobSummary,
     ReceivedImpulse,
     convert_to_archive_schema,
-    open_writer,
+    open_parquet_writer,
     split_row_groups,
     to_parquet,
 )
@@ -86,7 +86,7 @@ class Archive:
         self._store = store
         self._runtime = runtime
 
-    async def run(self, events: Sequence[HubEvent]) -> None:
+    async def store_events(self, events: Sequence[HubEvent]) -> None:
         """Store the telemetry messages of an event batch; return after all of them are stored.
 
         An event without a valid message is stored under ``_unrouted`` with the reason. If the same batch is delivered
@@ -259,11 +259,11 @@ def _merge_files(hour: ArchiveHour, files: list[Path], target: Path) -> None:
         last_enqueued=max(blob.summary.last_enqueued for blob in hour.live),
         # Keep inherited sources: without them, undeleted sources of a deleted blob would count as live again.
         sources=frozenset(blob.identity for blob in hour.live) | hour.inherited,
-        longest=hour.longest,
+        longest=hour.longest_row_size,
     )
     engine = open_engine(target.parent)
     try:
-        (_merge_short_rows if long_texts.fits_in_memory(hour.longest) else _merge_long_rows)(
+        (_merge_short_rows if long_texts.fits_in_memory(hour.longest_row_size) else _merge_long_rows)(
             engine, hour, files, target, summary
         )
     finally:
@@ -275,9 +275,9 @@ def _merge_short_rows(
 ) -> None:
     """Merge the files of an hour whose rows are short enough for DuckDB's memory limit."""
     query = (
-        f"{build_rows_query(build_parquet_source(files), COLUMNS, overlapping=hour.overlapping)} ORDER BY {ROW_ORDER}"
+        f"{build_rows_query(build_parquet_source(files), COLUMNS, overlapping=hour.may_overlap)} ORDER BY {ROW_ORDER}"
     )
-    rows = min(GROUP_ROWS, GROUP_BYTES // max(1, hour.longest or 0))
+    rows = min(GROUP_ROWS, GROUP_BYTES // max(1, hour.longest_row_size or 0))
     options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {rows}"
     metadata = f"KV_METADATA {{{SUMMARY}: {quote_text(summary.to_json())}}}"
     engine.execute(f"COPY ({query}) TO {quote_text(str(target))} ({options}, {metadata})")
@@ -293,10 +293,10 @@ def _merge_long_rows(
     columns_in_table = long_texts.UNSPILLED_COLUMNS
     with long_texts.LongTextSpill(engine, target.parent, LONG, columns_in_table) as spill:
         for file in files:
-            spill.add_blob(file, hour.longest)
+            spill.add_blob(file, hour.longest_row_size)
         columns = [*columns_in_table, *long_texts.list_reference_columns(LONG)]
-        query = f"{build_rows_query(long_texts.TABLE, columns, overlapping=hour.overlapping)} ORDER BY {ROW_ORDER}"
-        with open_writer(target, replace(summary, longest=spill.longest)) as blob:
+        query = f"{build_rows_query(long_texts.TABLE, columns, overlapping=hour.may_overlap)} ORDER BY {ROW_ORDER}"
+        with open_parquet_writer(target, replace(summary, longest=spill.longest)) as blob:
             for rows in spill.read_rows(query):
                 for group in split_row_groups(convert_to_archive_schema(rows)):
                     blob.write_batch(group, row_group_size=group.num_rows)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from shared.cold_data.names import folder_from_name, hour_from_name, is_merged, list_prefixes, range_from_name
+from shared.cold_data.names import folder_from_name, hour_from_name, is_merged_blob, list_blob_prefixes, range_from_name
 from shared.cold_data.ports import Blob, BlobStore
 from shared.cold_data.tables import BlobSummary, parse_summary, read_footer_size
 from shared.errors import Kind, WorkspaceError
@@ -61,18 +61,18 @@ class ArchiveHour:
         return sum(each.blob.size for each in self.live)
 
     @property
-    def unpacked(self) -> int:
+    def unpacked_size(self) -> int:
         """Approximate size in bytes of the hour's rows in memory, after decompression."""
         return sum(each.summary.unpacked for each in self.live)
 
     @property
-    def longest(self) -> int | None:
+    def longest_row_size(self) -> int | None:
         """Maximum size in bytes of a row's texts in the columns ``LONG``; None if a blob does not state its maximum."""
         found = [each.summary.longest for each in self.live]
         return None if None in found else max(filter(None, found), default=0)
 
     @property
-    def overlapping(self) -> bool:
+    def may_overlap(self) -> bool:
         """True if a row may occur in more than one blob."""
         return len(self.live) > 1 and not _have_disjoint_rows(each.name for each in self.live)
 
@@ -84,7 +84,7 @@ async def list_hours(store: BlobStore, connection: str, start: datetime, end: da
         WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
     """
     folders: dict[str, list[Blob]] = {}
-    for prefix in list_prefixes(connection, start, end):
+    for prefix in list_blob_prefixes(connection, start, end):
         async for blob in store.list(prefix):
             hour = hour_from_name(blob.name)
             if hour is not None and start <= hour < end:
@@ -152,7 +152,7 @@ def _have_disjoint_rows(names: Iterable[str]) -> bool:
     ends: dict[str, int] = {}
     for name in sorted(names):
         run = range_from_name(name)
-        if is_merged(name) or run is None or run.first <= ends.get(run.partition, -1):
+        if is_merged_blob(name) or run is None or run.first <= ends.get(run.partition, -1):
             return False
         ends[run.partition] = run.last
     return True

@@ -28,33 +28,38 @@ ROWS_OF_UNKNOWN_SIZE: Final = 32
 BATCH_BYTES: Final = GROUP_BYTES // 2
 
 
-def fits_in_memory(length: int | None) -> bool:
+def fits_in_memory(longest_row_size: int | None) -> bool:
     """Return whether DuckDB can process rows whose texts have this many bytes in its memory.
 
     The result is False if the size is None.
     """
-    return length is not None and length <= MAX_SHORT_BYTES
+    return longest_row_size is not None and longest_row_size <= MAX_SHORT_BYTES
 
 
-def list_reference_columns(spilled: Sequence[str]) -> list[str]:
+def list_reference_columns(spilled_columns: Sequence[str]) -> list[str]:
     """Return the columns that refer to spilled texts: the offset in the file, and the length of each text."""
-    return ["place", *(f"{name}_length" for name in spilled)]
+    return ["place", *(f"{name}_length" for name in spilled_columns)]
 
 
-def stream_rows(file: Path, columns: Sequence[str], length: int | None) -> Iterator["pa.RecordBatch"]:
+def stream_rows(file: Path, columns: Sequence[str], longest_row_size: int | None) -> Iterator["pa.RecordBatch"]:
     """Yield the rows of an archive blob in stored order, in batches of limited size.
 
     Args:
         file: local copy of the blob.
         columns: columns to read.
-        length: size of the longest row from the blob's summary; if None, large row groups are read in small batches.
+        longest_row_size: size of the longest row from the blob's summary; if None, large row groups are read in small
+            batches.
     """
     import pyarrow.parquet as pq  # noqa: PLC0415  loading it takes long
 
     with pq.ParquetFile(file, pre_buffer=False) as blob:
         for number in range(blob.num_row_groups):
             group = blob.metadata.row_group(number)
-            rows = group.num_rows if length is not None or _fits_row_group_in_memory(group) else ROWS_OF_UNKNOWN_SIZE
+            rows = (
+                group.num_rows
+                if longest_row_size is not None or _fits_row_group_in_memory(group)
+                else ROWS_OF_UNKNOWN_SIZE
+            )
             yield from blob.iter_batches(rows, row_groups=[number], columns=[*columns], use_threads=False)
 
 
@@ -75,19 +80,23 @@ class LongTextSpill:
     Args:
         engine: DuckDB engine in which the table is created.
         folder: folder of the spill file, which is deleted on exit.
-        spilled: names of the columns to spill.
-        others: names of the other required columns.
+        spilled_columns: names of the columns to spill.
+        other_columns: names of the other required columns.
     """
 
     def __init__(
-        self, engine: "duckdb.DuckDBPyConnection", folder: Path, spilled: Sequence[str], others: Sequence[str]
+        self,
+        engine: "duckdb.DuckDBPyConnection",
+        folder: Path,
+        spilled_columns: Sequence[str],
+        other_columns: Sequence[str],
     ) -> None:
         self.longest = 0
         """Size of the longest row's texts in bytes."""
         self._engine = engine
         self._folder = folder
-        self._spilled = spilled
-        self._others = others
+        self._spilled = spilled_columns
+        self._others = other_columns
         self._path = folder / "long-texts"
         self._file = self._path.open("w+b")
         self._size = 0
@@ -101,13 +110,13 @@ class LongTextSpill:
         self._file.close()
         self._path.unlink(missing_ok=True)
 
-    def add_blob(self, file: Path, length: int | None) -> None:
+    def add_blob(self, file: Path, longest_row_size: int | None) -> None:
         """Store the rows of an archive blob: long texts in the file, other columns in the table.
 
         Raises:
             WorkspaceError: UNPROCESSABLE ``SCRATCH_FULL``.
         """
-        for rows in stream_rows(file, [*self._others, *self._spilled], length):
+        for rows in stream_rows(file, [*self._others, *self._spilled], longest_row_size):
             self._pending.append(self._write_texts_to_file(rows))
             if sum(each.num_rows for each in self._pending) >= ROWS:
                 self._insert_rows()
@@ -187,14 +196,14 @@ class LongTextSpill:
             begins = ends
         return pa.RecordBatch.from_pydict(columns)
 
-    def _read_texts(self, places: Sequence[int], sizes: Sequence[int]) -> list[bytes]:
+    def _read_texts(self, offsets: Sequence[int], sizes: Sequence[int]) -> list[bytes]:
         """Read the long texts at the given positions of the spill file; adjacent texts are read together."""
         found: list[bytes] = []
         first = 0
-        for number in range(1, len(places) + 1):
-            if number == len(places) or places[number] != places[number - 1] + sizes[number - 1]:
+        for number in range(1, len(offsets) + 1):
+            if number == len(offsets) or offsets[number] != offsets[number - 1] + sizes[number - 1]:
                 ends = [*accumulate(sizes[first:number])]
-                data = os.pread(self._file.fileno(), ends[-1], places[first])
+                data = os.pread(self._file.fileno(), ends[-1], offsets[first])
                 found += [data[end - size : end] for end, size in zip(ends, sizes[first:number], strict=True)]
                 first = number
         return found

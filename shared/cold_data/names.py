@@ -60,12 +60,13 @@ def folder_from_name(name: str) -> str:
     return name[: name.rindex("/") + 1]
 
 
-def build_batch_name(run: SequenceRange) -> str:
+def build_batch_name(sequence_range: SequenceRange) -> str:
     """Return the name of the blob for a batch of events, below its hour's folder.
 
     A batch that is sent again has the same name.
     """
-    return f"{_escape_partition(run.partition)}-{run.first:0{_SEQUENCE}d}-{run.last:0{_SEQUENCE}d}.parquet"
+    partition = _escape_partition(sequence_range.partition)
+    return f"{partition}-{sequence_range.first:0{_SEQUENCE}d}-{sequence_range.last:0{_SEQUENCE}d}.parquet"
 
 
 def build_batch_name_after_reset(name: str, enqueued: int) -> str:
@@ -75,12 +76,12 @@ def build_batch_name_after_reset(name: str, enqueued: int) -> str:
 
 def build_merged_name(sources: list[str]) -> str:
     """Return the name of a merged blob below its hour's folder; this name sorts after those of the replaced blobs."""
-    generation = 1 + max((int(source.split("-")[1]) for source in sources if is_merged(source)), default=0)
+    generation = 1 + max((int(source.split("-")[1]) for source in sources if is_merged_blob(source)), default=0)
     digest = hashlib.sha256("\n".join(sorted(sources)).encode()).hexdigest()[:32]
     return f"merged-{generation:06d}-{digest}.parquet"
 
 
-def is_merged(name: str) -> bool:
+def is_merged_blob(name: str) -> bool:
     """Return whether an archive blob with this name was merged from other blobs."""
     return _MERGED.fullmatch(name) is not None
 
@@ -91,7 +92,7 @@ def range_from_name(name: str) -> SequenceRange | None:
     return SequenceRange(match["partition"], int(match["first"]), int(match["last"])) if match else None
 
 
-def list_prefixes(connection: str, start: datetime, end: datetime) -> Iterator[str]:
+def list_blob_prefixes(connection: str, start: datetime, end: datetime) -> Iterator[str]:
     """Yield blob name prefixes that together cover a connection's time range, in ascending order.
 
     A prefix covers one day; for a range of over 31 days, one month; for a range of over ten years, all hours of the

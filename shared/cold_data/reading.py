@@ -166,7 +166,7 @@ class ColdReader:
         """
         found = await list_hours(self._store, connection, floor_to_hour(start), end)
         in_order = sorted(found, key=lambda each: each.hour)
-        return [HourSummary(each.hour, each.rows, each.size, each.unpacked) for each in in_order]
+        return [HourSummary(each.hour, each.rows, each.size, each.unpacked_size) for each in in_order]
 
     async def rows(self, connection: str, start: datetime, end: datetime) -> AsyncIterator["pa.RecordBatch"]:
         """Yield a connection's rows in a time range, in order of timestamp, partition and sequence number.
@@ -249,7 +249,7 @@ class _RangeReader:
                     yield batch
 
     async def _fetch_block_and_adjacent_hours(
-        self, block: Sequence[datetime], known: dict[datetime, ArchiveHour]
+        self, block: Sequence[datetime], known_hours: dict[datetime, ArchiveHour]
     ) -> None:
         """Download the blobs of a block of hours and of its adjacent hours.
 
@@ -259,9 +259,9 @@ class _RangeReader:
         passed = [file for hour in [*self._local] if hour < first for file in self._local.pop(hour).files]
         if passed:
             await self._runtime.run_in_thread(_delete_files, passed)
-        for hour in sorted(known):
+        for hour in sorted(known_hours):
             if first <= hour <= last and hour not in self._local:
-                self._local[hour] = await self._fetch_hour(known[hour])
+                self._local[hour] = await self._fetch_hour(known_hours[hour])
 
     async def _fetch_hour(self, hour: ArchiveHour) -> _FetchedHour:
         for _ in range(_MAX_ATTEMPTS):
@@ -288,11 +288,15 @@ class _RangeReader:
             "The telemetry archive changed during each attempt to read it; try again.",
         )
 
-    async def _read_hour(self, local: _FetchedHour, *, copies: bool) -> AsyncIterator["pa.RecordBatch"]:
-        if not local.files:
+    async def _read_hour(self, fetched_hour: _FetchedHour, *, copies: bool) -> AsyncIterator["pa.RecordBatch"]:
+        if not fetched_hour.files:
             return
-        read = self._read_short_rows if long_texts.fits_in_memory(local.hour.longest) else self._read_long_rows
-        rows = read(local, copies=copies)
+        read = (
+            self._read_short_rows
+            if long_texts.fits_in_memory(fetched_hour.hour.longest_row_size)
+            else self._read_long_rows
+        )
+        rows = read(fetched_hour, copies=copies)
         try:
             while (batch := await self._runtime.run_in_thread(next, rows, None)) is not None:
                 yield batch
@@ -301,37 +305,41 @@ class _RangeReader:
             with contextlib.suppress(ValueError):
                 rows.close()
 
-    def _read_short_rows(self, local: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
+    def _read_short_rows(self, fetched_hour: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
         """Yield the rows of an hour in which all rows are short enough for DuckDB's memory limit."""
-        query = self._build_query(local, build_parquet_source(local.files), COLUMNS, ["payload"], copies=copies)
-        most = BATCH_BYTES // max(1, local.hour.longest or 0)
+        query = self._build_query(
+            fetched_hour, build_parquet_source(fetched_hour.files), COLUMNS, ["payload"], copies=copies
+        )
+        most = BATCH_BYTES // max(1, fetched_hour.hour.longest_row_size or 0)
         yield from self._engine.sql(query).to_arrow_reader(min(BATCH_ROWS, most))
 
-    def _read_long_rows(self, local: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
+    def _read_long_rows(self, fetched_hour: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
         """Yield the rows of an hour with rows that are too long for DuckDB's memory.
 
         DuckDB sorts references to these rows.
         """
         spilled = ["payload"]
         with long_texts.LongTextSpill(self._engine, self._folder, spilled, _SHORT_COLUMNS) as spill:
-            for file in local.files:
-                spill.add_blob(file, local.hour.longest)
+            for file in fetched_hour.files:
+                spill.add_blob(file, fetched_hour.hour.longest_row_size)
             references = long_texts.list_reference_columns(spilled)
             yield from spill.read_rows(
-                self._build_query(local, long_texts.TABLE, [*_SHORT_COLUMNS, *references], references, copies=copies)
+                self._build_query(
+                    fetched_hour, long_texts.TABLE, [*_SHORT_COLUMNS, *references], references, copies=copies
+                )
             )
 
     def _build_query(
-        self, local: _FetchedHour, source: str, columns: Sequence[str], texts: Sequence[str], *, copies: bool
+        self, fetched_hour: _FetchedHour, source: str, columns: Sequence[str], texts: Sequence[str], *, copies: bool
     ) -> str:
         """Build the SQL query for the rows of an hour that are in the requested time range and no duplicates."""
-        rows = build_rows_query(source, columns, overlapping=local.hour.overlapping)
+        rows = build_rows_query(source, columns, overlapping=fetched_hour.hour.may_overlap)
         if copies:
             rows = build_exclusion_query(rows, TABLE)
         wanted = ", ".join([*(f'{name} AS "{shown}"' for name, shown in _NAMES.items()), *texts])
-        query = f"SELECT {wanted} FROM ({rows}) WHERE {self._build_range_condition(local.hour.hour)}"  # noqa: S608  constant names
+        query = f"SELECT {wanted} FROM ({rows}) WHERE {self._build_range_condition(fetched_hour.hour.hour)}"  # noqa: S608  constant names
         # A single blob is already sorted, but a join loses the order.
-        return query if len(local.files) == 1 and not copies else f"{query} ORDER BY {ROW_ORDER}"
+        return query if len(fetched_hour.files) == 1 and not copies else f"{query} ORDER BY {ROW_ORDER}"
 
     def _build_range_condition(self, hour: datetime) -> str:
         """Return an SQL condition for the rows of an hour that lie in the requested time range."""

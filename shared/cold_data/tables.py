@@ -80,13 +80,13 @@ def to_parquet(received: Sequence[ReceivedImpulse], summary: BlobSummary) -> byt
     columns = [*_build_columns(sorted(received, key=_SORT_KEY))]
     rows = pa.RecordBatch.from_arrays(columns, schema=build_archive_schema())
     target = io.BytesIO()
-    with open_writer(target, replace(summary, longest=measure_longest_row(rows))) as file:
+    with open_parquet_writer(target, replace(summary, longest=measure_longest_row(rows))) as file:
         for group in split_row_groups(rows):
             file.write_batch(group, row_group_size=group.num_rows)
     return target.getvalue()
 
 
-def open_writer(target: Path | io.BytesIO, summary: BlobSummary) -> Any:
+def open_parquet_writer(target: Path | io.BytesIO, summary: BlobSummary) -> Any:
     """Return a Parquet writer for archive rows; call it once for each row group from ``split_row_groups``."""
     import pyarrow.parquet as pq  # noqa: PLC0415  loading it takes long
 

@@ -16,7 +16,7 @@ from shared.catalog.service import CatalogService
 from shared.catalog.snapshot import Catalog, OwnedDatabase
 from shared.conditional_requests import UNCONDITIONAL, Condition, item_missing_error
 from shared.data_stores.errors import build_container_exists_error
-from shared.data_stores.models import AccountContainer, DatabasePlace
+from shared.data_stores.models import AccountContainer, DatabaseAddress
 from shared.data_stores.ports import ContainerStore
 from shared.data_stores.tables import build_database_not_found_error
 from shared.errors import Kind, ValidationErrors, WorkspaceError, invalid
@@ -84,7 +84,7 @@ class Containers:
             WorkspaceError: NOT_FOUND ``DATABASE_NOT_FOUND``.
         """
         owned = await self._get_database(database)
-        found = {container.name: container for container in await self._account.list(_get_database_place(owned))}
+        found = {container.name: container for container in await self._account.list(_get_database_address(owned))}
         names = sorted({*found, *owned.containers})
         return [_to_summary(name, found.get(name), owned.containers.get(name)) for name in names]
 
@@ -102,7 +102,7 @@ class Containers:
         check_container(faults, container.name, container.partition_key_path, container.data_class)
         faults.raise_all()
         owned = await self._get_database(database)
-        place = _get_database_place(owned)
+        place = _get_database_address(owned)
         if container.name in owned.containers or await self._account.find(place, container.name) is not None:
             raise build_container_exists_error()
         key, definition = build_container_key(database, container.name), to_definition(container)
@@ -131,7 +131,7 @@ class Containers:
         """
         owned = await self._get_database(database)
         declared = name in owned.containers
-        if await self._account.find(_get_database_place(owned), name) is not None:
+        if await self._account.find(_get_database_address(owned), name) is not None:
             raise _build_provisioned_error(owned, name) if declared else _build_not_declared_error(owned, name)
         await self._remove_record(caller, build_container_key(database, name), condition)
 
@@ -170,8 +170,8 @@ def _build_not_a_database_error(store: DataStore) -> WorkspaceError:
     return WorkspaceError(Kind.NOT_FOUND, "DATABASE_NOT_FOUND", detail, databases=databases)
 
 
-def _get_database_place(owned: OwnedDatabase) -> DatabasePlace:
-    return DatabasePlace(owned.store, owned.database.lookup)
+def _get_database_address(owned: OwnedDatabase) -> DatabaseAddress:
+    return DatabaseAddress(owned.store, owned.database.lookup)
 
 
 def _to_summary(name: str, container: AccountContainer | None, record: Container | None) -> ContainerSummary:

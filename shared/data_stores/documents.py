@@ -73,7 +73,7 @@ class Documents:
         self._runtime = runtime
 
     async def list(
-        self, address: TableAddress, partition: PartitionValue, limit: int, token: str | None
+        self, address: TableAddress, partition: PartitionValue, limit: int, continuation_token: str | None
     ) -> DocumentListing:
         """Return a page of the documents of a table, or of one of its partitions.
 
@@ -84,7 +84,9 @@ class Documents:
         all_partitions = isinstance(partition, Missing)
         tokens = self._continuations
         after = (
-            None if token is None else await tokens.read(found.table, partition, token, all_partitions=all_partitions)
+            None
+            if continuation_token is None
+            else await tokens.read(found.table, partition, continuation_token, all_partitions=all_partitions)
         )
         found.check_granted()
         page = await self._store.list(found.table, partition, limit, after, all_partitions=all_partitions)
@@ -120,7 +122,7 @@ class Documents:
             WorkspaceError: INVALID naming invalid properties; TOO_LARGE ``DOCUMENT_TOO_LARGE``; CONFLICT
                 ``DOCUMENT_EXISTS``.
         """
-        document, draft = await self._runtime.run_in_worker(size, _prepare_draft, self._runtime, body)
+        document, draft = await self._runtime.run_in_thread_if_large(size, _prepare_draft, self._runtime, body)
         found = await self._tables.find_exposed(address, Verb.CREATE)
         partition = read_partition_key(document, found.path)
         if isinstance(partition, Missing):
@@ -150,7 +152,7 @@ class Documents:
                 ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED.
         """
         check_document_id(document_id, "documentId")
-        document, draft = await self._runtime.run_in_worker(
+        document, draft = await self._runtime.run_in_thread_if_large(
             size, _prepare_draft, self._runtime, {"id": document_id, **body}, document_id
         )
         found = await self._tables.find_exposed(address, Verb.REPLACE)

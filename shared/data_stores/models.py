@@ -18,7 +18,7 @@ type PartitionValue = str | int | float | bool | Missing | None
 
 
 @dataclass(frozen=True, slots=True)
-class DatabasePlace:
+class DatabaseAddress:
     """Identification of a database: its lookup (id in URLs), and the lookup of its data store."""
 
     store: str
@@ -42,7 +42,7 @@ class AccountContainer:
 class Table:
     """Container whose documents the API exposes, with its database."""
 
-    place: DatabasePlace
+    place: DatabaseAddress
     container: AccountContainer
 
 

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from shared.data_stores.models import (
     AccountContainer,
-    DatabasePlace,
+    DatabaseAddress,
     DocumentKey,
     DocumentPage,
     PartitionValue,
@@ -21,15 +21,15 @@ class ContainerStore(Protocol):
     ``THROTTLED`` with ``retryAfter`` if it throttles requests.
     """
 
-    async def list(self, place: DatabasePlace) -> Sequence[AccountContainer]:
+    async def list(self, database: DatabaseAddress) -> Sequence[AccountContainer]:
         """Return all containers of a database, sorted by name; none if the account does not have the database."""
         ...
 
-    async def find(self, place: DatabasePlace, name: str) -> AccountContainer | None:
+    async def find(self, database: DatabaseAddress, name: str) -> AccountContainer | None:
         """Return the container with this name; None if the database has no such container."""
         ...
 
-    async def create(self, place: DatabasePlace, container: AccountContainer) -> None:
+    async def create(self, database: DatabaseAddress, container: AccountContainer) -> None:
         """Create a Cosmos DB container.
 
         Raises:

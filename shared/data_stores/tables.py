@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from shared.catalog.models import Container, DatabaseAccess, Verb
 from shared.catalog.snapshot import Catalog, OwnedDatabase
 from shared.data_stores.errors import build_data_plane_forbidden_error, build_table_not_found_error
-from shared.data_stores.models import AccountContainer, DatabasePlace, Table
+from shared.data_stores.models import AccountContainer, DatabaseAddress, Table
 from shared.data_stores.ports import ContainerStore
 from shared.errors import Kind, WorkspaceError
 
@@ -89,7 +89,7 @@ class TableFinder:
             detail = f"The table does not expose the operation {verb}."
             raise WorkspaceError(Kind.FORBIDDEN, "OPERATION_NOT_EXPOSED", detail, exposed=sorted(record.expose))
         container = AccountContainer(record.name, record.partition_key_path)
-        table = Table(DatabasePlace(owned.store, owned.database.lookup), container)
+        table = Table(DatabaseAddress(owned.store, owned.database.lookup), container)
         return ExposedTable(table, owned.database.access is DatabaseAccess.GRANTED)
 
     async def _find_record(self, owned: OwnedDatabase, name: str) -> Container:
@@ -103,7 +103,7 @@ class TableFinder:
         record = owned.containers.get(name)
         if record is not None and record.provisioned:
             return record
-        place = DatabasePlace(owned.store, owned.database.lookup)
+        place = DatabaseAddress(owned.store, owned.database.lookup)
         if await self._containers.find(place, name) is None:
             raise build_table_not_found_error()
         if record is None:

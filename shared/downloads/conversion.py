@@ -43,7 +43,7 @@ _SPECIAL_CHARACTERS: Final = (b'"', b",", b"\r", b"\n")
 
 
 def write_files(
-    file_format: DownloadFormat, connection: str, rows: Rows, folder: FilePath, known: frozenset[KeyPath]
+    file_format: DownloadFormat, connection: str, rows: Rows, folder: FilePath, known_paths: frozenset[KeyPath]
 ) -> tuple[tuple[WrittenFile, ...], frozenset[KeyPath]]:
     """Write the download files of a connection; return the files, and the payload paths that became CSV columns.
 
@@ -52,7 +52,7 @@ def write_files(
         connection: lookup (id in URLs) of the connection.
         rows: reads the archived rows of the connection.
         folder: target folder.
-        known: payload paths that always get columns.
+        known_paths: payload paths that always get columns.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
@@ -60,7 +60,7 @@ def write_files(
     try:
         match file_format:
             case DownloadFormat.CSV:
-                return write_csv(connection, rows, folder, known)
+                return write_csv(connection, rows, folder, known_paths)
             case DownloadFormat.JSONL:
                 return write_jsonl(connection, rows, folder), frozenset()
             case DownloadFormat.PARQUET:
@@ -70,7 +70,7 @@ def write_files(
 
 
 def write_csv(
-    connection: str, rows: Rows, folder: FilePath, known: frozenset[KeyPath], limit: int = FILE_BYTES
+    connection: str, rows: Rows, folder: FilePath, known_paths: frozenset[KeyPath], max_file_bytes: int = FILE_BYTES
 ) -> tuple[tuple[WrittenFile, ...], frozenset[KeyPath]]:
     """Write CSV files with a column for each known payload path and each path in the rows.
 
@@ -84,21 +84,23 @@ def write_csv(
     """
     with FlattenerPool() as flatteners:
         first = next(slice_batches(rows()), None)
-        leaves = known if first is None else known | flatteners.find_leaves(first)
+        leaves = known_paths if first is None else known_paths | flatteners.find_leaves(first)
         check_column_count(leaves)
-        files = _write_csv_or_none(flatteners, connection, rows, folder, leaves, limit)
+        files = _write_csv_or_none(flatteners, connection, rows, folder, leaves, max_file_bytes)
         if files is None:
             for found in map_in_order(flatteners.find_leaves, slice_batches(rows())):
                 leaves |= found
                 check_column_count(leaves)
-            files = _write_csv_or_none(flatteners, connection, rows, folder, leaves, limit)
+            files = _write_csv_or_none(flatteners, connection, rows, folder, leaves, max_file_bytes)
         assert files is not None  # noqa: S101  all leaves are known after the scan
         return files, leaves
 
 
-def write_jsonl(connection: str, rows: Rows, folder: FilePath, limit: int = FILE_BYTES) -> tuple[WrittenFile, ...]:
+def write_jsonl(
+    connection: str, rows: Rows, folder: FilePath, max_file_bytes: int = FILE_BYTES
+) -> tuple[WrittenFile, ...]:
     """Write the rows of a connection to files with one JSON object per line; return the files."""
-    files = RollingFiles(folder, lambda _: None, limit=limit)
+    files = RollingFiles(folder, lambda _: None, limit=max_file_bytes)
     try:
         for lines in map_in_order(
             lambda batch: EncodedRows(format_json_lines(connection, batch), batch.num_rows), slice_batches(rows())
@@ -109,9 +111,11 @@ def write_jsonl(connection: str, rows: Rows, folder: FilePath, limit: int = FILE
         files.close_after_failure()
 
 
-def write_parquet(connection: str, rows: Rows, folder: FilePath, limit: int = FILE_BYTES) -> tuple[WrittenFile, ...]:
+def write_parquet(
+    connection: str, rows: Rows, folder: FilePath, max_file_bytes: int = FILE_BYTES
+) -> tuple[WrittenFile, ...]:
     """Write the rows of a connection to Parquet files of limited size; return the files."""
-    files = ParquetFiles(connection, folder, limit)
+    files = ParquetFiles(connection, folder, max_file_bytes)
     try:
         for batch in slice_batches(rows()):
             files.append(batch)
@@ -166,7 +170,12 @@ class FlattenerPool:
 
 
 def _write_csv_or_none(
-    flatteners: FlattenerPool, connection: str, rows: Rows, folder: FilePath, leaves: frozenset[KeyPath], limit: int
+    flatteners: FlattenerPool,
+    connection: str,
+    rows: Rows,
+    folder: FilePath,
+    leaves: frozenset[KeyPath],
+    max_file_bytes: int,
 ) -> tuple[WrittenFile, ...] | None:
     """Write the CSV files; return None if a payload has a path for which there is no column."""
     columns = build_column_names(leaves)
@@ -181,7 +190,7 @@ def _write_csv_or_none(
             return None
         return EncodedRows(format_csv_lines(connection, batch, values if paths else None), batch.num_rows)
 
-    files = RollingFiles(folder, lambda file: _write_bytes(file, head), limit=limit)
+    files = RollingFiles(folder, lambda file: _write_bytes(file, head), limit=max_file_bytes)
     try:
         for encoded in map_in_order(encode_batch, _split_by_cells(slice_batches(rows()), len(paths))):
             if encoded is None:
@@ -192,8 +201,8 @@ def _write_csv_or_none(
         files.close_after_failure()
 
 
-def _split_by_cells(batches: Iterator[pa.RecordBatch], columns: int) -> Iterator[pa.RecordBatch]:
-    rows = max(1, CSV_CELLS_PER_BATCH // max(1, columns))
+def _split_by_cells(batches: Iterator[pa.RecordBatch], column_count: int) -> Iterator[pa.RecordBatch]:
+    rows = max(1, CSV_CELLS_PER_BATCH // max(1, column_count))
     for batch in batches:
         for first in range(0, batch.num_rows, rows):
             yield batch.slice(first, rows)

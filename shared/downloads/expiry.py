@@ -46,7 +46,7 @@ class DownloadExpiry:
         expired = await self._jobs.list_expired(at)
         for job_id in expired:
             job = await self._jobs.get(job_id)
-            await remove_files(self._blobs, job_id)
+            await remove_job_files(self._blobs, job_id)
             if job is not None:
                 await self._quota.release_job(job.owner, job_id)
             await self._jobs.delete(job_id)
@@ -66,7 +66,7 @@ def build_table_name(job_id: str, step: int) -> str:
     return f"{build_job_prefix(job_id)}table/{step:06d}.parquet"
 
 
-async def remove_files(blobs: BlobStore, job_id: str) -> None:
+async def remove_job_files(blobs: BlobStore, job_id: str) -> None:
     """Delete all files of a download job."""
     await _remove_blobs(blobs, build_job_prefix(job_id))
 

@@ -19,12 +19,12 @@ class FairScheduler:
 
     Args:
         slots: number of tasks that run concurrently.
-        per_principal: maximum number of running and waiting tasks of one principal.
+        slots_per_principal: maximum number of running and waiting tasks of one principal.
     """
 
-    def __init__(self, slots: int, per_principal: int) -> None:
+    def __init__(self, slots: int, slots_per_principal: int) -> None:
         self._free_slots = slots
-        self._per_principal = per_principal
+        self._per_principal = slots_per_principal
         self._active: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         self._last_turn: dict[str, int] = {}
@@ -35,7 +35,7 @@ class FairScheduler:
         return self._active[principal] < self._per_principal
 
     @asynccontextmanager
-    async def turn(self, principal: str) -> AsyncIterator[None]:
+    async def wait_for_turn(self, principal: str) -> AsyncIterator[None]:
         """Context manager: wait for a slot of the scheduler and occupy the slot while the block runs."""
         self._active[principal] += 1
         try:

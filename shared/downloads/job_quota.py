@@ -25,7 +25,7 @@ class JobQuota:
     jobs, and reservations of ended jobs are released, because a crashed process may have left them.
 
     Args:
-        places: store of the reservations, shared by all instances.
+        quota_store: store of the reservations, shared by all instances.
         jobs: stores the jobs.
         catalog: function that returns the current workspace catalog.
         runtime: clock, randomness and threads.
@@ -33,13 +33,13 @@ class JobQuota:
 
     def __init__(
         self,
-        places: QuotaStore,
+        quota_store: QuotaStore,
         jobs: JobStore,
         catalog: Callable[[], Awaitable[Catalog]],
         *,
         runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
-        self._places = places
+        self._places = quota_store
         self._jobs = jobs
         self._catalog = catalog
         self._runtime = runtime
@@ -62,10 +62,10 @@ class JobQuota:
             if await self._count_stored_bytes(owner) >= quota.download_bytes:
                 count("workspace.downloads.quota_refusals")
                 raise _build_quota_exceeded_error(quota.download_bytes)
-        is_taken = await self._try_reserve_place(owner, job_id, quota.jobs)
+        is_taken = await self._try_add_reservation(owner, job_id, quota.jobs)
         if not is_taken:
             await self._release_ended_jobs(owner)
-            is_taken = await self._try_reserve_place(owner, job_id, quota.jobs)
+            is_taken = await self._try_add_reservation(owner, job_id, quota.jobs)
         if not is_taken:
             count("workspace.downloads.quota_refusals")
             raise _build_too_many_jobs_error(quota.jobs)
@@ -90,7 +90,7 @@ class JobQuota:
 
     async def release_completed_job(self, job: Job) -> None:
         """Stop counting a completed job as unfinished; the bytes of its files count until the files are deleted."""
-        await self._places.finish(job.owner, Purpose.JOBS, job.id)
+        await self._places.mark_inactive(job.owner, Purpose.JOBS, job.id)
 
     async def release_job(self, owner: str, job_id: str) -> None:
         """Stop counting a job, and the bytes of its files, towards its owner's quota, because its files are deleted."""
@@ -100,13 +100,13 @@ class JobQuota:
         catalog = await self._catalog()
         return resolve_quotas(catalog.tier, catalog.policies.quotas)
 
-    async def _try_reserve_place(self, owner: str, job_id: str, limit: int) -> bool:
+    async def _try_add_reservation(self, owner: str, job_id: str, limit: int) -> bool:
         at = self._runtime.now().timestamp()
         return await self._places.reserve(owner, Purpose.JOBS, job_id, at=at, limit=limit)
 
     async def _try_reserve_bytes(self, job: Job, size: int, limit: int) -> bool:
         at = self._runtime.now().timestamp()
-        return await self._places.raise_size(job.owner, Purpose.JOBS, job.id, size=size, at=at, limit=limit)
+        return await self._places.increase_size(job.owner, Purpose.JOBS, job.id, size=size, at=at, limit=limit)
 
     async def _count_stored_bytes(self, owner: str) -> int:
         return sum(place.size for place in await self._places.list_reservations(owner, Purpose.JOBS))
@@ -120,10 +120,10 @@ class JobQuota:
             elif job is not None and place.active and job.status is JobStatus.COMPLETED:
                 await self.release_completed_job(job)
 
-    def _is_reservation_obsolete(self, place: QuotaReservation, job: Job | None) -> bool:
+    def _is_reservation_obsolete(self, reservation: QuotaReservation, job: Job | None) -> bool:
         at = self._runtime.now()
         if job is None:
-            return place.taken_at < (at - CREATION_TIME).timestamp()
+            return reservation.taken_at < (at - CREATION_TIME).timestamp()
         return job.expires_at <= at or job.status in {JobStatus.FAILED, JobStatus.CANCELLED}
 
 

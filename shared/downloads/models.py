@@ -177,7 +177,7 @@ class Job(_JobRecord):
         return JobKind.DOWNLOAD if self.bundle is None else JobKind.BUNDLE
 
     @property
-    def unfinished(self) -> bool:
+    def is_unfinished(self) -> bool:
         """True if the job is pending or running."""
         return self.status in UNFINISHED
 
@@ -229,14 +229,14 @@ class Job(_JobRecord):
             parts: parts to convert.
             complete: True if all events that were accepted before the job's creation are archived.
         """
-        if self.parts is not None or not self.unfinished:
+        if self.parts is not None or not self.is_unfinished:
             return self
         up_to = self.created_at if complete else None
         return self.model_copy(update={"parts": parts, "status": JobStatus.RUNNING, "complete_up_to": up_to})
 
     def complete_part(self, number: int, files: tuple[StoredFile, ...], leaves: frozenset[tuple[str, ...]]) -> "Job":
         """Return the job with the files of a converted part; return the job unchanged if it has ended."""
-        if not self.unfinished or self.parts is None:
+        if not self.is_unfinished or self.parts is None:
             return self
         part = self.parts[number].model_copy(update={"files": files, "columns": len(leaves)})
         parts = (*self.parts[:number], part, *self.parts[number + 1 :])
@@ -246,14 +246,14 @@ class Job(_JobRecord):
 
     def finish(self, status: JobStatus, error: str | None = None) -> "Job":
         """Return the job with a final status; return the job unchanged if it has already ended."""
-        return self.model_copy(update={"status": status, "error": error}) if self.unfinished else self
+        return self.model_copy(update={"status": status, "error": error}) if self.is_unfinished else self
 
     def add_bundle_progress(self, chains_done: int, records: int) -> "Job":
         """Return the job with new progress of its audit bundle.
 
         A job that has ended, or that does not build an audit bundle, is returned unchanged.
         """
-        if self.bundle is None or not self.unfinished:
+        if self.bundle is None or not self.is_unfinished:
             return self
         bundle = self.bundle.model_copy(update={"chains_done": chains_done, "records": records})
         return self.model_copy(update={"status": JobStatus.RUNNING, "bundle": bundle})
@@ -261,7 +261,7 @@ class Job(_JobRecord):
     def add_bundle_file(self, file: StoredFile) -> "Job":
         """Return the job with the file of its bundle; return the job unchanged if it has ended."""
         part = Part(connection="audit-bundle", start=self.start, end=self.end, files=(file,))
-        return self.model_copy(update={"parts": (part,)}) if self.unfinished else self
+        return self.model_copy(update={"parts": (part,)}) if self.is_unfinished else self
 
     def start_import(
         self, at: datetime, expires_at: datetime, file: UploadedFile, mapping: ImportMapping | None
@@ -274,7 +274,7 @@ class Job(_JobRecord):
             file: the uploaded file.
             mapping: replaces the column mapping of the import; None to leave the mapping.
         """
-        if self.import_request is None or self.import_request.started_at is not None or not self.unfinished:
+        if self.import_request is None or self.import_request.started_at is not None or not self.is_unfinished:
             return self
         replaced = {} if mapping is None else {"mapping": mapping}
         request = self.import_request.model_copy(update={"started_at": at, "file": file, **replaced})
@@ -285,7 +285,7 @@ class Job(_JobRecord):
 
         Return it unchanged if it has ended or contains the result of the step already.
         """
-        if self.import_request is None or not self.unfinished:
+        if self.import_request is None or not self.is_unfinished:
             return self
         return self.model_copy(update={"import_request": open_step(self.import_request, number)})
 
@@ -300,7 +300,7 @@ class Job(_JobRecord):
 
         If the job has ended, the step is only closed. If the job contains the result already, return it unchanged.
         """
-        if self.import_request is None or not self.unfinished:
+        if self.import_request is None or not self.is_unfinished:
             return self.close_step(number)
         request = add_step_result(self.import_request, number, step)
         return self.model_copy(update={"status": JobStatus.RUNNING, "import_request": request})
@@ -308,7 +308,7 @@ class Job(_JobRecord):
     def add_rejected_file(self, file: StoredFile) -> "Job":
         """Return the job with the file of an import's rejected rows; return the job unchanged if it has ended."""
         part = Part(connection=self.connections[0], start=self.start, end=self.end, files=(file,))
-        return self.model_copy(update={"parts": (part,)}) if self.unfinished else self
+        return self.model_copy(update={"parts": (part,)}) if self.is_unfinished else self
 
     def cancel(self) -> "Job":
         """Return the job with the status ``cancelled``.
@@ -316,7 +316,7 @@ class Job(_JobRecord):
         Raises:
             WorkspaceError: CONFLICT ``DOWNLOAD_ENDED``, ``BUNDLE_ENDED`` or ``IMPORT_ENDED``.
         """
-        if not self.unfinished:
+        if not self.is_unfinished:
             raise build_job_ended_error(self)
         return self.finish(JobStatus.CANCELLED)
 

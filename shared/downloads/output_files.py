@@ -70,21 +70,21 @@ class RollingFiles:
 
     Args:
         folder: target folder; files are named by number.
-        begin: called with each new file, for instance to write a header.
-        end: called with each file before the file is closed.
+        begin_file: called with each new file, for instance to write a header.
+        end_file: called with each file before the file is closed.
         limit: maximum file size in bytes.
     """
 
     def __init__(
         self,
         folder: Path,
-        begin: Callable[[HashingFile], None],
-        end: Callable[[HashingFile], None] = lambda _: None,
+        begin_file: Callable[[HashingFile], None],
+        end_file: Callable[[HashingFile], None] = lambda _: None,
         limit: int = FILE_BYTES,
     ) -> None:
         self._folder = folder
-        self._open_writer = begin
-        self._close_writer = end
+        self._open_writer = begin_file
+        self._close_writer = end_file
         self._limit = limit
         self._current: HashingFile | None = None
         self._finished: list[WrittenFile] = []

@@ -74,16 +74,19 @@ class RowFeed:
 
     Args:
         loop: event loop of the coroutines.
-        read: returns an iterator of batches; each call starts to read from the first row.
-        stop: when set, the thread receives ``FeedStopped``.
+        read_batches: returns an iterator of batches; each call starts to read from the first row.
+        stop_event: when set, the thread receives ``FeedStopped``.
     """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, read: Callable[[], AsyncIterator[pa.RecordBatch]], stop: Event
+        self,
+        loop: asyncio.AbstractEventLoop,
+        read_batches: Callable[[], AsyncIterator[pa.RecordBatch]],
+        stop_event: Event,
     ) -> None:
         self._loop = loop
-        self._read = read
-        self._stop = stop
+        self._read = read_batches
+        self._stop = stop_event
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
         """Yield all record batches; call this in a worker thread, not in the thread of the event loop.

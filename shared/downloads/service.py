@@ -226,7 +226,7 @@ class DownloadService:
     async def wait_until_ended(self, job: Job, seconds: int) -> Job:
         """Wait until a job has ended, but at most ``seconds``; return its newest state."""
         deadline = self._runtime.monotonic() + seconds
-        while job.unfinished and self._runtime.monotonic() < deadline:
+        while job.is_unfinished and self._runtime.monotonic() < deadline:
             await self._runtime.sleep(POLL_SECONDS)
             job = await self._jobs.get(job.id) or job
         return job

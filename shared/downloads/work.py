@@ -13,7 +13,7 @@ from typing import Final
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.reading import HourSummary
 from shared.cold_data.scratch import translate_resource_errors
-from shared.downloads.expiry import build_job_prefix, remove_files
+from shared.downloads.expiry import build_job_prefix, remove_job_files
 from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import DownloadFormat, Job, JobStatus, Part, StoredFile
@@ -111,23 +111,23 @@ class DownloadRunner:
         self._planning = FairScheduler(CONCURRENT_PLANS, 1)
         self._runtime = runtime
 
-    async def next_parts(self, job_id: str) -> Sequence[int] | None:
+    async def list_next_parts(self, job_id: str) -> Sequence[int] | None:
         """Return the numbers of the job's parts to convert now; empty if the job has ended.
 
         Returns:
             None if another job of the principal is being planned; retry later.
         """
         job = await self._jobs.get(job_id)
-        if job is not None and job.unfinished and job.parts is None:
+        if job is not None and job.is_unfinished and job.parts is None:
             if not self._planning.has_room(job.owner):
                 return None
-            async with self._planning.turn(job.owner):
+            async with self._planning.wait_for_turn(job.owner):
                 complete = await self._progress.wait_until_archived(ARCHIVE_TIMEOUT_SECONDS)
                 planned = tuple(await self._plan_job(job))
                 job = await self._jobs.change(job_id, lambda current: current.plan(planned, complete=complete))
-        return job.list_pending_parts()[:PARTS_PER_WAVE] if job is not None and job.unfinished else []
+        return job.list_pending_parts()[:PARTS_PER_WAVE] if job is not None and job.is_unfinished else []
 
-    async def convert(self, job_id: str, number: int) -> bool:
+    async def convert_part(self, job_id: str, number: int) -> bool:
         """Create and store the download files of one part of a job.
 
         Returns:
@@ -143,13 +143,13 @@ class DownloadRunner:
         lane = self._large if max(part.size, part.unpacked) >= LARGE_PART_BYTES else self._small
         if not lane.has_room(job.owner):
             return False
-        async with lane.turn(job.owner):
+        async with lane.wait_for_turn(job.owner):
             await self._convert_in_turn(job_id, number)
         return True
 
     async def _convert_in_turn(self, job_id: str, number: int) -> None:
         job = await self._jobs.get(job_id)
-        if job is None or not job.unfinished or job.parts is None:
+        if job is None or not job.is_unfinished or job.parts is None:
             return
         part = job.parts[number]
         try:
@@ -164,13 +164,13 @@ class DownloadRunner:
         if outdated:
             await self._blobs.delete(sorted(outdated))
         if after is None or after.status in {JobStatus.CANCELLED, JobStatus.FAILED}:
-            await remove_files(self._blobs, job_id)
+            await remove_job_files(self._blobs, job_id)
             await self._quota.release_job(job.owner, job_id)
 
-    async def finish(self, job_id: str) -> None:
+    async def complete_job(self, job_id: str) -> None:
         """Complete a job; mark the job as failed if its files exceed the principal's quota."""
         job = await self._jobs.get(job_id)
-        if job is not None and job.unfinished:
+        if job is not None and job.is_unfinished:
             try:
                 await self._quota.reserve_bytes(job, job.stored_bytes)
             except WorkspaceError as error:
@@ -180,7 +180,7 @@ class DownloadRunner:
                 return
         await self._end_job(job_id, JobStatus.COMPLETED)
 
-    async def fail(self, job_id: str) -> None:
+    async def fail_job(self, job_id: str) -> None:
         """Mark a download job as failed after its retries."""
         await self._end_job(job_id, JobStatus.FAILED, FAILURE_MESSAGE)
 
@@ -237,7 +237,7 @@ class DownloadRunner:
                 job = await self._jobs.get(job_id)
             except WorkspaceError:
                 continue  # a persistent failure is raised at the end of the conversion
-            if job is None or not job.unfinished:
+            if job is None or not job.is_unfinished:
                 stop.set()
                 return
 
@@ -248,7 +248,7 @@ class DownloadRunner:
             if job.status is JobStatus.COMPLETED:
                 await self._quota.release_completed_job(job)
             else:
-                await remove_files(self._blobs, job_id)
+                await remove_job_files(self._blobs, job_id)
                 await self._quota.release_job(job.owner, job_id)
             if job.status is not JobStatus.CANCELLED:
                 await self._on_end(job)

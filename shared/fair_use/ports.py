@@ -45,7 +45,7 @@ class QuotaStore(Protocol):
         """
         ...
 
-    async def raise_size(
+    async def increase_size(
         self, principal: str, purpose: Purpose, reservation_id: str, *, size: int, at: float, limit: int
     ) -> bool:
         """Raise the recorded size of a job's stored files; create the reservation if it is missing.
@@ -55,7 +55,7 @@ class QuotaStore(Protocol):
         """
         ...
 
-    async def finish(self, principal: str, purpose: Purpose, reservation_id: str) -> None:
+    async def mark_inactive(self, principal: str, purpose: Purpose, reservation_id: str) -> None:
         """Mark the reservation of a finished stream or job as inactive; its size still counts."""
         ...
 

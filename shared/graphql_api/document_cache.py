@@ -88,7 +88,7 @@ class DocumentCache:
         cached = self._find_document(text)
         if cached is not None:
             return cached
-        prepared = await self._runtime.run_in_worker(len(text) * _COST_FACTOR, self._parse_and_validate, text)
+        prepared = await self._runtime.run_in_thread_if_large(len(text) * _COST_FACTOR, self._parse_and_validate, text)
         self._store_document(text, prepared)
         return prepared
 

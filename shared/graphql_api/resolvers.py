@@ -80,7 +80,7 @@ def read_json(value: Any) -> Any:
         GraphQLError: if the value is NaN or infinite.
     """
     if isinstance(value, float) and not math.isfinite(value):
-        raise GraphQLError("JSON: number is out of the range of a double")
+        raise GraphQLError("JSON: a number is outside the range of a double")
     return value
 
 
@@ -110,7 +110,7 @@ def _read_scalar_literal(node: ValueNode) -> Any:
             return node.value
         case IntValueNode():
             if len(node.value) > _MAX_DIGITS:
-                raise GraphQLError("JSON: number has too many digits", node)
+                raise GraphQLError(f"JSON: an integer must have at most {_MAX_DIGITS} digits", node)
             return int(node.value)
         case FloatValueNode():
             return read_json(float(node.value))

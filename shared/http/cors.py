@@ -32,18 +32,18 @@ class Cors:
     def __init__(self, origins: Collection[str] = ()) -> None:
         self._origins = frozenset(origins)
 
-    def build_preflight_reply(self, request: Request, allowed: Collection[str]) -> Reply | None:
+    def build_preflight_reply(self, request: Request, route_methods: Collection[str]) -> Reply | None:
         """Build the reply to a CORS preflight request; return None for other requests and for unknown origins.
 
         Args:
             request: request from a browser.
-            allowed: HTTP methods that the requested route has.
+            route_methods: HTTP methods that the requested route has.
         """
         method = request.headers.get("access-control-request-method")
         if request.method != "OPTIONS" or method is None or not self._has_known_origin(request):
             return None
         headers = {
-            "Access-Control-Allow-Methods": ", ".join(sorted(allowed)),
+            "Access-Control-Allow-Methods": ", ".join(sorted(route_methods)),
             "Access-Control-Allow-Headers": ALLOWED_HEADERS,
             "Access-Control-Max-Age": str(PREFLIGHT_SECONDS),
         }

@@ -94,16 +94,16 @@ class CongestionDetector:
         """Remember the time of the last rejected request."""
         self._rejected_at = now
 
-    def update(self, now: float, waiting: int) -> None:
+    def update(self, now: float, waiting_requests: int) -> None:
         """Set ``is_overloaded`` from the time windows that have ended.
 
         Args:
             now: current time in seconds.
-            waiting: number of waiting requests.
+            waiting_requests: number of waiting requests.
         """
         if self.is_overloaded:
             self.is_overloaded = now - self._rejected_at < CALM_SECONDS
-        elif waiting <= TOLERATED:
+        elif waiting_requests <= TOLERATED:
             self._start_window(now, 0)
         elif now - self._since >= WINDOW_SECONDS:
             # If this method was not called for longer than a window, no request arrived or ended in the meantime.
@@ -123,12 +123,12 @@ class LoadShedder:
     """Load shedder of one event loop: requests wait in a queue, and are rejected while the instance is overloaded.
 
     Args:
-        places: number of requests that are processed together.
+        max_running_requests: number of requests that are processed together.
         runtime: clock of the times in the queue.
     """
 
-    def __init__(self, places: int, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
-        self._places = places
+    def __init__(self, max_running_requests: int, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+        self._places = max_running_requests
         self._clock = runtime.monotonic
         self._working: dict[_QueuedRequest, float] = {}
         self._waiting: deque[_QueuedRequest] = deque()

@@ -99,13 +99,13 @@ class RequestPipeline:
         self._load_shedder = load_shedder
         self._runtime = runtime
 
-    async def serve(self, request: Request, known: Principal | None = None) -> Reply:
+    async def serve(self, request: Request, known_principal: Principal | None = None) -> Reply:
         """Process a request; every error becomes a reply.
 
         Args:
             request: HTTP request, or the equivalent of a call through another interface.
-            known: the caller, if the other interface (such as MCP) has already authenticated the caller; the caller's
-                rights are still checked.
+            known_principal: the caller, if the other interface (such as MCP) has already authenticated the caller; the
+                caller's rights are still checked.
         """
         started = self._runtime.monotonic()
         request_id = _read_request_id(request, self._runtime)
@@ -113,7 +113,7 @@ class RequestPipeline:
         try:
             # The pause includes error handling, because tracebacks also reference the values of the body.
             with pause_garbage_collection(len(request.body)), open_request_span(request, request_id) as span:
-                reply = await self._process_request(request, request_id, started, known, span)
+                reply = await self._process_request(request, request_id, started, known_principal, span)
                 span.set_reply(reply)
         finally:
             logs.request_id.reset(token)
@@ -126,7 +126,7 @@ class RequestPipeline:
         return reply
 
     async def _process_request(
-        self, request: Request, request_id: str, started: float, known: Principal | None, span: RequestSpan
+        self, request: Request, request_id: str, started: float, known_principal: Principal | None, span: RequestSpan
     ) -> Reply:
         route, caller, is_versioned = "-", ANONYMOUS, True
         build_error_reply: ErrorReplyBuilder = build_problem_document
@@ -141,14 +141,14 @@ class RequestPipeline:
             span.set_operation(route, match.operation.name)
             if match.operation.deprecation is not None:
                 request.deprecations.append(match.operation.deprecation)
-            if is_versioned and known is None:
+            if is_versioned and known_principal is None:
                 check_version(request)
             async with self._wait_for_admission(request):
-                if known is None:
+                if known_principal is None:
                     size_limits.check_request_size(request)
-                caller = await self._authenticate_caller(match.operation, request, known)
+                caller = await self._authenticate_caller(match.operation, request, known_principal)
                 # A nested request of another interface was counted when its outer request arrived.
-                limits = None if known is not None or caller is ANONYMOUS else self._limits
+                limits = None if known_principal is not None or caller is ANONYMOUS else self._limits
                 with act_as(caller):
                     reply = await self._handle_within_limits(match, caller, request, request_id, limits)
         except UnmatchedRequestError as error:
@@ -204,12 +204,14 @@ class RequestPipeline:
             report_unknown_names(reply, call.unknown)
         return reply
 
-    async def _authenticate_caller(self, operation: Operation, request: Request, known: Principal | None) -> Principal:
+    async def _authenticate_caller(
+        self, operation: Operation, request: Request, known_principal: Principal | None
+    ) -> Principal:
         if operation.access is Access.PUBLIC:
             if operation.check_sender is not None:
                 await operation.check_sender(request)
             return ANONYMOUS
-        return known or await self._authenticate(operation.credential(request), operation.access.value)
+        return known_principal or await self._authenticate(operation.credential(request), operation.access.value)
 
 
 def _build_failure_reply(

@@ -61,19 +61,19 @@ def list_accepted_names(model: type[BaseModel]) -> Mapping[str, str]:
     }
 
 
-def unknown_parameters_error(names: Sequence[str], known: Mapping[str, str]) -> WorkspaceError:
+def unknown_parameters_error(names: Sequence[str], known_names: Mapping[str, str]) -> WorkspaceError:
     """Build the error for unknown query parameters.
 
     Args:
         names: unknown names in the request.
-        known: accepted names (including aliases), each with its documented name.
+        known_names: accepted names (including aliases), each with its documented name.
     """
-    return _build_unknown_names_error("parameter", names, known)
+    return _build_unknown_names_error("parameter", names, known_names)
 
 
-def unknown_arguments_error(names: Sequence[str], known: Iterable[str]) -> WorkspaceError:
+def unknown_arguments_error(names: Sequence[str], known_names: Iterable[str]) -> WorkspaceError:
     """Build the error for unknown arguments of an MCP tool."""
-    return _build_unknown_names_error("argument", names, {name: name for name in known})
+    return _build_unknown_names_error("argument", names, {name: name for name in known_names})
 
 
 def unknown_members_error(model: Any, locations: Iterable[tuple[int | str, ...]]) -> WorkspaceError:
@@ -135,9 +135,9 @@ def report_unknown_names(reply: Reply, names: Iterable[str]) -> None:
         reply.headers[IGNORED] = ", ".join(listed)
 
 
-def _build_unknown_names_error(kind: str, names: Sequence[str], known: Mapping[str, str]) -> WorkspaceError:
+def _build_unknown_names_error(kind: str, names: Sequence[str], known_names: Mapping[str, str]) -> WorkspaceError:
     errors = [
-        FieldError(format_name_for_message(name), _format_message(kind, name, known, index))
+        FieldError(format_name_for_message(name), _format_message(kind, name, known_names, index))
         for index, name in enumerate(names[:MAX_LISTED])
     ]
     if more := len(names) - len(errors):
@@ -145,24 +145,24 @@ def _build_unknown_names_error(kind: str, names: Sequence[str], known: Mapping[s
     return invalid_fields(errors)
 
 
-def _format_message(kind: str, name: str, known: Mapping[str, str], index: int) -> str:
+def _format_message(kind: str, name: str, known_names: Mapping[str, str], index: int) -> str:
     """Build the error message about an unknown parameter or property.
 
     Args:
         kind: kind of the name for the message, for example ``parameter``.
         name: unknown name in the request.
-        known: accepted names (including aliases), each with its documented name.
+        known_names: accepted names (including aliases), each with its documented name.
         index: number of unknown names before this name; a similar known name is suggested for the first names only.
     """
     unknown = f"Unknown {kind} `{format_name_for_message(name)}`"
     if index >= MAX_HINTS:
         return f"{unknown}."
-    if not known:
+    if not known_names:
         return f"{unknown}; no {kind}s are accepted."
-    nearest = find_nearest_name(name, known)
+    nearest = find_nearest_name(name, known_names)
     if nearest is not None:
-        return f"{unknown}; did you mean `{known[nearest]}`?"
-    listed = ", ".join(f"`{one}`" for one in dict.fromkeys(known.values()))
+        return f"{unknown}; did you mean `{known_names[nearest]}`?"
+    listed = ", ".join(f"`{one}`" for one in dict.fromkeys(known_names.values()))
     return f"{unknown}; known: {listed}."
 
 

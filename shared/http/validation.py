@@ -69,7 +69,7 @@ async def read_call(
     query = NoQuery() if operation.query is NoQuery else _validate_value(operation.query, values, faults)
     sent = await _remove_server_managed_properties(operation, path, sent, request, faults)
     # Some models check large members by serialising them in canonical form, which takes time.
-    body = await runtime.run_in_worker(
+    body = await runtime.run_in_thread_if_large(
         len(request.body), _validate_value, operation.body, sent, faults, reject_unknown=rejects
     )
     reported = (*unknown, *_find_unknown_members(operation.body, sent)) if reports else ()

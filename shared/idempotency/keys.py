@@ -36,14 +36,14 @@ class Claim:
 class IdempotencyStore(Protocol):
     """Store of idempotency keys, and of the requests that claim the keys."""
 
-    async def claim(self, key: str, wanted: Claim, at: datetime, forget_before: datetime) -> Claim:
+    async def claim(self, key: str, new_claim: Claim, at: datetime, forget_before: datetime) -> Claim:
         """Store a request's claim of a key, unless an unexpired claim is stored already; return the stored claim.
 
         Concurrent calls with the same key all get the same claim.
 
         Args:
             key: hash from :func:`hash_key`.
-            wanted: claim of the current request.
+            new_claim: claim of the current request.
             at: current time.
             forget_before: time before which claims have expired.
         """
@@ -107,12 +107,12 @@ def build_claim(request: bytes, append_id: str) -> Claim:
     return Claim(hashlib.sha256(request).hexdigest(), append_id)
 
 
-def reject_reused_key(claim: Claim, wanted: Claim) -> None:
+def reject_reused_key(claim: Claim, new_claim: Claim) -> None:
     """Reject an idempotency key that was used for another request.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``IDEMPOTENCY_KEY_REUSED`` if the fingerprints differ.
     """
-    if claim.fingerprint != wanted.fingerprint:
+    if claim.fingerprint != new_claim.fingerprint:
         detail = "This Idempotency-Key was used for another request; use a new key."
         raise WorkspaceError(Kind.UNPROCESSABLE, "IDEMPOTENCY_KEY_REUSED", detail)

@@ -60,7 +60,7 @@ class IdempotentReplyStore(Protocol):
     """
 
     async def begin(
-        self, name: str, wanted: Claim, lease: str, at: datetime, until: datetime, forget_before: datetime
+        self, name: str, new_claim: Claim, lease_id: str, at: datetime, lease_until: datetime, forget_before: datetime
     ) -> BeginResult:
         """Claim an idempotency key for a request, and try to lease the key.
 
@@ -69,15 +69,15 @@ class IdempotentReplyStore(Protocol):
         """
         ...
 
-    async def renew(self, name: str, lease: str, until: datetime) -> None:
+    async def renew(self, name: str, lease_id: str, lease_until: datetime) -> None:
         """Extend the lease of an idempotency key; do nothing if the caller no longer holds the lease."""
         ...
 
-    async def finish(self, name: str, lease: str, answer: bytes) -> bool:
+    async def save_reply(self, name: str, lease_id: str, reply: bytes) -> bool:
         """Store the encrypted reply of a request; return False if another process has taken the lease meanwhile."""
         ...
 
-    async def release(self, name: str, lease: str, *, forget: bool) -> None:
+    async def release(self, name: str, lease_id: str, *, forget: bool) -> None:
         """End the caller's lease of an idempotency key if it still holds the lease.
 
         With ``forget``, also delete the claim.
@@ -97,8 +97,8 @@ class IdempotentReplies:
         self._store = store
         self._runtime = runtime
 
-    async def run_once(self, caller: str, method: str, key: str, request: bytes, work: Work) -> bytes:
-        """Call ``work`` for the first request with an idempotency key.
+    async def run_once(self, caller: str, method: str, key: str, request: bytes, handle_request: Work) -> bytes:
+        """Call ``handle_request`` for the first request with an idempotency key.
 
         Return the stored reply for each repeated request.
 
@@ -107,8 +107,8 @@ class IdempotentReplies:
             method: HTTP method of the request; each method has separate keys.
             key: the caller's key; not empty.
             request: bytes of all parts of the request that must be equal in a repeated request.
-            work: does the work and returns the reply. Its argument is an id that stays the same if the work is repeated
-                after a crash; the work must be idempotent for an id.
+            handle_request: does the work and returns the reply. Its argument is an id that stays the same if the work
+                is repeated after a crash; the work must be idempotent for an id.
 
         Raises:
             WorkspaceError: INVALID with the field ``Idempotency-Key``; UNPROCESSABLE ``IDEMPOTENCY_KEY_REUSED``;
@@ -125,8 +125,8 @@ class IdempotentReplies:
             if begun.reply is not None:
                 return await self._runtime.run_in_thread(_decrypt_reply, begun.reply, secret, name)
             if begun.owns_lease:
-                reply = await self._run_under_lease(name, lease, begun.claim.append_id, work)
-                if await self._store.finish(
+                reply = await self._run_under_lease(name, lease, begun.claim.append_id, handle_request)
+                if await self._store.save_reply(
                     name, lease, await self._runtime.run_in_thread(self._encrypt_reply, reply, secret, name)
                 ):
                     return reply
@@ -147,10 +147,10 @@ class IdempotentReplies:
         """
         return await self._runtime.run_in_thread(_derive_key, f"{caller}\n{key}", append_id.encode())
 
-    async def _run_under_lease(self, name: str, lease: str, append_id: str, work: Work) -> bytes:
+    async def _run_under_lease(self, name: str, lease: str, append_id: str, handle_request: Work) -> bytes:
         try:
             async with self._renew_lease_until_done(name, lease):
-                return await work(append_id)
+                return await handle_request(append_id)
         except BaseException as error:
             nothing_done = isinstance(error, WorkspaceError) and error.kind not in MAYBE_DONE
             with contextlib.suppress(WorkspaceError):

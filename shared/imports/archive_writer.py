@@ -23,7 +23,7 @@ from shared.cold_data.tables import (
     BlobSummary,
     build_archive_schema,
     measure_longest_row,
-    open_writer,
+    open_parquet_writer,
     split_row_groups,
 )
 from shared.errors import Kind, WorkspaceError
@@ -208,7 +208,7 @@ def _build_blob(source: ImportSource, hour: datetime, messages: pa.Table) -> tup
     numbers = pc.min_max(messages.column("number")).as_py()
     summary = BlobSummary(rows.num_rows, 0, enqueued, enqueued, longest=measure_longest_row(rows))
     target = io.BytesIO()
-    with open_writer(target, summary) as file:
+    with open_parquet_writer(target, summary) as file:
         for group in split_row_groups(rows):
             file.write_batch(group, row_group_size=group.num_rows)
     name = build_batch_name(SequenceRange(source.partition, numbers["min"], numbers["max"]))

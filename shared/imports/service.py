@@ -146,7 +146,7 @@ class ImportService:
         """
         job = await self.get(caller, job_id)
         request = get_import_request(job)
-        if not job.unfinished:
+        if not job.is_unfinished:
             raise build_job_ended_error(job)
         if request.started_at is None:
             await self.check_connection(job.connections[0])

@@ -148,7 +148,7 @@ class ImportRunner:
             WorkspaceError: UNAVAILABLE if a store does not respond; retry.
         """
         job = await self._stores.jobs.get(job_id)
-        if job is None or job.import_request is None or (not job.unfinished and job.open_import_step is None):
+        if job is None or job.import_request is None or (not job.is_unfinished and job.open_import_step is None):
             # The process that ended the job may have failed before it deleted the files.
             await remove_unused_files(self._stores.blobs, self._stores.jobs, job_id)
             return RunResult.ENDED
@@ -157,7 +157,7 @@ class ImportRunner:
         if not self._lane.has_room(job.owner) or not await self._reserve_connection(job):
             return RunResult.WAITING
         try:
-            if job.unfinished and not await self._run_until_ended(job):
+            if job.is_unfinished and not await self._run_until_ended(job):
                 return RunResult.WORKING
             await self._complete_open_step(job)
             await remove_unused_files(self._stores.blobs, self._stores.jobs, job_id)
@@ -204,7 +204,7 @@ class ImportRunner:
         upcoming = self._start_preparation(job, reader)
         try:
             while True:
-                async with self._lane.turn(job.owner):
+                async with self._lane.wait_for_turn(job.owner):
                     job = await self._reload_job(job)
                     step = await upcoming
                     if get_import_request(job).steps != steps:
@@ -238,7 +238,7 @@ class ImportRunner:
             JobEndedError: the job has ended.
         """
         current = await self._stores.jobs.get(job.id)
-        if current is None or not current.unfinished:
+        if current is None or not current.is_unfinished:
             raise JobEndedError
         if not await self._stores.leases.extend(_build_lease_name(job), job.id, self._runtime.now() + LEASE):
             raise WorkspaceError(
@@ -318,7 +318,7 @@ class ImportRunner:
         )
         count("workspace.imports.rows", step.rows)
         changed = await self._stores.jobs.change(job.id, lambda current: current.add_import_step(number, result))
-        if changed is None or not changed.unfinished:
+        if changed is None or not changed.is_unfinished:
             raise JobEndedError
         if accepted:
             await self._stores.blobs.delete([name])
@@ -336,7 +336,7 @@ class ImportRunner:
         """
         await self._store_table_file(job, source, number, messages)
         changed = await self._stores.jobs.change(job.id, lambda current: current.open_step(number))
-        if changed is None or not changed.unfinished:
+        if changed is None or not changed.is_unfinished:
             raise JobEndedError
 
     async def _store_table_file(self, job: Job, source: ImportSource, number: int, messages: pa.Table) -> None:
@@ -348,10 +348,10 @@ class ImportRunner:
     async def _complete_open_step(self, job: Job) -> None:
         """Store the rows of an open step completely; do nothing if the import has not ended or has no open step."""
         current = await self._stores.jobs.get(job.id)
-        if current is None or current.unfinished or current.open_import_step is None:
+        if current is None or current.is_unfinished or current.open_import_step is None:
             return
         number, source = current.open_import_step, await self._build_import_source(current)
-        async with self._lane.turn(job.owner):
+        async with self._lane.wait_for_turn(job.owner):
             stored = await self._load_table_file(current, number)
             # Another import or a device may have stored some of the rows in the meantime.
             messages = await self._search_new_messages(source, get_import_request(current).rows + 1, stored)

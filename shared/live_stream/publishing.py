@@ -138,7 +138,7 @@ class LivePublisher:
         self.counters = Counters()
         self._runtime = runtime
 
-    async def run(self, events: Sequence[HubEvent], at: datetime | None = None) -> None:
+    async def publish_events(self, events: Sequence[HubEvent], at: datetime | None = None) -> None:
         """Publish a batch of hub events; a retry after a failure skips the events that are already published.
 
         Args:

@@ -36,16 +36,21 @@ class StreamQuota:
     ended.
 
     Args:
-        places: store of the reservations, shared by all instances.
+        quota_store: store of the reservations, shared by all instances.
         catalog: function that returns the current workspace catalog.
         service: lists the open streams.
         runtime: clock, randomness and threads.
     """
 
     def __init__(
-        self, places: QuotaStore, catalog: CurrentCatalog, service: MessageService, *, runtime: Runtime = SYSTEM_RUNTIME
+        self,
+        quota_store: QuotaStore,
+        catalog: CurrentCatalog,
+        service: MessageService,
+        *,
+        runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
-        self._places = places
+        self._places = quota_store
         self._catalog = catalog
         self._service = service
         self._compared_at: dict[str, float] = {}
@@ -65,9 +70,9 @@ class StreamQuota:
         if self._runtime.now().timestamp() < self._full_until.get(member_id, 0.0):
             raise _build_rejection_error(limit)
         try:
-            is_taken = await self._try_reserve_place(member_id, stream_id, limit)
+            is_taken = await self._try_add_reservation(member_id, stream_id, limit)
             if not is_taken and await self._release_ended_streams(member_id):
-                is_taken = await self._try_reserve_place(member_id, stream_id, limit)
+                is_taken = await self._try_add_reservation(member_id, stream_id, limit)
         except WorkspaceError as error:
             # A failing quota store must not reject callers.
             _LOGGER.warning("live streams are not counted: %s", error.detail)
@@ -88,7 +93,7 @@ class StreamQuota:
         await self._places.release(member_id, Purpose.STREAMS, [stream_id])
         self._full_until.pop(member_id, None)
 
-    async def _try_reserve_place(self, member_id: str, stream_id: str, limit: int) -> bool:
+    async def _try_add_reservation(self, member_id: str, stream_id: str, limit: int) -> bool:
         return await self._places.reserve(
             member_id, Purpose.STREAMS, stream_id, at=self._runtime.now().timestamp(), limit=limit
         )

@@ -142,14 +142,14 @@ _OUTPUT_KEYWORDS: Final = frozenset({"allOf", "anyOf", "const", "enum", "items",
 """Keywords that a result's schema keeps: structure and types."""
 
 
-def compact_input(schema: Mapping[str, Any]) -> dict[str, Any]:
+def compact_input_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of a tool's arguments without titles, patterns, lengths and separate examples."""
     compacted = _compact_schema(schema, lambda keyword: keyword not in _INPUT_NOISE)
     compacted.pop("description", None)
     return {keyword: value for keyword, value in compacted.items() if value != []}
 
 
-def compact_output(schema: Mapping[str, Any]) -> dict[str, Any]:
+def compact_output_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of a tool's result, reduced to its properties and their types.
 
     A reference to a named type becomes the type's kind, such as object.
@@ -158,16 +158,16 @@ def compact_output(schema: Mapping[str, Any]) -> dict[str, Any]:
     return _compact_schema(_replace_references(schema, named), _OUTPUT_KEYWORDS.__contains__)
 
 
-def _replace_references(value: Any, named: Mapping[str, Any]) -> Any:
+def _replace_references(value: Any, named_schemas: Mapping[str, Any]) -> Any:
     """Return a copy of a schema in which the kind of the referenced type, such as object, replaces each reference."""
     if isinstance(value, list):
-        return [_replace_references(each, named) for each in value]
+        return [_replace_references(each, named_schemas) for each in value]
     if not isinstance(value, Mapping):
         return value
     if "$ref" in value:
-        kind = named.get(value["$ref"].rpartition("/")[2], {}).get("type")
+        kind = named_schemas.get(value["$ref"].rpartition("/")[2], {}).get("type")
         return {} if kind is None else {"type": kind}
-    return {keyword: _replace_references(each, named) for keyword, each in value.items() if keyword != "$defs"}
+    return {keyword: _replace_references(each, named_schemas) for keyword, each in value.items() if keyword != "$defs"}
 
 
 def _compact_schema(schema: Mapping[str, Any], is_kept: Callable[[str], bool]) -> dict[str, Any]:

@@ -27,8 +27,8 @@ from shared.mcp_server.capabilities import (
     Tool,
     ToolResult,
     add_next_call,
-    compact_input,
-    compact_output,
+    compact_input_schema,
+    compact_output_schema,
     to_error_result,
 )
 from shared.mcp_server.prompts import DEFAULTS
@@ -84,7 +84,7 @@ async def handle_request(
     # The transport parses JSON leniently; an empty body makes it reply with its own parse error.
     body = b"" if parse_error else request.body
     async with manager.run():
-        await manager.handle_request(_build_scope(request), _build_receive(body), collector.send)
+        await manager.handle_request(_build_asgi_scope(request), _build_receive_function(body), collector.send)
     reply = _to_problem_reply(collector.build_reply())
     return _add_parse_error(reply, parse_error) if parse_error else reply
 
@@ -135,7 +135,7 @@ class _ReplyCollector:
         return Reply(self._status, bytes(self._body), headers)
 
 
-def _build_scope(request: Request) -> dict[str, Any]:
+def _build_asgi_scope(request: Request) -> dict[str, Any]:
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in request.headers.items()]
     return {
         "type": "http",
@@ -152,7 +152,7 @@ def _build_scope(request: Request) -> dict[str, Any]:
     }
 
 
-def _build_receive(body: bytes) -> Any:
+def _build_receive_function(body: bytes) -> Any:
     messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def receive() -> dict[str, Any]:
@@ -191,7 +191,7 @@ class ProtocolSession:
 
     async def _list_tools(self, _: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         page, cursor = _select_page(list(self._capabilities.tools.values()), params)
-        tools = await self._runtime.run_in_worker(len(page) * _TOOL_CHARACTERS, _build_tools, page)
+        tools = await self._runtime.run_in_thread_if_large(len(page) * _TOOL_CHARACTERS, _build_tools, page)
         return types.ListToolsResult(tools=tools, next_cursor=cursor)
 
     async def _call_tool(self, _: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -311,8 +311,8 @@ def _to_tool(tool: Tool) -> types.Tool:
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema={**compact_input(tool.input_schema), "additionalProperties": False},
-        output_schema=compact_output(tool.output_schema),
+        input_schema={**compact_input_schema(tool.input_schema), "additionalProperties": False},
+        output_schema=compact_output_schema(tool.output_schema),
         annotations=hints,
     )
 

@@ -13,9 +13,9 @@ from shared.oauth.clients import Client, ClientDirectory
 from shared.oauth.errors import OAuthError, OAuthErrorCode, invalid_request_error
 from shared.oauth.grants import CODE_LIFETIME, CodeProof, Grant, GrantStore
 from shared.oauth.parameters import Parameters, check_resources
-from shared.oauth.redirects import Redirect, append_query, build_error_redirect, denied_error
+from shared.oauth.redirects import Redirect, access_denied_error, append_parameters, build_error_redirect
 from shared.oauth.scopes import DEFAULT_RIGHTS, parse_scope
-from shared.oauth.secrets import CHALLENGE, compute_digest, generate_code
+from shared.oauth.secrets import CHALLENGE, compute_digest, generate_authorization_code
 from shared.oauth.sign_in_demands import RequestTimes, parse_sign_in_demand
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.validation.redirect_uris import describe_redirect_host
@@ -105,8 +105,8 @@ class AuthorizationService:
         return None
 
     def record_request(self, parameters: Parameters) -> str | None:
-        """Record the time at which an authorization request arrived; see :meth:`RequestTimes.record`."""
-        return self._times.record(parameters)
+        """Record the time at which an authorization request arrived; see :meth:`RequestTimes.record_arrival`."""
+        return self._times.record_arrival(parameters)
 
     async def build_consent_question(
         self, caller: Principal, parameters: Parameters, base: str
@@ -133,7 +133,7 @@ class AuthorizationService:
             rights, challenge = _check_request(parameters, base)
             held = tuple(sorted(rights & caller.rights))
             if not held:
-                raise denied_error("The member has none of the requested access rights.")
+                raise access_denied_error("The member has none of the requested access rights.")
         except OAuthError as error:
             return build_error_redirect(redirect_uri, parameters, base, error)
         request = AuthorizationRequest(client, redirect_uri, rights, challenge)
@@ -160,14 +160,18 @@ class AuthorizationService:
         redirect_uri = question.request.redirect_uri
         rights = frozenset() if chosen is None else _select_rights(question, chosen)
         demand = parse_sign_in_demand(parameters)
-        demand.check(caller.sign_in, self._times.find(parameters) if demand.is_new else None, self._runtime.now())
+        demand.check(
+            caller.sign_in, self._times.find_arrival_time(parameters) if demand.is_new else None, self._runtime.now()
+        )
         if chosen is None:
-            return build_error_redirect(redirect_uri, parameters, base, denied_error("The member denied access."))
+            return build_error_redirect(
+                redirect_uri, parameters, base, access_denied_error("The member denied access.")
+            )
         if not rights:
-            error = denied_error("The member delegated none of the requested access rights.")
+            error = access_denied_error("The member delegated none of the requested access rights.")
             return build_error_redirect(redirect_uri, parameters, base, error)
         code = await self._create_grant(caller, question.request, rights)
-        return Redirect(append_query(redirect_uri, parameters, base, {"code": code}))
+        return Redirect(append_parameters(redirect_uri, parameters, base, {"code": code}))
 
     async def _create_grant(
         self, caller: Principal, request: AuthorizationRequest, rights: frozenset[AccessRight]
@@ -175,7 +179,7 @@ class AuthorizationService:
         """Store a new grant with its audit event, and return its authorization code."""
         at = self._runtime.now()
         grant_id = build_token_id(self._runtime, at)
-        code = generate_code(self._runtime, grant_id)
+        code = generate_authorization_code(self._runtime, grant_id)
         key = await self._lineage.find_key(caller)
         grant = Grant(
             grant_id=grant_id,

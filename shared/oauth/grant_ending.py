@@ -52,7 +52,7 @@ class GrantEnder:
         self._runtime = runtime
 
     async def end(
-        self, grant_id: str, reason: EndReason, actor: str, made_with: Mapping[str, Any] | None = None
+        self, grant_id: str, reason: EndReason, actor: str, used_credential: Mapping[str, Any] | None = None
     ) -> None:
         """End a grant and revoke its access tokens; a repeated call completes an interrupted one.
 
@@ -60,19 +60,19 @@ class GrantEnder:
             grant_id: id of the grant; an unknown grant is ignored.
             reason: reason for the end, for the audit event.
             actor: id of the member who ends the grant, for the audit event.
-            made_with: credential of the actor, for the audit event; None if the service ends the grant.
+            used_credential: credential of the actor, for the audit event; None if the service ends the grant.
         """
         while (stored := await self._store.find(grant_id)) is not None:
             if stored.grant.end is not None:
                 await self._complete_end(stored)
                 return
-            end = GrantEnd(self._runtime.now(), reason, actor, made_with)
+            end = GrantEnd(self._runtime.now(), reason, actor, used_credential)
             await self._store.replace(stored, replace(stored.grant, end=end))
 
-    async def end_descendants(self, credential_id: str, actor: str, made_with: Mapping[str, Any] | None) -> None:
+    async def end_descendants(self, credential_id: str, actor: str, used_credential: Mapping[str, Any] | None) -> None:
         """End the grants whose consent was given with a token or API key, because this token or key is revoked."""
         for grant in await self._store.list_descendants(credential_id):
-            await self.end(grant.grant_id, EndReason.CREDENTIAL, actor, made_with)
+            await self.end(grant.grant_id, EndReason.CREDENTIAL, actor, used_credential)
 
     async def find_parent(self, grant_id: str) -> str:
         """Return the id of the API key or token with which a member consented to a grant; empty if it is unknown."""

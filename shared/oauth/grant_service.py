@@ -18,11 +18,11 @@ from shared.oauth.scopes import invalid_scope_error, parse_scope
 from shared.oauth.secrets import (
     RefreshText,
     compute_digest,
-    generate_refresh,
+    generate_refresh_token,
     is_secret_valid,
     is_verifier_valid,
-    parse_code,
-    parse_refresh,
+    parse_authorization_code,
+    parse_refresh_token,
 )
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.versioned_cache import VersionedCache
@@ -69,7 +69,7 @@ class GrantService:
         Raises:
             OAuthError: ``invalid_grant``, or ``invalid_request`` if a parameter is missing.
         """
-        code = parse_code(parameters.require("code"))
+        code = parse_authorization_code(parameters.require("code"))
         verifier, redirect_uri = parameters.require("code_verifier"), parameters.get("redirect_uri")
         stored = None if code is None else await self._store.find(code.grant_id)
         if code is None or stored is None or not is_secret_valid(code.secret, stored.grant.code.digest):
@@ -99,7 +99,7 @@ class GrantService:
         caller = await self.authorize(grant, CredentialKind.AUTHORIZATION_CODE)
         # The token is issued first, so that a failure leaves the code usable.
         token = await self._issuer.mint(caller, None, None)
-        text = generate_refresh(self._runtime, grant.grant_id)
+        text = generate_refresh_token(self._runtime, grant.grant_id)
         redeemed = replace(grant, refresh=self._build_state(grant, text, at, at))
         if not await self._store.replace(stored, redeemed):
             await self._credential_store.revoke_token(token.token_id, at)
@@ -113,7 +113,7 @@ class GrantService:
         Raises:
             OAuthError: ``invalid_grant``.
         """
-        parsed = parse_refresh(text)
+        parsed = parse_refresh_token(text)
         stored = None if parsed is None else await self._store.find(parsed.grant_id)
         refresh = None if stored is None else stored.grant.refresh
         if parsed is None or stored is None or refresh is None or not is_secret_valid(parsed.family, refresh.family):
@@ -137,13 +137,13 @@ class GrantService:
             OAuthError: ``invalid_grant``; ``invalid_scope`` if the grant lacks a right.
             WorkspaceError: UNAVAILABLE.
         """
-        grant, at, before = stored.grant, self._runtime.now(), parse_refresh(text)
+        grant, at, before = stored.grant, self._runtime.now(), parse_refresh_token(text)
         if before is None or grant.refresh is None or not grant.is_active(at):
             raise invalid_grant_error(_BAD_REFRESH)
         caller = await self.authorize(grant, CredentialKind.REFRESH_TOKEN)
         rights = None if scope is None else _select_rights(grant, caller, scope)
         token = await self._issuer.mint(caller, None, None if rights is None else sorted(rights))
-        after = generate_refresh(self._runtime, grant.grant_id, before.family)
+        after = generate_refresh_token(self._runtime, grant.grant_id, before.family)
         renewed = replace(grant, refresh=self._build_state(grant, after, at, grant.refresh.started_at))
         if not await self._store.replace(stored, renewed):
             # Another request used the same refresh token at the same time: one of the two may be a thief.

@@ -15,7 +15,7 @@ class Redirect:
     address: str
 
 
-def denied_error(description: str) -> OAuthError:
+def access_denied_error(description: str) -> OAuthError:
     """Build the OAuth error for an authorization request that the member or the service denies."""
     return OAuthError(OAuthErrorCode.ACCESS_DENIED, description)
 
@@ -25,10 +25,10 @@ def build_error_redirect(redirect_uri: str, parameters: Parameters, base: str, e
     if error.error is not OAuthErrorCode.ACCESS_DENIED:
         count("workspace.oauth.refusals", error=str(error.error))
     members = {"error": str(error.error), "error_description": to_description(error.detail)}
-    return Redirect(append_query(redirect_uri, parameters, base, members))
+    return Redirect(append_parameters(redirect_uri, parameters, base, members))
 
 
-def append_query(redirect_uri: str, parameters: Parameters, base: str, members: dict[str, str]) -> str:
+def append_parameters(redirect_uri: str, parameters: Parameters, base: str, members: dict[str, str]) -> str:
     """Return a redirect URI with ``members``, ``state`` and ``iss`` (RFC 9207) as further query parameters."""
     state = parameters.get("state")
     query = {**members, **({} if state is None else {"state": state}), "iss": base}

@@ -43,23 +43,23 @@ class RefreshText:
         return f"oir_{self.grant_id}_{self.family}_{self.secret}"
 
 
-def generate_code(runtime: Runtime, grant_id: str) -> CodeText:
+def generate_authorization_code(runtime: Runtime, grant_id: str) -> CodeText:
     """Generate the authorization code of a grant."""
     return CodeText(grant_id, runtime.new_token(32))
 
 
-def generate_refresh(runtime: Runtime, grant_id: str, family: str = "") -> RefreshText:
+def generate_refresh_token(runtime: Runtime, grant_id: str, family: str = "") -> RefreshText:
     """Generate a refresh token; ``family`` is the family secret of the replaced token, empty for the first token."""
     return RefreshText(grant_id, family or runtime.new_token(32), runtime.new_token(32))
 
 
-def parse_code(text: str) -> CodeText | None:
+def parse_authorization_code(text: str) -> CodeText | None:
     """Parse an authorization code; return None if the text does not have the form of a code."""
     match = _CODE.fullmatch(text)
     return CodeText(*match.groups()) if match else None
 
 
-def parse_refresh(text: str) -> RefreshText | None:
+def parse_refresh_token(text: str) -> RefreshText | None:
     """Parse a refresh token; return None if the text does not have the form of a refresh token."""
     match = _REFRESH.fullmatch(text)
     return RefreshText(*match.groups()) if match else None

@@ -85,7 +85,7 @@ class RequestTimes:
         self._runtime = runtime
         self._times: OrderedDict[bytes, datetime] = OrderedDict()
 
-    def record(self, parameters: Parameters) -> str | None:
+    def record_arrival(self, parameters: Parameters) -> str | None:
         """Record the arrival time of an authorization request, and return the time for the consent page.
 
         Returns:
@@ -103,7 +103,7 @@ class RequestTimes:
             self._times.popitem(last=False)
         return rfc3339(at)
 
-    def find(self, parameters: Parameters) -> datetime | None:
+    def find_arrival_time(self, parameters: Parameters) -> datetime | None:
         """Return the arrival time of a request: the recorded time or the consent page's time, whichever is later.
 
         The page may send a time that another instance recorded. A time over an hour ago is ignored, because with a

@@ -112,7 +112,7 @@ def build_document(
     operations: Collection[Operation],
     title: str,
     description: str,
-    concrete: Iterable[tuple[str, Mapping[str, Schema]]],
+    concrete_paths: Iterable[tuple[str, Mapping[str, Schema]]],
     schemas: SchemaRegistry,
     *,
     server: str = "",
@@ -124,7 +124,8 @@ def build_document(
         operations: operations that the caller may use.
         title: title of the API.
         description: description of the API, Markdown.
-        concrete: Path Items of further paths, such as those of single queries; their error replies are references.
+        concrete_paths: Path Items of further paths, such as those of single queries; their error replies are
+            references.
         schemas: the named schemas of the concrete paths.
         server: URL of the service; empty for the URL that served the document.
         convert: returns a Path Item in the form in which the document contains it, such as its JSON text.
@@ -135,7 +136,7 @@ def build_document(
             operation_object = build_operation(operation, schemas)
             paths.setdefault(build_path_template(operation), {})[operation.method.lower()] = operation_object
     items = PathItems(convert)
-    for path, methods in chain(paths.items(), concrete):
+    for path, methods in chain(paths.items(), concrete_paths):
         items.add(path, methods)
     sends_events = any(operation.group == EVENT_GROUP for operation in operations)
     webhooks = {"webhooks": build_event_webhooks(schemas)} if sends_events else {}

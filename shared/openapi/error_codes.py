@@ -35,9 +35,9 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     "UNAUTHENTICATED": _build_error_code(
         "The credential is missing, invalid, expired, revoked, or belongs to a disabled member.", 401
     ),
-    "ACCESS_RIGHT_MISSING": _build_error_code("The credential lacks a right.", 403),
-    "ROUTE_NOT_FOUND": _build_error_code("No operation has this address.", 404),
-    "METHOD_NOT_ALLOWED": _build_error_code("This address does not support the method of the request.", 405),
+    "ACCESS_RIGHT_MISSING": _build_error_code("The credential lacks an access right that the operation requires.", 403),
+    "ROUTE_NOT_FOUND": _build_error_code("The API has no operation with this path.", 404),
+    "METHOD_NOT_ALLOWED": _build_error_code("The path does not support the method of the request.", 405),
     "PROTOCOL_REFUSED": _build_error_code(
         "The MCP server rejects the Content-Type, Host or Origin of the request.",
         400,
@@ -56,23 +56,26 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     ),
     "INTERNAL_ERROR": _build_error_code("The service failed; its log has the reason under the `traceId`.", 500),
     "THROTTLED": _build_error_code(
-        "The engine, the hub or a data store is throttled, or queries of the principal wait; see `Retry-After`.", 429
+        "The query engine, the event hub or a data store is overloaded, or too many queries of the caller are waiting.",
+        429,
     ),
     "RATE_LIMITED": _build_error_code(
-        "The principal has sent more requests in a minute, or at once, than the workspace's tier allows.", 429
+        "The caller has sent more requests per minute, or more concurrent requests, than the workspace's tier allows.",
+        429,
     ),
-    "OVERLOADED": _build_error_code("The instance is overloaded.", 503),
-    "TOO_MANY_STREAMS": _build_error_code("The principal has reached its limit of open live streams; close one.", 429),
+    "OVERLOADED": _build_error_code("The instance of the service is overloaded; retry after `Retry-After`.", 503),
+    "TOO_MANY_STREAMS": _build_error_code("The caller has reached its limit of open live streams; close one.", 429),
     "TOO_MANY_JOBS": _build_error_code(
-        "The principal has reached its limit of unfinished downloads and audit bundles.", 429
+        "The caller has reached its limit of unfinished downloads and audit bundles.", 429
     ),
     "DOWNLOAD_QUOTA_EXCEEDED": _build_error_code(
-        "The files of the principal's downloads have reached their limit of bytes.", 507
+        "The files of the caller's downloads have reached the limit of their total size.", 507
     ),
-    "QUOTAS_UNAVAILABLE": _build_error_code("The store that counts streams and jobs does not answer.", 503),
-    "RATE_LIMITS_UNAVAILABLE": _build_error_code("The store of rate limits does not answer.", 503),
+    "QUOTAS_UNAVAILABLE": _build_error_code("The store that counts live streams and jobs does not respond.", 503),
+    "RATE_LIMITS_UNAVAILABLE": _build_error_code("The store of rate limits does not respond.", 503),
     "FILE_NOT_FOUND": _build_error_code(
-        "The web page has no file with this name, or the file of a download link was deleted.", 404
+        "No file of the web console, API Explorer or GraphiQL has this path, or a download's file was deleted.",
+        404,
     ),
     "OTHER_WORKSPACE": _build_error_code("The workspace in the GraphQL URL is not the caller's workspace.", 403),
     "TOKEN_NOT_FOUND": _build_error_code("No active token has this id.", 404),
@@ -97,7 +100,7 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     "SIGNATURE_LOCKED": _build_error_code(
         "Too many signatures of the member were refused; retry after `Retry-After`.", 429
     ),
-    "SIGNATURES_UNAVAILABLE": _build_error_code("The store of sign-ins and refused signatures does not answer.", 503),
+    "SIGNATURES_UNAVAILABLE": _build_error_code("The store of sign-ins and refused signatures does not respond.", 503),
     "OAUTH_CLIENT_UNKNOWN": _build_error_code(
         "No OAuth client has this `client_id`, or its metadata document cannot be used.", 400
     ),
@@ -108,17 +111,21 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     "CREDENTIAL_BOUND": _build_error_code(
         "A credential that is bound to connections cannot manage keys and tokens.", 403
     ),
-    "CONNECTION_NOT_ALLOWED": _build_error_code("The credential is bound to other connections.", 403),
-    "DEVICE_NOT_ALLOWED": _build_error_code("The credential is not bound to the device of a message.", 403),
+    "CONNECTION_NOT_ALLOWED": _build_error_code(
+        "The credential is bound to connections, but not to the connection of the request.", 403
+    ),
+    "DEVICE_NOT_ALLOWED": _build_error_code(
+        "The credential is bound to devices, but not to the device of a message in the request.", 403
+    ),
     "BOUND_KEY_REQUIRED": _build_error_code(
-        "The policy `requireBoundKeys` demands a key with `connections` for telemetry.", 403
+        "The policy `requireBoundKeys` requires an API key that is bound to connections for telemetry.", 403
     ),
     "API_KEY_NOT_FOUND": _build_error_code("No API key has this id.", 404),
     "SIGNING_KEY_UNAVAILABLE": _build_error_code("The key that signs tokens cannot be reached.", 503),
-    "CONNECTION_STATES_UNAVAILABLE": _build_error_code("The store of connection states does not answer.", 503),
-    "CREDENTIALS_UNAVAILABLE": _build_error_code("Keys and revocations cannot be read or written at the moment.", 503),
+    "CONNECTION_STATES_UNAVAILABLE": _build_error_code("The store of connection states does not respond.", 503),
+    "CREDENTIALS_UNAVAILABLE": _build_error_code("The store of API keys and revoked tokens does not respond.", 503),
     "IDEMPOTENCY_UNAVAILABLE": _build_error_code(
-        "Idempotency keys cannot be stored at the moment; nothing was appended.", 503
+        "The store of idempotency keys does not respond; nothing was appended.", 503
     ),
     "IDEMPOTENCY_KEY_IN_USE": _build_error_code(
         "The first request with this Idempotency-Key is still in progress after 30 s.", 409
@@ -126,13 +133,14 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     "IDEMPOTENCY_KEY_REUSED": _build_error_code("The Idempotency-Key was used for another request.", 422),
     "IDENTITY_PROVIDER_UNAVAILABLE": _build_error_code("Entra ID's keys cannot be fetched.", 503),
     "WARM_QUERY_NOT_FOUND": _build_error_code("No warm query has this lookup or API path.", 404),
-    "WARM_QUERY_APPROVED": _build_error_code("The query is approved; only a draft can be rejected.", 409),
+    "WARM_QUERY_APPROVED": _build_error_code("The warm query is already approved; only a draft can be rejected.", 409),
     "WARM_QUERY_REJECTED": _build_error_code(
         "The draft was rejected; it must be edited before it can be approved.", 409
     ),
-    "QUERY_NOT_APPROVED": _build_error_code("The query is a draft.", 403),
+    "QUERY_NOT_APPROVED": _build_error_code("The warm query is a draft; another person must approve it first.", 403),
     "MAKER_CHECKER_VIOLATION": _build_error_code(
-        "A query's last editor cannot approve it, and an amendment's author cannot decide it.", 403
+        "The last editor of a warm query cannot approve it; the author of an amendment cannot approve or reject it.",
+        403,
     ),
     "WARM_QUERY_NAME_TAKEN": _build_error_code(
         "Another query has this name, or the name of one query is the lookup or the API path of another.", 409
@@ -143,30 +151,32 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     ),
     "QUERY_NOT_READ_ONLY": _build_error_code("The query contains a control command.", 400),
     "QUERY_TOO_LARGE": _build_error_code(
-        "The query needs more memory, or returns more rows, than the engine allows.", 400
+        "The query needs more memory, or returns more rows, than the query engine allows.", 400
     ),
     "TIME_RANGE_NOT_APPLICABLE": _build_error_code(
         "The query reads telemetry that `timeRange`, or `from` and `to`, cannot filter.", 400
     ),
     "QUERY_TIMEOUT": _build_error_code("The query ran longer than `QUERY_TIMEOUT_SECONDS`.", 504),
-    "QUERY_ENGINE_UNAVAILABLE": _build_error_code("The query engine does not answer.", 503),
+    "QUERY_ENGINE_UNAVAILABLE": _build_error_code("The query engine does not respond.", 503),
     "CONNECTION_NOT_FOUND": _build_error_code("No connection has this lookup.", 404),
     "CONNECTION_DISABLED": _build_error_code("The connection is disabled and accepts no telemetry.", 409),
-    "MESSAGE_TOO_LARGE": _build_error_code("One message is over 256 KiB.", 413),
+    "MESSAGE_TOO_LARGE": _build_error_code("A message is larger than 256 KiB.", 413),
     "STORAGE_FULL": _build_error_code(
-        "The disk of the local host has less space than its reserve (`DISK_RESERVE_MB`).", 507
+        "The disk of the local host has less free space than the reserve (`DISK_RESERVE_MB`).", 507
     ),
-    "TELEMETRY_HUB_UNAVAILABLE": _build_error_code("The hub does not accept messages at the moment; send again.", 503),
+    "TELEMETRY_HUB_UNAVAILABLE": _build_error_code("The event hub does not accept messages now; send them again.", 503),
     "SURFACE_NOT_FOUND": _build_error_code("No surface has this lookup.", 404),
     "UPGRADE_REQUIRED": _build_error_code(
         "The live stream needs a WebSocket: `Upgrade: websocket` and `Connection: Upgrade`.", 426
     ),
     "LIVE_STREAM_UNAVAILABLE": _build_error_code(
-        "The message service of the live stream does not answer or is not configured.", 503
+        "The message service of the live stream does not respond or is not configured.", 503
     ),
-    "BLOB_STORE_UNAVAILABLE": _build_error_code("The store of cold data and of files does not answer.", 503),
+    "BLOB_STORE_UNAVAILABLE": _build_error_code(
+        "The store of the telemetry archive and of download files does not respond.", 503
+    ),
     "CATALOG_UNAVAILABLE": _build_error_code("The workspace's catalog cannot be read.", 503),
-    "CATALOG_CHANGED": _build_error_code("The catalog changed repeatedly meanwhile; retry.", 409),
+    "CATALOG_CHANGED": _build_error_code("The catalog was changed by other requests at the same time; retry.", 409),
     "PARTITION_KEY_IMMUTABLE": _build_error_code("The partition key path of a container cannot be changed.", 409),
     "WORKSPACE_ID_FIXED": _build_error_code(
         "The workspace id in the document differs from the id of the stored workspace.", 409
@@ -179,11 +189,11 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
         "Members cannot disable or remove themselves, and cannot remove their own `Workspace.Team.Manage`.", 409
     ),
     "LAST_ADMINISTRATOR": _build_error_code("The change would leave no enabled person with the role Admin.", 409),
-    "MEMBER_ID_RETIRED": _build_error_code("The id belonged to a removed member.", 409),
+    "MEMBER_ID_RETIRED": _build_error_code("The id belonged to a removed member, and cannot be used again.", 409),
     "MEMBER_ID_TAKEN": _build_error_code(
         "The id differs from the id of another member only in case, width or compatibility forms.", 409
     ),
-    "MEMBER_OID_TAKEN": _build_error_code("Another member has this object id.", 409),
+    "MEMBER_OID_TAKEN": _build_error_code("Another member has the same object id of Entra ID.", 409),
     "MEMBER_IN_USE": _build_error_code(
         "The member cannot be removed, because an existing warm query has the member's approval; disable the member.",
         409,
@@ -201,17 +211,19 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
         409,
     ),
     "ALERT_CHANGED": _build_error_code("The alert was changed concurrently; try again.", 409),
-    "ALERTS_UNAVAILABLE": _build_error_code("The store of alerts does not answer.", 503),
-    "PROVENANCE_REQUIRED": _build_error_code("Provenance cannot be switched off over HTTPS.", 409),
+    "ALERTS_UNAVAILABLE": _build_error_code("The store of alerts does not respond.", 503),
+    "PROVENANCE_REQUIRED": _build_error_code("The policy `provenance` cannot be removed through the API.", 409),
     "WORKSPACE_NOT_DECLARED": _build_error_code("No workspace document was applied yet.", 503),
     "PROVENANCE_UNAVAILABLE": _build_error_code(
-        "The audit log does not answer, or the tip of a chain is invalid.", 503
+        "The audit log does not respond, or the stored end (tip) of a chain is invalid.", 503
     ),
     "PROVENANCE_NOT_PROVISIONED": _build_error_code("The workspace has no provenance policy.", 503),
-    "PROVENANCE_BUSY": _build_error_code("Too many appends are waiting on this instance.", 503),
+    "PROVENANCE_BUSY": _build_error_code(
+        "Too many records are waiting to be appended to the audit log; retry later.", 503
+    ),
     "PROVENANCE_OUTCOME_UNKNOWN": _build_error_code("It is unknown whether the record was stored.", 503),
-    "RECORD_TOO_LARGE": _build_error_code("The record is larger than the limit of a chain.", 413),
-    "RECORD_DAMAGED": _build_error_code("The amendment was changed in the store and cannot be decided.", 409),
+    "RECORD_TOO_LARGE": _build_error_code("The record is larger than the maximum size of an audit record.", 413),
+    "RECORD_DAMAGED": _build_error_code("The stored amendment is damaged, so it cannot be approved or rejected.", 409),
     "RECORD_NOT_FOUND": _build_error_code("The chain has no record with this RecordID.", 404),
     "TARGET_UNKNOWN": _build_error_code("`target` must be one of the four targets.", 400),
     "TARGET_SCOPE_MISMATCH": _build_error_code(
@@ -228,7 +240,7 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     "RECEIPT_NOT_READY": _build_error_code("No checkpoint covers the record yet; retry after `Retry-After`.", 404),
     "CHAIN_BROKEN": _build_error_code("The chain is broken, so it gets no receipts: verify the chain.", 409),
     "CHECKPOINT_REFUSED": _build_error_code("The chain differs from its last checkpoint: verify the chain.", 409),
-    "CHECKPOINTS_UNAVAILABLE": _build_error_code("The store of checkpoints does not answer.", 503),
+    "CHECKPOINTS_UNAVAILABLE": _build_error_code("The store of checkpoints does not respond.", 503),
     "AMENDMENT_NOT_FOUND": _build_error_code("No amendment in this scope has this id.", 404),
     "AMENDMENT_NOT_PENDING": _build_error_code("The amendment was already approved or rejected.", 409),
     "REASON_CATEGORY_UNKNOWN": _build_error_code("The reason category is not one of the workspace's categories.", 400),
@@ -248,15 +260,15 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     "TABLE_NOT_FOUND": _build_error_code(
         "The database has no table with this name, or the container of the table does not exist.", 404
     ),
-    "TABLE_NOT_EXPOSED": _build_error_code("The container exposes no operation.", 404),
-    "OPERATION_NOT_EXPOSED": _build_error_code("The container does not expose this operation.", 403),
+    "TABLE_NOT_EXPOSED": _build_error_code("The API exposes no operation of the container.", 404),
+    "OPERATION_NOT_EXPOSED": _build_error_code("The API does not expose this operation of the container.", 403),
     "PARTITION_KEY_REQUIRED": _build_error_code("The request does not contain the partition key of the document.", 400),
     "DATA_PLANE_FORBIDDEN": _build_error_code(
-        "The account exists, but the service has no access to its documents.", 403
+        "The Cosmos DB account exists, but the service has no access to its documents.", 403
     ),
     "DOCUMENT_NOT_FOUND": _build_error_code("The table has no document with this id and partition key.", 404),
     "DOCUMENT_EXISTS": _build_error_code("A document with this id and partition key exists.", 409),
-    "DOCUMENT_TOO_LARGE": _build_error_code("The document is over 2,000,000 bytes.", 413),
+    "DOCUMENT_TOO_LARGE": _build_error_code("The document is larger than 2,000,000 bytes.", 413),
     "PRECONDITION_REQUIRED": _build_error_code(
         "Applying a workspace document needs the `planTag` of a plan in `If-Match`.", 428
     ),
@@ -264,7 +276,7 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
         "The document, or the definition of a warm query, does not satisfy `If-Match` or `If-None-Match`.", 412
     ),
     "DOCUMENT_OUTCOME_UNKNOWN": _build_error_code("It is unknown whether the document was written.", 503),
-    "DATA_STORE_UNAVAILABLE": _build_error_code("The data store does not answer; nothing was changed.", 503),
+    "DATA_STORE_UNAVAILABLE": _build_error_code("The data store does not respond; nothing was changed.", 503),
     "CONTAINER_EXISTS": _build_error_code("The database has a container, or a record, of this name.", 409),
     "CONTAINER_NOT_FOUND": _build_error_code("The database has neither a container nor a record of this name.", 404),
     "CONTAINER_PROVISIONED": _build_error_code(
@@ -275,12 +287,12 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     ),
     "DATA_CLASS_REFUSED": _build_error_code("Containers cannot have the data class `evidence`.", 400),
     "STORE_NOT_AVAILABLE": _build_error_code("The configured store is not supported yet.", 503),
-    "NOT_READY": _build_error_code("A store or the query engine does not answer (`/readyz`).", 503),
+    "NOT_READY": _build_error_code("A store or the query engine does not respond (`/readyz`).", 503),
     "IMPORT_NOT_FOUND": _build_error_code("The import does not exist or has expired.", 404),
     "IMPORT_NOT_UPLOADED": _build_error_code(
         "The import has no file yet, or the file does not have the announced size.", 409
     ),
-    "IMPORT_TOO_LARGE": _build_error_code("The uploaded file has more bytes than an import takes.", 413),
+    "IMPORT_TOO_LARGE": _build_error_code("The uploaded file is larger than the maximum size for an import.", 413),
     "IMPORT_ENDED": _build_error_code("The import has ended and can be neither started nor cancelled.", 409),
     "WEBHOOK_NOT_FOUND": _build_error_code("The workspace has no webhook with this id.", 404),
     "DELIVERY_NOT_FOUND": _build_error_code(

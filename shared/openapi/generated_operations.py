@@ -79,7 +79,7 @@ def build_query_operation(execute: Schema, stored: CatalogEntry[WarmQuery], colu
     operation_object["parameters"] = [*general, *map(_build_parameter, query.parameters)]
     if columns is not None:
         responses = operation_object["responses"]
-        content = {**responses["200"]["content"], "application/json": _build_reply_form(operation_object, columns)}
+        content = {**responses["200"]["content"], "application/json": _build_reply_schema(operation_object, columns)}
         operation_object["responses"] = {**responses, "200": {**responses["200"], "content": content}}
     return operation_object
 
@@ -123,7 +123,7 @@ def register_query_summary(schemas: SchemaRegistry) -> None:
     schemas.named[_SUMMARY] = {**answer, **about, "properties": members, "required": required}
 
 
-def _build_reply_form(operation_object: Schema, columns: Sequence[Column]) -> Schema:
+def _build_reply_schema(operation_object: Schema, columns: Sequence[Column]) -> Schema:
     """Build the schema of the query's JSON reply, whose rows have the types of the columns."""
     form: dict[str, Any] = operation_object["responses"]["200"]["content"]["application/json"]
     names = [column.name for column in columns]

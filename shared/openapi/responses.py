@@ -78,12 +78,12 @@ def build_problem_response(status: int, codes: Sequence[str]) -> Schema:
     limits = {} if status == _UNAUTHENTICATED else LIMIT_HEADERS
     return {
         "description": phrase,
-        "content": {PROBLEM_JSON: _build_problem_form(status, codes)},
+        "content": {PROBLEM_JSON: _build_problem_schema(status, codes)},
         "headers": {**_PROBLEM_HEADERS.get(status, {}), **limits, **TRACE_HEADER, **VERSION_HEADER},
     }
 
 
-def _build_problem_form(status: int, codes: Sequence[str]) -> Schema:
+def _build_problem_schema(status: int, codes: Sequence[str]) -> Schema:
     # Code generators ignore properties beside a reference, so their clients accept a code that a later version adds.
     schema = {"$ref": "#/components/schemas/Problem"}
     if not codes:

@@ -70,18 +70,18 @@ class SchemaRegistry:
         self.shown_errors.update((code, status) for code in codes)
         return f"#/components/responses/{name}"
 
-    def register(self, shape: Any, mode: Mode, longest: int = 0, closed: ClosedBody | None = None) -> Schema:
+    def register(self, python_type: Any, mode: Mode, max_length: int = 0, closed: ClosedBody | None = None) -> Schema:
         """Return the JSON schema of a Python type, and register the named types that the type contains.
 
         Args:
-            shape: the Python type.
+            python_type: the Python type.
             mode: validation for requests, serialization for replies.
-            longest: maximum size of the body in bytes, 0 if unlimited.
+            max_length: maximum size of the body in bytes, 0 if unlimited.
             closed: rules for a body that rejects unknown properties; None if the body accepts any property.
         """
-        schema_copy = _copy_schema(shape, mode)
-        if longest:
-            schema_copy = limit_lengths(schema_copy, longest)
+        schema_copy = _copy_schema(python_type, mode)
+        if max_length:
+            schema_copy = limit_lengths(schema_copy, max_length)
         if closed is not None:
             schema_copy = closed.close_schema(schema_copy)
         for name, schema in schema_copy.pop("$defs", {}).items():
@@ -141,9 +141,9 @@ class SchemaRegistry:
             raise ValueError(f"two types have the schema name {name}")
 
 
-def inline_schema(shape: Any, mode: Mode) -> Schema:
+def inline_schema(python_type: Any, mode: Mode) -> Schema:
     """Return the JSON schema of a Python type with its named types under ``$defs``."""
-    return copy.deepcopy(_build_schema(shape, mode, DEFAULT_REF_TEMPLATE))
+    return copy.deepcopy(_build_schema(python_type, mode, DEFAULT_REF_TEMPLATE))
 
 
 def list_parameters(model: type[BaseModel]) -> list[Schema]:
@@ -181,8 +181,8 @@ def _to_parameter(schema: Schema, inlined: Mapping[str, Schema]) -> Schema:
     return {**({"description": description} if description else {}), "schema": merged}
 
 
-def _copy_schema(shape: Any, mode: Mode) -> Schema:
-    return copy.deepcopy(_build_schema(shape, mode, _TEMPLATE))
+def _copy_schema(python_type: Any, mode: Mode) -> Schema:
+    return copy.deepcopy(_build_schema(python_type, mode, _TEMPLATE))
 
 
 def _to_pascal_case(name: str) -> str:
@@ -190,9 +190,9 @@ def _to_pascal_case(name: str) -> str:
 
 
 @cache
-def _build_schema(shape: Any, mode: Mode, template: str) -> Schema:
+def _build_schema(python_type: Any, mode: Mode, template: str) -> Schema:
     # Documents and tool lists are built for each caller from the same types.
-    schema_copy: Schema = TypeAdapter(shape).json_schema(by_alias=True, ref_template=template, mode=mode)
+    schema_copy: Schema = TypeAdapter(python_type).json_schema(by_alias=True, ref_template=template, mode=mode)
     _add_formats(schema_copy)
     return schema_copy
 
@@ -232,20 +232,20 @@ _VALUES = frozenset({"example", "examples", "default", "const", "enum"})
 """Keywords that contain values, not schemas."""
 
 
-def limit_lengths(schema: Any, longest: int) -> Any:
+def limit_lengths(schema: Any, max_length: int) -> Any:
     """Return a copy of a schema with a maximum length for all strings and arrays without a maximum length.
 
     Args:
         schema: schema of a request value.
-        longest: maximum number of characters of the parameter or body that contains the value.
+        max_length: maximum number of characters of the parameter or body that contains the value.
     """
     if isinstance(schema, list):
-        return [limit_lengths(each, longest) for each in schema]
+        return [limit_lengths(each, max_length) for each in schema]
     if not isinstance(schema, Mapping):
         return schema
-    schema_copy = {key: each if key in _VALUES else limit_lengths(each, longest) for key, each in schema.items()}
+    schema_copy = {key: each if key in _VALUES else limit_lengths(each, max_length) for key, each in schema.items()}
     if schema_copy.get("type") == "string" and not {"enum", "const", "format", "maxLength"} & schema_copy.keys():
-        schema_copy["maxLength"] = longest
+        schema_copy["maxLength"] = max_length
     if schema_copy.get("type") == "array" and "maxItems" not in schema_copy:
-        schema_copy["maxItems"] = longest // 2
+        schema_copy["maxItems"] = max_length // 2
     return schema_copy

@@ -99,7 +99,9 @@ class Amendments:
         def build_draft() -> RecordDraft:
             return draft_record({**body.model_dump(by_alias=True), **server_members}, "AmendedAt")
 
-        return await self._log.append(chain, await self._runtime.run_in_worker(size, build_draft), append_id=append_id)
+        return await self._log.append(
+            chain, await self._runtime.run_in_thread_if_large(size, build_draft), append_id=append_id
+        )
 
     async def approve(
         self,

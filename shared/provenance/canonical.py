@@ -36,7 +36,7 @@ def encode_jcs(value: Any) -> bytes:
     except TypeError:
         return _dump_by_rfc8785(value)
     # Inlined copy of _is_orjson_canonical, because every append calls this function.
-    if is_plain((value,), MAX_DEPTH) and (text.isascii() or _has_ascii_keys((value,))):
+    if is_plain_json((value,), MAX_DEPTH) and (text.isascii() or _has_ascii_keys((value,))):
         return text
     return _dump_by_rfc8785(value)
 
@@ -75,7 +75,7 @@ def parse_canonical(canonical: bytes) -> Any:
         ValueError: the text is not JSON.
     """
     value = orjson.loads(canonical)
-    if _dump_sorted(value) and is_plain((value,), MAX_DEPTH):
+    if _dump_sorted(value) and is_plain_json((value,), MAX_DEPTH):
         return value
     return json.loads(canonical, parse_int=parse_json_integer)
 
@@ -133,10 +133,10 @@ def _is_orjson_canonical(value: Any, text: bytes) -> bool:
     The order of keys is the same if the text, or every key, is ASCII: orjson sorts by code points, RFC 8785 by UTF-16
     units. orjson has already rejected integers beyond ±(2^53-1).
     """
-    return is_plain((value,), MAX_DEPTH) and (text.isascii() or _has_ascii_keys((value,)))
+    return is_plain_json((value,), MAX_DEPTH) and (text.isascii() or _has_ascii_keys((value,)))
 
 
-def is_plain(values: Iterable[Any], depth: int) -> bool:
+def is_plain_json(values: Iterable[Any], depth: int) -> bool:
     """Return whether JSON values contain no floats that orjson and RFC 8785 would write differently.
 
     These floats are whole numbers, numbers below 1e-5, and numbers above 1e15. Verification calls this function for
@@ -156,7 +156,7 @@ def is_plain(values: Iterable[Any], depth: int) -> bool:
             ):
                 return False
         elif kind is dict or kind is list:
-            if not depth or not is_plain(value.values() if kind is dict else value, depth - 1):
+            if not depth or not is_plain_json(value.values() if kind is dict else value, depth - 1):
                 return False
         elif kind not in _CONSTANTS:
             return False

@@ -19,7 +19,7 @@ async def verify_in_order(
     store: ChainStore,
     chain: ChainKey,
     verification: ChainVerification,
-    last: int,
+    last_sequence: int,
     *,
     runtime: Runtime = SYSTEM_RUNTIME,
 ) -> None:
@@ -29,15 +29,15 @@ async def verify_in_order(
         store: store of the chain.
         chain: chain to verify.
         verification: state of the verification, which continues after its last valid record.
-        last: highest sequence number to verify.
+        last_sequence: highest sequence number to verify.
         runtime: source of worker threads.
 
     Raises:
         WorkspaceError: UNAVAILABLE if the store does not respond.
     """
-    while verification.fault is None and verification.sequence < last:
+    while verification.fault is None and verification.sequence < last_sequence:
         before = verification.sequence
-        await stream_records(store, chain, verification, last, runtime=runtime)
+        await stream_records(store, chain, verification, last_sequence, runtime=runtime)
         if verification.sequence == before:
             return
 
@@ -46,7 +46,7 @@ async def stream_records(
     store: ChainStore,
     chain: ChainKey,
     verification: ChainVerification,
-    last: int,
+    last_sequence: int,
     stop: int | None = None,
     *,
     runtime: Runtime = SYSTEM_RUNTIME,
@@ -57,7 +57,7 @@ async def stream_records(
         store: store of the chain; if it has the port :class:`RowStreams`, its rows are verified without records.
         chain: chain to verify.
         verification: state of the verification, which continues after its last valid record.
-        last: highest sequence number to verify.
+        last_sequence: highest sequence number to verify.
         stop: sequence number at which this call stops; None to stop after a default number of records.
         runtime: source of worker threads.
 
@@ -67,13 +67,16 @@ async def stream_records(
     before = verification.sequence
     if isinstance(store, RowStreams):
         await store.stream(
-            chain, before + 1, min(last, stop or before + WINDOW_RECORDS), _build_restartable_verifier(verification)
+            chain,
+            before + 1,
+            min(last_sequence, stop or before + WINDOW_RECORDS),
+            _build_restartable_verifier(verification),
         )
         if verification.sequence > before or verification.fault is not None:
             return
     # Also read a page if the window is empty: a gap may be longer than the window.
-    page = await store.read(chain, before, limit=min(PAGE_RECORDS, last - before), max_bytes=PAGE_BYTES)
-    records = [record for record in page.records if record.sequence <= last]
+    page = await store.read(chain, before, limit=min(PAGE_RECORDS, last_sequence - before), max_bytes=PAGE_BYTES)
+    records = [record for record in page.records if record.sequence <= last_sequence]
     await runtime.run_in_thread(verification.verify_rows, to_rows(records))
 
 
@@ -104,4 +107,4 @@ async def read_last_record(store: ChainStore, chain: ChainKey, tip: Tip) -> Chai
 async def read_time(record: ChainRecord, runtime: Runtime) -> str:
     """Return the time in the content of a record; parse large content in a worker thread."""
     with pause_garbage_collection(len(record.canonical)):
-        return await runtime.run_in_worker(len(record.canonical), parse_content_time, record)
+        return await runtime.run_in_thread_if_large(len(record.canonical), parse_content_time, record)

@@ -18,7 +18,7 @@ from shared.provenance.canonical import (
     SMALLEST_PLAIN,
     STRICT,
     canonicalise_record,
-    is_plain,
+    is_plain_json,
     parse_if_canonical,
 )
 from shared.provenance.hash_rule import (
@@ -63,12 +63,12 @@ class EventFastPath:
     time: str
     hashes: list[str]
 
-    def advance(self, rows: Iterator[Row], leaves: int) -> Row | None:
+    def advance(self, rows: Iterator[Row], leaf_count: int) -> Row | None:
         """Verify rows while they are simple events; return the first row that is not one, or None after the last row.
 
         Args:
             rows: iterator over the next rows of the chain; it continues after the returned row.
-            leaves: highest sequence number whose Hash is added to ``hashes``.
+            leaf_count: highest sequence number whose Hash is added to ``hashes``.
         """
         here, last, previous_hash, time = self.sequence, self.last_hash, self.previous_hash, self.time
         loads, dumps, fields, matches_time = orjson.loads, orjson.dumps, _fields, DAY_OF_ANY_MONTH.fullmatch
@@ -93,7 +93,7 @@ class EventFastPath:
             except (TypeError, ValueError, LookupError, AttributeError):
                 break
             here, previous_hash, last, time = sequence, last, stored, projection[0]
-            if here <= leaves:
+            if here <= leaf_count:
                 self.hashes.append(stored)
         else:
             row = None
@@ -117,13 +117,13 @@ def _is_plain_event(value: dict[str, Any]) -> bool:
                 kind is str
                 or kind is int
                 or (kind is float and item % 1.0 and SMALLEST_PLAIN <= item <= LARGEST_PLAIN)
-                or is_plain((item,), _STATES_DEPTH - 1)
+                or is_plain_json((item,), _STATES_DEPTH - 1)
             ):
                 continue
             return False
     if len(value) == _TEXT_MEMBERS + states:
         return True
-    return _NOT_IN_EVENTS.isdisjoint(value) and is_plain(value.values(), _STATES_DEPTH)
+    return _NOT_IN_EVENTS.isdisjoint(value) and is_plain_json(value.values(), _STATES_DEPTH)
 
 
 @dataclass(frozen=True, slots=True)

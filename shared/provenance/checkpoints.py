@@ -154,7 +154,7 @@ class Checkpoints:
         """Return the checkpoint that covers a chain's first ``size`` records, without verifying it; None if missing."""
         return await self._notes.get(build_checkpoint_name(chain, size))
 
-    async def open(self, chain: ChainKey, stored: StoredCheckpoint) -> CheckpointContent:
+    async def open_checkpoint(self, chain: ChainKey, stored: StoredCheckpoint) -> CheckpointContent:
         """Verify the signature of a stored checkpoint and return its content.
 
         Raises:
@@ -179,7 +179,7 @@ class Checkpoints:
         stored = await self.find_newest(chain)
         if stored is None:
             raise WorkspaceError(Kind.NOT_FOUND, "CHECKPOINT_NOT_FOUND", "This chain has no checkpoint yet.")
-        checkpoint = await self.open(chain, stored)
+        checkpoint = await self.open_checkpoint(chain, stored)
         last = await self._store.read_hashes(chain, checkpoint.size - 1, limit=1)
         note = await self.keys.cosign(stored.note)
         return CurrentCheckpoint(replace(stored, note=note), checkpoint, last[0] if last else "")
@@ -202,7 +202,7 @@ class Checkpoints:
     async def _create_if_grown(self, chain: ChainKey) -> StoredCheckpoint | None:
         tip = await self._store.read_tip(chain)
         stored = await self.find_newest(chain)
-        last = await self.open(chain, stored) if stored else None
+        last = await self.open_checkpoint(chain, stored) if stored else None
         if tip.sequence <= (last.size if last else 0):
             if stored and last:
                 # An earlier version, or a process that ended in between, stored the checkpoint alone.

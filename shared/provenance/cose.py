@@ -70,15 +70,15 @@ class RootSignature:
         """
         return self._encode_with_header({_PROOFS: {_INCLUSION: [cbor2.dumps([size, leaf_index, list(path)])]}})
 
-    def encode_growth_receipt(self, old: int, size: int, path: Sequence[bytes]) -> bytes:
+    def encode_growth_receipt(self, old_size: int, size: int, path: Sequence[bytes]) -> bytes:
         """Encode a receipt of consistency (RFC 9942 section 5.3); the signature is that of the larger tree.
 
         Args:
-            old: number of the smaller tree's leaves.
+            old_size: number of the smaller tree's leaves.
             size: number of the larger tree's leaves.
             path: hashes of the consistency proof.
         """
-        return self._encode_with_header({_PROOFS: {_CONSISTENCY: [cbor2.dumps([old, size, list(path)])]}})
+        return self._encode_with_header({_PROOFS: {_CONSISTENCY: [cbor2.dumps([old_size, size, list(path)])]}})
 
     def read_key_id(self) -> bytes:
         """Return the id of the key that made the signature.

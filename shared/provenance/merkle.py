@@ -39,19 +39,19 @@ class CompactRange:
             nodes.append(node)
             self.size += 1
 
-    def append_subtree(self, node: bytes, leaves: int) -> None:
+    def append_subtree(self, node: bytes, leaf_count: int) -> None:
         """Append a complete subtree to the tree.
 
         Args:
             node: root hash of the subtree.
-            leaves: number of the subtree's leaves: a power of two that divides ``size``.
+            leaf_count: number of the subtree's leaves: a power of two that divides ``size``.
         """
-        places = self.size // leaves
+        places = self.size // leaf_count
         while places & 1:
             node = hash_node(self.nodes.pop(), node)
             places >>= 1
         self.nodes.append(node)
-        self.size += leaves
+        self.size += leaf_count
 
     def compute_root(self) -> bytes:
         """Return the root hash of the tree (MTH in RFC 6962)."""
@@ -89,20 +89,20 @@ def list_inclusion_ranges(index: int, size: int) -> list[tuple[int, int]]:
     return ranges[::-1]
 
 
-def list_consistency_ranges(old: int, size: int) -> list[tuple[int, int]]:
+def list_consistency_ranges(old_size: int, size: int) -> list[tuple[int, int]]:
     """Return the ranges of leaves whose subtree roots are the hashes of a consistency proof, in the proof's order.
 
     RFC 6962 calls the proof PROOF(old, D[size]).
 
     Args:
-        old: number of the earlier tree's leaves, 1 to ``size``.
+        old_size: number of the earlier tree's leaves, 1 to ``size``.
         size: number of the later tree's leaves.
     """
     ranges: list[tuple[int, int]] = []
     first, last = 0, size
-    while old != last:
+    while old_size != last:
         middle = first + _find_split(last - first)
-        if old <= middle:
+        if old_size <= middle:
             ranges.append((middle, last))
             last = middle
         else:
@@ -131,16 +131,16 @@ def is_included(data: bytes, index: int, size: int, path: Sequence[bytes], root:
     return last == 0 and node == root
 
 
-def is_consistent(old: int, size: int, old_root: bytes, root: bytes, proof: Sequence[bytes]) -> bool:
+def is_consistent(old_size: int, size: int, old_root: bytes, root: bytes, proof: Sequence[bytes]) -> bool:
     """Return whether a proof shows that a tree begins with all leaves of an earlier tree (RFC 9162 section 2.1.4.2)."""
-    if not 0 < old <= size:
+    if not 0 < old_size <= size:
         return False
-    if old == size:
+    if old_size == size:
         return not proof and old_root == root
-    steps = [old_root, *proof] if old & (old - 1) == 0 else list(proof)
+    steps = [old_root, *proof] if old_size & (old_size - 1) == 0 else list(proof)
     if not steps:
         return False
-    place, last = old - 1, size - 1
+    place, last = old_size - 1, size - 1
     while place & 1:
         place, last = place >> 1, last >> 1
     older = newer = steps[0]

@@ -63,26 +63,28 @@ class Proofs:
             raise invalid("sequence", f"must be from 1 to `size`, which is {size}")
         return await self.build_inclusion(chain, sequence, size)
 
-    async def prove_consistency(self, chain: ChainKey, old: int, size: int) -> MerkleConsistencyProof:
-        """Prove that the tree of a chain's first ``size`` records begins with the tree of its first ``old`` records.
+    async def prove_consistency(self, chain: ChainKey, old_size: int, size: int) -> MerkleConsistencyProof:
+        """Prove that the tree of a chain's first ``size`` records begins with the tree of ``old_size`` records.
 
         Raises:
             WorkspaceError: INVALID if ``size`` is not between 1 and the chain's length, or ``from`` not between 1 and
                 ``size``.
         """
         await self._validate_size(chain, "size", size)
-        if not 1 <= old <= size:
+        if not 1 <= old_size <= size:
             raise invalid("from", f"must be from 1 to `size`, which is {size}")
-        return await self.build_consistency(chain, old, size)
+        return await self.build_consistency(chain, old_size, size)
 
     async def build_inclusion(self, chain: ChainKey, sequence: int, size: int) -> MerkleInclusionProof:
         """Build an inclusion proof without a check that ``size`` is at most the chain's length."""
         hashes = await self._build_roots(chain, list_inclusion_ranges(sequence - 1, size))
         return MerkleInclusionProof(sequence - 1, size, hashes)
 
-    async def build_consistency(self, chain: ChainKey, old: int, size: int) -> MerkleConsistencyProof:
+    async def build_consistency(self, chain: ChainKey, old_size: int, size: int) -> MerkleConsistencyProof:
         """Build a consistency proof without a check that the sizes are at most the chain's length."""
-        return MerkleConsistencyProof(old, size, await self._build_roots(chain, list_consistency_ranges(old, size)))
+        return MerkleConsistencyProof(
+            old_size, size, await self._build_roots(chain, list_consistency_ranges(old_size, size))
+        )
 
     async def _validate_size(self, chain: ChainKey, field: str, size: int) -> None:
         length = (await self._store.read_tip(chain)).sequence

@@ -119,7 +119,7 @@ class AuditOverview:
             pending = await self._select_undecided(entries)
             found += pending
             size += sum(len(one.record.canonical) for one in pending if one.record)
-        page = _select_fitting(found[:limit])
+        page = _select_entries_that_fit(found[:limit])
         records = [entry.record for entry in page if entry.record is not None]
         has_more = len(found) > len(page) or more
         result = await build_result(records, len(found), has_more=has_more, runtime=self._runtime)
@@ -225,7 +225,7 @@ def summary_to_row(summary: ChainSummary) -> dict[str, Any]:
     }
 
 
-def _select_fitting(entries: Sequence[PendingEntry]) -> Sequence[PendingEntry]:
+def _select_entries_that_fit(entries: Sequence[PendingEntry]) -> Sequence[PendingEntry]:
     """Return the first pending amendments that fit into one HTTP reply together; at least one."""
     size = 0
     for position, entry in enumerate(entries):

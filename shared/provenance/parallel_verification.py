@@ -129,13 +129,13 @@ class WindowScheduler:
         await asyncio.wait((answer,), timeout=self._options.result_timeout)
         # The verification continues after this window, with or without its result.
         del self._answers[number]
-        return answer.done() and answer.result().extend_verification(verification, self._compute_end(number))
+        return answer.done() and answer.result().extend_verification(verification, self._compute_window_end(number))
 
     def find_window_end(self, sequence: int) -> int:
         """Return the last sequence number of the window that contains the record after ``sequence``."""
-        return self._compute_end(sequence // self._options.window)
+        return self._compute_window_end(sequence // self._options.window)
 
-    def _compute_end(self, number: int) -> int:
+    def _compute_window_end(self, number: int) -> int:
         return min(self._last, (number + 1) * self._options.window)
 
     def _reserve_window(self) -> None:
@@ -149,7 +149,9 @@ class WindowScheduler:
         while self._reserved:
             number, answer = self._reserved.popleft()
             first = number * self._options.window + 1
-            answer.set_result(await verify(WindowRequest(self._chain, first, self._compute_end(number), self._leaves)))
+            answer.set_result(
+                await verify(WindowRequest(self._chain, first, self._compute_window_end(number), self._leaves))
+            )
             self._reserve_window()
 
 

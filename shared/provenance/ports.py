@@ -301,16 +301,18 @@ class RowStreams(Protocol):
     (docs/adr/0027).
     """
 
-    async def stream(self, chain: ChainKey, first: int, last: int, work: Callable[[Iterable[Row]], None]) -> None:
+    async def stream(
+        self, chain: ChainKey, first: int, last: int, consume_rows: Callable[[Iterable[Row]], None]
+    ) -> None:
         """Call a function with an iterator of a chain's rows, outside the event loop.
 
         Args:
             chain: chain to read; a chain that does not exist has no rows.
             first: lowest sequence number, inclusive.
             last: highest sequence number, inclusive. The range is read from one snapshot and in constant memory.
-            work: called with an iterator of the rows, exactly as stored, in ascending order; it may return before the
-                last row. If a row is not UTF-8, it is called a second time with all rows, in which replacement
-                characters stand for the invalid bytes. Therefore each call must start from the same state.
+            consume_rows: called with an iterator of the rows, exactly as stored, in ascending order; it may return
+                before the last row. If a row is not UTF-8, it is called a second time with all rows, in which
+                replacement characters stand for the invalid bytes. Therefore each call must start from the same state.
 
         Raises:
             WorkspaceError: as the methods of :class:`ChainStore`.

@@ -75,7 +75,7 @@ async def export_records(
     filters: Filters,
     *,
     limit: int = DEFAULT_EXPORT_LIMIT,
-    weigh: Callable[[ChainRecord], int] | None = None,
+    measure_size: Callable[[ChainRecord], int] | None = None,
     runtime: Runtime = SYSTEM_RUNTIME,
 ) -> AuditQueryResult:
     """Return the oldest records that match filters, oldest first, as many as fit in a reply of 64 MiB.
@@ -85,16 +85,22 @@ async def export_records(
         chain: chain to export; a chain that does not exist has no records.
         filters: conditions on the records.
         limit: maximum number of records, clamped to :data:`MAX_EXPORT_LIMIT`.
-        weigh: returns the number of bytes that a record takes in the reply; None for its size as JSON.
+        measure_size: returns the number of bytes that a record takes in the reply; None for its size as JSON.
         runtime: source of worker threads.
     """
     most = min(limit, MAX_EXPORT_LIMIT)
     return await collect_records(
-        store, chain, filters, newest_first=False, limit=most, weigh=weigh or measure_json, runtime=runtime
+        store,
+        chain,
+        filters,
+        newest_first=False,
+        limit=most,
+        measure_size=measure_size or measure_json_size,
+        runtime=runtime,
     )
 
 
-def measure_json(record: ChainRecord) -> int:
+def measure_json_size(record: ChainRecord) -> int:
     """Return the number of bytes that a record takes in a reply as part of a JSON array."""
     return len(record.canonical) + len(record.hash) + len(',"Hash":"",')
 
@@ -107,18 +113,18 @@ async def collect_records(
     newest_first: bool,
     limit: int,
     offset: int = 0,
-    weigh: Callable[[ChainRecord], int] = measure_json,
+    measure_size: Callable[[ChainRecord], int] = measure_json_size,
     runtime: Runtime,
 ) -> AuditQueryResult:
     """Skip ``offset`` matching records, then return up to ``limit`` matching records, as many as fit in one reply."""
     records: list[ChainRecord] = []
     size, scanned, more = _FRAME, 0, False
     async for page, read, following in iterate_pages(
-        store, chain, filters, newest_first=newest_first, offset=offset, most=limit
+        store, chain, filters, newest_first=newest_first, offset=offset, max_records=limit
     ):
         scanned, more = scanned + read, following
         for position, record in enumerate(page):
-            size += weigh(record)
+            size += measure_size(record)
             if records and (len(records) >= limit or size > MAX_BODY_BYTES):
                 return await build_result(records, scanned, has_more=True, runtime=runtime)
             records.append(record)
@@ -152,7 +158,7 @@ async def iterate_pages(
     *,
     newest_first: bool,
     offset: int = 0,
-    most: int = _PAGE_RECORDS,
+    max_records: int = _PAGE_RECORDS,
 ) -> AsyncIterator[tuple[Sequence[ChainRecord], int, bool]]:
     """Yield the matching records in pages: records, number of records that were read, and whether more pages follow.
 
@@ -162,9 +168,9 @@ async def iterate_pages(
         filters: conditions on the records.
         newest_first: whether the newest records come first.
         offset: number of matches to skip.
-        most: maximum number of records on a page.
+        max_records: maximum number of records on a page.
     """
-    limit = max(1, min(most, _PAGE_RECORDS))
+    limit = max(1, min(max_records, _PAGE_RECORDS))
     while True:
         page = await store.scan(
             chain, filters, newest_first=newest_first, offset=offset, limit=limit, max_bytes=_PAGE_BYTES
@@ -222,16 +228,20 @@ class AmendmentFilters:
 async def query_amendments(
     store: ChainStore,
     chain: ChainKey,
-    wanted: AmendmentFilters,
+    amendment_filters: AmendmentFilters,
     *,
     limit: int = DEFAULT_LIMIT,
     offset: int = 0,
     runtime: Runtime = SYSTEM_RUNTIME,
 ) -> AuditQueryResult:
     """Return amendments and decisions that match conditions, newest first; arguments as of :func:`query_records`."""
-    if wanted.status is not AmendmentState.PENDING:
-        return await query_records(store, chain, wanted.to_filters(), limit=limit, offset=offset, runtime=runtime)
-    return await _query_pending(store, chain, wanted.to_filters(), min(limit, MAX_LIMIT), offset, runtime=runtime)
+    if amendment_filters.status is not AmendmentState.PENDING:
+        return await query_records(
+            store, chain, amendment_filters.to_filters(), limit=limit, offset=offset, runtime=runtime
+        )
+    return await _query_pending(
+        store, chain, amendment_filters.to_filters(), min(limit, MAX_LIMIT), offset, runtime=runtime
+    )
 
 
 async def query_entity_amendments(
@@ -283,7 +293,9 @@ async def _query_pending(
 ) -> AuditQueryResult:
     undecided: list[ChainRecord] = []
     scanned = skipped = size = 0
-    async for page, read, _ in iterate_pages(store, chain, filters, newest_first=True, most=max(limit, DEFAULT_LIMIT)):
+    async for page, read, _ in iterate_pages(
+        store, chain, filters, newest_first=True, max_records=max(limit, DEFAULT_LIMIT)
+    ):
         scanned += read
         decided = await look_up_decisions(store, chain, [get_amendment_id(record) for record in page], runtime=runtime)
         scanned += len(decided)
@@ -291,18 +303,18 @@ async def _query_pending(
         skip = min(offset - skipped, len(pending))
         skipped += skip
         undecided += pending[skip:]
-        size += sum(map(measure_json, pending[skip:]))
+        size += sum(map(measure_json_size, pending[skip:]))
         if len(undecided) > limit or size > MAX_BODY_BYTES:
             break
-    fitting = _select_fitting(undecided[:limit])
+    fitting = _select_records_that_fit(undecided[:limit])
     return await build_result(fitting, scanned, has_more=len(undecided) > len(fitting), runtime=runtime)
 
 
-def _select_fitting(records: Sequence[ChainRecord]) -> Sequence[ChainRecord]:
+def _select_records_that_fit(records: Sequence[ChainRecord]) -> Sequence[ChainRecord]:
     """Return the first records that fit into one HTTP reply together; at least one."""
     size = 0
     for position, record in enumerate(records):
-        size += measure_json(record)
+        size += measure_json_size(record)
         if position and size > MAX_BODY_BYTES:
             return records[:position]
     return records

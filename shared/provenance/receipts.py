@@ -75,7 +75,7 @@ class Receipts:
         if found < sequence:
             raise _build_not_ready_error(sequence)
         root = await self.roots.load(chain, found)
-        _require_valid(verdict)
+        _require_valid_chain(verdict)
         record = records[0]
         digest = await self._compute_digest(record)
         if len(records) > 1 or digest.hex() != record.hash:
@@ -103,7 +103,7 @@ class Receipts:
             raise _build_broken_error("the Merkle root of the stored hashes differs from the signed root")
         return root.signature.encode_inclusion_receipt(proof.size, proof.leaf_index, proof.hashes)
 
-    async def prove_covered(self, chain: ChainKey, records: Iterable[ChainRecord]) -> dict[str, bytes]:
+    async def prove_covered_records(self, chain: ChainKey, records: Iterable[ChainRecord]) -> dict[str, bytes]:
         """Issue a receipt for each record of a page that the newest checkpoint covers.
 
         The result is empty for a chain that is broken, has no trusted checkpoint, or whose checkpoints cannot be read.
@@ -117,7 +117,7 @@ class Receipts:
         """
         try:
             verdict, size = await asyncio.gather(self._overview.find_verdict(chain), self._resolve_size(chain, None))
-            _require_valid(verdict)
+            _require_valid_chain(verdict)
             covered = {record.sequence: record for record in records if record.sequence <= size}
             return (
                 await self._build_inclusion_receipts(chain, covered, await self.roots.load(chain, size))
@@ -149,34 +149,34 @@ class Receipts:
 
     async def _compute_digest(self, record: ChainRecord) -> bytes:
         canonical = record.canonical
-        return bytes.fromhex(await self._runtime.run_in_worker(len(canonical), compute_digest, canonical))
+        return bytes.fromhex(await self._runtime.run_in_thread_if_large(len(canonical), compute_digest, canonical))
 
-    async def prove_growth(self, chain: ChainKey, old: int, size: int | None) -> tuple[bytes, int]:
+    async def prove_growth(self, chain: ChainKey, old_size: int, size: int | None) -> tuple[bytes, int]:
         """Issue a receipt, which proves that a checkpoint covers all records of an earlier checkpoint unchanged.
 
         Args:
             chain: chain of the checkpoints.
-            old: number of records that the earlier checkpoint covers.
+            old_size: number of records that the earlier checkpoint covers.
             size: number of records that the later checkpoint covers; None for the newest checkpoint.
 
         Returns:
             The receipt, and the size of the later checkpoint.
 
         Raises:
-            WorkspaceError: INVALID if ``old`` is not below the size; NOT_FOUND ``CHECKPOINT_NOT_FOUND`` if no
+            WorkspaceError: INVALID if ``old_size`` is not below the size; NOT_FOUND ``CHECKPOINT_NOT_FOUND`` if no
                 checkpoint has one of the sizes; CONFLICT and UNAVAILABLE as in :meth:`prove_inclusion`.
         """
         verdict, found = await asyncio.gather(self._overview.find_verdict(chain), self._resolve_size(chain, size))
-        if 0 < found <= old:
+        if 0 < found <= old_size:
             raise invalid("from", f"must be less than `size`, which is {found}")
-        new, older = await self.roots.load(chain, found), (await self.roots.load(chain, old)).checkpoint
+        new, older = await self.roots.load(chain, found), (await self.roots.load(chain, old_size)).checkpoint
         checkpoint = new.checkpoint
-        _require_valid(verdict)
+        _require_valid_chain(verdict)
         try:
-            proof = await self._proofs.build_consistency(chain, old, checkpoint.size)
+            proof = await self._proofs.build_consistency(chain, old_size, checkpoint.size)
         except WorkspaceError as error:
             raise _convert_error(error) from error
-        if not is_consistent(old, checkpoint.size, older.root, checkpoint.root, proof.hashes):
+        if not is_consistent(old_size, checkpoint.size, older.root, checkpoint.root, proof.hashes):
             raise _build_broken_error("the Merkle roots of the stored hashes differ from the signed roots")
         return new.signature.encode_growth_receipt(proof.old, proof.size, proof.hashes), proof.size
 
@@ -190,7 +190,7 @@ class Receipts:
         return [record for record in page.records if record.sequence == sequence]
 
 
-def _require_valid(verdict: StoredVerdict | None) -> None:
+def _require_valid_chain(verdict: StoredVerdict | None) -> None:
     if verdict is not None and not verdict.is_valid:
         raise _build_broken_error(f"the last verification found a fault at {verdict.broken_at}")
 

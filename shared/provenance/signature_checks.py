@@ -48,19 +48,19 @@ async def find_misdirected_signature(
         if not page.records:
             return None
         known = {format_record_id(record.sequence): record.hash for record in page.records}
-        for decision in await runtime.run_in_thread(_list_signed, page.records):
-            if decision.record_hash != await _find_hash(store, chain, decision.amendment, known):
+        for decision in await runtime.run_in_thread(_list_signed_decisions, page.records):
+            if decision.record_hash != await _find_amendment_hash(store, chain, decision.amendment, known):
                 here = decision.record_id
                 return ChainFault(here, f"{here}: the signature names another record")
         after = page.records[-1].sequence
     return None
 
 
-def _list_signed(records: Sequence[ChainRecord]) -> list[_SignedDecision]:
-    return list(_iter_signed(records))
+def _list_signed_decisions(records: Sequence[ChainRecord]) -> list[_SignedDecision]:
+    return list(_iter_signed_decisions(records))
 
 
-def _iter_signed(records: Sequence[ChainRecord]) -> Iterator[_SignedDecision]:
+def _iter_signed_decisions(records: Sequence[ChainRecord]) -> Iterator[_SignedDecision]:
     for record in records:
         content = parse_if_canonical(record.canonical)
         if type(content) is dict and is_signed_decision(content):
@@ -74,7 +74,7 @@ def is_signed_decision(content: Mapping[str, object]) -> bool:
     return MEMBER in content and "AmendmentID" in content
 
 
-async def _find_hash(store: ChainStore, chain: ChainKey, amendment: object, known: Mapping[str, str]) -> str:
+async def _find_amendment_hash(store: ChainStore, chain: ChainKey, amendment: object, known: Mapping[str, str]) -> str:
     """Find the stored hash of an amendment by its RecordID; empty if the amendment does not exist."""
     if isinstance(amendment, str) and amendment in known:
         return known[amendment]

@@ -60,7 +60,7 @@ class SignedRoots:
         if stored is None:
             raise WorkspaceError(Kind.NOT_FOUND, "CHECKPOINT_NOT_FOUND", "No checkpoint of the chain has this size.")
         try:
-            checkpoint = await self._checkpoints.open(chain, stored)
+            checkpoint = await self._checkpoints.open_checkpoint(chain, stored)
             signature = await self._checkpoints.signatures.load_or_create(name, checkpoint)
         except NoteError as error:
             detail = "The stored checkpoint, or its signature for receipts, is not from this workspace's key."

@@ -167,7 +167,7 @@ class ChainVerifier:
         await self._store_result(run, verdict)
         if record is None:
             return verdict
-        return await self._runtime.run_in_worker(len(record.canonical), add_record_verdict, verdict, record)
+        return await self._runtime.run_in_thread_if_large(len(record.canonical), add_record_verdict, verdict, record)
 
     async def _store_result(self, run: VerificationRun, verdict: ChainVerdict) -> None:
         """Store the result of a verification.
@@ -262,7 +262,7 @@ class ChainVerifier:
         if newest is None or self._checkpoints is None:
             return None, None
         try:
-            return await self._checkpoints.open(chain, newest), None
+            return await self._checkpoints.open_checkpoint(chain, newest), None
         except NoteError as error:
             return None, error
 

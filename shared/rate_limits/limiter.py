@@ -188,9 +188,9 @@ class RateLimiter:
         }
 
 
-def _build_local_lease(budget: Budget, until: float) -> Lease:
+def _build_local_lease(budget: Budget, valid_until: float) -> Lease:
     """Build a slice for an outage of the store: the whole budget, which is not shared with other instances."""
-    return Lease("", budget.requests, 0, 0, until)
+    return Lease("", budget.requests, 0, 0, valid_until)
 
 
 def _build_rate_limit_error(detail: str, retry_after: int) -> WorkspaceError:

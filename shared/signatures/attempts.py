@@ -103,11 +103,11 @@ def add_challenge(attempts: MemberAttempts, token_id: str, at: datetime, append_
         The attempts with this one; None if nothing changes.
     """
     if token_id in attempts.challenged:
-        return add_attempt(attempts, at, append_id)
+        return add_refused_attempt(attempts, at, append_id)
     return replace(attempts, challenged=(*attempts.challenged[1 - _REMEMBERED_TOKENS :], token_id))
 
 
-def add_attempt(attempts: MemberAttempts, at: datetime, append_id: str) -> MemberAttempts | None:
+def add_refused_attempt(attempts: MemberAttempts, at: datetime, append_id: str) -> MemberAttempts | None:
     """Record a refused attempt; the fifth within 15 minutes locks the member out.
 
     Args:
@@ -127,7 +127,7 @@ def add_attempt(attempts: MemberAttempts, at: datetime, append_id: str) -> Membe
     return replace(attempts, times=(), locked_until=at + WINDOW, pending=(*attempts.pending, event))
 
 
-def remove_reported(attempts: MemberAttempts, append_id: str) -> MemberAttempts | None:
+def remove_reported_lock_out(attempts: MemberAttempts, append_id: str) -> MemberAttempts | None:
     """Remove a reported lock-out from the list of unreported lock-outs; return None if the list does not contain it."""
     pending = tuple(one for one in attempts.pending if one.append_id != append_id)
     return None if pending == attempts.pending else replace(attempts, pending=pending)

@@ -76,11 +76,11 @@ class SignatureList:
         self._progress: dict[ChainKey, int] = {}
         self._indexing = asyncio.Lock()
 
-    async def list_signatures(self, wanted: SignatureFilter, after: str, limit: int) -> SignaturePage:
+    async def list_signatures(self, signature_filter: SignatureFilter, after: str, limit: int) -> SignaturePage:
         """Return a page of signatures, newest first.
 
         Args:
-            wanted: conditions on the signatures.
+            signature_filter: conditions on the signatures.
             after: place of the last signature on the previous page; empty for the first page.
             limit: maximum number of signatures.
 
@@ -88,13 +88,13 @@ class SignatureList:
             WorkspaceError: UNAVAILABLE ``SIGNATURES_UNAVAILABLE`` while many existing records are added to the index;
                 UNAVAILABLE if a store does not respond.
         """
-        if not await self.complete(INDEX_SECONDS):
+        if not await self.complete_index(INDEX_SECONDS):
             detail = "Signatures of existing records are being indexed; retry after the stated time."
             raise WorkspaceError(Kind.UNAVAILABLE, "SIGNATURES_UNAVAILABLE", detail, retryAfter=10)
-        found = await self._index.list_signatures(wanted, after, limit + 1)
+        found = await self._index.list_signatures(signature_filter, after, limit + 1)
         return SignaturePage(found[:limit], len(found) > limit)
 
-    async def complete(self, seconds: float) -> bool:
+    async def complete_index(self, seconds: float) -> bool:
         """Add the signatures of new records to the index; return False if the time limit was reached.
 
         Args:

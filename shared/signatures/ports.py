@@ -35,7 +35,7 @@ class SignatureStore(Protocol):
         """
         ...
 
-    async def list_pending(self) -> Sequence[Value]:
+    async def list_unreported_attempts(self) -> Sequence[Value]:
         """Return the attempts of all members with lock-outs that are not reported yet (property ``pending``)."""
         ...
 
@@ -106,11 +106,13 @@ class SignatureIndex(Protocol):
         """
         ...
 
-    async def list_signatures(self, wanted: SignatureFilter, after: str, limit: int) -> Sequence[IndexedSignature]:
+    async def list_signatures(
+        self, signature_filter: SignatureFilter, after: str, limit: int
+    ) -> Sequence[IndexedSignature]:
         """Return the indexed signatures that match a filter, newest first.
 
         Args:
-            wanted: conditions on the signatures.
+            signature_filter: conditions on the signatures.
             after: place of the last signature on the previous page; empty for the first page.
             limit: maximum number of signatures.
         """

@@ -72,11 +72,11 @@ class SignInRegistry:
         self._is_appended = is_appended
         self._runtime = runtime
 
-    async def claim(self, name: str, append_id: str, chain: ChainKey) -> None:
+    async def claim_sign_in(self, sign_in_name: str, append_id: str, chain: ChainKey) -> None:
         """Record the use of a sign-in by a decision that is about to be appended.
 
         Args:
-            name: name of the sign-in, from :func:`build_sign_in_name`.
+            sign_in_name: name of the sign-in, from :func:`build_sign_in_name`.
             append_id: id under which the decision is appended.
             chain: key of the audit chain of the decision.
 
@@ -88,17 +88,17 @@ class SignInRegistry:
         while True:
             at = self._runtime.now()
             use = SignInUse(append_id, chain, at + LEASE)
-            before = await self._change_use(name, _build_claim(use, abandoned, at))
+            before = await self._change_use(sign_in_name, _build_claim(use, abandoned, at))
             if before is None or before.append_id in (append_id, abandoned):
                 return
             if before.is_decided or before.leased_until > at:
                 raise build_used_error()
             if await self._is_appended(before.chain, before.append_id):
-                await self.finish(name, before.append_id, before.chain)
+                await self.mark_sign_in_used(sign_in_name, before.append_id, before.chain)
                 raise build_used_error()
             abandoned = before.append_id
 
-    async def confirm(self, name: str, append_id: str) -> None:
+    async def confirm_claim(self, sign_in_name: str, append_id: str) -> None:
         """Check that no other decision has used the sign-in meanwhile.
 
         Call this directly before the decision is appended.
@@ -113,23 +113,25 @@ class SignInRegistry:
                 raise build_used_error()
             return replace(known, leased_until=until)
 
-        await self._change_use(name, extend_claim)
+        await self._change_use(sign_in_name, extend_claim)
 
-    async def finish(self, name: str, append_id: str, chain: ChainKey) -> None:
+    async def mark_sign_in_used(self, sign_in_name: str, append_id: str, chain: ChainKey) -> None:
         """Record that a decision was appended, so that its sign-in is used up."""
         use = SignInUse(append_id, chain, self._runtime.now(), is_decided=True)
-        await self._change_use(name, lambda _: use)
+        await self._change_use(sign_in_name, lambda _: use)
 
-    async def release(self, name: str, append_id: str) -> None:
+    async def release_claim(self, sign_in_name: str, append_id: str) -> None:
         """Allow a sign-in to sign again, because its decision was rejected."""
 
         def free_claim(known: SignInUse | None) -> SignInUse | None:
             is_own = known is not None and known.append_id == append_id and not known.is_decided
             return replace(known, append_id="") if known is not None and is_own else None
 
-        await self._change_use(name, free_claim)
+        await self._change_use(sign_in_name, free_claim)
 
-    async def _change_use(self, name: str, change: Callable[[SignInUse | None], SignInUse | None]) -> SignInUse | None:
+    async def _change_use(
+        self, sign_in_name: str, change: Callable[[SignInUse | None], SignInUse | None]
+    ) -> SignInUse | None:
         """Change the stored record of a sign-in's use; return the record before the change."""
         found: list[SignInUse | None] = []
 
@@ -139,7 +141,7 @@ class SignInRegistry:
             found[:] = [known]
             return None if after is None else after.to_json()
 
-        await self._store.change_sign_in(name, change_json, self._runtime.now())
+        await self._store.change_sign_in(sign_in_name, change_json, self._runtime.now())
         return found[0] if found and found[0] is not None and found[0].append_id else None
 
 

@@ -146,7 +146,7 @@ class Signing:
         name = build_sign_in_name(principal.member_id, principal.sign_in.sign_in_id, auth_time)
         session = SigningSession(_build_signature(request, wanted, auth_time))
         if request.is_single_use:
-            session.confirm = partial(self._sign_ins.confirm, name, append_id)
+            session.confirm = partial(self._sign_ins.confirm_claim, name, append_id)
         try:
             yield session
         except WorkspaceError as error:
@@ -159,7 +159,7 @@ class Signing:
         if session.is_decided:
             # If the store fails, the append id of the use still shows that the decision was appended.
             with suppress(WorkspaceError):
-                await self._sign_ins.finish(name, append_id, chain)
+                await self._sign_ins.mark_sign_in_used(name, append_id, chain)
         elif request.is_single_use:
             await self._release_sign_in(name, append_id)
 
@@ -199,13 +199,13 @@ class Signing:
             raise WorkspaceError(Kind.FORBIDDEN, "SIGNATURE_NOT_PERSONAL", detail)
         if request.is_single_use:
             name = build_sign_in_name(principal.member_id, sign_in.sign_in_id, auth_time)
-            await self._sign_ins.claim(name, append_id, chain)
+            await self._sign_ins.claim_sign_in(name, append_id, chain)
         return auth_time
 
     async def _release_sign_in(self, name: str, append_id: str) -> None:
         # If the store fails, the use is abandoned after its lease.
         with suppress(WorkspaceError):
-            await self._sign_ins.release(name, append_id)
+            await self._sign_ins.release_claim(name, append_id)
 
 
 class RequestSigner:
@@ -220,12 +220,14 @@ class RequestSigner:
         return self._signing.open_session(self._request, append_id, chain)
 
 
-def _build_signature(request: SigningRequest, wanted: SignatureRequest, auth_time: datetime) -> DecisionSignature:
+def _build_signature(
+    request: SigningRequest, signature_request: SignatureRequest, auth_time: datetime
+) -> DecisionSignature:
     return DecisionSignature(
         user_id=request.principal.member_id,
         printed_name=request.printed_name,
-        meaning=wanted.meaning,
-        statement=wanted.statement,
+        meaning=signature_request.meaning,
+        statement=signature_request.statement,
         auth_time=auth_time,
         auth_methods=request.principal.sign_in.methods,
     )

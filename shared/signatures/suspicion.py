@@ -11,10 +11,10 @@ from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.signatures.attempts import (
     MemberAttempts,
     SuspiciousEvent,
-    add_attempt,
     add_challenge,
+    add_refused_attempt,
     check_lock,
-    remove_reported,
+    remove_reported_lock_out,
 )
 from shared.signatures.ports import SignatureStore
 from shared.timestamps import rfc3339
@@ -81,19 +81,19 @@ class AttemptCounter:
         def count_attempt(attempts: MemberAttempts) -> MemberAttempts | None:
             if is_challenge:
                 return add_challenge(attempts, token_id, at, append_id)
-            return add_attempt(attempts, at, append_id)
+            return add_refused_attempt(attempts, at, append_id)
 
         attempts = await self._change_attempts(member, count_attempt)
         if any(one.append_id == append_id for one in attempts.pending):
             await self._report_now(attempts)
 
-    async def report(self) -> None:
+    async def report_interrupted_lock_outs(self) -> None:
         """Report the lock-outs whose report was interrupted.
 
         Raises:
             WorkspaceError: UNAVAILABLE if a store does not respond; the other lock-outs stay pending.
         """
-        for value in await self._store.list_pending():
+        for value in await self._store.list_unreported_attempts():
             await self._report_lock_outs(MemberAttempts.from_json(value))
 
     async def _report_now(self, attempts: MemberAttempts) -> None:
@@ -107,7 +107,7 @@ class AttemptCounter:
             if await self._is_audited():
                 await self._append_event(attempts.member, event)
             await self._announce(attempts.member, event)
-            await self._change_attempts(attempts.member, partial(remove_reported, append_id=event.append_id))
+            await self._change_attempts(attempts.member, partial(remove_reported_lock_out, append_id=event.append_id))
 
     async def _append_event(self, member: str, event: SuspiciousEvent) -> None:
         state = {"userId": member, "attempts": event.attempts, "since": rfc3339(event.since)}

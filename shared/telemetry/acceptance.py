@@ -161,7 +161,7 @@ class TelemetryService:
             check_messages(messages, stored.value, catalog.policies.telemetry, binding, received_at, errors)
             return build_hub_messages(stored.value, messages, received_at, self._runtime)
 
-        converted = await self._runtime.run_in_worker(size, convert_messages)
+        converted = await self._runtime.run_in_thread_if_large(size, convert_messages)
         await self._require_space()
         await self._sender.send(TELEMETRY_HUB, converted)
         return len(converted)

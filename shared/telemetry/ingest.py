@@ -127,7 +127,7 @@ class TelemetryIngestor:
         router = await self._get_router()
         # Parsing and serialising the messages of a large batch would block the event loop.
         size = sum(len(event.body) for event in events)
-        processed = await self._runtime.run_in_worker(size, _process_events, router, source, events)
+        processed = await self._runtime.run_in_thread_if_large(size, _process_events, router, source, events)
         messages = [HubMessage(text, each.connection, {}) for each in processed for text in each.texts]
         await self._sender.send(IMPULSES_HUB, messages)
         await self._states.record(list(_group_arrived_messages(source, events, processed)))

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
@@ -34,7 +35,7 @@ async def parse_body(body: bytes, runtime: Runtime, *, copies_long_integers: boo
     Raises:
         ValueError: the body is not valid; see :func:`parse_json`.
     """
-    return await runtime.run_in_worker(len(body), parse_json, body, copies_long_integers=copies_long_integers)
+    return await runtime.run_in_thread_if_large(len(body), parse_json, body, copies_long_integers=copies_long_integers)
 
 
 def parse_json(body: bytes, *, copies_long_integers: bool = False) -> Any:
@@ -94,7 +95,7 @@ def _parse_slowly(body: bytes, parse_int: Callable[[str], Any]) -> Any:
         raise ValueError("begins with a byte order mark; send UTF-8 without one")
     if not text.strip():
         raise ValueError("not JSON: the text is empty")
-    _limit_containers(text)
+    _reject_too_many_containers(text)
     value = _load_json(text, parse_int)
     _check_depth(value)
     if _SURROGATE.search(text):
@@ -110,7 +111,7 @@ def find_invalid_element(body: bytes) -> int | None:
     """
     try:
         text = body.decode("utf-8")
-        _limit_containers(text)
+        _reject_too_many_containers(text)
     except ValueError:
         return None
     at = _skip_space(text, 0)
@@ -133,7 +134,7 @@ def _skip_space(text: str, start: int) -> int:
     return found.end() if found else start
 
 
-def _limit_containers(text: str) -> None:
+def _reject_too_many_containers(text: str) -> None:
     """Reject a text with too many opening brackets before it is parsed; brackets inside strings are not counted."""
     if _count_brackets(text) > MAX_CONTAINERS and count_containers(text) > MAX_CONTAINERS:
         raise ValueError(f"more than {MAX_CONTAINERS} arrays and objects")
@@ -166,7 +167,11 @@ def _load_json(text: str, parse_int: Callable[[str], Any]) -> Any:
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:
         # CPython limits the digits of an integer; its message names an interpreter setting, so it is replaced.
-        raise ValueError("a number has too many digits") if "digits" in str(error) else error from None
+        raise (
+            ValueError(f"an integer has more than {sys.get_int_max_str_digits()} digits")
+            if "digits" in str(error)
+            else error
+        ) from None
 
 
 def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -206,7 +206,7 @@ class QueryColumns:
             return error
 
     async def _request_columns(self, query: WarmQuery) -> EngineResult:
-        request = await self._runtime.run_in_worker(len(query.kql), self._build_request, query)
+        request = await self._runtime.run_in_thread_if_large(len(query.kql), self._build_request, query)
         return await self._engine.execute(request)
 
     @staticmethod

@@ -87,7 +87,7 @@ class QueryDefinitions:
         """
         if faults.has_valid("kql"):
             with faults.collect(), _rename_field_to_kql():
-                await self._runtime.run_in_worker(len(query.kql), check_query, query.kql)
+                await self._runtime.run_in_thread_if_large(len(query.kql), check_query, query.kql)
         _check_parameters_and_path(faults, query)
         if faults.has_valid("kql", "parameters"):
             with faults.collect(), _rename_field_to_kql():

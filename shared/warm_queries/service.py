@@ -12,7 +12,7 @@ from typing import Any, Final
 from shared.catalog import kql_text
 from shared.catalog.kql_restrictions import check_query
 from shared.catalog.models import QueryParameter, WarmQuery
-from shared.catalog.parameters import to_literal
+from shared.catalog.parameters import to_kql_literal
 from shared.catalog.snapshot import Catalog
 from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -154,7 +154,7 @@ class WarmQueries:
         if cached is not None and (by_column or cached.values is None):
             return cached  # formats that store columns also accept rows
         if cached is not None:
-            return await self._runtime.run_in_worker(cached.size, cached.convert_to_rows)
+            return await self._runtime.run_in_thread_if_large(cached.size, cached.convert_to_rows)
         result = await self._run_query(query, bound, time_range, limit, at, by_column=by_column)
         self._results.store(key, replace(result, from_cache=True))
         return result
@@ -169,7 +169,7 @@ class WarmQueries:
         *,
         by_column: bool,
     ) -> QueryResult:
-        request = await self._runtime.run_in_worker(
+        request = await self._runtime.run_in_thread_if_large(
             len(query.kql), self._build_request, query, bound, time_range, limit, at
         )
         result = await self._engine.execute(request)
@@ -177,9 +177,9 @@ class WarmQueries:
         values: tuple[list[Any], ...] | None = None
         selected = result.rows[:limit]
         if by_column:
-            values = await self._runtime.run_in_worker(result.size, to_column_values, result.columns, selected)
+            values = await self._runtime.run_in_thread_if_large(result.size, to_column_values, result.columns, selected)
         else:
-            rows = await self._runtime.run_in_worker(result.size, to_row_objects, result.columns, selected)
+            rows = await self._runtime.run_in_thread_if_large(result.size, to_row_objects, result.columns, selected)
         return QueryResult(
             query=query.name,
             executed_at=result.computed_at or at,
@@ -257,7 +257,7 @@ def bind_parameters(
             errors.append(FieldError(label(name), f"is required; its type is {parameter.type}"))
             continue
         try:
-            bound[name] = to_literal(parameter.type, parameter.default if value is None else value)
+            bound[name] = to_kql_literal(parameter.type, parameter.default if value is None else value)
         except ValueError as error:
             errors.append(FieldError(label(name), f"{error}; the type of the parameter is {parameter.type}"))
     if errors:

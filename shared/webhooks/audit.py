@@ -19,7 +19,7 @@ def describe_for_audit(endpoint: WebhookEndpoint) -> dict[str, Any]:
 
 
 def add_audit_event(
-    listed: EndpointList,
+    endpoint_list: EndpointList,
     verb: str,
     before: WebhookEndpoint | None,
     after: WebhookEndpoint | None,
@@ -30,7 +30,7 @@ def add_audit_event(
     """Return the list of endpoints with one more pending audit event, which describes a change of an endpoint.
 
     Args:
-        listed: all endpoints after the change, with their pending audit events.
+        endpoint_list: all endpoints after the change, with their pending audit events.
         verb: last part of the ActionType: ``Created``, ``Updated``, ``Removed``, ``SecretRotated`` or ``Disabled``.
         before: the endpoint before the change; None for a new one.
         after: the endpoint after the change; None for a removed one.
@@ -48,6 +48,6 @@ def add_audit_event(
         event["BeforeState"] = describe_for_audit(before)
     if after is not None:
         event["AfterState"] = describe_for_audit(after)
-    return listed.model_copy(
-        update={"audit": (*listed.audit, PendingAudit(append_id=append_id, user_id=user_id, event=event))}
+    return endpoint_list.model_copy(
+        update={"audit": (*endpoint_list.audit, PendingAudit(append_id=append_id, user_id=user_id, event=event))}
     )

@@ -45,11 +45,13 @@ class WebhookStore(Protocol):
         """
         ...
 
-    async def claim(self, endpoint: str, at: datetime, until: datetime, lease: str, limit: int) -> Sequence[Delivery]:
+    async def claim(
+        self, endpoint: str, at: datetime, leased_until: datetime, lease_id: str, limit: int
+    ) -> Sequence[Delivery]:
         """Claim due deliveries of an endpoint for this process, in the order in which they became due.
 
-        No other caller gets these deliveries before ``until``. Then they are due again, because this process may have
-        died.
+        No other caller gets these deliveries before ``leased_until``. Then they are due again, because this process may
+        have died.
         """
         ...
 
@@ -65,7 +67,7 @@ class WebhookStore(Protocol):
         """
         ...
 
-    async def save(self, delivery: Delivery, lease: str) -> bool:
+    async def save(self, delivery: Delivery, lease_id: str) -> bool:
         """Store the result of a claimed delivery; return False if another worker has claimed it meanwhile."""
         ...
 

@@ -69,12 +69,12 @@ class EndpointRegistry:
         await self.change(remove_events)
 
 
-def put_endpoint(listed: EndpointList, endpoint: WebhookEndpoint, **changes: Any) -> EndpointList:
+def put_endpoint(endpoint_list: EndpointList, endpoint: WebhookEndpoint, **changes: Any) -> EndpointList:
     """Return the endpoint list with one endpoint added or replaced.
 
     ``changes`` are further new attribute values of the list.
     """
-    return listed.model_copy(update={"endpoints": {**listed.endpoints, endpoint.id: endpoint}, **changes})
+    return endpoint_list.model_copy(update={"endpoints": {**endpoint_list.endpoints, endpoint.id: endpoint}, **changes})
 
 
 def _parse_endpoints(text: str | None) -> EndpointList:

@@ -137,13 +137,13 @@ class WebhookService:
             subscribed_at=dict.fromkeys(definition.event_types, at),
         )
 
-        def add_to_list(listed: EndpointList) -> EndpointList | None:
-            if endpoint_id in listed.endpoints:
+        def add_to_list(endpoint_list: EndpointList) -> EndpointList | None:
+            if endpoint_id in endpoint_list.endpoints:
                 return None
-            if len(listed.endpoints) >= MAX_ENDPOINTS:
+            if len(endpoint_list.endpoints) >= MAX_ENDPOINTS:
                 detail = f"The workspace has {MAX_ENDPOINTS} webhooks already; remove one first."
                 raise WorkspaceError(Kind.CONFLICT, "TOO_MANY_WEBHOOKS", detail)
-            changed = put_endpoint(listed, made)
+            changed = put_endpoint(endpoint_list, made)
             return add_audit_event(changed, "Created", None, made, user_id=user_id, append_id=append_id)
 
         listed = await self._change_endpoints(add_to_list)
@@ -163,8 +163,8 @@ class WebhookService:
             await self.check_url(definition.url)
         at, append_id = self._runtime.now(), self._runtime.new_id()
 
-        def replace_in_list(listed: EndpointList) -> EndpointList | None:
-            stored = _get_endpoint(listed, endpoint_id, condition)
+        def replace_in_list(endpoint_list: EndpointList) -> EndpointList | None:
+            stored = _get_endpoint(endpoint_list, endpoint_id, condition)
             condition.check_write(stored.etag)
             enabled = stored.enabled if definition.enabled is None else definition.enabled
             known = stored.subscribed_at if stored.enabled else {}
@@ -184,7 +184,7 @@ class WebhookService:
             after = stored.model_copy(update=updates)
             if after.to_definition() == stored.to_definition():
                 return None
-            changed = put_endpoint(listed, after)
+            changed = put_endpoint(endpoint_list, after)
             return add_audit_event(changed, "Updated", stored, after, user_id=user_id, append_id=append_id)
 
         listed = await self._change_endpoints(replace_in_list)
@@ -199,11 +199,11 @@ class WebhookService:
         """
         append_id = self._runtime.new_id()
 
-        def remove_from_list(listed: EndpointList) -> EndpointList:
-            before = _get_endpoint(listed, endpoint_id, condition)
+        def remove_from_list(endpoint_list: EndpointList) -> EndpointList:
+            before = _get_endpoint(endpoint_list, endpoint_id, condition)
             condition.check_write(before.etag)
-            left = {key: value for key, value in listed.endpoints.items() if key != endpoint_id}
-            changed = listed.model_copy(update={"endpoints": left})
+            left = {key: value for key, value in endpoint_list.endpoints.items() if key != endpoint_id}
+            changed = endpoint_list.model_copy(update={"endpoints": left})
             return add_audit_event(changed, "Removed", before, None, user_id=user_id, append_id=append_id)
 
         await self._change_endpoints(remove_from_list)
@@ -220,14 +220,14 @@ class WebhookService:
         made = await self._create_secret(endpoint_id, append_id)
         until = self._runtime.now() + OVERLAP
 
-        def replace_secret(listed: EndpointList) -> EndpointList | None:
-            before = _get_endpoint(listed, endpoint_id, condition)
+        def replace_secret(endpoint_list: EndpointList) -> EndpointList | None:
+            before = _get_endpoint(endpoint_list, endpoint_id, condition)
             if before.secrets[0].append_id == append_id:
                 return None
             condition.check_write(before.etag)
             previous = before.secrets[0].model_copy(update={"expires_at": until})
             after = before.model_copy(update={"secrets": (made, previous)})
-            changed = put_endpoint(listed, after)
+            changed = put_endpoint(endpoint_list, after)
             return add_audit_event(changed, "SecretRotated", before, after, user_id=user_id, append_id=append_id)
 
         return await self._decrypt_secret((await self._change_endpoints(replace_secret)).endpoints[endpoint_id])
@@ -306,13 +306,15 @@ def check_enabled(endpoint: WebhookEndpoint) -> None:
         raise WorkspaceError(Kind.CONFLICT, "WEBHOOK_DISABLED", "The webhook is disabled; enable it first.")
 
 
-def _get_endpoint(listed: EndpointList, endpoint_id: str, condition: Condition = UNCONDITIONAL) -> WebhookEndpoint:
+def _get_endpoint(
+    endpoint_list: EndpointList, endpoint_id: str, condition: Condition = UNCONDITIONAL
+) -> WebhookEndpoint:
     """Return a webhook endpoint by its id.
 
     An unknown id is an error: PRECONDITION_FAILED (412) for a request with If-Match, else NOT_FOUND (404).
     """
-    if endpoint_id not in listed.endpoints:
+    if endpoint_id not in endpoint_list.endpoints:
         if condition.match is not None:
             raise item_missing_error()
         raise WorkspaceError(Kind.NOT_FOUND, "WEBHOOK_NOT_FOUND", "The workspace has no webhook with this id.")
-    return listed.endpoints[endpoint_id]
+    return endpoint_list.endpoints[endpoint_id]

@@ -97,7 +97,7 @@ class DeliveryWorker:
                 self._woken.clear()
                 self._is_starting = True
                 try:
-                    await self._start_due()
+                    await self._start_due_deliveries()
                 finally:
                     self._is_starting = False
                 if not self._tasks and not self._timers and not self._woken.is_set():
@@ -106,7 +106,7 @@ class DeliveryWorker:
         except WorkspaceError as error:
             _LOG.warning("due webhook deliveries could not be read; the next run reads them: %s", error)
 
-    async def _start_due(self) -> None:
+    async def _start_due_deliveries(self) -> None:
         """Claim and start due deliveries of all endpoints with fewer than ``MAX_PER_ENDPOINT`` running deliveries."""
         busy = {endpoint for endpoint, number in self._sending.items() if number > MAX_PER_ENDPOINT // 2}
         listed: EndpointList | None = None
@@ -135,7 +135,7 @@ class DeliveryWorker:
     async def _deliver_claimed(self, endpoint: WebhookEndpoint | None, delivery: Delivery, lease: str) -> None:
         try:
             if endpoint is None or not endpoint.enabled:
-                await self._end_unsent(delivery, lease, "removed" if endpoint is None else "disabled")
+                await self._end_unsent_delivery(delivery, lease, "removed" if endpoint is None else "disabled")
             else:
                 await self._attempt_delivery(endpoint, delivery, lease)
         except WorkspaceError as error:
@@ -147,7 +147,7 @@ class DeliveryWorker:
         except Exception:  # noqa: BLE001  one delivery must not stop the others
             _LOG.exception("a webhook delivery failed", extra=fields(webhook=delivery.endpoint, delivery=delivery.id))
 
-    async def _end_unsent(self, delivery: Delivery, lease: str, reason: str) -> None:
+    async def _end_unsent_delivery(self, delivery: Delivery, lease: str, reason: str) -> None:
         """Mark a claimed delivery as ended without sending it, because its endpoint is disabled or deleted."""
         attempt = Attempt(at=self._runtime.now(), error=f"Not sent, because the endpoint is {reason}.")
         failed = delivery.add_attempt(attempt, status=DeliveryStatus.FAILED, next_attempt_at=None)
@@ -202,17 +202,17 @@ class DeliveryWorker:
             return
         append_id = self._runtime.new_id()
 
-        def change_health(listed: EndpointList) -> EndpointList | None:
-            before = listed.endpoints.get(endpoint.id)
+        def change_health(endpoint_list: EndpointList) -> EndpointList | None:
+            before = endpoint_list.endpoints.get(endpoint.id)
             if before is None or not before.enabled or before.url != endpoint.url:
                 return None
             if reason is None:
                 since = None if is_delivered else before.failing_since or attempt.at
-                return put_endpoint(listed, before.model_copy(update={"failing_since": since}))
+                return put_endpoint(endpoint_list, before.model_copy(update={"failing_since": since}))
             if attempt.http_status != _GONE and before.failing_since != endpoint.failing_since:
                 return None
             after = before.model_copy(update={"enabled": False, "disabled_reason": reason})
-            changed = put_endpoint(listed, after)
+            changed = put_endpoint(endpoint_list, after)
             return add_audit_event(changed, "Disabled", before, after, user_id=SERVICE_USER, append_id=append_id)
 
         await self._registry.change(change_health)

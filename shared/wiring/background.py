@@ -122,7 +122,7 @@ class BackgroundServices:
             return
         if counted := await self._provenance.overview.complete_counts():
             _LOG.info("counted audit chains of an earlier version", extra=fields(chains=counted))
-        await self._signatures.list.complete(_INDEX_SECONDS)
+        await self._signatures.list.complete_index(_INDEX_SECONDS)
 
     async def _verify_chains(self) -> object:
         """Verify the audit chains that have grown."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shared.data_stores.containers import Containers
     from shared.data_stores.continuation import ContinuationTokens
     from shared.data_stores.documents import Documents
-    from shared.data_stores.models import AccountContainer, DatabasePlace
+    from shared.data_stores.models import AccountContainer, DatabaseAddress
     from shared.data_stores.ports import ContainerStore, DocumentStore
 
 
@@ -102,11 +102,11 @@ class DataStoreServices:
             FileSecret(self._settings.data_dir / "continuation-key", runtime=self._backends.runtime)
         )
 
-    async def _list_declared_containers(self, place: "DatabasePlace") -> "Iterable[AccountContainer]":
+    async def _list_declared_containers(self, database: "DatabaseAddress") -> "Iterable[AccountContainer]":
         from shared.data_stores.models import AccountContainer
 
-        owned = (await self._catalog.current()).find_database(place.database)
-        records = owned.containers.values() if owned is not None and owned.store == place.store else ()
+        owned = (await self._catalog.current()).find_database(database.database)
+        records = owned.containers.values() if owned is not None and owned.store == database.store else ()
         return [AccountContainer(one.name, one.partition_key_path) for one in records if one.provisioned]
 
 
@@ -126,7 +126,7 @@ class WorkspaceDocumentServices:
         return DocumentService(self._provenance.catalog_service, self._list_containers, runtime=self._backends.runtime)
 
     async def _list_containers(self, store: str, database: str) -> Collection[str]:
-        from shared.data_stores.models import DatabasePlace
+        from shared.data_stores.models import DatabaseAddress
 
-        found = await self._data_stores.container_store.list(DatabasePlace(store, database))
+        found = await self._data_stores.container_store.list(DatabaseAddress(store, database))
         return [container.name for container in found]

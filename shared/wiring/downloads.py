@@ -59,17 +59,17 @@ class DownloadServices:
         """Limits on the number of each principal's jobs and on the size of their files."""
         from shared.downloads.job_quota import JobQuota
 
-        return JobQuota(self._job_places, self.jobs, self._catalog.reader.current, runtime=self._backends.runtime)
+        return JobQuota(self._job_quota_store, self.jobs, self._catalog.reader.current, runtime=self._backends.runtime)
 
     @cached_property
-    def _job_places(self) -> "QuotaStore":
+    def _job_quota_store(self) -> "QuotaStore":
         if self._backends.uses_azure:
-            from shared.backends.azure.cosmos_places import CosmosPlaceStore
+            from shared.backends.azure.cosmos_places import CosmosQuotaStore
 
-            return CosmosPlaceStore(self._backends.cosmos)
-        from shared.backends.embedded.places import SqlitePlaceStore
+            return CosmosQuotaStore(self._backends.cosmos)
+        from shared.backends.embedded.places import SqliteQuotaStore
 
-        return SqlitePlaceStore(self._backends.workspace_file)
+        return SqliteQuotaStore(self._backends.workspace_file)
 
     @cached_property
     def runner(self) -> "DownloadRunner":

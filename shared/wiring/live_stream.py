@@ -10,7 +10,7 @@ from shared.wiring.queries import QueryServices
 
 if TYPE_CHECKING:
     from shared.backends.azure.web_pubsub import WebPubSub
-    from shared.backends.embedded.places import SqlitePlaceStore
+    from shared.backends.embedded.places import SqliteQuotaStore
     from shared.fair_use.ports import QuotaStore
     from shared.live_stream.audience import Audience
     from shared.live_stream.ports import EventSource, MessageSender
@@ -82,24 +82,24 @@ class LiveStreamServices:
         from shared.live_stream.stream_quota import StreamQuota
 
         return StreamQuota(
-            self._stream_places, self._catalog.reader.current, self.message_service, runtime=self._backends.runtime
+            self._stream_quota_store, self._catalog.reader.current, self.message_service, runtime=self._backends.runtime
         )
 
     @cached_property
-    def _stream_places(self) -> "QuotaStore":
+    def _stream_quota_store(self) -> "QuotaStore":
         if self._backends.uses_azure:
-            from shared.backends.azure.cosmos_places import CosmosPlaceStore
+            from shared.backends.azure.cosmos_places import CosmosQuotaStore
 
-            return CosmosPlaceStore(self._backends.cosmos)
-        return self._local_stream_places
+            return CosmosQuotaStore(self._backends.cosmos)
+        return self._local_stream_quota_store
 
     @cached_property
-    def _local_stream_places(self) -> "SqlitePlaceStore":
-        from shared.backends.embedded.places import SqlitePlaceStore
+    def _local_stream_quota_store(self) -> "SqliteQuotaStore":
+        from shared.backends.embedded.places import SqliteQuotaStore
 
-        return SqlitePlaceStore(self._backends.limits_file)
+        return SqliteQuotaStore(self._backends.limits_file)
 
-    async def release_places(self) -> None:
+    async def release_stream_reservations(self) -> None:
         """Remove all streams from the quotas.
 
         A local host calls this when it starts, because no stream is open then.
@@ -107,7 +107,7 @@ class LiveStreamServices:
         if not self._backends.uses_azure:
             from shared.fair_use.ports import Purpose
 
-            await self._local_stream_places.clear(Purpose.STREAMS)
+            await self._local_stream_quota_store.clear(Purpose.STREAMS)
 
     @cached_property
     def catch_up(self) -> "CatchUp":

@@ -47,11 +47,13 @@ class ReadinessProbes:
 
         One of the checks also writes, to test the disk.
         """
-        from shared.backends.embedded.sqlite_checks import check_write, check_write_lock
+        from shared.backends.embedded.sqlite_checks import check_file_is_writable, check_write_lock
 
         folder = self._backends.settings.data_dir
         return {
-            "workspace file": lambda: check_write(folder / "workspace.sqlite", runtime=self._backends.runtime),
+            "workspace file": lambda: check_file_is_writable(
+                folder / "workspace.sqlite", runtime=self._backends.runtime
+            ),
             "telemetry hub": lambda: check_write_lock(folder / "hub.sqlite", runtime=self._backends.runtime),
             "data stores": lambda: check_write_lock(folder / "documents.sqlite", runtime=self._backends.runtime),
         }

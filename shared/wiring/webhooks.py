@@ -195,7 +195,7 @@ class WebhookEndpointServices:
             "webhooks": self.service.flush_audit,
             "amendments": amendments.run,
             "connections": self._connections.run,
-            "signatures": self._signatures.attempts.report,
+            "signatures": self._signatures.attempts.report_interrupted_lock_outs,
         }
         return self._backends.close_at_exit(EventSources(sources, webhooks.worker.wake))
 

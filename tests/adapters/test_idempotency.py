@@ -110,8 +110,8 @@ async def test_an_expired_lease_passes_to_the_next_caller(store: IdempotentReply
     assert (taken.owns_lease, taken.claim) == (True, FIRST)
     await store.renew("n", "a", late + DAY)
     await store.release("n", "a", forget=True)
-    assert not await store.finish("n", "a", b"wrong")
-    assert await store.finish("n", "b", ANSWER)
+    assert not await store.save_reply("n", "a", b"wrong")
+    assert await store.save_reply("n", "b", ANSWER)
     for lease in ("c", "d"):
         given = await store.begin("n", OTHER, lease, late + DAY / 2, late + DAY, AT - DAY)
         assert (given.owns_lease, given.reply, given.claim) == (False, ANSWER, FIRST)
@@ -141,7 +141,7 @@ async def test_a_request_with_the_same_key_but_other_content_gets_no_lease(store
 async def test_stored_replies_expire_after_their_retention_period(store: IdempotentReplyStore) -> None:
     """After its retention period, a stored reply expires, and its key can be used again."""
     await store.begin("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
-    await store.finish("n", "a", ANSWER)
+    await store.save_reply("n", "a", ANSWER)
     assert (await store.begin("n", OTHER, "b", AT + DAY, AT + DAY + SECOND, AT)).reply == ANSWER
     fresh = await store.begin("n", OTHER, "b", AT + DAY, AT + DAY + SECOND, AT + SECOND)
     assert (fresh.owns_lease, fresh.reply, fresh.claim) == (True, None, OTHER)

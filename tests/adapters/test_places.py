@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.backends.azure.cosmos_places import CosmosPlaceStore
-from shared.backends.embedded.places import SCHEMA, SqlitePlaceStore
+from shared.backends.azure.cosmos_places import CosmosQuotaStore
+from shared.backends.embedded.places import SCHEMA, SqliteQuotaStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.fair_use.ports import Purpose, QuotaReservation, QuotaStore
 from tests.adapters.cosmos import KINDS, open_accounts
@@ -26,10 +26,10 @@ async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
 
         def open_another() -> QuotaStore:
             if account:
-                return CosmosPlaceStore(account())
+                return CosmosQuotaStore(account())
             database = SqliteDatabase(tmp_path / "places.sqlite", SCHEMA)
             stack.push_async_callback(database.close)
-            return SqlitePlaceStore(database)
+            return SqliteQuotaStore(database)
 
         yield open_another
 
@@ -72,13 +72,13 @@ async def test_a_finished_job_counts_only_with_its_size(open_store: Opener) -> N
     """The place of a finished job does not count as active, but the bytes of the job still count."""
     store = open_store()
     assert await store.reserve(WHO, Purpose.JOBS, "a", at=AT, limit=1)
-    assert await store.raise_size(WHO, Purpose.JOBS, "a", size=60, at=AT, limit=100)
-    await store.finish(WHO, Purpose.JOBS, "a")
-    await store.finish(WHO, Purpose.JOBS, "missing")
+    assert await store.increase_size(WHO, Purpose.JOBS, "a", size=60, at=AT, limit=100)
+    await store.mark_inactive(WHO, Purpose.JOBS, "a")
+    await store.mark_inactive(WHO, Purpose.JOBS, "missing")
     assert await store.reserve(WHO, Purpose.JOBS, "b", at=AT + 1, limit=1)
-    assert not await store.raise_size(WHO, Purpose.JOBS, "b", size=41, at=AT, limit=100)
-    assert await store.raise_size(WHO, Purpose.JOBS, "b", size=40, at=AT, limit=100)
-    assert await store.raise_size(WHO, Purpose.JOBS, "b", size=10, at=AT, limit=100)
+    assert not await store.increase_size(WHO, Purpose.JOBS, "b", size=41, at=AT, limit=100)
+    assert await store.increase_size(WHO, Purpose.JOBS, "b", size=40, at=AT, limit=100)
+    assert await store.increase_size(WHO, Purpose.JOBS, "b", size=10, at=AT, limit=100)
     expected = [QuotaReservation("a", AT, active=False, size=60), QuotaReservation("b", AT + 1, size=40)]
     assert list(await store.list_reservations(WHO, Purpose.JOBS)) == expected
 
@@ -87,7 +87,7 @@ async def test_concurrent_size_changes_respect_the_limit(open_store: Opener) -> 
     """If several processes increase sizes at the same time, the sum stays within the limit."""
     stores = [open_store() for _ in range(3)]
     grown = await asyncio.gather(
-        *(stores[n % 3].raise_size(WHO, Purpose.JOBS, f"job-{n}", size=30, at=AT, limit=100) for n in range(9))
+        *(stores[n % 3].increase_size(WHO, Purpose.JOBS, f"job-{n}", size=30, at=AT, limit=100) for n in range(9))
     )
     assert sum(grown) == 3
     assert sum(place.size for place in await stores[1].list_reservations(WHO, Purpose.JOBS)) == 90

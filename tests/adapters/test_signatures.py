@@ -84,12 +84,12 @@ async def test_concurrent_changes_of_signing_attempts_are_all_stored(open_both_s
 
 async def test_unreported_lock_outs_are_listed(stores: Stores) -> None:
     """A lock-out is listed as pending until its report is recorded."""
-    assert list(await stores.store.list_pending()) == []
+    assert list(await stores.store.list_unreported_attempts()) == []
     await stores.store.change_attempts("a@t", lambda _: {"pending": ["event"]})
     await stores.store.change_attempts("b@t", lambda _: {"pending": []})
-    assert list(await stores.store.list_pending()) == [{"pending": ["event"]}]
+    assert list(await stores.store.list_unreported_attempts()) == [{"pending": ["event"]}]
     await stores.store.change_attempts("a@t", lambda _: {"pending": []})
-    assert list(await stores.store.list_pending()) == []
+    assert list(await stores.store.list_unreported_attempts()) == []
 
 
 async def test_an_exception_of_the_change_function_changes_nothing(stores: Stores) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from oi.batches import MAX_BYTES, MAX_MESSAGES, add_message_id, encode_message, split_lines
+from oi.batches import MAX_BYTES, MAX_MESSAGES, add_message_id, encode_message, split_into_batches
 from oi.json_text import JsonTextError
 
 
@@ -39,10 +39,10 @@ def test_messages_in_an_array_within_an_object_get_no_id() -> None:
 
 def test_batches_are_within_the_limits_of_a_request() -> None:
     """A batch has at most the maximum number of messages and bytes; a line over the maximum is sent alone."""
-    assert [len(batch) for batch in split_lines([b"{}\n"] * (MAX_MESSAGES + 1))] == [MAX_MESSAGES, 1]
+    assert [len(batch) for batch in split_into_batches([b"{}\n"] * (MAX_MESSAGES + 1))] == [MAX_MESSAGES, 1]
     large = b"x" * (MAX_BYTES // 2)
-    assert [len(batch) for batch in split_lines([large, large, b"{}\n", b"x" * (MAX_BYTES + 1)])] == [2, 1, 1]
-    assert list(split_lines([])) == []
+    assert [len(batch) for batch in split_into_batches([large, large, b"{}\n", b"x" * (MAX_BYTES + 1)])] == [2, 1, 1]
+    assert list(split_into_batches([])) == []
 
 
 def test_a_message_is_encoded_as_one_line() -> None:

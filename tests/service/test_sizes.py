@@ -204,7 +204,7 @@ def test_a_body_over_the_hosts_limit_is_rejected_unread(admin: httpx.Client, ser
     [
         (b"[" * 101 + b"]" * 101, "nested deeper than 100 levels"),
         (b"[" * 5_000 + b"]" * 5_000, "nested deeper than 100 levels"),
-        (b"1" * 5_000, "a number has too many digits"),
+        (b"1" * 5_000, "an integer has more than 4300 digits"),
         (b"1e999", "a number is outside the range of a double"),
         (b'{"a":1,"a":2}', "the key 'a' occurs twice in one object"),
         (b'"\\ud800"', "a string has an unpaired surrogate, which is not a character"),

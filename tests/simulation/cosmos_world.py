@@ -18,7 +18,7 @@ from shared.backends.azure.cosmos_credentials import CosmosCredentialStore, Cosm
 from shared.backends.azure.cosmos_idempotency import CosmosIdempotencyStore, CosmosReplyStore
 from shared.backends.azure.cosmos_jobs import CosmosJobLeaseStore, CosmosJobStore
 from shared.backends.azure.cosmos_overview import CosmosChainOverview
-from shared.backends.azure.cosmos_places import CosmosPlaceStore
+from shared.backends.azure.cosmos_places import CosmosQuotaStore
 from shared.backends.azure.cosmos_rate_limits import CosmosLeaseStore
 from shared.backends.azure.cosmos_signatures import CosmosSignatureIndex, CosmosSignatureStore
 from shared.backends.azure.cosmos_webhooks import CosmosWebhookStore
@@ -51,11 +51,11 @@ STORES: Final[Mapping[tuple[str, str], Callable[[CosmosAccount], object]]] = {
     ("alerts", "store"): CosmosAlertStore,
     ("backends", "job_leases"): CosmosJobLeaseStore,
     ("catalog", "store"): CosmosCatalogStore,
-    ("downloads", "_job_places"): CosmosPlaceStore,
+    ("downloads", "_job_quota_store"): CosmosQuotaStore,
     ("downloads", "jobs"): CosmosJobStore,
     ("idempotency", "keys"): lambda account: IdempotencyKeys(CosmosIdempotencyStore(account), runtime=account.runtime),
     ("idempotency", "replies"): lambda account: IdempotentReplies(CosmosReplyStore(account), runtime=account.runtime),
-    ("live_stream", "_stream_places"): CosmosPlaceStore,
+    ("live_stream", "_stream_quota_store"): CosmosQuotaStore,
     ("provenance", "chain_overview"): lambda account: CosmosChainOverview(account, CosmosChainStore(account)),
     ("provenance", "chain_store"): CosmosChainStore,
     ("rate_limits", "_lease_store"): CosmosLeaseStore,

@@ -198,7 +198,7 @@ async def _simulate_one_reply(seed: int) -> None:
                 if begun.reply is not None:
                     answers.add(begun.reply)
                     return
-                if begun.owns_lease and await store.finish("name", lease, lease.encode()):
+                if begun.owns_lease and await store.save_reply("name", lease, lease.encode()):
                     executed.append(lease)
             except WorkspaceError as error:
                 raise_unless_unavailable(error)

@@ -58,7 +58,7 @@ def encode_message(message: Mapping[str, Any]) -> bytes:
     return encode_json(message) + b"\n"
 
 
-def split_lines(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+def split_into_batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
     """Group NDJSON lines into batches that do not exceed the size limits of one request."""
     batch: list[bytes] = []
     size = 0

@@ -1,6 +1,7 @@
 """Strict parsing and encoding of JSON; rejects all JSON that the service would reject, and states the position."""
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from math import isinf
@@ -41,7 +42,7 @@ def parse_json(text: str) -> Any:
     except JsonTextError:
         raise
     except ValueError:
-        raise JsonTextError("a number has too many digits") from None
+        raise JsonTextError(f"an integer has more than {sys.get_int_max_str_digits()} digits") from None
     except RecursionError:
         raise JsonTextError("the value is nested too deeply") from None
 
@@ -68,16 +69,21 @@ def split_pointer(pointer: str) -> list[str]:
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
 
 
-def resolve_pointer_part(place: Any, part: str, missing: Any = None) -> Any:
+def resolve_pointer_part(container: Any, part: str, missing: Any = None) -> Any:
     """Return the value in an object or array to which one part of a JSON pointer refers.
 
     Return ``missing`` if there is none.
     """
-    if isinstance(place, Mapping):
-        return place.get(part, missing)
+    if isinstance(container, Mapping):
+        return container.get(part, missing)
     is_index = part.isascii() and part.isdigit() and (part == "0" or part[0] != "0")
-    if isinstance(place, list) and is_index and len(part) <= len(str(len(place))) and int(part) < len(place):
-        return place[int(part)]
+    if (
+        isinstance(container, list)
+        and is_index
+        and len(part) <= len(str(len(container)))
+        and int(part) < len(container)
+    ):
+        return container[int(part)]
     return missing
 
 

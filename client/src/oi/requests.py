@@ -105,7 +105,7 @@ def _format_address(url: httpx.URL | str) -> str:
         return "another address"
 
 
-def find_pause(error: ApiError, attempt: int, max_attempts: int = MAX_ATTEMPTS) -> float | None:
+def find_retry_delay(error: ApiError, attempt: int, max_attempts: int = MAX_ATTEMPTS) -> float | None:
     """Return the seconds to wait before the next attempt; None if the request must not be repeated.
 
     Args:

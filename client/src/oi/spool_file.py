@@ -58,7 +58,7 @@ class SpoolFile:
                 "INSERT INTO message (lookup, line) VALUES (?, ?)", ((lookup, line) for line in lines)
             )
 
-    def read(self, limit: int, without: Collection[str] = ()) -> tuple[str, list[tuple[int, bytes]]]:
+    def read(self, limit: int, excluded_lookups: Collection[str] = ()) -> tuple[str, list[tuple[int, bytes]]]:
         """Return the oldest messages of one connection, which is the connection of the oldest stored message.
 
         The result is the connection's short name, and pairs of row id and message, oldest first; both are empty if no
@@ -66,12 +66,12 @@ class SpoolFile:
 
         Args:
             limit: maximum number of messages.
-            without: connections whose messages are left out.
+            excluded_lookups: connections whose messages are left out.
         """
-        marks = ", ".join("?" * len(without))
+        marks = ", ".join("?" * len(excluded_lookups))
         first = self._database.execute(
             f"SELECT lookup FROM message WHERE lookup NOT IN ({marks}) ORDER BY id LIMIT 1",  # noqa: S608  only marks
-            tuple(without),
+            tuple(excluded_lookups),
         ).fetchone()
         if first is None:
             return "", []

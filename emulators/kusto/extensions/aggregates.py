@@ -128,9 +128,9 @@ class OrderedSummarize(ir.Summarize):
     """Query operator ``summarize`` over sorted rows; lists, as from ``make_list``, keep the order of the rows."""
 
 
-def _patch_lower(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
+def _patch_lower(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
     def lower_query(*args: Any) -> ir.Query:
-        query = default(*args)
+        query = library_function(*args)
         _replace_sorted_summarize(query, {}, set())
         return query
 
@@ -269,13 +269,13 @@ def _add_aggregate(spec: AggregateSpec) -> None:
     AGGREGATE_FUNCTIONS[spec.name] = spec
 
 
-def _patch_render_summarize(default: Callable[..., str]) -> Callable[..., str]:
+def _patch_render_summarize(library_function: Callable[..., str]) -> Callable[..., str]:
     def render_summarize(op: ir.Summarize, input_sql: str, input_columns: list[str] | None = None) -> str:
         if not isinstance(op, OrderedSummarize):
-            return default(op, input_sql, input_columns)
+            return library_function(op, input_sql, input_columns)
         with _ORDERED.bound(True):
             numbered = f"(SELECT *, row_number() OVER () AS {ORDER_COLUMN} FROM {input_sql})"  # noqa: S608  a stage's name
-            return default(op, numbered, input_columns)
+            return library_function(op, numbered, input_columns)
 
     return render_summarize
 

@@ -279,10 +279,10 @@ def _parse_project(node: Any) -> ir.Operator | None:
     return ProjectByNames(tuple(reader.lower_named(each).expr for each in get_child_rules(node)))
 
 
-def _patch_function_call(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+def _patch_function_call(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
     def lower_function_call(node: Any) -> ir.Expr:
         if not node.getText().startswith("column_names_of("):
-            return default(node)
+            return library_function(node)
         arguments = get_child_rules(node)[1:]
         if len(arguments) != 1:
             raise semantic_error("column_names_of(): function expects 1 argument(s)", inner="SEM0219")

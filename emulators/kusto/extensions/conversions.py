@@ -109,13 +109,13 @@ _JSON_REAL = "CAST(TRY_CAST(_v AS JSON) AS DOUBLE)"
 type _Conversion = Callable[[ir.FunctionCall], str | None]
 
 
-def _patch_number_conversion(default: _Conversion, kind: str) -> _Conversion:
+def _patch_number_conversion(library_function: _Conversion, kind: str) -> _Conversion:
     """Patch a conversion to a number so that it uses a dynamic value's JSON type, and does not try all types."""
     macro = f"kql_json_{kind.lower()}"
 
     def render_conversion(call: ir.FunctionCall) -> str | None:
         if len(call.args) != 1 or not isinstance(call.args[0], ir.PathAccess):
-            return default(call)
+            return library_function(call)
         path = call.args[0]
         # The macro for reals is so short that binding the value would cost more than it saves.
         if kind == "DOUBLE" and isinstance(path.base, ir.ColumnRef) and writer.static_path(path.steps) is not None:
@@ -125,31 +125,31 @@ def _patch_number_conversion(default: _Conversion, kind: str) -> _Conversion:
     return render_conversion
 
 
-def _patch_integer_from_real(default: Callable[[str, int], str]) -> Callable[[str, int], str]:
+def _patch_integer_from_real(library_function: Callable[[str, int], str]) -> Callable[[str, int], str]:
     """Patch the conversion of dynamic values so that integers of more than 64 bits become null, as in Data Explorer."""
 
     def render_integer(real: str, bits: int) -> str:
-        rendered = default(real, bits)
+        rendered = library_function(real, bits)
         return f"CASE WHEN NOT {_render_is_integer('_v')} THEN {rendered} END" if real == _JSON_REAL else rendered
 
     return render_integer
 
 
-def _patch_tostring(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
+def _patch_tostring(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
     """Patch ``tostring(d.x)`` so that it renders one step; the library's SQL extracts JSON text and parses it again."""
 
     def render_tostring(expr: ir.Expr) -> str:
         if not isinstance(expr, ir.PathAccess) or (path := writer.static_path(expr.steps)) is None:
-            return default(expr)
+            return library_function(expr)
         return f"coalesce(json_extract_string({render_expression(expr.base)}, {translate.quote_string(path)}), '')"
 
     return render_tostring
 
 
-def _patch_lower_expr(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+def _patch_lower_expr(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
     def lower_expr(node: Any) -> ir.Expr:
         try:
-            return default(node)
+            return library_function(node)
         except KqlUnsupportedError as error:
             if error.construct != "expression:TypeLiteralExpression":
                 raise

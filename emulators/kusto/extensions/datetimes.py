@@ -105,10 +105,10 @@ _SPACED_UNIT = re.compile(r"^(\d+(?:\.\d+)?) ?([a-z]+)$")
 _SPACED_DATE = re.compile(r"(\d{4}) ?+- ?+(\d{1,2}) ?+- ?+(\d{1,2})")
 
 
-def _patch_datetime_text(default: Callable[[str], str]) -> Callable[[str], str]:
+def _patch_datetime_text(library_function: Callable[[str], str]) -> Callable[[str], str]:
     def read_text(text: str) -> str:
         """Return the text of a datetime literal; remove spaces as in ``2017 - 08 - 01``."""
-        return default(_SPACED_DATE.sub(r"\1-\2-\3", text, count=1))
+        return library_function(_SPACED_DATE.sub(r"\1-\2-\3", text, count=1))
 
     return read_text
 
@@ -134,9 +134,9 @@ _PLAIN_DATE = re.compile(r"[12]\d{3}-(0[1-9]|1[0-2])-([01]\d|2[0-8])")
 _TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?")
 
 
-def _patch_render_literal(default: Callable[[ir.Literal], str]) -> Callable[[ir.Literal], str]:
+def _patch_render_literal(library_function: Callable[[ir.Literal], str]) -> Callable[[ir.Literal], str]:
     def render_literal(literal: ir.Literal) -> str:
-        sql = default(literal)
+        sql = library_function(literal)
         if literal.kind != "datetime" or literal.value is None:
             return sql
         text = str(literal.value)

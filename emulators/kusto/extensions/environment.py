@@ -152,9 +152,9 @@ def _install_bin_auto() -> None:
     )
 
 
-def _patch_set_statements(default: Callable[[Any], None]) -> Callable[[Any], None]:
+def _patch_set_statements(library_function: Callable[[Any], None]) -> Callable[[Any], None]:
     def apply_set_statements(tree: Any) -> None:
-        default(tree)
+        library_function(tree)
         values = {}
         for statement in find_rules(tree, "SetStatement"):
             name, value = reader.read_set_statement(statement)
@@ -172,11 +172,11 @@ def _read_value(statement: Any, name: str, value: Any) -> ir.Expr:
     return lowered
 
 
-def _patch_function_call(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+def _patch_function_call(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
     def lower_function_call(node: Any) -> ir.Expr:
         parts = get_child_rules(node)
         if not parts or parts[0].getText() != "bin_auto":
-            return default(node)
+            return library_function(node)
         size, start = (_VALUES.get().get(name) for name in (SIZE, START))
         if len(parts) != 2 or size is None:  # noqa: PLR2004  the name and one argument
             fault = f"requires the statement 'set {SIZE} = ...'" if size is None else "requires 1 argument"

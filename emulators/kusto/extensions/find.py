@@ -192,21 +192,21 @@ def install_extension() -> None:
     replace_attribute(lower, "_is_tabular_value", _patch_is_tabular)
 
 
-def _patch_is_tabular(default: Callable[..., bool]) -> Callable[..., bool]:
+def _patch_is_tabular(library_function: Callable[..., bool]) -> Callable[..., bool]:
     def is_tabular(node: Any, scalars: dict[str, ir.Expr]) -> bool:
-        return get_rule_name(reader.unparenthesize(node)) == "FindOperator" or default(node, scalars)
+        return get_rule_name(reader.unparenthesize(node)) == "FindOperator" or library_function(node, scalars)
 
     return is_tabular
 
 
-def _patch_lower_head(default: Callable[[Any, list[Any]], ir.Query]) -> Callable[[Any, list[Any]], ir.Query]:
+def _patch_lower_head(library_function: Callable[[Any, list[Any]], ir.Query]) -> Callable[[Any, list[Any]], ir.Query]:
     def lower_head(head: Any, rest: list[Any]) -> ir.Query:
         inner = reader.collapse(head)
         if get_rule_name(inner) == "FindOperator":
             return _parse_find(inner, rest)
         if rest and get_rule_name(find_operator_node(rest[0])) == "FindOperator":
             raise unsupported_error("find after a pipe", "write find in (...) where", get_source_position(rest[0]))
-        return default(head, rest)
+        return library_function(head, rest)
 
     return lower_head
 

@@ -78,10 +78,10 @@ def install_extension() -> None:
     replace_attribute(lower, "_lower_head", _patch_lower_head)
 
 
-def _patch_lower(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
+def _patch_lower(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
     def lower_query(*args: Any) -> ir.Query:
         with _FUNCTIONS.bound({}):
-            return default(*args)
+            return library_function(*args)
 
     return lower_query
 
@@ -91,10 +91,10 @@ def _find_called_function(node: Any) -> RowFunction | None:
     return _FUNCTIONS.get().get(parts[0].getText()) if parts else None
 
 
-def _patch_call_source(default: Callable[[Any], ir.Source | None]) -> Callable[[Any], ir.Source | None]:
+def _patch_call_source(library_function: Callable[[Any], ir.Source | None]) -> Callable[[Any], ir.Source | None]:
     def lower_call_source(node: Any) -> ir.Source | None:
         function = _find_called_function(node)
-        return default(node) if function is None else _convert_call_to_let(function, node)
+        return library_function(node) if function is None else _convert_call_to_let(function, node)
 
     return lower_call_source
 
@@ -106,55 +106,55 @@ def call_views(pattern: str) -> list[ir.TableRef]:
     return [_add_let_for_call(functions[name], {}, {}) for name in names]
 
 
-def _patch_match_wildcard(default: Callable[..., list[str]]) -> Callable[..., list[str]]:
+def _patch_match_wildcard(library_function: Callable[..., list[str]]) -> Callable[..., list[str]]:
     def match_wildcard(source: ir.WildcardTableRef, known: Mapping[str, Any] | None) -> list[str]:
         """Return the tables that a wildcard matches, but not the internal tables that represent function calls."""
         tables = None if known is None else {name: each for name, each in known.items() if _CALL_MARK not in name}
-        return default(source, tables)
+        return library_function(source, tables)
 
     return match_wildcard
 
 
-def _patch_table_label(default: Callable[..., str | None]) -> Callable[..., str | None]:
+def _patch_table_label(library_function: Callable[..., str | None]) -> Callable[..., str | None]:
     def label_table(source: ir.TableRef, *arguments: Any) -> str | None:
         function, mark, _ = source.name.rpartition(_CALL_MARK)
-        return function if mark else default(source, *arguments)
+        return function if mark else library_function(source, *arguments)
 
     return label_table
 
 
-def _patch_bare_source(default: Callable[..., ir.Source | None]) -> Callable[..., ir.Source | None]:
+def _patch_bare_source(library_function: Callable[..., ir.Source | None]) -> Callable[..., ir.Source | None]:
     def lower_bare_source(node: Any, name: str, database: str | None = None) -> ir.Source | None:
         function = _FUNCTIONS.get().get(name) if database is None else None
         if function is None or any(each.tabular or each.default is None for each in function.parameters):
-            return default(node, name, database)
+            return library_function(node, name, database)
         return _add_let_for_call(function, {}, {})
 
     return lower_bare_source
 
 
-def _patch_is_tabular(default: Callable[..., bool]) -> Callable[..., bool]:
+def _patch_is_tabular(library_function: Callable[..., bool]) -> Callable[..., bool]:
     def is_tabular(node: Any, scalars: dict[str, ir.Expr]) -> bool:
         inner = reader.unparenthesize(node)
         if get_rule_name(inner) == "NamedFunctionCallExpression" and _find_called_function(inner):
             return True
-        return default(node, scalars)
+        return library_function(node, scalars)
 
     return is_tabular
 
 
-def _patch_call_expression(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+def _patch_call_expression(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
     def lower_call_expression(node: Any) -> ir.Expr:
         function = _find_called_function(node)
         if function is not None:
             # For `x in (f())` this error tells the library that the list is a table.
             raise _build_call_error(function, "the function returns rows and cannot be used as a scalar value")
-        return default(node)
+        return library_function(node)
 
     return lower_call_expression
 
 
-def _patch_lower_head(default: Callable[[Any, list[Any]], ir.Query]) -> Callable[[Any, list[Any]], ir.Query]:
+def _patch_lower_head(library_function: Callable[[Any, list[Any]], ir.Query]) -> Callable[[Any, list[Any]], ir.Query]:
     """Patch the library so that ``T | invoke f(x)`` becomes ``f(T, x)``.
 
     The patch only applies to functions whose body the library cannot insert into the pipeline.
@@ -166,7 +166,7 @@ def _patch_lower_head(default: Callable[[Any, list[Any]], ir.Query]) -> Callable
             if function is not None:
                 rows = lower_head(head, rest[:index])
                 return ir.Query(_convert_invoke_to_let(function, call, rows), reader.lower_operators(rest[index + 1 :]))
-        return default(head, rest)
+        return library_function(head, rest)
 
     return lower_head
 
@@ -185,12 +185,14 @@ def _find_invoked_function(node: Any) -> tuple[RowFunction | None, Any]:
     return (None, None) if declared is not None and declared.tabular is not None else (function, calls[0])
 
 
-def _patch_declare(default: Callable[[Any, dict[str, ir.Expr]], None]) -> Callable[[Any, dict[str, ir.Expr]], None]:
+def _patch_declare(
+    library_function: Callable[[Any, dict[str, ir.Expr]], None],
+) -> Callable[[Any, dict[str, ir.Expr]], None]:
     def declare_function(decl: Any, scalars: dict[str, ir.Expr]) -> None:
         function = _read_declaration(decl, scalars)
         if not _returns_rows(function):
             with _remove_inner_functions(function.name):
-                default(decl, scalars)
+                library_function(decl, scalars)
             if not function.parameters:
                 # Such a function can also be called without parentheses.
                 scalars[function.name] = reader.LET_FUNCTIONS_STATE.get()[function.name].body
@@ -198,7 +200,7 @@ def _patch_declare(default: Callable[[Any, dict[str, ir.Expr]], None]) -> Callab
         if any(parameter.tabular for parameter in function.parameters) and not _calls_column_names_of(decl):
             # Functions that the library can insert into a pipeline remain available for `invoke`.
             with contextlib.suppress(KqlUnsupportedError):
-                default(decl, scalars)
+                library_function(decl, scalars)
         _FUNCTIONS.get()[function.name] = function
 
     return declare_function
@@ -217,13 +219,13 @@ def _remove_inner_functions(name: str) -> Iterator[None]:
         functions.update(before | declared)
 
 
-def _patch_declare_local(default: Callable[..., None]) -> Callable[..., None]:
+def _patch_declare_local(library_function: Callable[..., None]) -> Callable[..., None]:
     def declare_local(
         node: Any, function: str, locals_: dict[str, ir.Expr], declared: set[str], scope: dict[str, ir.Expr]
     ) -> None:
         declarations = [each for part in get_child_rules(node) for each in get_child_rules(part)]
         if [get_rule_name(each) for each in declarations[:1]] != ["LetFunctionDeclaration"]:
-            default(node, function, locals_, declared, scope)
+            library_function(node, function, locals_, declared, scope)
             return
         inner = _read_declaration(declarations[0], {})
         if _returns_rows(dataclasses.replace(inner, scalars={**scope, **locals_})):

@@ -307,9 +307,9 @@ def _parse_metrics(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Opera
 
 
 def _patch_resolve_in_subqueries(
-    default: Callable[[ir.Query, set[str]], ir.Query],
+    library_function: Callable[[ir.Query, set[str]], ir.Query],
 ) -> Callable[[ir.Query, set[str]], ir.Query]:
-    return lambda query, names: _resolve_lookback(default(query, names), names)
+    return lambda query, names: _resolve_lookback(library_function(query, names), names)
 
 
 def _resolve_lookback(query: ir.Query, names: set[str]) -> ir.Query:

@@ -60,10 +60,10 @@ def install_extension() -> None:
 
 
 def _patch_resolve_in_subqueries(
-    default: Callable[[ir.Query, set[str]], ir.Query],
+    library_function: Callable[[ir.Query, set[str]], ir.Query],
 ) -> Callable[[ir.Query, set[str]], ir.Query]:
     def resolve_tables(query: ir.Query, names: set[str]) -> ir.Query:
-        resolved = default(query, names)
+        resolved = library_function(query, names)
         operators = [
             dataclasses.replace(each, body=resolve_tables(each.body, names))
             if isinstance(each, GroupedOperator)

@@ -224,14 +224,16 @@ def _infer_name_type(expr: ir.Expr) -> str:
         return ""  # the expression has no name that could collide; a missing name is reported elsewhere
 
 
-def _patch_may_be_dynamic(default: Callable[[ir.Expr], bool]) -> Callable[[ir.Expr], bool]:
+def _patch_may_be_dynamic(library_function: Callable[[ir.Expr], bool]) -> Callable[[ir.Expr], bool]:
     def may_be_dynamic(node: ir.Expr) -> bool:
-        return default(node) and not (isinstance(node, ir.ColumnRef) and _TYPES.get().get(node.name, "JSON") != "JSON")
+        return library_function(node) and not (
+            isinstance(node, ir.ColumnRef) and _TYPES.get().get(node.name, "JSON") != "JSON"
+        )
 
     return may_be_dynamic
 
 
-def _patch_tostring(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
+def _patch_tostring(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
     def render_tostring(node: ir.Expr) -> str:
         if isinstance(node, ir.Literal) and node.kind == "string" and node.value is not None:
             return str(translate.render_expr(node))
@@ -239,7 +241,7 @@ def _patch_tostring(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], st
             return f"coalesce({translate.render_expr(node)}, '')"
         if _is_whole_number(node):
             return f"coalesce(CAST({translate.render_expr(node)} AS VARCHAR), '')"
-        return default(node)
+        return library_function(node)
 
     return render_tostring
 
@@ -268,12 +270,12 @@ def _install_filters() -> None:
     replace_attribute(translate, "_in_result", _patch_in_result)
 
 
-def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
+def _patch_render_operator(library_function: Callable[..., str]) -> Callable[..., str]:
     def render_operator(op: ir.Operator, input_sql: str, input_columns: list[str] | None = None) -> str:
         if not isinstance(op, ir.Where):
-            return default(op, input_sql, input_columns)
+            return library_function(op, input_sql, input_columns)
         with _TOP.bound(_find_outermost_operands(op.predicate)):
-            return default(op, input_sql, input_columns)
+            return library_function(op, input_sql, input_columns)
 
     return render_operator
 
@@ -311,21 +313,21 @@ def _iterate_references(root: object) -> Iterator[object]:
                 stack.extend(getattr(node, field.name) for field in dataclasses.fields(node))
 
 
-def _patch_null_correction(default: Callable[..., str]) -> Callable[..., str]:
+def _patch_null_correction(library_function: Callable[..., str]) -> Callable[..., str]:
     """Patch the library to omit the correction of null results in the outermost comparisons of ``where``."""
 
     def correct_nulls(rendered: str, when_null: str, operands: Operands) -> str:
         left, _ = operands[0]
         bare = when_null == "FALSE" and id(left) in _TOP.get()
-        return rendered if bare else default(rendered, when_null, operands)
+        return rendered if bare else library_function(rendered, when_null, operands)
 
     return correct_nulls
 
 
-def _patch_in_result(default: Callable[..., str]) -> Callable[..., str]:
+def _patch_in_result(library_function: Callable[..., str]) -> Callable[..., str]:
     def render_in_result(sql: str, node: ir.InList, value: str) -> str:
         bare = not node.negated and id(node.value) in _TOP.get()
-        return sql if bare else default(sql, node, value)
+        return sql if bare else library_function(sql, node, value)
 
     return render_in_result
 

@@ -86,9 +86,9 @@ def install_multi_results() -> None:
     replace_attribute(lower, "_lower_source", _patch_lower_source)
 
 
-def _patch_lower_operator(default: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _patch_lower_operator(library_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def lower_operator(node: Any) -> Any:
-        op = default(node)
+        op = library_function(node)
         if isinstance(op, ir.Extend | ir.Project):
             return dataclasses.replace(op, expressions=_expand_calls(op.expressions, every=True))
         return op
@@ -96,9 +96,9 @@ def _patch_lower_operator(default: Callable[[Any], Any]) -> Callable[[Any], Any]
     return lower_operator
 
 
-def _patch_lower_source(default: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
+def _patch_lower_source(library_function: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
     def lower_source(node: Any) -> ir.Source:
-        source = default(node)
+        source = library_function(node)
         if isinstance(source, ir.PrintSource):
             return dataclasses.replace(source, expressions=_expand_calls(source.expressions, every=False))
         return source

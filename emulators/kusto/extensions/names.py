@@ -56,22 +56,22 @@ def _install_names() -> None:
     replace_attribute(lower, "_lower_function_call", _patch_lower_function_call)
 
 
-def _patch_lower_named(default: Callable[[Any], ir.NamedExpr]) -> Callable[[Any], ir.NamedExpr]:
+def _patch_lower_named(library_function: Callable[[Any], ir.NamedExpr]) -> Callable[[Any], ir.NamedExpr]:
     def lower_named(node: Any) -> ir.NamedExpr:
         inner = reader.collapse(node)
         parts = get_child_rules(inner)
         lists = find_rules(parts[0], "NamedExpressionNameList") if len(parts) == 2 else []  # noqa: PLR2004
         if get_rule_name(inner) not in ("NamedExpression", "ArgumentExpression") or not lists:
-            return default(node)
+            return library_function(node)
         names = tuple(reader.find_names(lists[0]))
         return NameListExpr(reader.lower_expr(parts[1]), names[0], names)
 
     return lower_named
 
 
-def _patch_lower_operator(default: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _patch_lower_operator(library_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def lower_operator(node: Any) -> Any:
-        op = default(node)
+        op = library_function(node)
         if isinstance(op, ir.Extend | ir.Project):
             return dataclasses.replace(op, expressions=tuple(_expand_name_lists(op.expressions)))
         if isinstance(op, ir.Summarize):
@@ -83,9 +83,9 @@ def _patch_lower_operator(default: Callable[[Any], Any]) -> Callable[[Any], Any]
     return lower_operator
 
 
-def _patch_lower_source(default: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
+def _patch_lower_source(library_function: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
     def lower_source(node: Any) -> ir.Source:
-        source = default(node)
+        source = library_function(node)
         if isinstance(source, ir.PrintSource):
             return dataclasses.replace(source, expressions=tuple(_expand_name_lists(source.expressions)))
         return source
@@ -111,12 +111,12 @@ def _reject_name_lists(expressions: tuple[Any, ...], node: Any) -> None:
         raise unsupported_error("a list of names on the left of =", position=get_source_position(node))
 
 
-def _patch_lower_function_call(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+def _patch_lower_function_call(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
     def lower_function_call(node: Any) -> ir.Expr:
         parts = get_child_rules(node)
         if len(parts) > 1 and any(find_argument_name(part) for part in parts[1:]):
             return _parse_named_call(node, parts)
-        return default(node)
+        return library_function(node)
 
     return lower_function_call
 
@@ -175,10 +175,10 @@ def _install_columns() -> None:
     replace_attribute(schema, "resolve_let_refs", _patch_resolve)
 
 
-def _patch_resolve(default: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
+def _patch_resolve(library_function: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
     def resolve_let_references(op: ir.Operator, input_columns: list[str] | None) -> ir.Operator:
         # A parameter of a function, resolved by the library, can be the name of the column.
-        resolved: ir.Operator = _ColumnFunctionResolver(input_columns).resolve(default(op, input_columns))
+        resolved: ir.Operator = _ColumnFunctionResolver(input_columns).resolve(library_function(op, input_columns))
         return resolved
 
     return resolve_let_references
@@ -309,11 +309,11 @@ def _find_naming_rule(call: ir.FunctionCall) -> Mapping[str, Any] | None:
     return None if symbol is None else symbol.get("naming")
 
 
-def _patch_expression_name(default: NameRule) -> NameRule:
+def _patch_expression_name(library_function: NameRule) -> NameRule:
     def name_expression(expr: ir.Expr) -> str | None:
         rule = _find_naming_rule(expr) if isinstance(expr, ir.FunctionCall) else None
         if rule is None or not isinstance(expr, ir.FunctionCall):
-            return default(expr)
+            return library_function(expr)
         prefix = rule.get("prefix")
         if rule["argument"] == "none":
             return str(prefix)

@@ -121,16 +121,16 @@ def _render_to_json(render_call: Callable[[ir.FunctionCall], str], call: ir.Func
     return render_call(call) if kind in DYNAMICS | {None} else str(translate.render_kql_tostring(call.args[0]))
 
 
-def _patch_render_path(default: Callable[[ir.PathAccess], str]) -> Callable[[ir.PathAccess], str]:
+def _patch_render_path(library_function: Callable[[ir.PathAccess], str]) -> Callable[[ir.PathAccess], str]:
     def render_path(node: ir.PathAccess) -> str:
         steps = tuple(map(_convert_step_to_name, node.steps))
         indexes = [step.index for step in steps if step.index is not None]
         if all(isinstance(each, ir.Literal | ir.UnaryOp) or infer_static_type(each) in NUMBERS for each in indexes):
-            return default(ir.PathAccess(node.base, steps))
+            return library_function(ir.PathAccess(node.base, steps))
         sql = render_expression(node.base)
         for step in steps:
             if step.index is None:
-                sql = default(ir.PathAccess(ir.RenderedAggregate(sql), (step,)))
+                sql = library_function(ir.PathAccess(ir.RenderedAggregate(sql), (step,)))
             else:
                 sql = bind_once([sql, render_expression(step.index)], _render_element)
         return sql
@@ -151,9 +151,9 @@ def _render_element(base: str, index: str) -> str:
     )
 
 
-def _patch_lower_literal(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+def _patch_lower_literal(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
     def lower_dynamic_literal(node: Any) -> ir.Expr:
-        lowered = default(node)
+        lowered = library_function(node)
         match lowered:
             case ir.FunctionCall("parse_json", (ir.FunctionCall("strcat", (ir.Literal(value=str(text)), *_)),)):
                 form = {"[": "array", "{": "bag"}.get(text[:1])
@@ -163,12 +163,12 @@ def _patch_lower_literal(default: Callable[[Any], ir.Expr]) -> Callable[[Any], i
     return lower_dynamic_literal
 
 
-def _patch_lower_path(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+def _patch_lower_path(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
     def lower_path(node: Any) -> ir.Expr:
         base, *steps = get_child_rules(node)
         inner = [reader.collapse(step) for step in steps]
         if _LEGACY_ELEMENT not in map(get_rule_name, inner):
-            return default(node)
+            return library_function(node)
         return ir.PathAccess(reader.lower_expr(base), tuple(map(_read_step, inner)))
 
     return lower_path
@@ -294,9 +294,9 @@ def _expand_calls(expressions: Sequence[ir.NamedExpr]) -> Iterator[ir.NamedExpr]
                 yield GeneratedName(result, f"{name}_sorted")
 
 
-def _patch_lower_operator(default: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _patch_lower_operator(library_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def lower_operator(node: Any) -> Any:
-        op = default(node)
+        op = library_function(node)
         if isinstance(op, ir.Extend | ir.Project):
             return dataclasses.replace(op, expressions=number_generated_names(_expand_calls(op.expressions)))
         return op
@@ -304,9 +304,9 @@ def _patch_lower_operator(default: Callable[[Any], Any]) -> Callable[[Any], Any]
     return lower_operator
 
 
-def _patch_lower_source(default: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
+def _patch_lower_source(library_function: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
     def lower_source(node: Any) -> ir.Source:
-        source = default(node)
+        source = library_function(node)
         if isinstance(source, ir.PrintSource):
             return dataclasses.replace(source, expressions=number_generated_names(_expand_calls(source.expressions)))
         return source

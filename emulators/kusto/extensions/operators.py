@@ -64,11 +64,11 @@ functions: tuple[PythonFunction, ...] = (
 )
 
 
-def _patch_lower_expr(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+def _patch_lower_expr(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
     def lower_expr(node: Any) -> ir.Expr:
         inner = reader.collapse(node)
         if get_rule_name(inner) != "DecimalLiteralExpression":
-            return default(node)
+            return library_function(node)
         return _parse_decimal(inner)
 
     return lower_expr
@@ -89,23 +89,23 @@ def _parse_decimal(node: Any) -> ir.Expr:
     return ir.FunctionCall("todecimal", (ir.Literal(format(value, "f"), "string"),))
 
 
-def _patch_render_decimals(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
+def _patch_render_decimals(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
     def render_expr(node: ir.Expr) -> str:
         if isinstance(node, ir.FunctionCall) and node.name in _BINS and infer_decimal(node) == "decimal":
             operands = [f"CAST({render_expression(arg)} AS {_DECIMAL})" for arg in node.args]
             return f"CAST({bind_once(operands, lambda value, size: f'kql_decimal_bin({value}, {size})')} AS {_DECIMAL})"
         if not isinstance(node, ir.BinaryOp) or node.op not in _ARITHMETIC_OPERATORS:
-            return default(node)
+            return library_function(node)
         types = infer_decimal(node.left), infer_decimal(node.right)
         if "decimal" not in types:
-            return default(node)
+            return library_function(node)
         left, right = (
             ir.FunctionCall("todecimal", (operand,)) if kind == "real" else operand
             for operand, kind in zip((node.left, node.right), types, strict=True)
         )
         if node.op == "/":
             return f"kql_decimal_quotient({render_expression(left)}, {render_expression(right)})"
-        return f"CAST({default(dataclasses.replace(node, left=left, right=right))} AS {_DECIMAL})"
+        return f"CAST({library_function(dataclasses.replace(node, left=left, right=right))} AS {_DECIMAL})"
 
     return render_expr
 
@@ -122,10 +122,10 @@ def infer_decimal(expr: ir.Expr) -> str | None:
     return "decimal" if isinstance(expr, ir.FunctionCall) and expr.name == "todecimal" else infer_type(expr)
 
 
-def _patch_tostring(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
+def _patch_tostring(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
     def render_tostring(node: ir.Expr) -> str:
         if infer_decimal(node) != "decimal":
-            return default(node)
+            return library_function(node)
         return f"coalesce(kql_decimal_text(CAST({render_expression(node)} AS VARCHAR)), '')"
 
     return render_tostring
@@ -172,25 +172,25 @@ def _install_comparisons() -> None:
     replace_attribute(translate, "render_key_equality", _patch_render_key_equality)
 
 
-def _patch_render_expr(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
+def _patch_render_expr(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
     def render_expr(node: ir.Expr) -> str:
         if not isinstance(node, ir.BinaryOp) or node.op not in _EQUALITIES | _ORDERS:
-            return default(node)
-        return _render_comparison(default, node)
+            return library_function(node)
+        return _render_comparison(library_function, node)
 
     return render_expr
 
 
-def _render_comparison(default: Callable[[ir.Expr], str], node: ir.BinaryOp) -> str:
+def _render_comparison(library_function: Callable[[ir.Expr], str], node: ir.BinaryOp) -> str:
     kinds = infer_type(node.left), infer_type(node.right)
     if None not in kinds:
         _check_operand_types(node.op, str(kinds[0]), str(kinds[1]))
-        return default(_convert_dynamic_operand(node, kinds))
-    sql = default(_convert_dynamic_operand(node, kinds))
+        return library_function(_convert_dynamic_operand(node, kinds))
+    sql = library_function(_convert_dynamic_operand(node, kinds))
     for known, unknown in ((0, 1), (1, 0)):
         expr = (node.left, node.right)[unknown]
         if isinstance(expr, ir.ColumnRef):
-            sql = _add_column_guard(default, node, sql, kinds[known], unknown)
+            sql = _add_column_guard(library_function, node, sql, kinds[known], unknown)
             break
     return sql
 
@@ -239,7 +239,7 @@ def _convert_to_number(expr: ir.Expr, other: str | None) -> ir.Expr:
 
 
 def _add_column_guard(
-    default: Callable[[ir.Expr], str], node: ir.BinaryOp, sql: str, known: str | None, unknown: int
+    library_function: Callable[[ir.Expr], str], node: ir.BinaryOp, sql: str, known: str | None, unknown: int
 ) -> str:
     """Add checks to the SQL of a comparison, which reject the query if DuckDB finds a wrong type for a column."""
     sides = [node.left, node.right]
@@ -249,7 +249,7 @@ def _add_column_guard(
     dynamic, text = render_type_test(name, DYNAMICS), render_type_test(name, TEXTS)
     if known in _NUMBERS:
         sides[unknown] = _convert_to_number(column, known)
-        converted = default(ir.BinaryOp(operator, sides[0], sides[1]))
+        converted = library_function(ir.BinaryOp(operator, sides[0], sides[1]))
         sql = f"CASE WHEN {dynamic} THEN {converted} ELSE {sql} END"
         return add_guard(text, _render_type_mismatch_error("string", str(known)), sql)
     if known == "string":
@@ -292,9 +292,9 @@ def _render_undefined_operator_error(operator: str) -> str:
     return render_error("SEM0065", f"The operator '{operator}' is not defined for operands of type string or dynamic")
 
 
-def _patch_render_in_list(default: Callable[[ir.InList], str]) -> Callable[[ir.InList], str]:
+def _patch_render_in_list(library_function: Callable[[ir.InList], str]) -> Callable[[ir.InList], str]:
     def render_in_list(node: ir.InList) -> str:
-        sql = default(node)
+        sql = library_function(node)
         kinds = {infer_type(item) for item in node.items} - {None, "null", "dynamic"}
         value = infer_type(node.value)
         texts, numbers = "string" in kinds, bool(kinds & _NUMBERS)
@@ -310,9 +310,9 @@ def _patch_render_in_list(default: Callable[[ir.InList], str]) -> Callable[[ir.I
     return render_in_list
 
 
-def _patch_render_between(default: Callable[[ir.Between], str]) -> Callable[[ir.Between], str]:
+def _patch_render_between(library_function: Callable[[ir.Between], str]) -> Callable[[ir.Between], str]:
     def render_between(node: ir.Between) -> str:
-        sql = default(node)
+        sql = library_function(node)
         for operand in (node.value, node.low, node.high):
             kind = infer_type(operand)
             if kind in _UNORDERED:
@@ -336,9 +336,11 @@ def _render_conversion_error(operator: str) -> str:
     )
 
 
-def _patch_render_key_equality(default: Callable[[Sequence[ir.JoinKey]], str]) -> Callable[[Sequence[ir.JoinKey]], str]:
+def _patch_render_key_equality(
+    library_function: Callable[[Sequence[ir.JoinKey]], str],
+) -> Callable[[Sequence[ir.JoinKey]], str]:
     def render_key_equality(keys: Sequence[ir.JoinKey]) -> str:
-        return " AND ".join([default(keys), *(_render_join_key_guard(key) for key in keys)])
+        return " AND ".join([library_function(keys), *(_render_join_key_guard(key) for key in keys)])
 
     return render_key_equality
 
@@ -384,13 +386,13 @@ def _install_arithmetic() -> None:
     replace_attribute(translate, "_TYPED_NULLS", lambda nulls: nulls | {"dynamic"})
 
 
-def _patch_arithmetic(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
+def _patch_arithmetic(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
     def render_expr(node: ir.Expr) -> str:
         if isinstance(node, ir.BinaryOp) and node.op == "/":
             _check_quotient(node)
         macro = _choose_arithmetic_macro(node) if isinstance(node, ir.BinaryOp) else None
         if macro is None or not isinstance(node, ir.BinaryOp):
-            return default(node)
+            return library_function(node)
         left, right = node.left, node.right
         if macro == "kql_span_times" and not _is_timespan(left):
             left, right = right, left

@@ -119,40 +119,40 @@ def install_extension() -> None:
     replace_attribute(schema, "_operator_columns_unchecked", _patch_operator_columns)
 
 
-def _patch_lower_operator(default: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _patch_lower_operator(library_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def lower_operator(node: Any) -> Any:
         inner = find_operator_node(node)
         lowering = _LOWERINGS.get(reader.cls(inner))
         lowered = None if lowering is None else lowering(inner)
-        return default(node) if lowered is None else lowered
+        return library_function(node) if lowered is None else lowered
 
     return lower_operator
 
 
-def _patch_substitute_operator(default: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
+def _patch_substitute_operator(library_function: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
     def substitute_operator(op: ir.Operator, scalars: dict[str, ir.Expr]) -> ir.Operator:
         if isinstance(op, PipelineOperator):
             return op.replace_expressions(lambda expr: reader.substitute(expr, scalars))
-        return default(op, scalars)
+        return library_function(op, scalars)
 
     return substitute_operator
 
 
-def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
+def _patch_render_operator(library_function: Callable[..., str]) -> Callable[..., str]:
     def render_operator(op: ir.Operator, input_sql: str, input_columns: list[str] | None = None) -> str:
         if isinstance(op, PipelineOperator):
             return (
                 op.render_without_columns(input_sql) if input_columns is None else op.render(input_sql, input_columns)
             )
-        return default(op, input_sql, input_columns)
+        return library_function(op, input_sql, input_columns)
 
     return render_operator
 
 
-def _patch_operator_columns(default: Callable[..., list[str]]) -> Callable[..., list[str]]:
+def _patch_operator_columns(library_function: Callable[..., list[str]]) -> Callable[..., list[str]]:
     def operator_columns(op: ir.Operator, input_columns: list[str], known: dict[str, list[str]] | None) -> list[str]:
         if not isinstance(op, PipelineOperator):
-            return default(op, input_columns, known)
+            return library_function(op, input_columns, known)
         token = _KNOWN.set(known)
         try:
             return op.infer_columns(input_columns)

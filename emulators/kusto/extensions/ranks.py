@@ -105,10 +105,10 @@ def _render_conversion_error(construct: str) -> str:
     )
 
 
-def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
+def _patch_render_operator(library_function: Callable[..., str]) -> Callable[..., str]:
     def render_operator(op: ir.Operator, input_sql: str, input_columns: list[str] | None = None) -> str:
         with _IS_TOP.bound(isinstance(op, ir.Top) or (isinstance(op, TakeRows) and bool(op.keys))):
-            return default(op, input_sql, input_columns)
+            return library_function(op, input_sql, input_columns)
 
     return render_operator
 
@@ -151,7 +151,7 @@ def _render_sort_key(key: ir.SortKey) -> str:
     return render_ranked_value(guarded) if _are_nulls_first(key) is key.ascending else guarded
 
 
-def _patch_render_aggregate(default: Callable[[ir.NamedExpr], str]) -> Callable[[ir.NamedExpr], str]:
+def _patch_render_aggregate(library_function: Callable[[ir.NamedExpr], str]) -> Callable[[ir.NamedExpr], str]:
     def render_aggregate(named: ir.NamedExpr) -> str:
         call = named.expr
         if isinstance(call, ir.FunctionCall) and call.name.lower() in AGGREGATE_FUNCTIONS and call.args:
@@ -160,7 +160,7 @@ def _patch_render_aggregate(default: Callable[[ir.NamedExpr], str]) -> Callable[
                 raise unsupported_error(
                     f"{name}() over a dynamic value", "convert the operand first, for instance with todouble(...)"
                 )
-        return default(named)
+        return library_function(named)
 
     return render_aggregate
 
@@ -289,7 +289,8 @@ def _render_extreme(
     )
     named = len(agg.names) if isinstance(agg, NameListExpr) else 0
     if name is None and named <= len(rest) and any(each.endswith(f"_arg{i + 1}") for i, (each, _) in enumerate(others)):
-        raise KqlUnsupportedError(f"aggregate:{expr.name}", hint="name the columns: (a, b) = arg_max(x, y)")
+        hint = "assign a name to each column, for instance (a, b) = arg_max(x, y)"
+        raise KqlUnsupportedError(f"aggregate:{expr.name}", hint=hint)
     # If all compared values are null, one row is chosen, and all columns must have the values of that row.
     columns = [
         (each, f"CASE WHEN count({order}) = 0 THEN first({sql}) ELSE arg_{extreme}_null({sql}, {order}) END")
@@ -351,12 +352,14 @@ def _render_quantiles(expr: ir.FunctionCall, first: int, values: Sequence[float]
     return f"[{', '.join(f'kql_weighted({pairs}, {each})' for each in values)}]"
 
 
-def _patch_render_aggregate_call(default: Callable[[ir.FunctionCall], str]) -> Callable[[ir.FunctionCall], str]:
+def _patch_render_aggregate_call(
+    library_function: Callable[[ir.FunctionCall], str],
+) -> Callable[[ir.FunctionCall], str]:
     def render_call(expr: ir.FunctionCall) -> str:
         name = expr.name.lower()
         first = _SINGLE.get(name) or _ARRAYS.get(name)
         if first is None or len(expr.args) <= first or any(map(writer.nested_aggregate, expr.args)):
-            return default(expr)
+            return library_function(expr)
         values = _read_percentiles(expr, first)
         quantiles = _render_quantiles(expr, first, values)
         return f"kql_list({quantiles})" if name in _ARRAYS else f"{quantiles}[1]"
@@ -370,13 +373,13 @@ def format_percentile_suffix(value: float) -> str:
     return re.sub(r"\W", "_", text)
 
 
-def _patch_aggregate_name(default: Callable[..., str]) -> Callable[..., str | None]:
+def _patch_aggregate_name(library_function: Callable[..., str]) -> Callable[..., str | None]:
     def name_aggregate(spec: AggregateSpec, expr: ir.FunctionCall) -> str | None:
         if spec.name_is_argument and expr.args and naming.expression_name(expr.args[0]) is None:
             return "any_arg0" if spec.name == "take_any" else None
         argument = naming.expression_name(expr.args[0]) or "" if expr.args else ""
         if spec.name in _SINGLE and len(expr.args) == _SINGLE[spec.name] + 1:
             return f"percentile_{argument}_{format_percentile_suffix(_read_percentiles(expr, _SINGLE[spec.name])[0])}"
-        return f"percentiles_{argument}" if spec.name in _ARRAYS else default(spec, expr)
+        return f"percentiles_{argument}" if spec.name in _ARRAYS else library_function(spec, expr)
 
     return name_aggregate

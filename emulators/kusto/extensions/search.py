@@ -105,12 +105,12 @@ def install_extension() -> None:
     add_operator("SearchOperator", lambda node: SearchOperator(_parse_search_predicate(node)))
 
 
-def _patch_lower_head(default: Callable[[Any, list[Any]], ir.Query]) -> Callable[[Any, list[Any]], ir.Query]:
+def _patch_lower_head(library_function: Callable[[Any, list[Any]], ir.Query]) -> Callable[[Any, list[Any]], ir.Query]:
     def lower_head(head: Any, rest: list[Any]) -> ir.Query:
         inner = reader.collapse(head)
         if get_rule_name(inner) == "SearchOperator":
             return _parse_search(inner, rest)
-        query = default(head, rest)
+        query = library_function(head, rest)
         for index, operator in enumerate(query.operators):
             if isinstance(operator, SearchOperator) and operator.table is None:
                 query.operators[index] = _set_table_name(operator, query.source if index == 0 else None)

@@ -99,7 +99,7 @@ def _parse_serialize(node: Any) -> Any:
     return [Serialize(), ir.Extend(tuple(expressions))]
 
 
-def _patch_render_scoped(default: Callable[..., Any]) -> Callable[..., Any]:
+def _patch_render_scoped(library_function: Callable[..., Any]) -> Callable[..., Any]:
     def render_scoped(query: ir.Query, *arguments: Any) -> Any:
         known = dict(_LETS.get({}))
         for name, bound in query.lets:
@@ -108,7 +108,7 @@ def _patch_render_scoped(default: Callable[..., Any]) -> Callable[..., Any]:
         token = _LETS.set(known)
         try:
             operators = [wrap_window_functions(operator) for operator in _check_order_of_operators(query, known)]
-            return default(dataclasses.replace(query, operators=operators), *arguments)
+            return library_function(dataclasses.replace(query, operators=operators), *arguments)
         finally:
             _LETS.reset(token)
 

@@ -129,9 +129,9 @@ def _read_probe(op: ir.Union) -> list[Columns] | None:
     return None if rows is None else [[(each["name"], each["type"]) for each in row[1]] for row in rows]
 
 
-def _patch_lower_union(default: Callable[..., ir.Union]) -> Callable[..., ir.Union]:
+def _patch_lower_union(library_function: Callable[..., ir.Union]) -> Callable[..., ir.Union]:
     def lower_union(node: Any, kids: list[Any]) -> ir.Union:
-        union = default(node, kids)
+        union = library_function(node, kids)
         branches = [(branch, label) for branch, label in zip(union.branches, _read_labels(kids), strict=True)]
         matched = [each for branch, label in branches for each in _expand_wildcard(branch, label, fuzzy=union.isfuzzy)]
         left = [] if is_first_operator(node) else [find_as_name(find_operator_before(node))]
@@ -159,14 +159,14 @@ def _expand_wildcard(branch: ir.Query, label: str | None, *, fuzzy: bool) -> Ite
         yield branch, None
 
 
-def _patch_union_columns(default: Callable[..., list[str]]) -> Callable[..., list[str]]:
+def _patch_union_columns(library_function: Callable[..., list[str]]) -> Callable[..., list[str]]:
     def union_output_columns(op: ir.Union, left: list[str], known: Any) -> list[str]:
         if isinstance(op, TypedUnion) and op.describes:
             return ["input", "columns"]
         inputs = _read_probe(op)
         planned = None if inputs is None else _plan_result(inputs, op.kind)
         if planned is None:
-            return default(op, left, known)
+            return library_function(op, left, known)
         return [*([op.with_source] if op.with_source else []), *(column.name for column in planned)]
 
     return union_output_columns
@@ -371,14 +371,14 @@ def _find_table_call(node: Any) -> Any | None:
     return inner if inner.getText().startswith(tuple(f"{name}(" for name in TABLE_FUNCTIONS)) else None
 
 
-def _patch_is_tabular(default: Callable[..., bool]) -> Callable[..., bool]:
-    return lambda node, scalars: _find_table_call(node) is not None or default(node, scalars)
+def _patch_is_tabular(library_function: Callable[..., bool]) -> Callable[..., bool]:
+    return lambda node, scalars: _find_table_call(node) is not None or library_function(node, scalars)
 
 
-def _patch_lower_source(default: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
+def _patch_lower_source(library_function: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
     def lower_source(node: Any) -> ir.Source:
         call = _find_table_call(node)
-        return default(node) if call is None else ir.TableRef(_read_table_name(call))
+        return library_function(node) if call is None else ir.TableRef(_read_table_name(call))
 
     return lower_source
 

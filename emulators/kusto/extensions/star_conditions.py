@@ -55,22 +55,22 @@ def replace_nodes(root: Any, replace: Callable[[ir.Expr], ir.Expr]) -> Any:
     return dataclasses.replace(node, **changed) if changed else node
 
 
-def _patch_lower_expr(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+def _patch_lower_expr(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
     def lower_expr(node: Any) -> ir.Expr:
         inner = reader.collapse(node)
         if get_rule_name(inner) != "StringStarOperatorExpression":
-            return default(node)
+            return library_function(node)
         operator, right = get_child_rules(inner)
         if operator.getText() == ":":
-            return StarCondition("has", default(right))
-        return StarCondition(operator.getText(), default(right))
+            return StarCondition("has", library_function(right))
+        return StarCondition(operator.getText(), library_function(right))
 
     return lower_expr
 
 
-def _patch_resolve(default: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
+def _patch_resolve(library_function: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
     def resolve_let_references(op: ir.Operator, input_columns: list[str] | None) -> ir.Operator:
-        resolved = default(op, input_columns)
+        resolved = library_function(op, input_columns)
         if isinstance(resolved, PipelineOperator):
             return resolved
 

@@ -201,12 +201,12 @@ def _render_position(text: str, match: str, start: str = "0", length: str = "-1"
     return f"CASE WHEN ({first}) < 0 OR {length} < -1 OR {occurrence} < 0 THEN NULL ELSE {at} END"
 
 
-def _patch_extract_all(default: Callable[[ir.FunctionCall], str]) -> Callable[[ir.FunctionCall], str]:
+def _patch_extract_all(library_function: Callable[[ir.FunctionCall], str]) -> Callable[[ir.FunctionCall], str]:
     def render_extract_all(call: ir.FunctionCall) -> str:
         if len(call.args) == 3:  # noqa: PLR2004
             pattern, groups, text = call.args
             call = ir.FunctionCall(call.name, (pattern, _convert_group_names_to_numbers(pattern, groups), text))
-        return default(call)
+        return library_function(call)
 
     return render_extract_all
 
@@ -351,13 +351,13 @@ def _install_sizes() -> None:
 
 
 def _add_size_check(
-    name: str, join: str, default: Callable[[ir.FunctionCall], str]
+    name: str, join: str, library_function: Callable[[ir.FunctionCall], str]
 ) -> Callable[[ir.FunctionCall], str]:
     failure = render_error(RUNAWAY, f"{name}() would create a text of more than {MAX_TEXT_BYTES} bytes")
 
     def render_call(call: ir.FunctionCall) -> str:
         if all(map(_has_short_text, call.args)):
-            return default(call)
+            return library_function(call)
         texts = [str(translate.render_kql_tostring(each)) for each in call.args]
         sizes = {i: _render_string_size(each) for i, each in enumerate(call.args) if isinstance(each, ir.ColumnRef)}
         bound = [i for i, each in enumerate(call.args) if i not in sizes and not _has_short_text(each)]

@@ -234,7 +234,7 @@ def _parse_mv_apply(node: Any) -> ir.Operator:
     parts = get_child_rules(node)
     expansions = [part for part in parts[:-1] if get_rule_name(part) != "MvapplyOperatorIdClause"]
     if len(expansions) != len(parts) - 1:
-        raise unsupported_error("mv-apply with a clause id", position=get_source_position(node))
+        raise unsupported_error("the clause `id` of mv-apply", position=get_source_position(node))
     lowered = reader.lower_mv_expand(node, expansions)
     computed, expansion = lowered if isinstance(lowered, list) else (ir.Extend(()), lowered)
     return MvApply(parse_nested_pipeline(parts[-1]), computed.expressions, expansion)
@@ -299,10 +299,10 @@ def _install_mv_expand() -> None:
     replace_attribute(translate, "_mv_expand_unnest", _patch_mv_expand_unnest)
 
 
-def _patch_mv_expand_unnest(default: Callable[[ir.MvExpand, ir.MvExpandTarget], str]) -> Callable[..., str]:
+def _patch_mv_expand_unnest(library_function: Callable[[ir.MvExpand, ir.MvExpandTarget], str]) -> Callable[..., str]:
     def render_unnest(op: ir.MvExpand, target: ir.MvExpandTarget) -> str:
         if target.to_type != "string":
-            return default(op, target)
+            return library_function(op, target)
         name = translate.quote_ident(target.name or target.column)
         return f"coalesce(UNNEST({_render_texts(op, target)}), '') AS {name}"
 

@@ -333,9 +333,9 @@ def is_first_operator(node: Any) -> bool:
     return bool(get_child_rules(parent)[0].start.start == node.start.start)
 
 
-def _patch_lower(default: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
+def _patch_lower(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
     def lower_query(*args: Any) -> ir.Query:
-        query = default(*args)
+        query = library_function(*args)
         for index, operator in enumerate(query.operators):
             if isinstance(operator, NameRows):
                 before = ir.Query(query.source, list(query.operators[:index]))

@@ -218,21 +218,21 @@ _CONDITIONS: State[Mapping[int, Sequence[str]]] = State("emulators.kusto.conditi
 _NO_CONDITIONS = ("BIGINT", "INTEGER", "DOUBLE", "HUGEINT", "VARCHAR", "TIMESTAMP", "INTERVAL", "UUID")
 
 
-def _patch_render_expr(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
+def _patch_render_expr(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
     def render_expr(node: ir.Expr) -> str:
         if isinstance(node, ir.FunctionCall):
-            rendered = _render_call(default, node)
+            rendered = _render_call(library_function, node)
         elif isinstance(node, ir.UnaryOp) and node.op == "+":
-            rendered = _render_unary_plus(default, node.operand)
+            rendered = _render_unary_plus(library_function, node.operand)
         elif isinstance(node, ir.BinaryOp) and node.op in _LOGICAL:
             for each in (node.left, node.right):
                 _check_condition(each, "dynamic")
             with _bind_conditions(_NO_CONDITIONS, node.left, node.right):
-                rendered = default(node)
+                rendered = library_function(node)
         else:
             if isinstance(node, ir.PathAccess):
                 _check_dynamic(node.base)
-            rendered = default(node)
+            rendered = library_function(node)
             if refused := _CONDITIONS.get().get(id(node)):
                 failure = render_error("SEM0001", "A condition must have the type bool")
                 rendered = add_guard(render_type_test(rendered, tuple(refused)), failure, rendered)
@@ -241,17 +241,17 @@ def _patch_render_expr(default: Callable[[ir.Expr], str]) -> Callable[[ir.Expr],
     return render_expr
 
 
-def _render_unary_plus(default: Callable[[ir.Expr], str], operand: ir.Expr) -> str:
+def _render_unary_plus(library_function: Callable[[ir.Expr], str], operand: ir.Expr) -> str:
     kind = infer_static_type(operand)
     if kind in ("string", "bool", "guid"):
         raise semantic_error(f"The operator '+' does not accept an operand of type {kind}", inner="SEM0001")
-    return default(operand)
+    return library_function(operand)
 
 
-def _patch_lower_expr(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+def _patch_lower_expr(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
     def lower_expr(node: Any) -> ir.Expr:
         # The library drops the sign, so that it would accept an operand of any type.
-        lowered = default(node)
+        lowered = library_function(node)
         return ir.UnaryOp("+", lowered) if _is_plus(reader.collapse(node)) else lowered
 
     return lower_expr
@@ -264,9 +264,9 @@ def _is_plus(node: Any) -> bool:
     return get_rule_name(node) == "InvocationExpression" and len(rules) == 1 and node.getText().startswith("+")
 
 
-def _patch_function_call(default: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+def _patch_function_call(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
     def lower_function_call(node: Any) -> ir.Expr:
-        lowered = default(node)
+        lowered = library_function(node)
         if isinstance(lowered, ir.FunctionCall) and lowered.args:
             name, *args = get_child_rules(node)
             if lowered.name == name.getText() and len(lowered.args) == len(args):
@@ -303,11 +303,11 @@ def _bind_conditions(types: Sequence[str], *exprs: ir.Expr) -> contextlib.Abstra
     return _CONDITIONS.bound({**_CONDITIONS.get(), **{id(each): types for each in unknown}})
 
 
-def _render_call(default: Callable[[ir.Expr], str], call: ir.FunctionCall) -> str:
+def _render_call(library_function: Callable[[ir.Expr], str], call: ir.FunctionCall) -> str:
     error = _find_call_error(call)
     try:
         converted = _convert_values(call) if call.name in _CONDITIONALS | _COMMON else call
-        rendered = default(_convert_texts(converted))
+        rendered = library_function(_convert_texts(converted))
     except KqlUnsupportedError:
         # The emulator does not support this call, whatever its arguments; the signature error would mislead.
         raise
@@ -346,7 +346,7 @@ def _add_dynamic_check(node: ir.Expr, rendered: str) -> str:
 _DYNAMIC_KEY = "A key of summarize or distinct cannot be dynamic; convert it first, such as with tostring()"
 
 
-def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
+def _patch_render_operator(library_function: Callable[..., str]) -> Callable[..., str]:
     def render_operator(op: ir.Operator, input_sql: str, input_columns: list[str] | None = None) -> str:
         with bind_input_types(op):
             return check_and_render(op, input_sql, input_columns)
@@ -372,7 +372,7 @@ def _patch_render_operator(default: Callable[..., str]) -> Callable[..., str]:
             else contextlib.nullcontext()
         )
         with conditions, _KEYS.bound(frozenset(id(each.expr) for each in keys)):
-            return default(op, input_sql, input_columns)
+            return library_function(op, input_sql, input_columns)
 
     return render_operator
 

@@ -106,7 +106,7 @@ class CosmosAccount:
                 self._client = self._create_client()
                 async with asyncio.timeout(OPEN_SECONDS):
                     await self._client.__aenter__()
-                    _reject_unsuitable(await self._client._get_database_account())  # noqa: SLF001  the SDK has no public way
+                    _reject_unsuitable_account(await self._client._get_database_account())  # noqa: SLF001  the SDK has no public way
             except BaseException as error:
                 # Otherwise a client that failed to open would not close its connections.
                 await self.close()
@@ -144,7 +144,7 @@ class CosmosAccount:
         return container
 
 
-def _reject_unsuitable(account: DatabaseAccount) -> None:
+def _reject_unsuitable_account(account: DatabaseAccount) -> None:
     """Reject an account in which conditional writes are not reliable or a read may miss earlier writes.
 
     Raises:

@@ -73,10 +73,14 @@ class CosmosAlertStore:
         found = await self._items.find("SELECT * FROM c WHERE c.id = @id", id=alert_id)
         return next((_alert_from_item(item) for item in found if "alert" in item), None)
 
-    async def list_alerts(self, wanted: AlertFilter, after: AlertPlace | None, limit: int) -> Sequence[Alert]:
+    async def list_alerts(self, alert_filter: AlertFilter, after: AlertPlace | None, limit: int) -> Sequence[Alert]:
         values = {"after": _LAST if after is None else _build_sort_key(after.started_at, after.alert_id)}
         conditions = ["c.sort < @after"]
-        for name, value in (("state", wanted.state), ("severity", wanted.severity), ("surface", wanted.surface)):
+        for name, value in (
+            ("state", alert_filter.state),
+            ("severity", alert_filter.severity),
+            ("surface", alert_filter.surface),
+        ):
             if value is not None:
                 conditions.append(f"c.{name} = @{name}")
                 values[name] = str(value)

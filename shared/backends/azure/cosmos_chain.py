@@ -111,7 +111,7 @@ class CosmosChainStore:
         query = RecordQuery(low=max(after + 1, 1), fields="c.id, c.hash", page=min(limit, MAX_PAGE))
         found: list[str] = []
         async for partition, part in self._segments.split_query(chain, query):
-            async with aclosing(partition.items(part)) as rows:
+            async with aclosing(partition.iterate_items(part)) as rows:
                 async for row in rows:
                     found.append(str(row.get("hash", "")))
                     if len(found) >= limit:
@@ -129,19 +129,19 @@ class CosmosChainStore:
         max_bytes: int,
     ) -> RecordPage:
         page = min(limit + 1, MAX_PAGE)
-        query = query_from_filters(filters, descending=newest_first, page=page, to_stored=items.project_value)
+        query = query_from_filters(filters, descending=newest_first, page_size=page, to_stored=items.to_filter_value)
         return await _PageReader(offset, limit, max_bytes).read_page(self._segments.split_query(chain, query))
 
     async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
         if not values:
             return []
         names = [f"@v{number}" for number in range(len(values))]
-        stored = values if by is Lookup.APPEND_ID else [items.project_value(value) for value in values]
+        stored = values if by is Lookup.APPEND_ID else [items.to_filter_value(value) for value in values]
         condition = f"{_STORED_AS[by]} IN ({', '.join(names)})"
         query = RecordQuery(conditions=(condition,), parameters=tuple(zip(names, stored, strict=True)))
         found: list[ChainRecord] = []
         async for partition, part in self._segments.split_query(chain, query):
-            async for item in partition.items(part):
+            async for item in partition.iterate_items(part):
                 record = items.record_from_item(item)
                 if record is not None:
                     found.append(record)
@@ -308,7 +308,7 @@ class _PageReader:
 
     async def _add_matches_until_full(self, partition: RecordPartition, query: RecordQuery) -> bool:
         """Add the matches of a partition to the page; return whether the page is full."""
-        async with aclosing(partition.items(query)) as items:
+        async with aclosing(partition.iterate_items(query)) as items:
             async for item in items:
                 self._scanned += 1
                 if not self._add_record(item):

@@ -168,13 +168,13 @@ def chain_from_item(target: Target, item: Mapping[str, Any]) -> ChainKey | None:
 
 def compute_batch_weight(canonical: bytes) -> int:
     """Return the maximum number of bytes that a record with this canonical JSON takes in a transactional batch."""
-    return min(_measure_escaped(canonical), _measure_base64(canonical)) + _RECORD_OVERHEAD
+    return min(_measure_escaped_size(canonical), _measure_base64_size(canonical)) + _RECORD_OVERHEAD
 
 
 def estimate_stored_bytes(record: ChainRecord) -> int:
     """Estimate the number of bytes that a record takes in its partition, without the index."""
-    fields = sum(len(name) + len(project_value(value)) for name, value in record.projection.items())
-    return min(_measure_escaped(record.canonical), _measure_base64(record.canonical)) + fields + _FRAME_BYTES
+    fields = sum(len(name) + len(to_filter_value(value)) for name, value in record.projection.items())
+    return min(_measure_escaped_size(record.canonical), _measure_base64_size(record.canonical)) + fields + _FRAME_BYTES
 
 
 def record_to_item(key: str, record: ChainRecord) -> dict[str, Any]:
@@ -183,12 +183,12 @@ def record_to_item(key: str, record: ChainRecord) -> dict[str, Any]:
     The canonical JSON is stored as text, because Cosmos DB would store its numbers as doubles. If the escaped text is
     too long for an item, it is stored as base64.
     """
-    escaped = _measure_escaped(record.canonical)
-    if escaped <= _MAX_TEXT_BYTES or escaped <= _measure_base64(record.canonical):
+    escaped = _measure_escaped_size(record.canonical)
+    if escaped <= _MAX_TEXT_BYTES or escaped <= _measure_base64_size(record.canonical):
         content = {"text": record.canonical.decode()}
     else:
         content = {"base64": base64.b64encode(record.canonical).decode()}
-    fields = {name: project_value(value) for name, value in record.projection.items()}
+    fields = {name: to_filter_value(value) for name, value in record.projection.items()}
     place = {"id": format_record_id(record.sequence), "chain": key, "append": record.append_id}
     return {**place, "hash": record.hash, "p": fields, **content}
 
@@ -204,7 +204,7 @@ def record_from_item(item: Mapping[str, Any]) -> ChainRecord | None:
     return ChainRecord(sequence, canonical, str(item.get("hash", "")), str(item.get("append", "")), restored)
 
 
-def project_value(value: str) -> str:
+def to_filter_value(value: str) -> str:
     """Return the text by which queries filter for a record field's value: the value, or its digest if it is long."""
     if not value.startswith(_DIGEST):
         if len(value) * _LONGEST_ESCAPE <= _MAX_PROJECTED_BYTES:
@@ -243,7 +243,7 @@ def _restore_values(fields: dict[str, str], canonical: bytes) -> dict[str, str]:
         return fields
     for name in digests:
         value = values.get(name)
-        if value is not None and project_value(value) == fields[name]:
+        if value is not None and to_filter_value(value) == fields[name]:
             fields[name] = value
     return fields
 
@@ -252,10 +252,10 @@ def _to_int(value: object) -> int:
     return int(value) if isinstance(value, int | float | str) and str(value).isdecimal() else 0
 
 
-def _measure_escaped(canonical: bytes) -> int:
+def _measure_escaped_size(canonical: bytes) -> int:
     # Canonical text contains no control characters, so JSON escapes only these two.
     return len(canonical) + canonical.count(b'"') + canonical.count(b"\\")
 
 
-def _measure_base64(canonical: bytes) -> int:
+def _measure_base64_size(canonical: bytes) -> int:
     return (len(canonical) + 2) // 3 * 4

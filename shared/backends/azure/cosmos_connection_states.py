@@ -89,7 +89,7 @@ class CosmosConnectionStates:
 
         async with self._locks[source]:
             del self._writes[source]
-            item = await self._items.change(place, place, add_counts, known=self._known.pop(source, None))
+            item = await self._items.change(place, place, add_counts, known_item=self._known.pop(source, None))
             if item is not None:
                 self._known[source] = item
 

@@ -260,8 +260,8 @@ class CosmosGrantStore:
         items = sorted(await self._items.find(_UNRECORDED), key=lambda item: str(item["scope"]))
         return [_stored_grant_from_item(item) for item in items]
 
-    async def _list_grants(self, text: str, values: dict[str, str]) -> list[Grant]:
-        return sorted(map(_grant_from_item, await self._items.find(text, **values)), key=lambda grant: grant.grant_id)
+    async def _list_grants(self, sql: str, values: dict[str, str]) -> list[Grant]:
+        return sorted(map(_grant_from_item, await self._items.find(sql, **values)), key=lambda grant: grant.grant_id)
 
     def _grant_to_item(self, grant: Grant) -> Item:
         left = int((grant.expires_at - self._runtime.now()).total_seconds())

@@ -168,7 +168,7 @@ class DataAccounts:
         try:
             async with asyncio.timeout(OPEN_SECONDS):
                 await client.__aenter__()
-                _reject_unsuitable(await client._get_database_account())  # noqa: SLF001  the SDK has no public way
+                _reject_unsuitable_account(await client._get_database_account())  # noqa: SLF001  the SDK has no public way
         except BaseException as error:
             # Otherwise a client that failed to open would not close its connections.
             await client.close()
@@ -179,7 +179,7 @@ class DataAccounts:
         return client
 
 
-def _reject_unsuitable(account: DatabaseAccount) -> None:
+def _reject_unsuitable_account(account: DatabaseAccount) -> None:
     """Reject an account with several write regions, because ETags are valid in one region only.
 
     Raises:

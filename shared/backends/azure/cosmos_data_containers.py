@@ -26,7 +26,7 @@ from azure.mgmt.cosmosdb.models import (
 from shared.backends.azure.cosmos_account import CONNECT_SECONDS
 from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts
 from shared.data_stores.errors import build_container_exists_error, build_store_unavailable_error, build_throttled_error
-from shared.data_stores.models import AccountContainer, DatabasePlace
+from shared.data_stores.models import AccountContainer, DatabaseAddress
 from shared.errors import WorkspaceError
 from shared.observability import logs
 
@@ -58,11 +58,11 @@ class CosmosContainerStore:
         while self._clients:
             await self._clients.popitem()[1].close()
 
-    async def list(self, place: DatabasePlace) -> Sequence[AccountContainer]:
-        account = self._find_account(place)
+    async def list(self, database: DatabaseAddress) -> Sequence[AccountContainer]:
+        account = self._find_account(database)
         with _convert_errors():
             listed = self._get_or_open_client(account).sql_resources.list_sql_containers(
-                account.group, account.name, place.database
+                account.group, account.name, database.database
             )
             try:
                 found = [_container_from_result(result) async for result in listed]
@@ -70,38 +70,38 @@ class CosmosContainerStore:
                 return ()
         return sorted(found, key=lambda container: container.name)
 
-    async def find(self, place: DatabasePlace, name: str) -> AccountContainer | None:
-        account = self._find_account(place)
+    async def find(self, database: DatabaseAddress, name: str) -> AccountContainer | None:
+        account = self._find_account(database)
         with _convert_errors():
             try:
                 found = await self._get_or_open_client(account).sql_resources.get_sql_container(
-                    account.group, account.name, place.database, name
+                    account.group, account.name, database.database, name
                 )
             except ResourceNotFoundError:
                 return None
         return _container_from_result(found)
 
-    async def create(self, place: DatabasePlace, container: AccountContainer) -> None:
+    async def create(self, database: DatabaseAddress, container: AccountContainer) -> None:
         # The request below would change an existing container.
-        if await self.find(place, container.name) is not None:
+        if await self.find(database, container.name) is not None:
             raise build_container_exists_error()
-        account = self._find_account(place)
+        account = self._find_account(database)
         key = ContainerPartitionKey(paths=[container.partition_key_path], kind="Hash", version=_HASH_VERSION)
         resource = SqlContainerResource(id=container.name, partition_key=key)
         wanted = SqlContainerCreateUpdateParameters(properties=SqlContainerCreateUpdateProperties(resource=resource))
         with _convert_errors():
             poller = await self._get_or_open_client(account).sql_resources.begin_create_update_sql_container(
-                account.group, account.name, place.database, container.name, wanted, polling_interval=POLL_SECONDS
+                account.group, account.name, database.database, container.name, wanted, polling_interval=POLL_SECONDS
             )
             async with asyncio.timeout(CREATE_SECONDS):
                 await poller.result()
 
-    def _find_account(self, place: DatabasePlace) -> DataAccount:
-        account = self._accounts.accounts.get(place.store)
+    def _find_account(self, database: DatabaseAddress) -> DataAccount:
+        account = self._accounts.accounts.get(database.store)
         if account is None:
             _LOG.error(
                 "a data store of the workspace has no account in DATA_STORE_ACCOUNTS",
-                extra=logs.fields(store=place.store),
+                extra=logs.fields(store=database.store),
             )
             raise build_store_unavailable_error()
         return account

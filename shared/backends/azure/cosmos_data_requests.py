@@ -7,7 +7,7 @@ from typing import Any, Final
 from azure.core.exceptions import AzureError, ClientAuthenticationError
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
-from shared.backends.azure.cosmos_requests import CosmosUsage, is_transient, read_throttle_delay, was_never_sent
+from shared.backends.azure.cosmos_requests import CosmosUsage, is_transient, read_throttle_delay, was_not_sent
 from shared.conditional_requests import precondition_failed_error
 from shared.data_stores.document_rules import build_document_too_large_error
 from shared.data_stores.errors import (
@@ -65,7 +65,7 @@ def error_from_rejection(error: Exception) -> WorkspaceError | None:
     create_error = _CERTAIN.get(read_http_status(error) or 0)
     if create_error is not None:
         return create_error(error)
-    return build_store_unavailable_error() if was_never_sent(error) else None
+    return build_store_unavailable_error() if was_not_sent(error) else None
 
 
 async def retry_read[T](
@@ -90,7 +90,7 @@ async def retry_read[T](
             failures += 1
             delay = read_throttle_delay(error)
             rejection = error_from_rejection(error)
-            if rejection is not None and not (retry_throttled and delay is not None) and not was_never_sent(error):
+            if rejection is not None and not (retry_throttled and delay is not None) and not was_not_sent(error):
                 raise rejection from error
             if failures >= ATTEMPTS or isinstance(error, ClientAuthenticationError) or not is_transient(error):
                 _LOG.warning("a read failed", extra=logs.fields(status=read_http_status(error)), exc_info=error)

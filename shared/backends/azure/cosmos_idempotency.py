@@ -25,14 +25,14 @@ class CosmosIdempotencyStore:
     def __init__(self, account: CosmosAccount) -> None:
         self._items = _create_item_store(account)
 
-    async def claim(self, key: str, wanted: Claim, at: datetime, forget_before: datetime) -> Claim:
+    async def claim(self, key: str, new_claim: Claim, at: datetime, forget_before: datetime) -> Claim:
         item_id = f"key-{key}"
 
         def claim_if_free(before: Item | None) -> Item | None:
-            return _claim_to_item(item_id, wanted, at) if _is_free(before, forget_before) else None
+            return _claim_to_item(item_id, new_claim, at) if _is_free(before, forget_before) else None
 
         item = await self._items.change(item_id, item_id, claim_if_free)
-        return _claim_from_item(item) if item else wanted
+        return _claim_from_item(item) if item else new_claim
 
     async def delete_claim(self, key: str, append_id: str) -> None:
         item_id = f"key-{key}"
@@ -52,48 +52,48 @@ class CosmosReplyStore:
         self._items = _create_item_store(account)
 
     async def begin(
-        self, name: str, wanted: Claim, lease: str, at: datetime, until: datetime, forget_before: datetime
+        self, name: str, new_claim: Claim, lease_id: str, at: datetime, lease_until: datetime, forget_before: datetime
     ) -> BeginResult:
         item_id = f"answer-{name}"
 
         def begin_if_free(before: Item | None) -> Item | None:
             free = before is None or _is_free(before, forget_before)
-            item: Item = _claim_to_item(item_id, wanted, at) | _FREE if free or before is None else before
+            item: Item = _claim_to_item(item_id, new_claim, at) | _FREE if free or before is None else before
             is_taken = "answer" in item or item["leasedUntil"] >= rfc3339(at)
-            if is_taken or item["fingerprint"] != wanted.fingerprint:
+            if is_taken or item["fingerprint"] != new_claim.fingerprint:
                 return None
-            return item | {"lease": lease, "leasedUntil": rfc3339(until)}
+            return item | {"lease": lease_id, "leasedUntil": rfc3339(lease_until)}
 
         item = await self._items.change(item_id, item_id, begin_if_free)
         if item is None:
             # The change above creates a missing item, so another request has deleted it since.
-            return BeginResult(wanted, None, owns_lease=False)
+            return BeginResult(new_claim, None, owns_lease=False)
         answer = base64.b64decode(item["answer"]) if "answer" in item else None
-        return BeginResult(_claim_from_item(item), answer, owns_lease=answer is None and item["lease"] == lease)
+        return BeginResult(_claim_from_item(item), answer, owns_lease=answer is None and item["lease"] == lease_id)
 
-    async def renew(self, name: str, lease: str, until: datetime) -> None:
-        await self._change_leased(name, lease, lambda item: item | {"leasedUntil": rfc3339(until)})
+    async def renew(self, name: str, lease_id: str, lease_until: datetime) -> None:
+        await self._change_leased(name, lease_id, lambda item: item | {"leasedUntil": rfc3339(lease_until)})
 
-    async def finish(self, name: str, lease: str, answer: bytes) -> bool:
-        member = {"answer": base64.b64encode(answer).decode()}
-        return await self._change_leased(name, lease, lambda item: item | member)
+    async def save_reply(self, name: str, lease_id: str, reply: bytes) -> bool:
+        member = {"answer": base64.b64encode(reply).decode()}
+        return await self._change_leased(name, lease_id, lambda item: item | member)
 
-    async def release(self, name: str, lease: str, *, forget: bool) -> None:
+    async def release(self, name: str, lease_id: str, *, forget: bool) -> None:
         if not forget:
-            await self._change_leased(name, lease, lambda item: item | _FREE)
+            await self._change_leased(name, lease_id, lambda item: item | _FREE)
             return
         item_id = f"answer-{name}"
         item = await self._items.read(item_id, item_id)
-        if item is not None and item["lease"] == lease and "answer" not in item:
+        if item is not None and item["lease"] == lease_id and "answer" not in item:
             await self._items.delete(item_id, item_id, etag=item["_etag"])
 
-    async def _change_leased(self, name: str, lease: str, change: Callable[[dict[str, Any]], Item]) -> bool:
+    async def _change_leased(self, name: str, lease_id: str, change: Callable[[dict[str, Any]], Item]) -> bool:
         """Change a stored reply if the caller still has the lease; return False if it has lost the lease."""
         item_id, has_lease = f"answer-{name}", False
 
         def change_if_leased(before: Item | None) -> Item | None:
             nonlocal has_lease
-            has_lease = before is not None and before["lease"] == lease
+            has_lease = before is not None and before["lease"] == lease_id
             return change(before) if before is not None and has_lease else None
 
         await self._items.change(item_id, item_id, change_if_leased)

@@ -44,8 +44,8 @@ class CosmosItemStore:
     Args:
         account: Cosmos DB account of the workspace.
         definition: definition of the container.
-        code: code of the error that is raised if the container does not respond.
-        store: what the container stores, for that error's message, for instance ``the store of quotas``.
+        error_code: code of the error that is raised if the container does not respond.
+        store_name: what the container stores, for that error's message, for instance ``the store of quotas``.
         retry_seconds: time in seconds for which a change is retried.
     """
 
@@ -53,15 +53,15 @@ class CosmosItemStore:
         self,
         account: CosmosAccount,
         definition: ContainerDefinition,
-        code: str,
-        store: str,
+        error_code: str,
+        store_name: str,
         *,
         retry_seconds: float = RETRY_SECONDS,
     ) -> None:
         self._account = account
         self._definition = definition
-        self._code = code
-        self._name = store
+        self._code = error_code
+        self._name = store_name
         self._retry_seconds = retry_seconds
 
     async def read(self, item_id: str, partition: str) -> Item | None:
@@ -81,11 +81,11 @@ class CosmosItemStore:
                     raise self.unavailable_error() from error
                 return None
 
-    async def find(self, text: str, partition: str | None = None, **values: str) -> list[Item]:
+    async def find(self, sql: str, partition: str | None = None, **values: str) -> list[Item]:
         """Return the items that match a query, in any order.
 
         Args:
-            text: SQL text of the query, with parameters ``@name``.
+            sql: SQL text of the query, with parameters ``@name``.
             partition: partition key of the items; None for all partitions.
             values: values of the query's parameters by name.
         """
@@ -99,7 +99,7 @@ class CosmosItemStore:
                 try:
                     found = query_items(
                         container,
-                        text,
+                        sql,
                         parameters=parameters,
                         max_item_count=_PAGE,
                         response_hook=usage.count_reply,
@@ -110,7 +110,12 @@ class CosmosItemStore:
                     await retries.wait(error)
 
     async def change(
-        self, item_id: str, partition: str, change: Callable[[Item | None], Item | None], *, known: Item | None = None
+        self,
+        item_id: str,
+        partition: str,
+        change: Callable[[Item | None], Item | None],
+        *,
+        known_item: Item | None = None,
     ) -> Item | None:
         """Replace an item by the result of ``change`` and return the stored item.
 
@@ -121,10 +126,10 @@ class CosmosItemStore:
             partition: partition key of the item.
             change: receives the current item (None if it does not exist) and returns the new item, or None for no
                 change. It may be called several times; its exceptions are raised to the caller.
-            known: the item that this process wrote last; saves a read if no other process has changed it.
+            known_item: the item that this process wrote last; saves a read if no other process has changed it.
         """
         deadline = self._account.runtime.monotonic() + self._retry_seconds
-        before = known or await self.read(item_id, partition)
+        before = known_item or await self.read(item_id, partition)
         attempt = 0
         while True:
             after = change(before)
@@ -139,7 +144,7 @@ class CosmosItemStore:
             attempt += 1
             before = await self.read(item_id, partition)
 
-    async def put(self, before: Item | None, after: Item, others: Sequence[Operation] = ()) -> Item | None:
+    async def put(self, before: Item | None, after: Item, other_operations: Sequence[Operation] = ()) -> Item | None:
         """Create or replace an item and return it.
 
         Return None if another writer has changed the item since it was read.
@@ -147,7 +152,7 @@ class CosmosItemStore:
         Args:
             before: the item as it was read; None to create an item.
             after: the new item, in the same partition.
-            others: other operations in the same partition, applied in the same transaction.
+            other_operations: other operations in the same partition, applied in the same transaction.
         """
         write = self._account.runtime.new_id()[:16]
         earlier = before.get("writes", []) if before else []
@@ -157,7 +162,7 @@ class CosmosItemStore:
         if before is not None:
             operation = ("replace", (body["id"], body), {"if_match_etag": before["_etag"]})
         partition = body[self._definition.partition_member]
-        results, uncertain = await self.commit(partition, (operation, *others))
+        results, uncertain = await self.commit(partition, (operation, *other_operations))
         if results is not None:
             return body | {"_etag": str(results[0]["eTag"])}
         found = await self.read(body["id"], partition) if uncertain else None

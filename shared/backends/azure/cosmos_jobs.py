@@ -80,7 +80,7 @@ class CosmosJobLeaseStore:
         name = "the store of background jobs"
         self._items = CosmosItemStore(account, BACKGROUND, "BACKGROUND_JOBS_UNAVAILABLE", name)
 
-    async def claim(self, job: str, holder: str, at: datetime, until: datetime, first_due: datetime) -> JobClaim:
+    async def claim(self, job: str, holder: str, at: datetime, leased_until: datetime, first_due: datetime) -> JobClaim:
         claims: list[JobClaim] = []
 
         def claim_if_due(before: Item | None) -> Item | None:
@@ -88,21 +88,21 @@ class CosmosJobLeaseStore:
             due_at = limit_stored_time(parse_rfc3339(item["dueAt"]), first_due)
             free_at, item = due_at, {**item, "dueAt": rfc3339(due_at)}
             if item["holder"] not in ("", holder):
-                lease_end = limit_stored_time(parse_rfc3339(item["heldUntil"]), until)
+                lease_end = limit_stored_time(parse_rfc3339(item["heldUntil"]), leased_until)
                 free_at, item = max(due_at, lease_end), {**item, "heldUntil": rfc3339(lease_end)}
             if free_at > at:
                 claims[:] = [JobClaim(granted=False, next_attempt=free_at)]
                 is_unchanged = before is not None and all(before[name] == item[name] for name in ("dueAt", "heldUntil"))
                 return None if is_unchanged else item
-            claims[:] = [JobClaim(granted=True, next_attempt=until)]
-            return {**item, "holder": holder, "heldUntil": rfc3339(until)}
+            claims[:] = [JobClaim(granted=True, next_attempt=leased_until)]
+            return {**item, "holder": holder, "heldUntil": rfc3339(leased_until)}
 
         await self._items.change(job, job, claim_if_due)
         return claims[0]
 
-    async def extend(self, job: str, holder: str, until: datetime) -> bool:
+    async def extend(self, job: str, holder: str, leased_until: datetime) -> bool:
         def extend_if_held(before: Item | None) -> Item | None:
-            return {**before, "heldUntil": rfc3339(until)} if before and before["holder"] == holder else None
+            return {**before, "heldUntil": rfc3339(leased_until)} if before and before["holder"] == holder else None
 
         item = await self._items.change(job, job, extend_if_held)
         return item is not None and item["holder"] == holder

@@ -57,7 +57,7 @@ class CosmosChainOverview:
         self, target: Target | None, after: ChainKey | None, limit: int, *, broken_only: bool = False
     ) -> Sequence[ChainSummary]:
         found: list[ChainSummary] = []
-        list_target = self._list_broken if broken_only else self._list_target
+        list_target = self._list_broken_chains if broken_only else self._list_chains_of_target
         for one in sorted(Target):
             if target not in (None, one) or (after is not None and one < after.target):
                 continue
@@ -92,7 +92,7 @@ class CosmosChainOverview:
         if head is None or (head.counts is not None and head.counts.are_complete):
             return
         uncounted = head.tip.sequence if head.counts is None else head.counts.counted_from
-        first_at = await self._read_first_time(chain)
+        first_at = await self._read_time_of_first_record(chain)
         pending = 0
         if chain.target is Target.DOMAIN_AMENDMENTS:
             pending = await self._index_amendments(chain, uncounted)
@@ -145,23 +145,23 @@ class CosmosChainOverview:
     async def close(self) -> None:
         """Do nothing; the owner of the account closes the account."""
 
-    async def _list_target(self, target: Target, last: str | None, limit: int) -> list[ChainSummary]:
+    async def _list_chains_of_target(self, target: Target, last_scope: str | None, limit: int) -> list[ChainSummary]:
         found: list[ChainSummary] = []
         more = True
         while more and len(found) < limit:
-            rows, more = await self._read_scopes(target, last, limit - len(found))
+            rows, more = await self._read_scopes(target, last_scope, limit - len(found))
             for scope, group in groupby(rows, key=lambda item: item["scope"]):
-                last = scope
+                last_scope = scope
                 summary = _summary_from_items(target, list(group))
                 # A forged head item is not in the partition of its scope, and has no summary.
                 if summary is not None:
                     found.append(summary)
         return found
 
-    async def _list_broken(self, target: Target, last: str | None, limit: int) -> list[ChainSummary]:
-        text = _BROKEN.format(comparison=">=" if last is None else ">")
+    async def _list_broken_chains(self, target: Target, last_scope: str | None, limit: int) -> list[ChainSummary]:
+        text = _BROKEN.format(comparison=">=" if last_scope is None else ">")
         found: list[ChainSummary] = []
-        for status in await self._query_items(target, text, {"@after": last or ""}, lambda _: False):
+        for status in await self._query_items(target, text, {"@after": last_scope or ""}, lambda _: False):
             chain = ChainKey(target, status["scope"])
             head = await self._store.read_newest_head(chain)
             if head is not None and status["chain"] == items.compute_partition_key(chain, 1):
@@ -170,7 +170,7 @@ class CosmosChainOverview:
                 break
         return found
 
-    async def _read_scopes(self, target: Target, last: str | None, limit: int) -> tuple[list[Item], bool]:
+    async def _read_scopes(self, target: Target, last_scope: str | None, limit: int) -> tuple[list[Item], bool]:
         """Return the head and status items of the next chains in order of scope, and whether more chains follow."""
         scopes: set[str] = set()
 
@@ -178,12 +178,12 @@ class CosmosChainOverview:
             scopes.add(item["scope"])
             return len(scopes) > limit
 
-        text = _SUMMARIES.format(comparison=">=" if last is None else ">")
-        rows = await self._query_items(target, text, {"@after": last or ""}, is_enough)
+        text = _SUMMARIES.format(comparison=">=" if last_scope is None else ">")
+        rows = await self._query_items(target, text, {"@after": last_scope or ""}, is_enough)
         return rows, len(scopes) > limit
 
     async def _query_items(
-        self, target: Target, text: str, values: Mapping[str, object], is_enough: Callable[[Item], bool]
+        self, target: Target, sql: str, values: Mapping[str, object], is_enough: Callable[[Item], bool]
     ) -> list[Item]:
         """Return the items of a query over all partitions, up to the first item for which ``is_enough`` is True."""
         usage, retries = self._account.usage, ReadRetries(self._account.usage, self._account.runtime)
@@ -193,7 +193,7 @@ class CosmosChainOverview:
             try:
                 container = await self._account.open_container(target)
                 rows = query_items(
-                    container, text, parameters=parameters, max_item_count=_PAGE, response_hook=usage.count_reply
+                    container, sql, parameters=parameters, max_item_count=_PAGE, response_hook=usage.count_reply
                 )
                 async with aclosing(rows):
                     async for item in rows:
@@ -209,7 +209,7 @@ class CosmosChainOverview:
         head = await self._store.read_newest_head(chain)
         return head is None or (head.counts is not None and head.counts.are_complete)
 
-    async def _read_first_time(self, chain: ChainKey) -> str:
+    async def _read_time_of_first_record(self, chain: ChainKey) -> str:
         page = await self._store.read(chain, 0, limit=1, max_bytes=1)
         return page.records[0].projection.get("Timestamp", "-") if page.records else "-"
 
@@ -226,10 +226,10 @@ class CosmosChainOverview:
             if not page.records:
                 break
             low = page.records[-1].sequence + 1
-            pending += await self._index_page(chain, page.records, last)
+            pending += await self._index_amendments_of_page(chain, page.records, last)
         return pending
 
-    async def _index_page(self, chain: ChainKey, records: Sequence[ChainRecord], last: int) -> int:
+    async def _index_amendments_of_page(self, chain: ChainKey, records: Sequence[ChainRecord], last: int) -> int:
         names = {format_record_id(record.sequence): record for record in records}
         decisions = await self._store.find(chain, Lookup.AMENDMENT_ID, list(names))
         decided = {decision.projection["AmendmentID"] for decision in decisions}

@@ -17,7 +17,7 @@ from shared.fair_use.ports import Purpose, QuotaReservation
 type _Places = dict[str, QuotaReservation]
 
 
-class CosmosPlaceStore:
+class CosmosQuotaStore:
     """Implementation of QuotaStore: stores quota reservations of principals in Cosmos DB.
 
     The items share the container of the downloads, because it has no time to live; queries for downloads do not return
@@ -38,7 +38,7 @@ class CosmosPlaceStore:
 
         return reservation_id in await self._change_reservations(principal, purpose, add_reservation)
 
-    async def raise_size(
+    async def increase_size(
         self, principal: str, purpose: Purpose, reservation_id: str, *, size: int, at: float, limit: int
     ) -> bool:
         allowed = False
@@ -60,7 +60,7 @@ class CosmosPlaceStore:
         await self._change_reservations(principal, purpose, raise_reserved_size)
         return allowed
 
-    async def finish(self, principal: str, purpose: Purpose, reservation_id: str) -> None:
+    async def mark_inactive(self, principal: str, purpose: Purpose, reservation_id: str) -> None:
         def mark_inactive(places: _Places) -> _Places | None:
             place = places.get(reservation_id)
             if place is None or not place.active:
@@ -85,7 +85,7 @@ class CosmosPlaceStore:
 
     async def list_reservations(self, principal: str, purpose: Purpose) -> Sequence[QuotaReservation]:
         item_id = _build_item_id(principal, purpose)
-        places = _places_from_item(await self._items.read(item_id, item_id))
+        places = _reservations_from_item(await self._items.read(item_id, item_id))
         return sorted(places.values(), key=lambda place: (place.taken_at, place.id))
 
     async def _change_reservations(
@@ -98,20 +98,20 @@ class CosmosPlaceStore:
         item_id = _build_item_id(principal, purpose)
 
         def change_item(before: Item | None) -> Item | None:
-            after = change(_places_from_item(before))
+            after = change(_reservations_from_item(before))
             if after is None:
                 return None
             members = {place.id: [place.taken_at, place.active, place.size] for place in after.values()}
             return {"id": item_id, "places": members}
 
-        return _places_from_item(await self._items.change(item_id, item_id, change_item))
+        return _reservations_from_item(await self._items.change(item_id, item_id, change_item))
 
 
 def _build_item_id(principal: str, purpose: Purpose) -> str:
     return f"places-{purpose}-{hashlib.sha256(principal.encode()).hexdigest()}"
 
 
-def _places_from_item(item: Mapping[str, Any] | None) -> _Places:
+def _reservations_from_item(item: Mapping[str, Any] | None) -> _Places:
     stored = {} if item is None else item["places"]
     return {
         reservation_id: QuotaReservation(reservation_id, float(taken_at), bool(active), int(size))

@@ -34,7 +34,7 @@ class _RestartDetector:
             raise QueryRestartedError
 
 
-async def query_items(container: ContainerProxy, text: str, **options: Any) -> AsyncGenerator[Any]:
+async def query_items(container: ContainerProxy, sql: str, **options: Any) -> AsyncGenerator[Any]:
     """Yield the items that match a query; ``options`` are passed to the SDK's method.
 
     Raises:
@@ -43,13 +43,13 @@ async def query_items(container: ContainerProxy, text: str, **options: Any) -> A
     """
     detector = _RestartDetector()
     timeout = _get_read_timeout(container)
-    async for item in container.query_items(text, raw_response_hook=detector, read_timeout=timeout, **options):
+    async for item in container.query_items(sql, raw_response_hook=detector, read_timeout=timeout, **options):
         detector.check()
         yield item
 
 
 async def query_page(
-    container: ContainerProxy, text: str, after: str | None, **options: Any
+    container: ContainerProxy, sql: str, continuation: str | None, **options: Any
 ) -> tuple[list[Any], str | None]:
     """Return one page of a query's items, and the continuation token of the next page (None after the last page).
 
@@ -59,9 +59,9 @@ async def query_page(
     """
     detector = _RestartDetector()
     timeout = _get_read_timeout(container)
-    query = container.query_items(text, raw_response_hook=detector, read_timeout=timeout, **options)
+    query = container.query_items(sql, raw_response_hook=detector, read_timeout=timeout, **options)
     # The SDK's type does not declare the attribute continuation_token.
-    pages: Any = query.by_page(after)
+    pages: Any = query.by_page(continuation)
     page: AsyncIterator[Any]
     async for page in pages:
         detector.check()

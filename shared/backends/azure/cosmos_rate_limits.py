@@ -58,7 +58,7 @@ class CosmosLeaseStore:
 
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                item = await self._items.change(place, place, lease_budget, known=self._known.pop(place, None))
+                item = await self._items.change(place, place, lease_budget, known_item=self._known.pop(place, None))
         except TimeoutError:
             detail = "The store of rate limits did not respond in time."
             raise WorkspaceError(Kind.UNAVAILABLE, "RATE_LIMITS_UNAVAILABLE", detail) from None

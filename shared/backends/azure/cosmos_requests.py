@@ -163,13 +163,13 @@ async def send(
         except (AzureError, OSError, TimeoutError) as error:
             delay = read_throttle_delay(error)
             if delay is None or runtime.monotonic() + delay > deadline:
-                raise error_from_batch(error, usage) from error
+                raise error_from_failed_batch(error, usage) from error
             usage.throttled += 1
             usage.add_charge(getattr(error, "headers", None) or {})
             await runtime.sleep(max(delay, _LEAST_THROTTLE_SECONDS))
 
 
-def error_from_batch(error: Exception, usage: CosmosUsage) -> Exception:
+def error_from_failed_batch(error: Exception, usage: CosmosUsage) -> Exception:
     """Return the error for a failed batch: TipMovedError (conflict), OutcomeUnknownError, or UNAVAILABLE (not written).
 
     The batch must have been sent only once. Otherwise, its own first attempt may have caused the conflict.
@@ -181,7 +181,7 @@ def error_from_batch(error: Exception, usage: CosmosUsage) -> Exception:
     if status in _MOVED or (is_batch_result and status == HTTPStatus.NOT_FOUND):
         usage.conflicts += 1
         return TipMovedError()
-    if is_batch_result or status in _REJECTED or was_never_sent(error):
+    if is_batch_result or status in _REJECTED or was_not_sent(error):
         _LOG.warning("a batch was rejected", extra=logs.fields(status=status, error=type(error).__name__))
         return unavailable_error()
     usage.unknown_outcomes += 1
@@ -208,7 +208,7 @@ def is_transient(error: Exception) -> bool:
     return status is None or status in _TRANSIENT or status >= _FIRST_SERVER_ERROR
 
 
-def was_never_sent(error: Exception) -> bool:
+def was_not_sent(error: Exception) -> bool:
     """Return whether the request was not sent, because there was no connection or no token."""
     return isinstance(error, ClientAuthenticationError) or isinstance(error.__cause__, ClientConnectorError)
 

@@ -51,7 +51,7 @@ class RecordQuery:
         """Return a copy of the query that is restricted to a range of sequence numbers, both inclusive."""
         return replace(self, low=max(low, self.low), high=min(high, self.high))
 
-    def after(self, sequence: int) -> "RecordQuery":
+    def continue_after(self, sequence: int) -> "RecordQuery":
         """Return a copy of the query for the records that follow a sequence number in the query's order."""
         return self.restrict(1, sequence - 1) if self.descending else self.restrict(sequence + 1, LAST_SEQUENCE)
 
@@ -93,7 +93,7 @@ class RecordPartition:
         self._usage = usage
         self._runtime = runtime
 
-    async def items(self, query: RecordQuery) -> AsyncGenerator[dict[str, Any]]:
+    async def iterate_items(self, query: RecordQuery) -> AsyncGenerator[dict[str, Any]]:
         """Yield the items that match a query, in order.
 
         After a transient failure, continue after the last yielded item.
@@ -107,7 +107,7 @@ class RecordPartition:
                         sequence = sequence_from_record_id(item["id"])
                         if sequence is not None:
                             yield item
-                            query = query.after(sequence)
+                            query = query.continue_after(sequence)
             except (AzureError, OSError, TimeoutError) as error:
                 await retries.wait(error)
             else:
@@ -115,7 +115,7 @@ class RecordPartition:
 
     async def read_last_sequence(self) -> int:
         """Return the highest sequence number of the segment's records; 0 if the segment has no record."""
-        async with aclosing(self.items(RecordQuery(fields="c.id", descending=True, page=1))) as items:
+        async with aclosing(self.iterate_items(RecordQuery(fields="c.id", descending=True, page=1))) as items:
             async for item in items:
                 return sequence_from_record_id(item["id"]) or 0
         return 0
@@ -157,14 +157,14 @@ class RecordPartition:
 
 
 def query_from_filters(
-    filters: Filters, *, descending: bool, page: int, to_stored: Callable[[str], str]
+    filters: Filters, *, descending: bool, page_size: int, to_stored: Callable[[str], str]
 ) -> RecordQuery:
     """Build a query for the records that match filters.
 
     Args:
         filters: conditions on the records.
         descending: whether the newest records come first.
-        page: number of items that the SDK fetches with one request.
+        page_size: number of items that the SDK fetches with one request.
         to_stored: converts the value of a filter field to its stored form (a digest if it is long).
     """
     conditions: list[str] = []
@@ -179,7 +179,7 @@ def query_from_filters(
             parameters.append((name, value))
     low = 1 if filters.from_sequence is None else max(1, min(filters.from_sequence, LAST_SEQUENCE + 1))
     high = LAST_SEQUENCE if filters.to_sequence is None else max(0, min(filters.to_sequence, LAST_SEQUENCE))
-    return RecordQuery(low, high, tuple(conditions), tuple(parameters), descending=descending, page=page)
+    return RecordQuery(low, high, tuple(conditions), tuple(parameters), descending=descending, page=page_size)
 
 
 KNOWN_CHAINS: Final = 10_000
@@ -193,15 +193,15 @@ class Segments:
     are ignored.
 
     Args:
-        container: returns the Cosmos DB container of a target (kind of audit chain).
+        open_container: returns the Cosmos DB container of a target (kind of audit chain).
         usage: counters of requests and request units.
         runtime: clock, randomness and threads.
     """
 
     def __init__(
-        self, container: Callable[[str], Awaitable[ContainerProxy]], usage: CosmosUsage, runtime: Runtime
+        self, open_container: Callable[[str], Awaitable[ContainerProxy]], usage: CosmosUsage, runtime: Runtime
     ) -> None:
-        self._container = container
+        self._container = open_container
         self._usage = usage
         self._runtime = runtime
         self._lasts: dict[ChainKey, list[int]] = {}
@@ -247,18 +247,21 @@ class Segments:
             self._lasts[chain] = lasts
         return lasts
 
-    async def _find_last_sequence(self, chain: ChainKey, lasts: list[int]) -> int | None:
-        """Return the last sequence number of the next segment after ``lasts``; None if that segment is not full yet.
+    async def _find_last_sequence(self, chain: ChainKey, last_sequences: list[int]) -> int | None:
+        """Return the last sequence number of the next segment; None if that segment is not full yet.
 
         Args:
             chain: key of the chain.
-            lasts: last sequence numbers of all earlier segments.
+            last_sequences: last sequence numbers of all earlier segments.
         """
-        segment = len(lasts) + 1
+        segment = len(last_sequences) + 1
         following = await (await self._open_partition(chain, segment + 1)).read_last_sequence()
         if not following:
             return None
-        last = max(await (await self._open_partition(chain, segment)).read_last_sequence(), lasts[-1] if lasts else 0)
+        last = max(
+            await (await self._open_partition(chain, segment)).read_last_sequence(),
+            last_sequences[-1] if last_sequences else 0,
+        )
         # A lower sequence in the following segment is forged.
         return last if following > last else None
 
@@ -268,7 +271,7 @@ class Segments:
         )
 
 
-def _restrict_to_segment(lasts: list[int], index: int, query: RecordQuery) -> RecordQuery:
-    low = lasts[index - 1] + 1 if index else 1
-    high = lasts[index] if index < len(lasts) else LAST_SEQUENCE
+def _restrict_to_segment(last_sequences: list[int], index: int, query: RecordQuery) -> RecordQuery:
+    low = last_sequences[index - 1] + 1 if index else 1
+    high = last_sequences[index] if index < len(last_sequences) else LAST_SEQUENCE
     return query.restrict(low, high)

@@ -52,7 +52,7 @@ class CosmosSignatureStore:
 
         return _parse_content(await self._items.change(place, place, change_item))
 
-    async def list_pending(self) -> Sequence[Value]:
+    async def list_unreported_attempts(self) -> Sequence[Value]:
         found = await self._items.find("SELECT * FROM c WHERE c.pending = true")
         return [json.loads(item["content"]) for item in found]
 
@@ -108,12 +108,14 @@ class CosmosSignatureIndex:
 
         await self._items.change(item_id, _INDEX, change_item)
 
-    async def list_signatures(self, wanted: SignatureFilter, after: str, limit: int) -> Sequence[IndexedSignature]:
+    async def list_signatures(
+        self, signature_filter: SignatureFilter, after: str, limit: int
+    ) -> Sequence[IndexedSignature]:
         conditions = ["c.sort >= @start", "c.sort < @end"]
-        values = {"start": wanted.start, "end": min(wanted.end or _LAST, after or _LAST)}
-        if wanted.user_id is not None:
+        values = {"start": signature_filter.start, "end": min(signature_filter.end or _LAST, after or _LAST)}
+        if signature_filter.user_id is not None:
             conditions.append("c.userId = @userId")
-            values["userId"] = wanted.user_id
+            values["userId"] = signature_filter.user_id
         where = " AND ".join(conditions)
         text = f"SELECT TOP {int(limit)} * FROM c WHERE {where} ORDER BY c.sort DESC"  # noqa: S608  our own names
         found = await self._items.find(text, _INDEX, **values)

@@ -34,7 +34,7 @@ async def _raise_lost_connection(
         raise
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
         # aiohttp repeats requests after these two errors, but not after their base class.
-        raise aiohttp.ClientConnectionError("the connection was lost") from error
+        raise aiohttp.ClientConnectionError("the connection to Cosmos DB was lost") from error
 
 
 SYSTEM: Final = "azure.cosmosdb"

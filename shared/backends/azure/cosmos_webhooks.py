@@ -62,13 +62,15 @@ class CosmosWebhookStore:
         found = await self._items.find(text, at=rfc3339(at), **names)
         return str(found[0]["endpoint"]) if found else None
 
-    async def claim(self, endpoint: str, at: datetime, until: datetime, lease: str, limit: int) -> Sequence[Delivery]:
+    async def claim(
+        self, endpoint: str, at: datetime, leased_until: datetime, lease_id: str, limit: int
+    ) -> Sequence[Delivery]:
         text = f"SELECT TOP {limit} * FROM c WHERE c.endpoint = @endpoint AND c.dueAt <= @at ORDER BY c.dueAt"  # noqa: S608  a number
         found = await self._items.find(text, endpoint, endpoint=endpoint, at=rfc3339(at))
 
         async def claim_delivery(item: Item) -> Delivery | None:
-            claimed = _delivery_from_item(item).model_copy(update={"lease": lease, "scheduled_at": at})
-            after = _delivery_to_item(claimed) | {"dueAt": rfc3339(until)}
+            claimed = _delivery_from_item(item).model_copy(update={"lease": lease_id, "scheduled_at": at})
+            after = _delivery_to_item(claimed) | {"dueAt": rfc3339(leased_until)}
             return None if await self._items.put(item, after) is None else claimed
 
         claims = await asyncio.gather(*map(claim_delivery, found))
@@ -83,11 +85,11 @@ class CosmosWebhookStore:
             await self._items.put(item, after | {"dueAt": rfc3339(until if item["lease"] else at)})
         return len(found)
 
-    async def save(self, delivery: Delivery, lease: str) -> bool:
+    async def save(self, delivery: Delivery, lease_id: str) -> bool:
         saved: list[bool] = []
 
         def change_item(before: Item | None) -> Item | None:
-            saved[:] = [before is not None and before["lease"] == lease]
+            saved[:] = [before is not None and before["lease"] == lease_id]
             return _delivery_to_item(delivery) if saved[0] else None
 
         await self._items.change(delivery.id, delivery.endpoint, change_item)

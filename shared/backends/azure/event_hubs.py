@@ -51,7 +51,7 @@ class EventHubsSender:
         namespace: fully qualified name of the namespace, for instance ``plant-a.servicebus.windows.net``.
         client_id: client id of the user-assigned identity; empty for the system-assigned identity.
         connect: opens the producer of a hub; tests replace it.
-        seconds: timeout in seconds for sending all messages of a call, including the connection.
+        timeout_seconds: timeout in seconds for sending all messages of a call, including the connection.
         runtime: worker threads.
     """
 
@@ -61,11 +61,11 @@ class EventHubsSender:
         client_id: str,
         *,
         connect: Callable[[str], Producer] | None = None,
-        seconds: float = SEND_ALL_SECONDS,
+        timeout_seconds: float = SEND_ALL_SECONDS,
         runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._connect = connect or (lambda hub: _connect_hub(namespace, client_id, hub))
-        self._seconds = seconds
+        self._seconds = timeout_seconds
         self._runtime = runtime
         self._producers: dict[str, Producer] = {}
 
@@ -83,7 +83,7 @@ class EventHubsSender:
         except Exception as error:
             # The SDK raises its own errors and those of azure-core, the credential and the socket.
             _LOGGER.warning("sending to an event hub failed", exc_info=True, extra=fields(hub=hub))
-            raise _error_from_failure(error) from error
+            raise _error_from_send_failure(error) from error
 
     async def close(self) -> None:
         """Close the connections to all hubs."""
@@ -153,7 +153,7 @@ def _add_if_fits(batch: Any, event: Any) -> bool:
     return True
 
 
-def _error_from_failure(error: Exception) -> WorkspaceError:
+def _error_from_send_failure(error: Exception) -> WorkspaceError:
     if getattr(error, "error", None) == _BUSY:
         return WorkspaceError(
             Kind.THROTTLED, "THROTTLED", "The event hub is busy; retry later.", retryAfter=RETRY_AFTER_SECONDS

@@ -138,7 +138,7 @@ class Vault:
         return self._client
 
 
-async def call_vault[T](request: Callable[[], Awaitable[T]], code: str, key_description: str) -> T:
+async def call_vault[T](request: Callable[[], Awaitable[T]], error_code: str, key_description: str) -> T:
     """Send a request to the vault and return its result; convert a failure to an error of the service.
 
     Raises:
@@ -150,7 +150,7 @@ async def call_vault[T](request: Callable[[], Awaitable[T]], code: str, key_desc
         status = getattr(error, "status_code", None)
         _LOG.warning("the key vault does not answer", extra=logs.fields(error=type(error).__name__, status=status))
         detail = f"Key Vault does not respond, so {key_description} cannot be used; retry later."
-        raise WorkspaceError(Kind.UNAVAILABLE, code, detail) from error
+        raise WorkspaceError(Kind.UNAVAILABLE, error_code, detail) from error
 
 
 def _trace_call(operation: str) -> AbstractContextManager[None]:

@@ -31,9 +31,9 @@ from shared.backends.azure.kusto_replies import (
     parse_computed_at,
     parse_engine_ms,
     parse_visualization,
-    raise_failure,
-    reject_partial,
-    reject_several_tables,
+    raise_query_failure,
+    reject_partial_result,
+    reject_several_results,
 )
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.interpreter import pause_garbage_collection
@@ -84,7 +84,7 @@ def _create_reply_class(runtime: Runtime) -> type[aiohttp.ClientResponse]:
             if not text.strip():
                 return None
             with pause_garbage_collection(len(text)):
-                parsed = await runtime.run_in_worker(len(text), loads_in_slices, text, _SLICED_LEVELS)
+                parsed = await runtime.run_in_thread_if_large(len(text), loads_in_slices, text, _SLICED_LEVELS)
             _reply_size.set(len(text))
             return parsed
 
@@ -155,13 +155,13 @@ class KustoEngine:
                     self._database, query.text, _build_properties(query)
                 )
             table = reply.primary_results[0]
-            reject_partial(reply, table.raw_rows)
-            reject_several_tables(reply, query.text)
+            reject_partial_result(reply, table.raw_rows)
+            reject_several_results(reply, query.text)
         except KustoThrottlingError as error:
             detail = "The query engine is busy; retry later."
             raise WorkspaceError(Kind.THROTTLED, "THROTTLED", detail, retryAfter=5) from error
         except KustoServiceError as error:
-            raise_failure(error, query)
+            raise_query_failure(error, query)
         except TimeoutError as error:
             raise build_timeout_error(query) from error
         except KustoAuthenticationError as error:
@@ -201,12 +201,12 @@ class KustoEngine:
 
     def _get_or_open_client(self) -> KustoClient:
         if self._client is None:
-            connection, self._credential = build_connection(self._uri, self._identity_client_id)
+            connection, self._credential = build_kusto_connection(self._uri, self._identity_client_id)
             self._client = _StrictKustoClient(connection, self._runtime)
         return self._client
 
 
-def build_connection(
+def build_kusto_connection(
     uri: str, identity_client_id: str
 ) -> "tuple[KustoConnectionStringBuilder, DefaultAzureCredential | None]":
     """Return the connection to a query engine and its Azure credential, which is None for a local emulator.
@@ -266,23 +266,23 @@ class KustoTelemetryTable:
     Args:
         uri: URL of the cluster, or of the local emulator.
         database: name of the database with the telemetry.
-        locate: converts the name of a file's blob to the address from which the engine reads the file: a signed URL,
-            or a path for the emulator.
+        locate_file: converts the name of a file's blob to the address from which the engine reads the file: a signed
+            URL, or a path for the emulator.
         identity_client_id: client id of the user-assigned identity; empty for the system-assigned identity.
     """
 
     def __init__(
-        self, uri: str, database: str, locate: Callable[[str], Awaitable[str]], identity_client_id: str = ""
+        self, uri: str, database: str, locate_file: Callable[[str], Awaitable[str]], identity_client_id: str = ""
     ) -> None:
         self._uri = uri
         self._database = database
-        self._locate = locate
+        self._locate = locate_file
         self._identity_client_id = identity_client_id
         self._client: KustoClient | None = None
         self._credential: DefaultAzureCredential | None = None
 
     async def ingest(self, blob: str, tag: str) -> None:
-        command = build_command(await self._locate(blob), tag)
+        command = build_ingest_command(await self._locate(blob), tag)
         try:
             await self._get_or_open_client().execute_mgmt(self._database, command)
         except (KustoError, OSError, ValueError, LookupError) as error:
@@ -302,19 +302,19 @@ class KustoTelemetryTable:
 
     def _get_or_open_client(self) -> KustoClient:
         if self._client is None:
-            connection, self._credential = build_connection(self._uri, self._identity_client_id)
+            connection, self._credential = build_kusto_connection(self._uri, self._identity_client_id)
             self._client = KustoClient(connection)
         return self._client
 
 
-def build_command(address: str, tag: str) -> str:
+def build_ingest_command(file_address: str, tag: str) -> str:
     """Build the Kusto command that ingests a Parquet file, unless a file with the same tag was ingested before.
 
     Args:
-        address: signed URL of the file, or its path for the emulator.
+        file_address: signed URL of the file, or its path for the emulator.
         tag: tag that identifies the file.
     """
-    source = address.replace("'", "''")
+    source = file_address.replace("'", "''")
     tags = json.dumps([f"ingest-by:{tag}"])
     condition = json.dumps([tag])
     return (

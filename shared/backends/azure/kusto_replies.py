@@ -38,7 +38,7 @@ _INFORMATION_LEVEL: Final = 4
 _NAME_LISTS = frozenset({"series", "yColumns", "anomalyColumns"})
 
 
-def reject_partial(reply: KustoResponseDataSet, rows: list[Any]) -> None:
+def reject_partial_result(reply: KustoResponseDataSet, rows: list[Any]) -> None:
     """Check that a reply has all rows of the result.
 
     Raises:
@@ -63,7 +63,7 @@ def _has_failed_events(reply: KustoResponseDataSet) -> bool:
     return False
 
 
-def reject_several_tables(reply: KustoResponseDataSet, text: str) -> None:
+def reject_several_results(reply: KustoResponseDataSet, text: str) -> None:
     """Check that a query has one result.
 
     Args:
@@ -151,7 +151,7 @@ _TIMED_OUT = ("TimeoutException", "Timeout", "timed out", "504", "80DA0002")
 _READ_ONLY = ("request_readonly", "NotReadOnly", "read-only", "E_QUERY_NOT_READ_ONLY")
 
 
-def raise_failure(error: KustoServiceError, query: EngineQuery) -> NoReturn:
+def raise_query_failure(error: KustoServiceError, query: EngineQuery) -> NoReturn:
     """Convert a failure that the query engine reported to an error of this service, and raise the error.
 
     Raises:

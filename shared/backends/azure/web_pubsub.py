@@ -75,7 +75,7 @@ class WebPubSub:
         hub: name of the hub.
         access_key: key that signs requests; empty to sign in with the app's identity.
         client_id: client id of the user-assigned identity; empty for the system-assigned identity.
-        seconds: timeout in seconds of a request, and of each page of a list.
+        timeout_seconds: timeout in seconds of a request, and of each page of a list.
         runtime: clock, randomness and threads.
     """
 
@@ -86,14 +86,14 @@ class WebPubSub:
         access_key: str = "",
         client_id: str = "",
         *,
-        seconds: float = _TIMEOUT_SECONDS,
+        timeout_seconds: float = _TIMEOUT_SECONDS,
         runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._endpoint = endpoint
         self._hub = hub
         self._access_key = access_key
         self._client_id = client_id
-        self._seconds = seconds
+        self._seconds = timeout_seconds
         self._client: WebPubSubClient | None = None
         self._resources: list[Any] = []
         self._runtime = runtime

@@ -83,10 +83,14 @@ class SqliteAlertStore:
         with _convert_errors():
             return await self._database.read(select_alert)
 
-    async def list_alerts(self, wanted: AlertFilter, after: AlertPlace | None, limit: int) -> Sequence[Alert]:
+    async def list_alerts(self, alert_filter: AlertFilter, after: AlertPlace | None, limit: int) -> Sequence[Alert]:
         conditions: list[str] = []
         values: list[str | int] = []
-        for column, value in (("state", wanted.state), ("severity", wanted.severity), ("surface", wanted.surface)):
+        for column, value in (
+            ("state", alert_filter.state),
+            ("severity", alert_filter.severity),
+            ("surface", alert_filter.surface),
+        ):
             if value is not None:
                 conditions.append(f"{column} = ?")
                 values.append(str(value))

@@ -194,28 +194,28 @@ def _call_with_folder[T](folder: Path, move_file: Callable[[], T]) -> T:
     raise AssertionError("unreachable: the last attempt returns a result or raises its error")
 
 
-def _remove_files(paths: Collection[Path], top: Path) -> None:
-    """Delete the files of blobs, and then the folders below ``top`` that have become empty."""
+def _remove_files(paths: Collection[Path], top_folder: Path) -> None:
+    """Delete the files of blobs, and then the folders below ``top_folder`` that have become empty."""
     for path in paths:
         path.unlink(missing_ok=True)
     for folder in {path.parent for path in paths}:
-        _remove_empty_folders(folder, top)
+        _remove_empty_folders(folder, top_folder)
 
 
-def _remove_empty_folders(folder: Path, top: Path) -> None:
+def _remove_empty_folders(folder: Path, top_folder: Path) -> None:
     with contextlib.suppress(OSError):  # it has files, or another process has removed it
-        while folder != top:
+        while folder != top_folder:
             folder.rmdir()
             folder = folder.parent
 
 
-def _remove_drafts(drafts: Path, at: datetime) -> None:
+def _remove_drafts(draft_folder: Path, at: datetime) -> None:
     """Remove unfinished files that earlier processes left.
 
     Files younger than a day stay, as a process may be writing them.
     """
     before = at.timestamp() - _DRAFT_SECONDS
-    for draft in drafts.glob("*"):
+    for draft in draft_folder.glob("*"):
         with contextlib.suppress(FileNotFoundError):
             if draft.stat().st_mtime < before:
                 draft.unlink()

@@ -51,10 +51,10 @@ def convert_to_incremental_vacuum(connection: sqlite3.Connection) -> None:
 
     A larger file is not rewritten: new rows use its free pages.
     """
-    content = _read_number(connection, "page_count") - _read_number(connection, "freelist_count")
+    content = _read_pragma(connection, "page_count") - _read_pragma(connection, "freelist_count")
     if (
-        _read_number(connection, "auto_vacuum") != _INCREMENTAL
-        and content * _read_number(connection, "page_size") <= MAX_CONVERTED_BYTES
+        _read_pragma(connection, "auto_vacuum") != _INCREMENTAL
+        and content * _read_pragma(connection, "page_size") <= MAX_CONVERTED_BYTES
     ):
         connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
         connection.execute("VACUUM")
@@ -67,7 +67,7 @@ def release_free_pages(connection: sqlite3.Connection, run_step: Callable[[Calla
         connection: connection to the SQLite file.
         run_step: function that is called with each step, and must call the step; it can pause between steps.
     """
-    if _read_number(connection, "auto_vacuum") != _INCREMENTAL:
+    if _read_pragma(connection, "auto_vacuum") != _INCREMENTAL:
         return
     while (excess := _count_excess_pages(connection)) > 0:
         run_step(partial(_release_pages, connection, min(excess, STEP_PAGES)))
@@ -79,9 +79,9 @@ def _release_pages(connection: sqlite3.Connection, pages: int) -> None:
 
 
 def _count_excess_pages(connection: sqlite3.Connection) -> int:
-    return _read_number(connection, "freelist_count") - _read_number(connection, "page_count") // _KEPT_SHARE
+    return _read_pragma(connection, "freelist_count") - _read_pragma(connection, "page_count") // _KEPT_SHARE
 
 
-def _read_number(connection: sqlite3.Connection, pragma: str) -> int:
+def _read_pragma(connection: sqlite3.Connection, pragma: str) -> int:
     (number,) = connection.execute(f"PRAGMA {pragma}").fetchone()
     return int(number)

@@ -17,7 +17,7 @@ from shared.data_stores.errors import (
 )
 from shared.data_stores.models import (
     AccountContainer,
-    DatabasePlace,
+    DatabaseAddress,
     DocumentKey,
     DocumentPage,
     PartitionValue,
@@ -45,7 +45,7 @@ PAGE_BYTES: Final = 8 * 1024 * 1024
 _BY_KEY: Final = "store = ? AND database = ? AND container = ? AND partition_key = ? AND id = ?"
 _ETAG_BYTES: Final = 8
 
-type ListDeclared = Callable[[DatabasePlace], Awaitable[Iterable[AccountContainer]]]
+type ListDeclared = Callable[[DatabaseAddress], Awaitable[Iterable[AccountContainer]]]
 """Returns the containers that the workspace declares as provisioned."""
 
 
@@ -84,23 +84,23 @@ class SqliteContainerStore:
         self._writes = file.writes
         self._list_declared = list_declared
 
-    async def list(self, place: DatabasePlace) -> Sequence[AccountContainer]:
-        declared = {container.name: container for container in await self._list_declared(place)}
+    async def list(self, database: DatabaseAddress) -> Sequence[AccountContainer]:
+        declared = {container.name: container for container in await self._list_declared(database)}
         with _convert_errors():
-            found = await self._reads.read(lambda connection: _read_containers(connection, place))
+            found = await self._reads.read(lambda connection: _read_containers(connection, database))
             missing = [container for name, container in declared.items() if name not in found]
             if missing:
-                await self._writes.write(lambda connection: _put_containers(connection, place, missing))
-                found = await self._reads.read(lambda connection: _read_containers(connection, place))
+                await self._writes.write(lambda connection: _put_containers(connection, database, missing))
+                found = await self._reads.read(lambda connection: _read_containers(connection, database))
         return [found[name] for name in sorted(found)]
 
-    async def find(self, place: DatabasePlace, name: str) -> AccountContainer | None:
-        return next((container for container in await self.list(place) if container.name == name), None)
+    async def find(self, database: DatabaseAddress, name: str) -> AccountContainer | None:
+        return next((container for container in await self.list(database) if container.name == name), None)
 
-    async def create(self, place: DatabasePlace, container: AccountContainer) -> None:
+    async def create(self, database: DatabaseAddress, container: AccountContainer) -> None:
         with _convert_errors():
-            created = await self._writes.write(lambda connection: _put_containers(connection, place, [container]))
-        if not created and container not in await self._list_declared(place):
+            created = await self._writes.write(lambda connection: _put_containers(connection, database, [container]))
+        if not created and container not in await self._list_declared(database):
             raise build_container_exists_error()
 
 
@@ -192,16 +192,18 @@ def _check_precondition(connection: sqlite3.Connection, table: Table, key: Docum
         raise precondition_failed_error()
 
 
-def _read_containers(connection: sqlite3.Connection, place: DatabasePlace) -> dict[str, AccountContainer]:
+def _read_containers(connection: sqlite3.Connection, database: DatabaseAddress) -> dict[str, AccountContainer]:
     sql = "SELECT name, partition_key_path FROM containers WHERE store = ? AND database = ?"
-    rows = connection.execute(sql, (place.store, place.database))
+    rows = connection.execute(sql, (database.store, database.database))
     return {name: AccountContainer(name, path) for name, path in rows}
 
 
 def _put_containers(
-    connection: sqlite3.Connection, place: DatabasePlace, containers: Iterable[AccountContainer]
+    connection: sqlite3.Connection, database: DatabaseAddress, containers: Iterable[AccountContainer]
 ) -> int:
-    rows = [(place.store, place.database, container.name, container.partition_key_path) for container in containers]
+    rows = [
+        (database.store, database.database, container.name, container.partition_key_path) for container in containers
+    ]
     return connection.executemany("INSERT OR IGNORE INTO containers VALUES (?,?,?,?)", rows).rowcount
 
 

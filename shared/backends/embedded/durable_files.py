@@ -5,24 +5,25 @@ import uuid
 from pathlib import Path
 
 
-def create_file(path: Path, temporary: Path, top: Path) -> bool:
+def create_file(path: Path, temporary_path: Path, top_folder: Path) -> bool:
     """Move a temporary file to a new path; return False if a file exists there.
 
     The temporary file is deleted in both cases.
 
     Args:
         path: path of the new file.
-        temporary: file from :func:`write_temporary_file`.
-        top: a folder above the file; all folders from ``top`` to the file are flushed to disk, because they may be new.
+        temporary_path: file from :func:`write_temporary_file`.
+        top_folder: a folder above the file; all folders from ``top_folder`` to the file are flushed to disk, because
+            they may be new.
     """
     try:
         # Creating a hard link is atomic, and the content is on disk already.
-        os.link(temporary, path)
+        os.link(temporary_path, path)
     except FileExistsError:
         return False
     finally:
-        temporary.unlink()
-    sync_folders(path, top)
+        temporary_path.unlink()
+    sync_folders(path, top_folder)
     return True
 
 
@@ -38,11 +39,11 @@ def write_temporary_file(path: Path, content: bytes, mode: int = 0o644) -> Path:
     return temporary
 
 
-def sync_folders(path: Path, top: Path) -> None:
-    """Flush all folders between a path and the folder ``top`` to disk, so that the path survives a power cut."""
+def sync_folders(path: Path, top_folder: Path) -> None:
+    """Flush all folders between a path and the folder ``top_folder`` to disk, so that the path survives a power cut."""
     for folder in path.parents:
         _sync_folder(folder)
-        if folder == top:
+        if folder == top_folder:
             break
 
 

@@ -43,7 +43,7 @@ class HubArchiveProgress:
             for hub, group in PATH_TO_ARCHIVE:
                 # A hub contains all messages of the previous hub only after the previous hub was read completely.
                 target = await self._read_in_thread(partial(_read_last_numbers, hub))
-                while not await self._read_in_thread(partial(_has_read, hub, group, target)):
+                while not await self._read_in_thread(partial(_has_read_up_to, hub, group, target)):
                     if self._runtime.monotonic() >= ends:
                         _LOGGER.warning("a download stops waiting for messages that are not yet archived")
                         return False
@@ -68,7 +68,7 @@ def _read_last_numbers(hub: str, reader: HubReader) -> dict[str, int]:
     return {partition: reader.find_last_sequence_number(hub, partition) for partition in reader.list_partitions(hub)}
 
 
-def _has_read(hub: str, group: str, target: dict[str, int], reader: HubReader) -> bool:
+def _has_read_up_to(hub: str, group: str, target: dict[str, int], reader: HubReader) -> bool:
     return all(reader.read_offset(hub, group, partition) >= last for partition, last in target.items())
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-type HubPlace = tuple[str, str]
+type HubPartition = tuple[str, str]
 """Name of an event hub, and id of one of its partitions."""
 
-type OnAppend = Callable[[Collection[HubPlace]], None]
+type OnAppend = Callable[[Collection[HubPartition]], None]
 """Function that is called with the places to which events were appended; it must be fast and must not raise."""
 
 
@@ -33,10 +33,10 @@ class HubSignals:
 
         return unsubscribe
 
-    def announce(self, path: Path, places: Collection[HubPlace]) -> None:
+    def announce(self, path: Path, hub_partitions: Collection[HubPartition]) -> None:
         """Call the subscribed functions of a hub file, because events were appended and are on disk."""
         for on_append in self._subscribers.get(path.absolute(), ()):
-            on_append(places)
+            on_append(hub_partitions)
 
 
 HUB_SIGNALS = HubSignals()

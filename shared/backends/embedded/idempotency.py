@@ -28,10 +28,10 @@ class SqliteIdempotencyStore:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def claim(self, key: str, wanted: Claim, at: datetime, forget_before: datetime) -> Claim:
+    async def claim(self, key: str, new_claim: Claim, at: datetime, forget_before: datetime) -> Claim:
         def claim_key(connection: sqlite3.Connection) -> Claim:
             connection.execute("DELETE FROM idempotency_keys WHERE made_at < ?", (rfc3339(forget_before),))
-            row = (key, wanted.fingerprint, wanted.append_id, rfc3339(at))
+            row = (key, new_claim.fingerprint, new_claim.append_id, rfc3339(at))
             connection.execute("INSERT OR IGNORE INTO idempotency_keys VALUES (?, ?, ?, ?)", row)
             sql = "SELECT fingerprint, append_id FROM idempotency_keys WHERE key = ?"
             return Claim(*connection.execute(sql, (key,)).fetchone())
@@ -52,41 +52,41 @@ class SqliteReplyStore:
         self._database = database
 
     async def begin(
-        self, name: str, wanted: Claim, lease: str, at: datetime, until: datetime, forget_before: datetime
+        self, name: str, new_claim: Claim, lease_id: str, at: datetime, lease_until: datetime, forget_before: datetime
     ) -> BeginResult:
         def begin_reply(connection: sqlite3.Connection) -> BeginResult:
             connection.execute("DELETE FROM answers WHERE made_at < ?", (rfc3339(forget_before),))
-            row = (name, wanted.fingerprint, wanted.append_id, rfc3339(at), "", "")
+            row = (name, new_claim.fingerprint, new_claim.append_id, rfc3339(at), "", "")
             connection.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?, ?, NULL)", row)
             sql = "SELECT fingerprint, append_id, answer, leased_until FROM answers WHERE name = ?"
             fingerprint, append_id, answer, leased_until = connection.execute(sql, (name,)).fetchone()
-            mine = fingerprint == wanted.fingerprint and answer is None and leased_until < rfc3339(at)
+            mine = fingerprint == new_claim.fingerprint and answer is None and leased_until < rfc3339(at)
             if mine:
                 sql = "UPDATE answers SET lease = ?, leased_until = ? WHERE name = ?"
-                connection.execute(sql, (lease, rfc3339(until), name))
+                connection.execute(sql, (lease_id, rfc3339(lease_until), name))
             return BeginResult(Claim(fingerprint, append_id), answer, mine)
 
         with _store_errors():
             return await self._database.write(begin_reply)
 
-    async def renew(self, name: str, lease: str, until: datetime) -> None:
+    async def renew(self, name: str, lease_id: str, lease_until: datetime) -> None:
         await self._execute_update(
-            "UPDATE answers SET leased_until = ? WHERE name = ? AND lease = ?", rfc3339(until), name, lease
+            "UPDATE answers SET leased_until = ? WHERE name = ? AND lease = ?", rfc3339(lease_until), name, lease_id
         )
 
-    async def finish(self, name: str, lease: str, answer: bytes) -> bool:
+    async def save_reply(self, name: str, lease_id: str, reply: bytes) -> bool:
         return await self._execute_update(
-            "UPDATE answers SET answer = ? WHERE name = ? AND lease = ?", answer, name, lease
+            "UPDATE answers SET answer = ? WHERE name = ? AND lease = ?", reply, name, lease_id
         )
 
-    async def release(self, name: str, lease: str, *, forget: bool) -> None:
+    async def release(self, name: str, lease_id: str, *, forget: bool) -> None:
         if forget:
             await self._execute_update(
-                "DELETE FROM answers WHERE name = ? AND lease = ? AND answer IS NULL", name, lease
+                "DELETE FROM answers WHERE name = ? AND lease = ? AND answer IS NULL", name, lease_id
             )
         else:
             await self._execute_update(
-                "UPDATE answers SET lease = '', leased_until = '' WHERE name = ? AND lease = ?", name, lease
+                "UPDATE answers SET lease = '', leased_until = '' WHERE name = ? AND lease = ?", name, lease_id
             )
 
     async def _execute_update(self, sql: str, *values: str | bytes) -> bool:

@@ -84,7 +84,7 @@ class SqliteJobLeaseStore:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def claim(self, job: str, holder: str, at: datetime, until: datetime, first_due: datetime) -> JobClaim:
+    async def claim(self, job: str, holder: str, at: datetime, leased_until: datetime, first_due: datetime) -> JobClaim:
         def claim_job(connection: sqlite3.Connection) -> JobClaim:
             sql = "INSERT OR IGNORE INTO background_jobs VALUES (?, ?, '', '')"
             connection.execute(sql, (job, rfc3339(first_due)))
@@ -93,7 +93,7 @@ class SqliteJobLeaseStore:
             due_at = limit_stored_time(parse_rfc3339(stored_due), first_due)
             free_at, ends_at = due_at, held_until
             if current not in ("", holder):
-                lease_end = limit_stored_time(parse_rfc3339(held_until), until)
+                lease_end = limit_stored_time(parse_rfc3339(held_until), leased_until)
                 free_at, ends_at = max(due_at, lease_end), rfc3339(lease_end)
             if (rfc3339(due_at), ends_at) != (stored_due, held_until):
                 limited = "UPDATE background_jobs SET due_at = ?, held_until = ? WHERE job = ?"
@@ -101,15 +101,15 @@ class SqliteJobLeaseStore:
             if free_at > at:
                 return JobClaim(granted=False, next_attempt=free_at)
             sql = "UPDATE background_jobs SET holder = ?, held_until = ? WHERE job = ?"
-            connection.execute(sql, (holder, rfc3339(until), job))
-            return JobClaim(granted=True, next_attempt=until)
+            connection.execute(sql, (holder, rfc3339(leased_until), job))
+            return JobClaim(granted=True, next_attempt=leased_until)
 
         with _convert_lease_errors():
             return await self._database.write(claim_job)
 
-    async def extend(self, job: str, holder: str, until: datetime) -> bool:
+    async def extend(self, job: str, holder: str, leased_until: datetime) -> bool:
         sql = "UPDATE background_jobs SET held_until = ? WHERE job = ? AND holder = ?"
-        row = (rfc3339(until), job, holder)
+        row = (rfc3339(leased_until), job, holder)
         with _convert_lease_errors():
             return bool(await self._database.write(lambda connection: connection.execute(sql, row).rowcount))
 

@@ -70,7 +70,7 @@ class FileSigningKey:
 
     async def _load_private_key(self) -> ec.EllipticCurvePrivateKey:
         if self._key is None:
-            self._key = await self._runtime.run_in_thread(_load_or_create_private, self._path)
+            self._key = await self._runtime.run_in_thread(_load_or_create_private_key, self._path)
         return self._key
 
 
@@ -82,15 +82,15 @@ class FileNoteSigner:
 
     Args:
         path: file of the private key.
-        notes: folder of the checkpoints. If it contains checkpoints, a missing key file is an error; otherwise the file
-            is created.
+        checkpoint_folder: folder of the checkpoints. If it contains checkpoints, a missing key file is an error;
+            otherwise the file is created.
         runtime: clock, randomness and threads.
     """
 
-    def __init__(self, path: Path, notes: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+    def __init__(self, path: Path, checkpoint_folder: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._runtime = runtime
         self._path = path
-        self._notes = notes
+        self._notes = checkpoint_folder
         self._loaded: tuple[tuple[int, ...], ec.EllipticCurvePrivateKey] | None = None
 
     async def sign(self, message: bytes) -> bytes:
@@ -104,7 +104,7 @@ class FileNoteSigner:
 
     def _read_trusted_keys(self) -> list[bytes]:
         published = [
-            spki for path in sorted(get_public_key_folder(self._path).glob("*.pem")) if (spki := _read_public(path))
+            spki for path in sorted(get_public_key_folder(self._path).glob("*.pem")) if (spki := _read_public_key(path))
         ]
         try:
             current = _to_spki(self._load_current_key().public_key())
@@ -117,20 +117,20 @@ class FileNoteSigner:
 
     def _load_current_key(self) -> ec.EllipticCurvePrivateKey:
         try:
-            return self._load_if_changed()
+            return self._load_key_if_changed()
         except FileNotFoundError:
             if self._has_signed():
                 raise _signing_key_error("is missing, although checkpoints signed with it exist") from None
-            create_private(self._path)
-            return self._load_if_changed()
+            create_private_key_file(self._path)
+            return self._load_key_if_changed()
         except ValueError:
             raise _signing_key_error("is not a valid P-256 private key") from None
 
-    def _load_if_changed(self) -> ec.EllipticCurvePrivateKey:
+    def _load_key_if_changed(self) -> ec.EllipticCurvePrivateKey:
         status = self._path.stat()
         version = (status.st_ino, status.st_mtime_ns, status.st_size)
         if self._loaded is None or self._loaded[0] != version:
-            key = load_private(self._path)
+            key = load_private_key(self._path)
             store_public_key(self._path, key.public_key())
             self._loaded = version, key
         return self._loaded[1]
@@ -147,7 +147,7 @@ def load_or_create_secret(path: Path, runtime: Runtime = SYSTEM_RUNTIME) -> byte
     return path.read_bytes()
 
 
-def load_private(path: Path) -> ec.EllipticCurvePrivateKey:
+def load_private_key(path: Path) -> ec.EllipticCurvePrivateKey:
     """Load the private key in a PEM file.
 
     Raises:
@@ -163,7 +163,7 @@ def load_private(path: Path) -> ec.EllipticCurvePrivateKey:
     return key
 
 
-def create_private(path: Path) -> None:
+def create_private_key_file(path: Path) -> None:
     """Create a PEM file with a new P-256 private key, unless the file exists."""
     pem = ec.generate_private_key(ec.SECP256R1()).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -181,11 +181,11 @@ def rotate_key(path: Path) -> str:
         OSError: the folder cannot be written.
     """
     if path.exists():
-        store_public_key(path, load_private(path).public_key())
+        store_public_key(path, load_private_key(path).public_key())
     draft = path.with_name(f"{path.name}.next")
     draft.unlink(missing_ok=True)
-    create_private(draft)
-    public = load_private(draft).public_key()
+    create_private_key_file(draft)
+    public = load_private_key(draft).public_key()
     store_public_key(path, public)
     draft.replace(path)
     durable_files.sync_folders(path, path.parent)
@@ -205,10 +205,10 @@ def store_public_key(path: Path, key: ec.EllipticCurvePublicKey) -> None:
         durable_files.create_file(target, durable_files.write_temporary_file(target, pem, 0o444), path.parent)
 
 
-def _load_or_create_private(path: Path) -> ec.EllipticCurvePrivateKey:
+def _load_or_create_private_key(path: Path) -> ec.EllipticCurvePrivateKey:
     if not path.exists():
-        create_private(path)
-    return load_private(path)
+        create_private_key_file(path)
+    return load_private_key(path)
 
 
 def _sign_message(key: ec.EllipticCurvePrivateKey, message: bytes) -> bytes:
@@ -216,7 +216,7 @@ def _sign_message(key: ec.EllipticCurvePrivateKey, message: bytes) -> bytes:
     return b"".join(part.to_bytes(_COORDINATE_BYTES) for part in decode_dss_signature(der))
 
 
-def _read_public(path: Path) -> bytes:
+def _read_public_key(path: Path) -> bytes:
     """Read the public key of a file; return empty bytes if the file contains no public key."""
     try:
         key = serialization.load_pem_public_key(path.read_bytes())

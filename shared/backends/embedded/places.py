@@ -16,7 +16,7 @@ CREATE TABLE IF NOT EXISTS places (
 """
 
 
-class SqlitePlaceStore:
+class SqliteQuotaStore:
     """Implementation of QuotaStore: stores quota reservations of principals in SQLite."""
 
     def __init__(self, database: SqliteDatabase) -> None:
@@ -24,7 +24,7 @@ class SqlitePlaceStore:
 
     async def reserve(self, principal: str, purpose: Purpose, reservation_id: str, *, at: float, limit: int) -> bool:
         def insert_reservation(connection: sqlite3.Connection) -> bool:
-            if _has_place(connection, principal, purpose, reservation_id):
+            if _has_reservation(connection, principal, purpose, reservation_id):
                 return True
             sql = "SELECT count(*) FROM places WHERE purpose = ? AND principal = ? AND active"
             if connection.execute(sql, (purpose, principal)).fetchone()[0] >= limit:
@@ -35,7 +35,7 @@ class SqlitePlaceStore:
         with _convert_errors():
             return await self._database.write(insert_reservation)
 
-    async def raise_size(
+    async def increase_size(
         self, principal: str, purpose: Purpose, reservation_id: str, *, size: int, at: float, limit: int
     ) -> bool:
         def update_size(connection: sqlite3.Connection) -> bool:
@@ -53,7 +53,7 @@ class SqlitePlaceStore:
         with _convert_errors():
             return await self._database.write(update_size)
 
-    async def finish(self, principal: str, purpose: Purpose, reservation_id: str) -> None:
+    async def mark_inactive(self, principal: str, purpose: Purpose, reservation_id: str) -> None:
         sql = "UPDATE places SET active = 0 WHERE purpose = ? AND principal = ? AND id = ?"
         with _convert_errors():
             await self._database.write(
@@ -84,7 +84,7 @@ class SqlitePlaceStore:
             await self._database.write(lambda connection: connection.execute(sql, (purpose,)).rowcount)
 
 
-def _has_place(connection: sqlite3.Connection, principal: str, purpose: Purpose, reservation_id: str) -> bool:
+def _has_reservation(connection: sqlite3.Connection, principal: str, purpose: Purpose, reservation_id: str) -> bool:
     sql = "SELECT 1 FROM places WHERE purpose = ? AND principal = ? AND id = ?"
     return connection.execute(sql, (purpose, principal, reservation_id)).fetchone() is not None
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from shared.backends.embedded.provenance_filters import count_matching, read_page, select_matching
+from shared.backends.embedded.provenance_filters import build_page, count_matching_rows, select_matching_rows
 from shared.backends.embedded.provenance_schema import (
     DECISIONS,
     IN_PLACE,
@@ -121,17 +121,19 @@ class SqliteChainStore:
 
         def select_page(connection: sqlite3.Connection) -> RecordPage:
             rows = connection.execute(sql, (find_chain_number(connection, chain), max(after, 0)))
-            return read_page(rows, limit, max_bytes, whole_sequences=True)
+            return build_page(rows, limit, max_bytes, whole_sequences=True)
 
         return await self._read_in_thread(select_page)
 
-    async def stream(self, chain: ChainKey, first: int, last: int, work: Callable[[Iterable[Row]], None]) -> None:
+    async def stream(
+        self, chain: ChainKey, first: int, last: int, consume_rows: Callable[[Iterable[Row]], None]
+    ) -> None:
         where = f"chain = ? AND sequence BETWEEN ? AND ? AND {IN_PLACE}"
         sql = f"SELECT {ROW_COLUMNS} FROM records WHERE {where} ORDER BY sequence"  # noqa: S608  column names
 
         def stream_rows(connection: sqlite3.Connection) -> None:
             with closing(connection.execute(sql, (find_chain_number(connection, chain), first, last))) as rows:
-                work(rows)
+                consume_rows(rows)
 
         with convert_failures(CODE, "the audit log"):
             await self._verifying.read(build_lenient_reader(stream_rows))
@@ -176,15 +178,15 @@ class SqliteChainStore:
         def select_matches(connection: sqlite3.Connection) -> RecordPage:
             number = find_chain_number(connection, chain)
             of_amendments = chain.target is Target.DOMAIN_AMENDMENTS
-            rows = select_matching(
-                connection, number, filters, newest_first=newest_first, offset=offset, of_amendments=of_amendments
+            rows = select_matching_rows(
+                connection, number, filters, newest_first=newest_first, offset=offset, is_amendment_chain=of_amendments
             )
-            page = read_page(rows, limit, max_bytes)
+            page = build_page(rows, limit, max_bytes)
             # Skipped rows were read, too. If the offset is past the end, fewer rows than the offset were skipped.
             skipped = (
                 offset
                 if page.records or not offset
-                else count_matching(connection, number, filters, offset, of_amendments=of_amendments)
+                else count_matching_rows(connection, number, filters, offset, is_amendment_chain=of_amendments)
             )
             return replace(page, scanned=page.scanned + skipped)
 

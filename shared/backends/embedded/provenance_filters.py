@@ -17,7 +17,7 @@ _LAST = 2**62
 _INDEXED = frozenset(("UserID", "ReasonCategory", "Status"))
 
 
-def read_page(
+def build_page(
     rows: Iterator[tuple[Any, ...]], limit: int, max_bytes: int, *, whole_sequences: bool = False
 ) -> RecordPage:
     """Build a page of records from database rows; the first row is on the page even if it exceeds ``max_bytes``.
@@ -40,14 +40,14 @@ def read_page(
     return RecordPage(records, more=False, scanned=len(records))
 
 
-def select_matching(
+def select_matching_rows(
     connection: sqlite3.Connection,
     chain: int,
     filters: Filters,
     *,
     newest_first: bool,
     offset: int,
-    of_amendments: bool,
+    is_amendment_chain: bool,
 ) -> Iterator[tuple[Any, ...]]:
     """Select the rows of a chain that match filters, in order of their sequence numbers.
 
@@ -57,26 +57,26 @@ def select_matching(
         filters: conditions on the records.
         newest_first: whether the newest rows come first.
         offset: number of matches to skip.
-        of_amendments: whether the chain contains amendments, for which the file has an index by entity.
+        is_amendment_chain: whether the chain contains amendments, for which the file has an index by entity.
     """
-    where, values = _build_condition(connection, chain, filters, of_amendments=of_amendments)
+    where, values = _build_condition(connection, chain, filters, is_amendment_chain=is_amendment_chain)
     order = "DESC" if newest_first else "ASC"
     # Only names of columns and operators are inserted into the text.
     sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE {where} ORDER BY sequence {order} LIMIT -1 OFFSET ?"  # noqa: S608
     return connection.execute(sql, (*values, min(offset, _LAST)))
 
 
-def count_matching(
-    connection: sqlite3.Connection, chain: int, filters: Filters, most: int, *, of_amendments: bool
+def count_matching_rows(
+    connection: sqlite3.Connection, chain: int, filters: Filters, max_count: int, *, is_amendment_chain: bool
 ) -> int:
-    """Count the rows of an audit chain that match filters; counting stops at ``most``."""
-    where, values = _build_condition(connection, chain, filters, of_amendments=of_amendments)
+    """Count the rows of an audit chain that match filters; counting stops at ``max_count``."""
+    where, values = _build_condition(connection, chain, filters, is_amendment_chain=is_amendment_chain)
     sql = f"SELECT count(*) FROM (SELECT 1 FROM records WHERE {where} LIMIT ?)"  # noqa: S608  as above
-    return int(connection.execute(sql, (*values, min(most, _LAST))).fetchone()[0])
+    return int(connection.execute(sql, (*values, min(max_count, _LAST))).fetchone()[0])
 
 
 def _build_condition(
-    connection: sqlite3.Connection, chain: int, filters: Filters, *, of_amendments: bool
+    connection: sqlite3.Connection, chain: int, filters: Filters, *, is_amendment_chain: bool
 ) -> tuple[str, list[Any]]:
     first, last = _find_sequence_range(connection, chain, filters)
     conditions = ["chain = ?", "sequence BETWEEN ? AND ?", IN_PLACE]
@@ -85,7 +85,7 @@ def _build_condition(
         # With unlikely(), SQLite uses the index. Without it, SQLite scans the chain, because a range is requested, too.
         conditions.append(f"unlikely({COLUMNS[name]} = ?)" if name in _INDEXED else f"{COLUMNS[name]} = ?")
         values.append(value)
-    if of_amendments and "EntityID" in filters.equal:
+    if is_amendment_chain and "EntityID" in filters.equal:
         conditions.append(IS_AMENDMENT)
     conditions += [f"{COLUMNS[name]} IS NULL" for name in filters.absent]
     for bound, operator in ((filters.start, ">="), (filters.end, "<=")):
@@ -103,13 +103,13 @@ def _find_sequence_range(connection: sqlite3.Connection, chain: int, filters: Fi
     first = min(max(1, filters.from_sequence or 1), _LAST)
     last = _LAST if filters.to_sequence is None else max(0, min(filters.to_sequence, _LAST))
     if filters.start:
-        first = max(first, _find_first_from(connection, chain, filters.start, strict=False))
+        first = max(first, _find_first_sequence_from(connection, chain, filters.start, strict=False))
     if filters.end:
-        last = min(last, _find_first_from(connection, chain, filters.end, strict=True) - 1)
+        last = min(last, _find_first_sequence_from(connection, chain, filters.end, strict=True) - 1)
     return first, last
 
 
-def _find_first_from(connection: sqlite3.Connection, chain: int, instant: str, *, strict: bool) -> int:
+def _find_first_sequence_from(connection: sqlite3.Connection, chain: int, instant: str, *, strict: bool) -> int:
     """Return the sequence number of the first record at or after a time; if ``strict``, of the first one after it.
 
     If there is no such record, return the last sequence number + 1.
@@ -120,7 +120,7 @@ def _find_first_from(connection: sqlite3.Connection, chain: int, instant: str, *
     high = max(0, row[0] if row else 0) + 1
     while low < high:
         middle = (low + high) // 2
-        found = _find_next_time(connection, chain, middle)
+        found = _find_next_timed_record(connection, chain, middle)
         if found is None:
             # No record from here on has a valid time: do not exclude records.
             low, high = (middle + 1, high) if strict else (low, middle)
@@ -131,7 +131,7 @@ def _find_first_from(connection: sqlite3.Connection, chain: int, instant: str, *
     return low
 
 
-def _find_next_time(connection: sqlite3.Connection, chain: int, sequence: int) -> tuple[int, str] | None:
+def _find_next_timed_record(connection: sqlite3.Connection, chain: int, sequence: int) -> tuple[int, str] | None:
     """Find the first record, at or after a sequence number, whose content has a valid time.
 
     Return the sequence number and the time of the record; None if there is no such record. The time is read from the

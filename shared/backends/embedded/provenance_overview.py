@@ -123,7 +123,7 @@ class SqliteChainOverview:
         return await self._run_read(select_uncounted)
 
     async def complete_counts(self, chain: ChainKey) -> None:
-        while not await self._run_write(lambda connection: _count_next(connection, chain)):
+        while not await self._run_write(lambda connection: _count_next_records(connection, chain)):
             pass
 
     async def list_pending(self, after: PendingPlace | None, limit: int, max_bytes: int) -> Sequence[PendingEntry]:
@@ -149,7 +149,7 @@ class SqliteChainOverview:
     async def save_checkpoint_sizes(self, sizes: Mapping[ChainKey, int]) -> None:
         def update_sizes(connection: sqlite3.Connection) -> None:
             for chain, size in sizes.items():
-                number = _ensure_summary(connection, chain)
+                number = _ensure_summary_row(connection, chain)
                 connection.execute(_SAVE_SIZE, (size, number))
 
         if sizes:
@@ -166,7 +166,7 @@ class SqliteChainOverview:
         }
 
         def update_verdict(connection: sqlite3.Connection) -> None:
-            connection.execute(_SAVE_VERDICT, {**names, "chain": _ensure_summary(connection, chain)})
+            connection.execute(_SAVE_VERDICT, {**names, "chain": _ensure_summary_row(connection, chain)})
 
         await self._run_write(update_verdict)
 
@@ -182,7 +182,7 @@ class SqliteChainOverview:
             return await self._database.write(function)
 
 
-def _ensure_summary(connection: sqlite3.Connection, chain: ChainKey) -> int:
+def _ensure_summary_row(connection: sqlite3.Connection, chain: ChainKey) -> int:
     """Create a chain's summary row if it is missing; return the chain's number, or 0 if the chain has no head row."""
     number = find_chain_number(connection, chain)
     if number:
@@ -190,9 +190,9 @@ def _ensure_summary(connection: sqlite3.Connection, chain: ChainKey) -> int:
     return number
 
 
-def _count_next(connection: sqlite3.Connection, chain: ChainKey) -> bool:
+def _count_next_records(connection: sqlite3.Connection, chain: ChainKey) -> bool:
     """Count the pending amendments among a chain's next records; return True if no record remains to be counted."""
-    number = _ensure_summary(connection, chain)
+    number = _ensure_summary_row(connection, chain)
     row = connection.execute("SELECT sequence, hash, timestamp FROM chains WHERE chain = ?", (number,)).fetchone()
     if row is None:
         return True

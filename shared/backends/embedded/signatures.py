@@ -57,7 +57,7 @@ class SqliteSignatureStore:
         with _convert_errors():
             return await self._database.write(change_row)
 
-    async def list_pending(self) -> Sequence[Value]:
+    async def list_unreported_attempts(self) -> Sequence[Value]:
         sql = "SELECT content FROM signature_attempts WHERE has_pending"
         with _convert_errors():
             return await self._database.read(
@@ -125,10 +125,16 @@ class SqliteSignatureIndex:
         with _convert_errors():
             await self._database.write(insert_rows)
 
-    async def list_signatures(self, wanted: SignatureFilter, after: str, limit: int) -> Sequence[IndexedSignature]:
+    async def list_signatures(
+        self, signature_filter: SignatureFilter, after: str, limit: int
+    ) -> Sequence[IndexedSignature]:
         conditions = ["place >= ?"]
-        values: list[str | int] = [wanted.start]
-        for condition, value in (("place < ?", wanted.end), ("place < ?", after), ("user_id = ?", wanted.user_id)):
+        values: list[str | int] = [signature_filter.start]
+        for condition, value in (
+            ("place < ?", signature_filter.end),
+            ("place < ?", after),
+            ("user_id = ?", signature_filter.user_id),
+        ):
             if value is not None and (value or condition == "user_id = ?"):
                 conditions.append(condition)
                 values.append(value)

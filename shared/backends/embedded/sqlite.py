@@ -86,12 +86,12 @@ def build_span_attributes(path: Path, operation: str) -> dict[str, str | int]:
 
 
 @contextmanager
-def convert_failures(code: str, store: str) -> Iterator[None]:
+def convert_failures(error_code: str, store_name: str) -> Iterator[None]:
     """Convert failures of a SQLite file (locked too long, disk full, damaged, unreachable) to UNAVAILABLE errors.
 
     Args:
-        code: error code, for instance ``CATALOG_UNAVAILABLE``.
-        store: what the file stores, for the error message, for instance ``the catalog``.
+        error_code: error code, for instance ``CATALOG_UNAVAILABLE``.
+        store_name: what the file stores, for the error message, for instance ``the catalog``.
 
     Raises:
         WorkspaceError: UNAVAILABLE with the given code.
@@ -99,7 +99,7 @@ def convert_failures(code: str, store: str) -> Iterator[None]:
     try:
         yield
     except FAILURES as error:
-        raise WorkspaceError(Kind.UNAVAILABLE, code, f"{store} does not respond; retry later.") from error
+        raise WorkspaceError(Kind.UNAVAILABLE, error_code, f"{store_name} does not respond; retry later.") from error
 
 
 class SqliteDatabase:
@@ -214,12 +214,12 @@ class _Batcher(ABC):
     operation: ClassVar[str]
     max_calls: ClassVar[int | None] = None
 
-    def __init__(self, database: SqliteDatabase, wait_span: str, batch_span_name: str) -> None:
+    def __init__(self, database: SqliteDatabase, wait_span_name: str, batch_span_name: str) -> None:
         self._database = database
         self._waiting: list[_Call] = []
         self._task: asyncio.Task[None] | None = None
         self._attributes = build_span_attributes(database.path, self.operation)
-        self._wait_span = wait_span
+        self._wait_span = wait_span_name
         self._batch_span = batch_span_name
 
     async def _run[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
@@ -238,14 +238,14 @@ class _Batcher(ABC):
             size: dict[str, str | int] = {"db.operation.batch.size": len(batch)} if len(batch) > 1 else {}
             try:
                 with open_batch_span(self._batch_span, [call.caller for call in batch], self._attributes | size):
-                    outcomes = await self._execute([call.work for call in batch])
+                    outcomes = await self._run_batch([call.work for call in batch])
             except Exception as error:  # noqa: BLE001  raised to every caller of the batch
                 outcomes = [error] * len(batch)
             for call, outcome in zip(batch, outcomes, strict=True):
                 _resolve_future(call.future, outcome)
 
     @abstractmethod
-    async def _execute(self, works: Sequence[Work]) -> Sequence[Any]:
+    async def _run_batch(self, functions: Sequence[Work]) -> Sequence[Any]:
         """Run the functions of a batch; return the result or the exception of each function."""
 
 
@@ -266,8 +266,10 @@ class ReadBatcher(_Batcher):
         """Run a function that reads the file, and return its result; an exception does not affect other reads."""
         return await self._run(function)
 
-    async def _execute(self, works: Sequence[Work]) -> Sequence[Any]:
-        return await self._database.read(lambda connection: [_read_one(connection, work) for work in works])
+    async def _run_batch(self, functions: Sequence[Work]) -> Sequence[Any]:
+        return await self._database.read(
+            lambda connection: [_run_read_function(connection, work) for work in functions]
+        )
 
 
 class WriteBatcher(_Batcher):
@@ -297,18 +299,20 @@ class WriteBatcher(_Batcher):
             await self._task
         await self._database.close()
 
-    async def _execute(self, works: Sequence[Work]) -> Sequence[Any]:
-        return await self._database.write(lambda connection: [_write_one(connection, work) for work in works])
+    async def _run_batch(self, functions: Sequence[Work]) -> Sequence[Any]:
+        return await self._database.write(
+            lambda connection: [_run_in_savepoint(connection, work) for work in functions]
+        )
 
 
-def _read_one(connection: sqlite3.Connection, function: Work) -> Any:
+def _run_read_function(connection: sqlite3.Connection, function: Work) -> Any:
     try:
         return function(connection)
     except Exception as error:  # noqa: BLE001  raised to the caller of this read
         return error
 
 
-def _write_one(connection: sqlite3.Connection, function: Work) -> Any:
+def _run_in_savepoint(connection: sqlite3.Connection, function: Work) -> Any:
     """Run one function in a savepoint; return its result, or its exception after rolling back its changes."""
     connection.execute("SAVEPOINT alone")
     try:

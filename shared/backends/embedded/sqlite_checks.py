@@ -30,7 +30,9 @@ async def check_write_lock(
     await runtime.run_in_thread(_check_file, path, wait_seconds, _roll_back, runtime)
 
 
-async def check_write(path: Path, wait_seconds: float = WAIT_SECONDS, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+async def check_file_is_writable(
+    path: Path, wait_seconds: float = WAIT_SECONDS, *, runtime: Runtime = SYSTEM_RUNTIME
+) -> None:
     """Check that a SQLite file can be written; a missing file is accepted. Arguments: see :func:`check_write_lock`.
 
     Raises:

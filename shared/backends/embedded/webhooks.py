@@ -56,7 +56,9 @@ class SqliteWebhookStore:
 
     async def add(self, deliveries: Sequence[Delivery]) -> None:
         def insert_deliveries(connection: sqlite3.Connection) -> None:
-            connection.executemany(_INSERT, ((each.endpoint, each.id, *_to_columns(each)) for each in deliveries))
+            connection.executemany(
+                _INSERT, ((each.endpoint, each.id, *_delivery_to_columns(each)) for each in deliveries)
+            )
 
         await self._run_write(insert_deliveries)
 
@@ -70,15 +72,17 @@ class SqliteWebhookStore:
 
         return await self._run_read(select_due_endpoint)
 
-    async def claim(self, endpoint: str, at: datetime, until: datetime, lease: str, limit: int) -> Sequence[Delivery]:
+    async def claim(
+        self, endpoint: str, at: datetime, leased_until: datetime, lease_id: str, limit: int
+    ) -> Sequence[Delivery]:
         sql = "SELECT content FROM webhook_deliveries WHERE endpoint = ? AND due_at <= ? ORDER BY due_at LIMIT ?"
         values = (endpoint, rfc3339(at), limit)
 
         def claim_deliveries(connection: sqlite3.Connection) -> list[Delivery]:
             found = [Delivery.model_validate_json(row[0]) for row in connection.execute(sql, values).fetchall()]
-            claimed = [each.model_copy(update={"lease": lease, "scheduled_at": at}) for each in found]
+            claimed = [each.model_copy(update={"lease": lease_id, "scheduled_at": at}) for each in found]
             for each in claimed:
-                _update_delivery(connection, each, rfc3339(until))
+                _update_delivery(connection, each, rfc3339(leased_until))
             return claimed
 
         return await self._run_write(claim_deliveries)
@@ -98,13 +102,13 @@ class SqliteWebhookStore:
 
         return await self._run_write(reschedule_deliveries)
 
-    async def save(self, delivery: Delivery, lease: str) -> bool:
+    async def save(self, delivery: Delivery, lease_id: str) -> bool:
         def save_delivery(connection: sqlite3.Connection) -> bool:
             sql = "SELECT lease FROM webhook_deliveries WHERE endpoint = ? AND id = ?"
             row = connection.execute(sql, (delivery.endpoint, delivery.id)).fetchone()
-            if row is None or row[0] != lease:
+            if row is None or row[0] != lease_id:
                 return False
-            _update_delivery(connection, delivery, _to_due_at(delivery))
+            _update_delivery(connection, delivery, _get_due_time(delivery))
             return True
 
         return await self._run_write(save_delivery)
@@ -120,7 +124,7 @@ class SqliteWebhookStore:
             after = None if before is None else change(before)
             if after is None:
                 return before
-            _update_delivery(connection, after, _to_due_at(after))
+            _update_delivery(connection, after, _get_due_time(after))
             return after
 
         return await self._run_write(replace_delivery)
@@ -176,14 +180,14 @@ def _read_delivery(connection: sqlite3.Connection, endpoint: str, delivery_id: s
 
 
 def _update_delivery(connection: sqlite3.Connection, delivery: Delivery, due_at: str | None) -> None:
-    status, created_at, _, *others = _to_columns(delivery)
+    status, created_at, _, *others = _delivery_to_columns(delivery)
     connection.execute(_UPDATE, (status, created_at, due_at, *others, delivery.endpoint, delivery.id))
 
 
-def _to_columns(delivery: Delivery) -> tuple[str | None, ...]:
-    times = rfc3339(delivery.created_at), _to_due_at(delivery)
+def _delivery_to_columns(delivery: Delivery) -> tuple[str | None, ...]:
+    times = rfc3339(delivery.created_at), _get_due_time(delivery)
     return delivery.status, *times, delivery.lease, rfc3339(delivery.expires_at), delivery.model_dump_json()
 
 
-def _to_due_at(delivery: Delivery) -> str | None:
+def _get_due_time(delivery: Delivery) -> str | None:
     return None if delivery.next_attempt_at is None else rfc3339(delivery.next_attempt_at)

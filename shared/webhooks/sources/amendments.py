@@ -107,11 +107,11 @@ class AmendmentEvents:
         return build_decision_event(chain.scope_key, original, content)
 
 
-def find_first_subscription(listed: EndpointList, types: Iterable[WebhookEventType]) -> datetime | None:
+def find_first_subscription(endpoint_list: EndpointList, types: Iterable[WebhookEventType]) -> datetime | None:
     """Return the earliest time from which an enabled endpoint subscribes to any of the types; None if none does."""
     times = [
         each.subscribed_at[kind]
-        for each in listed.endpoints.values()
+        for each in endpoint_list.endpoints.values()
         if each.enabled
         for kind in types
         if kind in each.subscribed_at

@@ -26,7 +26,7 @@ def test_a_clock_jump_is_corrected_by_the_time_of_the_service(jump: float) -> No
     """If the machine's clock is changed, the gateway uses the time of the service, so that timestamps stay in order."""
     clocks = MachineClocks()
     clock = ReceiveClock(lambda: clocks.wall, lambda: clocks.monotonic)
-    clock.observe(formatdate(START, usegmt=True))
+    clock.record_service_time(formatdate(START, usegmt=True))
     clocks.wall += jump
     clocks.advance(10)
     assert clock.now() == START + 10
@@ -37,7 +37,7 @@ def test_a_small_clock_difference_is_not_corrected() -> None:
     """A small difference from the service's time is ignored, because the header Date is less precise."""
     clocks = MachineClocks()
     clock = ReceiveClock(lambda: clocks.wall, lambda: clocks.monotonic)
-    clock.observe(formatdate(START - 30, usegmt=True))
+    clock.record_service_time(formatdate(START - 30, usegmt=True))
     clocks.advance(0.25)
     assert clock.now() == START + 0.25
 
@@ -47,6 +47,6 @@ def test_without_a_valid_service_time_the_machine_clock_is_used(date: str) -> No
     """If the header Date of a reply is invalid, the gateway uses the machine's clock."""
     clocks = MachineClocks()
     clock = ReceiveClock(lambda: clocks.wall, lambda: clocks.monotonic)
-    clock.observe(date)
+    clock.record_service_time(date)
     clocks.wall += 3_600
     assert (clock.now(), clock.get_clock_lead_seconds()) == (START + 3_600, 0.0)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oi.gateway.messages import MAX_BYTES, RejectedError, build_line
+from oi.gateway.messages import MAX_BYTES, RejectedError, build_ndjson_line
 from oi.gateway.routes import Fields, Target
 
 AT = 1_767_600_000.0
@@ -16,7 +16,7 @@ PLAIN = Target("press", None, Fields())
 
 def convert_message(payload: bytes, target: Target = PLAIN) -> dict[str, Any]:
     """Convert a received message and return the parsed telemetry line."""
-    line = build_line(payload, target, AT, lambda: "id-1")
+    line = build_ndjson_line(payload, target, AT, lambda: "id-1")
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
     parsed: dict[str, Any] = json.loads(line)
@@ -44,7 +44,7 @@ def test_existing_metadata_is_not_changed() -> None:
 
 def test_digits_of_numbers_are_not_changed() -> None:
     """The digits of numbers in the payload are sent unchanged."""
-    line = build_line(b'{"a": 1.10, "b": 12345678901234567890123, "c": "\\u00e4"}', PLAIN, AT, lambda: "i")
+    line = build_ndjson_line(b'{"a": 1.10, "b": 12345678901234567890123, "c": "\\u00e4"}', PLAIN, AT, lambda: "i")
     assert line.endswith(b'"a": 1.10, "b": 12345678901234567890123, "c": "\\u00e4"}\n')
 
 
@@ -140,7 +140,9 @@ def test_json_pointers_select_array_elements() -> None:
 def test_a_payload_member_named_like_metadata_is_rejected(name: str) -> None:
     """If the route reads metadata elsewhere, a payload member with the name of a metadata member is rejected."""
     target = Target("press", None, Fields("/h/t", "rfc3339", "/h/n", "/h/d"))
-    with pytest.raises(RejectedError, match=f"has a member {name}, but the route reads it at /h/") as raised:
+    with pytest.raises(
+        RejectedError, match=f"must not have the property {name}, because the route reads this value at /h/"
+    ) as raised:
         convert_message(json.dumps({"h": {}, name: "payload"}).encode(), target)
     assert raised.value.reason == "metadata"
 

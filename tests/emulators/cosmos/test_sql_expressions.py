@@ -14,7 +14,7 @@ DOCUMENT = {"a": 1, "b": {"c": [10, {"d": "x"}]}, "t": True, "f": False, "n": No
 def _evaluate_expression(text: str, **parameters: Any) -> Any:
     reader = ExpressionReader(text, {f"@{name}": value for name, value in parameters.items()})
     expression = reader.parse_expression()
-    assert reader.next.kind == "end", text
+    assert reader.next_token.kind == "end", text
     return expression(SqlRow(DOCUMENT))
 
 

@@ -10,7 +10,7 @@ import pytest
 from azure.kusto.data import KustoClient, KustoConnectionStringBuilder
 from azure.kusto.data.exceptions import KustoServiceError
 
-from shared.backends.azure.kusto import build_command
+from shared.backends.azure.kusto import build_ingest_command
 from tests.emulators.kusto.endpoints import Endpoint, end_process, start_emulator
 
 
@@ -56,7 +56,7 @@ def test_a_file_is_ingested_once_for_each_tag(endpoint: Endpoint, folder: Path) 
     """Repeating the command with the same tag adds no rows; with another tag, the rows are added again."""
     file = str(folder / "files" / "job's" / "rows.parquet")
     for tag, rows in (("a-1", 2), ("a-1", 2), ("a-2", 4)):
-        execute_command(endpoint, build_command(file, tag))
+        execute_command(endpoint, build_ingest_command(file, tag))
         assert endpoint.rows("Telemetry | count") == [[rows]]
     assert endpoint.rows("Telemetry | where DeviceId == 'd1' | distinct Timestamp, toreal(Payload.x)") == [
         ["2026-01-05T10:00:00.000000Z", 1.5]
@@ -68,12 +68,12 @@ def test_a_file_is_ingested_once_for_each_tag(endpoint: Endpoint, folder: Path) 
     [
         ".drop table Telemetry",
         ".ingest into table Other (h@'{inside}') with (format='parquet', tags='[]', ingestIfNotExists='[]')",
-        build_command("{outside}", "t"),
-        build_command("{inside}/../../outside.parquet", "t"),
-        build_command("{inside}/broken.parquet", "t"),
-        build_command("{inside}/none.parquet", "t"),
+        build_ingest_command("{outside}", "t"),
+        build_ingest_command("{inside}/../../outside.parquet", "t"),
+        build_ingest_command("{inside}/broken.parquet", "t"),
+        build_ingest_command("{inside}/none.parquet", "t"),
         ".ingest into table TelemetryRaw (h@'{inside}/job''s/rows.parquet') with (format='csv')",
-        build_command("{inside}/job's/rows.parquet", "t").replace("ingest-by:", ""),
+        build_ingest_command("{inside}/job's/rows.parquet", "t").replace("ingest-by:", ""),
     ],
 )
 def test_other_commands_and_files_are_rejected(endpoint: Endpoint, folder: Path, command: str) -> None:

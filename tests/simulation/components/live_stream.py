@@ -118,7 +118,7 @@ class LiveStreamComponent(TelemetryComponent):
             self.world.start_task(self._add_to_table(json.loads(event.body)))
 
         async def publish(services: Services) -> None:
-            await services.live_stream.publisher.run(batch)
+            await services.live_stream.publisher.publish_events(batch)
 
         await run_on_instance(self.world, publish)
         for event in batch:

@@ -146,7 +146,7 @@ class TelemetryComponent(Component):
             if hub == TELEMETRY_HUB:
                 await services.telemetry.ingestor.run(TELEMETRY_HUB, batch)
             else:
-                await services.cold_data.archive.run(batch)
+                await services.cold_data.archive.store_events(batch)
 
         await run_on_instance(self.world, run)
         if hub == IMPULSES_HUB:

@@ -187,12 +187,12 @@ async def test_a_client_receives_replayed_late_and_live_messages(
             second_read.set()
             assert await _receive_message_id(stream) == "m-3"
             impulse = json.dumps({"ID": "m-4", "Metadata": {"ConnectionLookup": "pump-rig"}}).encode()
-            await app.services.live_stream.publisher.run(
+            await app.services.live_stream.publisher.publish_events(
                 [HubEvent(impulse, "0", 9, now(), {}, partition_key="pump-rig")]
             )
             assert await _receive_message_id(stream) == "m-4"
         async with connect(f"{service.client_url()}?{urlencode({'token': token})}") as stream:
-            await app.services.live_stream.publisher.run(
+            await app.services.live_stream.publisher.publish_events(
                 [HubEvent(impulse, "0", 10, now(), {}, partition_key="pump-rig")]
             )
             assert await _receive_message_id(stream) == "m-4"

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from functions import query_reply
-from functions.query_reply import RowFormat, build_query_reply, to_arrow, to_csv, to_parquet, wants_columns
+from functions.query_reply import RowFormat, build_query_reply, to_arrow, to_csv, to_parquet, wants_columnar_format
 from shared.http.messages import Request
 from shared.runtime import LARGE
 from shared.warm_queries.ports import Column
@@ -166,7 +166,7 @@ class Threads:
         """Return this object as the runtime of the services."""
         return self
 
-    async def run_in_worker(self, size: int, work: Callable[..., Any], *args: Any) -> Any:
+    async def run_in_thread_if_large(self, size: int, work: Callable[..., Any], *args: Any) -> Any:
         """Call a function in the current thread and return its result; record the size that it processes."""
         SIZES.append(size)
         return work(*args)
@@ -232,4 +232,4 @@ async def test_equal_results_give_equal_replies(monkeypatch: pytest.MonkeyPatch,
 )
 def test_only_parquet_and_arrow_need_columns(row_format: RowFormat | None, accept: str, expected: bool) -> None:  # noqa: FBT001  a case
     """Values by column are used only for Parquet and Arrow; the parameter `format` has priority over Accept."""
-    assert wants_columns(Request("GET", "/", "", {"accept": accept}, b""), row_format) is expected
+    assert wants_columnar_format(Request("GET", "/", "", {"accept": accept}, b""), row_format) is expected

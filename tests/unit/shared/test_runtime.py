@@ -19,7 +19,7 @@ def test_large_work_runs_in_a_thread() -> None:
     """Work on a large text runs in a worker thread, and work on a small text in the thread of the event loop."""
 
     async def find_threads() -> tuple[int, int]:
-        run = SYSTEM_RUNTIME.run_in_worker
+        run = SYSTEM_RUNTIME.run_in_thread_if_large
         return await run(LARGE - 1, threading.get_ident), await run(LARGE, threading.get_ident)
 
     small, large = asyncio.run(find_threads())
@@ -28,10 +28,10 @@ def test_large_work_runs_in_a_thread() -> None:
 
 def test_arguments_and_errors_are_passed_through() -> None:
     """A function that runs in a thread gets all arguments, and an error that it raises reaches the caller."""
-    assert asyncio.run(SYSTEM_RUNTIME.run_in_worker(LARGE, int, "ff", base=16)) == 255
+    assert asyncio.run(SYSTEM_RUNTIME.run_in_thread_if_large(LARGE, int, "ff", base=16)) == 255
     assert asyncio.run(SYSTEM_RUNTIME.run_in_thread(int, "ff", base=16)) == 255
     with pytest.raises(ValueError, match="invalid literal"):
-        asyncio.run(SYSTEM_RUNTIME.run_in_worker(LARGE, int, "x"))
+        asyncio.run(SYSTEM_RUNTIME.run_in_thread_if_large(LARGE, int, "x"))
     with pytest.raises(ValueError, match="invalid literal"):
         asyncio.run(SYSTEM_RUNTIME.run_in_thread(int, "x"))
 
@@ -41,14 +41,14 @@ async def test_work_in_threads_sees_the_context_of_the_caller() -> None:
     variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
     variable.set("caller")
     assert await SYSTEM_RUNTIME.run_in_thread(variable.get) == "caller"
-    assert await SYSTEM_RUNTIME.run_in_worker(LARGE, variable.get) == "caller"
+    assert await SYSTEM_RUNTIME.run_in_thread_if_large(LARGE, variable.get) == "caller"
 
 
 async def test_executors_can_run_inline() -> None:
     """If the runtime has inline executors, work for threads runs in the thread of the event loop."""
     runtime = Runtime(threads=InlineExecutor(), open_pool=lambda _count, _name: InlineExecutor())
     assert await runtime.run_in_thread(threading.get_ident) == threading.get_ident()
-    assert await runtime.run_in_worker(LARGE, threading.get_ident) == threading.get_ident()
+    assert await runtime.run_in_thread_if_large(LARGE, threading.get_ident) == threading.get_ident()
 
 
 def test_ids_and_tokens_come_from_the_random_bytes() -> None:

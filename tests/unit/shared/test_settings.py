@@ -43,4 +43,4 @@ def test_public_urls_with_more_than_an_origin_are_rejected(value: str) -> None:
 
 def test_host_of_the_public_url_is_accepted() -> None:
     """The host in PUBLIC_URL, for example that of a gateway, is accepted as Host header."""
-    assert "plant.example:8443" in Settings.read({"PUBLIC_URL": "https://plant.example:8443"}).list_hosts()
+    assert "plant.example:8443" in Settings.read({"PUBLIC_URL": "https://plant.example:8443"}).list_accepted_hosts()

@@ -7,7 +7,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from oi._sync.transport import Transport
-from oi.batches import MAX_MESSAGES, MESSAGE_ID_POINTER, add_message_id, encode_message, split_lines
+from oi.batches import MAX_MESSAGES, MESSAGE_ID_POINTER, add_message_id, encode_message, split_into_batches
 from oi.errors import ApiError
 from oi.refusals import Action, explain_refusal
 from oi.requests import parse_json_reply
@@ -49,7 +49,7 @@ class Telemetry:
         several = [messages] if isinstance(messages, Mapping) else messages
         lines = (encode_message(add_message_id(each, message_id_pointer)) for each in several)
         accepted = 0
-        for batch in split_lines(lines):
+        for batch in split_into_batches(lines):
             try:
                 accepted += self.send_lines(lookup, batch)
             except ApiError as error:
@@ -134,7 +134,7 @@ class Spool:
             lookup, rows = self._file.read(MAX_MESSAGES, held)
             if not rows:
                 break
-            batch = next(split_lines(line for _, line in rows))
+            batch = next(split_into_batches(line for _, line in rows))
             try:
                 self._telemetry.send_lines(lookup, batch)
             except ApiError as error:

@@ -10,7 +10,7 @@ import httpx
 from oi._sync.waiting import Lock, sleep
 from oi.credentials import Token, check_credential, parse_token
 from oi.errors import REAUTHENTICATION_REQUIRED, SignInError, UnreachableError
-from oi.requests import MAX_ATTEMPTS, build_headers, find_error, find_pause, is_safe_to_repeat, parse_json_reply
+from oi.requests import MAX_ATTEMPTS, build_headers, find_error, find_retry_delay, is_safe_to_repeat, parse_json_reply
 
 _TOKENS = "/workspace/api/keys/jwt"
 _TOKEN_MINUTES = 60
@@ -169,7 +169,7 @@ class Transport:
                 error, may_repeat = find_error(response), True
                 if error is None:
                     return response
-            pause = find_pause(error, attempt, self._max_attempts) if may_repeat else None
+            pause = find_retry_delay(error, attempt, self._max_attempts) if may_repeat else None
             if pause is None:
                 raise error
             sleep(pause)

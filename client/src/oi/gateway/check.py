@@ -8,7 +8,7 @@ from typing import Any
 
 from oi.gateway.clock import ReceiveClock
 from oi.gateway.deliveries import Delivery
-from oi.gateway.messages import RejectedError, build_line
+from oi.gateway.messages import RejectedError, build_ndjson_line
 from oi.gateway.metrics import Metrics
 from oi.gateway.settings import GatewaySettings
 from oi.gateway.sources import SourceContext, create_source
@@ -123,7 +123,7 @@ class _MessagePrinter:
                 raise RejectedError("no_route", "No route of the configuration matches the topic.")  # noqa: TRY301
             if self._connections is not None and target.connection not in self._connections:
                 raise RejectedError("not_bound", f"The key is not bound to the connection {target.connection}.")  # noqa: TRY301
-            line = build_line(delivery.payload, target, self._clock.now(), lambda: "new-id")
+            line = build_ndjson_line(delivery.payload, target, self._clock.now(), lambda: "new-id")
             self._check_device(json.loads(line).get("deviceId"), target.connection)
         except RejectedError as error:
             self.rejected += 1

@@ -15,13 +15,17 @@ class ReceiveClock:
     because somebody may change the local clock in the meantime.
 
     Args:
-        wall: returns the time of this machine in seconds since 1970.
-        monotonic: returns the seconds since an arbitrary start; never jumps.
+        read_wall_clock: returns the time of this machine in seconds since 1970.
+        read_monotonic_clock: returns the seconds since an arbitrary start; never jumps.
     """
 
-    def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._wall = wall
-        self._monotonic = monotonic
+    def __init__(
+        self,
+        read_wall_clock: Callable[[], float] = time.time,
+        read_monotonic_clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._wall = read_wall_clock
+        self._monotonic = read_monotonic_clock
         self._service_offset: float | None = None
 
     def now(self) -> float:
@@ -32,10 +36,10 @@ class ReceiveClock:
         service = self._monotonic() + self._service_offset
         return wall if abs(wall - service) <= TOLERATED_SECONDS else service
 
-    def observe(self, date: str) -> None:
+    def record_service_time(self, date_header: str) -> None:
         """Record the service's time from the header ``Date`` of a reply; ignore a header that cannot be parsed."""
         try:
-            seconds = parsedate_to_datetime(date).timestamp()
+            seconds = parsedate_to_datetime(date_header).timestamp()
         except ValueError:
             return
         self._service_offset = seconds - self._monotonic()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from oi.gateway.clock import ReceiveClock
 from oi.gateway.deliveries import Delivery
-from oi.gateway.messages import RejectedError, build_line
+from oi.gateway.messages import RejectedError, build_ndjson_line
 from oi.gateway.metrics import Metrics
 from oi.gateway.routes import Routes
 from oi.gateway.spool import Rejected
@@ -161,7 +161,7 @@ class Intake:
             target = self._routes.find(delivery.address)
             if target is None:
                 raise RejectedError("no_route", "No route of the configuration matches the topic.")  # noqa: TRY301
-            line = build_line(delivery.payload, target, self._clock.now(), self._create_id)
+            line = build_ndjson_line(delivery.payload, target, self._clock.now(), self._create_id)
         except RejectedError as error:
             rejected = Rejected(delivery.address, None, error.reason, str(error), delivery.payload)
             self._report_rejected(rejected)

@@ -30,7 +30,7 @@ class RejectedError(ValueError):
         self.reason = reason
 
 
-def build_line(payload: bytes, target: Target, received_at: float, create_id: Callable[[], str]) -> bytes:
+def build_ndjson_line(payload: bytes, target: Target, received_at: float, create_id: Callable[[], str]) -> bytes:
     """Convert a message to an NDJSON line with the properties ``messageId``, ``timestamp`` and ``deviceId``.
 
     Args:
@@ -121,7 +121,8 @@ def _check_names_are_free(payload: dict[str, Any], fields: Fields) -> None:
     pointers = {"messageId": fields.message_id, "deviceId": fields.device_id, "timestamp": fields.timestamp}
     for name, pointer in pointers.items():
         if pointer not in {None, f"/{name}"} and name in payload:
-            raise RejectedError("metadata", f"The payload has a member {name}, but the route reads it at {pointer}.")
+            rule = f"The payload must not have the property {name}, because the route reads this value at {pointer}."
+            raise RejectedError("metadata", rule)
 
 
 def _convert_time(value: Any, form: str, pointer: str) -> str:

@@ -33,7 +33,7 @@ class Section:
         """Return the path of a property in the file, for error messages."""
         return f"`{self._place}.{name}`" if self._place else f"`{name}`"
 
-    def has(self, name: str) -> bool:
+    def has_property(self, name: str) -> bool:
         """Return whether this section has a property with this name that is not null."""
         self._read.append(name)
         return self._values.get(name) is not None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from oi.batches import MAX_BYTES, MAX_MESSAGES, split_lines
+from oi.batches import MAX_BYTES, MAX_MESSAGES, split_into_batches
 from oi.gateway.settings import DROP_OLDEST, SpoolSettings
 
 MAX_MARKS = 4_096
@@ -138,7 +138,7 @@ class GatewaySpool:
                 dropped = self._make_room(size)
             now = time.time()
             for lookup, own in lines.items():
-                for block in split_lines(own):
+                for block in split_into_batches(own):
                     self._insert_block(lookup, block, now)
             self._store_rejected(rejected, now)
             if mark:

@@ -74,7 +74,7 @@ class Uplink:
         except SignInError:
             await self._replace_key(transport)
             raise
-        self._clock.observe(reply.headers.get("Date", ""))
+        self._clock.record_service_time(reply.headers.get("Date", ""))
         return reply
 
     async def _replace_key(self, transport: AsyncTransport) -> None:

@@ -65,7 +65,7 @@ def build_checkpoint_path(export: Path) -> Path:
     return export.with_name(f"{export.name}.checkpoint")
 
 
-def fetch_chain(url: str, token: str, target: str, scope_key: str, out: Path) -> FetchResult:
+def fetch_chain(url: str, token: str, target: str, scope_key: str, output: Path) -> FetchResult:
     """Download an audit chain into one file, oldest record first, and its newest signed checkpoint into a second file.
 
     The checkpoint is requested first, so that the records cover it. An existing checkpoint is not replaced if the
@@ -77,7 +77,7 @@ def fetch_chain(url: str, token: str, target: str, scope_key: str, out: Path) ->
         token: bearer token with the access right Workspace.Provenance.Read.
         target: container of the chain.
         scope_key: scope of a domain chain, otherwise empty.
-        out: path of the export, which is created when the download is complete.
+        output: path of the export, which is created when the download is complete.
 
     Raises:
         FetchError: the service rejects the request, cannot be reached or returns something else than records, or the
@@ -88,7 +88,7 @@ def fetch_chain(url: str, token: str, target: str, scope_key: str, out: Path) ->
         raise FetchError("the token contains invalid characters")
     note, reason = _fetch_note(url, token, _build_chain_query(target, scope_key))
     count = 0
-    draft = out.with_name(f"{out.name}.part")
+    draft = output.with_name(f"{output.name}.part")
     with draft.open("w", encoding="utf-8") as file:
         for record in _fetch_records(url, token, target, scope_key):
             file.write((",\n" if count else "[") + json.dumps(record, ensure_ascii=False))
@@ -96,8 +96,8 @@ def fetch_chain(url: str, token: str, target: str, scope_key: str, out: Path) ->
         file.write("]\n" if count else "[]\n")
         file.flush()
         os.fsync(file.fileno())
-    draft.replace(out)
-    return FetchResult(count, _save_note(note, reason, build_checkpoint_path(out)))
+    draft.replace(output)
+    return FetchResult(count, _save_note(note, reason, build_checkpoint_path(output)))
 
 
 def _build_chain_query(target: str, scope_key: str) -> dict[str, Any]:

@@ -191,13 +191,13 @@ async def test_a_build_on_two_processes_keeps_the_result_of_the_first(
     upload = slow.downloads.blobs.upload
 
     async def let_other_process_complete(name: str, source: Path) -> None:
-        assert await fast.audit_bundles.runner.build(JOB)
+        assert await fast.audit_bundles.runner.build_bundle(JOB)
         await upload(name, source)
 
     monkeypatch.setattr(slow.downloads.blobs, "upload", let_other_process_complete)
     event = {"EntityType": "Test", "EntityID": "1", "ActionType": "Test", "Name": "first"}
     await slow.provenance.audit_log.append(Target.DOMAIN_EVENTS, "ann@t", event, append_id="1", scope_key="hall")
-    assert await slow.audit_bundles.runner.build(JOB)
+    assert await slow.audit_bundles.runner.build_bundle(JOB)
     job = await slow.downloads.jobs.get(JOB)
     assert job is not None
     assert job.status is JobStatus.COMPLETED
@@ -212,5 +212,5 @@ async def test_a_step_of_a_cancelled_bundle_deletes_its_files(bundle_processes: 
     services, _ = bundle_processes
     await services.downloads.blobs.create(f"{JOB}/audit-bundle.zip", b"unfinished")
     await services.downloads.jobs.change(JOB, Job.cancel)
-    assert await services.audit_bundles.runner.build(JOB)
+    assert await services.audit_bundles.runner.build_bundle(JOB)
     assert [blob.name async for blob in services.downloads.blobs.list("")] == []

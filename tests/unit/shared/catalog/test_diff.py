@@ -189,7 +189,7 @@ def test_items_on_which_api_items_depend_are_retained(
 def test_records_of_existing_containers_are_retained() -> None:
     """The record of a container is removed only if the container does not exist in its account."""
     declared = items_from_document(load_document_without("data_stores"))
-    planned = plan_items(declared, store_document(DOCUMENT), existing={"orders/recipes"})
+    planned = plan_items(declared, store_document(DOCUMENT), existing_containers={"orders/recipes"})
     assert [(change.kind, change.key) for change in planned.changes] == [("container", "orders/workorders")]
     assert {(item.kind, item.key): item.reason for item in planned.retained} == {
         ("container", "orders/recipes"): "the container exists in the account; delete it there before its record",

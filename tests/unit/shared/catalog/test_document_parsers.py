@@ -111,7 +111,7 @@ _VALUE = st.recursive(
 def parse_json_values(text: str) -> Any:
     """Return the values of a JSON text."""
     values = LocatedValues(parse_json_document(text, "w.json"), "w.json", text)
-    read_values = values.read()
+    read_values = values.to_json_values()
     assert values.problems == []
     return read_values
 
@@ -167,5 +167,5 @@ def test_repeated_member_names_are_problems() -> None:
     """A name that occurs twice in an object is a problem with the position of the second occurrence."""
     text = '{"a": 1,\n "a": 2}'
     values = LocatedValues(parse_json_document(text, "w.json"), "w.json", text)
-    values.read()
+    values.to_json_values()
     assert [str(problem) for problem in values.problems] == ["w.json:2:2: a: repeats a key of line 1"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shared.catalog.durations import DURATION_PATTERN, parse_duration
 from shared.catalog.models import ParameterType
-from shared.catalog.parameters import parse_timespan, to_literal
+from shared.catalog.parameters import parse_timespan, to_kql_literal
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ from shared.catalog.parameters import parse_timespan, to_literal
 )
 def test_a_parameter_value_becomes_a_kql_literal(kind: str, value: Any, expected: str) -> None:
     """A value from a query string or JSON becomes a KQL literal of the parameter's type."""
-    assert to_literal(ParameterType(kind), value) == expected
+    assert to_kql_literal(ParameterType(kind), value) == expected
 
 
 @pytest.mark.parametrize(
@@ -82,14 +82,14 @@ def test_a_parameter_value_becomes_a_kql_literal(kind: str, value: Any, expected
 def test_an_invalid_parameter_value_is_rejected(kind: str, value: Any) -> None:
     """An invalid value raises a ValueError that states the rule."""
     with pytest.raises(ValueError, match=r"must be|expected|no fixed length|zone"):
-        to_literal(ParameterType(kind), value)
+        to_kql_literal(ParameterType(kind), value)
 
 
 @given(st.sampled_from(list(ParameterType)), st.text(max_size=40))
 def test_any_text_becomes_one_kql_literal(kind: ParameterType, text: str) -> None:
     """Any text becomes one KQL literal and cannot add code to the query."""
     try:
-        written = to_literal(kind, text)
+        written = to_kql_literal(kind, text)
     except ValueError:
         return
     if kind is ParameterType.STRING:
@@ -108,7 +108,7 @@ def test_a_timespan_literal_is_parsed_to_the_same_duration(span: timedelta) -> N
     text = f"{sign}{size.days}.{size.seconds // 3600:02d}:{size.seconds // 60 % 60:02d}:{size.seconds % 60:02d}"
     text += f".{size.microseconds:06d}"
     assert parse_timespan(text) == span
-    assert parse_timespan(to_literal(ParameterType.TIMESPAN, text)[5:-1]) == span
+    assert parse_timespan(to_kql_literal(ParameterType.TIMESPAN, text)[5:-1]) == span
 
 
 @pytest.mark.parametrize(

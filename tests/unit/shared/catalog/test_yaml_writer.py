@@ -24,7 +24,7 @@ _VALUE = st.recursive(
 def read(text: str) -> Any:
     """Return the values of a YAML text."""
     values = LocatedValues(parse_yaml(text, "w.yaml"), "w.yaml")
-    read_values = values.read()
+    read_values = values.to_json_values()
     assert values.problems == []
     return read_values
 

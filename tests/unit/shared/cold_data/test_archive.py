@@ -33,7 +33,7 @@ async def test_batch_creates_one_blob_per_connection_and_hour(tmp_path: Path) ->
     """A batch creates one blob per connection and hour; its name has partition and sequence numbers."""
     store = open_folder_store(tmp_path)
     events = [build_event(7), build_event(8, connection="press"), build_event(9, at=NOON + HOUR), build_event(10)]
-    await Archive(store).run(events)
+    await Archive(store).store_events(events)
     assert list(await read_contents(store)) == [
         "impulses/press/2026/01/05/12/0-00000000000000000008-00000000000000000008.parquet",
         "impulses/rig/2026/01/05/12/0-00000000000000000007-00000000000000000010.parquet",
@@ -45,7 +45,7 @@ async def test_an_archive_row_contains_all_members_of_an_impulse(tmp_path: Path)
     """A row contains each member of an impulse and its position in the hub; integers may have any size."""
     store = open_folder_store(tmp_path)
     payload = {"big": 12345678901234567890123, "text": 'ü"\n', "nested": {"a": [1, None]}}
-    await Archive(store).run([build_event(3, "id-3", at=NOON + timedelta(microseconds=5), payload=payload)])
+    await Archive(store).store_events([build_event(3, "id-3", at=NOON + timedelta(microseconds=5), payload=payload)])
     [content] = (await read_contents(store)).values()
     [row] = pq.read_table(io.BytesIO(content)).to_pylist()
     assert json.loads(row.pop("payload")) == payload
@@ -67,11 +67,11 @@ async def test_repeated_delivery_does_not_change_blobs(tmp_path: Path) -> None:
     store = open_folder_store(tmp_path)
     events = [build_event(number, at=NOON + number * timedelta(minutes=7)) for number in range(1, 40)]
     for batch in split_into_batches(events, 10):
-        await Archive(store).run(batch)
+        await Archive(store).store_events(batch)
     once = await read_contents(store)
     for _ in range(2):
         for batch in split_into_batches(events, 10):
-            await Archive(store).run(batch)
+            await Archive(store).store_events(batch)
     assert await read_contents(store) == once
     assert len(await read_rows(store)) == 39
 
@@ -82,7 +82,7 @@ async def test_rows_in_several_blobs_are_read_once(tmp_path: Path) -> None:
     events = [build_event(number) for number in range(1, 40)]
     for size in (10, 7, 39, 13):
         for batch in split_into_batches(events, size):
-            await Archive(store).run(batch)
+            await Archive(store).store_events(batch)
     assert await read_ids(store) == [f"m-0-{number}" for number in range(1, 40)]
 
 
@@ -90,7 +90,7 @@ async def test_rows_in_several_blobs_are_read_once(tmp_path: Path) -> None:
 async def test_invalid_event_is_stored_as_unrouted(tmp_path: Path, body: bytes) -> None:
     """An invalid event is stored under _unrouted with the reason, and other events are stored normally."""
     store = open_folder_store(tmp_path)
-    await Archive(store).run([HubEvent(body, "0", 1, NOON, {}), build_event(2)])
+    await Archive(store).store_events([HubEvent(body, "0", 1, NOON, {}), build_event(2)])
     assert await read_ids(store) == ["m-0-2"]
     [row] = await read_rows(store, "_unrouted")
     assert row["messageId"] == "impulses-0-1"
@@ -100,7 +100,7 @@ async def test_invalid_event_is_stored_as_unrouted(tmp_path: Path, body: bytes) 
 async def test_each_lookup_is_stored_in_a_separate_folder(tmp_path: Path, connection: str) -> None:
     """Each lookup (id in URLs) of a connection has its own folder, from which its events can be read."""
     store = open_folder_store(tmp_path)
-    await Archive(store).run([build_event(1, connection=connection), build_event(2)])
+    await Archive(store).store_events([build_event(1, connection=connection), build_event(2)])
     assert await read_ids(store, connection) == ["m-0-1"]
     assert await read_ids(store) == ["m-0-2"]
 
@@ -108,11 +108,11 @@ async def test_each_lookup_is_stored_in_a_separate_folder(tmp_path: Path, connec
 async def test_events_after_a_hub_reset_are_stored(tmp_path: Path) -> None:
     """If the hub was reset, events with reused sequence numbers are stored beside the old events."""
     store = open_folder_store(tmp_path)
-    await Archive(store).run([build_event(1, "old-1"), build_event(2, "old-2")])
+    await Archive(store).store_events([build_event(1, "old-1"), build_event(2, "old-2")])
     later = NOON + timedelta(days=3)
     anew = [build_event(1, "new-1", enqueued_at=later), build_event(2, "new-2", enqueued_at=later)]
     for _ in range(2):
-        await Archive(store).run(anew)
+        await Archive(store).store_events(anew)
     assert sorted(await read_ids(store)) == ["new-1", "new-2", "old-1", "old-2"]
     assert len(await read_contents(store)) == 2
 
@@ -164,7 +164,7 @@ async def test_blobs_of_a_past_hour_are_merged_to_one(tmp_path: Path) -> None:
     """Blobs of a past hour are merged after a waiting time; one waiting time later, the source blobs are deleted."""
     store = open_folder_store(tmp_path)
     for batch in split_into_batches([build_event(number) for number in range(1, 31)], 10):
-        await Archive(store).run(batch)
+        await Archive(store).store_events(batch)
     before = await read_ids(store)
     compaction = Compaction(store, QUIET)
     assert await compaction.run(now()) == 0
@@ -183,7 +183,7 @@ async def test_current_and_future_hours_are_not_merged(tmp_path: Path) -> None:
     """The current hour and future hours are not merged."""
     store = open_folder_store(tmp_path)
     for number in range(1, 4):
-        await Archive(store).run([build_event(number, at=now() + 3 * HOUR)])
+        await Archive(store).store_events([build_event(number, at=now() + 3 * HOUR)])
     assert await Compaction(store, QUIET).run(compute_later_time()) == 0
 
 
@@ -192,7 +192,7 @@ async def test_late_blobs_are_merged(tmp_path: Path) -> None:
     store = open_folder_store(tmp_path)
     compaction = Compaction(store, QUIET)
     for number in range(1, 7):
-        await Archive(store).run([build_event(number)])
+        await Archive(store).store_events([build_event(number)])
         await compaction.run(compute_later_time())
     await compaction.run(compute_later_time())
     assert await read_ids(store) == [f"m-0-{number}" for number in range(1, 7)]
@@ -207,7 +207,7 @@ async def test_redelivered_sources_do_not_change_rows(tmp_path: Path) -> None:
     for _ in range(3):
         for size in (5, 3):
             for batch in split_into_batches(events, size):
-                await Archive(store).run(batch)
+                await Archive(store).store_events(batch)
             await compaction.run(compute_later_time())
             assert await read_ids(store) == [f"m-0-{number}" for number in range(1, 11)]
 
@@ -217,10 +217,10 @@ async def test_new_events_with_the_name_of_a_merged_blob_are_stored(tmp_path: Pa
     store = open_folder_store(tmp_path)
     compaction = Compaction(store, QUIET)
     for number in (1, 2):
-        await Archive(store).run([build_event(number, f"old-{number}")])
+        await Archive(store).store_events([build_event(number, f"old-{number}")])
     for _ in range(2):
         await compaction.run(compute_later_time())
-    await Archive(store).run([build_event(1, "new-1", enqueued_at=NOON + timedelta(days=2))])
+    await Archive(store).store_events([build_event(1, "new-1", enqueued_at=NOON + timedelta(days=2))])
     for _ in range(3):
         assert sorted(await read_ids(store)) == ["new-1", "old-1", "old-2"]
         await compaction.run(compute_later_time())
@@ -230,7 +230,7 @@ async def test_new_events_with_the_name_of_a_merged_blob_are_stored(tmp_path: Pa
 async def test_crash_after_any_change_loses_no_row(tmp_path: Path, changes: int) -> None:
     """If compaction crashes after any change, no row is lost or repeated, and later runs complete it."""
     for number in range(1, 5):
-        await Archive(open_folder_store(tmp_path)).run([build_event(number)])
+        await Archive(open_folder_store(tmp_path)).store_events([build_event(number)])
     store = build_crashing_store(tmp_path, changes)
     for _ in range(2):
         await Compaction(store, QUIET).run(compute_later_time())
@@ -259,7 +259,7 @@ async def test_reader_lists_an_hour_again_after_a_deletion(tmp_path: Path) -> No
     """If blobs are deleted during a read, the hour is listed again, and each row is returned once."""
     store = open_folder_store(tmp_path)
     for number in range(1, 5):
-        await Archive(store).run([build_event(number)])
+        await Archive(store).store_events([build_event(number)])
     store.__class__ = SweptStore
     assert await read_ids(store) == [f"m-0-{number}" for number in range(1, 5)]
     assert len(await read_contents(store)) == 1
@@ -280,12 +280,12 @@ class StaleStore(FolderBlobStore):
 async def test_concurrent_compactions_do_not_repeat_rows(tmp_path: Path) -> None:
     """If a concurrent run merges an outdated listing, rows are in two blobs, but a read returns each once."""
     store = open_folder_store(tmp_path)
-    await Archive(store).run([build_event(1)])
-    await Archive(store).run([build_event(2)])
+    await Archive(store).store_events([build_event(1)])
+    await Archive(store).store_events([build_event(2)])
     stale: Any = open_folder_store(tmp_path)
     stale.__class__ = StaleStore
     stale.seen = tuple([blob async for blob in store.list("")])
-    await Archive(store).run([build_event(3)])
+    await Archive(store).store_events([build_event(3)])
     await Compaction(store, QUIET).run(compute_later_time())
     await Compaction(stale, QUIET).run(compute_later_time())
     for _ in range(4):

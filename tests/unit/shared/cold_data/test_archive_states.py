@@ -81,7 +81,7 @@ class ArchiveMachine(RuleBasedStateMachine):
         self._folder.cleanup()
 
     def _run(self, first: int, end: int) -> None:
-        asyncio.run(Archive(open_folder_store(self._path)).run(self._events[first:end]))
+        asyncio.run(Archive(open_folder_store(self._path)).store_events(self._events[first:end]))
 
 
 TestArchive = ArchiveMachine.TestCase

@@ -65,7 +65,7 @@ async def test_hundreds_of_longest_messages_are_read_and_merged(
     events = [build_long_event(number) for number in range(1, COUNT + 1)]
     events += [build_long_event(number, COUNT + number) for number in range(1, 20)]
     for batch in [*split_into_batches(events, 30), events[10:50]]:
-        await Archive(store).run(batch)
+        await Archive(store).store_events(batch)
     in_order = sorted(range(1, COUNT + 1), key=lambda number: (number * 7919 % 3600, number))
     expected = [(f"m-{number}", len(f'{{"n":{number},"x":""}}') + LENGTH - number % 97) for number in in_order]
     assert await read_lengths(store) == expected
@@ -75,7 +75,7 @@ async def test_hundreds_of_longest_messages_are_read_and_merged(
     assert blob.num_rows == COUNT + 19
     assert max(blob.row_group(number).total_byte_size for number in range(blob.num_row_groups)) <= tables.GROUP_BYTES
     [hour] = await list_hours(store, "rig", NOON, NOON + HOUR)
-    assert hour.longest == max(length for _, length in expected) + len('{}["hall"]')
+    assert hour.longest_row_size == max(length for _, length in expected) + len('{}["hall"]')
     assert await read_lengths(store) == expected
 
 
@@ -83,7 +83,7 @@ async def test_blob_without_the_longest_row_is_read_and_merged(tmp_path: Path) -
     """A blob that lacks the length of its longest row is read and merged; the merged blob states this length."""
     store = open_folder_store(tmp_path)
     for batch in split_into_batches([build_long_event(number) for number in range(1, 41)], 20):
-        await Archive(store).run(batch)
+        await Archive(store).store_events(batch)
     expected = await read_lengths(store)
     for name, content in (await read_contents(store)).items():
         table = pq.read_table(io.BytesIO(content))
@@ -91,12 +91,12 @@ async def test_blob_without_the_longest_row_is_read_and_merged(tmp_path: Path) -
         unsaid = said[: said.rindex(",")] + "]"
         pq.write_table(table.replace_schema_metadata({"oi": unsaid}), tmp_path / "cold" / name)
     [hour] = await list_hours(store, "rig", NOON, NOON + HOUR)
-    assert hour.longest is None
+    assert hour.longest_row_size is None
     assert await read_lengths(store) == expected
     assert await compact_all(store) == 1
     [hour] = await list_hours(store, "rig", NOON, NOON + HOUR)
-    assert hour.longest is not None
-    assert hour.longest > LENGTH
+    assert hour.longest_row_size is not None
+    assert hour.longest_row_size > LENGTH
     assert await read_lengths(store) == expected
 
 
@@ -116,7 +116,7 @@ async def test_both_read_paths_return_the_same_rows(
     ]
     for size in sizes:
         for batch in split_into_batches(events, size):
-            await Archive(store).run(batch)
+            await Archive(store).store_events(batch)
     short = await read_rows(store)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(long_texts, "MAX_SHORT_BYTES", -1)
@@ -131,7 +131,7 @@ async def test_both_read_paths_return_the_same_rows(
 async def test_large_batch_is_split_into_row_groups(tmp_path: Path) -> None:
     """The archive divides a batch of long messages into row groups of limited size."""
     store = open_folder_store(tmp_path)
-    await Archive(store).run([build_long_event(number) for number in range(1, 101)])
+    await Archive(store).store_events([build_long_event(number) for number in range(1, 101)])
     [content] = (await read_contents(store)).values()
     blob = pq.read_metadata(io.BytesIO(content))
     sizes = [blob.row_group(number).total_byte_size for number in range(blob.num_row_groups)]

@@ -15,8 +15,8 @@ from shared.cold_data.names import (
     floor_to_hour,
     folder_from_name,
     hour_from_name,
-    is_merged,
-    list_prefixes,
+    is_merged_blob,
+    list_blob_prefixes,
     range_from_name,
 )
 
@@ -62,14 +62,14 @@ def test_a_merged_blob_sorts_after_its_sources() -> None:
     again = build_merged_name([merged, sources[0]])
     assert merged == build_merged_name(sources[::-1])
     assert all(earlier < later for earlier, later in pairwise([*sources, merged, again]))
-    assert (is_merged(merged), is_merged(sources[0]), range_from_name(merged)) == (True, False, None)
+    assert (is_merged_blob(merged), is_merged_blob(sources[0]), range_from_name(merged)) == (True, False, None)
 
 
 @pytest.mark.parametrize(("days", "count", "by_month"), [(0.01, 1, False), (2, 3, False), (40, 2, True)])
 def test_blob_prefixes_cover_each_hour_of_a_range(days: float, count: int, *, by_month: bool) -> None:
     """The prefixes of a range cover each of its hours; a long range has one prefix for each month."""
     end = HOUR + timedelta(days=days)
-    prefixes = list(list_prefixes("rig", HOUR, end))
+    prefixes = list(list_blob_prefixes("rig", HOUR, end))
     assert (len(prefixes), prefixes[0].count("/") == 4) == (count, by_month)
     hour = HOUR
     while hour < end:
@@ -80,11 +80,11 @@ def test_blob_prefixes_cover_each_hour_of_a_range(days: float, count: int, *, by
 def test_a_range_over_ten_years_has_one_blob_prefix() -> None:
     """A range longer than ten years has one prefix, which covers all blobs of the connection."""
     start = datetime(2000, 1, 1, tzinfo=UTC)
-    assert len(list(list_prefixes("rig", start, datetime(2010, 1, 1, tzinfo=UTC)))) == 120
-    assert list(list_prefixes("rig", datetime.min.replace(tzinfo=UTC), HOUR)) == [build_connection_folder("rig")]
+    assert len(list(list_blob_prefixes("rig", start, datetime(2010, 1, 1, tzinfo=UTC)))) == 120
+    assert list(list_blob_prefixes("rig", datetime.min.replace(tzinfo=UTC), HOUR)) == [build_connection_folder("rig")]
 
 
 def test_a_range_can_end_on_the_last_day_of_the_calendar() -> None:
     """A range can end on the last day of the calendar, after which no day follows."""
     end = datetime(9999, 12, 31, 23, tzinfo=UTC)
-    assert list(list_prefixes("rig", end - timedelta(hours=1), end)) == ["impulses/rig/9999/12/31/"]
+    assert list(list_blob_prefixes("rig", end - timedelta(hours=1), end)) == ["impulses/rig/9999/12/31/"]

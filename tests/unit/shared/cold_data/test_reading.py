@@ -31,7 +31,7 @@ async def test_a_read_range_includes_its_start_and_excludes_its_end(tmp_path: Pa
     store = open_folder_store(tmp_path)
     micro = timedelta(microseconds=1)
     times = [NOON + HOUR, NOON - micro, NOON, NOON + HOUR - micro, NOON + 2 * HOUR]
-    await Archive(store).run([build_event(number, at=at) for number, at in enumerate(times, 1)])
+    await Archive(store).store_events([build_event(number, at=at) for number, at in enumerate(times, 1)])
     assert [row["timestamp"] for row in await read_rows(store, "rig", NOON, NOON + HOUR)] == [NOON, NOON + HOUR - micro]
     assert [row["timestamp"] for row in await read_rows(store)] == sorted(times)
     assert await read_rows(store, "rig", NOON + 3 * HOUR, NOON + DAY) == []
@@ -44,7 +44,7 @@ async def test_a_read_range_may_end_at_the_limits_of_the_calendar(tmp_path: Path
     first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
     micro = timedelta(microseconds=1)
     times = [first, first + DAY, last - DAY, last - HOUR, last - micro, last]
-    await Archive(store).run([build_event(number, at=at) for number, at in enumerate(times, 1)])
+    await Archive(store).store_events([build_event(number, at=at) for number, at in enumerate(times, 1)])
     assert [row["timestamp"] for row in await read_rows(store, "rig", first, last)] == times[:-1]
     assert [row["timestamp"] for row in await read_rows(store, "rig", last - HOUR, last)] == times[3:5]
     assert [row["timestamp"] for row in await read_rows(store, "rig", first, first + DAY)] == [first]
@@ -53,7 +53,7 @@ async def test_a_read_range_may_end_at_the_limits_of_the_calendar(tmp_path: Path
 async def test_list_hours_returns_rows_and_sizes(tmp_path: Path) -> None:
     """Each hour with rows is listed with its number of rows and the size of its data."""
     store = open_folder_store(tmp_path)
-    await Archive(store).run([build_event(1), build_event(2), build_event(3, at=NOON + 30 * HOUR)])
+    await Archive(store).store_events([build_event(1), build_event(2), build_event(3, at=NOON + 30 * HOUR)])
     found = await ColdReader(store).list_hours("rig", NOON + timedelta(minutes=30), NOON + 31 * HOUR)
     assert [(each.start, each.rows) for each in found] == [(NOON, 2), (NOON + 30 * HOUR, 1)]
     assert all(each.size > 0 for each in found)
@@ -81,7 +81,7 @@ async def test_messages_with_the_same_id_within_a_day_are_duplicates(
     for number, hours in enumerate(arrivals, 1):
         arrived = NOON + timedelta(hours=hours)
         at = NOON if same_hour else arrived
-        await archive.run(
+        await archive.store_events(
             [build_event(number, "same", at=at, enqueued_at=arrived, payload={"h": hours}), build_event(100 + number)]
         )
     found = [row["payload"] for row in await read_rows(store) if row["messageId"] == "same"]
@@ -91,7 +91,7 @@ async def test_messages_with_the_same_id_within_a_day_are_duplicates(
 async def test_messages_of_two_connections_are_no_duplicates(tmp_path: Path) -> None:
     """Messages of two connections with the same id are no duplicates."""
     store = open_folder_store(tmp_path)
-    await Archive(store).run([build_event(1, "same"), build_event(2, "same", connection="press")])
+    await Archive(store).store_events([build_event(1, "same"), build_event(2, "same", connection="press")])
     assert (await read_ids(store), await read_ids(store, "press")) == (["same"], ["same"])
 
 
@@ -100,14 +100,14 @@ async def test_range_of_many_days_is_read_in_order(tmp_path: Path) -> None:
     store = open_folder_store(tmp_path)
     at = [NOON + number * 7 * HOUR for number in range(60)]
     events = [build_event(number, f"m-{number // 2}", at=at, enqueued_at=at) for number, at in enumerate(at, 1)]
-    await Archive(store).run(events)
+    await Archive(store).store_events(events)
     assert await read_ids(store) == list(dict.fromkeys(f"m-{number // 2}" for number in range(1, 61)))
 
 
 async def test_local_copies_are_deleted_in_worker_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Local copies and their folders are created and deleted only in worker threads."""
     store = open_folder_store(tmp_path)
-    await Archive(store).run([build_event(number, at=NOON + number * DAY) for number in range(1, 6)])
+    await Archive(store).store_events([build_event(number, at=NOON + number * DAY) for number in range(1, 6)])
     calls: list[tuple[str, int]] = []
 
     def record_thread_of(name: str) -> None:
@@ -154,6 +154,6 @@ async def test_any_batches_are_read_like_the_query_table(
         events.append(build_event(number, message_id, at=at, enqueued_at=at, payload={"n": number}))
     for size in sizes:
         for batch in split_into_batches(events, size):
-            await Archive(store).run(batch)
+            await Archive(store).store_events(batch)
     found = [int(row["payload"][5:-1]) for row in await read_rows(store)]
     assert sorted(found) == find_expected_rows(events, [message_id for message_id, _ in messages])

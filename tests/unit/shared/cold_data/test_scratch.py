@@ -40,7 +40,7 @@ def test_scratch_files_leave_a_part_of_the_disk_free(tmp_path: Path, monkeypatch
 async def test_a_read_without_enough_disk_space_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A read that needs more disk space than available is rejected at its start."""
     store = open_folder_store(tmp_path)
-    await Archive(store).run([build_event(1)])
+    await Archive(store).store_events([build_event(1)])
     simulate_full_disk(monkeypatch, 900 * MEGABYTE)
     with pytest.raises(WorkspaceError, match="shorter range") as refusal:
         await read_ids(store)

@@ -15,7 +15,7 @@ from shared.cold_data.tables import (
     BlobSummary,
     build_archive_schema,
     measure_longest_row,
-    open_writer,
+    open_parquet_writer,
     parse_summary,
     read_footer_size,
     split_row_groups,
@@ -38,7 +38,7 @@ def build_rows(*payloads: str) -> pa.RecordBatch:
 def build_parquet(rows: pa.RecordBatch) -> bytes:
     """Return a Parquet file with rows and a summary."""
     target = io.BytesIO()
-    with open_writer(target, SUMMARY) as file:
+    with open_parquet_writer(target, SUMMARY) as file:
         file.write_batch(rows)
     return target.getvalue()
 

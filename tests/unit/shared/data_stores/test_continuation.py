@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.data_stores.continuation import ContinuationTokens, derive_secret
-from shared.data_stores.models import MISSING, AccountContainer, DatabasePlace, PartitionValue, Table
+from shared.data_stores.models import MISSING, AccountContainer, DatabaseAddress, PartitionValue, Table
 from shared.errors import WorkspaceError
 
 NAMES = st.text(max_size=4)
@@ -17,7 +17,7 @@ type ListFilter = tuple[str, str, str, PartitionValue, bool]
 
 def get_table(listed: ListFilter) -> Table:
     """Return the table whose list is read."""
-    return Table(DatabasePlace(listed[0], listed[1]), AccountContainer(listed[2], "/line"))
+    return Table(DatabaseAddress(listed[0], listed[1]), AccountContainer(listed[2], "/line"))
 
 
 def build_token_signer(secret: str) -> ContinuationTokens:

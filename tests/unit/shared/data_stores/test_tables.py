@@ -17,7 +17,7 @@ from shared.data_stores.documents import Documents
 from shared.data_stores.models import (
     MISSING,
     AccountContainer,
-    DatabasePlace,
+    DatabaseAddress,
     DocumentKey,
     DocumentPage,
     PartitionValue,
@@ -35,15 +35,15 @@ DONE = "done"
 class Account:
     """Fake account with one container that the workspace does not declare."""
 
-    async def list(self, _: DatabasePlace) -> Sequence[AccountContainer]:
+    async def list(self, _: DatabaseAddress) -> Sequence[AccountContainer]:
         """Return the undeclared container."""
         return [AccountContainer("foreign", "/line")]
 
-    async def find(self, place: DatabasePlace, name: str) -> AccountContainer | None:
+    async def find(self, place: DatabaseAddress, name: str) -> AccountContainer | None:
         """Return the undeclared container by name."""
         return next((one for one in await self.list(place) if one.name == name), None)
 
-    async def create(self, place: DatabasePlace, container: AccountContainer) -> None:
+    async def create(self, place: DatabaseAddress, container: AccountContainer) -> None:
         """Fail, because no test creates a container."""
         raise NotImplementedError
 

@@ -11,7 +11,7 @@ from shared.backends.embedded import jobs, places
 from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLinks
 from shared.backends.embedded.jobs import SqliteJobStore
-from shared.backends.embedded.places import SqlitePlaceStore
+from shared.backends.embedded.places import SqliteQuotaStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.models import Policies, Quotas, Tier
 from shared.catalog.snapshot import Catalog
@@ -99,7 +99,7 @@ class Environment:
     def __init__(self, folder: Path, archive: FakeArchive) -> None:
         self.archive = archive
         self.database = SqliteDatabase(folder / "jobs.sqlite", jobs.SCHEMA + places.SCHEMA)
-        self.places = SqlitePlaceStore(self.database)
+        self.places = SqliteQuotaStore(self.database)
         self.quotas = Quotas()
         self.now = START + HOUR
         self.jobs = SqliteJobStore(self.database)
@@ -116,7 +116,7 @@ class Environment:
 
     async def plan_parts(self, job_id: str = "j1") -> list[int]:
         """Plan a job; return the parts to be converted next."""
-        numbers = await self.work.next_parts(job_id)
+        numbers = await self.work.list_next_parts(job_id)
         assert numbers is not None
         return list(numbers)
 
@@ -137,10 +137,10 @@ class Environment:
 
     async def run(self, job_id: str = "j1") -> Job:
         """Run all steps of a job in the order of the orchestration."""
-        while numbers := await self.work.next_parts(job_id):
+        while numbers := await self.work.list_next_parts(job_id):
             for number in numbers:
-                await self.work.convert(job_id, number)
-        await self.work.finish(job_id)
+                await self.work.convert_part(job_id, number)
+        await self.work.complete_job(job_id)
         return await self.load_job(job_id)
 
     async def load_job(self, job_id: str = "j1") -> Job:

@@ -7,7 +7,7 @@ from shared.downloads.fair_scheduler import FairScheduler
 
 async def run_task(turns: FairScheduler, principal: str, order: list[str], gate: asyncio.Event) -> None:
     """Run a task when the scheduler starts it, and record the start."""
-    async with turns.turn(principal):
+    async with turns.wait_for_turn(principal):
         order.append(principal)
         await gate.wait()
 
@@ -45,5 +45,5 @@ async def test_the_next_task_gets_the_slot_of_a_cancelled_one() -> None:
     gate.set()
     await asyncio.gather(first, second, third, return_exceptions=True)
     assert order == ["a", "c"]
-    async with asyncio.timeout(5), turns.turn("d"):
+    async with asyncio.timeout(5), turns.wait_for_turn("d"):
         assert turns.has_room("d")

@@ -58,7 +58,7 @@ async def test_an_ended_job_frees_its_place_in_the_quota(environment_factory: En
         case "completed":
             await environment.run(job.id)
         case "failed":
-            await environment.work.fail(job.id)
+            await environment.work.fail_job(job.id)
         case "cancelled":
             await build_service(environment).cancel(build_caller(OWNER), job.id, JobRunner())
         case _:
@@ -135,9 +135,9 @@ async def test_a_download_fails_at_the_part_over_the_byte_quota(
     second = await start_download(environment)
     numbers = await environment.plan_parts(second.id)
     assert len(numbers) == 3
-    await environment.work.convert(second.id, numbers[0])
-    assert (await environment.load_job(second.id)).unfinished
-    await environment.work.convert(second.id, numbers[1])
+    await environment.work.convert_part(second.id, numbers[0])
+    assert (await environment.load_job(second.id)).is_unfinished
+    await environment.work.convert_part(second.id, numbers[1])
     assert (await environment.load_job(second.id)).status is JobStatus.FAILED
 
 
@@ -158,7 +158,7 @@ async def test_job_of_another_principal_runs_next(
         return await convert(job, number, part)  # type: ignore[arg-type]
 
     monkeypatch.setattr(environment.work, "_convert_part", record_part)
-    done = await asyncio.gather(*(environment.work.convert(job.id, 0) for job in (*busy, small)))
+    done = await asyncio.gather(*(environment.work.convert_part(job.id, 0) for job in (*busy, small)))
     assert done == [True, True, True, True, False, True]
     assert order.index("other@t") == 1
 
@@ -182,9 +182,9 @@ async def test_one_job_per_principal_is_planned_at_a_time(
         await start_download(environment),
         await start_download(environment, owner="other@t"),
     )
-    planning = asyncio.create_task(environment.work.next_parts(first.id))
+    planning = asyncio.create_task(environment.work.list_next_parts(first.id))
     await waiting.wait()
-    assert await environment.work.next_parts(second.id) is None
-    others = asyncio.create_task(environment.work.next_parts(other.id))
+    assert await environment.work.list_next_parts(second.id) is None
+    others = asyncio.create_task(environment.work.list_next_parts(other.id))
     gate.set()
     assert (await planning, await others) == ([0], [0])

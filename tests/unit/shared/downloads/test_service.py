@@ -164,8 +164,8 @@ async def test_job_can_be_cancelled_once(download_environment: Environment) -> N
     started = await build_service(download_environment).start(
         build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, runner
     )
-    await download_environment.work.next_parts(started.id)
-    await download_environment.work.convert(started.id, 0)
+    await download_environment.work.list_next_parts(started.id)
+    await download_environment.work.convert_part(started.id, 0)
     assert download_environment.list_files()
     with pytest.raises(WorkspaceError):
         await build_service(download_environment).cancel(build_caller("viewer@t"), started.id, runner)
@@ -182,8 +182,8 @@ async def test_a_repeated_cancellation_deletes_what_the_first_one_left(download_
     """If a cancellation ended before it deleted the files, repeating it deletes them."""
     service, runner, editor = build_service(download_environment), JobRunner(), build_caller("editor@t")
     started = await service.start(editor, ("pump",), DownloadFormat.CSV, START, START + HOUR, runner)
-    await download_environment.work.next_parts(started.id)
-    await download_environment.work.convert(started.id, 0)
+    await download_environment.work.list_next_parts(started.id)
+    await download_environment.work.convert_part(started.id, 0)
     await download_environment.jobs.change(started.id, Job.cancel)
     assert download_environment.list_files()
     with pytest.raises(WorkspaceError, match="cancelled"):

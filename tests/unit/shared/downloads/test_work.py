@@ -97,13 +97,13 @@ async def test_download_steps_can_be_repeated(
     numbers = await environment.plan_parts()
     assert list(numbers) == list(await environment.plan_parts())
     for number in numbers:
-        await environment.work.convert("j1", number)
+        await environment.work.convert_part("j1", number)
     before, files = await environment.load_job(), environment.list_files()
     for number in reversed(numbers):
-        await environment.work.convert("j1", number)
+        await environment.work.convert_part("j1", number)
     assert (await environment.load_job(), environment.list_files()) == (before, files)
-    await environment.work.finish("j1")
-    await environment.work.fail("j1")
+    await environment.work.complete_job("j1")
+    await environment.work.fail_job("j1")
     assert (await environment.load_job()).status is JobStatus.COMPLETED
 
 
@@ -123,7 +123,7 @@ async def test_an_archive_outage_is_raised_so_that_the_step_is_retried(environme
     archive.down = True
     await environment.plan_parts()
     with pytest.raises(WorkspaceError, match="down"):
-        await environment.work.convert("j1", 0)
+        await environment.work.convert_part("j1", 0)
     assert (await environment.load_job()).status is JobStatus.RUNNING
     archive.down = False
     assert (await environment.run()).status is JobStatus.COMPLETED
@@ -135,9 +135,9 @@ async def test_failed_job_has_no_files(environment_factory: EnvironmentFactory) 
     environment = environment_factory.make()
     await environment.store_job()
     await environment.plan_parts()
-    await environment.work.convert("j1", 0)
+    await environment.work.convert_part("j1", 0)
     assert environment.list_files()
-    await environment.work.fail("j1")
+    await environment.work.fail_job("j1")
     job = await environment.load_job()
     assert (job.status, environment.list_files()) == (JobStatus.FAILED, [])
     assert job.error is not None
@@ -176,7 +176,7 @@ async def test_cancelled_conversion_stops_without_files(
     monkeypatch.setattr(environment.archive, "rows", yield_forever)
     await environment.store_job(form=DownloadFormat.JSONL)
     await environment.plan_parts()
-    step = asyncio.create_task(environment.work.convert("j1", 0))
+    step = asyncio.create_task(environment.work.convert_part("j1", 0))
     await begun.wait()
     go_on.set()
     await environment.jobs.change("j1", Job.cancel)
@@ -201,7 +201,7 @@ async def test_files_uploaded_during_cancellation_are_deleted(
         return done
 
     monkeypatch.setattr(conversion, "write_files", write_then_cancel)
-    await environment.work.convert("j1", 0)
+    await environment.work.convert_part("j1", 0)
     assert environment.list_files() == []
 
 
@@ -256,7 +256,7 @@ async def test_out_of_memory_fails_the_job_immediately(environment_factory: Envi
     environment.archive.trouble = duckdb.OutOfMemoryException("failed to pin a block")
     await environment.store_job(form=DownloadFormat.PARQUET)
     [first, *_] = await environment.plan_parts()
-    await environment.work.convert("j1", first)
+    await environment.work.convert_part("j1", first)
     job = await environment.load_job()
     assert job.status is JobStatus.FAILED
     assert "shorter range" in (job.error or "")

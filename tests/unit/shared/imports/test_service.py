@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shared.auth.principals import CredentialKind, Principal
-from shared.backends.embedded.places import SqlitePlaceStore
+from shared.backends.embedded.places import SqliteQuotaStore
 from shared.catalog.models import Connection
 from shared.disk_space.guard import DiskGuard
 from shared.downloads.expiry import build_table_name
@@ -57,7 +57,7 @@ async def imports(environment: Environment) -> ImportService:
     """Return the import service for stores with the import ``a1``."""
     pump = Connection.model_validate({"lookup": "pump", "name": "Pump", "type": "CLOUD_EVENT_HUB"})
     read_catalog = build_catalog_getter(build_catalog(pump))
-    quota = JobQuota(SqlitePlaceStore(environment.database), environment.jobs, read_catalog)
+    quota = JobQuota(SqliteQuotaStore(environment.database), environment.jobs, read_catalog)
     downloads = DownloadService(read_catalog, environment.jobs, environment.blobs, quota, DAY)
     disk = DiskGuard(environment.disk)
     made = ImportService(read_catalog, environment.jobs, environment.blobs, quota, downloads, disk, DAY)

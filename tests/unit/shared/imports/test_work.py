@@ -16,7 +16,7 @@ from shared.backends.embedded import jobs, places
 from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLinks
 from shared.backends.embedded.jobs import SqliteJobLeaseStore, SqliteJobStore
-from shared.backends.embedded.places import SqlitePlaceStore
+from shared.backends.embedded.places import SqliteQuotaStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.models import Connection
 from shared.cold_data.archive import Compaction
@@ -99,7 +99,7 @@ class Environment:
         read_catalog = build_catalog_getter(
             build_catalog(Connection.model_validate({"lookup": "pump", "name": "Pump", "type": "CLOUD_EVENT_HUB"}))
         )
-        quota = JobQuota(SqlitePlaceStore(self.database), self.jobs, read_catalog)
+        quota = JobQuota(SqliteQuotaStore(self.database), self.jobs, read_catalog)
         self.leases = SqliteJobLeaseStore(self.database)
         stores = ImportStores(
             self.jobs,

@@ -79,7 +79,7 @@ async def test_messages_of_a_connection_are_published_in_order() -> None:
     """Messages of a connection are published in order; impulses without a connection are not published."""
     service = Service()
     events = [build_event(number, "ab"[number % 2]) for number in range(100)]
-    await build_publisher(service).run([*events, build_event(100, UNROUTED), build_event(101, "")], AT)
+    await build_publisher(service).publish_events([*events, build_event(100, UNROUTED), build_event(101, "")], AT)
     for offset, group in enumerate("ab"):
         assert [text for name, text in service.sent if name == group] == [b"%d" % n for n in range(offset, 100, 2)]
     assert len(service.sent) == 100
@@ -89,7 +89,7 @@ async def test_stale_impulses_are_not_published() -> None:
     """Impulses older than a minute are not published."""
     service, fresh_for = Service(), FRESH_FOR
     tried = build_publisher(service)
-    await tried.run([build_event(1, age=fresh_for * 2), build_event(2, age=fresh_for), build_event(3)], AT)
+    await tried.publish_events([build_event(1, age=fresh_for * 2), build_event(2, age=fresh_for), build_event(3)], AT)
     assert [text for _, text in service.sent] == [b"2", b"3"]
     assert (tried.counters.stale, tried.counters.published) == (1, 2)
 
@@ -99,7 +99,7 @@ async def test_groups_without_listeners_get_no_messages() -> None:
     service = Service()
     service.readers_of = {"b"}
     tried = build_publisher(service)
-    await tried.run([build_event(number, "ab"[number % 2]) for number in range(20)], AT)
+    await tried.publish_events([build_event(number, "ab"[number % 2]) for number in range(20)], AT)
     assert {group for group, _ in service.sent} == {"b"}
     assert (tried.counters.unheard, service.asked) == (10, 2)
 
@@ -108,7 +108,7 @@ async def test_a_message_is_repeated_during_an_outage() -> None:
     """During an outage, a message is sent repeatedly until it succeeds; only then the next one is sent."""
     service = Service()
     service.failing = {b"2": [build_outage_error()] * (ATTEMPTS - 1)}
-    await build_publisher(service).run([build_event(number) for number in range(5)], AT)
+    await build_publisher(service).publish_events([build_event(number) for number in range(5)], AT)
     assert [text for _, text in service.sent] == [b"0", b"1", b"2", b"3", b"4"]
 
 
@@ -119,8 +119,8 @@ async def test_a_batch_retried_after_an_outage_repeats_no_message() -> None:
     tried = build_publisher(service)
     events = [build_event(number, "ab"[number % 2]) for number in range(10)]
     with pytest.raises(WorkspaceError):
-        await tried.run(events, AT)
-    await tried.run(events, AT)
+        await tried.publish_events(events, AT)
+    await tried.publish_events(events, AT)
     assert sorted(text for _, text in service.sent) == [b"%d" % number for number in range(10)]
     assert tried.counters.failures == 1
 
@@ -134,8 +134,10 @@ async def test_repeated_ids_are_published_once() -> None:
     """A message id is published once per connection, in one batch and over several batches."""
     service = Service()
     tried = build_publisher(service)
-    await tried.run([_build_event(1, "x"), _build_event(2, "x"), _build_event(3, "y"), _build_event(4, "x", "b")], AT)
-    await tried.run([_build_event(5, "x"), _build_event(6, "z")], AT)
+    await tried.publish_events(
+        [_build_event(1, "x"), _build_event(2, "x"), _build_event(3, "y"), _build_event(4, "x", "b")], AT
+    )
+    await tried.publish_events([_build_event(5, "x"), _build_event(6, "z")], AT)
     assert sorted((group, decode_impulse(text).message_id) for group, text in service.sent) == [
         ("a", "x"),
         ("a", "y"),
@@ -152,9 +154,9 @@ async def test_a_failed_impulse_is_published_when_it_is_delivered_again() -> Non
     service.failing = {first.body: [build_outage_error()] * ATTEMPTS}
     tried = build_publisher(service)
     with pytest.raises(WorkspaceError):
-        await tried.run([first], AT)
-    await tried.run([first], AT)
-    await tried.run([again], AT)
+        await tried.publish_events([first], AT)
+    await tried.publish_events([first], AT)
+    await tried.publish_events([again], AT)
     assert service.sent == [("a", first.body)]
 
 
@@ -163,7 +165,7 @@ async def test_rejected_message_is_skipped() -> None:
     service = Service()
     service.failing = {b"1": [WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "too large")]}
     tried = build_publisher(service)
-    await tried.run([build_event(number) for number in range(3)], AT)
+    await tried.publish_events([build_event(number) for number in range(3)], AT)
     assert [text for _, text in service.sent] == [b"0", b"2"]
     assert tried.counters.refused == 1
 
@@ -224,7 +226,7 @@ async def test_a_publisher_behind_pauses_for_busy_ingestion(apart_ms: float, res
     service = Service()
     events = [build_event(number, age=timedelta(seconds=5, milliseconds=-apart_ms * number)) for number in range(100)]
     publisher = LivePublisher(service, Audience(service), shares_processor=True, runtime=Runtime(sleep=record_sleep))
-    await publisher.run(events, AT)
+    await publisher.publish_events(events, AT)
     assert len(service.sent) == 100
     assert bool(slept) is rests
 

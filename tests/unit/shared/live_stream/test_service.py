@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
-from shared.backends.embedded.places import SCHEMA, SqlitePlaceStore
+from shared.backends.embedded.places import SCHEMA, SqliteQuotaStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
@@ -195,7 +195,7 @@ async def _build_catalog() -> Catalog:
 
 
 def _build_live_stream(streams: Streams) -> LiveStream:
-    quota = StreamQuota(SqlitePlaceStore(SqliteDatabase(Path("unused"), SCHEMA)), _build_catalog, streams)
+    quota = StreamQuota(SqliteQuotaStore(SqliteDatabase(Path("unused"), SCHEMA)), _build_catalog, streams)
     return LiveStream(_build_catalog, streams, Audience(streams), _resume_principal, quota)
 
 
@@ -224,6 +224,6 @@ async def test_link_is_restricted_to_the_right_to_listen() -> None:
         return member
 
     streams = Streams([], set())
-    quota = StreamQuota(SqlitePlaceStore(SqliteDatabase(Path("unused"), SCHEMA)), _build_catalog, streams)
+    quota = StreamQuota(SqliteQuotaStore(SqliteDatabase(Path("unused"), SCHEMA)), _build_catalog, streams)
     live = LiveStream(_build_catalog, streams, Audience(streams), resume_principal, quota)
     assert (await live.resume(Listener.from_principal(member).name)).rights == {AccessRight.LIVE_STREAM_READ}

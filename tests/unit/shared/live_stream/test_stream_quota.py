@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from shared.backends.embedded.places import SCHEMA, SqlitePlaceStore
+from shared.backends.embedded.places import SCHEMA, SqliteQuotaStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.models import Policies, Quotas, Tier
 from shared.catalog.snapshot import Catalog
@@ -51,10 +51,10 @@ class World:
 
 
 @pytest.fixture
-async def place_store(tmp_path: Path) -> AsyncIterator[SqlitePlaceStore]:
+async def place_store(tmp_path: Path) -> AsyncIterator[SqliteQuotaStore]:
     """Return an empty store of quota reservations."""
     database = SqliteDatabase(tmp_path / "places.sqlite", SCHEMA)
-    yield SqlitePlaceStore(database)
+    yield SqliteQuotaStore(database)
     await database.close()
 
 
@@ -68,7 +68,7 @@ async def get_rejection(quota: StreamQuota, stream: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("tier", "set_to", "limit"), [(Tier.FREE, None, 5), (Tier.PRO, None, 20), (Tier.PRO, 2, 2)])
 async def test_the_stream_quota_applies_across_instances(
-    place_store: SqlitePlaceStore, tier: Tier, set_to: int | None, limit: int
+    place_store: SqliteQuotaStore, tier: Tier, set_to: int | None, limit: int
 ) -> None:
     """A stream over the quota is rejected on each instance; other principals are not affected."""
     world = World(place_store, set_to, tier)
@@ -79,7 +79,7 @@ async def test_the_stream_quota_applies_across_instances(
     await world.two.reserve_stream("editor@t", "e1")
 
 
-async def test_ended_stream_frees_its_place(place_store: SqlitePlaceStore) -> None:
+async def test_ended_stream_frees_its_place(place_store: SqliteQuotaStore) -> None:
     """When any service instance learns of the end of a stream, its place in the quota is free at once."""
     world = World(place_store, 1)
     await world.one.reserve_stream("viewer@t", "s1")
@@ -87,7 +87,7 @@ async def test_ended_stream_frees_its_place(place_store: SqlitePlaceStore) -> No
     await world.one.reserve_stream("viewer@t", "s2")
 
 
-async def test_places_of_streams_with_unreported_ends_are_freed(place_store: SqlitePlaceStore) -> None:
+async def test_places_of_streams_with_unreported_ends_are_freed(place_store: SqliteQuotaStore) -> None:
     """A place without an open stream is freed after the time that a handshake may take."""
     world = World(place_store, 2)
     world.service.open = ["s1"]
@@ -101,7 +101,7 @@ async def test_places_of_streams_with_unreported_ends_are_freed(place_store: Sql
     await get_rejection(world.one, "s4")
 
 
-async def test_repeated_rejections_list_streams_at_most_once_a_second(place_store: SqlitePlaceStore) -> None:
+async def test_repeated_rejections_list_streams_at_most_once_a_second(place_store: SqliteQuotaStore) -> None:
     """If a principal exceeds the quota repeatedly, streams are listed at most once per second."""
     world = World(place_store, 1)
     world.service.open = ["s1"]
@@ -115,13 +115,13 @@ async def test_streams_open_during_a_store_outage(tmp_path: Path) -> None:
     """If the store does not respond, streams are opened without being counted."""
     (tmp_path / "places.sqlite").mkdir()
     database = SqliteDatabase(tmp_path / "places.sqlite", SCHEMA)
-    world = World(SqlitePlaceStore(database), 1)
+    world = World(SqliteQuotaStore(database), 1)
     for stream in ("s1", "s2"):
         await world.one.reserve_stream("viewer@t", stream)
     await database.close()
 
 
-async def test_shortly_after_a_rejection_the_store_is_not_called(place_store: SqlitePlaceStore) -> None:
+async def test_shortly_after_a_rejection_the_store_is_not_called(place_store: SqliteQuotaStore) -> None:
     """Shortly after a rejection, the store is not called again, unless a stream has ended."""
     world = World(place_store, 1)
     await world.one.reserve_stream("viewer@t", "s1")

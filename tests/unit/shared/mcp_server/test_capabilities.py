@@ -10,8 +10,8 @@ from shared.mcp_server.capabilities import (
     Tool,
     ToolResult,
     add_next_call,
-    compact_input,
-    compact_output,
+    compact_input_schema,
+    compact_output_schema,
     to_error_result,
 )
 
@@ -49,7 +49,7 @@ def test_arguments_keep_their_rules_and_descriptions() -> None:
         "required": [],
         "additionalProperties": False,
     }
-    assert compact_input(schema) == {
+    assert compact_input_schema(schema) == {
         "type": "object",
         "properties": {
             "title": {"type": "string", "description": "d", "default": "title"},
@@ -74,7 +74,7 @@ def test_results_keep_the_types_of_their_members() -> None:
         "required": ["rows"],
         "$defs": {"Row": {"type": "object", "properties": {}}, "Mode": {"type": "string", "enum": ["x"]}, "Any": {}},
     }
-    assert compact_output(schema) == {
+    assert compact_output_schema(schema) == {
         "type": "object",
         "properties": {
             "rows": {"type": "array", "items": {"type": "object"}},

@@ -10,11 +10,11 @@ GRANT = "0" * 32
 
 def test_codes_and_refresh_tokens_are_parsed() -> None:
     """Codes and refresh tokens are parsed into parts; refresh tokens of a grant share a family but not a secret."""
-    code = secrets.generate_code(SYSTEM_RUNTIME, GRANT)
-    assert secrets.parse_code(str(code)) == code
-    first = secrets.generate_refresh(SYSTEM_RUNTIME, GRANT)
-    second = secrets.generate_refresh(SYSTEM_RUNTIME, GRANT, first.family)
-    assert secrets.parse_refresh(str(first)) == first
+    code = secrets.generate_authorization_code(SYSTEM_RUNTIME, GRANT)
+    assert secrets.parse_authorization_code(str(code)) == code
+    first = secrets.generate_refresh_token(SYSTEM_RUNTIME, GRANT)
+    second = secrets.generate_refresh_token(SYSTEM_RUNTIME, GRANT, first.family)
+    assert secrets.parse_refresh_token(str(first)) == first
     assert first.family == second.family
     assert first.secret != second.secret
 
@@ -22,8 +22,8 @@ def test_codes_and_refresh_tokens_are_parsed() -> None:
 @pytest.mark.parametrize("text", ["", "oic_", "oir_", f"oic_{GRANT}_short", f"oic_{GRANT}_{'ä' * 43}", "x" * 10_000])
 def test_invalid_codes_are_parsed_to_none(text: str) -> None:
     """A text that is no code or refresh token is parsed to None."""
-    assert secrets.parse_code(text) is None
-    assert secrets.parse_refresh(text) is None
+    assert secrets.parse_authorization_code(text) is None
+    assert secrets.parse_refresh_token(text) is None
 
 
 def test_the_verifier_of_the_rfc_is_valid() -> None:

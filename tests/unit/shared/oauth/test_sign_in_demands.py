@@ -105,23 +105,26 @@ def test_the_service_stores_the_times_of_requests() -> None:
     def build_request(number: int, **values: str) -> Parameters:
         return Parameters({"client_id": "tool", "state": str(number), "prompt": "login"} | values)
 
-    assert times.record(Parameters({"client_id": "tool"})) is None
-    assert times.record(Parameters({"max_age": "x"})) is None
-    assert times.record(build_request(0)) == rfc3339(AT)
-    assert times.find(build_request(0)) == AT
+    assert times.record_arrival(Parameters({"client_id": "tool"})) is None
+    assert times.record_arrival(Parameters({"max_age": "x"})) is None
+    assert times.record_arrival(build_request(0)) == rfc3339(AT)
+    assert times.find_arrival_time(build_request(0)) == AT
     sent = AT + timedelta(seconds=9)
-    assert times.find(build_request(0, requested_at=rfc3339(sent))) == sent
-    assert times.find(build_request(0, requested_at=rfc3339(AT - timedelta(seconds=9)))) == AT
+    assert times.find_arrival_time(build_request(0, requested_at=rfc3339(sent))) == sent
+    assert times.find_arrival_time(build_request(0, requested_at=rfc3339(AT - timedelta(seconds=9)))) == AT
     other_instance = build_request(-1, requested_at=rfc3339(AT - LONGEST_CONSENT))
-    assert times.find(other_instance) == AT - LONGEST_CONSENT
-    assert times.find(build_request(-1, requested_at=rfc3339(AT - LONGEST_CONSENT - timedelta(seconds=1)))) is None
+    assert times.find_arrival_time(other_instance) == AT - LONGEST_CONSENT
+    assert (
+        times.find_arrival_time(build_request(-1, requested_at=rfc3339(AT - LONGEST_CONSENT - timedelta(seconds=1))))
+        is None
+    )
     time.advance(1)
     for number in range(1, REMEMBERED_REQUESTS + 1):
-        times.record(build_request(number))
-    assert times.find(build_request(0)) is None
-    assert times.find(build_request(REMEMBERED_REQUESTS)) == AT + timedelta(seconds=1)
+        times.record_arrival(build_request(number))
+    assert times.find_arrival_time(build_request(0)) is None
+    assert times.find_arrival_time(build_request(REMEMBERED_REQUESTS)) == AT + timedelta(seconds=1)
     with pytest.raises(WorkspaceError) as caught:
-        times.find(build_request(1, requested_at="yesterday"))
+        times.find_arrival_time(build_request(1, requested_at="yesterday"))
     assert caught.value.members["errors"][0]["field"] == "requested_at"  # type: ignore[index]
 
 

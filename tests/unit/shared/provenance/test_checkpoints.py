@@ -102,7 +102,7 @@ async def test_working_state_is_not_trusted(ledger: Ledger) -> None:
         assert made is not None
         tree = CompactRange()
         tree.append(await read_leaves(ledger, PLATFORM))
-        assert (await ledger.checkpoints.open(PLATFORM, made)).root == tree.compute_root()
+        assert (await ledger.checkpoints.open_checkpoint(PLATFORM, made)).root == tree.compute_root()
 
 
 @pytest.mark.parametrize("state", ["kept", "lost", "of an earlier version"])

@@ -16,7 +16,7 @@ async def test_proofs_hold_against_the_signed_roots(ledger: Ledger) -> None:
     second = await ledger.checkpoints.create(PLATFORM)
     assert first is not None
     assert second is not None
-    old, new = [await ledger.checkpoints.open(PLATFORM, stored) for stored in (first, second)]
+    old, new = [await ledger.checkpoints.open_checkpoint(PLATFORM, stored) for stored in (first, second)]
     proofs = Proofs(ledger.store, ChainTrees(ledger.store))
     for index, leaf in enumerate(await read_leaves(ledger, PLATFORM)):
         proof = await proofs.prove_inclusion(PLATFORM, index + 1, new.size)

@@ -228,7 +228,7 @@ async def test_roots_of_a_retired_key_are_trusted(ledger: Ledger, keys: Rotatabl
     for size in (3, 4):
         stored = await before.create(BATCH)
         assert stored is not None
-        checkpoint = await before.open(BATCH, stored)
+        checkpoint = await before.open_checkpoint(BATCH, stored)
         found[size] = (await before.signatures.load_or_create(stored.name, checkpoint), checkpoint)
         if size == 3:
             before = open_checkpoints(ledger, keys.replace())

@@ -282,15 +282,15 @@ async def test_a_damaged_signature_prevents_receipts(issuer: Issuer, content: by
 async def test_receipts_of_a_page_equal_single_receipts(issuer: Issuer) -> None:
     """The receipts for a page of records equal those that are requested one by one."""
     records = await issuer.ledger.records(BATCH)
-    found = await issuer.receipts.prove_covered(BATCH, records[3:6])
+    found = await issuer.receipts.prove_covered_records(BATCH, records[3:6])
     assert found == {
         f"{record.sequence:012d}": await issuer.receipts.prove_inclusion(BATCH, record.sequence, None)
         for record in records[3:6]
     }
     platform = await issuer.ledger.records(PLATFORM)
-    assert list(await issuer.receipts.prove_covered(PLATFORM, platform)) == ["000000000001", "000000000002"]
-    assert await issuer.receipts.prove_covered(PLATFORM, platform[2:]) == {}
-    assert await issuer.receipts.prove_covered(ChainKey(Target.DOMAIN_EVENTS, "never"), []) == {}
+    assert list(await issuer.receipts.prove_covered_records(PLATFORM, platform)) == ["000000000001", "000000000002"]
+    assert await issuer.receipts.prove_covered_records(PLATFORM, platform[2:]) == {}
+    assert await issuer.receipts.prove_covered_records(ChainKey(Target.DOMAIN_EVENTS, "never"), []) == {}
 
 
 @pytest.mark.parametrize(
@@ -306,4 +306,4 @@ async def test_a_page_of_a_damaged_chain_has_no_receipts(issuer: Issuer, edit: s
     record = (await issuer.ledger.records(BATCH))[-1]
     issuer.ledger.tamper(lambda file: file.execute(edit, (record.hash,)))
     records = await issuer.ledger.records(BATCH)
-    assert await issuer.restart().prove_covered(BATCH, records) == {}
+    assert await issuer.restart().prove_covered_records(BATCH, records) == {}

@@ -10,10 +10,10 @@ from shared.signatures.attempts import (
     WINDOW,
     MemberAttempts,
     SuspiciousEvent,
-    add_attempt,
     add_challenge,
+    add_refused_attempt,
     check_lock,
-    remove_reported,
+    remove_reported_lock_out,
 )
 from tests.unit.shared.signatures.environment import START
 
@@ -25,7 +25,7 @@ def record_attempts(count: int) -> MemberAttempts:
     """Return a member's rejected attempts: this number, one per minute."""
     attempts = NONE
     for number in range(count):
-        attempts = add_attempt(attempts, START + number * MINUTE, f"e{number}") or attempts
+        attempts = add_refused_attempt(attempts, START + number * MINUTE, f"e{number}") or attempts
     return attempts
 
 
@@ -41,7 +41,7 @@ def test_a_lock_out_is_stored_with_its_event() -> None:
 def test_attempts_during_a_lock_out_do_not_extend_it() -> None:
     """Attempts during a lock-out do not extend it, or a program that repeats them could lock a member out forever."""
     locked = record_attempts(MAX_ATTEMPTS)
-    assert add_attempt(locked, START + 10 * MINUTE, "x") is None
+    assert add_refused_attempt(locked, START + 10 * MINUTE, "x") is None
 
 
 @pytest.mark.parametrize(("minutes", "retry_after"), [(4, 900), (18.99, 1), (19, None)])
@@ -72,10 +72,10 @@ def test_the_first_challenge_of_a_token_does_not_count() -> None:
 def test_a_reported_event_is_removed_once() -> None:
     """Removing a reported lock-out event a second time changes nothing."""
     locked = record_attempts(MAX_ATTEMPTS)
-    reported = remove_reported(locked, locked.pending[0].append_id)
+    reported = remove_reported_lock_out(locked, locked.pending[0].append_id)
     assert reported is not None
     assert reported.pending == ()
-    assert remove_reported(reported, "e4") is None
+    assert remove_reported_lock_out(reported, "e4") is None
 
 
 def test_stored_attempts_are_read_back() -> None:

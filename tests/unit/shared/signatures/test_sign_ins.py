@@ -28,31 +28,31 @@ async def test_a_used_sign_in_cannot_sign_after_a_policy_change(environment: Env
 
 async def test_a_retry_can_use_the_same_sign_in(environment: Environment) -> None:
     """While a decision is being appended, its sign-in can sign a retry of the same decision, but no other decision."""
-    await environment.sign_ins.claim("name", "a", CHAIN)
-    await environment.sign_ins.claim("name", "a", CHAIN)
+    await environment.sign_ins.claim_sign_in("name", "a", CHAIN)
+    await environment.sign_ins.claim_sign_in("name", "a", CHAIN)
     with pytest.raises(WorkspaceError, match=USED):
-        await environment.sign_ins.claim("name", "b", CHAIN)
-    await environment.sign_ins.confirm("name", "a")
-    await environment.sign_ins.release("name", "a")
-    await environment.sign_ins.claim("name", "b", CHAIN)
+        await environment.sign_ins.claim_sign_in("name", "b", CHAIN)
+    await environment.sign_ins.confirm_claim("name", "a")
+    await environment.sign_ins.release_claim("name", "a")
+    await environment.sign_ins.claim_sign_in("name", "b", CHAIN)
     with pytest.raises(WorkspaceError, match=USED):
-        await environment.sign_ins.confirm("name", "a")
+        await environment.sign_ins.confirm_claim("name", "a")
 
 
 async def test_a_process_that_ends_before_the_append_frees_its_sign_in(environment: Environment) -> None:
     """If a process ends before the decision is appended, its sign-in can sign again."""
-    await environment.sign_ins.claim("name", "a", CHAIN)
+    await environment.sign_ins.claim_sign_in("name", "a", CHAIN)
     environment.at += LEASE + SECOND
-    await environment.sign_ins.claim("name", "b", CHAIN)
+    await environment.sign_ins.claim_sign_in("name", "b", CHAIN)
     with pytest.raises(WorkspaceError, match=USED):
-        await environment.sign_ins.confirm("name", "a")
+        await environment.sign_ins.confirm_claim("name", "a")
 
 
 async def test_a_process_that_ends_after_the_append_uses_its_sign_in(environment: Environment) -> None:
     """If a process ends after the decision is appended, its sign-in cannot sign again."""
-    await environment.sign_ins.claim("name", "a", CHAIN)
+    await environment.sign_ins.claim_sign_in("name", "a", CHAIN)
     environment.appended.add("a")
     environment.at += LEASE + SECOND
     for _ in range(2):
         with pytest.raises(WorkspaceError, match=USED):
-            await environment.sign_ins.claim("name", "b", CHAIN)
+            await environment.sign_ins.claim_sign_in("name", "b", CHAIN)

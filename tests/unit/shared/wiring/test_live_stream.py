@@ -26,7 +26,7 @@ async def test_events_are_signed_or_have_a_token(tmp_path: Path, settings: dict[
 
 def test_quota_of_streams_is_shared_by_instances(find_store_classes: Choice) -> None:
     """On Azure, all instances share the quota of streams; locally, the only process has its own."""
-    assert find_store_classes(lambda services: services.live_stream._stream_places) == (
-        "SqlitePlaceStore",
-        "CosmosPlaceStore",
+    assert find_store_classes(lambda services: services.live_stream._stream_quota_store) == (
+        "SqliteQuotaStore",
+        "CosmosQuotaStore",
     )

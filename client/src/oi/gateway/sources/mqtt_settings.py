@@ -124,7 +124,7 @@ def parse_mqtt_settings(section: Section, *, is_check: bool = False) -> MqttSett
         SettingsError: a setting is invalid; the message names the first one.
     """
     section.get_text("kind")
-    tls = _parse_tls(section.get_section("tls")) if section.has("tls") else None
+    tls = _parse_tls(section.get_section("tls")) if section.has_property("tls") else None
     section.get_choice("tls", (), None) if tls is None else None
     client_id, group = section.get_text("clientId"), section.get_text("sharedGroup", None)
     if group is not None and any(each in group for each in "/+#"):

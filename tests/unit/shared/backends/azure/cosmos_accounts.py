@@ -9,9 +9,9 @@ from azure.cosmos.aio import CosmosClient
 from emulators.cosmos import CosmosServer
 from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts
 from shared.backends.azure.cosmos_documents import CosmosDocumentStore
-from shared.data_stores.models import AccountContainer, DatabasePlace, Table
+from shared.data_stores.models import AccountContainer, DatabaseAddress, Table
 
-PLACE = DatabasePlace("mes", "orders")
+PLACE = DatabaseAddress("mes", "orders")
 TABLES = {
     path: Table(PLACE, AccountContainer(name, path)) for path, name in (("/line", "wo"), ("/a/b", "ne"), ("/id", "no"))
 }

@@ -9,10 +9,10 @@ from azure.core.pipeline.policies import SansIOHTTPPolicy
 
 from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts
 from shared.backends.azure.cosmos_data_containers import CosmosContainerStore
-from shared.data_stores.models import AccountContainer, DatabasePlace
+from shared.data_stores.models import AccountContainer, DatabaseAddress
 from shared.errors import WorkspaceError
 
-PLACE = DatabasePlace("mes", "orders")
+PLACE = DatabaseAddress("mes", "orders")
 ROUTE = (
     "/subscriptions/s-1/resourceGroups/plant/providers/Microsoft.DocumentDB/databaseAccounts/mes-1"
     "/sqlDatabases/orders/containers"
@@ -155,7 +155,7 @@ async def test_errors_of_resource_manager_are_converted(
 async def test_a_store_without_an_account_is_unavailable(store: CosmosContainerStore) -> None:
     """If no account is configured for a store, the store is unavailable."""
     with pytest.raises(WorkspaceError) as caught:
-        await store.list(DatabasePlace("lab", "samples"))
+        await store.list(DatabaseAddress("lab", "samples"))
     assert caught.value.code == "DATA_STORE_UNAVAILABLE"
 
 

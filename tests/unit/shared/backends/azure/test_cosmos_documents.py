@@ -12,7 +12,7 @@ from emulators.cosmos import AccountOptions, CosmosServer, FaultKind, InjectedFa
 from emulators.cosmos.faults import build_random_faults
 from shared.backends.azure.cosmos_data_accounts import DataAccount, DataAccounts, parse_data_accounts
 from shared.backends.azure.cosmos_documents import CosmosDocumentStore
-from shared.data_stores.models import AccountContainer, DatabasePlace, DocumentKey, Table
+from shared.data_stores.models import AccountContainer, DatabaseAddress, DocumentKey, Table
 from shared.errors import Kind, WorkspaceError
 from tests.unit.shared.backends.azure.cosmos_accounts import PLACE, TABLES, create_tables, open_document_store
 
@@ -223,7 +223,7 @@ async def test_missing_tables_and_accounts_have_errors(server: CosmosServer, sto
     with pytest.raises(WorkspaceError) as caught:
         await store.read(missing, KEY)
     assert caught.value.code == "TABLE_NOT_FOUND"
-    nowhere = Table(DatabasePlace("nowhere", "orders"), LINE.container)
+    nowhere = Table(DatabaseAddress("nowhere", "orders"), LINE.container)
     with pytest.raises(WorkspaceError) as caught:
         await store.read(nowhere, KEY)
     assert caught.value.code == "DATA_STORE_UNAVAILABLE"

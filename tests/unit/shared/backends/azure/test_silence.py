@@ -20,7 +20,7 @@ from shared.backends.azure.key_vault import Vault, call_vault
 from shared.backends.azure.kusto import KustoEngine
 from shared.backends.azure.web_pubsub import WebPubSub
 from shared.backends.outbound_http import HttpOpenIdProvider
-from shared.data_stores.models import AccountContainer, DatabasePlace, Table
+from shared.data_stores.models import AccountContainer, DatabaseAddress, Table
 from shared.errors import Kind, WorkspaceError
 from shared.telemetry.models import HubMessage
 from shared.warm_queries.ports import EngineQuery
@@ -34,7 +34,7 @@ GIVEN_UP = 25.0
 KEY = base64.b64encode(b"k" * 32).decode()
 ACCESS_KEY = "an-access-key-of-32-letters-......"
 QUERY = EngineQuery("T", {}, 1, 1)
-PLACE = DatabasePlace("mes", "orders")
+PLACE = DatabaseAddress("mes", "orders")
 
 
 class SilentServer:
@@ -171,7 +171,7 @@ async def test_blob_storage_requests_time_out(silent_server: SilentServer) -> No
 
 async def test_web_pubsub_requests_time_out(silent_server: SilentServer) -> None:
     """Requests to Web PubSub, including its lists, have a timeout."""
-    service = WebPubSub(silent_server.url, "live", ACCESS_KEY, seconds=SHORT)
+    service = WebPubSub(silent_server.url, "live", ACCESS_KEY, timeout_seconds=SHORT)
     await check_fails(lambda: service.publish("g", b"{}"), "LIVE_STREAM_UNAVAILABLE")
     await check_fails(lambda: service.has_streams("g"), "LIVE_STREAM_UNAVAILABLE")
     await check_fails(lambda: anext(aiter(service.list_streams("g"))), "LIVE_STREAM_UNAVAILABLE")
@@ -180,7 +180,7 @@ async def test_web_pubsub_requests_time_out(silent_server: SilentServer) -> None
 
 async def test_event_hub_requests_time_out() -> None:
     """Connecting to an Event Hub and sending events share one timeout."""
-    sender = EventHubsSender("hub.example", "", connect=lambda _: StuckProducer(), seconds=SHORT)
+    sender = EventHubsSender("hub.example", "", connect=lambda _: StuckProducer(), timeout_seconds=SHORT)
     await check_fails(lambda: sender.send("telemetry", [HubMessage(b"{}", "rig", {})]), "TELEMETRY_HUB_UNAVAILABLE")
     await sender.close()
 

@@ -8,10 +8,10 @@ import orjson
 import pytest
 
 from shared.backends.embedded.documents import DocumentFile, SqliteContainerStore, SqliteDocumentStore
-from shared.data_stores.models import MISSING, AccountContainer, DatabasePlace, DocumentKey, Table
+from shared.data_stores.models import MISSING, AccountContainer, DatabaseAddress, DocumentKey, Table
 from shared.errors import WorkspaceError
 
-PLACE = DatabasePlace("mes", "orders")
+PLACE = DatabaseAddress("mes", "orders")
 TABLE = Table(PLACE, AccountContainer("workorders", "/line"))
 
 
@@ -69,13 +69,13 @@ async def test_declared_containers_are_created(document_files: list[DocumentFile
     """Declared containers are created at the first use; other existing containers stay."""
     declared = [AccountContainer("workorders", "/line")]
 
-    async def list_wanted_containers(place: DatabasePlace) -> Iterable[AccountContainer]:
+    async def list_wanted_containers(place: DatabaseAddress) -> Iterable[AccountContainer]:
         return declared if place == PLACE else []
 
     first, second = (SqliteContainerStore(file, list_wanted_containers) for file in document_files)
     both = await asyncio.gather(first.list(PLACE), second.list(PLACE))
     assert list(both) == [declared, declared]
-    assert await first.list(DatabasePlace("lab", "orders")) == []
+    assert await first.list(DatabaseAddress("lab", "orders")) == []
     made = AccountContainer("made", "/id")
     await first.create(PLACE, made)
     with pytest.raises(WorkspaceError) as caught:

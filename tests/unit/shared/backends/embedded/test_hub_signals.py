@@ -7,14 +7,14 @@ import pytest
 
 from shared.backends.embedded.hub import HubWriter
 from shared.backends.embedded.hub_file import find_partition_for_key
-from shared.backends.embedded.hub_signals import HubPlace, HubSignals
+from shared.backends.embedded.hub_signals import HubPartition, HubSignals
 from shared.errors import WorkspaceError
 from shared.telemetry.models import HubMessage
 
 
 async def test_a_commit_signals_the_partitions_of_its_events(tmp_path: Path) -> None:
     """After a commit, readers in the same process are signalled the hub and partition of the new events."""
-    signals, announced = HubSignals(), list[Collection[HubPlace]]()
+    signals, announced = HubSignals(), list[Collection[HubPartition]]()
     signals.subscribe(tmp_path / "hub.sqlite", announced.append)
     log = HubWriter(tmp_path / "hub.sqlite", signals=signals)
     await log.send("telemetry", [HubMessage(b"one", "key", {})])
@@ -24,7 +24,7 @@ async def test_a_commit_signals_the_partitions_of_its_events(tmp_path: Path) -> 
 
 async def test_a_failed_commit_sends_no_signal(tmp_path: Path) -> None:
     """If a commit fails, readers get no signal."""
-    signals, announced = HubSignals(), list[Collection[HubPlace]]()
+    signals, announced = HubSignals(), list[Collection[HubPartition]]()
     folder = tmp_path / "hub.sqlite"
     folder.mkdir()
     signals.subscribe(folder, announced.append)
@@ -37,7 +37,7 @@ async def test_a_failed_commit_sends_no_signal(tmp_path: Path) -> None:
 
 def test_signals_reach_only_readers_of_the_file(tmp_path: Path) -> None:
     """Readers of another file, and readers that have unsubscribed, get no signal."""
-    signals, first, second = HubSignals(), list[Collection[HubPlace]](), list[Collection[HubPlace]]()
+    signals, first, second = HubSignals(), list[Collection[HubPartition]](), list[Collection[HubPartition]]()
     unsubscribe = signals.subscribe(tmp_path / "a", first.append)
     signals.subscribe(tmp_path / "b", second.append)
     signals.announce(tmp_path / "a", {("hub", "0")})

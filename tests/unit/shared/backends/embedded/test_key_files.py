@@ -11,9 +11,9 @@ from shared.backends.embedded.key_files import (
     FileNoteSigner,
     FileSecret,
     FileSigningKey,
-    create_private,
+    create_private_key_file,
     load_or_create_secret,
-    load_private,
+    load_private_key,
     rotate_key,
 )
 from shared.errors import WorkspaceError
@@ -42,7 +42,7 @@ def test_a_file_without_a_key_is_an_error(tmp_path: Path, content: bytes) -> Non
     path = tmp_path / "key.pem"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"key\.pem"):
-        load_private(path)
+        load_private_key(path)
     assert path.read_bytes() == content
 
 
@@ -52,7 +52,7 @@ def test_a_key_on_another_curve_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "key.pem"
     path.write_bytes(other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     with pytest.raises(ValueError, match="P-256"):
-        load_private(path)
+        load_private_key(path)
 
 
 async def test_a_lost_checkpoint_key_is_not_replaced_silently(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ async def test_a_lost_checkpoint_key_is_not_replaced_silently(tmp_path: Path) ->
 async def test_keys_before_a_rotation_stay_trusted(tmp_path: Path) -> None:
     """After a rotation, a running process signs with the new key, and signatures of older keys stay trusted."""
     path = tmp_path / "key.pem"
-    create_private(path)
+    create_private_key_file(path)
     signer = FileNoteSigner(path, tmp_path / "checkpoints")
     await signer.sign(b"message")
     old = await signer.load_public_key()

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from shared.backends.embedded.provenance_filters import select_matching
+from shared.backends.embedded.provenance_filters import select_matching_rows
 from shared.backends.embedded.provenance_schema import DECISIONS, SCHEMA
 from shared.provenance.ports import Filters
 
@@ -21,8 +21,13 @@ def test_rare_values_use_an_index(name: str, others: dict[str, str]) -> None:
         connection.executescript(SCHEMA)
         connection.set_trace_callback(plan.append)
         list(
-            select_matching(
-                connection, 1, Filters(equal={name: "x", **others}), newest_first=True, offset=0, of_amendments=False
+            select_matching_rows(
+                connection,
+                1,
+                Filters(equal={name: "x", **others}),
+                newest_first=True,
+                offset=0,
+                is_amendment_chain=False,
             )
         )
         connection.set_trace_callback(None)
@@ -37,7 +42,7 @@ def test_searches_for_amendments_and_decisions_use_indexes() -> None:
         connection.executescript(SCHEMA)
         connection.set_trace_callback(plan.append)
         filters = Filters(equal={"EntityID": "x"})
-        list(select_matching(connection, 1, filters, newest_first=False, offset=0, of_amendments=True))
+        list(select_matching_rows(connection, 1, filters, newest_first=False, offset=0, is_amendment_chain=True))
         connection.set_trace_callback(None)
         steps = [step[3] for step in connection.execute(f"EXPLAIN QUERY PLAN {plan[-1]}")]
         names = {"chain": 1, "ids": "[]"}

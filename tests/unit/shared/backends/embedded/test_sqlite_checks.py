@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from shared.backends.embedded.sqlite import connect
-from shared.backends.embedded.sqlite_checks import check_write, check_write_lock
+from shared.backends.embedded.sqlite_checks import check_file_is_writable, check_write_lock
 
 type Check = Callable[[Path, float], Awaitable[None]]
 
-CHECKS = [check_write_lock, check_write]
+CHECKS = [check_write_lock, check_file_is_writable]
 SOON = 0.1
 
 
@@ -72,7 +72,7 @@ async def test_on_a_full_disk_only_the_write_check_fails(database_path: Path, mo
     monkeypatch.setattr(sqlite3, "connect", raise_disk_full)
     await check_write_lock(database_path, SOON)
     with pytest.raises(sqlite3.OperationalError, match="full"):
-        await check_write(database_path, SOON)
+        await check_file_is_writable(database_path, SOON)
 
 
 async def test_the_readiness_check_of_a_busy_file_succeeds(database_path: Path) -> None:

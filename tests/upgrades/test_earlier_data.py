@@ -59,26 +59,26 @@ def upgraded_service(request: pytest.FixtureRequest, tmp_path_factory: pytest.Te
 def test_earlier_chains_are_listed_with_their_counts(upgraded_service: Service) -> None:
     """The chains of an earlier version are listed with their counts and pending amendments."""
     viewer = upgraded_service.caller("viewer@t")
-    check_rows(viewer.get(f"{SCOPES}?target=DomainAmendments").json())
-    check_pending(viewer.get(PENDING).json())
-    check_rows(viewer.get(f"{SCOPES}?target=DomainAmendments").json())
+    check_listed_chains(viewer.get(f"{SCOPES}?target=DomainAmendments").json())
+    check_pending_amendments(viewer.get(PENDING).json())
+    check_listed_chains(viewer.get(f"{SCOPES}?target=DomainAmendments").json())
 
 
-def check_rows(body: dict[str, Any]) -> None:
+def check_listed_chains(body: dict[str, Any]) -> None:
     """Check that the list of scopes contains the chains of amendments that the earlier version recorded."""
     [row] = body["scopes"]
     assert (row["scopeKey"], row["records"], row["pendingAmendments"]) == (SCOPE, 3, 1)
     assert row["firstAt"] < row["lastAt"]
 
 
-def check_pending(body: dict[str, Any]) -> None:
+def check_pending_amendments(body: dict[str, Any]) -> None:
     """Check that the list of pending amendments contains those that the earlier version recorded."""
     [pending] = body["amendments"]
     assert (pending["ScopeKey"], pending["EntityID"], pending["Status"]) == (SCOPE, "B-2", "pending")
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain["target"])
-def test_earlier_chains_verify_and_continue(upgraded_service: Service, chain: dict[str, str]) -> None:
+def test_chains_of_an_earlier_version_are_valid_and_continue(upgraded_service: Service, chain: dict[str, str]) -> None:
     """Each chain of an earlier version is valid, also after this version appends a record."""
     admin = upgraded_service.caller("admin@t")
     target, scope = {"target": chain["target"]}, {name: each for name, each in chain.items() if name == "ScopeKey"}
@@ -220,7 +220,7 @@ def _parse_private_key(pem: str) -> Any:
     return load_pem_private_key(pem.encode(), None)
 
 
-async def test_earlier_cosmos_items_are_usable(instance: tuple[Instance, dict[str, str]]) -> None:
+async def test_cosmos_items_of_an_earlier_version_are_usable(instance: tuple[Instance, dict[str, str]]) -> None:
     """Keys, chains, amendments, checkpoints and queries that an earlier version stored in Cosmos DB are usable."""
     app, keys = instance
     tokens = {member: await app.issue_token(key) for member, key in keys.items()}
@@ -231,9 +231,9 @@ async def test_earlier_cosmos_items_are_usable(instance: tuple[Instance, dict[st
         assert (verdict.body["ChainValid"], verdict.body["Empty"]) == (True, False), verdict.body
     appended = await app.request("POST", EVENTS, tokens[EDITOR], EVENT | {"EntityID": "after the upgrade"})
     assert (appended.status, appended.body["RecordID"]) == (201, "000000000013")
-    check_rows((await app.request("GET", f"{SCOPES}?target=DomainAmendments", tokens[QUALITY])).body)
-    check_pending((await app.request("GET", PENDING, tokens[QUALITY])).body)
-    check_rows((await app.request("GET", f"{SCOPES}?target=DomainAmendments", tokens[QUALITY])).body)
+    check_listed_chains((await app.request("GET", f"{SCOPES}?target=DomainAmendments", tokens[QUALITY])).body)
+    check_pending_amendments((await app.request("GET", PENDING, tokens[QUALITY])).body)
+    check_listed_chains((await app.request("GET", f"{SCOPES}?target=DomainAmendments", tokens[QUALITY])).body)
     query = f"{AMENDMENTS}?scopeKey={SCOPE}&status=pending"
     [pending] = (await app.request("GET", query, tokens[QUALITY])).body
     approve = f"{AMENDMENTS}/{pending['RecordID']}/approve?scopeKey={SCOPE}"

@@ -39,7 +39,7 @@ def test_lists_of_etags_are_parsed(header: str, tags: EntityTags) -> None:
     "header",
     ["", " ", ",", "a", '"a', 'a"', '"a" "b"', '"a""b"', "*, *", '*,"a"', 'w/"a"', 'W / "a"', '"a\x01"', '"a b"'],
 )
-def test_invalid_headers_are_rejected(header: str) -> None:
+def test_invalid_conditional_headers_are_rejected(header: str) -> None:
     """The error about an invalid header names the header."""
     with pytest.raises(WorkspaceError, match="If-Match: must be a list of ETags"):
         condition_from_headers(header, None)
@@ -70,7 +70,7 @@ def test_the_pattern_matches_the_parser(header: str) -> None:
         assert described
 
 
-def test_weak_tags_match_only_in_if_none_match() -> None:
+def test_weak_etags_match_only_in_if_none_match() -> None:
     """If-Match compares ETags strongly, If-None-Match compares them weakly."""
     weak = condition_from_headers('W/"a"', 'W/"a"')
     assert weak.is_not_modified('"a"')

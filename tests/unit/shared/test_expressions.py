@@ -59,7 +59,7 @@ def test_an_ambiguous_expression_is_found(pattern: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", [r"\s*;", r"\bunion\b[^|;)]*\*", r'"(?:\\.|[^"\\\n])*"', r"a+?b", r"\w+: "])
-def test_a_restarting_search_is_found(pattern: str) -> None:
+def test_an_expression_that_searches_text_again_is_found(pattern: str) -> None:
     """A search that can start again in text that it has already examined is reported."""
     assert find_broken_rules(pattern, is_anchored=False)
 

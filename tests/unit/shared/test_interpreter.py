@@ -25,7 +25,7 @@ def test_garbage_collection_resumes_after_the_last_pause() -> None:
     assert gc.isenabled()
 
 
-def test_long_overlapping_pauses_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_garbage_collection_resumes_during_long_overlapping_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """If pauses overlap for too long, garbage collection runs again before they end."""
     monkeypatch.setattr("shared.interpreter._LONGEST_PAUSE_SECONDS", -1.0)
     with pause_garbage_collection(LARGE_VALUES):

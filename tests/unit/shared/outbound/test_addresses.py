@@ -28,7 +28,7 @@ LOOPBACK = AddressRules(parse_networks("127.0.0.0/8, ::1/128"), frozenset({7071}
         ("https://_service.host-1.example/", "https://_service.host-1.example:443"),
     ],
 )
-def test_a_url_is_parsed(text: str, origin: str) -> None:
+def test_an_outbound_url_is_parsed_to_its_origin(text: str, origin: str) -> None:
     """The origin of a URL has its scheme, host in lower case and port, but no path or query."""
     url = parse_outbound_url(text)
     assert (url.text, url.origin) == (text, origin)
@@ -132,7 +132,7 @@ def test_a_public_address_is_accepted(address: str) -> None:
         "ff02::1",
     ],
 )
-def test_an_internal_address_is_refused(address: str) -> None:
+def test_an_internal_address_is_rejected(address: str) -> None:
     """A private, local or special address, or one that contains an IPv4 address, is rejected as not public."""
     assert not is_public(ip_address(address))
     url = parse_outbound_url("https://hooks.example/")
@@ -201,7 +201,7 @@ def test_allowed_networks_admit_addresses_that_embed_others(address: str) -> Non
     rules.check(parse_outbound_url("https://hooks.example/"), parse_addresses([address]))
 
 
-def test_own_ports_are_refused() -> None:
+def test_ports_of_this_service_are_rejected_at_internal_addresses() -> None:
     """A URL with a port of this service is rejected at internal addresses and accepted at public ones."""
     url = parse_outbound_url("https://hooks.example:7071/")
     with pytest.raises(AddressRefusedError, match="7071"):
@@ -209,7 +209,7 @@ def test_own_ports_are_refused() -> None:
     LOOPBACK.check(url, parse_addresses(["8.8.8.8"]))
 
 
-def test_networks_are_parsed() -> None:
+def test_allowed_networks_are_parsed() -> None:
     """Networks are parsed from a list with commas; addresses with host bits and other texts are rejected."""
     assert [str(network) for network in parse_networks(" 10.0.0.0/8,fd00::/8 ,")] == ["10.0.0.0/8", "fd00::/8"]
     for text in ("10.0.0.1/8", "internal", "10.0.0.0/40"):

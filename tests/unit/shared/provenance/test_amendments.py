@@ -63,7 +63,7 @@ async def test_an_amendment_is_stored_with_members_of_the_server(amendments: Ame
     assert read_members(at_once.record)["Status"] == "approved"
 
 
-async def test_decisions_are_separate_records(amendments: Amendments, ledger: Ledger) -> None:
+async def test_decisions_are_stored_as_separate_records(amendments: Amendments, ledger: Ledger) -> None:
     """A decision is a separate record with RecordID, approver, time and meaning; the amendment stays unchanged."""
     for _ in range(2):
         await amendments.create(CHAIN, "ann", build_body(), STRICT)
@@ -83,7 +83,7 @@ async def test_decisions_are_separate_records(amendments: Amendments, ledger: Le
     assert ([record.sequence for record in entity.records], entity.has_more) == ([1, 2, 3, 4], False)
 
 
-async def test_an_author_cannot_decide(amendments: Amendments) -> None:
+async def test_an_author_cannot_decide_own_amendments(amendments: Amendments) -> None:
     """Authors cannot decide about their own amendments, in any letter case; a second decision is a conflict."""
     await amendments.create(CHAIN, "ann@plant", build_body(), STRICT)
     for decide in (amendments.approve(CHAIN, "000000000001", "ANN@Plant"),
@@ -134,7 +134,7 @@ async def test_a_repeated_decision_returns_the_first(amendments: Amendments) -> 
 
 
 @pytest.mark.parametrize("category", ["Other", "", 7, None, ["other"], {"a": 1}])
-async def test_an_unlisted_category_is_rejected(amendments: Amendments, category: Any) -> None:
+async def test_an_unlisted_reason_category_is_rejected(amendments: Amendments, category: Any) -> None:
     """The error about an invalid category contains the sent value, whatever its type, and the allowed values."""
     kind, _, details = await catch_rejection(
         amendments.create(CHAIN, "ann", build_body(ReasonCategory=category), STRICT)
@@ -152,7 +152,7 @@ async def test_an_empty_required_reason_is_rejected(amendments: Amendments, text
     await amendments.create(CHAIN, "ann", build_body(ReasonText=""), LAX)
 
 
-async def test_pending_queries_exclude_decided_amendments(amendments: Amendments, ledger: Ledger) -> None:
+async def test_the_status_pending_excludes_decided_amendments(amendments: Amendments, ledger: Ledger) -> None:
     """The status ``pending`` selects amendments without a decision; other statuses also select decisions."""
     for number in range(6):
         await amendments.create(CHAIN, "ann" if number % 2 else "amy", build_body(EntityID=f"S-{number % 3}"), STRICT)
@@ -177,7 +177,7 @@ async def test_pending_queries_exclude_decided_amendments(amendments: Amendments
     assert await list_sequences(reason_category="other", limit=3) == ([9, 6, 5], True)
 
 
-def test_an_event_has_only_its_own_members() -> None:
+def test_a_stored_event_has_only_its_own_members() -> None:
     """Unknown members, members that the server sets, and optional members with null are not stored in an event."""
     sent = {
         "ActionType": "A",

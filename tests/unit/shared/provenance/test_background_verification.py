@@ -72,7 +72,7 @@ class Parts:
 
 
 @pytest.fixture
-async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
+async def verification_parts(tmp_path: Path) -> AsyncIterator[Parts]:
     """Provide three chains with five records each."""
     overview = SqliteChainOverview(tmp_path / "provenance.sqlite")
     async with open_ledger(tmp_path) as ledger:
@@ -82,83 +82,89 @@ async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
     await overview.close()
 
 
-async def test_only_chains_that_grew_are_verified(parts: Parts) -> None:
+async def test_only_chains_that_grew_are_verified(verification_parts: Parts) -> None:
     """Each chain is verified once, and again after it has grown; the results are stored."""
-    assert await parts.background.run()
-    assert sorted(parts.recorder.started) == sorted((PLATFORM, BATCH, OTHER))
-    for verdict in (await parts.verdicts()).values():
+    assert await verification_parts.background.run()
+    assert sorted(verification_parts.recorder.started) == sorted((PLATFORM, BATCH, OTHER))
+    for verdict in (await verification_parts.verdicts()).values():
         assert verdict is not None
         assert (verdict.is_valid, verdict.records, verdict.broken_at) == (True, 5, "")
-    assert await parts.background.run()
-    assert len(parts.recorder.started) == 3
-    await parts.ledger.fill(BATCH, 1)
-    assert await parts.background.run()
-    assert parts.recorder.started[3:] == [BATCH]
+    assert await verification_parts.background.run()
+    assert len(verification_parts.recorder.started) == 3
+    await verification_parts.ledger.fill(BATCH, 1)
+    assert await verification_parts.background.run()
+    assert verification_parts.recorder.started[3:] == [BATCH]
 
 
-async def test_a_broken_chain_is_stored_and_verified_again(parts: Parts) -> None:
+async def test_a_broken_chain_is_stored_and_verified_again(verification_parts: Parts) -> None:
     """A broken chain is stored with position and reason, and verified in each period until it is valid."""
-    parts.ledger.tamper(lambda file: file.execute("UPDATE records SET hash = upper(hash) WHERE sequence = 3"))
+    verification_parts.ledger.tamper(
+        lambda file: file.execute("UPDATE records SET hash = upper(hash) WHERE sequence = 3")
+    )
     for _ in range(2):
-        parts.recorder.started.clear()
-        assert await parts.background.run()
-        assert len(parts.recorder.started) == 3
-        for verdict in (await parts.verdicts()).values():
+        verification_parts.recorder.started.clear()
+        assert await verification_parts.background.run()
+        assert len(verification_parts.recorder.started) == 3
+        for verdict in (await verification_parts.verdicts()).values():
             assert verdict is not None
             assert (verdict.is_valid, verdict.broken_at) == (False, "000000000003")
             assert verdict.reason
-    parts.ledger.tamper(lambda file: file.execute("UPDATE records SET hash = lower(hash) WHERE sequence = 3"))
-    assert await parts.background.run()
-    assert all(verdict is not None and verdict.is_valid for verdict in (await parts.verdicts()).values())
+    verification_parts.ledger.tamper(
+        lambda file: file.execute("UPDATE records SET hash = lower(hash) WHERE sequence = 3")
+    )
+    assert await verification_parts.background.run()
+    assert all(verdict is not None and verdict.is_valid for verdict in (await verification_parts.verdicts()).values())
 
 
-async def test_the_longest_unverified_chain_is_first(parts: Parts) -> None:
+async def test_the_longest_unverified_chain_is_first(verification_parts: Parts) -> None:
     """Chains that were never verified come first, then the others from the oldest verification to the newest."""
     for chain, hour in ((PLATFORM, "09"), (OTHER, "08")):
         at = f"2026-01-05T{hour}:00:00.000000Z"
-        await parts.overview.save_verdict(chain, StoredVerdict(at, 4, is_valid=True), at)
-    assert await parts.background.run()
-    assert parts.recorder.started == [BATCH, OTHER, PLATFORM]
+        await verification_parts.overview.save_verdict(chain, StoredVerdict(at, 4, is_valid=True), at)
+    assert await verification_parts.background.run()
+    assert verification_parts.recorder.started == [BATCH, OTHER, PLATFORM]
 
 
-async def test_a_run_that_is_over_is_continued(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_verification_run_continues_where_the_last_one_stopped(
+    verification_parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A run of the verification stops at its time limit, even within a chain; the next run continues at this point."""
     monkeypatch.setattr(background_verification, "STEP_RECORDS", 2)
-    background = parts.open(seconds=2)
+    background = verification_parts.open(seconds=2)
     runs = 1
     while not await background.run():
         runs += 1
     assert runs == 5
-    assert len(parts.recorder.started) == 3
-    assert all(verdict is not None and verdict.is_valid for verdict in (await parts.verdicts()).values())
-    parts.recorder.started.clear()
-    await parts.ledger.fill(BATCH, 1)
+    assert len(verification_parts.recorder.started) == 3
+    assert all(verdict is not None and verdict.is_valid for verdict in (await verification_parts.verdicts()).values())
+    verification_parts.recorder.started.clear()
+    await verification_parts.ledger.fill(BATCH, 1)
     assert not await background.run()
-    assert await parts.open().run()
-    assert parts.recorder.started == [BATCH, BATCH]
+    assert await verification_parts.open().run()
+    assert verification_parts.recorder.started == [BATCH, BATCH]
 
 
-async def test_a_chain_that_grows_during_a_period_waits(parts: Parts) -> None:
+async def test_a_chain_that_grew_after_its_verification_waits_for_the_next_period(verification_parts: Parts) -> None:
     """If a chain grows after its verification, it is verified again in the next period."""
-    background = parts.open(seconds=1)
+    background = verification_parts.open(seconds=1)
     assert not await background.run()
-    (first,) = parts.recorder.started
-    await parts.ledger.fill(first, 1)
+    (first,) = verification_parts.recorder.started
+    await verification_parts.ledger.fill(first, 1)
     while not await background.run():
         pass
-    assert len(parts.recorder.started) == 3
+    assert len(verification_parts.recorder.started) == 3
     assert await background.run()
-    assert parts.recorder.started[3:] == [first]
+    assert verification_parts.recorder.started[3:] == [first]
 
 
-async def test_an_error_does_not_stop_other_chains(parts: Parts) -> None:
+async def test_an_error_does_not_stop_other_chains(verification_parts: Parts) -> None:
     """If verifying a chain raises an error, other chains are verified, and this chain is verified later."""
-    parts.recorder.failing.add(BATCH)
-    assert await parts.background.run()
-    verdicts = await parts.verdicts()
+    verification_parts.recorder.failing.add(BATCH)
+    assert await verification_parts.background.run()
+    verdicts = await verification_parts.verdicts()
     assert verdicts[BATCH] is None
     assert verdicts[PLATFORM] is not None
     assert verdicts[OTHER] is not None
-    parts.recorder.failing.clear()
-    assert await parts.background.run()
-    assert (await parts.verdicts())[BATCH] is not None
+    verification_parts.recorder.failing.clear()
+    assert await verification_parts.background.run()
+    assert (await verification_parts.verdicts())[BATCH] is not None

@@ -32,7 +32,7 @@ SURROGATE_ORDER = {"\U0001f600": 1, "\ufb33": 2, "a": 3}
 @given(JSON)
 @example(SURROGATE_ORDER)
 @example([1e16, 1e-6, 1e-5, -0.0, 1e15, 1e15 + 0.5, 5e-324, 1.7976931348623157e308, 2.0**53])
-def test_the_fast_path_equals_the_reference(value: Any) -> None:
+def test_the_fast_serialiser_equals_the_library_rfc8785(value: Any) -> None:
     """For any value, the fast serialiser writes the same bytes as the library rfc8785."""
     assert encode_jcs(value) == rfc8785.dumps(value)
 
@@ -58,7 +58,7 @@ def test_published_documents_are_serialised_as_in_the_rfc(vector: dict[str, Any]
 
 
 @given(JSON)
-def test_canonical_text_reads_back_as_the_same_value(value: Any) -> None:
+def test_canonical_text_is_parsed_to_the_same_value(value: Any) -> None:
     """Canonical bytes are parsed to an equal value, which has the same canonical bytes."""
     canonical = encode_jcs(value)
     assert parse_canonical(canonical) == value
@@ -83,7 +83,7 @@ def test_sorted_json_is_not_always_canonical(value: Any) -> None:
     ['{"a": 1}', '{"b":1,"a":2}', '{"a":1,"a":1}', "[1.0]", "[1e2]", "[1E21]", "[-0]", '["\\u0041"]', '["\\/"]',
      "[9007199254740993]", "[100000000000000000001]", '{"\U0001f600":1,"\ufb33":2,"a":3}', "[NaN]", "", "{", "[1]\n"],
 )  # fmt: skip
-def test_other_forms_are_not_canonical(text: str) -> None:
+def test_other_forms_of_a_value_are_not_canonical(text: str) -> None:
     """Another form of the same value is not canonical, and neither is invalid JSON."""
     assert not is_canonical(text.encode())
 

@@ -149,7 +149,7 @@ async def test_cancellation_during_provisioning_stores_nothing() -> None:
     assert (read_names(store), store.provisioned[CHAIN]) == (["stays"], 1)
 
 
-async def test_cancellation_after_sending_loses_nothing() -> None:
+async def test_an_append_cancelled_after_sending_is_still_stored() -> None:
     """If an append is cancelled after it was sent to the store, it is still completed, whatever the store does."""
     store = FaultyStore()
     log = build_engine(store)
@@ -166,7 +166,7 @@ async def test_cancellation_after_sending_loses_nothing() -> None:
     assert read_names(store) == ["first", "gone"]
 
 
-async def test_the_queue_is_bounded() -> None:
+async def test_a_full_queue_rejects_appends() -> None:
     """If the queue is full, appends are rejected with a time to wait; later appends succeed."""
     store = FaultyStore()
     store.gate.clear()
@@ -182,7 +182,7 @@ async def test_the_queue_is_bounded() -> None:
     assert read_names(store) == ["0", "1", "again"]
 
 
-async def test_a_check_is_repeated_after_a_conflict() -> None:
+async def test_the_check_of_an_exclusive_append_runs_again_after_a_conflict() -> None:
     """The check of an exclusive append runs again after a conflict, and reads all records stored by then."""
     store = FaultyStore(outcomes=[AppendOutcome.MOVED])
     seen: list[int] = []

@@ -29,7 +29,7 @@ async def test_records_are_verified_up_to_the_requested_one(ledger: Ledger) -> N
         assert (verification.sequence, verification.fault) == (min(last, COUNT), None)
 
 
-async def test_the_verification_ends_at_a_fault(ledger: Ledger) -> None:
+async def test_the_verification_ends_at_the_first_faulty_record(ledger: Ledger) -> None:
     """No record after the first faulty record is verified."""
     ledger.tamper(lambda file: file.execute("UPDATE records SET hash = 'x' WHERE sequence = 3"))
     verification = start_verification()
@@ -38,7 +38,9 @@ async def test_the_verification_ends_at_a_fault(ledger: Ledger) -> None:
     assert verification.fault is not None
 
 
-async def test_a_repeated_stream_begins_at_the_same_record(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_repeated_stream_of_rows_gives_the_result_of_one_pass(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If the store passes the rows again after a failure, the result is that of one pass."""
     expected = start_verification(leaves=COUNT)
     await verify_in_order(ledger.store, PLATFORM, expected, COUNT)

@@ -138,7 +138,9 @@ MENDED = {
 
 
 @pytest.mark.parametrize("name", MENDED)
-async def test_ambiguous_content_is_damaged(ledger: Ledger, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_record_with_duplicate_names_is_damaged(
+    ledger: Ledger, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A record whose JSON has duplicate names counts as damaged, even if its digest matches."""
     content = MENDED[name]
     sound = parse_records(await query_records(ledger.store, PLATFORM, Filters()))
@@ -239,7 +241,7 @@ async def test_a_record_past_the_head_is_named_before_a_fork(ledger: Ledger) -> 
     assert (verdict.fork_detected, verdict.broken_at) == (True, format_record_id(COUNT + 1))
 
 
-async def test_garbage_past_the_head_is_found(ledger: Ledger) -> None:
+async def test_invalid_data_past_the_head_are_found(ledger: Ledger) -> None:
     """Invalid data after the head item make the chain invalid and are shown as a placeholder."""
     ledger.tamper(forge_past_head(COUNT + 1))
     ledger.tamper(lambda file: file.execute(f"UPDATE records SET canonical = 7 WHERE sequence = {COUNT + 1}"))
@@ -247,7 +249,7 @@ async def test_garbage_past_the_head_is_found(ledger: Ledger) -> None:
     assert (await query_records(ledger.store, PLATFORM, Filters())).damaged == [format_record_id(COUNT + 1)]
 
 
-async def test_invalid_hashes_are_not_proved(ledger: Ledger) -> None:
+async def test_a_record_with_an_invalid_hash_gets_no_proof(ledger: Ledger) -> None:
     """If a stored Hash is invalid, there is no proof and no new checkpoint."""
     ledger.tamper(damage_column("hash", "'none'"))
     with pytest.raises(WorkspaceError) as caught:

@@ -41,7 +41,7 @@ def list_notes(folder: Path) -> list[Path]:
     return [file for file in folder.rglob("*") if file.is_file() and file.name.isdigit()]
 
 
-async def test_the_newest_of_many_is_found(tmp_path: Path) -> None:
+async def test_the_newest_of_many_checkpoints_is_found(tmp_path: Path) -> None:
     """The newest of many checkpoints is found, even if a crash left an empty folder."""
     store = FileCheckpointStore(tmp_path)
     for size in (9, 999, 1_000, 1_000_000, 999_999_999):
@@ -88,7 +88,7 @@ async def test_checkpoints_are_created_for_grown_chains(ledger: Ledger) -> None:
     assert current.last_hash == (await ledger.records(PLATFORM))[-1].hash
 
 
-async def test_working_state_is_not_trusted(ledger: Ledger) -> None:
+async def test_a_changed_working_state_is_computed_again(ledger: Ledger) -> None:
     """If the stored working state was changed, truncated or lost, it is computed again before the next checkpoint."""
     await ledger.checkpoints.create(PLATFORM)
     state = ledger.folder / "checkpoints" / f"{build_name_prefix(PLATFORM)}tree.state"
@@ -114,12 +114,12 @@ async def test_a_restored_older_chain_is_not_signed(ledger: Ledger, state: str, 
     await ledger.checkpoints.create(PLATFORM)
     last = older[-1]
 
-    def rolled_back(file: sqlite3.Connection) -> None:
+    def restore_older_chain(file: sqlite3.Connection) -> None:
         file.execute("DELETE FROM records WHERE chain = 1 AND sequence > ?", (last.sequence,))
         head = (last.sequence, last.hash, last.projection["Timestamp"])
         file.execute("UPDATE chains SET (sequence, hash, timestamp) = (?, ?, ?) WHERE chain = 1", head)
 
-    ledger.tamper(rolled_back)
+    ledger.tamper(restore_older_chain)
     damage_state(ledger, state)
     await ledger.fill(PLATFORM, 4 + appended)
     await assert_not_signed(ledger)
@@ -133,7 +133,7 @@ async def test_an_edited_last_record_is_not_signed(ledger: Ledger, state: str, m
     last = (await ledger.records(PLATFORM))[-1]
     text = encode_jcs(json.loads(last.canonical) | {"Description": "edited"})
 
-    def edited(file: sqlite3.Connection) -> None:
+    def edit_last_record(file: sqlite3.Connection) -> None:
         row = "chain = 1 AND sequence = 7"
         file.execute(f"UPDATE records SET canonical = ? WHERE {row}", (text,))
         if mended != "nothing":
@@ -142,11 +142,11 @@ async def test_an_edited_last_record_is_not_signed(ledger: Ledger, state: str, m
             file.execute("UPDATE chains SET hash = ? WHERE chain = 1", (compute_digest(text),))
 
     if mended == "Hash and head":
-        ledger.tamper(edited)
+        ledger.tamper(edit_last_record)
         await ledger.fill(PLATFORM, 2)
     else:
         await ledger.fill(PLATFORM, 2)
-        ledger.tamper(edited)
+        ledger.tamper(edit_last_record)
     damage_state(ledger, state)
     await assert_not_signed(ledger)
 
@@ -206,7 +206,7 @@ async def test_a_broken_chain_is_not_signed(ledger: Ledger) -> None:
     assert await ledger.checkpoints.create_all() == 1
 
 
-async def test_notes_are_created_once(tmp_path: Path) -> None:
+async def test_an_existing_checkpoint_is_not_replaced(tmp_path: Path) -> None:
     """An existing checkpoint is not replaced, and its file cannot be written."""
     store = FileCheckpointStore(tmp_path)
     name = build_checkpoint_name(ChainKey(Target.DOMAIN_EVENTS, "../../etc/passwd"), 5)
@@ -233,7 +233,7 @@ class CallRecorder:
         return getattr(self._store, name)
 
 
-async def test_a_sweep_without_changes_makes_one_call(ledger: Ledger) -> None:
+async def test_a_checkpoint_run_without_changes_makes_one_store_call(ledger: Ledger) -> None:
     """If no chain has grown, a run of the checkpoint job calls the store only once, even if a chain is broken."""
     for scope in range(20):
         await ledger.fill(ChainKey(Target.DOMAIN_EVENTS, f"s{scope}"), 1)
@@ -269,7 +269,7 @@ async def test_a_broken_chain_is_retried_at_growing_intervals(ledger: Ledger) ->
     assert failures.start_sweep() == []
 
 
-async def test_changed_heads_are_found_without_reading_all(ledger: Ledger) -> None:
+async def test_changed_chains_are_listed_once_from_an_index(ledger: Ledger) -> None:
     """Changed chains are listed page by page from an index, each exactly once."""
     plan: list[str] = []
     ledger.tamper(lambda file: plan.extend(row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {CHANGED}", ("", 0, 9))))

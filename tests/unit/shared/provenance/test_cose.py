@@ -14,7 +14,7 @@ HEADER = build_protected_header(KEY.key_id, "https://plant.example", "origin")
 SIGNATURE = RootSignature(HEADER, b"\1" * 64)
 
 
-def test_the_encoding_is_deterministic() -> None:
+def test_the_cose_encoding_is_deterministic() -> None:
     """Map labels are in the order of RFC 8949 section 4.2; a parsed signature is encoded to the same bytes."""
     assert HEADER.hex().startswith("a40126" + "0444" + KEY.key_id.hex() + "0fa2")
     assert HEADER.endswith(bytes.fromhex("19018b01"))
@@ -31,7 +31,7 @@ def test_the_encoding_is_deterministic() -> None:
         *(cbor2.dumps(cbor2.CBORTag(18, 5)), cbor2.dumps(cbor2.CBORTag(18, [1, 2, 3]))),
     ],
 )
-def test_other_content_is_not_a_signature(content: bytes) -> None:
+def test_other_content_is_rejected_as_a_root_signature(content: bytes) -> None:
     """Damaged content, another CBOR tag, or an attached payload or proof is rejected as a root signature."""
     with pytest.raises(NoteError):
         RootSignature.parse(content)
@@ -46,7 +46,7 @@ def test_a_signature_without_key_is_rejected() -> None:
         RootSignature(HEADER, b"\0" * 64).verify(b"\0" * 32, KEY)
 
 
-def test_a_key_set_has_fixed_lengths() -> None:
+def test_coordinates_in_a_cose_key_set_have_fixed_lengths() -> None:
     """Coordinates of public keys have 32 bytes, if necessary with leading zeros."""
     for number in range(1, 400, 57):
         public = ec.derive_private_key(number, ec.SECP256R1()).public_key()

@@ -13,7 +13,7 @@ TYPES = (str, int)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.integers())
-def test_a_cursor_returns_its_place(text: str, number: int) -> None:
+def test_a_cursor_is_decoded_to_its_position(text: str, number: int) -> None:
     """Decoding a cursor returns the position that was encoded, for any text and number."""
     assert decode_cursor("list", encode_cursor("list", [text, number]), TYPES) == [text, number]
 
@@ -33,7 +33,7 @@ def test_a_cursor_returns_its_place(text: str, number: int) -> None:
         base64.urlsafe_b64encode(b"[" * 100_000).decode().rstrip("="),
     ],
 )
-def test_other_texts_are_rejected(cursor: str) -> None:
+def test_texts_that_are_no_cursor_of_the_list_are_rejected(cursor: str) -> None:
     """A cursor of another list, or with values of other types, or any other text is rejected."""
     with pytest.raises(ValueError, match="does not belong to this list"):
         decode_cursor("list", cursor, TYPES)

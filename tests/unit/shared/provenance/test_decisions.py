@@ -71,7 +71,7 @@ async def test_an_amendment_with_edited_filter_fields_cannot_be_decided(ledger: 
 @pytest.mark.parametrize(
     "change", ["canonical = replace(CAST(canonical AS TEXT), 'approv', 'reject')", "canonical = 'x'", "hash = 'x'"]
 )
-async def test_a_damaged_decision_prevents_another(ledger: Ledger, change: str) -> None:
+async def test_a_damaged_decision_prevents_another_decision(ledger: Ledger, change: str) -> None:
     """A damaged decision has no effect, but while its filter field names the amendment, no other is possible."""
     edit_record(ledger, change, 3)
     amendments = Amendments(ledger.events.log, ledger.store)
@@ -87,7 +87,7 @@ async def test_a_forged_filter_field_is_not_a_decision(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("column", LOST)
-async def test_a_list_without_filters_has_every_record(ledger: Ledger, column: str) -> None:
+async def test_a_query_without_filters_returns_every_record(ledger: Ledger, column: str) -> None:
     """A record with an edited filter field is missing from queries that use this filter, and from no others."""
     for sequence in (1, 3):
         edit_record(ledger, f"{column} = NULL", sequence)
@@ -144,7 +144,7 @@ async def test_amendments_without_status_are_found(ledger: Ledger) -> None:
 class FilterFieldStore(FaultyStore):
     """Chain store in memory that finds decisions only by their filter fields."""
 
-    def lose(self, sequence: int, *names: str) -> None:
+    def remove_filter_fields(self, sequence: int, *names: str) -> None:
         """Remove some filter fields of a stored record."""
         records = self.chains[CHAIN]
         left = {name: value for name, value in records[sequence - 1].projection.items() if name not in names}
@@ -152,7 +152,7 @@ class FilterFieldStore(FaultyStore):
 
 
 @pytest.fixture
-async def plain() -> FilterFieldStore:
+async def filter_field_store() -> FilterFieldStore:
     """Return a FilterFieldStore with one approved and seven pending amendments."""
     store = FilterFieldStore(max_batch_records=1)
     amendments = Amendments(ChainLog(store, get_workspace_id), store)
@@ -173,23 +173,23 @@ async def read_rejection_code(store: ChainStore) -> str:
     return ""
 
 
-async def test_without_an_index_the_next_records_are_read(plain: FilterFieldStore) -> None:
+async def test_without_an_index_the_next_records_are_read(filter_field_store: FilterFieldStore) -> None:
     """If the store has no index, a decision without filter fields is found in the records after its amendment."""
-    plain.lose(3, "AmendmentID", "Status")
-    assert await read_rejection_code(plain) == "AMENDMENT_NOT_PENDING"
+    filter_field_store.remove_filter_fields(3, "AmendmentID", "Status")
+    assert await read_rejection_code(filter_field_store) == "AMENDMENT_NOT_PENDING"
 
 
 @pytest.mark.parametrize(("most", "found"), [(1, False), (2, True), (8, True), (50, True)])
-async def test_reading_is_limited_and_returns_its_end(
-    plain: FilterFieldStore, monkeypatch: pytest.MonkeyPatch, most: int, *, found: bool
+async def test_a_search_by_content_is_limited_and_states_its_end(
+    filter_field_store: FilterFieldStore, monkeypatch: pytest.MonkeyPatch, most: int, *, found: bool
 ) -> None:
     """Only a limited number of records is searched by content; the result states the last record that was searched."""
     monkeypatch.setattr(decisions, "READ_AT_MOST", most)
-    plain.lose(3, "AmendmentID")
-    result = await find_decisions(plain, CHAIN, [FIRST])
+    filter_field_store.remove_filter_fields(3, "AmendmentID")
+    result = await find_decisions(filter_field_store, CHAIN, [FIRST])
     assert (FIRST in result.by_amendment, result.is_complete) == (found, most >= 8)
     assert result.seen_to == min(1 + most, 9)
-    further = await find_decisions(plain, CHAIN, [FIRST], result.seen_to)
+    further = await find_decisions(filter_field_store, CHAIN, [FIRST], result.seen_to)
     assert further.seen_to == min(1 + 2 * most, 9)
 
 

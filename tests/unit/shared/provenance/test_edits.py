@@ -27,7 +27,7 @@ COLUMNS = ("canonical", "hash", "timestamp", "user_id", "action_type", "entity_t
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder_with_chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Provide a file with a chain that has many kinds of events."""
     made = tmp_path_factory.mktemp("edits")
 
@@ -43,9 +43,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(st.integers(1, len(EVENTS) + 1), st.sampled_from(COLUMNS), st.integers(0), st.integers(0, 255))
-def test_an_edited_byte_is_found(folder: Path, sequence: int, column: str, place: int, byte: int) -> None:
+def test_verification_finds_any_edited_byte(
+    folder_with_chain: Path, sequence: int, column: str, place: int, byte: int
+) -> None:
     """Verification finds a changed byte of the content, the Hash or a filter field, and an added filter field."""
-    stored = read_value(folder, sequence, column)
+    stored = read_value(folder_with_chain, sequence, column)
     raw = bytearray(stored.encode() if isinstance(stored, str) else stored or b"")
     if raw:
         raw[place % len(raw)] = byte
@@ -54,7 +56,7 @@ def test_an_edited_byte_is_found(folder: Path, sequence: int, column: str, place
     same = stored is not None and bytes(raw) == (stored if isinstance(stored, bytes) else stored.encode())
     # Bytes that are not valid text can be stored as text, too.
     kind = "BLOB" if isinstance(stored, bytes) else "TEXT"
-    verdict = verify_edited(folder, sequence, column, bytes(raw), f"CAST(? AS {kind})")
+    verdict = verify_edited(folder_with_chain, sequence, column, bytes(raw), f"CAST(? AS {kind})")
     assert verdict.chain_valid == same
     if not same:
         assert (verdict.broken_at, verdict.fork_detected) == (format_record_id(sequence), False)
@@ -62,30 +64,35 @@ def test_an_edited_byte_is_found(folder: Path, sequence: int, column: str, place
 
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("sequence", range(1, len(EVENTS) + 2))
-def test_the_same_characters_of_another_type_are_found(folder: Path, sequence: int, column: str) -> None:
+def test_the_same_characters_of_another_type_are_found(folder_with_chain: Path, sequence: int, column: str) -> None:
     """Verification finds a value with a changed column type, because filters would not match it."""
-    stored = read_value(folder, sequence, column)
+    stored = read_value(folder_with_chain, sequence, column)
     if stored is None:
         edited: Any = b""
     else:
         edited = stored.encode() if isinstance(stored, str) else stored.decode()
-    verdict = verify_edited(folder, sequence, column, edited)
+    verdict = verify_edited(folder_with_chain, sequence, column, edited)
     assert (verdict.chain_valid, verdict.broken_at) == (False, format_record_id(sequence))
 
 
-def read_value(folder: Path, sequence: int, column: str) -> Any:
+def read_value(folder_with_chain: Path, sequence: int, column: str) -> Any:
     """Return the stored value of a record's column."""
-    with closing(sqlite3.connect(folder / "provenance.sqlite")) as connection:
+    with closing(sqlite3.connect(folder_with_chain / "provenance.sqlite")) as connection:
         sql = f"SELECT {column} FROM records WHERE sequence = ?"
         return connection.execute(sql, (sequence,)).fetchone()[0]
 
 
-def verify_edited(folder: Path, sequence: int, column: str, edited: Any, expression: str = "?") -> ChainVerdict:
+def verify_edited(
+    folder_with_chain: Path, sequence: int, column: str, edited: Any, expression: str = "?"
+) -> ChainVerdict:
     """Change one value, verify the chain, restore the value, and return the result of the verification."""
-    stored = read_value(folder, sequence, column)
+    stored = read_value(folder_with_chain, sequence, column)
 
     async def verify() -> ChainVerdict:
-        async with open_ledger(folder) as ledger, open_ledger(folder, build_parallel_options(2)) as in_windows:
+        async with (
+            open_ledger(folder_with_chain) as ledger,
+            open_ledger(folder_with_chain, build_parallel_options(2)) as in_windows,
+        ):
             ledger.tamper(lambda file: write_value(file, edited, expression))
             try:
                 verdict = await ledger.verify(BATCH)

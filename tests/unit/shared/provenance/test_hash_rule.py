@@ -13,13 +13,13 @@ TIME = "2026-01-05T08:00:00.000000Z"
 
 
 @given(st.datetimes())
-def test_times_of_the_service_are_valid(instant: datetime) -> None:
+def test_record_times_of_the_service_are_valid(instant: datetime) -> None:
     """Each time that the service can write into a record is valid."""
     assert is_time(rfc3339(instant.replace(tzinfo=UTC)))
 
 
 @pytest.mark.parametrize("year", [0, 1, 1900, 2000, 2023, 2024, 9999])
-def test_only_calendar_days_are_valid(year: int) -> None:
+def test_only_record_times_with_calendar_days_are_valid(year: int) -> None:
     """A time must have a day that exists in the calendar, also in leap years."""
     for month in range(14):
         for day in range(33):
@@ -31,7 +31,7 @@ def test_only_calendar_days_are_valid(year: int) -> None:
 
 
 @given(st.integers(0, len(TIME)), st.characters() | st.just(""), st.integers(0, 1))
-def test_other_characters_are_invalid(place: int, character: str, taken: int) -> None:
+def test_record_times_with_other_characters_are_invalid(place: int, character: str, taken: int) -> None:
     """A time with one character replaced, inserted or removed is invalid, unless a digit replaces a digit."""
     text = TIME[:place] + character + TIME[place + taken :]
     same_form = len(text) == len(TIME) and all(
@@ -47,6 +47,6 @@ def test_other_characters_are_invalid(place: int, character: str, taken: int) ->
      "2026-01-31T08:00:00,000000Z", "2026-01-31t08:00:00.000000Z", "2026-01-31T08:00:00.000000z",
      "2026-01-31T08:00:00.00000\uff10Z", f"{TIME}\n", ""],
 )  # fmt: skip
-def test_other_formats_are_invalid(text: str) -> None:
+def test_record_times_in_other_formats_are_invalid(text: str) -> None:
     """Times in ISO 8601 formats other than that of the hash rule are invalid."""
     assert not is_time(text)

@@ -22,7 +22,7 @@ def _small_subtrees(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 4, 5, 7])
-async def test_each_record_is_proved(ledger: Ledger, size: int) -> None:
+async def test_each_record_has_a_valid_inclusion_proof(ledger: Ledger, size: int) -> None:
     """The proof of each record is valid for the root, even if the tree ends within a subtree."""
     leaves = await read_leaves(ledger, PLATFORM)
     tree = CompactRange()
@@ -39,11 +39,11 @@ async def test_a_part_of_the_chain_is_read_once(ledger: Ledger, monkeypatch: pyt
     reads: list[int] = []
     read = ledger.store.read_hashes
 
-    async def count(chain: ChainKey, first: int, *, limit: int) -> Sequence[str]:
+    async def count_and_read(chain: ChainKey, first: int, *, limit: int) -> Sequence[str]:
         reads.append(first)
         return await read(chain, first, limit=limit)
 
-    monkeypatch.setattr(ledger.store, "read_hashes", count)
+    monkeypatch.setattr(ledger.store, "read_hashes", count_and_read)
     proofs = InclusionProofs(ledger.store, ChainTrees(ledger.store), PLATFORM, 7)
     for sequence in (1, 2, 4, 5, 7):
         await proofs.prove(sequence)
@@ -53,7 +53,7 @@ async def test_a_part_of_the_chain_is_read_once(ledger: Ledger, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("sql", "size"), [("DELETE FROM records WHERE chain = 1 AND sequence = 7", 7), ("SELECT 1", 9)]
 )
-async def test_a_missing_record_is_not_proved(ledger: Ledger, sql: str, size: int) -> None:
+async def test_a_chain_with_a_missing_record_gets_no_proof(ledger: Ledger, sql: str, size: int) -> None:
     """If a chain has fewer records than its checkpoint states, no proof is created."""
     ledger.tamper(lambda file: file.execute(sql))
     with pytest.raises(WorkspaceError) as raised:

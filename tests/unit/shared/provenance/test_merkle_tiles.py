@@ -13,32 +13,32 @@ ROOTS = [bytes([number]) * 32 for number in range(3)]
 
 
 @pytest.fixture
-def tiles(tmp_path: Path) -> Tiles:
+def tile_store(tmp_path: Path) -> Tiles:
     """Provide an empty store of tiles."""
     return Tiles(FileCheckpointStore(tmp_path), build_name_prefix)
 
 
-async def test_a_tile_is_loaded_as_it_was_saved(tiles: Tiles) -> None:
+async def test_a_merkle_tile_is_loaded_as_it_was_saved(tile_store: Tiles) -> None:
     """A saved tile is loaded for its chain and number only."""
-    await tiles.save(PLATFORM, 1, ROOTS)
-    assert await tiles.load(PLATFORM, 1) == ROOTS
-    assert await tiles.load(PLATFORM, 0) == []
-    assert await tiles.load(BATCH, 1) == []
+    await tile_store.save(PLATFORM, 1, ROOTS)
+    assert await tile_store.load(PLATFORM, 1) == ROOTS
+    assert await tile_store.load(PLATFORM, 0) == []
+    assert await tile_store.load(BATCH, 1) == []
 
 
-async def test_a_saved_tile_replaces_the_earlier_one(tiles: Tiles) -> None:
+async def test_a_saved_merkle_tile_replaces_the_earlier_one(tile_store: Tiles) -> None:
     """A tile with more roots replaces the stored tile."""
-    await tiles.save(PLATFORM, 0, ROOTS[:1])
-    await tiles.save(PLATFORM, 0, ROOTS)
-    assert await tiles.load(PLATFORM, 0) == ROOTS
+    await tile_store.save(PLATFORM, 0, ROOTS[:1])
+    await tile_store.save(PLATFORM, 0, ROOTS)
+    assert await tile_store.load(PLATFORM, 0) == ROOTS
 
 
 @pytest.mark.parametrize("position", [0, 40, -1])
-async def test_a_damaged_tile_is_ignored(tiles: Tiles, tmp_path: Path, position: int) -> None:
+async def test_a_damaged_merkle_tile_is_ignored(tile_store: Tiles, tmp_path: Path, position: int) -> None:
     """A tile with a changed byte gives no roots, so that they are computed again."""
-    await tiles.save(PLATFORM, 0, ROOTS)
+    await tile_store.save(PLATFORM, 0, ROOTS)
     [path] = (tmp_path / build_name_prefix(PLATFORM)).glob("roots-*.state")
     content = bytearray(path.read_bytes())
     content[position] ^= 1
     path.write_bytes(content)
-    assert await tiles.load(PLATFORM, 0) == []
+    assert await tile_store.load(PLATFORM, 0) == []

@@ -40,12 +40,15 @@ async def ledger(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterato
         yield opened
 
 
-def copy_to_place(place: str, chain: ChainKey = PLATFORM, **fields: str) -> Callable[[sqlite3.Connection], Any]:
+def copy_to_place(
+    invalid_sequence: str, chain: ChainKey = PLATFORM, **fields: str
+) -> Callable[[sqlite3.Connection], Any]:
     """Return a function that copies the first record to an invalid sequence number."""
     forged = {"status": "status", "amendment_id": "amendment_id"} | fields
     sql = (
-        f"INSERT INTO records (chain, sequence, append_id, {OTHERS}, status, amendment_id) SELECT chain, {place}, "
-        f"'forged', {OTHERS}, {forged['status']}, {forged['amendment_id']} FROM records WHERE sequence = 1 AND chain = "
+        f"INSERT INTO records (chain, sequence, append_id, {OTHERS}, status, amendment_id) "
+        f"SELECT chain, {invalid_sequence}, 'forged', {OTHERS}, {forged['status']}, "
+        f"{forged['amendment_id']} FROM records WHERE sequence = 1 AND chain = "
         "(SELECT chain FROM chains WHERE target = ? AND scope = ?)"
     )
 

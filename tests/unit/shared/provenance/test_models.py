@@ -29,7 +29,7 @@ def test_an_event_has_only_its_own_properties() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"EntityID": ""}, {"EntityID": 7}, {"AfterState": []}, {"ActionType": None}])
-def test_values_of_another_type_are_rejected(changes: dict[str, Any]) -> None:
+def test_event_values_of_a_wrong_type_are_rejected(changes: dict[str, Any]) -> None:
     """A value of a wrong type is rejected and not converted, because records contain the sent values."""
     with pytest.raises(ValidationError):
         EventBody.model_validate({**EVENT, **changes})
@@ -50,7 +50,7 @@ def test_an_amendment_requires_records_and_changed_fields(changes: dict[str, Any
         AmendmentBody.model_validate({**AMENDMENT, **changes})
 
 
-def test_a_signature_is_checked_later() -> None:
+def test_the_body_of_a_decision_accepts_any_signature_value() -> None:
     """The body model of a decision accepts any value as signature, because a later step checks it."""
     assert RejectionBody.model_validate({"signature": 7}).signature == 7
     with pytest.raises(ValidationError):

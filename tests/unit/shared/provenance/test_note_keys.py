@@ -47,7 +47,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 
 @pytest.fixture(params=["file", "key vault double"])
-async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RotatableKey]:
+async def rotatable_key(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RotatableKey]:
     """Provide a checkpoint key that can be replaced, once in a file and once in the Key Vault emulator."""
     async with AsyncExitStack() as stack:
         if request.param == "file":
@@ -74,22 +74,22 @@ def open_checkpoints(ledger: Ledger, signer: NoteSigner) -> Checkpoints:
     return Checkpoints(ledger.store, FileCheckpointStore(ledger.folder / "checkpoints"), signer, get_workspace_id)
 
 
-async def is_sound(ledger: Ledger, checkpoints: Checkpoints) -> bool:
+async def reports_valid_chains(ledger: Ledger, checkpoints: Checkpoints) -> bool:
     """Return whether a process with this checkpoint service reports both chains and their checkpoints as valid."""
     verifier = ChainVerifier(ledger.store, get_workspace_id, checkpoints)
     return all([(await verifier.verify(chain)).chain_valid for chain in (PLATFORM, BATCH)])
 
 
-async def test_a_replaced_key_is_trusted_but_does_not_sign(ledger: Ledger, keys: RotatableKey) -> None:
+async def test_a_replaced_key_is_trusted_but_does_not_sign(ledger: Ledger, rotatable_key: RotatableKey) -> None:
     """After a rotation, signatures of the old key stay trusted, and all processes sign with the new key."""
-    before = open_checkpoints(ledger, keys.old)
+    before = open_checkpoints(ledger, rotatable_key.old)
     assert await before.create_all() == 2
     old = await before.load_verifier_key()
-    after = open_checkpoints(ledger, keys.replace())
+    after = open_checkpoints(ledger, rotatable_key.replace())
     new = await after.load_verifier_key()
     assert new != old
     for checkpoints in (after, before):
-        assert await is_sound(ledger, checkpoints)
+        assert await reports_valid_chains(ledger, checkpoints)
         assert (await checkpoints.load_current(BATCH)).checkpoint.size == 3
     # Either key verifies earlier notes.
     given = (await after.load_current(BATCH)).stored.note
@@ -104,12 +104,12 @@ async def test_a_replaced_key_is_trusted_but_does_not_sign(ledger: Ledger, keys:
         open_checkpoint(made.note, old, origin)
     # Checkpoints of an older process are trusted, too.
     for checkpoints in (before, after):
-        assert await is_sound(ledger, checkpoints)
+        assert await reports_valid_chains(ledger, checkpoints)
         await ledger.fill(BATCH, 1)
         made = await checkpoints.create(BATCH)
         assert made == (await checkpoints.load_current(BATCH)).stored
-    assert await is_sound(ledger, before)
-    assert await is_sound(ledger, after)
+    assert await reports_valid_chains(ledger, before)
+    assert await reports_valid_chains(ledger, after)
     assert VerifierKey.parse(str(new)) == new
 
 
@@ -120,14 +120,14 @@ async def test_a_manually_replaced_key_file_signs(ledger: Ledger, tmp_path: Path
         await other.checkpoints.load_verifier_key()
     shutil.copy(tmp_path / "elsewhere" / "checkpoint-key.pem", tmp_path / "checkpoint-key.pem")
     assert await ledger.checkpoints.load_verifier_key() == await other.checkpoints.load_verifier_key()
-    assert await is_sound(ledger, ledger.checkpoints)
+    assert await reports_valid_chains(ledger, ledger.checkpoints)
     await ledger.fill(BATCH, 1)
     assert await ledger.checkpoints.create(BATCH) is not None
-    assert await is_sound(ledger, ledger.checkpoints)
+    assert await reports_valid_chains(ledger, ledger.checkpoints)
 
 
 @pytest.mark.parametrize("left", ["nothing", "rubbish"])
-async def test_a_lost_key_is_not_replaced(ledger: Ledger, tmp_path: Path, left: str) -> None:
+async def test_a_lost_checkpoint_key_is_not_replaced(ledger: Ledger, tmp_path: Path, left: str) -> None:
     """If the signing key is lost, no checkpoint is signed, and existing checkpoints can be verified."""
     assert await ledger.checkpoints.create_all() == 2
     path, aside = tmp_path / "checkpoint-key.pem", tmp_path / "aside"
@@ -141,12 +141,12 @@ async def test_a_lost_key_is_not_replaced(ledger: Ledger, tmp_path: Path, left: 
                 await refused
             assert caught.value.code == "CHECKPOINT_REFUSED"
         assert await checkpoints.create_all() == 0
-        assert await is_sound(ledger, checkpoints)
+        assert await reports_valid_chains(ledger, checkpoints)
         assert (await checkpoints.load_current(BATCH)).checkpoint.size == 3
         assert path.exists() == (left == "rubbish")
     aside.rename(path)
     assert await ledger.checkpoints.create(BATCH) is not None
-    assert await is_sound(ledger, ledger.checkpoints)
+    assert await reports_valid_chains(ledger, ledger.checkpoints)
 
 
 async def test_without_any_key_there_is_no_verdict(ledger: Ledger, tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ async def test_without_any_key_there_is_no_verdict(ledger: Ledger, tmp_path: Pat
     assert (await ledger.verify(PLATFORM)).chain_valid
 
 
-async def test_an_unused_key_is_replaced(ledger: Ledger, tmp_path: Path) -> None:
+async def test_a_missing_key_without_checkpoints_is_created_again(ledger: Ledger, tmp_path: Path) -> None:
     """If there is no checkpoint yet, a missing signing key is created again."""
     first = await ledger.checkpoints.load_verifier_key()
     (tmp_path / "checkpoint-key.pem").unlink()
@@ -213,16 +213,16 @@ async def test_a_command_replaces_the_key(ledger: Ledger, tmp_path: Path, capsys
     assert new != old
     assert (tmp_path / "checkpoint-key.pem").stat().st_mode & 0o777 == 0o600
     assert f"checkpoint-keys/{new.key_id.hex()}" in capsys.readouterr().out
-    assert await is_sound(ledger, ledger.checkpoints)
+    assert await reports_valid_chains(ledger, ledger.checkpoints)
     assert checkpoint_key.main(["rotate", "--data-dir", str(tmp_path / "nowhere")]) == 1
     (tmp_path / "checkpoint-key.pem").write_text("rubbish")
     assert checkpoint_key.main(["rotate", "--data-dir", str(tmp_path)]) == 1
     assert (tmp_path / "checkpoint-key.pem").read_text() == "rubbish"
 
 
-async def test_roots_of_a_retired_key_are_trusted(ledger: Ledger, keys: RotatableKey) -> None:
+async def test_roots_of_a_retired_key_are_trusted(ledger: Ledger, rotatable_key: RotatableKey) -> None:
     """After a rotation, all processes verify roots of both keys and publish both keys."""
-    before = open_checkpoints(ledger, keys.old)
+    before = open_checkpoints(ledger, rotatable_key.old)
     old = await before.load_verifier_key()
     found = {}
     for size in (3, 4):
@@ -231,11 +231,11 @@ async def test_roots_of_a_retired_key_are_trusted(ledger: Ledger, keys: Rotatabl
         checkpoint = await before.open_checkpoint(BATCH, stored)
         found[size] = (await before.signatures.load_or_create(stored.name, checkpoint), checkpoint)
         if size == 3:
-            before = open_checkpoints(ledger, keys.replace())
+            before = open_checkpoints(ledger, rotatable_key.replace())
             await ledger.fill(BATCH, 1)
     new = await before.load_verifier_key()
     assert [signature.read_key_id() for signature, _ in found.values()] == [old.key_id, new.key_id]
-    for checkpoints in (before, open_checkpoints(ledger, keys.old)):
+    for checkpoints in (before, open_checkpoints(ledger, rotatable_key.old)):
         # A process that has cached the keys reads them again when it finds an unknown one.
         for signature, checkpoint in found.values():
             await checkpoints.keys.verify_root(signature, checkpoint)

@@ -8,7 +8,7 @@ from shared.provenance.notes import NoteError, VerifierKey, build_origin, open_c
 from tests.unit.shared.provenance.chains import PLATFORM, WORKSPACE, Ledger, open_ledger
 
 
-async def test_invalid_notes_are_rejected(ledger: Ledger, tmp_path: Path) -> None:
+async def test_invalid_checkpoint_notes_are_rejected(ledger: Ledger, tmp_path: Path) -> None:
     """A note is rejected if it has another key, another chain, a changed text or an invalid format."""
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
@@ -27,7 +27,7 @@ async def test_invalid_notes_are_rejected(ledger: Ledger, tmp_path: Path) -> Non
             open_checkpoint(note, by, of)
 
 
-async def test_signatures_of_others_are_ignored(ledger: Ledger) -> None:
+async def test_note_signatures_of_unknown_keys_are_ignored(ledger: Ledger) -> None:
     """Signature lines of unknown keys, such as those of witnesses, are ignored."""
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None

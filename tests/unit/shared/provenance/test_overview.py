@@ -27,7 +27,7 @@ def test_an_entry_has_all_values_of_its_chain() -> None:
     }
 
 
-def test_missing_and_damaged_values_are_null() -> None:
+def test_missing_and_damaged_values_of_a_chain_are_null() -> None:
     """If a value of a chain is missing or damaged, such as an invalid time, its entry shows null."""
     chain = ChainKey(Target.PLATFORM_CONFIG)
     row = summary_to_row(ChainSummary(chain, 1, "yesterday", "", None, None))

@@ -67,7 +67,7 @@ async def test_valid_windows_are_not_verified_again(ledger: Ledger, monkeypatch:
 
 @pytest.mark.parametrize("window", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize("leaves", range(0, COUNT + 1, 3))
-async def test_windows_build_the_same_tree(ledger: Ledger, window: int, leaves: int) -> None:
+async def test_parallel_windows_build_the_same_merkle_tree(ledger: Ledger, window: int, leaves: int) -> None:
     """Verifying windows in parallel computes the same Merkle tree, for any checkpoint size."""
     genesis = compute_genesis_hash(WORKSPACE, PLATFORM.target, PLATFORM.scope_key)
     whole, parts = ChainVerification(genesis, leaves), ChainVerification(genesis, leaves)

@@ -85,7 +85,7 @@ WRITTEN = st.sampled_from(
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_all_readers_agree(name: str) -> None:
+def test_all_readers_agree_on_each_notation_of_a_record(name: str) -> None:
     """Each stored notation of a record is either valid for all readers or invalid for all, with any forged Hash."""
     for hashed in compute_possible_hashes(FORMS[name]):
         assert_readers_agree(FORMS[name], hashed)
@@ -93,7 +93,7 @@ def test_all_readers_agree(name: str) -> None:
 
 @given(VALUES, WRITTEN, st.integers(0, 140))
 @example(1e16, json.dumps, 0)
-def test_all_readers_agree_on_anything(value: Any, written: Any, depth: int) -> None:
+def test_all_readers_agree_on_records_with_any_value(value: Any, written: Any, depth: int) -> None:
     """All readers agree about a record with any value in any notation at any depth."""
     text = build_second_record("[" * depth + written(value) + "]" * depth)
     for hashed in compute_possible_hashes(text):

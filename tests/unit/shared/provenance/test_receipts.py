@@ -72,7 +72,7 @@ async def append_events(ledger: Ledger, chain: ChainKey, count: int) -> None:
 
 
 @pytest.fixture
-async def issuer(tmp_path: Path) -> AsyncIterator[Issuer]:
+async def receipt_issuer(tmp_path: Path) -> AsyncIterator[Issuer]:
     """Provide a chain of 13 records with four checkpoints, and a chain with a record after its checkpoint."""
     async with open_ledger(tmp_path) as ledger:
         made = Issuer(ledger)
@@ -99,28 +99,28 @@ async def check_error(code: str, receipts: Receipts, sequence: int, size: int | 
     return raised.value
 
 
-async def test_scitt_cose_verifies_every_record_in_every_checkpoint(issuer: Issuer) -> None:
+async def test_scitt_cose_verifies_every_record_in_every_checkpoint(receipt_issuer: Issuer) -> None:
     """scitt-cose accepts the receipt of each record for each checkpoint that covers it."""
-    key = to_pem(await issuer.checkpoints.load_verifier_key())
-    records = await issuer.ledger.records(BATCH)
+    key = to_pem(await receipt_issuer.checkpoints.load_verifier_key())
+    records = await receipt_issuer.ledger.records(BATCH)
     for size in SIZES:
         for record in records[:size]:
-            receipt = await issuer.receipts.prove_inclusion(BATCH, record.sequence, size)
+            receipt = await receipt_issuer.receipts.prove_inclusion(BATCH, record.sequence, size)
             found = scitt_cose.verify_receipt(receipt, leaf_entry_hex=record.hash, log_public_key_pem=key)
             assert found.ok, found.errors
             assert (found.tree_size, found.leaf_index) == (size, record.sequence - 1)
             assert found.issuer == ISSUER
             assert found.subject == "oi-provenance/plant-a/DomainEvents/batch%2F7%20%2B%C3%BC"
-    receipt = await issuer.receipts.prove_inclusion(BATCH, 2, None)
+    receipt = await receipt_issuer.receipts.prove_inclusion(BATCH, 2, None)
     assert not scitt_cose.verify_receipt(receipt, leaf_entry_hex=records[0].hash, log_public_key_pem=key).ok
 
 
-async def test_scitt_cose_verifies_growth(issuer: Issuer) -> None:
+async def test_scitt_cose_verifies_consistency_receipts(receipt_issuer: Issuer) -> None:
     """scitt-cose accepts a consistency receipt as proof that a newer tree extends an older tree."""
-    key = to_pem(await issuer.checkpoints.load_verifier_key())
-    entries = [record.hash for record in await issuer.ledger.records(BATCH)]
+    key = to_pem(await receipt_issuer.checkpoints.load_verifier_key())
+    entries = [record.hash for record in await receipt_issuer.ledger.records(BATCH)]
     for old in SIZES[:-1]:
-        receipt, size = await issuer.receipts.prove_growth(BATCH, old, None)
+        receipt, size = await receipt_issuer.receipts.prove_growth(BATCH, old, None)
         assert size == SIZES[-1]
         roots = [merkle.merkle_root(entries[:each]) for each in (old, size)]
         scitt_cose.verify_sign1(receipt, public_key_pem=key, detached_payload=bytes.fromhex(roots[1]))
@@ -131,10 +131,10 @@ async def test_scitt_cose_verifies_growth(issuer: Issuer) -> None:
         assert scitt_cose.verify_consistency(*roots, old, size, [each.hex() for each in path])
 
 
-async def test_a_receipt_has_the_documented_form(issuer: Issuer) -> None:
+async def test_a_receipt_has_the_documented_form(receipt_issuer: Issuer) -> None:
     """A receipt is a COSE_Sign1 with tag 18, four protected headers, one proof and a detached payload."""
-    key = await issuer.checkpoints.load_verifier_key()
-    message = cbor2.loads(await issuer.receipts.prove_inclusion(BATCH, 1, 1))
+    key = await receipt_issuer.checkpoints.load_verifier_key()
+    message = cbor2.loads(await receipt_issuer.receipts.prove_inclusion(BATCH, 1, 1))
     protected, unprotected, payload, signature = message.value
     assert (message.tag, payload, len(signature)) == (18, None, 64)
     subject = "oi-provenance/plant-a/DomainEvents/batch%2F7%20%2B%C3%BC"
@@ -143,69 +143,71 @@ async def test_a_receipt_has_the_documented_form(issuer: Issuer) -> None:
     assert unprotected == {396: {-1: (cbor2.dumps([1, 0, []]),)}}
 
 
-async def test_a_receipt_costs_no_key_operation(issuer: Issuer) -> None:
+async def test_issuing_a_receipt_uses_no_signing_key(receipt_issuer: Issuer) -> None:
     """Issuing a receipt uses no signing key, because both signatures of a checkpoint are made when it is created."""
-    assert issuer.signer.count == 2 * (len(SIZES) + 1)
-    for receipts in (issuer.receipts, issuer.restart()):
+    assert receipt_issuer.signer.count == 2 * (len(SIZES) + 1)
+    for receipts in (receipt_issuer.receipts, receipt_issuer.restart()):
         first = await receipts.prove_inclusion(BATCH, 3, None)
-        assert await issuer.receipts.prove_inclusion(BATCH, 3, 13) == first
+        assert await receipt_issuer.receipts.prove_inclusion(BATCH, 3, 13) == first
         await receipts.prove_growth(BATCH, 2, 5)
-    assert issuer.signer.count == 2 * (len(SIZES) + 1)
+    assert receipt_issuer.signer.count == 2 * (len(SIZES) + 1)
 
 
-async def test_checkpoints_of_an_earlier_version_get_signatures(issuer: Issuer) -> None:
+async def test_checkpoints_of_an_earlier_version_get_signatures(receipt_issuer: Issuer) -> None:
     """Roots that earlier versions left unsigned are signed in the background or at the first request, and stored."""
-    for file in issuer.find_signatures():
+    for file in receipt_issuer.find_signatures():
         file.unlink()
-    issuer = Issuer(issuer.ledger)
-    assert await issuer.checkpoints.create_all() == 1
-    assert [file.name for file in issuer.find_signatures()] == ["000000000013.cose", "000000000003.cose"]
-    assert issuer.signer.count == 3
-    issued = await asyncio.gather(*(issuer.restart().prove_inclusion(BATCH, 1, 5) for _ in range(4)))
-    assert set(issued) == {await issuer.restart().prove_inclusion(BATCH, 1, 5)}
-    assert len(issuer.find_signatures()) == 3
-    await issuer.overview.close()
+    receipt_issuer = Issuer(receipt_issuer.ledger)
+    assert await receipt_issuer.checkpoints.create_all() == 1
+    assert [file.name for file in receipt_issuer.find_signatures()] == ["000000000013.cose", "000000000003.cose"]
+    assert receipt_issuer.signer.count == 3
+    issued = await asyncio.gather(*(receipt_issuer.restart().prove_inclusion(BATCH, 1, 5) for _ in range(4)))
+    assert set(issued) == {await receipt_issuer.restart().prove_inclusion(BATCH, 1, 5)}
+    assert len(receipt_issuer.find_signatures()) == 3
+    await receipt_issuer.overview.close()
 
 
-async def test_a_checkpoint_without_signature_is_signed_on_request(issuer: Issuer) -> None:
+async def test_a_checkpoint_without_signature_is_signed_on_request(receipt_issuer: Issuer) -> None:
     """A receipt is issued even if the newest checkpoint has no stored signature for receipts yet."""
-    for file in issuer.find_signatures():
+    for file in receipt_issuer.find_signatures():
         file.unlink()
-    assert await issuer.restart().prove_inclusion(BATCH, 13, None)
+    assert await receipt_issuer.restart().prove_inclusion(BATCH, 13, None)
 
 
-async def test_a_record_without_checkpoint_is_not_ready(issuer: Issuer) -> None:
+async def test_a_record_without_checkpoint_is_not_ready(receipt_issuer: Issuer) -> None:
     """A record without a checkpoint gets the error that its receipt is not ready; a missing record is not found."""
     for chain in (PLATFORM, ChainKey(Target.DOMAIN_EVENTS, "new")):
         if chain != PLATFORM:
-            await issuer.ledger.fill(chain, 3)
+            await receipt_issuer.ledger.fill(chain, 3)
         with pytest.raises(WorkspaceError) as raised:
-            await issuer.receipts.prove_inclusion(chain, 3, None)
+            await receipt_issuer.receipts.prove_inclusion(chain, 3, None)
         assert (raised.value.code, raised.value.members["retryAfter"]) == ("RECEIPT_NOT_READY", 15)
-    await check_error("RECORD_NOT_FOUND", issuer.receipts, 14)
-    await check_error("RECORD_NOT_FOUND", issuer.receipts, 14, 20)
+    await check_error("RECORD_NOT_FOUND", receipt_issuer.receipts, 14)
+    await check_error("RECORD_NOT_FOUND", receipt_issuer.receipts, 14, 20)
 
 
-async def test_a_size_between_checkpoints_is_not_found(issuer: Issuer) -> None:
+async def test_a_size_between_checkpoints_is_not_found(receipt_issuer: Issuer) -> None:
     """A receipt for a chain size that has no stored checkpoint is not found."""
-    await check_error("CHECKPOINT_NOT_FOUND", issuer.receipts, 2, 4)
+    await check_error("CHECKPOINT_NOT_FOUND", receipt_issuer.receipts, 2, 4)
     for old, size, code in (
         (3, 5, "CHECKPOINT_NOT_FOUND"),
         (2, 4, "CHECKPOINT_NOT_FOUND"),
         (13, None, "INVALID_REQUEST"),
     ):
         with pytest.raises(WorkspaceError) as raised:
-            await issuer.receipts.prove_growth(BATCH, old, size)
+            await receipt_issuer.receipts.prove_growth(BATCH, old, size)
         assert raised.value.code == code
     with pytest.raises(WorkspaceError) as raised:
-        await issuer.receipts.prove_growth(ChainKey(Target.DOMAIN_EVENTS, "never"), 1, None)
+        await receipt_issuer.receipts.prove_growth(ChainKey(Target.DOMAIN_EVENTS, "never"), 1, None)
     assert raised.value.code == "CHECKPOINT_NOT_FOUND"
 
 
-async def test_a_broken_chain_gets_no_receipts(issuer: Issuer) -> None:
+async def test_a_broken_chain_gets_no_receipts(receipt_issuer: Issuer) -> None:
     """After a verification finds a chain broken, no receipts are issued until a verification finds it valid."""
-    verifier = ChainVerifier(issuer.ledger.store, get_workspace_id, issuer.checkpoints, issuer.overview)
-    record = (await issuer.ledger.records(BATCH))[8]
+    verifier = ChainVerifier(
+        receipt_issuer.ledger.store, get_workspace_id, receipt_issuer.checkpoints, receipt_issuer.overview
+    )
+    record = (await receipt_issuer.ledger.records(BATCH))[8]
     edit = "UPDATE records SET canonical = ? WHERE hash = ?"
 
     def damage_record(connection: sqlite3.Connection) -> None:
@@ -214,83 +216,87 @@ async def test_a_broken_chain_gets_no_receipts(issuer: Issuer) -> None:
     def repair_record(connection: sqlite3.Connection) -> None:
         connection.execute(edit, (record.canonical, record.hash))
 
-    issuer.ledger.tamper(damage_record)
-    await check_error("CHAIN_BROKEN", issuer.receipts, 9)
-    assert await issuer.receipts.prove_inclusion(BATCH, 1, None)
+    receipt_issuer.ledger.tamper(damage_record)
+    await check_error("CHAIN_BROKEN", receipt_issuer.receipts, 9)
+    assert await receipt_issuer.receipts.prove_inclusion(BATCH, 1, None)
     assert not (await verifier.verify(BATCH)).chain_valid
-    assert "000000000009" in (await check_error("CHAIN_BROKEN", issuer.receipts, 1)).detail
+    assert "000000000009" in (await check_error("CHAIN_BROKEN", receipt_issuer.receipts, 1)).detail
     with pytest.raises(WorkspaceError, match="broken"):
-        await issuer.receipts.prove_growth(BATCH, 2, 5)
-    issuer.ledger.tamper(repair_record)
+        await receipt_issuer.receipts.prove_growth(BATCH, 2, 5)
+    receipt_issuer.ledger.tamper(repair_record)
     assert (await verifier.verify(BATCH)).chain_valid
-    assert await issuer.receipts.prove_inclusion(BATCH, 9, None)
+    assert await receipt_issuer.receipts.prove_inclusion(BATCH, 9, None)
 
 
 @pytest.mark.parametrize("forged", ["0" * 64, "not hex"])
-async def test_an_altered_tree_gets_no_receipts(issuer: Issuer, forged: str) -> None:
+async def test_an_altered_tree_gets_no_receipts(receipt_issuer: Issuer, forged: str) -> None:
     """If a stored hash was changed, the proof does not give the signed root, and no receipt is issued."""
-    record = (await issuer.ledger.records(BATCH))[1]
-    issuer.ledger.tamper(lambda file: file.execute("UPDATE records SET hash = ? WHERE hash = ?", (forged, record.hash)))
-    receipts = issuer.restart()
+    record = (await receipt_issuer.ledger.records(BATCH))[1]
+    receipt_issuer.ledger.tamper(
+        lambda file: file.execute("UPDATE records SET hash = ? WHERE hash = ?", (forged, record.hash))
+    )
+    receipts = receipt_issuer.restart()
     await check_error("CHAIN_BROKEN", receipts, 1)
     with pytest.raises(WorkspaceError) as raised:
         await receipts.prove_growth(BATCH, 5, 13)
     assert raised.value.code == "CHAIN_BROKEN"
 
 
-async def test_a_rotation_keeps_the_signatures_of_receipts(issuer: Issuer) -> None:
+async def test_a_rotation_keeps_the_signatures_of_receipts(receipt_issuer: Issuer) -> None:
     """After a rotation, receipts of earlier checkpoints keep their signature; new checkpoints use the new key."""
-    old = await issuer.checkpoints.load_verifier_key()
-    before = await issuer.receipts.prove_inclusion(BATCH, 1, 13)
-    rotate_key(issuer.ledger.folder / "checkpoint-key.pem")
-    new = await issuer.checkpoints.load_verifier_key()
+    old = await receipt_issuer.checkpoints.load_verifier_key()
+    before = await receipt_issuer.receipts.prove_inclusion(BATCH, 1, 13)
+    rotate_key(receipt_issuer.ledger.folder / "checkpoint-key.pem")
+    new = await receipt_issuer.checkpoints.load_verifier_key()
     assert new.key_id != old.key_id
-    assert await issuer.restart().prove_inclusion(BATCH, 1, 13) == before
-    await issuer.ledger.fill(BATCH, 1)
-    await issuer.checkpoints.create(BATCH)
-    after = await issuer.restart().prove_inclusion(BATCH, 1, None)
+    assert await receipt_issuer.restart().prove_inclusion(BATCH, 1, 13) == before
+    await receipt_issuer.ledger.fill(BATCH, 1)
+    await receipt_issuer.checkpoints.create(BATCH)
+    after = await receipt_issuer.restart().prove_inclusion(BATCH, 1, None)
     assert RootSignature(cbor2.loads(after).value[0], b"").read_key_id() == new.key_id
-    assert await issuer.checkpoints.keys.load_trusted_keys() == [new, old]
+    assert await receipt_issuer.checkpoints.keys.load_trusted_keys() == [new, old]
 
 
-async def test_an_untrusted_key_prevents_receipts(issuer: Issuer) -> None:
+async def test_an_untrusted_key_prevents_receipts(receipt_issuer: Issuer) -> None:
     """If a retired key is no longer trusted, no receipts are issued for the checkpoints that it signed."""
-    folder = issuer.ledger.folder
+    folder = receipt_issuer.ledger.folder
     rotate_key(folder / "checkpoint-key.pem")
-    await issuer.checkpoints.load_verifier_key()
+    await receipt_issuer.checkpoints.load_verifier_key()
     for file in (folder / "checkpoint-keys").glob("*.pem"):
         file.unlink()
-    issuer.signer = CountingSigner(folder / "checkpoint-key.pem", folder / "checkpoints")
-    issuer.checkpoints = Checkpoints(issuer.ledger.store, issuer.notes, issuer.signer, get_workspace_id, issuer=ISSUER)
-    await check_error("CHECKPOINT_REFUSED", issuer.restart(), 1)
+    receipt_issuer.signer = CountingSigner(folder / "checkpoint-key.pem", folder / "checkpoints")
+    receipt_issuer.checkpoints = Checkpoints(
+        receipt_issuer.ledger.store, receipt_issuer.notes, receipt_issuer.signer, get_workspace_id, issuer=ISSUER
+    )
+    await check_error("CHECKPOINT_REFUSED", receipt_issuer.restart(), 1)
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"\xff", b"\x01", b"\xd2\x80", b"\xd2\x84\x40\xa0\xf6\x40", b"longer", b"root"]
 )
-async def test_a_damaged_signature_prevents_receipts(issuer: Issuer, content: bytes) -> None:
+async def test_a_damaged_signature_prevents_receipts(receipt_issuer: Issuer, content: bytes) -> None:
     """A stored signature is not used if it is damaged or belongs to another checkpoint."""
     name = build_checkpoint_name(BATCH, 13)
-    file, other = (next(one for one in issuer.find_signatures() if int(one.stem) == size) for size in (13, 5))
+    file, other = (next(one for one in receipt_issuer.find_signatures() if int(one.stem) == size) for size in (13, 5))
     content = {b"longer": file.read_bytes() + b"\0", b"root": other.read_bytes()}.get(content, content)
     file.chmod(0o644)
     file.write_bytes(content)
-    assert (await issuer.notes.get(f"{name}.cose")) is not None
-    await check_error("CHECKPOINT_REFUSED", issuer.restart(), 1)
+    assert (await receipt_issuer.notes.get(f"{name}.cose")) is not None
+    await check_error("CHECKPOINT_REFUSED", receipt_issuer.restart(), 1)
 
 
-async def test_receipts_of_a_page_equal_single_receipts(issuer: Issuer) -> None:
+async def test_receipts_of_a_page_equal_single_receipts(receipt_issuer: Issuer) -> None:
     """The receipts for a page of records equal those that are requested one by one."""
-    records = await issuer.ledger.records(BATCH)
-    found = await issuer.receipts.prove_covered_records(BATCH, records[3:6])
+    records = await receipt_issuer.ledger.records(BATCH)
+    found = await receipt_issuer.receipts.prove_covered_records(BATCH, records[3:6])
     assert found == {
-        f"{record.sequence:012d}": await issuer.receipts.prove_inclusion(BATCH, record.sequence, None)
+        f"{record.sequence:012d}": await receipt_issuer.receipts.prove_inclusion(BATCH, record.sequence, None)
         for record in records[3:6]
     }
-    platform = await issuer.ledger.records(PLATFORM)
-    assert list(await issuer.receipts.prove_covered_records(PLATFORM, platform)) == ["000000000001", "000000000002"]
-    assert await issuer.receipts.prove_covered_records(PLATFORM, platform[2:]) == {}
-    assert await issuer.receipts.prove_covered_records(ChainKey(Target.DOMAIN_EVENTS, "never"), []) == {}
+    platform = await receipt_issuer.ledger.records(PLATFORM)
+    assert list(await receipt_issuer.receipts.prove_covered_records(PLATFORM, platform)) == ["000000000001", "000000000002"]
+    assert await receipt_issuer.receipts.prove_covered_records(PLATFORM, platform[2:]) == {}
+    assert await receipt_issuer.receipts.prove_covered_records(ChainKey(Target.DOMAIN_EVENTS, "never"), []) == {}
 
 
 @pytest.mark.parametrize(
@@ -301,9 +307,9 @@ async def test_receipts_of_a_page_equal_single_receipts(issuer: Issuer) -> None:
         "DELETE FROM records WHERE hash = ?",
     ],
 )
-async def test_a_page_of_a_damaged_chain_has_no_receipts(issuer: Issuer, edit: str) -> None:
+async def test_a_page_of_a_damaged_chain_has_no_receipts(receipt_issuer: Issuer, edit: str) -> None:
     """If a record of the page was changed or deleted, the page is returned without receipts."""
-    record = (await issuer.ledger.records(BATCH))[-1]
-    issuer.ledger.tamper(lambda file: file.execute(edit, (record.hash,)))
-    records = await issuer.ledger.records(BATCH)
-    assert await issuer.restart().prove_covered_records(BATCH, records) == {}
+    record = (await receipt_issuer.ledger.records(BATCH))[-1]
+    receipt_issuer.ledger.tamper(lambda file: file.execute(edit, (record.hash,)))
+    records = await receipt_issuer.ledger.records(BATCH)
+    assert await receipt_issuer.restart().prove_covered_records(BATCH, records) == {}

@@ -165,7 +165,7 @@ def test_malformed_record_ids_have_no_sequence(text: Any) -> None:
     assert sequence_from_record_id(format_record_id(42)) == 42
 
 
-def test_a_sound_chain_has_no_fault() -> None:
+def test_a_valid_chain_has_no_fault() -> None:
     """A sealed chain and an empty chain are valid."""
     assert find_first_fault(build_chain(5), GENESIS) is None
     assert find_first_fault([], GENESIS) is None

@@ -57,7 +57,7 @@ def test_a_new_chain_has_no_verdict_and_no_checkpoint() -> None:
     assert "No checkpoint was signed yet." in text
 
 
-def test_printed_pages_have_numbers() -> None:
+def test_the_style_sheet_numbers_printed_pages() -> None:
     """The style sheet of a report numbers the printed pages."""
     header = ReportHeader("plant-a", "Plant A", AT, "viewer@t", "Auditor", None)
     chain = ChainKey(Target.DOMAIN_AMENDMENTS, "line-1")

@@ -16,7 +16,7 @@ from shared.provenance.selection import (
 )
 
 
-def get_code(target: str | None, scope_key: str | None) -> str:
+def get_error_code(target: str | None, scope_key: str | None) -> str:
     """Return the error code for this target and scope, or an empty text if they are valid."""
     faults = ValidationErrors()
     check_chain(faults, target, scope_key)
@@ -38,7 +38,7 @@ def get_code(target: str | None, scope_key: str | None) -> str:
 )
 def test_a_chain_is_selected_by_target_and_scope(target: str | None, scope_key: str | None, chain: ChainKey) -> None:
     """A scope alone selects its DomainEvents chain; neither scope nor target selects the PlatformConfig chain."""
-    assert get_code(target, scope_key) == ""
+    assert get_error_code(target, scope_key) == ""
     assert resolve_chain_to_read(target, scope_key) == chain
 
 
@@ -56,7 +56,7 @@ def test_a_chain_is_selected_by_target_and_scope(target: str | None, scope_key: 
 )
 def test_target_and_scope_must_match(target: str | None, scope_key: str | None, code: str) -> None:
     """Targets of the workspace have no scope; all other targets need one. An empty scope has its own error code."""
-    assert get_code(target, scope_key) == code
+    assert get_error_code(target, scope_key) == code
 
 
 def test_amendments_are_written_through_their_own_routes() -> None:

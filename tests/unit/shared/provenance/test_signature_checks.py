@@ -122,7 +122,7 @@ async def test_a_signature_of_a_missing_amendment_fails_verification(tmp_path: P
             verify_export(await read_export(ledger), WORKSPACE, "DomainAmendments", CHAIN.scope_key)
 
 
-async def test_other_faults_come_first(tmp_path: Path) -> None:
+async def test_faults_of_records_are_reported_before_wrong_signatures(tmp_path: Path) -> None:
     """A fault of a record or of a link between records is reported before a signature for another record."""
     async with open_ledger(tmp_path) as ledger:
         await append_decision(ledger, "000000000009", {})
@@ -142,7 +142,7 @@ async def test_filtered_exports_check_only_contained_amendments(tmp_path: Path) 
             check_signatures([{**made, "Hash": "0" * 64}, decision], is_complete=False)
 
 
-async def test_a_repeated_decision_returns_the_first(tmp_path: Path) -> None:
+async def test_a_repeated_signed_decision_returns_the_first_record(tmp_path: Path) -> None:
     """Repeating a decision returns the first record without another check; a rejected decision appends nothing."""
     async with open_ledger(tmp_path) as ledger:
         amendments = Amendments(ledger.events.log, ledger.store)

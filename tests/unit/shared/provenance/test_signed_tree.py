@@ -50,6 +50,6 @@ async def test_a_stored_tree_is_restored(ledger: Ledger) -> None:
     "state",
     [b"", b"{}", b"[]", b'{"size": 1, "nodes": [], "last": "00"}', b'{"size": 0, "nodes": [], "last": "x"}'],
 )
-def test_a_damaged_state_is_ignored(state: bytes) -> None:
+def test_a_damaged_state_gives_no_tree(state: bytes) -> None:
     """A damaged state gives no tree, so that the tree is computed again."""
     assert SignedTree.from_state(state) is None

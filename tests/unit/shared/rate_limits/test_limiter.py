@@ -35,7 +35,7 @@ async def is_request_admitted(limiter: RateLimiter, budget: Budget = FREE, princ
         return decision.rejection is None
 
 
-async def test_budget_is_exact(store: SqliteLeaseStore) -> None:
+async def test_exactly_the_budget_of_requests_is_admitted(store: SqliteLeaseStore) -> None:
     """Exactly as many requests as the budget are admitted; the next one is rejected with the time to wait."""
     clock = VirtualTime()
     limiter = RateLimiter(store, runtime=clock.runtime)
@@ -127,7 +127,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 30), st.floats(0, 2
 
 @given(steps=STEPS, requests=st.integers(min_value=1, max_value=120))
 @settings(max_examples=40, deadline=None)
-async def test_no_window_exceeds_the_budget(
+async def test_any_60_seconds_have_at_most_the_budget_of_requests(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int, float]], requests: int
 ) -> None:
     """Whatever the load on three instances is, they admit at most the budget in any 60 seconds."""

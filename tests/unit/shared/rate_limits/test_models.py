@@ -25,7 +25,7 @@ def test_the_tier_determines_the_budget(tier: Tier, limits: TierLimits | None, b
     assert get_budget(Catalog(tier=tier, limits=limits)) == budget
 
 
-def test_headers_follow_the_draft() -> None:
+def test_rate_limit_headers_state_quota_window_and_remainder() -> None:
     """The headers state the quota, the window, the remaining requests, and the seconds until more are available."""
     assert RateLimitState(Budget(600, 20), 599, 60).build_headers() == {
         "RateLimit-Policy": '"default";q=600;w=60',

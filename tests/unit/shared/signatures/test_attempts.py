@@ -69,7 +69,7 @@ def test_the_first_challenge_of_a_token_does_not_count() -> None:
     assert (len(challenged.challenged), challenged.challenged[-1]) == (50, "t59")
 
 
-def test_a_reported_event_is_removed_once() -> None:
+def test_a_reported_lock_out_event_is_removed_once() -> None:
     """Removing a reported lock-out event a second time changes nothing."""
     locked = record_attempts(MAX_ATTEMPTS)
     reported = remove_reported_lock_out(locked, locked.pending[0].append_id)
@@ -78,7 +78,7 @@ def test_a_reported_event_is_removed_once() -> None:
     assert remove_reported_lock_out(reported, "e4") is None
 
 
-def test_stored_attempts_are_read_back() -> None:
+def test_stored_signing_attempts_are_read_unchanged() -> None:
     """Attempts that are stored and read again are equal, before and after a lock-out."""
     for attempts in (
         NONE,

@@ -43,7 +43,7 @@ class SignatureLists:
         """Return the list of signatures of another process."""
         return SignatureList(self.index, self.ledger.store)
 
-    async def read(self, limit: int = 10) -> list[tuple[Any, ...]]:
+    async def read_first_page(self, limit: int = 10) -> list[tuple[Any, ...]]:
         """Return target, scope and RecordID of the signatures on the first page."""
         page = await self.open().list_signatures(ALL, "", limit)
         return [tuple(one.content[name] for name in ("target", "scopeKey", "recordID")) for one in page.signatures]
@@ -79,11 +79,11 @@ def build_event(user: str, **changes: Any) -> dict[str, Any]:
     }
 
 
-async def test_existing_records_are_listed(signature_lists: SignatureLists) -> None:
+async def test_signatures_of_existing_records_are_listed(signature_lists: SignatureLists) -> None:
     """The list has the signatures of all existing records, and new ones at once, newest first."""
     await append_decisions(signature_lists.ledger, 2)
     target = "DomainAmendments"
-    assert await signature_lists.read() == [
+    assert await signature_lists.read_first_page() == [
         (target, CHAIN.scope_key, "000000000004"),
         (target, CHAIN.scope_key, "000000000002"),
     ]
@@ -136,14 +136,14 @@ async def test_signatures_of_queries_are_listed(signature_lists: SignatureLists)
 async def test_forged_signatures_are_not_listed(signature_lists: SignatureLists, changes: dict[str, Any]) -> None:
     """An event is not listed if its signature belongs to another member or does not match the query."""
     await signature_lists.ledger.events.write(PLATFORM, "ann", build_event("ann", **changes), append_id=EVENT_ID)
-    assert await signature_lists.read() == []
+    assert await signature_lists.read_first_page() == []
 
 
 @pytest.mark.parametrize("append_id", ["", "0123456789abcdef0123456789abcdef"])
-async def test_events_of_members_are_not_listed(signature_lists: SignatureLists, append_id: str) -> None:
+async def test_events_that_members_wrote_are_not_listed(signature_lists: SignatureLists, append_id: str) -> None:
     """An event that a member wrote over the API is not listed, even if it looks like a signed decision."""
     await signature_lists.ledger.events.write(PLATFORM, "ann", build_event("ann"), append_id=append_id)
-    assert await signature_lists.read() == []
+    assert await signature_lists.read_first_page() == []
 
 
 async def test_records_without_a_valid_signature_are_not_listed(signature_lists: SignatureLists) -> None:
@@ -153,7 +153,7 @@ async def test_records_without_a_valid_signature_are_not_listed(signature_lists:
     signature_lists.ledger.tamper(
         lambda connection: connection.execute("UPDATE records SET hash = 'x' WHERE sequence = 2")
     )
-    assert await signature_lists.read() == []
+    assert await signature_lists.read_first_page() == []
 
 
 async def test_the_list_is_unavailable_until_it_is_indexed(signature_lists: SignatureLists) -> None:
@@ -162,7 +162,7 @@ async def test_the_list_is_unavailable_until_it_is_indexed(signature_lists: Sign
     listing = signature_lists.open()
     assert await listing.complete_index(-1) is False
     assert await listing.complete_index(10) is True
-    assert len(await signature_lists.read()) == 1
+    assert len(await signature_lists.read_first_page()) == 1
 
 
 async def test_a_request_that_cannot_complete_the_index_gets_503(
@@ -172,5 +172,5 @@ async def test_a_request_that_cannot_complete_the_index_gets_503(
     await append_decisions(signature_lists.ledger, 1)
     monkeypatch.setattr("shared.signatures.listing.INDEX_SECONDS", -1.0)
     with pytest.raises(WorkspaceError) as refused:
-        await signature_lists.read()
+        await signature_lists.read_first_page()
     assert (refused.value.code, refused.value.members["retryAfter"]) == ("SIGNATURES_UNAVAILABLE", 10)

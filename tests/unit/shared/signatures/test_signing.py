@@ -49,7 +49,7 @@ async def test_attempts_of_others_do_not_lock_a_member(
     assert await environment.sign() == ""
 
 
-async def test_rejections_of_used_sign_ins_count(environment: Environment) -> None:
+async def test_rejections_of_used_sign_ins_are_signing_attempts(environment: Environment) -> None:
     """A rejection because the sign-in was used before counts as an attempt, even if it is a token's first."""
     assert await environment.sign(max_age=0) == ""
     for _ in range(5):
@@ -70,12 +70,12 @@ async def test_a_sign_in_used_by_another_decision_counts(environment: Environmen
     assert await environment.sign(max_age=0, sign_in="sign-in-2") == "SIGNATURE_LOCKED"
 
 
-async def test_rejections_for_other_reasons_do_not_count(environment: Environment) -> None:
+async def test_rejections_for_other_reasons_are_no_signing_attempts(environment: Environment) -> None:
     """If a decision is rejected for another reason than its signature, no attempt counts, and the sign-in is unused."""
 
-    async def reject() -> None:
+    async def reject_decision() -> None:
         raise WorkspaceError(Kind.CONFLICT, "AMENDMENT_NOT_PENDING", "Another person has decided.")
 
     for _ in range(6):
-        assert await environment.sign(max_age=0, meanwhile=reject) == "AMENDMENT_NOT_PENDING"
+        assert await environment.sign(max_age=0, meanwhile=reject_decision) == "AMENDMENT_NOT_PENDING"
     assert await environment.sign(max_age=0) == ""

@@ -29,7 +29,7 @@ async def test_the_fifth_attempt_locks_the_member_out(environment: Environment) 
     assert await environment.sign() == ""
 
 
-async def test_old_attempts_do_not_count(environment: Environment) -> None:
+async def test_rejected_attempts_count_for_15_minutes(environment: Environment) -> None:
     """Rejected attempts count for 15 minutes."""
     for number in range(10):
         environment.at = START + 4 * number * MINUTE
@@ -37,14 +37,14 @@ async def test_old_attempts_do_not_count(environment: Environment) -> None:
     assert await environment.sign() == ""
 
 
-async def test_first_rejections_of_tokens_do_not_count(environment: Environment) -> None:
+async def test_the_first_rejection_of_a_token_is_no_attempt(environment: Environment) -> None:
     """If a token is rejected because its sign-in is too old, its first rejection is not counted as a failed attempt."""
     for number in range(10):
         assert await environment.sign(age=400, credential_id=f"token-{number}") == "REAUTHENTICATION_REQUIRED"
     assert await environment.sign() == ""
 
 
-async def test_an_interrupted_report_is_repeated(environment: Environment) -> None:
+async def test_an_interrupted_report_of_a_lock_out_is_repeated(environment: Environment) -> None:
     """If the report of a lock-out fails, it is repeated until it has succeeded once."""
     environment.is_available = False
     for _ in range(6):

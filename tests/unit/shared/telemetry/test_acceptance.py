@@ -129,7 +129,7 @@ def test_all_invalid_fields_are_listed() -> None:
         ([{}] * 501, ["body"]),
     ],
 )
-def test_invalid_bodies_are_rejected(body: object, fields: list[str]) -> None:
+def test_invalid_telemetry_bodies_are_rejected(body: object, fields: list[str]) -> None:
     """A body that is not a message, or has an invalid member, is rejected with the field's name."""
     assert _list_invalid_fields(body) == fields
 
@@ -155,7 +155,7 @@ def test_pointers_select_time_and_ids() -> None:
     assert parse(message.body) == {"meta": {"line": 3}, "timestamp": "yesterday", "deviceId": 5, "messageId": None}
 
 
-def test_missing_pointers_give_defaults() -> None:
+def test_pointers_without_a_member_give_defaults() -> None:
     """If a pointer is empty, or leads to no member, the default value is used."""
     empty = build_connection(
         "empty", source=dict.fromkeys(["timestampPointer", "deviceIdPointer", "messageIdPointer"], "")
@@ -233,7 +233,7 @@ def test_a_disabled_connection_accepts_no_telemetry() -> None:
     assert (caught.value.kind, caught.value.code) == (Kind.CONFLICT, "CONNECTION_DISABLED")
 
 
-async def has_space() -> None:
+async def pass_disk_check() -> None:
     """Return at once, like a disk check that finds enough space."""
 
 
@@ -261,7 +261,10 @@ class SmallDisk:
 async def test_service_sends_to_the_hub() -> None:
     """The service returns the number of messages after they have been sent to the hub ``telemetry``."""
     hub = Hub()
-    assert await TelemetryService(CURRENT, hub, require_space=has_space).accept("pump-rig", [{"n": 1}, {"n": 2}]) == 2
+    assert (
+        await TelemetryService(CURRENT, hub, require_space=pass_disk_check).accept("pump-rig", [{"n": 1}, {"n": 2}])
+        == 2
+    )
     assert [name for name, _ in hub.sends] == ["telemetry"]
     assert [(message.partition_key, message.body) for message in hub.messages] == [
         ("pump-rig", b'{"n":1}'),
@@ -283,7 +286,7 @@ async def test_invalid_bodies_are_reported_before_the_connection(lookup: str, bo
     """An invalid body is reported before an unknown connection, and an unknown connection before a disabled one."""
     hub = Hub()
     with pytest.raises(WorkspaceError) as caught:
-        await TelemetryService(CURRENT, hub, require_space=has_space).accept(lookup, body)
+        await TelemetryService(CURRENT, hub, require_space=pass_disk_check).accept(lookup, body)
     assert caught.value.code == code
     assert hub.sends == []
 
@@ -293,9 +296,9 @@ STRICT_RIG = build_connection("rig", source={"devices": ["rig-*"]})
 DEFAULT = TelemetryPolicy()
 
 
-def build_message(place: str = "", *, ahead: float = 0, device: str | None = None) -> AcceptedMessage:
+def build_message(connection: str = "", *, ahead: float = 0, device: str | None = None) -> AcceptedMessage:
     """Return a message whose timestamp is this number of seconds in the future."""
-    return AcceptedMessage(NOW + timedelta(seconds=ahead), None, device, b"{}", place)
+    return AcceptedMessage(NOW + timedelta(seconds=ahead), None, device, b"{}", connection)
 
 
 def test_the_policy_can_require_bound_credentials() -> None:

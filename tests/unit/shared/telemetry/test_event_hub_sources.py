@@ -5,7 +5,7 @@ import pytest
 from shared.telemetry.event_hub_sources import EventHubSource, parse_event_hub_sources
 
 
-def test_each_entry_is_a_source() -> None:
+def test_each_entry_of_the_setting_is_an_event_hub_source() -> None:
     """Each entry of the setting is an Event Hub with a consumer group; blanks and duplicates are ignored."""
     sources = parse_event_hub_sources(" plant/$Default, line-1/oi ,,plant/$Default")
     assert sources == (EventHubSource("plant", "$Default"), EventHubSource("line-1", "oi"))
@@ -18,7 +18,7 @@ def test_function_names_have_only_valid_characters() -> None:
 
 
 @pytest.mark.parametrize("entry", ["plant", "/oi", "plant/", "plant/oi/x", "-plant/oi", "pl ant/oi"])
-def test_an_invalid_entry_is_skipped(entry: str) -> None:
+def test_an_invalid_event_hub_source_is_skipped(entry: str) -> None:
     """If an entry of the setting is invalid, the other entries are still read."""
     assert parse_event_hub_sources(f"{entry},good/oi") == (EventHubSource("good", "oi"),)
 

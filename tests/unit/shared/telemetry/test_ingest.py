@@ -80,7 +80,7 @@ async def test_missing_values_come_from_the_hub() -> None:
     assert (impulse.connection, impulse.message_id, impulse.device_id) == ("press", "press-0-7", "press")
 
 
-async def test_properties_take_precedence() -> None:
+async def test_event_properties_have_priority_over_message_members() -> None:
     """An event property has priority over the member at a pointer; the member then stays in the payload."""
     body = b'{"ts":"2026-01-05T07:00:00Z","deviceId":"rig-1"}'
     (impulse,) = await Plant().ingest(
@@ -107,7 +107,9 @@ async def test_the_timestamp_format_applies_to_messages_only() -> None:
     st.fixed_dictionaries({}, optional={"ts": st.just("2026-01-05T07:00:00Z"), "deviceId": st.just("d")}),
     st.sampled_from([None, {}, {"id": "m"}, {"id": "m", "line": 1}]),
 )
-async def test_http_and_hub_extract_the_same(message: dict[str, Any], meta: dict[str, Any] | None) -> None:
+async def test_http_and_hub_messages_give_the_same_time_ids_and_payload(
+    message: dict[str, Any], meta: dict[str, Any] | None
+) -> None:
     """The same message has the same time, ids and payload over HTTP and as a hub event."""
     message = message if meta is None else message | {"meta": meta}
     source = CATALOG.connections["rig"].value
@@ -282,11 +284,11 @@ async def test_large_batches_are_processed_in_a_worker_thread(monkeypatch: pytes
     threads: list[bool] = []
     process = module._process_event
 
-    def note_thread(*arguments: Any) -> Any:
+    def record_thread(*arguments: Any) -> Any:
         threads.append(threading.current_thread() is threading.main_thread())
         return process(*arguments)
 
-    monkeypatch.setattr(module, "_process_event", note_thread)
+    monkeypatch.setattr(module, "_process_event", record_thread)
     body = b'{"deviceId":"rig-1","text":"%b"}' % (b"x" * 9_000)
     await Plant().ingest(build_event(body))
     await Plant().ingest(build_event(body), build_event(body, 2))

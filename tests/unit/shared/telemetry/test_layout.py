@@ -6,7 +6,7 @@ from shared.catalog.models import Source, TimestampFormat
 from shared.telemetry.layout import DEFAULT_LAYOUT, layout_from_source, validate_id
 
 
-def test_pointers_are_parsed_once() -> None:
+def test_pointers_of_equal_connections_are_parsed_once() -> None:
     """Connections with equal source definitions share one layout, so that pointers are parsed once."""
     source = Source.model_validate({"timestampPointer": "/meta/ts", "timestampFormat": "epochMilliseconds"})
     layout = layout_from_source(source)
@@ -15,7 +15,7 @@ def test_pointers_are_parsed_once() -> None:
 
 
 @pytest.mark.parametrize("value", ["a", "ü" * 256])
-def test_a_short_text_is_an_id(value: str) -> None:
+def test_a_text_of_at_most_the_maximum_length_is_an_id(value: str) -> None:
     """An id is a text with at most the maximum number of characters (not bytes)."""
     assert validate_id(value) == value
 

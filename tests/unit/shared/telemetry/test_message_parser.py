@@ -27,7 +27,7 @@ def list_errors(text: bytes) -> list[Any]:
     return errors
 
 
-def test_each_line_is_a_message() -> None:
+def test_each_ndjson_line_is_a_message() -> None:
     """Each line is a message and ends with LF or CR LF; empty lines are skipped."""
     messages = parse_lines(b'{"a":1}\r\n\n  \n{"messageId":"m","a":2}\n{"a":3}', DEFAULT_LAYOUT)
     assert [message.payload for message in messages] == [b'{"a":1}', b'{"a":2}', b'{"a":3}']
@@ -43,7 +43,7 @@ def test_pointers_apply_to_lines() -> None:
     assert message.payload == b'{"timestamp":"payload"}'
 
 
-def test_errors_name_their_lines() -> None:
+def test_an_error_names_member_and_line() -> None:
     """An error contains the name of the invalid member and the number of its line, which also counts empty lines."""
     errors = list_errors(b'{"a":1}\n\nnot json\n[1]\n{"timestamp":"yesterday"}\n{"a":1,"a":2}\n')
     assert [error["field"] for error in errors] == ["line 3", "line 4", "line 5.timestamp", "line 6"]

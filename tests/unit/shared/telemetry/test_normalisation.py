@@ -22,7 +22,7 @@ def test_extracted_values_leave_the_payload() -> None:
     assert (impulse.payload, impulse.connection, impulse.surfaces) == ({"value": 1}, "rig", ("cooling",))
 
 
-def test_properties_come_before_the_message() -> None:
+def test_event_properties_have_priority_over_the_message() -> None:
     """An event property has priority over the member of the message; the member then stays in the payload."""
     sent = build_event(b"", messageId="p1", deviceId="p2", timestamp="2026-01-05T08:00:00Z")
     impulse = to_impulse("telemetry", sent, ROUTE, {"id": "m1", "device": "d1", "ts": "not a time"})
@@ -30,7 +30,7 @@ def test_properties_come_before_the_message() -> None:
     assert impulse.payload == {"id": "m1", "device": "d1", "ts": "not a time"}
 
 
-def test_missing_values_come_from_the_event() -> None:
+def test_missing_message_values_are_read_from_the_event() -> None:
     """A missing time, message id or device id is replaced with the hub's time, the event's position or the lookup."""
     without, with_device = build_event(b"", 3), build_event(b"", 3, device="iot-1")
     impulse = to_impulse("telemetry", without, ROUTE, {})
@@ -42,7 +42,7 @@ def test_missing_values_come_from_the_event() -> None:
     ("message", "reason"),
     [({"id": 7}, "messageId: must be a string"), ({"device": ""}, "deviceId"), ({"ts": "yesterday"}, "timestamp")],
 )
-def test_an_invalid_value_changes_nothing(message: dict[str, Any], reason: str) -> None:
+def test_a_message_with_an_invalid_value_is_stored_completely(message: dict[str, Any], reason: str) -> None:
     """If a value at a pointer is invalid, the error names it, and the message is stored completely."""
     before = {"ts": "2026-01-05T08:00:00Z", **message}
     sent = dict(before)

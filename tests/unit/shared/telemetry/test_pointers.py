@@ -40,13 +40,13 @@ DOCUMENT = {
         ("/m~0n", 8),
     ],
 )
-def test_examples_of_the_rfc_are_found(pointer: str, value: object) -> None:
+def test_json_pointers_of_the_rfc_find_their_values(pointer: str, value: object) -> None:
     """Each example of RFC 6901 section 5 returns its value."""
     assert resolve_pointer(DOCUMENT, compile_pointer(pointer)) == value
 
 
 @pytest.mark.parametrize("pointer", ["/foo/2", "/foo/-", "/foo/00", "/foo/٣", "/foo/-1", "/nothing", "/foo/0/x", "//a"])
-def test_missing_targets_give_none(pointer: str) -> None:
+def test_pointers_to_missing_members_give_none(pointer: str) -> None:
     """A pointer to a missing member, an index out of range, or a member of a scalar returns None."""
     missing = object()
     assert resolve_pointer(DOCUMENT, compile_pointer(pointer)) is None

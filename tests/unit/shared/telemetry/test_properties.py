@@ -26,7 +26,7 @@ def test_only_messages_accepted_by_the_service_count() -> None:
     assert not is_accepted_by_service({})
 
 
-def test_other_properties_are_headers() -> None:
+def test_other_event_properties_become_headers() -> None:
     """Properties of an event that have no member in the impulse become its headers."""
     assert select_impulse_headers({**PROPERTIES, "batch": "7"}) == {"batch": "7"}
     assert select_impulse_headers({"batch": "7"}) == {"batch": "7"}

@@ -99,7 +99,7 @@ def test_a_route_has_the_surfaces_of_its_connection() -> None:
 
 
 @given(st.lists(st.sampled_from(["rig-1", "other", "x", ""]), max_size=30))
-def test_cache_does_not_change_routes(devices: list[str]) -> None:
+def test_the_cache_does_not_change_routes_of_events(devices: list[str]) -> None:
     """Routes from the cache equal routes that are computed, for any size of the cache."""
     remembered, routing.MAX_CACHED = routing.MAX_CACHED, 2
     try:

@@ -37,7 +37,7 @@ def test_a_value_has_or_contradicts_its_type(kind: str, matching: list[Any], con
     assert not has_type_mismatch(checks, {"a": 4})
 
 
-def test_one_wrong_value_is_sufficient() -> None:
+def test_one_value_of_a_wrong_type_contradicts_the_signals() -> None:
     """A message contradicts its signals if one value has another type."""
     signals = [
         SignalDefinition.model_validate({"name": name, "pointer": f"/{name}", "type": "real"})
@@ -48,7 +48,7 @@ def test_one_wrong_value_is_sufficient() -> None:
     assert not has_type_mismatch(checks, {"first": 1, "other": "two"})
 
 
-def infer_one(*values: Any) -> dict[str, Any]:
+def infer_signal(*values: Any) -> dict[str, Any]:
     """Return the signal that is proposed for messages with these values of one member."""
     [signal] = infer_signals([{"a": value} for value in values])
     return signal
@@ -82,12 +82,12 @@ def test_each_scalar_value_is_a_signal() -> None:
         ([None, 4], "long"),
     ],
 )
-def test_proposed_types(values: list[Any], kind: str) -> None:
+def test_the_most_frequent_type_of_a_field_is_proposed(values: list[Any], kind: str) -> None:
     """The most frequent type of a field is proposed; mixed numbers are real, and mixed texts and times are strings."""
-    assert infer_one(*values)["type"] == kind
+    assert infer_signal(*values)["type"] == kind
 
 
-def test_names_are_unique() -> None:
+def test_names_of_proposed_signals_are_unique() -> None:
     """Fields with the same last name are named by their paths; a field without a valid name is left out."""
     signals = infer_signals([{"a": {"t": 1}, "b": {"t": 2}, "c": 3, "": 4, "x\u0000": 5, "y" * 600: 6}])
     assert [signal["name"] for signal in signals] == ["a.t", "b.t", "c"]

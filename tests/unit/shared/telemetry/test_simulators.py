@@ -147,7 +147,7 @@ def test_a_counter_grows_until_its_wrap_value(declared: dict[str, int], values: 
 
 
 @given(st.integers(-50, 50), st.integers(-7, 7).filter(bool), st.integers(1, 60), st.integers(0, 10**12))
-def test_counter_stays_before_its_wrap(start: int, step: int, away: int, number: int) -> None:
+def test_a_counter_stays_below_its_wrap_value(start: int, step: int, away: int, number: int) -> None:
     """A counter is at least its start value and below its wrap value."""
     wrap = start + (away if step > 0 else -away)
     declared = {"name": "v", "kind": "counter", "start": start, "step": step, "wrap": wrap}
@@ -176,13 +176,13 @@ def test_periodic_values_are_exact() -> None:
 
 
 @given(st.lists(st.integers(0, SPAN), min_size=1, max_size=20))
-def test_positions_are_independent_of_order(ticks: list[int]) -> None:
+def test_random_walk_values_do_not_depend_on_earlier_ticks(ticks: list[int]) -> None:
     """The value of a random walk depends only on the tick, not on ticks that were computed before."""
     walk = RandomWalk(KEY)
     assert [walk.compute_position(tick) for tick in ticks] == [RandomWalk(KEY).compute_position(tick) for tick in ticks]
 
 
-def test_steps_are_standard_normal() -> None:
+def test_steps_of_a_random_walk_are_standard_normal() -> None:
     """The steps of a random walk have mean 0 and standard deviation 1."""
     walk = RandomWalk(KEY)
     positions = [walk.compute_position(tick) for tick in range(50_001)]

@@ -26,14 +26,14 @@ def _format_unix_time(instant: datetime, unit: timedelta) -> str:
 
 @pytest.mark.parametrize(("form", "unit"), [(SECONDS, timedelta(seconds=1)), (MILLISECONDS, timedelta(milliseconds=1))])
 @given(instant=EXACT_AS_DOUBLE)
-def test_numbers_are_exact(form: TimestampFormat, unit: timedelta, instant: datetime) -> None:
+def test_timestamps_that_are_numbers_are_exact(form: TimestampFormat, unit: timedelta, instant: datetime) -> None:
     """From 1700 to 2242, a timestamp that is a JSON number is exact to the microsecond."""
     assert parse_timestamp(parse(_format_unix_time(instant, unit).encode()), form) == instant
 
 
 @pytest.mark.parametrize(("form", "unit"), [(SECONDS, timedelta(seconds=1)), (MILLISECONDS, timedelta(milliseconds=1))])
 @given(instant=INSTANTS)
-def test_texts_are_exact(form: TimestampFormat, unit: timedelta, instant: datetime) -> None:
+def test_timestamps_that_are_texts_are_exact(form: TimestampFormat, unit: timedelta, instant: datetime) -> None:
     """From the year 1 to 9999, a timestamp that is a number in a text is exact to the microsecond."""
     assert parse_timestamp(_format_unix_time(instant, unit), form) == instant
 

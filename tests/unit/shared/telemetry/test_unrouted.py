@@ -18,7 +18,7 @@ from shared.telemetry.unrouted import (
 from tests.unit.shared.telemetry.fakes import build_event
 
 
-def test_an_object_is_stored_unchanged() -> None:
+def test_an_unrouted_object_is_stored_unchanged() -> None:
     """An unrouted JSON object is stored unchanged; headers contain the reason and the connection in the event."""
     impulse = build_impulse("telemetry", build_event(b"", line="3"), {"a": 1}, "no device", "rig")
     assert (impulse.connection, impulse.payload) == ("_unrouted", {"a": 1})
@@ -46,7 +46,7 @@ def test_the_device_id_of_iot_hub_has_priority(properties: dict[str, str], devic
     assert impulse.device_id == expected
 
 
-def test_a_large_event_is_stored_in_parts() -> None:
+def test_a_large_unrouted_event_is_stored_in_parts() -> None:
     """A large event is stored in numbered parts with an id each; the parts together contain the event."""
     body = bytes(range(256)) * (2 * PART_BYTES // 256) + b"end"
     parts = list(build_unrouted_part_impulses("telemetry", build_event(body, 9), "too large", ""))

@@ -6,7 +6,7 @@ from shared.text_formats.csv_cells import escape_formula
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
-def test_a_formula_is_escaped(text: str) -> None:
+def test_a_formula_in_a_csv_cell_is_escaped(text: str) -> None:
     """A text that a spreadsheet would evaluate is prefixed with an apostrophe."""
     assert escape_formula(text) == f"'{text}"
 

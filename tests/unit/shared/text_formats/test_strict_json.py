@@ -39,7 +39,7 @@ TEXTS = st.recursive(
 
 
 @given(TEXTS)
-def test_both_parsers_agree(text: str) -> None:
+def test_the_fast_and_the_slow_parser_agree(text: str) -> None:
     """The fast parser returns the same values and types as the slow parser, or does not support the text."""
     found = strict_json._parse_fast(text.encode())
     if found is not strict_json._UNDECIDED:
@@ -47,7 +47,7 @@ def test_both_parsers_agree(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"a": 1, "b": [true, null, 1.5, "\u00e9\\n"]}', "[[], {}]", '"x"', "-17"])
-def test_usual_texts_take_the_fast_parser(text: str) -> None:
+def test_the_fast_parser_supports_ordinary_texts(text: str) -> None:
     """The fast parser supports objects, arrays, numbers, and strings without escaped code units."""
     assert strict_json._parse_fast(text.encode()) == json.loads(text)
 
@@ -150,7 +150,7 @@ def test_errors_outside_of_elements_name_no_element(body: bytes) -> None:
         (b'["', "not JSON: Unterminated string starting at line 1 column 2"),
     ],
 )
-def test_an_error_is_one_sentence(body: bytes, message: str) -> None:
+def test_a_json_error_message_is_one_sentence(body: bytes, message: str) -> None:
     """An error message is one sentence with at most one position."""
     with pytest.raises(ValueError, match=f"^{message}$"):
         parse_json(body)

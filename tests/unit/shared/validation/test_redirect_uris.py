@@ -16,7 +16,7 @@ from shared.validation.redirect_uris import describe_redirect_host, find_redirec
         "com.example.app:/callback",
     ],
 )
-def test_valid_uris_are_accepted(uri: str) -> None:
+def test_valid_redirect_uris_are_accepted(uri: str) -> None:
     """A redirect URI with https, with http to this machine, or with an app's scheme is valid."""
     assert find_redirect_fault(uri) is None
 
@@ -31,7 +31,7 @@ def test_valid_uris_are_accepted(uri: str) -> None:
         *("https://app.example/" + "x" * 2048, "http://127.0.0.1:999999/", "https://ä.example/"),
     ],
 )
-def test_invalid_uris_are_rejected(uri: str) -> None:
+def test_invalid_redirect_uris_are_rejected(uri: str) -> None:
     """Another scheme, a user name, a fragment, remote http or an unusual spelling is rejected with the broken rule."""
     fault = find_redirect_fault(uri)
     assert fault is not None
@@ -68,7 +68,7 @@ def test_equal_uris_and_loopback_ports_are_allowed(requested: str, declared: str
         ("http://127.0.0.1:99999/cb x", "http://127.0.0.1/cb x"),
     ],
 )
-def test_uris_that_differ_are_not_allowed(requested: str, declared: str) -> None:
+def test_redirect_uris_that_differ_are_not_allowed(requested: str, declared: str) -> None:
     """A redirect URI is rejected if it differs in any part other than a loopback port."""
     assert not is_redirect_allowed(requested, declared)
 

@@ -33,7 +33,7 @@ from shared.validation.validation_messages import JSON_POINTER_PATTERN, reword_p
         ("string_too_short", "String should have at least 1 character", "should have at least 1 character"),
     ],
 )
-def test_messages_state_the_rule(kind: str, message: str, rule: str) -> None:
+def test_validation_messages_state_the_rule(kind: str, message: str, rule: str) -> None:
     """The message about an invalid value states the rule in the API's wording."""
     assert reword_pydantic_error(kind, message) == rule
 

@@ -6,7 +6,7 @@ from shared.validation.whole_numbers import parse_whole_number
 
 
 @pytest.mark.parametrize(("text", "number"), [("1", 1), ("100", 100), ("007", 7)])
-def test_digits_are_a_number(text: str, number: int) -> None:
+def test_a_text_of_digits_is_a_whole_number(text: str, number: int) -> None:
     """A text of decimal digits is a whole number; both limits of the range are valid."""
     assert parse_whole_number(text, 100) == number
 

@@ -54,7 +54,7 @@ def test_every_change_gives_a_new_etag(other: CatalogEntry[WarmQuery]) -> None:
     assert compute_etag(other) != compute_etag(build_stored_query())
 
 
-def test_tag_depends_on_stored_state_only() -> None:
+def test_the_etag_depends_only_on_the_stored_state() -> None:
     """The order of members and the time zone do not change a query's ETag."""
     turned = dict(reversed(DEFINITION.items()))
     elsewhere = AT.astimezone(timezone(timedelta(hours=2)))
@@ -73,7 +73,7 @@ class NewerQuery(WarmQuery):
     added: str = "something"
 
 
-def test_new_model_members_do_not_change_tag() -> None:
+def test_new_model_members_do_not_change_the_etag() -> None:
     """A new model member without a stored value is ignored, so that two releases compute the same ETag."""
     newer = NewerQuery.model_validate(DEFINITION)
     assert compute_etag(CatalogEntry(newer, AT, AT, "editor@x")) == compute_etag(build_stored_query())
@@ -82,7 +82,7 @@ def test_new_model_members_do_not_change_tag() -> None:
     )
 
 
-def test_tag_is_independent_of_process() -> None:
+def test_the_etag_of_a_query_is_the_same_in_each_process() -> None:
     """The ETag of a stored definition is the same in each process and release."""
     assert compute_etag(build_stored_query()) == '"497262fc5f61bd525ea9e9273ab0247038e1b3c9c9a03cbda44050460c88c309"'
 
@@ -101,7 +101,7 @@ def test_a_signature_contains_the_hash_of_the_text() -> None:
     assert build_signature(None, ITEM, AT) is None
 
 
-def test_a_decision_is_not_an_edit() -> None:
+def test_an_approval_is_not_an_edit_of_the_query() -> None:
     """Approving a query does not make the approver its last editor."""
     after = {**STORED, "approval": {}}
     change = build_decision(ITEM, after, "Approved", SIGNED)

@@ -41,7 +41,7 @@ def build_query(kql: str) -> WarmQuery:
     return WarmQuery(lookup="q", name="Q", surface="s", kql=kql)
 
 
-async def test_columns_are_requested_once() -> None:
+async def test_columns_of_a_query_are_requested_once() -> None:
     """Columns are cached after the first request; for a query that the engine rejects, ``find`` returns None."""
     engine = Engine()
     engine.awake.set()

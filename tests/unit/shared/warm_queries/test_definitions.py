@@ -78,7 +78,7 @@ def build_member(name: str) -> Principal:
     return Principal(name, name, name, frozenset(), CredentialKind.JWT, "", None)
 
 
-def make_query(kql: str = "Telemetry | count", lookup: str = "mine", **more: Any) -> WarmQuery:
+def build_query(kql: str = "Telemetry | count", lookup: str = "mine", **more: Any) -> WarmQuery:
     """Return the definition of a warm query."""
     definition = {"lookup": lookup, "name": lookup.title(), "surface": "cooling", "kql": kql, **more}
     return WarmQuery.model_validate(definition)
@@ -103,32 +103,32 @@ async def get_error_code(call: Any) -> str:
 
 async def test_edit_with_outdated_etag_is_rejected(processes: Processes, queries: QueryDefinitions) -> None:
     """An edit with an old, weak or unknown ETag in If-Match is rejected and not audited."""
-    first, _ = await queries.put(build_member("a"), make_query())
-    second, _ = await queries.put(build_member("b"), make_query("Telemetry | take 2"), build_condition(first))
+    first, _ = await queries.put(build_member("a"), build_query())
+    second, _ = await queries.put(build_member("b"), build_query("Telemetry | take 2"), build_condition(first))
     version = await processes.plants[0].store.read_version()
     for refused in (build_condition(first), build_condition(f"W/{compute_etag(second)}"), build_condition('"x"'), NEW):
-        assert await get_error_code(queries.put(build_member("a"), make_query("T"), refused)) == "PRECONDITION_FAILED"
+        assert await get_error_code(queries.put(build_member("a"), build_query("T"), refused)) == "PRECONDITION_FAILED"
         assert await get_error_code(queries.approve(ADMIN, "mine", refused)) == "PRECONDITION_FAILED"
         assert await get_error_code(queries.delete(build_member("a"), "mine", refused)) == "PRECONDITION_FAILED"
     assert await processes.plants[0].store.read_version() == version
     assert await processes.events("mine") == ["Created", "Updated"]
     assert not await processes.plants[0].store.list_pending_events()
     third, created = await queries.put(
-        build_member("a"), make_query("Telemetry | take 3"), build_condition('"x"', second)
+        build_member("a"), build_query("Telemetry | take 3"), build_condition('"x"', second)
     )
     assert not created
     await queries.delete(build_member("a"), "mine", build_condition(third))
     assert await processes.events("mine") == ["Created", "Updated", "Updated", "Removed"]
 
 
-async def test_a_star_cannot_create_or_replace(queries: QueryDefinitions) -> None:
+async def test_a_star_condition_cannot_create_or_replace_a_query(queries: QueryDefinitions) -> None:
     """``If-Match: *`` cannot create a missing query, and ``If-None-Match: *`` cannot replace an existing one."""
     assert (
-        await get_error_code(queries.put(build_member("a"), make_query(), build_condition("*")))
+        await get_error_code(queries.put(build_member("a"), build_query(), build_condition("*")))
         == "PRECONDITION_FAILED"
     )
     assert (
-        await get_error_code(queries.put(build_member("a"), make_query(), build_condition('"x"')))
+        await get_error_code(queries.put(build_member("a"), build_query(), build_condition('"x"')))
         == "PRECONDITION_FAILED"
     )
     assert (
@@ -136,20 +136,20 @@ async def test_a_star_cannot_create_or_replace(queries: QueryDefinitions) -> Non
     )
     assert await get_error_code(queries.delete(build_member("a"), "mine", NEW)) == "WARM_QUERY_NOT_FOUND"
     assert await get_error_code(queries.approve(ADMIN, "mine", build_condition("*"))) == "WARM_QUERY_NOT_FOUND"
-    first, created = await queries.put(build_member("a"), make_query(), NEW)
+    first, created = await queries.put(build_member("a"), build_query(), NEW)
     assert created
-    assert await get_error_code(queries.put(build_member("a"), make_query(), NEW)) == "PRECONDITION_FAILED"
+    assert await get_error_code(queries.put(build_member("a"), build_query(), NEW)) == "PRECONDITION_FAILED"
     known = condition_from_headers(None, f"W/{compute_etag(first)}")
-    assert await get_error_code(queries.put(build_member("a"), make_query(), known)) == "PRECONDITION_FAILED"
-    again, created = await queries.put(build_member("a"), make_query(), build_condition("*"))
+    assert await get_error_code(queries.put(build_member("a"), build_query(), known)) == "PRECONDITION_FAILED"
+    again, created = await queries.put(build_member("a"), build_query(), build_condition("*"))
     assert not created
     assert again.created_at == first.created_at
 
 
-async def test_repeated_put_changes_etag(queries: QueryDefinitions) -> None:
+async def test_storing_a_query_again_changes_its_etag(queries: QueryDefinitions) -> None:
     """Storing a query with the same text gives a new ETag, because editor, time and approval can change."""
-    first, _ = await queries.put(build_member("a"), make_query())
-    second, _ = await queries.put(build_member("a"), make_query())
+    first, _ = await queries.put(build_member("a"), build_query())
+    second, _ = await queries.put(build_member("a"), build_query())
     assert second.value == first.value
     assert compute_etag(second) != compute_etag(first)
     assert await get_error_code(queries.approve(ADMIN, "mine", build_condition(first))) == "PRECONDITION_FAILED"
@@ -157,7 +157,7 @@ async def test_repeated_put_changes_etag(queries: QueryDefinitions) -> None:
 
 async def test_only_first_approval_changes_etag(processes: Processes, queries: QueryDefinitions) -> None:
     """The first approval of a query gives it a new ETag; a further approval changes nothing."""
-    draft, _ = await queries.put(build_member("a"), make_query())
+    draft, _ = await queries.put(build_member("a"), build_query())
     approved = await queries.approve(ADMIN, "mine", build_condition(draft))
     assert compute_etag(approved) != compute_etag(draft)
     assert await queries.approve(ADMIN, "mine", build_condition(approved)) == approved
@@ -168,34 +168,35 @@ async def test_only_first_approval_changes_etag(processes: Processes, queries: Q
 
 async def test_approval_can_be_retried_after_lost_reply(processes: Processes, queries: QueryDefinitions) -> None:
     """The approver can repeat an approval with the ETag from before it, until the query's text changes."""
-    draft, _ = await queries.put(build_member("a"), make_query())
+    draft, _ = await queries.put(build_member("a"), build_query())
     approved = await queries.approve(ADMIN, "mine", build_condition(draft), repeatable=True)
     assert await queries.approve(ADMIN, "mine", build_condition(draft), repeatable=True) == approved
     refused = queries.approve("other@x", "mine", build_condition(draft), repeatable=True)
     assert await get_error_code(refused) == "PRECONDITION_FAILED"
-    await queries.put(build_member("a"), make_query("Telemetry | take 2"), build_condition(approved))
+    await queries.put(build_member("a"), build_query("Telemetry | take 2"), build_condition(approved))
     refused = queries.approve(ADMIN, "mine", build_condition(draft), repeatable=True)
     assert await get_error_code(refused) == "PRECONDITION_FAILED"
     assert await processes.events("mine") == ["Created", "Approved", "Updated"]
 
 
-async def test_condition_is_checked_last(queries: QueryDefinitions) -> None:
+async def test_the_if_match_condition_is_checked_last(queries: QueryDefinitions) -> None:
     """If the approver is the last editor, or a name is in use, this is reported before an unmet condition."""
-    await queries.put(build_member("a"), make_query())
+    await queries.put(build_member("a"), build_query())
     stale = build_condition('"x"')
     assert await get_error_code(queries.approve("A", "mine", stale)) == "MAKER_CHECKER_VIOLATION"
     assert (
-        await get_error_code(queries.put(build_member("a"), make_query(name="First"), stale)) == "WARM_QUERY_NAME_TAKEN"
+        await get_error_code(queries.put(build_member("a"), build_query(name="First"), stale))
+        == "WARM_QUERY_NAME_TAKEN"
     )
     assert (
-        await get_error_code(queries.put(build_member("a"), make_query(surface="nowhere"), stale)) == "INVALID_REQUEST"
+        await get_error_code(queries.put(build_member("a"), build_query(surface="nowhere"), stale)) == "INVALID_REQUEST"
     )
 
 
 async def test_draft_that_violates_newer_rule_cannot_be_approved(processes: Processes) -> None:
     """A stored draft that reads data outside the workspace cannot be approved; the error has the line."""
     [queries, _] = processes.services
-    definition = to_definition(make_query('Telemetry\n| union cluster("x").database("y").T'))
+    definition = to_definition(build_query('Telemetry\n| union cluster("x").database("y").T'))
     change = ItemChange(ItemKind.WARM_QUERY, "mine", None, definition)
     await processes.plants[0].service.change(lambda _: [change], "a")
     with pytest.raises(WorkspaceError) as refused:
@@ -206,10 +207,10 @@ async def test_draft_that_violates_newer_rule_cannot_be_approved(processes: Proc
 
 async def test_one_of_concurrent_edits_succeeds(processes: Processes) -> None:
     """If several processes edit a query with the same ETag at once, exactly one edit is stored."""
-    start, _ = await processes.services[0].put(build_member("a"), make_query())
+    start, _ = await processes.services[0].put(build_member("a"), build_query())
     edits = [
         processes.services[number % 2].put(
-            build_member(f"e{number}"), make_query(f"Telemetry | take {number}"), build_condition(start)
+            build_member(f"e{number}"), build_query(f"Telemetry | take {number}"), build_condition(start)
         )
         for number in range(8)
     ]
@@ -223,7 +224,7 @@ async def test_one_of_concurrent_edits_succeeds(processes: Processes) -> None:
 
 async def test_a_draft_that_the_engine_cannot_run_is_not_approved(processes: Processes) -> None:
     """An approval validates the query with the engine, and fails if the engine rejects it."""
-    await processes.services[0].put(build_member("editor@plant-a.example"), make_query())
+    await processes.services[0].put(build_member("editor@plant-a.example"), build_query())
     engine = Engine()
     engine.rejects = True
     approving = QueryDefinitions(processes.plants[1].service, QueryColumns(engine))
@@ -240,8 +241,8 @@ async def test_concurrent_edit_and_approval_exclude_each_other(processes: Proces
     """If an edit and an approval arrive at once, one of them fails, so that no unread text is approved."""
     editor, approver = processes.services
     for number in range(10):
-        seen, _ = await editor.put(build_member("a"), make_query())
-        edit = editor.put(build_member("b"), make_query(f"Telemetry | take {number}"), build_condition(seen))
+        seen, _ = await editor.put(build_member("a"), build_query())
+        edit = editor.put(build_member("b"), build_query(f"Telemetry | take {number}"), build_condition(seen))
         replies = await asyncio.gather(
             edit, approver.approve(ADMIN, "mine", build_condition(seen)), return_exceptions=True
         )
@@ -255,7 +256,7 @@ async def test_put_returns_etag_of_own_edit(processes: Processes) -> None:
     """A PUT returns the ETag of its own edit, so that a later edit with this ETag overwrites no other edit."""
     services = processes.services
     edits = [
-        services[number % 2].put(build_member(f"e{number}"), make_query(f"Telemetry | take {number}"))
+        services[number % 2].put(build_member(f"e{number}"), build_query(f"Telemetry | take {number}"))
         for number in range(8)
     ]
     answered = await asyncio.gather(*edits)

@@ -42,7 +42,7 @@ def test_brackets_in_text_do_not_count_as_levels() -> None:
     assert to_row_objects(COLUMNS, [['"' + "[" * 500 + '"']]) == [{"d": "[" * 500}]
 
 
-def test_cells_are_converted_by_their_type() -> None:
+def test_result_cells_are_converted_by_their_type() -> None:
     """Times get six digits, numbers that are not finite become null, and values by column equal those by row."""
     columns = tuple(Column(kind, kind) for kind in ("datetime", "real", "bool", "dynamic", "string", "long"))
     rows: list[list[Any]] = [

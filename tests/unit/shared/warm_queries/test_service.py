@@ -205,7 +205,7 @@ def build_result(rows: int, *, by_column: bool = False) -> QueryResult:
     return QueryResult("q", AT, (Column("n", "long"),), objects, False, 1.0, None, values=values)
 
 
-def test_a_result_expires() -> None:
+def test_a_cached_result_expires() -> None:
     """A result is cached until it is older than the cache time of its query."""
     cache = ResultCache()
     cache.store("a", build_result(1))

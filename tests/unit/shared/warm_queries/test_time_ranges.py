@@ -29,7 +29,7 @@ def test_a_time_is_rfc_3339_or_milliseconds(value: Any) -> None:
 
 
 @given(st.integers(0, 253_402_300_799_999))
-def test_milliseconds_are_exact(milliseconds: int) -> None:
+def test_times_in_milliseconds_are_exact(milliseconds: int) -> None:
     """Each millisecond up to the year 9999 is exact, as text, integer and float."""
     expected = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
     assert parse_time(milliseconds) == parse_time(str(milliseconds)) == parse_time(float(milliseconds)) == expected
@@ -83,7 +83,7 @@ def test_a_duration_includes_both_ends() -> None:
     assert build_time_parameters(TimeInterval(NOW), NOW) == {"_oi_from": start}
 
 
-def test_fixed_ranges_can_be_cached() -> None:
+def test_results_of_fixed_time_ranges_can_be_cached() -> None:
     """The result of a fixed range can be cached, that of a duration cannot; errors name the parameter that was sent."""
     assert (is_fixed_time_range(None), is_fixed_time_range(TimeInterval(NOW)), is_fixed_time_range(HOUR)) == (
         True,

@@ -117,7 +117,7 @@ class WebhookParts:
     async def _read_audited(self) -> bool:
         return self.is_audited
 
-    async def create(self, *types: WebhookEventType, **changes: Any) -> WebhookEndpoint:
+    async def create_endpoint(self, *types: WebhookEventType, **changes: Any) -> WebhookEndpoint:
         """Create a webhook endpoint that subscribes to event types."""
         made = await self.service.create("admin@t", EndpointDefinition(URL, types or (TEST, DOWNLOAD), **changes))
         return made.endpoint
@@ -137,10 +137,10 @@ class WebhookParts:
             await asyncio.sleep(0.001)
         raise AssertionError("the worker did not end")
 
-    async def wait_until(self, probe: Callable[[], Awaitable[bool]]) -> None:
+    async def wait_until(self, condition: Callable[[], Awaitable[bool]]) -> None:
         """Wait until an asynchronous function returns True."""
         for _ in range(2_000):
-            if await probe():
+            if await condition():
                 return
             await asyncio.sleep(0.001)
         raise AssertionError("the probe never returned True")

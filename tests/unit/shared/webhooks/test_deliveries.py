@@ -28,7 +28,7 @@ def test_delays_follow_the_documented_schedule() -> None:
 
 async def test_a_manual_retry_sends_an_ended_delivery_once_more(webhook_services: WebhookParts) -> None:
     """A manual retry sends an ended delivery once more, without further retries, and a waiting delivery at once."""
-    endpoint = await webhook_services.create()
+    endpoint = await webhook_services.create_endpoint()
     await webhook_services.publish()
     await webhook_services.send_due_deliveries()
     [delivery] = await webhook_services.list_all(endpoint)
@@ -49,7 +49,7 @@ async def test_a_manual_retry_sends_an_ended_delivery_once_more(webhook_services
 
 async def test_pages_have_all_deliveries_newest_first(webhook_services: WebhookParts) -> None:
     """All pages together have each delivery once, newest first; the last page has no cursor."""
-    endpoint = await webhook_services.create()
+    endpoint = await webhook_services.create_endpoint()
     for number in range(3):
         await webhook_services.publish(f"k{number}")
         webhook_services.time.advance(1)
@@ -67,7 +67,7 @@ async def test_a_retry_distinguishes_missing_endpoints_and_deliveries(
     webhook_services: WebhookParts, endpoint: str | None, delivery: str, code: str
 ) -> None:
     """An unknown endpoint and an unknown delivery have different error codes."""
-    created = await webhook_services.create()
+    created = await webhook_services.create_endpoint()
     with pytest.raises(WorkspaceError) as raised:
         await webhook_services.deliveries.retry(endpoint or created.id, delivery)
     assert raised.value.code == code

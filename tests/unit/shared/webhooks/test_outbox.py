@@ -14,16 +14,16 @@ from tests.unit.shared.webhooks.environment import DOWNLOAD, TEST, open_webhooks
 async def test_many_events_are_stored_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Storing thousands of events does not block the event loop or other writers."""
     async with open_webhooks(tmp_path / "webhooks.sqlite") as webhook_services:
-        wanting = [await webhook_services.create(DOWNLOAD) for _ in range(3)]
-        other = await webhook_services.create(TEST)
+        wanting = [await webhook_services.create_endpoint(DOWNLOAD) for _ in range(3)]
+        other = await webhook_services.create_endpoint(TEST)
         sizes: list[int] = []
         add = webhook_services.store.add
 
-        async def count(deliveries: Sequence[Delivery]) -> None:
+        async def count_deliveries(deliveries: Sequence[Delivery]) -> None:
             sizes.append(len(deliveries))
             await add(deliveries)
 
-        monkeypatch.setattr(webhook_services.store, "add", count)
+        monkeypatch.setattr(webhook_services.store, "add", count_deliveries)
         number = 2 * MAX_ADDED
         events = [
             WebhookEvent(f"k{each}", DOWNLOAD, webhook_services.time.now, {"downloadId": each})
@@ -39,11 +39,11 @@ async def test_many_events_are_stored_in_parts(tmp_path: Path, monkeypatch: pyte
 async def test_nothing_is_stored_without_a_subscriber(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If no enabled endpoint subscribes to an event, nothing is stored."""
     async with open_webhooks(tmp_path / "webhooks.sqlite") as webhook_services:
-        await webhook_services.create(TEST)
-        await webhook_services.create(DOWNLOAD, enabled=False)
+        await webhook_services.create_endpoint(TEST)
+        await webhook_services.create_endpoint(DOWNLOAD, enabled=False)
 
-        async def fail(deliveries: Sequence[Delivery]) -> None:
+        async def fail_to_store(deliveries: Sequence[Delivery]) -> None:
             raise AssertionError(deliveries)
 
-        monkeypatch.setattr(webhook_services.store, "add", fail)
+        monkeypatch.setattr(webhook_services.store, "add", fail_to_store)
         await webhook_services.publish()

@@ -14,7 +14,7 @@ async def test_an_empty_store_has_no_endpoints(webhook_services: WebhookParts) -
     assert await webhook_services.registry.load() == EndpointList()
 
 
-async def test_a_change_is_read_back(webhook_services: WebhookParts) -> None:
+async def test_a_stored_endpoint_is_read_unchanged(webhook_services: WebhookParts) -> None:
     """An endpoint is read as it was stored; if a change function returns None, nothing is stored."""
     stored = await webhook_services.registry.change(lambda listed: put_endpoint(listed, ENDPOINT))
     assert stored == await webhook_services.registry.load() == EndpointList(endpoints={"e1": ENDPOINT})

@@ -16,7 +16,7 @@ from tests.unit.shared.webhooks.environment import DOWNLOAD, TEST, URL, WebhookP
 from tests.virtual_time import VirtualTime
 
 
-async def get_code(call: object) -> str:
+async def get_error_code(call: object) -> str:
     """Return the error code with which a call is rejected."""
     with pytest.raises(WorkspaceError) as failure:
         await call  # type: ignore[misc]  # any awaitable
@@ -97,19 +97,19 @@ async def test_a_repeated_request_returns_the_same_secret(webhook_services: Webh
 async def test_the_number_of_endpoints_is_limited(webhook_services: WebhookParts) -> None:
     """A workspace can have 50 endpoints; the 51st is rejected."""
     for _ in range(MAX_ENDPOINTS):
-        await webhook_services.create()
-    assert await get_code(webhook_services.create()) == "TOO_MANY_WEBHOOKS"
+        await webhook_services.create_endpoint()
+    assert await get_error_code(webhook_services.create_endpoint()) == "TOO_MANY_WEBHOOKS"
 
 
 async def test_a_forbidden_url_is_rejected(webhook_services: WebhookParts) -> None:
     """A URL is checked when an endpoint is created or its URL changes, but not when other members change."""
-    endpoint = await webhook_services.create()
+    endpoint = await webhook_services.create_endpoint()
     webhook_services.http.refused = {"hooks.example", "evil.example"}
     for url in ("https://evil.example/", "ftp://hooks.example/", "https://2130706433/"):
         definition = EndpointDefinition(url, (TEST,))
-        assert await get_code(webhook_services.service.create("admin@t", definition)) == "WEBHOOK_URL_REFUSED"
+        assert await get_error_code(webhook_services.service.create("admin@t", definition)) == "WEBHOOK_URL_REFUSED"
         assert (
-            await get_code(webhook_services.service.replace("admin@t", endpoint.id, definition))
+            await get_error_code(webhook_services.service.replace("admin@t", endpoint.id, definition))
             == "WEBHOOK_URL_REFUSED"
         )
     changed = await webhook_services.service.replace(
@@ -118,24 +118,24 @@ async def test_a_forbidden_url_is_rejected(webhook_services: WebhookParts) -> No
     assert changed.description == "x"
 
 
-async def test_a_change_is_conditional_and_audited(webhook_services: WebhookParts) -> None:
+async def test_a_change_of_an_endpoint_is_conditional_and_audited(webhook_services: WebhookParts) -> None:
     """A wrong ETag is rejected; an equal definition causes no audit event; without ``enabled``, the state stays."""
-    endpoint = await webhook_services.create(TEST, enabled=False)
+    endpoint = await webhook_services.create_endpoint(TEST, enabled=False)
     definition = EndpointDefinition(URL, (TEST,), description="new")
     wrong = condition_from_headers('"wrong"', None)
     assert (
-        await get_code(webhook_services.service.replace("admin@t", endpoint.id, definition, wrong))
+        await get_error_code(webhook_services.service.replace("admin@t", endpoint.id, definition, wrong))
         == "PRECONDITION_FAILED"
     )
     right = condition_from_headers(endpoint.etag, None)
     changed = await webhook_services.service.replace("editor@t", endpoint.id, definition, right)
     assert (changed.description, changed.enabled) == ("new", False)
     await webhook_services.service.replace("editor@t", endpoint.id, definition)
-    assert await get_code(webhook_services.service.remove("admin@t", endpoint.id, right)) == "PRECONDITION_FAILED"
+    assert await get_error_code(webhook_services.service.remove("admin@t", endpoint.id, right)) == "PRECONDITION_FAILED"
     await webhook_services.service.remove("admin@t", endpoint.id, condition_from_headers(changed.etag, None))
-    assert await get_code(webhook_services.service.get(endpoint.id)) == "WEBHOOK_NOT_FOUND"
-    assert await get_code(webhook_services.service.remove("admin@t", endpoint.id, right)) == "PRECONDITION_FAILED"
-    assert await get_code(webhook_services.service.remove("admin@t", endpoint.id)) == "WEBHOOK_NOT_FOUND"
+    assert await get_error_code(webhook_services.service.get(endpoint.id)) == "WEBHOOK_NOT_FOUND"
+    assert await get_error_code(webhook_services.service.remove("admin@t", endpoint.id, right)) == "PRECONDITION_FAILED"
+    assert await get_error_code(webhook_services.service.remove("admin@t", endpoint.id)) == "WEBHOOK_NOT_FOUND"
     actions = [(event["ActionType"], event["user"]) for event in webhook_services.log.events]
     assert actions == [
         ("Webhook.Created", "admin@t"),
@@ -144,9 +144,9 @@ async def test_a_change_is_conditional_and_audited(webhook_services: WebhookPart
     ]
 
 
-async def test_enabling_again_removes_the_failure(webhook_services: WebhookParts) -> None:
+async def test_enabling_an_endpoint_again_removes_its_failure(webhook_services: WebhookParts) -> None:
     """Enabling a disabled endpoint deletes the reason of its failure; it gets only events from then on."""
-    endpoint = await webhook_services.create()
+    endpoint = await webhook_services.create_endpoint()
     await webhook_services.service.replace("admin@t", endpoint.id, EndpointDefinition(URL, (DOWNLOAD,), enabled=False))
     early = webhook_services.time.now
     webhook_services.time.advance(1)
@@ -159,19 +159,19 @@ async def test_enabling_again_removes_the_failure(webhook_services: WebhookParts
 
 async def test_a_test_event_ignores_event_types(webhook_services: WebhookParts) -> None:
     """A test event is sent to an enabled endpoint, whatever event types it subscribes to."""
-    endpoint = await webhook_services.create(DOWNLOAD)
+    endpoint = await webhook_services.create_endpoint(DOWNLOAD)
     delivery = await webhook_services.service.send_test("admin@t", endpoint.id)
     await webhook_services.send_due_deliveries()
     assert [each.headers["webhook-id"] for each in webhook_services.http.requests] == [delivery.id]
     await webhook_services.service.replace("admin@t", endpoint.id, EndpointDefinition(URL, (DOWNLOAD,), enabled=False))
-    assert await get_code(webhook_services.service.send_test("admin@t", endpoint.id)) == "WEBHOOK_DISABLED"
-    assert await get_code(webhook_services.deliveries.retry(endpoint.id, delivery.id)) == "WEBHOOK_DISABLED"
+    assert await get_error_code(webhook_services.service.send_test("admin@t", endpoint.id)) == "WEBHOOK_DISABLED"
+    assert await get_error_code(webhook_services.deliveries.retry(endpoint.id, delivery.id)) == "WEBHOOK_DISABLED"
 
 
-async def test_only_wanted_events_are_stored(webhook_services: WebhookParts) -> None:
+async def test_only_events_that_match_the_filter_are_stored(webhook_services: WebhookParts) -> None:
     """An event is stored for an endpoint only if it has a listed value for each list of the filter."""
     wanted = EventFilter(surfaces=("cooling",), severities=("critical",))
-    endpoint = await webhook_services.create(DOWNLOAD, filter=wanted)
+    endpoint = await webhook_services.create_endpoint(DOWNLOAD, filter=wanted)
     await webhook_services.publish("no dimension")
     await webhook_services.publish("other surface", surfaces=frozenset({"hall"}), severity="critical")
     await webhook_services.publish("no severity", surfaces=frozenset({"cooling"}))
@@ -183,7 +183,7 @@ async def test_only_wanted_events_are_stored(webhook_services: WebhookParts) -> 
 async def test_changes_without_provenance_are_not_audited(webhook_services: WebhookParts) -> None:
     """In a workspace without provenance, a change succeeds without an audit event."""
     webhook_services.is_audited = False
-    await webhook_services.create()
+    await webhook_services.create_endpoint()
     assert webhook_services.log.events == []
     assert (await webhook_services.registry.load()).audit == ()
 
@@ -193,12 +193,12 @@ async def test_audit_events_of_a_crash_are_appended_later(
 ) -> None:
     """If the audit event of a change cannot be appended, the change is stored, and the next run appends the event."""
 
-    async def break_down(*_: object, **__: object) -> None:
+    async def fail_append(*_: object, **__: object) -> None:
         raise WorkspaceError("unavailable", "PROVENANCE_UNAVAILABLE", "down")  # type: ignore[arg-type]  # any kind
 
     append = webhook_services.log.append
-    monkeypatch.setattr(webhook_services.log, "append", break_down)
-    endpoint = await webhook_services.create()
+    monkeypatch.setattr(webhook_services.log, "append", fail_append)
+    endpoint = await webhook_services.create_endpoint()
     monkeypatch.setattr(webhook_services.log, "append", append)
     await webhook_services.service.flush_audit()
     assert [event["EntityID"] for event in webhook_services.log.events] == [endpoint.id]

@@ -18,7 +18,7 @@ from tests.unit.shared.webhooks.environment import URL, WebhookParts, build_repl
 
 async def test_a_delivery_is_sent_once(webhook_services: WebhookParts) -> None:
     """A successful reply ends a delivery; the log shows the attempt and the beginning of the reply."""
-    endpoint = await webhook_services.create()
+    endpoint = await webhook_services.create_endpoint()
     await webhook_services.publish()
     await webhook_services.send_due_deliveries()
     await webhook_services.send_due_deliveries_after(days=5)
@@ -32,7 +32,7 @@ async def test_a_delivery_is_sent_once(webhook_services: WebhookParts) -> None:
 
 async def test_a_failed_delivery_is_retried_by_the_schedule(webhook_services: WebhookParts) -> None:
     """A failed delivery is retried nine times with the same id, and is then marked as failed."""
-    endpoint = await webhook_services.create()
+    endpoint = await webhook_services.create_endpoint()
     await webhook_services.publish()
     webhook_services.http.answer = reply_with_failure
     await webhook_services.send_due_deliveries()
@@ -53,7 +53,7 @@ async def test_deliveries_do_not_wait_for_clocks_that_were_set_back(
     webhook_services: WebhookParts, retries: int
 ) -> None:
     """After the clock is set back by 50 minutes, new deliveries and waiting retries are sent at once."""
-    await webhook_services.create()
+    await webhook_services.create_endpoint()
     webhook_services.time.advance(3600)
     await webhook_services.publish()
     webhook_services.http.answer = reply_with_failure
@@ -71,7 +71,7 @@ async def test_deliveries_do_not_wait_for_clocks_that_were_set_back(
 
 async def test_a_retry_waits_after_a_small_change_of_the_clock(webhook_services: WebhookParts) -> None:
     """If a clock is set back by only a minute, the times of the retries do not change."""
-    await webhook_services.create()
+    await webhook_services.create_endpoint()
     await webhook_services.publish()
     webhook_services.http.answer = reply_with_failure
     await webhook_services.send_due_deliveries()
@@ -83,7 +83,7 @@ async def test_a_retry_waits_after_a_small_change_of_the_clock(webhook_services:
 
 async def test_a_short_delay_needs_no_timer_of_the_host(webhook_services: WebhookParts) -> None:
     """If a retry is due in five seconds, the worker waits for it without the host's timer."""
-    await webhook_services.create()
+    await webhook_services.create_endpoint()
     await webhook_services.publish()
     webhook_services.http.answer = reply_with_failure
     await webhook_services.send_due_deliveries()
@@ -97,7 +97,7 @@ async def test_a_short_delay_needs_no_timer_of_the_host(webhook_services: Webhoo
 
 async def test_a_request_without_a_reply_is_a_failure(webhook_services: WebhookParts) -> None:
     """A failed or refused connection is a failed attempt, and the log has the reason."""
-    endpoint = await webhook_services.create()
+    endpoint = await webhook_services.create_endpoint()
 
     async def raise_timeout(request: OutboundRequest) -> OutboundReply:
         raise OutboundFailedError(f"No complete reply within {request.seconds:g} seconds.")
@@ -117,14 +117,14 @@ async def test_a_request_without_a_reply_is_a_failure(webhook_services: WebhookP
 
 async def test_a_reply_shortly_before_the_time_limit_is_a_success(webhook_services: WebhookParts) -> None:
     """A reply after 14.9 seconds is a success; the worker's claim on the delivery is still valid then."""
-    endpoint = await webhook_services.create()
+    endpoint = await webhook_services.create_endpoint()
 
-    async def hesitate(request: OutboundRequest) -> OutboundReply:
+    async def reply_shortly_before_limit(request: OutboundRequest) -> OutboundReply:
         assert request.seconds == 15
         webhook_services.time.advance(14.9)
         return build_reply(200)
 
-    webhook_services.http.answer = hesitate
+    webhook_services.http.answer = reply_shortly_before_limit
     await webhook_services.publish()
     await webhook_services.send_due_deliveries()
     [delivery] = await webhook_services.list_all(endpoint)
@@ -141,7 +141,7 @@ async def test_a_redirect_is_a_failure(webhook_services: WebhookParts) -> None:
         del request
         return OutboundReply(302, {"location": "https://hooks.example/other"}, b"")
 
-    endpoint = await webhook_services.create()
+    endpoint = await webhook_services.create_endpoint()
     webhook_services.http.answer = reply_with_redirect
     await webhook_services.publish()
     await webhook_services.send_due_deliveries()
@@ -156,7 +156,7 @@ async def test_status_410_disables_the_endpoint(webhook_services: WebhookParts) 
         del request
         return build_reply(410)
 
-    endpoint = await webhook_services.create()
+    endpoint = await webhook_services.create_endpoint()
     webhook_services.http.answer = reply_with_410
     await webhook_services.publish("k1")
     await webhook_services.send_due_deliveries()
@@ -173,7 +173,7 @@ async def test_status_410_disables_the_endpoint(webhook_services: WebhookParts) 
 
 async def test_a_failure_of_an_earlier_url_has_no_effect(webhook_services: WebhookParts) -> None:
     """After the URL of an endpoint was replaced, a 410 reply or a failure of the old URL has no effect on it."""
-    endpoint = await webhook_services.create()
+    endpoint = await webhook_services.create_endpoint()
     webhook_services.http.answer = reply_with_failure
     await webhook_services.publish("k1")
     await webhook_services.send_due_deliveries()
@@ -194,7 +194,7 @@ async def test_a_failure_of_an_earlier_url_has_no_effect(webhook_services: Webho
 
 async def test_an_endpoint_that_fails_for_days_is_disabled(webhook_services: WebhookParts) -> None:
     """An endpoint is disabled at a failure if it has failed for five days without a success."""
-    endpoint = await webhook_services.create()
+    endpoint = await webhook_services.create_endpoint()
     webhook_services.http.answer = reply_with_failure
     await webhook_services.publish("k1")
     await webhook_services.send_due_deliveries()
@@ -215,7 +215,7 @@ async def test_an_endpoint_that_fails_for_days_is_disabled(webhook_services: Web
 
 async def test_waiting_deliveries_of_a_disabled_endpoint_are_not_sent(webhook_services: WebhookParts) -> None:
     """A due delivery of a disabled or removed endpoint is not sent, but marked as failed with this reason."""
-    first, second = await webhook_services.create(), await webhook_services.create()
+    first, second = await webhook_services.create_endpoint(), await webhook_services.create_endpoint()
     await webhook_services.publish()
     await webhook_services.registry.change(
         lambda listed: listed.model_copy(update={"endpoints": {first.id: first.model_copy(update={"enabled": False})}})
@@ -229,7 +229,7 @@ async def test_waiting_deliveries_of_a_disabled_endpoint_are_not_sent(webhook_se
 
 async def test_a_slow_endpoint_does_not_delay_another(webhook_services: WebhookParts) -> None:
     """While one endpoint does not reply, all deliveries to other endpoints are sent."""
-    slow = await webhook_services.create(description="slow")
+    slow = await webhook_services.create_endpoint(description="slow")
     released = asyncio.Event()
 
     async def stay_silent(request: OutboundRequest) -> OutboundReply:
@@ -246,7 +246,7 @@ async def test_a_slow_endpoint_does_not_delay_another(webhook_services: WebhookP
         return len(webhook_services.http.requests) == MAX_PER_ENDPOINT
 
     await webhook_services.wait_until(is_full)
-    fast = await webhook_services.create(description="fast")
+    fast = await webhook_services.create_endpoint(description="fast")
     webhook_services.http.answer = webhook_services.http.accept
     await webhook_services.outbox.add(
         [each.model_copy(update={"endpoint": fast.id}) for each in await webhook_services.list_all(slow)]
@@ -267,17 +267,17 @@ async def test_a_delivery_of_a_dead_process_is_sent_again(tmp_path: Path) -> Non
     """If a process crashes after sending, another process sends the delivery again when its claim has expired."""
     path = tmp_path / "webhooks.sqlite"
     async with open_webhooks(path) as dead:
-        await dead.create()
+        await dead.create_endpoint()
         await dead.publish()
         sent = asyncio.Event()
 
-        async def hang(request: OutboundRequest) -> OutboundReply:
+        async def never_reply(request: OutboundRequest) -> OutboundReply:
             del request
             sent.set()
             await asyncio.Event().wait()
             raise AssertionError
 
-        dead.http.answer = hang
+        dead.http.answer = never_reply
         dead.worker.wake()
         await sent.wait()
         lost = dead.http.requests[0].headers["webhook-id"]
@@ -288,18 +288,18 @@ async def test_a_delivery_of_a_dead_process_is_sent_again(tmp_path: Path) -> Non
         assert [each.headers["webhook-id"] for each in other.http.requests] == [lost]
 
 
-async def test_a_failure_of_the_store_loses_nothing(
+async def test_a_delivery_is_sent_again_after_a_failure_of_the_store(
     webhook_services: WebhookParts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the result of a delivery cannot be stored, the delivery is sent again when its claim has expired."""
-    endpoint = await webhook_services.create()
+    endpoint = await webhook_services.create_endpoint()
     await webhook_services.publish()
     save = webhook_services.store.save
 
-    async def break_down(*_: object) -> bool:
+    async def fail_to_save(*_: object) -> bool:
         raise WorkspaceError(Kind.UNAVAILABLE, "WEBHOOKS_UNAVAILABLE", "down")
 
-    monkeypatch.setattr(webhook_services.store, "save", break_down)
+    monkeypatch.setattr(webhook_services.store, "save", fail_to_save)
     await webhook_services.send_due_deliveries()
     monkeypatch.setattr(webhook_services.store, "save", save)
     await webhook_services.send_due_deliveries_after(seconds=LEASE.total_seconds())
@@ -311,7 +311,7 @@ async def test_two_workers_send_each_delivery_once(tmp_path: Path) -> None:
     """If the workers of two processes run at once, each delivery is sent once."""
     path = tmp_path / "webhooks.sqlite"
     async with open_webhooks(path) as first, open_webhooks(path, first.time) as second:
-        await first.create()
+        await first.create_endpoint()
         for number in range(20):
             await first.publish(f"k{number}")
         await asyncio.gather(first.send_due_deliveries(), second.send_due_deliveries())

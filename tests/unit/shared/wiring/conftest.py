@@ -18,7 +18,7 @@ _BLOBS = f"DefaultEndpointsProtocol=http;AccountName=a;AccountKey=a2V5;BlobEndpo
 
 
 @pytest.fixture
-async def local(tmp_path: Path) -> AsyncIterator[Services]:
+async def local_services(tmp_path: Path) -> AsyncIterator[Services]:
     """Provide services with embedded stores in an empty folder."""
     services = Services(Settings.read({"DATA_DIR": str(tmp_path)}))
     yield services
@@ -26,7 +26,7 @@ async def local(tmp_path: Path) -> AsyncIterator[Services]:
 
 
 @pytest.fixture
-async def uses_azure() -> AsyncIterator[Services]:
+async def azure_services() -> AsyncIterator[Services]:
     """Provide services with Azure stores that cannot be reached."""
     services = Services(Settings.read({"STORES": "azure", "KUSTO_URI": _UNREACHABLE}))
     backends = services.backends
@@ -37,12 +37,12 @@ async def uses_azure() -> AsyncIterator[Services]:
 
 
 @pytest.fixture
-def find_store_classes(local: Services, uses_azure: Services) -> Choice:
+def find_store_classes(local_services: Services, azure_services: Services) -> Choice:
     """Return a function that returns the class names of a store: of the local one and of the one on Azure."""
 
     def find_class_names(get: Callable[[Services], object]) -> tuple[str, str]:
-        found, other = get(local), get(uses_azure)
-        assert get(local) is found, "a service is created once"
+        found, other = get(local_services), get(azure_services)
+        assert get(local_services) is found, "a service is created once"
         return type(found).__name__, type(other).__name__
 
     return find_class_names

@@ -15,9 +15,9 @@ def test_the_settings_choose_the_stores(find_store_classes: Choice) -> None:
     assert find_store_classes(lambda services: services.access.grant_store) == ("SqliteGrantStore", "CosmosGrantStore")
 
 
-async def test_the_local_signing_key_is_a_file(local: Services, tmp_path: Path) -> None:
+async def test_the_local_signing_key_is_a_file(local_services: Services, tmp_path: Path) -> None:
     """The local signing key is a file, created at its first use and read again after a restart."""
     assert not (tmp_path / "signing-key.pem").exists()
-    key_id = await local.access.signing_key.get_key_id()
-    [public] = await local.access.signing_key.load_public_keys()
+    key_id = await local_services.access.signing_key.get_key_id()
+    [public] = await local_services.access.signing_key.load_public_keys()
     assert (public["kid"], (tmp_path / "signing-key.pem").exists()) == (key_id, True)

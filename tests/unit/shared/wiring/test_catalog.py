@@ -14,10 +14,10 @@ def test_the_settings_choose_the_store(find_store_classes: Choice) -> None:
     assert find_store_classes(lambda services: services.catalog.store) == ("SqliteCatalogStore", "CosmosCatalogStore")
 
 
-async def test_a_workspace_without_a_document_has_no_id(local: Services) -> None:
+async def test_a_workspace_without_a_document_has_no_id(local_services: Services) -> None:
     """Without a workspace document there is no workspace id, so that no audit record can be written."""
     with pytest.raises(WorkspaceError) as raised:
-        await local.catalog.load_workspace_id()
+        await local_services.catalog.load_workspace_id()
     assert raised.value.code == "WORKSPACE_NOT_DECLARED"
-    await local.provenance.catalog_service.apply(load_document(PLANT, "test"), "apply")
-    assert await local.catalog.load_workspace_id() == "plant-a"
+    await local_services.provenance.catalog_service.apply(load_document(PLANT, "test"), "apply")
+    assert await local_services.catalog.load_workspace_id() == "plant-a"

@@ -7,14 +7,14 @@ from shared.wiring import Services
 
 
 def test_temporary_files_are_next_to_the_data_only_locally(
-    local: Services, uses_azure: Services, tmp_path: Path
+    local_services: Services, azure_services: Services, tmp_path: Path
 ) -> None:
     """On the local host, temporary files are in the data directory; on Azure, they are on the instance's disk."""
-    assert local.cold_data.scratch == tmp_path / "scratch"
-    assert uses_azure.cold_data.scratch == Path(tempfile.gettempdir()) / "scratch"
+    assert local_services.cold_data.scratch == tmp_path / "scratch"
+    assert azure_services.cold_data.scratch == Path(tempfile.gettempdir()) / "scratch"
 
 
-def test_reader_and_archive_share_one_container(local: Services) -> None:
+def test_reader_and_archive_share_one_container(local_services: Services) -> None:
     """The reader finds the files that the archive wrote."""
-    assert local.cold_data.blobs is local.cold_data.blobs
-    assert local.cold_data.blobs is not local.downloads.blobs
+    assert local_services.cold_data.blobs is local_services.cold_data.blobs
+    assert local_services.cold_data.blobs is not local_services.downloads.blobs

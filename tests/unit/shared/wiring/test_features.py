@@ -9,17 +9,17 @@ from shared.wiring.features import PROVENANCE
 from tests.unit.shared.catalog.documents import PLANT
 
 
-async def test_the_document_declares_provenance(local: Services) -> None:
+async def test_the_document_declares_provenance(local_services: Services) -> None:
     """If the workspace document does not declare provenance, operations on the audit log fail with one error."""
-    assert not await local.features.has(PROVENANCE)
+    assert not await local_services.features.has(PROVENANCE)
     with pytest.raises(WorkspaceError) as raised:
-        await local.features.require(PROVENANCE)
+        await local_services.features.require(PROVENANCE)
     assert raised.value.code == "PROVENANCE_NOT_PROVISIONED"
-    await local.provenance.catalog_service.apply(load_document(PLANT, "test"), "apply")
-    assert await local.features.has(PROVENANCE)
-    await local.features.require(PROVENANCE)
+    await local_services.provenance.catalog_service.apply(load_document(PLANT, "test"), "apply")
+    assert await local_services.features.has(PROVENANCE)
+    await local_services.features.require(PROVENANCE)
 
 
-async def test_an_unknown_feature_is_never_declared(local: Services) -> None:
+async def test_an_unknown_feature_is_never_declared(local_services: Services) -> None:
     """A feature with an unknown name counts as not declared, so that a misspelt name disables the operation."""
-    assert not await local.features.has("provenence")
+    assert not await local_services.features.has("provenence")

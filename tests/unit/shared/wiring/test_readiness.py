@@ -16,12 +16,12 @@ PLAIN = "workspace: {id: plant-t, name: Plant}\nteam: [{id: admin@t, name: A, ro
 AUDITED = f"{PLAIN}policies: {{provenance: {{}}}}\n"
 
 
-async def respond() -> None:
+async def succeed_check() -> None:
     """Do nothing, like a readiness check of a store that responds."""
 
 
 @pytest.fixture
-async def deployed() -> AsyncIterator[Deployment]:
+async def azure_deployment() -> AsyncIterator[Deployment]:
     """Return an emulated deployment without a workspace."""
     if find_missing_requirement():
         pytest.skip(find_missing_requirement())
@@ -30,10 +30,10 @@ async def deployed() -> AsyncIterator[Deployment]:
 
 
 @pytest.fixture
-async def services(deployed: Deployment) -> AsyncIterator[Services]:
+async def services(azure_deployment: Deployment) -> AsyncIterator[Services]:
     """Return the deployment's services with a fake query engine."""
-    wired = deployed.services()
-    wired.queries.__dict__["engine"] = SimpleNamespace(ping=respond, close=respond)
+    wired = azure_deployment.services()
+    wired.queries.__dict__["engine"] = SimpleNamespace(ping=succeed_check, close=succeed_check)
     wired.readiness.cache_seconds = 0
     yield wired
     await wired.close()
@@ -43,7 +43,7 @@ def list_failing(log: pytest.LogCaptureFixture) -> set[str]:
     return {record.__dict__["fields"]["store"] for record in log.records if record.message == "not ready"}
 
 
-async def test_ready_while_every_store_responds(services: Services) -> None:
+async def test_the_service_is_ready_while_every_store_responds(services: Services) -> None:
     """A deployment is ready with or without a workspace document, and with or without provenance."""
     assert await services.readiness.find_failing_dependencies() == []
     for text in (PLAIN, AUDITED):
@@ -52,19 +52,19 @@ async def test_ready_while_every_store_responds(services: Services) -> None:
 
 
 async def test_failing_store_is_logged(
-    deployed: Deployment, services: Services, caplog: pytest.LogCaptureFixture
+    azure_deployment: Deployment, services: Services, caplog: pytest.LogCaptureFixture
 ) -> None:
     """If Key Vault or Cosmos DB fails, the service is not ready and logs the store's name."""
     await services.provenance.catalog_service.apply(load_document(AUDITED, "test"), "apply")
     caplog.set_level(logging.WARNING)
-    deployed.vault.down = True
+    azure_deployment.vault.down = True
     assert (
         set(await services.readiness.find_failing_dependencies())
         == list_failing(caplog)
         == {"token key", "checkpoints"}
     )
-    deployed.vault.down = False
+    azure_deployment.vault.down = False
     assert await services.readiness.find_failing_dependencies() == []
     caplog.clear()
-    await asyncio.to_thread(deployed.cosmos.stop)
+    await asyncio.to_thread(azure_deployment.cosmos.stop)
     assert set(await services.readiness.find_failing_dependencies()) == list_failing(caplog) >= {"audit log"}

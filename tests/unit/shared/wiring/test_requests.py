@@ -8,15 +8,15 @@ from tests.unit.shared.catalog.documents import PLANT
 CALLER = Principal("ann", "ann", "Ann", frozenset(), CredentialKind.JWT, "t1", None)
 
 
-async def test_the_tier_limits_concurrent_requests(local: Services) -> None:
+async def test_the_tier_limits_concurrent_requests(local_services: Services) -> None:
     """A request counts as concurrent until its reply is complete; each caller has limits of its own."""
     limited = PLANT + "tier: enterprise\nlimits: {requestsPerMinute: 600, concurrent: 1}\n"
-    await local.provenance.catalog_service.apply(load_document(limited, "test"), "apply")
-    async with local.rate_limits.admit(CALLER) as first:
+    await local_services.provenance.catalog_service.apply(load_document(limited, "test"), "apply")
+    async with local_services.rate_limits.admit(CALLER) as first:
         assert first.rejection is None
-        async with local.rate_limits.admit(CALLER) as second:
+        async with local_services.rate_limits.admit(CALLER) as second:
             assert second.rejection is not None
-    async with local.rate_limits.admit(CALLER) as third:
+    async with local_services.rate_limits.admit(CALLER) as third:
         assert third.rejection is None
 
 
@@ -26,7 +26,7 @@ def get_stores(services: Services) -> list[str]:
     return [type(part._store).__name__ for part in (idempotency.keys, idempotency.replies)]
 
 
-def test_the_settings_choose_the_stores(local: Services, uses_azure: Services) -> None:
+def test_the_settings_choose_the_stores(local_services: Services, azure_services: Services) -> None:
     """The setting STORES selects the stores; idempotency keys and their replies are in stores of the same kind."""
-    assert get_stores(local) == ["SqliteIdempotencyStore", "SqliteReplyStore"]
-    assert get_stores(uses_azure) == ["CosmosIdempotencyStore", "CosmosReplyStore"]
+    assert get_stores(local_services) == ["SqliteIdempotencyStore", "SqliteReplyStore"]
+    assert get_stores(azure_services) == ["CosmosIdempotencyStore", "CosmosReplyStore"]

@@ -13,9 +13,9 @@ def test_the_settings_choose_the_store(find_store_classes: Choice) -> None:
     )
 
 
-async def test_the_local_hub_is_a_file(local: Services) -> None:
+async def test_the_local_hub_is_a_file(local_services: Services) -> None:
     """A sent message is in the file of the local hub, which is created with the first message."""
-    hub = local.settings.data_dir / "hub.sqlite"
+    hub = local_services.settings.data_dir / "hub.sqlite"
     assert not hub.exists()
-    await local.telemetry.sender.send("telemetry", [HubMessage(b"{}", "rig", {})])
+    await local_services.telemetry.sender.send("telemetry", [HubMessage(b"{}", "rig", {})])
     assert hub.exists()

@@ -11,15 +11,15 @@ def test_the_settings_choose_the_store(find_store_classes: Choice) -> None:
     assert find_store_classes(lambda services: services.webhooks.store) == ("SqliteWebhookStore", "CosmosWebhookStore")
 
 
-def test_a_change_wakes_the_sources(local: Services) -> None:
+def test_a_change_wakes_the_sources(local_services: Services) -> None:
     """A change wakes the sources of webhook events, so that its event is published before the next timer run."""
     calls: list[int] = []
-    local.webhooks.set_source_starter(lambda: calls.append(1))
-    local.webhooks.run_sources_soon()
+    local_services.webhooks.set_source_starter(lambda: calls.append(1))
+    local_services.webhooks.run_sources_soon()
     assert calls == [1]
 
 
-def test_no_key_is_created_before_its_use(local: Services, tmp_path: Path) -> None:
+def test_no_key_is_created_before_its_use(local_services: Services, tmp_path: Path) -> None:
     """The key file for secrets is created at its first use, so that a workspace without webhooks has none."""
-    assert local.webhooks.vault is local.webhooks.vault
+    assert local_services.webhooks.vault is local_services.webhooks.vault
     assert not (tmp_path / "webhook-key").exists()

@@ -53,7 +53,7 @@ def build_services(folder: Path) -> Services:
     return Services(Settings.read({"DATA_DIR": str(folder)}))
 
 
-async def test_two_services_share_nothing(tmp_path: Path) -> None:
+async def test_two_instances_of_services_share_nothing(tmp_path: Path) -> None:
     """Two instances in one process have separate stores and caches; closing one does not affect the other."""
     first, second = build_services(tmp_path / "first"), build_services(tmp_path / "second")
     for services, name in ((first, "plant-1"), (second, "plant-2")):
@@ -119,7 +119,7 @@ def test_new_services_import_no_adapter(tmp_path: Path) -> None:
     assert [name for name in loaded if name in slow or name.startswith(tuple(f"{each}." for each in slow))] == []
 
 
-async def test_resources_close_in_reverse_order(tmp_path: Path) -> None:
+async def test_resources_are_closed_in_reverse_order(tmp_path: Path) -> None:
     """Background jobs stop first; then resources close, newest first, also after an error."""
     services, closed = build_services(tmp_path), list[str]()
     services.backends.close_at_exit(Part("first", closed))

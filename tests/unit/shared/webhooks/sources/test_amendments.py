@@ -113,7 +113,7 @@ async def test_amendments_are_announced_after_the_clocks_were_set_back(
         webhook_services.outbox,
         runtime=webhook_services.runtime,
     )
-    endpoint = await webhook_services.create(PENDING)
+    endpoint = await webhook_services.create_endpoint(PENDING)
     webhook_services.time.advance(1800)
     await source.run()
     webhook_services.time.advance(-1500)

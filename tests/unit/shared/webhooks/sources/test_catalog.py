@@ -19,12 +19,12 @@ def build_current(**statuses: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def test_without_a_change_nothing_is_stored() -> None:
+def test_without_a_status_change_nothing_is_stored() -> None:
     """If no status has changed, a run stores nothing."""
     assert build_next_statuses(BEFORE, build_current(rig="LIVE", press="LIVE"), AT) is None
 
 
-def test_the_first_run_reports_nothing() -> None:
+def test_the_first_run_reports_no_status_change() -> None:
     """The first run only stores statuses, because their changes were before the first subscription."""
     assert build_next_statuses({}, build_current(rig="STALE"), AT) == {
         "version": AT,
@@ -89,7 +89,7 @@ def test_changes_without_a_webhook_event_are_ignored(members: dict[str, Any]) ->
     assert build_query_event(build_pending(**members)) is None
 
 
-async def test_only_events_are_published() -> None:
+async def test_the_outbox_is_called_only_with_events() -> None:
     """The outbox is called only if there is an event to publish."""
     published: list[list[WebhookEvent]] = []
 

@@ -3,7 +3,7 @@
 import ast
 import importlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +12,9 @@ ROOT: Final = Path(__file__).parents[1]
 PACKAGES: Final = ("shared", "functions", "local", "emulators")
 ANCHORED_CALLS: Final = frozenset({"match", "fullmatch"})
 _CALLS: Final = frozenset({"compile", "search", "sub", "subn", "split", "findall", "finditer"}) | ANCHORED_CALLS
+
+# In formatted source code. Parsing the few files that contain such a call takes a third of the time.
+_ANY_CALL: Final = re.compile(rf"\bre\.(?:{'|'.join(sorted(_CALLS))})\(|\bpattern=")
 
 _parser: Any = importlib.import_module("re._parser")
 
@@ -45,7 +48,7 @@ def find_expressions() -> Iterator[Expression]:
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             text = path.read_text(encoding="utf-8")
-            if "import re" in text or "pattern" in text:
+            if _ANY_CALL.search(text):
                 yield from _find_in_module(path, ast.parse(text))
 
 
@@ -55,10 +58,11 @@ def _find_in_module(path: Path, tree: ast.Module) -> Iterator[Expression]:
     if not found:
         return
     values = vars(importlib.import_module(name))
+    nodes = list(ast.walk(tree))
     for call, function, pattern in found:
         place = f"{path.relative_to(ROOT)}:{call.lineno}"
         flags = _evaluate_constant(_find_flags(call), values) if function != "pattern" else 0
-        yield Expression(place, _evaluate_constant(pattern, values), flags or 0, _is_anchored(tree, call, function))
+        yield Expression(place, _evaluate_constant(pattern, values), flags or 0, _is_anchored(nodes, call, function))
 
 
 def _find_patterns(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
@@ -92,22 +96,22 @@ def _evaluate_constant(node: ast.expr, values: Mapping[str, Any]) -> Any:
         return None
 
 
-def _is_anchored(tree: ast.Module, call: ast.Call, function: str) -> bool:
+def _is_anchored(nodes: Sequence[ast.AST], call: ast.Call, function: str) -> bool:
     if function != "compile":
         return function in ANCHORED_CALLS
     names = [
         target.id
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is call
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         if isinstance(target, ast.Name)
     ]
     if not names:
         return False
-    uses = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == names[0]]
+    uses = [node for node in nodes if isinstance(node, ast.Name) and node.id == names[0]]
     tried = [
         node
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Attribute)
         and node.attr in ANCHORED_CALLS
         and isinstance(node.value, ast.Name)

@@ -148,19 +148,49 @@ def test_json_is_accepted_as_by_the_standard_library(text: str) -> None:
         ('["\n"]', (1, 3), "control character"),
         ('["\\ud800"]', (1, 2), "surrogate"),
         ("[" * (MAX_DEPTH + 1), (1, MAX_DEPTH + 1), "nested"),
-        ("[" + "1," * MAX_NODES + "1]", (1, 2 * MAX_NODES), "values"),
-        ("{" + '"a":1,' * MAX_NODES, None, "values"),
-        (" " * (MAX_CHARACTERS + 1), (1, 1), "longer"),
     ],
     ids=lambda value: value if isinstance(value, str) and len(value) < 20 else "",
 )
-def test_a_rejected_json_text_has_a_position(text: str, position: tuple[int, int] | None, message: str) -> None:
-    """A text that is not JSON or exceeds a limit is one problem, with line and column."""
+def test_a_rejected_json_text_has_a_position(text: str, position: tuple[int, int], message: str) -> None:
+    """A text that is not JSON or is nested too deeply is one problem, with line and column."""
+    check_json_error(text, position, message)
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "accepted", "rejected", "position", "message"),
+    [
+        ("MAX_NODES", 4, "[1,1,1]", "[1,1,1,1]", (1, 8), "more than 4 values"),
+        ("MAX_NODES", 3, '{"a":1,"b":1}', '{"a":1,"b":1,"c":1}', (1, 14), "more than 3 values"),
+        ("MAX_CHARACTERS", 4, "   1", "    1", (1, 1), "longer than 4 characters"),
+    ],
+)
+def test_a_json_text_beyond_a_limit_has_a_position(
+    monkeypatch: pytest.MonkeyPatch,
+    limit: str,
+    value: int,
+    accepted: str,
+    rejected: str,
+    position: tuple[int, int],
+    message: str,
+) -> None:
+    """A JSON text at a limit is accepted, and one beyond it is one problem, with line and column."""
+    monkeypatch.setattr(document_parsers, limit, value)
+    parse_json_document(accepted, "w.json")
+    check_json_error(rejected, position, message)
+
+
+def check_json_error(text: str, position: tuple[int, int], message: str) -> None:
+    """Check that a JSON text has one problem, with this position and a part of this message."""
     with pytest.raises(DocumentError) as caught:
         parse_json_document(text, "w.json")
     [problem] = caught.value.problems
     assert message in problem.message.lower()
-    assert position is None or (problem.line, problem.column) == position
+    assert (problem.line, problem.column) == position
+
+
+def test_the_limits_of_documents() -> None:
+    """A document has at most 16 Mi characters, 2,000,000 values and 40 levels."""
+    assert (MAX_CHARACTERS, MAX_NODES, MAX_DEPTH) == (16 * 1024 * 1024, 2_000_000, 40)
 
 
 def test_repeated_member_names_are_problems() -> None:

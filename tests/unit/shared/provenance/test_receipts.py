@@ -294,7 +294,10 @@ async def test_receipts_of_a_page_equal_single_receipts(receipt_issuer: Issuer) 
         for record in records[3:6]
     }
     platform = await receipt_issuer.ledger.records(PLATFORM)
-    assert list(await receipt_issuer.receipts.prove_covered_records(PLATFORM, platform)) == ["000000000001", "000000000002"]
+    assert list(await receipt_issuer.receipts.prove_covered_records(PLATFORM, platform)) == [
+        "000000000001",
+        "000000000002",
+    ]
     assert await receipt_issuer.receipts.prove_covered_records(PLATFORM, platform[2:]) == {}
     assert await receipt_issuer.receipts.prove_covered_records(ChainKey(Target.DOMAIN_EVENTS, "never"), []) == {}
 

@@ -3,7 +3,14 @@
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from pydantic import Field, PlainSerializer, SerializerFunctionWrapHandler, StringConstraints, model_serializer
+from pydantic import (
+    AfterValidator,
+    Field,
+    PlainSerializer,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    model_serializer,
+)
 
 from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
 from shared.catalog.alert_rule_models import AlertRule
@@ -18,7 +25,6 @@ from shared.catalog.fields import (
     PrintableText,
     Text,
 )
-from shared.catalog.oauth_models import OAuthClient
 from shared.catalog.signal_models import MAX_SIGNALS, SignalDefinition, SignalType
 from shared.catalog.signature_models import QuerySignature, SignaturePolicy, SignedDecision
 from shared.catalog.simulator_models import (
@@ -35,6 +41,7 @@ from shared.catalog.simulator_models import (
     Variable,
     VariableBase,
 )
+from shared.validation.redirect_uris import find_redirect_fault
 
 __all__ = [
     "DEFAULT_REASON_CATEGORIES",
@@ -387,6 +394,23 @@ class DataStore(Model):
 
     lookup: Lookup
     databases: tuple[Database, ...] = ()
+
+
+def _check_redirect_uri(uri: str) -> str:
+    if fault := find_redirect_fault(uri):
+        raise ValueError(fault)
+    return uri
+
+
+RedirectUri = Annotated[str, AfterValidator(_check_redirect_uri)]
+
+
+class OAuthClient(Model):
+    """Public OAuth client: a tool to which members may delegate rights; it has no secret."""
+
+    id: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
+    name: Name
+    redirect_uris: tuple[RedirectUri, ...] = Field(alias="redirectUris", min_length=1, max_length=20)
 
 
 class WorkspaceDocument(Model):

@@ -11,7 +11,7 @@ from shared.catalog.change_rules import KIND_RIGHTS
 from shared.catalog.diff import ItemChange
 from shared.catalog.document import load_document
 from shared.catalog.items import ItemKind
-from shared.catalog.oauth_models import OAuthClient
+from shared.catalog.models import OAuthClient
 from shared.catalog.problems import DocumentError
 from shared.catalog.service import build_event
 from shared.provenance.ports import Target

@@ -115,7 +115,7 @@ async def test_deprecated_operations_keep_their_links() -> None:
 def test_openapi_marks_deprecations() -> None:
     """The OpenAPI document marks deprecated operations and former names as deprecated."""
     schemas = SchemaRegistry()
-    assert build_operation(find_operation("old"), schemas)["deprecated"] is True
-    assert "deprecated" not in build_operation(find_operation("renamed"), schemas)
+    assert build_operation(find_operation("reply_as_deprecated"), schemas)["deprecated"] is True
+    assert "deprecated" not in build_operation(find_operation("accept_renamed_member"), schemas)
     assert schemas.named["Inner"]["properties"]["from"]["deprecated"] is True
     assert "deprecated" not in schemas.named["Inner"]["properties"]["start"]

@@ -88,7 +88,7 @@ class OptionalBody(BaseModel):
     name: str = ""
 
 
-async def reply_to_call(_: Call[Any, Any]) -> Reply:
+async def do_something(_: Call[Any, Any]) -> Reply:
     """Do something."""
     return Reply()
 
@@ -96,7 +96,7 @@ async def reply_to_call(_: Call[Any, Any]) -> Reply:
 def declare_test_operation(**options: Any) -> Operation:
     """Return an operation with these attributes."""
     group = Group("test")
-    group.endpoint("POST", "oi-api/test", **options)(reply_to_call)
+    group.endpoint("POST", "oi-api/test", **options)(do_something)
     return group.operations[0]
 
 

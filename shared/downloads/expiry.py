@@ -17,6 +17,7 @@ DELETE_BATCH: Final = 200
 ORPHAN_AGE: Final = timedelta(hours=48)
 """Age at which files without a job are deleted; a job that wrote them can no longer be running."""
 
+_EXPIRED: Final = "The import expired before its end."
 _LOG = logs.get_logger("downloads")
 
 
@@ -41,11 +42,17 @@ class DownloadExpiry:
         self._runtime = runtime
 
     async def run(self) -> None:
-        """Delete expired jobs. Their files are deleted first, so that the next run repeats a failed deletion."""
+        """Delete expired jobs. Their files are deleted first, so that the next run repeats a failed deletion.
+
+        An import with an open step ends, but remains until its work has completed the step, at most ``ORPHAN_AGE``.
+        """
         at = self._runtime.now()
         expired = await self._jobs.list_expired(at)
         for job_id in expired:
-            job = await self._jobs.get(job_id)
+            job = await self._end_import(job_id, await self._jobs.get(job_id))
+            if job is not None and job.open_import_step is not None and at < job.expires_at + ORPHAN_AGE:
+                await remove_files_after_end(self._blobs, job)
+                continue
             await remove_job_files(self._blobs, job_id)
             if job is not None:
                 await self._quota.release_job(job.owner, job_id)
@@ -54,6 +61,12 @@ class DownloadExpiry:
         await self._runtime.run_in_thread(remove_abandoned_files, self._scratch, at - ORPHAN_AGE)
         if expired:
             _LOG.info("downloads expired", extra=logs.fields(jobs=len(expired)))
+
+    async def _end_import(self, job_id: str, job: Job | None) -> Job | None:
+        """Mark an unfinished import as failed, so that it can open no further step; return the job."""
+        if job is None or job.import_request is None:
+            return job
+        return await self._jobs.change(job_id, lambda current: current.finish(JobStatus.FAILED, _EXPIRED))
 
 
 def build_job_prefix(job_id: str) -> str:

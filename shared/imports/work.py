@@ -240,11 +240,15 @@ class ImportRunner:
         current = await self._stores.jobs.get(job.id)
         if current is None or not current.is_unfinished:
             raise JobEndedError
+        await self._extend_reservation(job)
+        return current
+
+    async def _extend_reservation(self, job: Job) -> None:
+        """Extend the reservation of a job's connection; raise WorkspaceError UNAVAILABLE if it has ended."""
         if not await self._stores.leases.extend(_build_lease_name(job), job.id, self._runtime.now() + LEASE):
             raise WorkspaceError(
                 Kind.UNAVAILABLE, "DOWNLOADS_UNAVAILABLE", "The import lost its reservation of the connection; retry."
             )
-        return current
 
     async def _open_reader(self, job: Job) -> StepReader:
         request = get_import_request(job)
@@ -352,6 +356,8 @@ class ImportRunner:
             return
         number, source = current.open_import_step, await self._build_import_source(current)
         async with self._lane.wait_for_turn(job.owner):
+            # The reservation may have ended while other imports had their turns.
+            await self._extend_reservation(job)
             stored = await self._load_table_file(current, number)
             # Another import or a device may have stored some of the rows in the meantime.
             messages = await self._search_new_messages(source, get_import_request(current).rows + 1, stored)

@@ -18,13 +18,14 @@ from shared.backends.embedded.file_links import FileLinks
 from shared.backends.embedded.jobs import SqliteJobLeaseStore, SqliteJobStore
 from shared.backends.embedded.places import SqliteQuotaStore
 from shared.backends.embedded.sqlite import SqliteDatabase
+from shared.background.ports import JobClaim
 from shared.catalog.models import Connection
 from shared.cold_data.archive import Compaction
 from shared.cold_data.names import build_hour_folder
 from shared.cold_data.reading import ColdReader
 from shared.disk_space.guard import DiskGuard
 from shared.disk_space.ports import DiskUsage
-from shared.downloads.expiry import remove_files_after_end
+from shared.downloads.expiry import ORPHAN_AGE, DownloadExpiry, remove_files_after_end
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest, UploadedFile
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import DownloadFormat, Job, JobStatus
@@ -161,6 +162,13 @@ class Environment:
         job = await self.jobs.change(job_id, Job.cancel)
         assert job is not None
         await remove_files_after_end(self.blobs, job)
+
+    async def expire(self, job_id: str = "a1", *, age: timedelta = timedelta()) -> None:
+        """Set the age of an import since its expiry, and delete the expired jobs."""
+        expires_at = datetime.now(UTC) - age
+        await self.jobs.change(job_id, lambda job: job.model_copy(update={"expires_at": expires_at}))
+        _, quota = self._dependencies
+        await DownloadExpiry(self.jobs, self.blobs, quota, self.folder / "scratch").run()
 
     async def list_archived(self) -> list[str]:
         """Return the ids of all archived messages."""
@@ -412,3 +420,64 @@ async def test_a_step_does_not_start_to_store_rows_after_a_cancellation(
     assert await import_environment.list_archived() == []
     assert import_environment.table.rows == {}
     assert [blob.name async for blob in import_environment.blobs.list("")] == []
+
+
+async def test_an_import_that_expires_during_a_step_completes_the_step(
+    monkeypatch: pytest.MonkeyPatch, import_environment: Environment
+) -> None:
+    """If an import expires while its rows are only archived, they get into the query table before it is deleted."""
+    ingest = import_environment.table.ingest
+
+    async def expire_and_ingest(blob: str, tag: str) -> None:
+        await import_environment.expire()
+        await ingest(blob, tag)
+
+    monkeypatch.setattr(import_environment.table, "ingest", expire_and_ingest)
+    await import_environment.start(build_file(3))
+    status, *_ = await import_environment.run()
+    assert status is JobStatus.FAILED
+    assert sorted(await import_environment.list_archived()) == sorted(import_environment.table.ids)
+    assert len(import_environment.table.ids) == 3
+    await import_environment.expire()
+    assert await import_environment.jobs.get("a1") is None
+    assert [blob.name async for blob in import_environment.blobs.list("")] == []
+
+
+async def test_an_expired_import_completes_an_interrupted_step_within_two_days(import_environment: Environment) -> None:
+    """An expired import with an open step remains for two days, so that a service that was down can complete it."""
+    for job_id, age in (("a1", ORPHAN_AGE - timedelta(hours=1)), ("b2", ORPHAN_AGE)):
+        await import_environment.start(build_file(3, first=10 * len(import_environment.table.ids)), job_id)
+        import_environment.table.failures = 1
+        with pytest.raises(WorkspaceError):
+            await import_environment.work.run_steps(job_id)
+        await import_environment.expire(job_id, age=age)
+        assert await import_environment.work.run_steps(job_id) is RunResult.ENDED
+        assert len(import_environment.table.ids) == 3
+    assert await import_environment.jobs.get("b2") is None
+
+
+async def test_a_step_is_not_completed_after_the_reservation_has_ended(
+    monkeypatch: pytest.MonkeyPatch, import_environment: Environment
+) -> None:
+    """If another import reserves the connection meanwhile, the step of a cancelled import is completed later."""
+    claim = import_environment.leases.claim
+
+    async def claim_and_lose(name: str, holder: str, at: datetime, until: datetime, first_due: datetime) -> JobClaim:
+        result = await claim(name, holder, at, until, first_due)
+        await import_environment.leases.release(name, holder, at)
+        await claim(name, "other", at, until, first_due)
+        return result
+
+    await import_environment.start(build_file(3))
+    import_environment.table.failures = 1
+    with pytest.raises(WorkspaceError):
+        await import_environment.work.run_steps("a1")
+    await import_environment.cancel()
+    with monkeypatch.context() as patch:
+        patch.setattr(import_environment.leases, "claim", claim_and_lose)
+        with pytest.raises(WorkspaceError, match="lost its reservation"):
+            await import_environment.work.run_steps("a1")
+    assert import_environment.table.rows == {}
+    await import_environment.leases.release("import-pump", "other", datetime.now(UTC))
+    assert await import_environment.work.run_steps("a1") is RunResult.ENDED
+    assert len(import_environment.table.ids) == 3

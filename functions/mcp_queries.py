@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, TypedDict
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictStr
 
 from functions.mcp_arguments import MESSAGES, QUERY_ARGUMENTS, ROWS, build_parameter_argument, describe_arguments
-from functions.mcp_tools import build_output_schema
+from functions.mcp_tools import build_output_schema, parse_result
 from functions.query_reply import build_query_reply
 from functions.warm_queries import ExecuteQuery, Limit
 from shared.auth.principals import Principal
@@ -26,7 +26,7 @@ from shared.errors import WorkspaceError
 from shared.http.messages import Request
 from shared.http.operations import Operation
 from shared.http.validation import validate_model
-from shared.mcp_server.capabilities import Run, Schema, Tool, ToolResult
+from shared.mcp_server.capabilities import MAX_RESULT_CHARACTERS, Run, Schema, Tool, ToolResult, build_too_large_error
 from shared.openapi.schemas import inline_schema
 from shared.validation.names import find_nearest_names
 from shared.warm_queries.ports import EngineQuery
@@ -187,7 +187,7 @@ async def build_unknown_name_error(error: WorkspaceError, lookup: str, known: It
 
 async def _to_json(run: QueryResult) -> dict[str, Any]:
     reply = await build_query_reply(Request("POST", "", "", {}, b""), run)
-    content: dict[str, Any] = json.loads(reply.body)
+    content: dict[str, Any] = await parse_result(reply.body)
     return content
 
 
@@ -265,7 +265,10 @@ async def _read_messages(arguments: TailArguments, catalog: Catalog) -> list[dic
     if arguments.minutes == 1440:  # noqa: PLR2004  Kusto does not accept 24:00
         values["window"] = "time(1.00:00:00)"
     result = await services().queries.engine.execute(EngineQuery(_KQL, values, arguments.limit, _TIMEOUT_SECONDS))
-    return to_row_objects(result.columns, result.rows[: arguments.limit])
+    rows = result.rows[: arguments.limit]
+    if sum(len(cell) for row in rows for cell in row if isinstance(cell, str)) > MAX_RESULT_CHARACTERS:
+        raise build_too_large_error()
+    return await services().runtime.run_in_thread_if_large(result.size, to_row_objects, result.columns, rows)
 
 
 async def _select_connections(arguments: TailArguments, catalog: Catalog) -> set[str]:

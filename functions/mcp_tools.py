@@ -10,13 +10,18 @@ from functions.mcp_arguments import ROWS, describe_arguments
 from shared.errors import FieldError, invalid, invalid_fields
 from shared.http.messages import Reply, Request, json_bytes
 from shared.http.operations import NoBody, NoQuery, Operation
-from shared.mcp_server.capabilities import Run, Schema, Tool, ToolResult
+from shared.mcp_server.capabilities import MAX_RESULT_CHARACTERS, Run, Schema, Tool, ToolResult, build_too_large_error
 from shared.openapi.schemas import inline_schema, list_parameters
+from shared.runtime import LARGE
+from shared.text_formats.large_json import loads_in_slices
+from shared.wiring import services
 
 type SendRequest = Callable[[Request], Awaitable[Reply]]
 """Function that sends a request through the request pipeline as the caller."""
 
 _RECORDS: Final = "records"
+_SLICED_LEVELS: Final = 3
+"""Nested levels of a result that are parsed in small steps: the result, its list of rows, and the rows."""
 _EXPECTED: Final = {"string": "must be a string", "integer": "must be a whole number"}
 
 
@@ -207,13 +212,27 @@ async def _call_route(
     """
     headers = {"content-type": "application/json", "accept": "application/json"}
     reply = await send(Request(operation.method, f"/{operation.route}", urlencode(query), headers, body))
-    content = json.loads(reply.body)
+    content = await parse_result(reply.body)
     if reply.status >= 400:  # noqa: PLR2004  the first status of errors
         return ToolResult(content, is_error=True)
     if isinstance(content, list):
         more = next((value for name, value in reply.headers.items() if name.lower() == "x-provenance-has-more"), "")
         content = {_RECORDS: content, "hasMore": more == "true"}
     return ToolResult(content)
+
+
+async def parse_result(body: bytes) -> Any:
+    """Parse the JSON body of a reply for the result of a tool; a large body does not occupy the event loop.
+
+    Raises:
+        WorkspaceError: TOO_LARGE ``RESULT_TOO_LARGE`` if no tool may return so large a result.
+    """
+    text = body.decode()
+    if len(text) > MAX_RESULT_CHARACTERS:
+        raise build_too_large_error()
+    if len(text) < LARGE:
+        return json.loads(text)
+    return await services().runtime.run_in_thread(loads_in_slices, text, _SLICED_LEVELS)
 
 
 def _to_query(values: Mapping[str, Any], types: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -9,11 +9,14 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from shared.errors import WorkspaceError
+from shared.errors import Kind, WorkspaceError
 from shared.http.problems import build_problem_reply
 from shared.observability.logs import request_id
 
 type Schema = Mapping[str, Any]
+
+MAX_RESULT_CHARACTERS: Final = 4 * 1024 * 1024
+"""Maximum characters of a tool's result; it is sent twice, and no assistant reads more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,12 @@ class Capabilities:
     tools: Mapping[str, Callable[[], Tool]]
     resources: Mapping[str, Callable[[], Resource]]
     prompts: Sequence[Prompt]
+
+
+def build_too_large_error() -> WorkspaceError:
+    """Build the error for a tool's result of over ``MAX_RESULT_CHARACTERS``."""
+    detail = f"The result exceeds {MAX_RESULT_CHARACTERS} characters; request fewer rows or a shorter time range."
+    return WorkspaceError(Kind.TOO_LARGE, "RESULT_TOO_LARGE", detail)
 
 
 def to_error_result(error: WorkspaceError) -> ToolResult:

@@ -22,11 +22,13 @@ from shared.http.messages import JSON, Reply, Request, json_bytes
 from shared.http.problems import build_problem_reply
 from shared.http.unknown_names import unknown_arguments_error
 from shared.mcp_server.capabilities import (
+    MAX_RESULT_CHARACTERS,
     Capabilities,
     Prompt,
     Tool,
     ToolResult,
     add_next_call,
+    build_too_large_error,
     compact_input_schema,
     compact_output_schema,
     to_error_result,
@@ -45,9 +47,6 @@ PAGE_SIZE: Final = 200
 """Maximum number of list items in one reply."""
 _TOOL_CHARACTERS: Final = 1_000
 """Approximate size of a tool in a list."""
-
-MAX_RESULT_CHARACTERS: Final = 4 * 1024 * 1024
-"""Maximum characters of a tool's result; it is sent twice, and no assistant reads more."""
 
 _LOG = logs.get_logger("mcp")
 _INTERNAL_ERROR: Final = WorkspaceError(
@@ -205,10 +204,7 @@ class ProtocolSession:
         result = await _run_tool(found, params.arguments or {})
         text_content = json.dumps(result.content, ensure_ascii=False)
         if len(text_content) > MAX_RESULT_CHARACTERS:
-            detail = (
-                f"The result exceeds {MAX_RESULT_CHARACTERS} characters; request fewer rows or a shorter time range."
-            )
-            result = to_error_result(WorkspaceError(Kind.TOO_LARGE, "RESULT_TOO_LARGE", detail))
+            result = to_error_result(build_too_large_error())
             text_content = json.dumps(result.content, ensure_ascii=False)
         if result.is_error:
             result = add_next_call(result, found, self._capabilities.tools.keys())

@@ -1,7 +1,12 @@
 """Tests of the MCP tools that call routes."""
 
-from functions import GROUPS
-from functions.mcp_tools import ROUTE_TOOLS
+import json
+
+import pytest
+
+from functions import GROUPS, mcp_tools
+from functions.mcp_tools import ROUTE_TOOLS, parse_result
+from shared.errors import WorkspaceError
 from shared.mcp_server.capabilities import Tool, ToolResult, add_next_call
 from shared.openapi.error_codes import ERROR_CODES
 from shared.openapi.operation_errors import OWN_CODES
@@ -25,3 +30,13 @@ def test_only_temporary_errors_advise_to_repeat_the_call() -> None:
     for code in codes - TEMPORARY:
         content = add_next_call(ToolResult({"code": code}, is_error=True), tool, lists).content
         assert " again later" not in content["nextCall"], code
+
+
+async def test_a_too_large_reply_is_rejected_before_it_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reply with more characters than a tool's result can have is rejected although it is not parsed."""
+    body = json.dumps({"rows": ["ü"]}, ensure_ascii=False).encode()
+    monkeypatch.setattr(mcp_tools, "MAX_RESULT_CHARACTERS", len(body.decode()))
+    assert await parse_result(body) == {"rows": ["ü"]}
+    with pytest.raises(WorkspaceError) as refusal:
+        await parse_result(b"{" + body)
+    assert refusal.value.code == "RESULT_TOO_LARGE"

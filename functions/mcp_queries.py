@@ -46,7 +46,7 @@ _RESULT: Final[Schema] = {
     "type": "object",
     "properties": {"results": {"type": "array"}, "rowCount": {"type": "integer"}, "truncated": {"type": "boolean"}},
 }
-"""Schema of the result of a query's tool; the schema of the general tool has all members, and once suffices."""
+"""Schema of the result of a query's tool; the schema of the general tool has all properties, and once suffices."""
 
 _TIMEOUT_SECONDS: Final = 20
 _KQL: Final = """declare query_parameters(connections:dynamic, window:timespan);

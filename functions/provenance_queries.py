@@ -44,7 +44,7 @@ class WritableTarget(StrEnum):
     DOMAIN_EVENTS = Target.DOMAIN_EVENTS
 
 
-# Unknown values get the error TARGET_UNKNOWN, so the members are text and not the enumerations that document them.
+# Unknown values get the error TARGET_UNKNOWN, so the fields are text and not the enumerations that document them.
 TargetName = Annotated[str | None, WithJsonSchema(build_optional_enum(Target))]
 WritableTargetName = Annotated[str | None, WithJsonSchema(build_optional_enum(WritableTarget))]
 

@@ -103,7 +103,7 @@ _CONVERTERS: Final[Mapping[str, Callable[[Any], Any]]] = {
 _CHUNK = 250
 """Number of rows that are serialised in one call, to let other threads run in between."""
 _TIMING_BYTES: Final = 100
-"""Length of the timing members in a JSON reply, with spaces."""
+"""Length of the timing properties in a JSON reply, with spaces."""
 
 _VARY = {"Vary": "Accept, Authorization"}
 CSV = "text/csv"

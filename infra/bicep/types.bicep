@@ -1,4 +1,4 @@
-// Types of all parameters that are objects or lists, so that the compiler rejects a misspelt member.
+// Types of all parameters that are objects or lists, so that the compiler rejects a misspelt property.
 
 @export()
 @description('Texts by name, such as tags and app settings.')

@@ -110,7 +110,7 @@ def decode_body(body: bytes, encoding: str, limit: int) -> bytes:
 
 
 def _iterate_decoded(body: bytes, encoding: str) -> Iterator[bytes]:
-    """Yield the decoded bytes in parts; the data may consist of several gzip members or zstd frames."""
+    """Yield the decoded bytes in parts; the data can consist of several gzip members or zstd frames."""
     decoder, members = DECODERS[encoding](), 1
     piece_bytes = _PIECE_BYTES[encoding]
     for start in range(0, len(body), piece_bytes):

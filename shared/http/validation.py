@@ -68,7 +68,7 @@ async def read_call(
         faults.add(unknown_parameters_error(unknown, _list_accepted_parameters(operation)))
     query = NoQuery() if operation.query is NoQuery else _validate_value(operation.query, values, faults)
     sent = await _remove_server_managed_properties(operation, path, sent, request, faults)
-    # Some models check large members by serialising them in canonical form, which takes time.
+    # Some models check large fields by serialising them in canonical form, which takes time.
     body = await runtime.run_in_thread_if_large(
         len(request.body), _validate_value, operation.body, sent, faults, reject_unknown=rejects
     )
@@ -214,7 +214,7 @@ def _get_adapter(model: Any) -> TypeAdapter[Any]:
 
 def _validate_value(model: Any, value: Any, faults: ValidationErrors, *, reject_unknown: bool = False) -> Any:
     if value is not _UNPARSED:
-        # Passed here, because models ignore unknown members by default.
+        # Passed here, because models ignore unknown fields by default.
         extra: Literal["forbid"] | None = "forbid" if reject_unknown else None
         try:
             if is_model(model):

@@ -297,7 +297,7 @@ class BulkConverter:
         return values
 
     def _list_members(self) -> list[ValueColumn]:
-        """Return the columns with the JSON members of payloads, sorted by name as the source of message ids."""
+        """Return the columns with the JSON properties of payloads, sorted by name as the source of message ids."""
         mapping = self._mapper.mapping
         special = {mapping.timestamp, mapping.device, mapping.message_id}
         names = (

@@ -129,7 +129,7 @@ async def _read_decisions(
 
 
 def _filter_decisions(records: Sequence[ChainRecord], amendments: frozenset[str]) -> list[ChainRecord]:
-    # AmendmentID is the first member of a decision in canonical order.
+    # AmendmentID is the first property of a decision in canonical order.
     return [
         one
         for one in records

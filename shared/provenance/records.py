@@ -114,7 +114,7 @@ def draft_event(user_id: str, event: Mapping[str, Any]) -> RecordDraft:
     """
     members = _select_event_members(event)
     text = encode_canonical_value(members, "")
-    # In canonical order, members of an event precede the links, then follow the time and UserID.
+    # In canonical order, properties of an event precede the links, then follow the time and UserID.
     before = text[:-1] + (_LINK if members else _LINK[1:])
     after = _dump_author(user_id)
     projected = {"UserID": user_id}

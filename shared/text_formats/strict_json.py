@@ -175,10 +175,10 @@ def _load_json(text: str, parse_int: Callable[[str], Any]) -> Any:
 
 
 def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build a JSON object from its members; pass this function as ``object_pairs_hook`` to :mod:`json`.
+    """Build a JSON object from its properties; pass this function as ``object_pairs_hook`` to :mod:`json`.
 
     Raises:
-        ValueError: two members have the same name.
+        ValueError: two properties have the same name.
     """
     members = dict(pairs)
     if len(members) != len(pairs):

@@ -52,7 +52,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 def build_document_text(**members: Any) -> bytes:
-    """Return a document with these members as JSON text."""
+    """Return a document with these properties as JSON text."""
     return json.dumps(members).encode()
 
 
@@ -147,7 +147,7 @@ VALUES: list[Any] = ["1", "", "null", "ü/?#", 1, -0.5, 1e300, True, False, None
 
 @pytest.mark.parametrize("path", ["/line", "/a/b"])
 async def test_partition_keys_of_different_types_are_distinct(store: DocumentStore, path: str) -> None:
-    """Texts, numbers, booleans, null and a missing value are different partition keys, also in nested members."""
+    """Texts, numbers, booleans, null and a missing value are different partition keys, also in nested properties."""
     for place, value in enumerate(VALUES):
         member = {} if value is MISSING else {"line": value} if path == "/line" else {"a": {"b": value}}
         assert read_partition_key(member, path) == value

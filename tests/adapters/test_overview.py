@@ -103,18 +103,18 @@ async def adapter(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 
 
 def build_amendment(status: str = "pending") -> dict[str, str]:
-    """Return the JSON members of an amendment record."""
+    """Return the JSON properties of an amendment record."""
     return {"AmendedBy": "e", "Status": status, "EntityType": "T", "EntityID": "1"}
 
 
 def build_decision(sequence: int) -> dict[str, str]:
-    """Return the JSON members of an approval of an amendment."""
+    """Return the JSON properties of an approval of an amendment."""
     members = {"ApprovedBy": "a", "Status": "approved", "EntityType": "T", "EntityID": "1"}
     return {**members, "AmendmentID": f"{sequence:012d}"}
 
 
 async def append_records(store: ChainStore, chain: ChainKey, *bodies: dict[str, str], second: int = 0) -> Tip:
-    """Append records with these members as one batch at this second."""
+    """Append records with these properties as one batch at this second."""
     await store.provision(chain)
     tip = await store.read_tip(chain)
     timestamp = f"2026-01-05T08:{second // 60:02d}:{second % 60:02d}.000000Z"
@@ -129,7 +129,7 @@ async def append_records(store: ChainStore, chain: ChainKey, *bodies: dict[str, 
 
 
 def build_event(name: str = "1") -> dict[str, str]:
-    """Return the JSON members of an audit event record."""
+    """Return the JSON properties of an audit event record."""
     return {"ActionType": "A", "EntityType": "T", "EntityID": name}
 
 

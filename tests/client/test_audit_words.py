@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def build_verdict(**changed: Any) -> "Verdict":
-    """Return the result of verifying an intact chain, with changed members."""
+    """Return the result of verifying an intact chain, with changed properties."""
     verdict = {
         "Valid": None,
         "ChainValid": True,

@@ -31,7 +31,7 @@ def schemas() -> Mapping[str, Any]:
 
 
 def test_each_schema_has_a_model_with_its_members(schemas: Mapping[str, Any]) -> None:
-    """Each named schema has a model in ``oi.models`` with equal members and equal required members."""
+    """Each named schema has a model in ``oi.models`` with equal fields and equal required fields."""
     for name, schema in schemas.items():
         model = getattr(models, name, None)
         assert model is not None, f"{name} is missing; {REMEDY}"

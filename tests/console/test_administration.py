@@ -39,7 +39,7 @@ def put_member(admin: httpx.Client, member: str, **definition: Any) -> None:
 
 
 def put_connection(admin: httpx.Client, lookup: str, **definition: Any) -> None:
-    """Add or replace a connection with these members."""
+    """Add or replace a connection with these properties."""
     reply = admin.put(f"/oi-api/connections/{lookup}", json={"name": lookup, "type": "CLOUD_IOT_HUB", **definition})
     assert reply.status_code in {200, 201}, reply.text
 

@@ -183,7 +183,7 @@ def _require_node(node: Node | None) -> Node:
 
 
 def find_type_violations(value: Any, kind: Type | None, file: File, path: str) -> list[str]:
-    """Return each violation of a type by a value, with the path of the invalid member."""
+    """Return each violation of a type by a value, with the path of the invalid property."""
     if value is UNKNOWN or kind is None:
         return []
     match kind:
@@ -254,7 +254,7 @@ def _evaluate_constant(node: Node) -> Any:
 
 @dataclass
 class _Reference:
-    """Resource of a template, with the members that are known before the deployment."""
+    """Resource of a template, with the properties that are known before the deployment."""
 
     members: dict[str, Any]
 
@@ -277,7 +277,7 @@ class _Instance:
 
     @property
     def members(self) -> dict[str, Node]:
-        """Members of the body by name."""
+        """Properties of the body by name."""
         return {str(key.value): value for key, value in self.body.members if isinstance(key, Literal)}
 
 

@@ -42,7 +42,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Member:
-    """Access to a member of a value; ``safe`` is true for the operator ``.?``."""
+    """Access to a property of a value; ``safe`` is true for the operator ``.?``."""
 
     base: "Node"
     name: "Node"
@@ -123,7 +123,7 @@ class UnionType:
 
 @dataclass(frozen=True)
 class ObjectType:
-    """Object type: its members, the names of ``optional`` members, and the type of additional members."""
+    """Object type: its properties, the names of ``optional`` properties, and the type of additional properties."""
 
     members: tuple[tuple[str, "Type"], ...]
     optional: frozenset[str]

@@ -110,7 +110,7 @@ class Template:
                 return node
 
     def member_names(self, node: Node) -> Iterator[str]:
-        """Yield all member names of the objects in an expression, in all branches, loops and variables."""
+        """Yield all property names of the objects in an expression, in all branches, loops and variables."""
         match node:
             case Object(members):
                 for key, value in members:
@@ -187,7 +187,7 @@ def get_body(declared: Declaration) -> Object:
 
 
 def get_member(node: Object, name: str) -> Node:
-    """Return the value of a member of an object."""
+    """Return the value of a property of an object."""
     return next(value for key, value in node.members if key == Literal(name))
 
 

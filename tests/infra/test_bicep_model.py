@@ -112,7 +112,7 @@ def test_name_that_is_declared_twice_is_an_error(tmp_path: Path) -> None:
 
 
 def test_functions_types_and_lambdas_are_evaluated(tmp_path: Path) -> None:
-    """User-defined functions, unions, imported sealed types (no additional members) and lambdas are evaluated."""
+    """User-defined functions, unions, imported sealed types (no additional properties) and lambdas are evaluated."""
     write_template(tmp_path, "@export()\n@sealed()\ntype hub = {\n  name: string\n  group: string?\n}\n", "types.bicep")
     text = """import { hub } from 'types.bicep'
 param hubs hub[]

@@ -283,7 +283,7 @@ def test_production_has_alerts() -> None:
     ],
 )
 def test_wrong_parameter_is_rejected(parameter: str, value: Any, fault: str) -> None:
-    """A misspelt or missing member, a wrong type or a value out of bounds fails before the deployment."""
+    """A misspelt or missing property, a wrong type or a value out of bounds fails before the deployment."""
     with pytest.raises(DeploymentError, match=fault):
         evaluate_deployment(BICEP / "dev.bicepparam", ENVIRONMENT, {parameter: value})
 

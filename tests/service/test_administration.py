@@ -56,7 +56,7 @@ def put_definition(
 ) -> Any:
     """Send the example definition of an item kind by PUT.
 
-    The given members replace members of the example; the value None removes a member.
+    The given properties replace properties of the example; the value None removes a property.
     """
     body = {name: value for name, value in {**BODIES[kind], **changes}.items() if value is not None}
     return client.put(build_path(kind, key), json=body, headers=headers)
@@ -215,7 +215,7 @@ def test_invalid_definitions_are_rejected(
 
 @pytest.mark.parametrize(("kind", "misspelt", "known"), [("team", "enable", "enabled"), ("surfaces", "conections", "")])
 def test_unknown_members_name_the_nearest_one(admin: httpx.Client, kind: str, misspelt: str, known: str) -> None:
-    """The error about a misspelt member of the body suggests the most similar valid member."""
+    """The error about a misspelt field of the body suggests the most similar valid field."""
     reply = admin.put(build_path(kind, "x"), json={**BODIES[kind], misspelt: True})
     errors = check_problem(reply, 400, "INVALID_REQUEST")["errors"]
     [message] = [error["message"] for error in errors if error["field"] == misspelt]

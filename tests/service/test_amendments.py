@@ -24,7 +24,7 @@ BODY: dict[str, Any] = {
 def create_amendment(client: httpx.Client, scope: str | None, **members: Any) -> httpx.Response:
     """Create the example amendment and return the reply.
 
-    The given members replace members of the example; the value None removes a member.
+    The given properties replace properties of the example; the value None removes a property.
     """
     body = {name: value for name, value in {**BODY, "ScopeKey": scope, **members}.items() if value is not None}
     return client.post(AMENDMENTS, json=body)
@@ -121,7 +121,7 @@ def test_queries_filter_by_status_author_and_reason(service: Service) -> None:
     ],
 )
 def test_missing_and_invalid_members_are_listed(service: Service, members: dict[str, Any], fields: list[str]) -> None:
-    """The 400 reply lists each required member that is missing or has a wrong type."""
+    """The 400 reply lists each required field that is missing or has a wrong type."""
     reply = create_amendment(service.caller("editor@t"), "bad", **members)
     assert [field.partition("[")[0] for field in check_failing_fields(reply)] == fields
 

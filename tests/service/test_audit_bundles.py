@@ -481,6 +481,6 @@ def test_a_broken_chain_has_no_receipts(service_with_records: Service) -> None:
 
 
 def test_the_member_receipts_must_be_a_boolean(service_with_records: Service) -> None:
-    """The member `receipts` of a request must be true or false."""
+    """The field `receipts` of a request must be true or false."""
     reply = service_with_records.caller("editor@t").post(BUNDLES, json={"scopes": CHAINS[:1], "receipts": "yes"})
     assert check_failing_fields(reply) == ["receipts"]

@@ -134,7 +134,7 @@ def test_accepted_messages_are_in_the_files(plant: Service) -> None:
 
 
 def test_csv_has_a_column_for_every_leaf(plant: Service) -> None:
-    """The CSV file has the fixed columns, and a column for each payload member, also in nested objects."""
+    """The CSV file has the fixed columns, and a column for each payload property, also in nested objects."""
     [content] = fetch_files(download_connection(plant.caller("editor@t"), "pump-rig", format="csv"))
     header, *rows = csv.reader(io.StringIO(content.decode(), newline=""), strict=True)
     assert header[:4] == ["timestamp", "connection", "deviceId", "messageId"]

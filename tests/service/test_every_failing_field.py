@@ -162,7 +162,7 @@ def test_allowed_reason_categories_are_returned_with_other_errors(service: Servi
 def test_all_errors_of_a_definition_are_listed(
     service: Service, lookup: str, changes: dict[str, Any], fields: list[str], code: str
 ) -> None:
-    """The reply lists the query engine's errors about the KQL text and the errors of all other members."""
+    """The reply lists the query engine's errors about the KQL text and the errors of all other fields."""
     body = {"name": "Several", "surface": "hall", "kql": "Telemetry | count", **changes}
     reply = service.caller("editor@t").put(f"/oi-api/warm-queries/{lookup}", json=body)
     assert check_failing_fields(reply, code=code) == fields

@@ -139,7 +139,7 @@ def test_a_revoked_token_is_rejected_immediately(service: Service) -> None:
     ],
 )
 def test_invalid_key_requests_list_every_field(service: Service, body: dict[str, object], fields: list[str]) -> None:
-    """The error reply to an invalid request for an API key lists each invalid member."""
+    """The error reply to an invalid request for an API key lists each invalid field."""
     reply = service.anonymous(service.key("editor@t")).post("/workspace/api/keys", json=body)
     assert check_failing_fields(reply) == fields
 

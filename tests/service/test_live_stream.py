@@ -41,7 +41,7 @@ def send_telemetry(service: Service, connection: str, *messages: dict[str, Any])
 
 
 async def test_an_impulse_is_one_json_message(service: Service) -> None:
-    """A client of the live stream receives a telemetry message as one impulse with all its members."""
+    """A client of the live stream receives a telemetry message as one impulse with all its properties."""
     identifier = create_message_id()
     payload = {"Pressure": 4.25, "big": 9007199254740993, "nested": {"a": [1, None, "ü"]}}
     async with connect_stream(build_stream_url(service), request_token(service, "viewer@t")) as client:

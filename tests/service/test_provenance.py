@@ -26,7 +26,7 @@ def write_event(
 ) -> httpx.Response:
     """Append the example event and return the reply.
 
-    The given members replace members of the example; the value None removes a member.
+    The given properties replace properties of the example; the value None removes a property.
     """
     body = {name: value for name, value in {**EVENT, "ScopeKey": scope, **members}.items() if value is not None}
     return client.post(EVENTS, json=body, params={} if target is None else {"target": target})
@@ -53,7 +53,7 @@ def check_chain(records: list[dict[str, Any]], target: str, scope: str) -> None:
 
 
 def test_server_owned_members_are_set_by_the_service(service: Service) -> None:
-    """The service ignores members that it sets itself and unknown members; it stores all others unchanged."""
+    """The service ignores properties that it sets itself and unknown properties; it stores all others unchanged."""
     editor = service.caller("editor@t")
     forged: dict[str, Any] = {
         "UserID": "x",
@@ -79,7 +79,7 @@ def test_server_owned_members_are_set_by_the_service(service: Service) -> None:
 @pytest.mark.parametrize("missing", ["ActionType", "EntityType", "EntityID"])
 @pytest.mark.parametrize("value", [None, "", 5])
 def test_missing_required_members_are_listed(service: Service, missing: str, value: object) -> None:
-    """An event with a missing, empty or ill-typed required member gets 400 and is not stored."""
+    """An event with a missing, empty or ill-typed required property gets 400 and is not stored."""
     editor = service.caller("editor@t")
     changed: dict[str, Any] = {missing: value}
     assert check_failing_fields(write_event(editor, "required", **changed)) == [missing]

@@ -16,7 +16,7 @@ HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>'
 
 @pytest.mark.parametrize("scope", [5, True, ["s"], {"a": 1}])
 def test_a_scope_must_be_text(service: Service, scope: object) -> None:
-    """A scope in the body that is not a text is rejected with 400 and the member's name."""
+    """A scope in the body that is not a text is rejected with 400 and the property's name."""
     editor, admin = service.caller("editor@t"), service.caller("admin@t")
     for reply in (
         editor.post(EVENTS, json={**EVENT, "ScopeKey": scope}),
@@ -88,7 +88,7 @@ def test_the_largest_and_smallest_doubles_are_stored(service: Service, number: s
 
 @pytest.mark.parametrize("text", ["9007199254740992", "-9007199254740992", "1e400"])
 def test_numbers_out_of_range_are_listed(service: Service, text: str) -> None:
-    """An event or amendment with a number outside the range of doubles gets 400, even in an ignored member."""
+    """An event or amendment with a number outside the range of doubles gets 400, even in an ignored property."""
     editor = service.caller("editor@t")
     event = json.dumps({**EVENT, "ScopeKey": "beyond", "BeforeState": {"a": [0, {"n": "@"}]}}).replace('"@"', text)
     assert editor.post(EVENTS, content=event).status_code == 400

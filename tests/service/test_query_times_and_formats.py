@@ -55,7 +55,7 @@ def test_a_range_includes_its_start_and_excludes_its_end(editor: httpx.Client, m
     ],
 )
 def test_contradictory_times_are_rejected(editor: httpx.Client, members: dict[str, str], fields: list[str]) -> None:
-    """If time members contradict each other, each route rejects them with their names."""
+    """If time fields contradict each other, each route rejects them with their names."""
     reply = editor.post("/oi-api/warm-queries", json={"query": KQL, **members})
     assert check_failing_fields(reply, 400, "INVALID_REQUEST") == fields
     reply = editor.get("/oi-api/warm-queries/per-minute", params=members)

@@ -38,7 +38,7 @@ def test_signals_are_declared_and_listed(admin: httpx.Client) -> None:
 
 
 def test_invalid_signals_are_rejected(admin: httpx.Client) -> None:
-    """The error about a PUT names each invalid field of each signal, and each unknown member."""
+    """The error about a PUT names each invalid field of each signal, and each unknown field."""
     wrong = [PRESSURE, {**PRESSURE, "max": 0}, {"name": "", "pointer": "p", "type": "int", "colour": "red"}]
     fields = check_failing_fields(admin.put(PATH, json={**RIG, "signals": wrong}))
     assert {"signals[2].name", "signals[2].pointer", "signals[2].type"} <= set(fields)

@@ -60,7 +60,7 @@ def test_a_missing_id_is_generated(editor: httpx.Client) -> None:
 
 
 def test_system_members_are_ignored(editor: httpx.Client) -> None:
-    """Cosmos DB's system members in a document are accepted and ignored."""
+    """Cosmos DB's system properties in a document are accepted and ignored."""
     sent = {"id": "bare", "_own": 1, **dict.fromkeys(OWN, "x")}
     assert create_document(editor, "notes", **sent).json() == {"id": "bare", "_own": 1}
     assert editor.get(f"{BASE}/notes/bare").json() == {"id": "bare", "_own": 1}

@@ -10,7 +10,7 @@ from tests.service.local_service import Service, check_failing_fields, check_pro
 
 
 def test_a_message_is_stored_unchanged(service: Service) -> None:
-    """Metadata members of a message become columns; all other members become the payload, with unchanged numbers."""
+    """Metadata of a message becomes columns; all other properties become the payload, with unchanged numbers."""
     editor = service.caller("editor@t")
     payload = {"a": {"b": [1, 2.5, None, True, "ü\u20ac"]}, "big": 9007199254740993, "small": 1e-300, "": "empty name"}
     message = {"ts": "2026-02-01T01:00:00+01:00", "messageId": "whole", "deviceId": "rig-7", **payload}
@@ -29,7 +29,7 @@ def test_a_message_is_stored_unchanged(service: Service) -> None:
 
 
 def test_members_without_a_pointer_are_payload(service: Service) -> None:
-    """Only members at the connection's pointers are metadata; a member with a default name is payload."""
+    """Only properties at the connection's pointers are metadata; a property with a default name is payload."""
     editor = service.caller("editor@t")
     message = {"ts": "2026-02-02T00:00:00Z", "timestamp": "yesterday", "messageId": "pointers"}
     assert editor.post("/oi-api/telemetry/pump-rig", json=message).status_code == 202

@@ -45,9 +45,9 @@ class Forger:
         return jwt.utils.der_to_raw_signature(self.key.sign(message, ec.ECDSA(hashes.SHA256())), ec.SECP256R1())
 
     def create_token(self, header: Json | None = None, claims: Json | None = None, sign: Sign | None = None) -> str:
-        """Return the valid token with changed members.
+        """Return the valid token with changed properties.
 
-        The value ``...`` removes a member.
+        The value ``...`` removes a property.
         """
         created = [
             encode_part({name: value for name, value in (members | (changes or {})).items() if value is not ...})

@@ -1,4 +1,4 @@
-"""Tests of misspelt parameters and misspelt body members over HTTP."""
+"""Tests of misspelt parameters and misspelt body fields over HTTP."""
 
 import re
 from typing import Any
@@ -25,11 +25,11 @@ def group_messages_by_field(reply: Any) -> dict[str, str]:
 
 @pytest.mark.parametrize("operation", REFUSING, ids=[f"{one.method} /{one.route}" for one in REFUSING])
 def test_rejecting_operations_list_unknown_names(service: Service, operation: Operation) -> None:
-    """A 400 reply lists unknown parameters and unknown body members together."""
+    """A 400 reply lists unknown parameters and unknown body fields together."""
     path = re.sub(r"\{\*?[^{}]+\}", "x1", operation.route)
     body = {"zzMember": 1} if operation.takes_body else None
     reply = service.caller("admin@t").request(operation.method, f"/{path}", params={"zzParameter": "1"}, json=body)
-    # A raw body is parsed after the parameters; the tests of workspace documents cover its members.
+    # A raw body is parsed after the parameters; the tests of workspace documents cover its fields.
     checks_body = operation.takes_body and operation.body is not RawBody
     expected = {"zzParameter", "zzMember"} if checks_body else {"zzParameter"}
     assert expected <= {
@@ -90,7 +90,7 @@ def test_aliases_of_body_members_are_accepted(service: Service) -> None:
     ],
 )
 def test_many_unknown_members_are_rejected(service: Service, method: str, path: str) -> None:
-    """If a body has more unknown members than an error reply can list, it is rejected."""
+    """If a body has more unknown fields than an error reply can list, it is rejected."""
     body = {f"k{number}": 1 for number in range(1_000)}
     reply = service.caller("admin@t").request(method, path, json=body)
     assert "body" in group_messages_by_field(reply) or len(group_messages_by_field(reply)) >= 1_000
@@ -126,7 +126,7 @@ def test_audit_lists_report_ignored_names(service: Service) -> None:
 
 
 def test_a_definition_can_be_put_unchanged(own_module_service: Service) -> None:
-    """A PUT may contain members that the service sets, with their current values; other values are rejected."""
+    """A PUT may contain fields that the service sets, with their current values; other values are rejected."""
     editor, path = own_module_service.caller("editor@t"), "/oi-api/warm-queries/per-minute"
     [approved] = [one for one in editor.get(AD_HOC).json()["warmQueries"] if one["lookup"] == "per-minute"]
     assert approved["approval"] is not None
@@ -153,7 +153,7 @@ def test_a_definition_can_be_put_unchanged(own_module_service: Service) -> None:
 
 
 def test_event_and_telemetry_routes_ignore_unknown_names(service: Service) -> None:
-    """Routes for events, telemetry, pages and API descriptions ignore unknown parameters and members."""
+    """Routes for events, telemetry, pages and API descriptions ignore unknown parameters and fields."""
     admin = service.caller("admin@t")
     event = {"ActionType": "A", "EntityType": "T", "EntityID": "1", "RecordID": "9", "Anything": 1}
     assert admin.post("/oi-api/provenance/events?any=1", json=event).status_code == 201

@@ -225,7 +225,7 @@ def test_a_query_timeout_is_504(own_service: Service) -> None:
 
 
 def test_csv_and_parquet_equal_json(service_with_readings: Service) -> None:
-    """CSV and Parquet replies contain the same rows as JSON; their headers contain the governance members."""
+    """CSV and Parquet replies contain the same rows as JSON; their headers contain the governance properties."""
     client = service_with_readings.caller("viewer@t")
     address = "/oi-api/warm-queries/newest?p.connection=lathe&limit=3&p.above=6.5"
     csv = client.get(address, headers={"Accept": "text/csv"})

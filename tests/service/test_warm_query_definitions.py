@@ -24,7 +24,7 @@ def changeable_service(own_module_service: Service) -> Service:
 def save_query(service: Service, lookup: str, member: str = "editor@t", **changes: Any) -> Any:
     """Send the example definition by PUT and return the reply.
 
-    The given members replace members of the example.
+    The given properties replace properties of the example.
     """
     body = {name: value for name, value in {**BODY, **changes}.items() if value is not None}
     return service.caller(member).put(f"/oi-api/warm-queries/{lookup}", json=body)

@@ -157,7 +157,7 @@ def test_every_operation_requires_the_right(verifying_service: Service, member: 
 def test_invalid_webhook_members_are_named(
     admin: httpx.Client, receiver: WebhookReceiver, changes: dict[str, Any], fields: list[str] | None
 ) -> None:
-    """Unknown members, event types and lookups are rejected with the field's name."""
+    """Unknown fields, event types and lookups are rejected with the field's name."""
     body = {"url": receiver.get_url("/invalid"), "eventTypes": TYPES, **changes}
     expected = fields or ["filter.connections[0]", "filter.surfaces[1]"]
     assert sorted(check_failing_fields(admin.post(WEBHOOKS, json=body))) == expected

@@ -76,7 +76,7 @@ class Orchestration:
 
 @dataclass
 class Context:
-    """Fake of ``DurableOrchestrationContext`` with the members that the orchestrators of the service use."""
+    """Fake of ``DurableOrchestrationContext`` with the attributes and methods that the service's orchestrators use."""
 
     orchestration: Orchestration
     call_activity_with_retry: Callable[[str, RetryOptions, Any], Activity] = field(default=Activity)

@@ -132,7 +132,7 @@ async def _send_requests(plant: Any) -> dict[str, str]:
 
 
 async def _export_items(deployed: Any) -> dict[str, list[dict[str, Any]]]:
-    """Return the items of every Cosmos DB container, without system members."""
+    """Return the items of every Cosmos DB container, without system properties."""
     from azure.cosmos.aio import CosmosClient  # noqa: PLC0415
 
     from tests.unit.shared.wiring.azure import DATABASE  # noqa: PLC0415

@@ -19,7 +19,7 @@ MESSAGE_ID_POINTER = "/messageId"
 def add_message_id(message: Mapping[str, Any], pointer: str = MESSAGE_ID_POINTER) -> dict[str, Any]:
     """Return a copy of a message that has an id, by which the service recognises a message that is sent again.
 
-    An object whose only member is an array of objects is returned unchanged, because it is not a message: the service
+    An object whose only property is an array of objects is returned unchanged, because it is not a message: the service
     then rejects it with an explanation.
 
     Args:

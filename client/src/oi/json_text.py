@@ -33,7 +33,7 @@ def parse_json(text: str) -> Any:
 
     Raises:
         JsonTextError: the text is not JSON, is nested too deeply, has a number outside the range of a double or with
-            too many digits, or an object has two members of the same name.
+            too many digits, or an object has two properties of the same name.
     """
     try:
         return _DECODER.decode(text)
@@ -88,10 +88,10 @@ def resolve_pointer_part(container: Any, part: str, missing: Any = None) -> Any:
 
 
 def build_object(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build a JSON object from its members, as ``object_pairs_hook`` of :func:`json.loads`.
+    """Build a JSON object from its properties, as ``object_pairs_hook`` of :func:`json.loads`.
 
     Raises:
-        JsonTextError: two members have the same name.
+        JsonTextError: two properties have the same name.
     """
     built = dict(members)
     if len(built) != len(members):

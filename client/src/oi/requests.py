@@ -35,7 +35,7 @@ def build_headers(token: str, headers: Mapping[str, str] | None, *, appends: boo
 
 
 def build_signature(meaning: str | None, statement: str | None) -> dict[str, Any]:
-    """Build the JSON member ``signature`` of a decision's request body; empty if the decision is not signed.
+    """Build the JSON property ``signature`` of a decision's request body; empty if the decision is not signed.
 
     Args:
         meaning: meaning of the electronic signature, for instance ``approval``; None for a decision without signature.

@@ -9,7 +9,7 @@ export type Operator = "gt" | "ge" | "lt" | "le" | "eq" | "ne";
 /** A comparison of a column with a value, or a condition on the number of rows. */
 export type Condition = { column: string; operator: Operator; value: number } | { rows: "any" | "none" };
 
-/** A rule with the result of its newest evaluation; which members it has depends on its kind. */
+/** A rule with the result of its newest evaluation; which properties it has depends on its kind. */
 export interface AlertRule extends StoredItem, ItemChange {
   lookup: string;
   name: string;

@@ -44,7 +44,7 @@ export function isTransition(record: Amendment | Transition): record is Transiti
   return "AmendmentID" in record;
 }
 
-/** An amendment to create, without the members that the server sets. */
+/** An amendment to create, without the properties that the server sets. */
 export type NewAmendment = Pick<
   Amendment,
   "EntityType" | "EntityID" | "OriginalRecord" | "AmendedRecord" | "ChangedFields" | "ReasonCategory" | "ReasonText"

@@ -23,7 +23,7 @@ export interface AuditScopePage {
   cursor: string | null;
 }
 
-/** A page of pending amendments of all scopes, oldest first. A damaged record lacks members. */
+/** A page of pending amendments of all scopes, oldest first. A damaged record lacks properties. */
 export interface PendingPage {
   amendments: readonly (Pick<Amendment, "RecordID" | "ScopeKey"> & Partial<Amendment>)[];
   cursor: string | null;

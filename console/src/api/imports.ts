@@ -3,7 +3,7 @@ import type { BackgroundJob } from "@/components/jobs.ts";
 
 export type ImportFormat = "csv" | "ndjson" | "parquet";
 
-/** Columns of a file that have a meaning; absent members have their default. */
+/** Columns of a file that have a meaning; absent properties have their default. */
 export interface ImportMapping {
   timestamp: string;
   timestampFormat?: "rfc3339" | "epochSeconds" | "epochMilliseconds";

@@ -27,7 +27,7 @@ export class ApiError extends Error {
   readonly errors: readonly FieldError[];
   /** Seconds until a retry, if the reply has them. */
   readonly retryAfterSeconds: number | undefined;
-  /** The whole problem document; some codes have members of their own. */
+  /** The whole problem document; some codes have properties of their own. */
   readonly members: Readonly<Record<string, unknown>>;
 
   constructor(told: ProblemDetails) {

@@ -23,7 +23,7 @@ export interface AuditEvent {
   Hash: string;
 }
 
-/** An audit event to write, without the members that the server sets. */
+/** An audit event to write, without the properties that the server sets. */
 export type NewEvent = Pick<AuditEvent, "ActionType" | "EntityType" | "EntityID"> &
   Partial<Pick<AuditEvent, "NodeID" | "BeforeState" | "AfterState" | "Name" | "Description">>;
 

@@ -13,7 +13,7 @@ export interface Signature {
   recordHash: string;
 }
 
-/** A signature as a record of the audit log holds it: the same members, in PascalCase. */
+/** A signature as a record of the audit log holds it: the same properties, in PascalCase. */
 export interface RecordedSignature {
   UserID: string;
   PrintedName: string;
@@ -25,7 +25,7 @@ export interface RecordedSignature {
   RecordHash: string;
 }
 
-/** The member `signature` of the body of a decision. */
+/** The property `signature` of the body of a decision. */
 export interface SignatureRequest {
   meaning: string;
   statement?: string;

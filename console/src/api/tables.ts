@@ -8,7 +8,7 @@ export interface Table {
   store: string;
   database: string;
   name: string;
-  /** `/line`, or `/a/b` for a member of a member. */
+  /** `/line`, or `/a/b` for a property of a property. */
   partitionKeyPath: string;
   verbs: ReadonlySet<Verb>;
 }

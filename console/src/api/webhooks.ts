@@ -6,14 +6,14 @@ import type { StoredItem } from "./items.ts";
 export type MessageFormat = "standard" | "teams" | "slack";
 export type DeliveryStatus = "pending" | "delivered" | "failed";
 
-/** Restrictions on the events of a webhook; a missing member restricts nothing. */
+/** Restrictions on the events of a webhook; a missing property restricts nothing. */
 export interface EventFilter {
   surfaces?: string[];
   connections?: string[];
   severities?: Severity[];
 }
 
-/** The members of a webhook that people define. */
+/** The properties of a webhook that people define. */
 export interface WebhookDefinition {
   url: string;
   format: MessageFormat;

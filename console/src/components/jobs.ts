@@ -3,7 +3,7 @@ import type { Turn } from "./usePolling.ts";
 
 export type JobStatus = "pending" | "running" | "completed" | "failed" | "cancelled";
 
-/** The common members of background jobs. */
+/** The common properties of background jobs. */
 export interface BackgroundJob {
   statusUrl: string;
   status: JobStatus;

@@ -1,7 +1,7 @@
 const DEEPEST = 32;
 
 /**
- * Calls back with each finite number of a payload and its name; names of nested members are joined with dots, as in downloads. Arrays are skipped, because indexes are not names.
+ * Calls back with each finite number of a payload and its name; names of nested properties are joined with dots, as in downloads. Arrays are skipped, because indexes are not names.
  */
 export function forEachNumber(payload: unknown, found: (name: string, value: number) => void): void {
   visit(payload, "", 0, found);

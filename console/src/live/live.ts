@@ -4,7 +4,7 @@ import { Frames } from "./frames.ts";
 import { History } from "./history.ts";
 import { type Drop, type Link, LiveStream, type StreamState } from "./stream.ts";
 
-/** Filter of a stream; both members must match if both are set. */
+/** Filter of a stream; both properties must match if both are set. */
 export interface Scope {
   connection: string;
   surface: string;

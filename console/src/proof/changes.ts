@@ -3,7 +3,7 @@ import canonicalize from "canonicalize";
 
 import type { JsonObject } from "./record.ts";
 
-/** Returns the names of the members that differ between two states, in display order. */
+/** Returns the names of the properties that differ between two states, in display order. */
 export function findChangedFields(before: JsonObject, after: JsonObject): string[] {
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   return [...names].filter((name) => formatMember(before, name) !== formatMember(after, name));

@@ -1,4 +1,4 @@
-// The published test vectors, for tests: parsed here, since a module of JSON would lose members named `__proto__`.
+// The published test vectors, for tests: parsed here, since a module of JSON would lose properties named `__proto__`.
 
 import { readFileSync } from "node:fs";
 import type { JsonObject } from "@/proof/record.ts";

@@ -108,7 +108,7 @@ class SegmentHead:
         members = item.get("tip")
         members = members if isinstance(members, dict) else {}
         tip = Tip(_to_int(members.get("sequence")), str(members.get("hash", "")), str(members.get("timestamp", "")))
-        # The partition key is the only member that cannot be changed in an existing item.
+        # The partition key is the only property that cannot be changed in an existing item.
         segment = _to_int(item["chain"].rpartition("-")[2])
         sealed, counts = item.get("sealed") is True, _parse_counts(item.get("counts"))
         return cls(segment, tip, _to_int(item.get("size")), sealed, item["_etag"], counts)

@@ -102,7 +102,7 @@ def _add_messages(counts: dict[str, dict[str, Any]], arrivals: ArrivedMessages) 
     if new:
         last = max(before["last"], rfc3339(arrivals.last_message))
         count = {"received": before["received"] + len(new), "highest": max(new), "last": last}
-        # Items of earlier versions, and of connections without signals, have no such member.
+        # Items of earlier versions, and of connections without signals, have no such property.
         if mismatches := before.get("mismatches", 0) + len(arrivals.mismatched.intersection(new)):
             count["mismatches"] = mismatches
         counts[arrivals.connection] = count

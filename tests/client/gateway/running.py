@@ -127,5 +127,5 @@ def encode_message(**message: Any) -> bytes:
 
 
 def remove_metadata(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored message without the metadata members that the gateway added."""
+    """Return a stored message without the metadata properties that the gateway added."""
     return {name: value for name, value in message.items() if name not in {"messageId", "timestamp", "deviceId"}}

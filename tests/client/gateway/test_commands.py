@@ -161,7 +161,7 @@ def test_check_explains_an_unreachable_broker(
 def test_an_invalid_configuration_member_is_wrong_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
 ) -> None:
-    """The error about an invalid configuration names the file and the invalid member."""
+    """The error about an invalid configuration names the file and the invalid property."""
     (tmp_path / "gateway.yaml").write_text("service: {}")
     assert execute(["gateway", verb, str(tmp_path / "gateway.yaml")]) == 2
     assert "`service.url` is missing." in capsys.readouterr().err

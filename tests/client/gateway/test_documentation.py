@@ -15,7 +15,7 @@ PAGE = (ROOT / "docs" / "how-to" / "connect-a-plant.md").read_text(encoding="utf
 
 
 def test_the_example_configuration_is_valid_and_each_member_described(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The example configuration in the guide is valid, and the guide's table describes each of its members."""
+    """The example configuration in the guide is valid, and the guide's table describes each of its properties."""
     members: set[str] = set()
     check_all_read = Section.check_all_read
 

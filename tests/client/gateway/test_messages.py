@@ -72,7 +72,7 @@ def test_json_pointers_select_the_metadata(form: str, value: Any, expected: str)
 
 
 def test_a_format_without_a_pointer_applies_to_the_timestamp() -> None:
-    """Without a pointer, the configured time format applies to the payload member `timestamp`."""
+    """Without a pointer, the configured time format applies to the payload property `timestamp`."""
     target = Target("press", None, Fields(None, "epochSeconds"))
     assert convert_message(b'{"timestamp": 1767600000}', target)["timestamp"] == "2026-01-05T08:00:00.000000Z"
 
@@ -138,7 +138,7 @@ def test_json_pointers_select_array_elements() -> None:
 
 @pytest.mark.parametrize("name", ["messageId", "timestamp", "deviceId"])
 def test_a_payload_member_named_like_metadata_is_rejected(name: str) -> None:
-    """If the route reads metadata elsewhere, a payload member with the name of a metadata member is rejected."""
+    """If the route reads metadata elsewhere, a payload property with the name of a metadata property is rejected."""
     target = Target("press", None, Fields("/h/t", "rfc3339", "/h/n", "/h/d"))
     with pytest.raises(
         RejectedError, match=f"must not have the property {name}, because the route reads this value at /h/"
@@ -149,6 +149,6 @@ def test_a_payload_member_named_like_metadata_is_rejected(name: str) -> None:
 
 @pytest.mark.parametrize("payload", [b'{"a": 1, "a": 2}', b'{"a": 1,\n"a": 2}', b'{"b": [{"a": 1,\n"a": 2}]}'])
 def test_a_payload_with_a_repeated_member_is_rejected(payload: bytes) -> None:
-    """A payload with two members of the same name is rejected."""
+    """A payload with two properties of the same name is rejected."""
     with pytest.raises(RejectedError, match='the member "a" occurs twice'):
         convert_message(payload)

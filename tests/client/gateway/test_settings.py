@@ -1,4 +1,4 @@
-"""Tests of the configuration of the gateway: each error names the member and the rule."""
+"""Tests of the configuration of the gateway: each error names the property and the rule."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.client.gateway.running import DroppingReceiver, EmptyMarkStore, descr
 
 
 def build_member_change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
-    """Return a function that changes one member of a configuration."""
+    """Return a function that changes one property of a configuration."""
 
     def apply(members: dict[str, Any]) -> None:
         *parents, last = path.split(".")
@@ -86,7 +86,7 @@ def parse_with_source(members: dict[str, Any]) -> None:
     ],
 )
 def test_an_invalid_configuration_member_is_named(tmp_path: Path, path: str, value: Any, message: str) -> None:
-    """The message about an invalid configuration names the member and the rule."""
+    """The message about an invalid configuration names the property and the rule."""
     members = describe_settings(tmp_path, 1883, "x")
     build_member_change(path, value)(members)
     with pytest.raises(SettingsError) as raised:
@@ -103,7 +103,7 @@ def test_overlapping_topic_filters_are_rejected(tmp_path: Path) -> None:
 
 
 def test_the_configuration_file_is_read(tmp_path: Path) -> None:
-    """The gateway reads its configuration from a file; members that the file omits have the documented defaults."""
+    """The gateway reads its configuration from a file; properties that the file omits have the documented defaults."""
     path = tmp_path / "gateway.yaml"
     path.write_text(
         "service: {url: 'https://plant.example/', keyFile: key}\n"

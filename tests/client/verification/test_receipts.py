@@ -112,12 +112,12 @@ def test_the_three_key_formats_give_the_same_key() -> None:
 
 
 def change_jwk(**members: Any) -> bytes:
-    """Return the JWK set with changed members of its key."""
+    """Return the JWK set with changed properties of its key."""
     return json.dumps({"keys": [{**JWKS["keys"][0], **members}]}).encode()
 
 
 def change_cose(changes: dict[int, Any]) -> bytes:
-    """Return the COSE_KeySet with changed members of its key."""
+    """Return the COSE_KeySet with changed properties of its key."""
     return cbor2.dumps([{**cbor2.loads(KEY_SET)[0], **changes}])
 
 

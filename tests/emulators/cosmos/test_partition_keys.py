@@ -49,7 +49,7 @@ async def test_partition_keys_of_different_types_differ(container: ContainerProx
 
 
 async def test_a_nested_member_can_be_the_partition_key(database: DatabaseProxy) -> None:
-    """A path such as /a/b selects a nested member as partition key."""
+    """A path such as /a/b selects a nested property as partition key."""
     container = await database.create_container("nested", PartitionKey("/a/b"))
     await container.create_item({"id": "x", "a": {"b": "p"}})
     await container.create_item({"id": "y", "a": "p"})

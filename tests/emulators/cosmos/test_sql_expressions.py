@@ -81,7 +81,7 @@ def test_between_and_in_compare_with_bounds_and_lists(text: str, expected: objec
 
 
 def test_query_objects_and_arrays_omit_undefined_values() -> None:
-    """If a query builds an object or array, undefined members and elements are left out."""
+    """If a query builds an object or array, undefined properties and elements are left out."""
     assert _evaluate_expression('{"x": c.a, y: c.missing}') == {"x": 1}
     assert _evaluate_expression("[c.a, c.missing, -2, null]") == [1, -2, None]
 

@@ -85,7 +85,7 @@ def test_functions_of_one_argument_return_the_documented_result() -> None:
 def test_array_contains_compares_whole_elements_by_default() -> None:
     """ARRAY_CONTAINS compares whole elements.
 
-    With ``partial``, an element may have more members than the object that is searched for.
+    With ``partial``, an element may have more properties than the object that is searched for.
     """
     elements = [{"a": 1, "b": {"c": 2, "d": 3}}, True]
     assert _call_function("ARRAY_CONTAINS", elements, {"a": 1}) is False

@@ -84,7 +84,7 @@ def test_formatting_integers_out_of_range_fails() -> None:
 
 
 def test_a_syntax_error_document_has_the_position() -> None:
-    """The error document of a syntax error has the members that clients read, and the error's position in the text."""
+    """The error document of a syntax error has the properties that clients read, and the position in the text."""
     document = json.loads(render_error_document(syntax_error("unexpected end", (3, 14)), "id-1"))
     error = document["error"]
     assert error["code"] == "BadRequest_SyntaxError"

@@ -89,7 +89,7 @@ def has_processed(count: int) -> Any:
 
 
 def test_a_telemetry_impulse_becomes_a_table_row(installation: Installation) -> None:
-    """Each member of an impulse (telemetry message) is stored in its column with its Kusto type."""
+    """Each property of an impulse (telemetry message) is stored in its column with its Kusto type."""
     installation.send(build_message(3))
     endpoint = installation.start()
     endpoint.wait_for_stats(has_processed(1))

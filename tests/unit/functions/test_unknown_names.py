@@ -1,4 +1,4 @@
-"""Tests of how each operation treats unknown parameters and unknown body members."""
+"""Tests of how each operation treats unknown parameters and unknown body fields."""
 
 import json
 import re
@@ -29,7 +29,7 @@ def parametrize_operations(policy: UnknownNames) -> pytest.MarkDecorator:
 
 
 async def send_unknown_names(operation: Operation) -> Reply:
-    """Send an unknown parameter and, if the operation has a body, an unknown member; return the reply."""
+    """Send an unknown parameter and, if the operation has a body, an unknown field; return the reply."""
 
     async def handle_request(_: Call[Any, Any]) -> Reply:
         return Reply(204)
@@ -59,7 +59,7 @@ async def send_unknown_names(operation: Operation) -> Reply:
 def build_unknown_names(operation: Operation) -> list[str]:
     """Return the names that :func:`send_unknown_names` sends and the request pipeline checks.
 
-    The pipeline does not check the members of a raw body. Its handler does, which the tests of workspace documents
+    The pipeline does not check the fields of a raw body. Its handler does, which the tests of workspace documents
     cover.
     """
     return NAMES if operation.takes_body and operation.body is not RawBody else NAMES[:1]
@@ -93,7 +93,7 @@ async def test_ignoring_operations_do_not_mention_unknown_names(operation: Opera
 
 
 def iterate_objects(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield each object schema with named members inside a schema."""
+    """Yield each object schema with named properties inside a schema."""
     if isinstance(schema, dict):
         if schema.get("type") == "object" and isinstance(schema.get("properties"), dict):
             yield schema
@@ -106,7 +106,7 @@ def iterate_objects(schema: Any) -> Iterator[dict[str, Any]]:
 
 @parametrize_operations(UnknownNames.REJECT)
 def test_openapi_describes_rejecting_operations(operation: Operation) -> None:
-    """If an operation rejects unknown names, the OpenAPI document forbids further members and lists a 400 reply."""
+    """If an operation rejects unknown names, the OpenAPI document forbids further properties and lists a 400 reply."""
     schemas = SchemaRegistry()
     body_only = replace(operation, docs=replace(operation.docs, replies=()))
     described = build_operation(body_only, schemas)

@@ -22,7 +22,7 @@ _MAX_NUMBER_LENGTH = 1000
 _MAX_NAMES_SHOWN = 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _Tree = dict[str, Any]
-"""Members by name: JSON texts and nested members."""
+"""Properties by name: JSON texts and nested properties."""
 
 
 class FileError(ValueError):

@@ -30,7 +30,7 @@ def parse_json_file(name: str, content: bytes) -> Any:
     """Parse a JSON file of a bundle.
 
     Raises:
-        BrokenError: the file is not JSON, or an object has two members of the same name.
+        BrokenError: the file is not JSON, or an object has two properties of the same name.
     """
     try:
         return json.loads(content.decode(), parse_int=parse_json_integer, object_pairs_hook=build_object)

@@ -163,14 +163,14 @@ function Form({ draft, categories, from, refused, onEdit, onReview }: FormProps)
   );
 }
 
-/** Returns the service's message about a field or one of its members. */
+/** Returns the service's message about a field or one of its properties. */
 function findFieldError(refused: ApiError | undefined, name: string): string | undefined {
   const inside = new RegExp(`^${name}(?=[.[]|$)`);
   const found = refused?.errors.find((error) => inside.test(error.field));
   return found && `${found.field.replace(inside, "").slice(0, 80)} ${found.message}`.trim();
 }
 
-/** The names of the changed members, which become ChangedFields. */
+/** The names of the changed properties, which become ChangedFields. */
 function Changed({ names }: { names: readonly string[] | null }) {
   return (
     <p class={css.changed} aria-live="polite">

@@ -20,7 +20,7 @@ export type DraftErrors = Partial<Record<keyof Draft, string>>;
 export interface DraftValidation {
   readonly amendment: NewAmendment | undefined;
   readonly wrong: DraftErrors;
-  /** Names of the changed members; null while a record is invalid. */
+  /** Names of the changed properties; null while a record is invalid. */
   readonly changed: readonly string[] | null;
 }
 

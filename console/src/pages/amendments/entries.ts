@@ -1,7 +1,7 @@
 // Amendments and decisions as entries of one list, and their current status.
 import { type Amendment, type AmendmentRecord, isTransition, type Transition } from "@/api/amendments.ts";
 
-/** An amendment or a decision, with the same members for person and time. */
+/** An amendment or a decision, with the same properties for person and time. */
 export interface Entry {
   readonly id: string;
   readonly who: string;

@@ -3,7 +3,7 @@ import type { JsonObject } from "@/proof/record.ts";
 import { SignatureText } from "@/signing/SignatureText.tsx";
 import css from "./Audit.module.css";
 
-/** Labels of the members that only some records have. */
+/** Labels of the properties that only some records have. */
 const FACTS: readonly [name: string, label: string][] = [
   ["Name", "Name"],
   ["Description", "Description"],

@@ -1,7 +1,7 @@
 // One view of the records of all containers.
 import { type JsonObject, parseRecordId } from "@/proof/record.ts";
 
-/** Members of a record for lists and details. */
+/** Properties of a record for lists and details. */
 export interface RecordView {
   readonly sequence: number;
   readonly id: string;

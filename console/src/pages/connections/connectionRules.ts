@@ -5,7 +5,7 @@ import { type ConnectionItem, connectionPath, type Source, type TimestampFormat 
 import { readObject, writeObject } from "@/proof/jsonText.ts";
 import { checkSignals, type SignalDraft, toSignal, toSignalDraft } from "./signalDrafts.ts";
 
-/** The form of a connection; the members of `source` and the simulator as text. */
+/** The form of a connection; the properties of `source` and the simulator as text. */
 export interface ConnectionDraft {
   lookup: string;
   name: string;

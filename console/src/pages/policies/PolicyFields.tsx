@@ -70,7 +70,7 @@ export function ProvenanceFields({ form }: Props) {
   );
 }
 
-/** Limits of each member. */
+/** Limits of each property. */
 export function QuotaFields({ form: { draft, change, message } }: Props) {
   return (
     <div class={css.fields}>

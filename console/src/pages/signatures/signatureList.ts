@@ -12,7 +12,7 @@ export interface ListedSignature extends RecordedSignature {
   recordID: string;
 }
 
-/** Filters of the list; empty members do not filter. */
+/** Filters of the list; empty properties do not filter. */
 export interface SignatureFilters {
   userId: string;
   /** Earliest time, RFC 3339. */

@@ -74,7 +74,7 @@ class AttackTarget:
     verify: Callable[[str], Any]
 
     def build_header(self, **changes: Any) -> Json:
-        """Return a valid token header with changed members; the value ``...`` removes a member."""
+        """Return a valid token header with changed properties; the value ``...`` removes a property."""
         members = {"alg": self.alg, "kid": self.kid, "typ": "JWT"} | changes
         return {name: value for name, value in members.items() if value is not ...}
 

@@ -151,7 +151,7 @@ async def get_authentication_error(
 
 
 def forge_token(token: str, header: dict[str, Any], payload: dict[str, Any]) -> str:
-    """Return a token with changed header or payload members and the original signature."""
+    """Return a token with changed header or payload properties and the original signature."""
     head, body, signature = token.split(".")
     parts = [
         {**json.loads(base64.urlsafe_b64decode(part + "==")), **change}
@@ -287,7 +287,7 @@ async def test_padding_and_unused_bits_are_rejected(auth_workspace: Workspace) -
 
 
 async def test_token_with_duplicate_claim_is_rejected(auth_workspace: Workspace) -> None:
-    """A signed token with duplicate members is rejected, because parsers read them differently."""
+    """A signed token with duplicate properties is rejected, because parsers read them differently."""
     payload = jwt.decode(await issue_token(auth_workspace, EDITOR.id), options={"verify_signature": False})
     header = {"alg": "ES256", "kid": await auth_workspace.key.get_key_id(), "typ": "JWT"}
     twice = json.dumps(payload)[:-1] + ',"sub":"editor@x"}'

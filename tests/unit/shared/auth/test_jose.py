@@ -61,7 +61,7 @@ async def test_other_numbers_of_segments_are_rejected(target: AttackTarget) -> N
 
 
 async def test_tokens_with_duplicate_members_are_rejected(target: AttackTarget) -> None:
-    """A signed token with duplicate members is rejected, because parsers read them differently."""
+    """A signed token with duplicate properties is rejected, because parsers read them differently."""
     header, claims = json.dumps(target.build_header()), json.dumps(target.claims)
     for more in ('"alg":"none"', f'"alg":"{target.alg}"', '"kid":"mine"', '"\\u0061lg":"none"'):
         await assert_rejected(target, target.build_token(f"{header[:-1]},{more}}}"))

@@ -25,7 +25,7 @@ from tests.unit.shared.auth.targets import (
 
 
 async def test_valid_token_is_accepted(target: AttackTarget) -> None:
-    """The valid token on which the attacks are based is accepted, also with unknown members."""
+    """The valid token on which the attacks are based is accepted, also with unknown properties."""
     await target.verify(target.build_token())
     await target.verify(target.build_token(target.build_header(typ=...)))
     await target.verify(target.build_token_with_claims(exp=target.claims["exp"] + 0.5, unknown={"any": ["thing"]}))
@@ -146,7 +146,7 @@ async def test_critical_extensions_are_rejected(target: AttackTarget, crit: Any)
 
 
 async def test_unencoded_payload_without_crit_is_rejected(target: AttackTarget) -> None:
-    """A token with the header member ``b64`` is rejected, even without ``crit``."""
+    """A token with the header parameter ``b64`` is rejected, even without ``crit``."""
     for value in (False, 0, None, "false"):
         header = encode_part(target.build_header(b64=value))
         payload = json.dumps(target.claims)

@@ -112,7 +112,7 @@ async def test_an_equal_definition_changes_nothing(processes: list[Plant]) -> No
 async def test_a_definition_without_newer_members_equals_the_defaults(
     processes: list[Plant], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stored definition without newer members equals a definition with the defaults of these members."""
+    """A stored definition without newer fields equals a definition with the defaults of these fields."""
     service = processes[0].service
     catalog = await service.load()
     stored = find_item(catalog, ItemKind.CONNECTION, "rig")

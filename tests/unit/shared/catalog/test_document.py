@@ -147,7 +147,7 @@ def test_validation_stops_after_many_problems(text: str) -> None:
 
 
 def test_an_error_about_expanding_aliases_names_their_member() -> None:
-    """If aliases make a document too large, the problem names the position and the member of an alias."""
+    """If aliases make a document too large, the problem names the position and the property of an alias."""
     layers = ["workspace: {id: p, name: P}", "team: &l0 [x, x, x, x, x, x, x, x, x, x]"]
     layers += [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10)]
     assert list_problems("\n".join(layers))[0].startswith("w.yaml:8:10: l6: aliases make")

@@ -42,7 +42,7 @@ async def test_batch_creates_one_blob_per_connection_and_hour(tmp_path: Path) ->
 
 
 async def test_an_archive_row_contains_all_members_of_an_impulse(tmp_path: Path) -> None:
-    """A row contains each member of an impulse and its position in the hub; integers may have any size."""
+    """A row contains each property of an impulse and its position in the hub; integers may have any size."""
     store = open_folder_store(tmp_path)
     payload = {"big": 12345678901234567890123, "text": 'ü"\n', "nested": {"a": [1, None]}}
     await Archive(store).store_events([build_event(3, "id-3", at=NOON + timedelta(microseconds=5), payload=payload)])

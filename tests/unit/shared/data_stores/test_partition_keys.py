@@ -24,7 +24,7 @@ def test_a_document_without_the_member_has_the_key_of_missing_values(document: d
 
 @pytest.mark.parametrize("value", [{}, [], "ü" * (MAX_VALUE_BYTES // 2 + 1), 2**60])
 def test_an_invalid_partition_key_value_is_rejected(value: Any) -> None:
-    """An object, an array, a long text or a number that loses digits is rejected with the member's name."""
+    """An object, an array, a long text or a number that loses digits is rejected with the property's name."""
     with pytest.raises(WorkspaceError) as caught:
         read_partition_key({"site": {"line": value}}, "/site/line")
     assert "'field': 'site.line'" in str(caught.value.members["errors"])

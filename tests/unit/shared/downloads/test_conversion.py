@@ -234,7 +234,7 @@ def test_a_new_file_begins_before_the_size_limit(tmp_path: Path, monkeypatch: py
 
 
 def read_numbers(form: str, files: Sequence[WrittenFile]) -> list[int]:
-    """Return the member ``n`` of every payload in order."""
+    """Return the property ``n`` of every payload in order."""
     if form == "csv":
         return [int(row[4]) for row in read_csv(files)[1]]
     if form == "jsonl":

@@ -27,20 +27,20 @@ GROUP = Group("test")
 
 
 class Inner(ModelWithAliases):
-    """Model with one renamed member."""
+    """Model with one renamed field."""
 
     start: Annotated[int, DeprecatedAlias("from", OLD)] = Field(validation_alias=AliasChoices("start", "from"))
 
 
 class Outer(BaseModel):
-    """Body model that contains a model with a renamed member."""
+    """Body model that contains a model with a renamed field."""
 
     inner: Inner = Field(alias="range")
 
 
 @GROUP.endpoint("POST", "renamed", access=Access.PUBLIC, body=Outer)
 async def accept_renamed_member(_: Call[Any, Outer]) -> Reply:
-    """Accept a body that contains a renamed member."""
+    """Accept a body that contains a renamed field."""
     return Reply(204)
 
 
@@ -80,7 +80,7 @@ def test_twelve_months_are_between_the_dates() -> None:
     [({"range": {"from": 1}}, 1), ({"range": {"start": 1}}, 0), ({"range": 1}, 0), ([], 0), ({"from": 1}, 0)],
 )
 def test_a_former_name_counts_only_in_the_object_that_had_it(sent: object, count: int) -> None:
-    """A former name counts as deprecated only in the object that has the renamed member."""
+    """A former name counts as deprecated only in the object that has the renamed field."""
     assert list(find_deprecated_usage(Outer, sent)) == [OLD] * count
 
 

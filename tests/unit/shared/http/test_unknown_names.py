@@ -1,4 +1,4 @@
-"""Tests of unknown query parameters and body members."""
+"""Tests of unknown query parameters and body fields."""
 
 import json
 from collections.abc import Mapping
@@ -34,13 +34,13 @@ class Window(BaseModel):
 
 
 class Range(BaseModel):
-    """Nested model without its own policy for unknown members."""
+    """Nested model without its own policy for unknown fields."""
 
     start: str = Field("", validation_alias=AliasChoices("start", "from"))
 
 
 class Thing(BaseModel):
-    """Body model that by its configuration would ignore unknown members."""
+    """Body model that by its configuration would ignore unknown fields."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -64,7 +64,7 @@ async def reject_unknown_names(call: Call[Window, Thing]) -> Reply:
 
 @GROUP.endpoint("POST", "nothing", access=Access.PUBLIC)
 async def accept_no_names(_: Call) -> Reply:
-    """Reply, as an operation without parameters and body members."""
+    """Reply, as an operation without parameters and body fields."""
     return Reply(204)
 
 
@@ -119,7 +119,7 @@ async def get_errors(method: str, target: str, body: object = None) -> dict[str,
 
 
 async def test_one_reply_lists_all_unknown_names_and_invalid_fields() -> None:
-    """One reply lists unknown parameters, unknown members at any depth, and all other errors."""
+    """One reply lists unknown parameters, unknown fields at any depth, and all other errors."""
     body = {"accessRights": [], "range": {"stert": ""}, "parts": [{"end": ""}], "free": {"any": 1}, "name": 5}
     assert await get_errors("POST", "/refuses?scope=a&limit=x", body) == {
         "scope": "Unknown parameter `scope`; did you mean `scopes`?",
@@ -159,7 +159,7 @@ async def test_a_repeated_parameter_is_rejected(query: str) -> None:
 
 
 async def test_a_member_under_both_names_is_rejected() -> None:
-    """A body is rejected if it contains a member under both of its names."""
+    """A body is rejected if it contains a field under both of its names."""
     body = {"name": "x", "range": {"start": "a", "from": "b"}}
     assert await get_errors("POST", "/refuses", body) == {"range.from": "repeats `start`; send only one of them"}
 
@@ -199,7 +199,7 @@ async def test_ignored_names_do_not_change_the_reply() -> None:
     ],
 )
 async def test_server_set_members_must_be_unchanged(identifier: str, sent: dict[str, Any], failing: list[str]) -> None:
-    """A member that only the service sets is accepted only with its stored value."""
+    """A field that only the service sets is accepted only with its stored value."""
     target, body = f"/things/{identifier}", {"name": "x", **sent}
     if failing:
         assert list(await get_errors("PUT", target, body)) == failing
@@ -208,7 +208,7 @@ async def test_server_set_members_must_be_unchanged(identifier: str, sent: dict[
 
 
 async def test_many_unknown_members_get_a_short_reply() -> None:
-    """A body with very many unknown members is rejected with a single message."""
+    """A body with very many unknown fields is rejected with a single message."""
     body = {"name": "x", **{f"m{number}": 0 for number in range(70_000)}}
     errors = await get_errors("POST", "/refuses", body)
     assert errors == {"body": f"has 70000 errors; at most {MAX_LISTED} are listed individually"}

@@ -20,7 +20,7 @@ def open_lines(content: bytes = LINES) -> JsonLinesReader:
 
 @pytest.mark.parametrize("size", [1024, 70])
 def test_json_objects_become_messages(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    """Members that the mapping does not use become the payload; invalid lines are rejected."""
+    """Properties that the mapping does not use become the payload; invalid lines are rejected."""
     monkeypatch.setattr(json_lines_reader, "STEP_BYTES", size)
     first, second = list_messages(open_lines())
     assert (first["device_id"], first["payload"]) == ("7", '{"x":{"a":null}}')

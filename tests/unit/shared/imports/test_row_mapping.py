@@ -17,7 +17,7 @@ TEN = "2026-01-05T10:00:00Z"
 
 
 def test_the_message_id_of_a_row_depends_only_on_its_content() -> None:
-    """Without an id column, rows with equal content get equal ids, for any file format and order of members."""
+    """Without an id column, rows with equal content get equal ids, for any file format and order of properties."""
     mapper = build_mapper(device="device")
     row = {"time": TEN, "device": "d1", "x": "1.50", "y": "a"}
     message = mapper.map_row(row)

@@ -59,7 +59,7 @@ async def place_store(tmp_path: Path) -> AsyncIterator[SqliteQuotaStore]:
 
 
 async def get_rejection(quota: StreamQuota, stream: str) -> dict[str, Any]:
-    """Try to open a stream; return the members of the error that rejects it."""
+    """Try to open a stream; return the properties of the error that rejects it."""
     with pytest.raises(WorkspaceError) as failure:
         await quota.reserve_stream("viewer@t", stream)
     assert (failure.value.kind, failure.value.code) == (Kind.THROTTLED, "TOO_MANY_STREAMS")

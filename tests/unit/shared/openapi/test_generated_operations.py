@@ -22,7 +22,7 @@ from tests.unit.shared.telemetry.fakes import build_connection
 
 
 def test_the_summary_schema_has_all_members_but_the_rows() -> None:
-    """The summary schema has all members except the rows, because client generators merge equal members differently."""
+    """The summary schema has all properties except the rows; generators merge equal properties differently."""
     schemas = SchemaRegistry()
     build_operation(EXECUTE, schemas)
     register_query_summary(schemas)
@@ -42,7 +42,7 @@ RIG = build_connection(
 
 
 def test_signals_are_members_of_the_message() -> None:
-    """The body of a connection's path has the members that the connection's signals declare."""
+    """The body of a connection's path has the properties that the connection's signals declare."""
     shared = build_operation(GROUP.operations[0], SchemaRegistry())
     created = build_telemetry_operation(shared, RIG)
     assert build_telemetry_path(RIG) == "/oi-api/telemetry/pump-rig"

@@ -83,7 +83,7 @@ class Body(BaseModel):
 
 
 class OptionalBody(BaseModel):
-    """Body model without required members."""
+    """Body model without required fields."""
 
     name: str = ""
 
@@ -129,7 +129,7 @@ def test_an_operation_has_the_parameters_of_its_model() -> None:
 
 @pytest.mark.parametrize(("body", "required"), [(Body, True), (OptionalBody, False)])
 def test_a_body_is_required_if_one_of_its_members_is(body: type[BaseModel], *, required: bool) -> None:
-    """A body is required only if one of its members is required."""
+    """A body is required only if one of its fields is required."""
     schemas = SchemaRegistry()
     built = build_operation(declare_test_operation(body=body), schemas)
     assert built["requestBody"]["required"] is required

@@ -1,4 +1,4 @@
-"""Tests of schemas of types: enumerations as named schemas, and request bodies that allow no other members."""
+"""Tests of schemas of types: enumerations as named schemas, and request bodies that allow no other properties."""
 
 from enum import StrEnum
 from typing import Annotated, Literal, TypedDict
@@ -18,7 +18,7 @@ class Colour(StrEnum):
 
 
 class Lamp(TypedDict):
-    """Lamp with members that use enumerations in every form."""
+    """Lamp with fields that use enumerations in every form."""
 
     state: Literal["on", "off"]
     colour: Colour
@@ -35,7 +35,7 @@ class LampQuery(BaseModel):
 
 
 def test_each_enumeration_of_a_type_is_a_named_schema() -> None:
-    """An inline enumeration is named after its type and member; a declared one has its own name."""
+    """An inline enumeration is named after its type and field; a declared one has its own name."""
     schemas = SchemaRegistry()
     assert schemas.register(Lamp, "serialization") == {"$ref": "#/components/schemas/Lamp"}
     members = schemas.named["Lamp"]["properties"]

@@ -46,7 +46,7 @@ def build_body(**members: Any) -> AmendmentBody:
 
 
 def read_members(record: ChainRecord) -> dict[str, Any]:
-    """Return a record's members except hash, links and time."""
+    """Return a record's properties except hash, links and time."""
     value: dict[str, Any] = json.loads(record.canonical)
     return {
         name: value[name] for name in value if name not in ("PreviousHash", "AmendedAt", "ApprovedAt", "RejectedAt")
@@ -54,7 +54,7 @@ def read_members(record: ChainRecord) -> dict[str, Any]:
 
 
 async def test_an_amendment_is_stored_with_members_of_the_server(amendments: Amendments) -> None:
-    """The server sets author, status and RecordID of an amendment, and ignores members that it does not know."""
+    """The server sets author, status and RecordID of an amendment, and ignores properties that it does not know."""
     made = await amendments.create(CHAIN, "ann", build_body(AmendedBy="eve", Status="approved", Extra=1), STRICT)
     assert read_members(made.record) == build_body().model_dump(by_alias=True) | {
         "RecordID": "000000000001", "AmendedBy": "ann", "Status": "pending",
@@ -178,7 +178,7 @@ async def test_the_status_pending_excludes_decided_amendments(amendments: Amendm
 
 
 def test_a_stored_event_has_only_its_own_members() -> None:
-    """Unknown members, members that the server sets, and optional members with null are not stored in an event."""
+    """An event is stored without unknown properties, properties that the server sets, and optional ones with null."""
     sent = {
         "ActionType": "A",
         "EntityType": "T",
@@ -192,7 +192,7 @@ def test_a_stored_event_has_only_its_own_members() -> None:
 
 
 async def catch_rejection(work: Any) -> tuple[Kind, str, dict[str, Any]]:
-    """Return kind, code and further members of the error with which a call is rejected."""
+    """Return kind, code and further properties of the error with which a call is rejected."""
     with pytest.raises(WorkspaceError) as caught:
         await work
     return caught.value.kind, caught.value.code, caught.value.members

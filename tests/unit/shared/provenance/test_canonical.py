@@ -102,7 +102,7 @@ def test_other_forms_of_a_value_are_not_canonical(text: str) -> None:
     ],
 )
 def test_values_without_canonical_form_are_rejected_by_name(value: Any, field: str) -> None:
-    """The error about a value without a canonical form contains the member's name."""
+    """The error about a value without a canonical form contains the property's name."""
     with pytest.raises(WorkspaceError) as caught:
         encode_canonical_object(value)
     errors: Any = caught.value.members["errors"]

@@ -31,7 +31,7 @@ REST = f'"PreviousHash":"{FIRST.hash}","RecordID":"{format_record_id(2)}","Times
 
 
 def build_second_record(state: str, *, before: str = "", behind: str = "") -> bytes:
-    """Return the JSON text of the second record, one member of which has the given notation."""
+    """Return the JSON text of the second record, one property of which has the given notation."""
     return f'{before}{{"AfterState":{state},{REST}}}{behind}'.encode("utf-8", "surrogatepass")
 
 

@@ -65,7 +65,7 @@ def test_a_chain_starts_from_workspace_target_and_scope() -> None:
 
 
 def test_a_record_is_hashed_over_its_canonical_form() -> None:
-    """A Hash is the digest of the record's members in UTF-16 order, with PreviousHash and without Hash."""
+    """A Hash is the digest of the record's properties in UTF-16 order, with PreviousHash and without Hash."""
     record = seal_record(draft_record({"UserID": "é", "AfterState": {"b": 1.0, "a": 1e-7}}), 1, AT, "00", "x")
     expected = (
         '{"AfterState":{"a":1e-7,"b":1},"PreviousHash":"00","RecordID":"000000000001",'
@@ -99,7 +99,7 @@ def test_any_sealed_event_is_canonical(user_id: str, event: dict[str, Any], sequ
 @pytest.mark.parametrize("time_field", ["AmendedAt", "ApprovedAt", "RejectedAt"])
 @given(STATE)
 def test_any_sealed_amendment_is_canonical(time_field: str, state: dict[str, Any]) -> None:
-    """For any amendment, the record has the bytes that rfc8785 gives, although its time is in another member."""
+    """For any amendment, the record has the bytes that rfc8785 gives, although its time is in another property."""
     body: dict[str, Any] = {"ScopeKey": "s", "OriginalRecord": state, "Status": "pending", "ReasonText": "r"}
     made = draft_record(body, time_field)
     record = seal_record(made, 7, AT, GENESIS, "x")
@@ -110,7 +110,7 @@ def test_any_sealed_amendment_is_canonical(time_field: str, state: dict[str, Any
 
 
 def test_the_json_text_of_a_record_has_its_hash() -> None:
-    """The JSON text of a record contains its members and its Hash."""
+    """The JSON text of a record contains its properties and its Hash."""
     record = seal_record(draft_event("u", EVENT), 1, AT, GENESIS, "x")
     assert json.loads(record_to_json(record)) == parse_record(record.canonical, record.hash)
 
@@ -137,7 +137,7 @@ def test_an_event_has_only_its_own_fields() -> None:
 
 @pytest.mark.parametrize("state", [2**53, {"deep": [1, -(2**53)]}, float("nan"), "\ud800", {"\udfff": 1}])
 def test_a_state_without_canonical_form_is_rejected_by_name(state: Any) -> None:
-    """The error about a state without a canonical form contains the member's name."""
+    """The error about a state without a canonical form contains the property's name."""
     with pytest.raises(WorkspaceError) as caught:
         draft_event("u", EVENT | {"AfterState": {"here": state}})
     errors: Any = caught.value.members["errors"]

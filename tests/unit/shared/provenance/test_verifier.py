@@ -94,7 +94,7 @@ def swap_records(one: int, other: int) -> Tampering:
 
 
 def nest_record(depth: int) -> Callable[[dict[str, Any]], None]:
-    """Return a function that adds a member with this depth to a record."""
+    """Return a function that adds a property with this depth to a record."""
     state: Any = {}
     for _ in range(depth - 2):
         state = [state]
@@ -102,7 +102,7 @@ def nest_record(depth: int) -> Callable[[dict[str, Any]], None]:
 
 
 def set_invalid_member(first: int, name: str, value: Any) -> Tampering:
-    """Return a function that sets a member to an invalid value and corrects hashes and filter fields."""
+    """Return a function that sets a property to an invalid value and corrects hashes and filter fields."""
     return reseal_records(first, lambda record: record.update({name: value}))
 
 

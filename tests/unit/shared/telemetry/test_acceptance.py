@@ -88,7 +88,7 @@ def test_missing_values_get_defaults() -> None:
 def test_the_payload_has_no_time_and_ids(
     message: dict[str, Any], timestamp: datetime | None, message_id: str | None, device_id: str | None
 ) -> None:
-    """The payload of a message is the received object without the members for its time and ids."""
+    """The payload of a message is the received object without the properties for its time and ids."""
     written = {
         "timestamp": timestamp.isoformat() if timestamp else None,
         "messageId": message_id,
@@ -130,12 +130,12 @@ def test_all_invalid_fields_are_listed() -> None:
     ],
 )
 def test_invalid_telemetry_bodies_are_rejected(body: object, fields: list[str]) -> None:
-    """A body that is not a message, or has an invalid member, is rejected with the field's name."""
+    """A body that is not a message, or has an invalid property, is rejected with the field's name."""
     assert _list_invalid_fields(body) == fields
 
 
 def test_pointers_select_time_and_ids() -> None:
-    """If the connection has pointers, these select time and ids; members with the default names stay in the payload."""
+    """If the connection has pointers, these select time and ids; the payload retains properties with default names."""
     body = {
         "ts": 1767600000250,
         "meta": {"device": "d", "line": 3},
@@ -156,7 +156,7 @@ def test_pointers_select_time_and_ids() -> None:
 
 
 def test_pointers_without_a_member_give_defaults() -> None:
-    """If a pointer is empty, or leads to no member, the default value is used."""
+    """If a pointer is empty, or leads to no property, the default value is used."""
     empty = build_connection(
         "empty", source=dict.fromkeys(["timestampPointer", "deviceIdPointer", "messageIdPointer"], "")
     )
@@ -179,7 +179,7 @@ def test_invalid_extracted_values_are_reported() -> None:
 
 @pytest.mark.parametrize("name", ["metrics", "", "x" * 100])
 def test_a_batch_within_an_object_is_rejected(name: str) -> None:
-    """An object whose only member is an array of objects is rejected with the expected form."""
+    """An object whose only property is an array of objects is rejected with the expected form."""
     with pytest.raises(WorkspaceError, match="send only the array") as caught:
         to_hub_messages(RIG, {name: [{"a": 1}, {"a": 2}]}, RECEIVED)
     assert caught.value.members["errors"][0]["field"] == (name[:64] or "body")  # type: ignore[index]
@@ -196,7 +196,7 @@ def test_a_batch_within_an_object_is_rejected(name: str) -> None:
     ],
 )
 def test_objects_with_other_content_are_messages(body: object) -> None:
-    """An object is one message if it has other members besides an array, or if the array has other elements."""
+    """An object is one message if it has other properties besides an array, or if the array has other elements."""
     (message,) = to_hub_messages(RIG, body, RECEIVED)
     assert parse(message.body) == (body[0] if isinstance(body, list) else body)
 

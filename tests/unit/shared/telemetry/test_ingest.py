@@ -57,7 +57,7 @@ class Plant:
 
 
 async def test_an_event_becomes_an_impulse() -> None:
-    """Pointers select time and ids of an event; the other members are the payload, and properties become headers."""
+    """Pointers select time and ids of an event; the other properties are the payload, and properties become headers."""
     body = b'{"ts":"2026-01-05T07:00:00Z","deviceId":"rig-1","meta":{"id":"m-1","line":3},"Pressure":1.50}'
     (impulse,) = await Plant().ingest(build_event(body, line="3", connectionLookup="rig"))
     assert impulse == Impulse(
@@ -81,7 +81,7 @@ async def test_missing_values_come_from_the_hub() -> None:
 
 
 async def test_event_properties_have_priority_over_message_members() -> None:
-    """An event property has priority over the member at a pointer; the member then stays in the payload."""
+    """An event property has priority over the property at a pointer; the property then stays in the payload."""
     body = b'{"ts":"2026-01-05T07:00:00Z","deviceId":"rig-1"}'
     (impulse,) = await Plant().ingest(
         build_event(body, connectionLookup="rig", timestamp="2020-01-01T00:00:00Z", messageId="p", deviceId="d")
@@ -91,7 +91,7 @@ async def test_event_properties_have_priority_over_message_members() -> None:
 
 
 async def test_the_timestamp_format_applies_to_messages_only() -> None:
-    """The connection's timestamp format applies to members of messages; times in event properties are RFC 3339."""
+    """The connection's timestamp format applies to properties of messages; times in event properties are RFC 3339."""
     plant = Plant()
     (impulse,) = await plant.ingest(build_event(b'{"timestamp":1767600000.123456,"a":1}', device="epoch-1"))
     assert (impulse.timestamp, impulse.payload) == (datetime(2026, 1, 5, 8, 0, 0, 123456, UTC), {"a": 1})

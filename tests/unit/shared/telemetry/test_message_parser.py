@@ -44,7 +44,7 @@ def test_pointers_apply_to_lines() -> None:
 
 
 def test_an_error_names_member_and_line() -> None:
-    """An error contains the name of the invalid member and the number of its line, which also counts empty lines."""
+    """An error contains the name of the invalid property and the number of its line, which also counts empty lines."""
     errors = list_errors(b'{"a":1}\n\nnot json\n[1]\n{"timestamp":"yesterday"}\n{"a":1,"a":2}\n')
     assert [error["field"] for error in errors] == ["line 3", "line 4", "line 5.timestamp", "line 6"]
 

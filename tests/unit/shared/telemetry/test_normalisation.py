@@ -15,7 +15,7 @@ ROUTE = Route("rig", ("cooling",), enabled=True, layout=layout_from_source(SOURC
 
 
 def test_extracted_values_leave_the_payload() -> None:
-    """Values at the pointers are moved out of the payload; other members stay in it."""
+    """Values at the pointers are moved out of the payload; other properties stay in it."""
     message = {"ts": "2026-01-05T08:00:00Z", "id": "m1", "device": "d1", "value": 1}
     impulse = to_impulse("telemetry", build_event(b""), ROUTE, message)
     assert (impulse.timestamp, impulse.message_id, impulse.device_id) == (MOMENT, "m1", "d1")
@@ -23,7 +23,7 @@ def test_extracted_values_leave_the_payload() -> None:
 
 
 def test_event_properties_have_priority_over_the_message() -> None:
-    """An event property has priority over the member of the message; the member then stays in the payload."""
+    """An event property has priority over the property of the message; the property then stays in the payload."""
     sent = build_event(b"", messageId="p1", deviceId="p2", timestamp="2026-01-05T08:00:00Z")
     impulse = to_impulse("telemetry", sent, ROUTE, {"id": "m1", "device": "d1", "ts": "not a time"})
     assert (impulse.message_id, impulse.device_id, impulse.timestamp) == ("p1", "p2", MOMENT)
@@ -58,7 +58,7 @@ def test_ids_of_different_hubs_differ(hub: str, message_id: str) -> None:
 
 
 def test_a_derived_id_depends_on_the_content() -> None:
-    """A derived message id depends on connection, device, time and all values, but not on the order of members."""
+    """A derived message id depends on connection, device, time and all values, but not on the order of properties."""
     content: tuple[Any, ...] = ("rig", "d1", MOMENT, {"a": 1, "b": [2]})
     same = derive_message_id("rig", "d1", MOMENT, {"b": [2], "a": 1})
     others = {

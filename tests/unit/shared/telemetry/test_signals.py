@@ -49,13 +49,13 @@ def test_one_value_of_a_wrong_type_contradicts_the_signals() -> None:
 
 
 def infer_signal(*values: Any) -> dict[str, Any]:
-    """Return the signal that is proposed for messages with these values of one member."""
+    """Return the signal that is proposed for messages with these values of one property."""
     [signal] = infer_signals([{"a": value} for value in values])
     return signal
 
 
 def test_each_scalar_value_is_a_signal() -> None:
-    """Each scalar member is proposed as a signal with its pointer, its limits, and the share of messages with it."""
+    """Each scalar property is proposed as a signal with its pointer, its limits, and the share of messages with it."""
     messages: list[dict[str, Any]] = [
         {"pressure": 3.5, "motor": {"on": True, "a/b~c": "x"}, "list": [1], "none": None},
         {"pressure": 4, "count": 7, "at": "2026-01-05T08:00:00Z"},

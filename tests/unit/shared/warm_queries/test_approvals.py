@@ -55,7 +55,7 @@ def test_every_change_gives_a_new_etag(other: CatalogEntry[WarmQuery]) -> None:
 
 
 def test_the_etag_depends_only_on_the_stored_state() -> None:
-    """The order of members and the time zone do not change a query's ETag."""
+    """The order of properties and the time zone do not change a query's ETag."""
     turned = dict(reversed(DEFINITION.items()))
     elsewhere = AT.astimezone(timezone(timedelta(hours=2)))
     assert compute_etag(CatalogEntry(WarmQuery.model_validate(turned), AT, elsewhere, "editor@x")) == compute_etag(
@@ -68,13 +68,13 @@ def test_the_etag_depends_only_on_the_stored_state() -> None:
 
 
 class NewerQuery(WarmQuery):
-    """Query model of a later release, which has a new member."""
+    """Query model of a later release, which has a new field."""
 
     added: str = "something"
 
 
 def test_new_model_members_do_not_change_the_etag() -> None:
-    """A new model member without a stored value is ignored, so that two releases compute the same ETag."""
+    """A new model field without a stored value is ignored, so that two releases compute the same ETag."""
     newer = NewerQuery.model_validate(DEFINITION)
     assert compute_etag(CatalogEntry(newer, AT, AT, "editor@x")) == compute_etag(build_stored_query())
     assert compute_etag(CatalogEntry(newer.model_copy(update={"added": "else"}), AT, AT, "editor@x")) != compute_etag(

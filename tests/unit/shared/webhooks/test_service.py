@@ -102,7 +102,7 @@ async def test_the_number_of_endpoints_is_limited(webhook_services: WebhookParts
 
 
 async def test_a_forbidden_url_is_rejected(webhook_services: WebhookParts) -> None:
-    """A URL is checked when an endpoint is created or its URL changes, but not when other members change."""
+    """A URL is checked when an endpoint is created or its URL changes, but not when other fields change."""
     endpoint = await webhook_services.create_endpoint()
     webhook_services.http.refused = {"hooks.example", "evil.example"}
     for url in ("https://evil.example/", "ftp://hooks.example/", "https://2130706433/"):

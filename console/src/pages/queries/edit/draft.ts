@@ -81,7 +81,7 @@ export function toDraft(query: WarmQuery): QueryDraft {
   };
 }
 
-/** Returns the body of a PUT, without empty optional members. */
+/** Returns the body of a PUT, without empty optional properties. */
 export function toBody(draft: QueryDraft): Record<string, unknown> {
   return {
     name: draft.name.trim(),

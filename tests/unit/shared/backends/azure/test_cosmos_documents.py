@@ -208,7 +208,7 @@ async def test_random_faults_neither_lose_nor_duplicate_updates(server: CosmosSe
 
 
 async def test_returned_documents_have_no_system_properties(server: CosmosServer, store: CosmosDocumentStore) -> None:
-    """A returned document contains no properties of Cosmos DB, but its own members with similar names."""
+    """A returned document contains no properties of Cosmos DB, but its own properties with similar names."""
     async with CosmosClient(server.endpoint, server.key) as client:
         container = client.get_database_client(PLACE.database).get_container_client(LINE.container.name)
         await container.create_item({"id": "foreign", "line": None, "_own": 1, "n": 1e300})

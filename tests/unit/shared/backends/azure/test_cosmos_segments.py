@@ -169,7 +169,7 @@ async def test_forged_items_in_other_segments_are_ignored(store: CosmosChainStor
 
 
 async def test_verification_reports_a_damaged_head_item(store: CosmosChainStore, container: ContainerProxy) -> None:
-    """A head item without some members causes no fork, and verification reports it."""
+    """A head item without some properties causes no fork, and verification reports it."""
     await fill_chain(store, 2)
     key = compute_partition_key(CHAIN, 1)
     head = await container.read_item("head", key)

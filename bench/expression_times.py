@@ -20,7 +20,7 @@ _ATTEMPTS: Final = 5
 _LEAST_SECONDS: Final = 0.01
 """Calls that are shorter at twice the length are too short to measure growth."""
 type _FindMatches = Callable[[Any], Iterator[object]]
-"""Yields after each step; other threads may run between two steps."""
+"""Yields after each step; other threads can run between two steps."""
 
 _KQL_UNITS: Final = (
     '"\\',

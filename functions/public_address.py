@@ -1,4 +1,4 @@
-"""Public base URL of the service, and check of the Host header from which the URL may be derived."""
+"""Public base URL of the service, and check of the Host header from which the URL can be derived."""
 
 import re
 from collections.abc import Collection
@@ -17,7 +17,7 @@ _PORT = re.compile(r"(.*):[0-9]{1,5}", re.DOTALL | re.ASCII)
 def get_public_url(request: Request) -> str:
     """Return the base URL for links in replies (scheme, host and port), without a trailing slash.
 
-    The setting ``PUBLIC_URL`` has priority, because a gateway may replace the Host header of the request.
+    The setting ``PUBLIC_URL`` has priority, because a gateway can replace the Host header of the request.
     """
     if services().settings.public_url:
         return services().settings.public_url

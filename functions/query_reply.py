@@ -110,7 +110,7 @@ CSV = "text/csv"
 PARQUET = "application/vnd.apache.parquet"
 ARROW = "application/vnd.apache.arrow.stream"
 _TEXT_TYPES = frozenset({"string", "dynamic"})
-"""Kusto types whose values can be free text, which a spreadsheet may take for a formula."""
+"""Kusto types whose values can be free text, which a spreadsheet can take for a formula."""
 
 
 class RowFormat(StrEnum):

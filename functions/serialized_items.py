@@ -17,7 +17,7 @@ class SerializedItems[Version: tuple[Any, ...]]:
 
     Args:
         to_json: builds the JSON object of an item from the item's version, which contains everything on which the
-            object depends. It may run in a worker thread, so it must not use objects of the event loop.
+            object depends. It can run in a worker thread, so it must not use objects of the event loop.
     """
 
     def __init__(self, to_json: Callable[[Version], Mapping[str, Any]]) -> None:
@@ -45,7 +45,7 @@ class SerializedItems[Version: tuple[Any, ...]]:
             self._add_texts(missing)
         else:
             await runtime.run_in_thread(self._add_texts, missing)
-        # Another request may replace a text meanwhile, if the catalog has changed.
+        # Another request can replace a text meanwhile, if the catalog has changed.
         return [self._find_text(key, version) or json_bytes(self._to_json(version)) for key, version in versions]
 
     def _find_text(self, key: str, version: Version) -> bytes | None:

@@ -98,6 +98,6 @@ async def accept_telemetry(call: Call[Any, RawBody]) -> Reply:
 
 
 def _describe_json_error(error: ValueError) -> str:
-    """Return the error message for a body that is not JSON, with a hint if it may be NDJSON."""
+    """Return the error message for a body that is not JSON, with a hint if it is possibly NDJSON."""
     hint = f"; messages on lines of their own need Content-Type: {NDJSON}"
     return f"{error}{hint if 'Extra data at line ' in str(error) else ''}"

@@ -56,7 +56,7 @@ def _reject_unknown_exporters() -> None:
 def _build_ready_text(address: str, sign_in_link: str) -> str:
     """Build the text that is printed after the start.
 
-    It is written in one call, because a reader may close the pipe after line 1.
+    It is written in one call, because a reader can close the pipe after line 1.
     """
     return f"ready {address}\nsign in at {sign_in_link}" if sign_in_link else f"ready {address}"
 

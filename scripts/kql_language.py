@@ -151,7 +151,7 @@ def _find_translation_error(text: str) -> str:
         translate(text, {"Telemetry": ["Timestamp", "DeviceId", "Payload"]}, [], {})
     except QueryError as error:
         return str(error)
-    except Exception as error:  # noqa: BLE001  the call has no valid arguments, and the library may fail on them
+    except Exception as error:  # noqa: BLE001  the call has no valid arguments, and the library can fail on them
         return type(error).__name__
     return ""
 

@@ -26,7 +26,7 @@ def list_modules(root: Path) -> Iterator[Path]:
 
 
 def list_test_paths(module: Path) -> list[Path]:
-    """Return the paths at which a module's test module may be."""
+    """Return the paths at which a module's test module can be."""
     name = f"test_{module.parent.name if module.stem in ('__init__', '__main__') else module.stem}.py"
     paths = [Path("tests/unit") / module.parent / name]
     if module.parts[:2] == ("shared", "backends"):

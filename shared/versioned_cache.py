@@ -72,6 +72,6 @@ class VersionedCache[T]:
             checked_at = min(now, self._succeeded_at + self._max_stale - self._max_age)
         else:
             checked_at = self._succeeded_at = now
-        if generation == self._generation:  # otherwise the value was invalidated during the read and may be outdated
+        if generation == self._generation:  # otherwise the value was invalidated during the read
             self._checked_at = checked_at
         return self._cached[1]

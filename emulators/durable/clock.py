@@ -7,7 +7,7 @@ from typing import Protocol
 from shared.timestamps import now
 
 _LONGEST_SECONDS = 1.0
-"""Longest wait: another process may start an orchestration in the same file, and the system clock may change."""
+"""Longest wait: another process can start an orchestration in the same file, and the system clock can change."""
 
 
 class Clock(Protocol):
@@ -18,7 +18,7 @@ class Clock(Protocol):
         ...
 
     async def wait(self, due: datetime | None, wake: asyncio.Event) -> None:
-        """Wait until the time ``due``, or until the event ``wake`` is set; an implementation may return earlier."""
+        """Wait until the time ``due``, or until the event ``wake`` is set; an implementation can return earlier."""
         ...
 
 

@@ -70,7 +70,7 @@ class DurableEngine:
         self._last_activity = 0
 
     def wake(self) -> None:
-        """Notify the engine that orchestrators or activities may now be ready to run."""
+        """Notify the engine that orchestrators or activities are possibly ready to run."""
         self._wake.set()
 
     async def run(self) -> None:

@@ -144,7 +144,7 @@ def _load_turn_input(connection: sqlite3.Connection, instance: str, at: datetime
 def _select_deliverable(messages: list[OrchestrationMessage], progress: str) -> list[OrchestrationMessage]:
     """Return the messages that the next turn of an orchestration can deliver together.
 
-    A result that may cause a retry is delivered alone, because the SDK assigns the task id of the retry when the SDK
+    A result that can cause a retry is delivered alone, because the SDK assigns the task id of the retry when the SDK
     reads the result. An external event is delivered alone, so that continue-as-new does not lose unread events.
     """
     retried = _find_retried_tasks(progress)

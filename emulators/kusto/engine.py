@@ -107,7 +107,7 @@ class Execution:
         return KqlResult(columns, rows, time.perf_counter() - began)
 
     def stop(self) -> None:
-        """Interrupt the execution; call this again until the execution ends, because DuckDB may ignore an interrupt."""
+        """Interrupt the execution; call this again until the execution ends, because DuckDB can ignore an interrupt."""
         self.stopped.set()
         with suppress(duckdb.ConnectionException):  # the execution has just ended and closed its cursor
             self.cursor.interrupt()
@@ -243,7 +243,7 @@ class Engine:
             try:
                 return await self._execute_in_thread(text, translation, bound, options, deadline)
             except QueryError as error:
-                # All queries share the memory. A query that ran out of memory may succeed after the others have ended.
+                # All queries share the memory. A query that ran out of memory can succeed after the others have ended.
                 retry = self.running > 0 and attempt + 1 < _MEMORY_ATTEMPTS
                 if not (error.partial and "80DA0001" in error.message and retry):
                     raise
@@ -308,7 +308,7 @@ class Engine:
     def _start_execution(self, execution: Execution) -> "asyncio.Future[KqlResult]":
         try:
             return asyncio.get_running_loop().run_in_executor(self._threads, execution.run)
-        except RuntimeError as error:  # no memory for another thread; an existing thread may still start the execution
+        except RuntimeError as error:  # no memory for another thread; an existing thread can still start the execution
             execution.stop()
             raise out_of_memory_error() from error
 

@@ -54,7 +54,7 @@ CREATE TABLE IF NOT EXISTS offsets (
 BATCH_EVENTS = 20_000
 POLL_SECONDS = 0.05
 WOKEN_POLL_SECONDS = 1.0
-"""Seconds between two checks of the hub by a consumer that is woken for new events; it may miss those of a crash."""
+"""Seconds between two checks of the hub by a consumer that is woken for new events; it can miss those of a crash."""
 
 RETRY_SECONDS = 1.0
 TRIM_SECONDS = 600.0
@@ -86,7 +86,7 @@ class HubFile:
 
     The class is not thread-safe.
 
-    Every method may raise ``sqlite3.Error``, for example if the file is locked for more than 30 s or the disk is full.
+    Every method can raise ``sqlite3.Error``, for example if the file is locked for more than 30 s or the disk is full.
 
     Args:
         path: SQLite file of the hub; created with its tables if it does not exist.
@@ -225,7 +225,7 @@ class HubConsumer:
         self._cursor.close()
 
     def wake(self) -> None:
-        """Notify the ingestion thread that the hub may have new events; may be called from any thread."""
+        """Notify the ingestion thread that the hub possibly has new events; can be called from any thread."""
         self._wake.set()
 
     @property
@@ -256,7 +256,7 @@ class HubConsumer:
                 self._consume_hub()
             except duckdb.FatalException as error:
                 abort_process(error)
-            except Exception as error:  # a locked file, a full disk and a lack of memory may all be temporary
+            except Exception as error:  # a locked file, a full disk and a lack of memory can all be temporary
                 self.failures += 1
                 self.last_error = f"{type(error).__name__}: {error}"[:300]
                 _LOGGER.exception("ingestion failed and will be retried")

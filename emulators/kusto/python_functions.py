@@ -23,7 +23,7 @@ class PythonFunction:
         run: the function; it receives None for null, and returns None for null.
         parameters: DuckDB type of each parameter.
         result: DuckDB type of the result.
-        is_constant: False if two calls with the same arguments may return different values.
+        is_constant: False if two calls with the same arguments can return different values.
     """
 
     name: str

@@ -272,7 +272,7 @@ MAX_SQL_CHARACTERS = 1_000_000
 def check_sql_length(sql: str) -> None:
     """Check that the SQL of an expression or query is not too long.
 
-    A function's SQL template may contain an argument several times. Therefore nested calls can expand 150 bytes of KQL
+    A function's SQL template can contain an argument several times. Therefore nested calls can expand 150 bytes of KQL
     to gigabytes of SQL, and the length must be checked after every expression.
 
     Raises:

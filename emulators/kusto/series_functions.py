@@ -87,7 +87,7 @@ def create_series_functions(connection: duckdb.DuckDBPyConnection, functions: Se
 def check_stopped() -> None:
     """Raise ExecutionStoppedError if the query that called the current function has been stopped.
 
-    A function that may need more than a fraction of a second must call this from time to time.
+    A function that can take more than a fraction of a second must call this from time to time.
     """
     stopped = getattr(_CURRENT, "stopped", None)
     if stopped is not None and stopped.is_set():

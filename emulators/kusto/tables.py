@@ -74,7 +74,7 @@ def read_column_types(connection: duckdb.DuckDBPyConnection, tables: Sequence[st
 
 
 def _find_columns_without_nan(connection: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> set[str]:
-    """Return the columns without NaN of a table in memory; no columns for a file, because its content may change."""
+    """Return the columns without NaN of a table in memory; no columns for a file, because its content can change."""
     query = "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND table_name = ?"
     if not columns or connection.execute(query, [LOADED, table]).fetchone() is None:
         return set()

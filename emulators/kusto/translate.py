@@ -1,6 +1,6 @@
 """Translation of a KQL query to one SELECT for DuckDB.
 
-The translation also lists those functions of a query whose results may differ from Data Explorer's, because their exact
+The translation also lists those functions of a query whose results can differ from Data Explorer's, because their exact
 arithmetic is not documented.
 """
 
@@ -81,7 +81,7 @@ def translate(
 ) -> Translation:
     """Translate a KQL query to SQL; if its columns depend on the data, translate the next probe query that finds them.
 
-    Call this only in a process that may be killed, because some short queries require unlimited time and memory.
+    Call this only in a process that can be killed, because some short queries require unlimited time and memory.
 
     Args:
         text: KQL text of the query.

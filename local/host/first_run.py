@@ -60,7 +60,7 @@ class QueryChecks:
         with report_background_work(NAME):
             try:
                 await self._check_queries()
-            except Exception:  # noqa: BLE001  the engine and the store may raise any exception
+            except Exception:  # noqa: BLE001  the engine and the store can raise any exception
                 _LOG.exception("the queries were not checked")
 
     async def _check_queries(self) -> None:

@@ -21,7 +21,7 @@ _CLEANUP_LOGGER = get_logger("local.cleanup")
 _MONITORED = timedelta(minutes=1)
 _CLEANUP_SECONDS = 3600.0
 _MAX_SLEEP = 30.0
-"""Maximum seconds between two checks of the clock; short, because the clock may change or the machine may sleep."""
+"""Maximum seconds between two checks of the clock; short, because the clock can change or the machine can sleep."""
 
 
 @dataclass(frozen=True, slots=True)

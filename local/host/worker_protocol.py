@@ -65,19 +65,19 @@ class RpcRetryOptions(_Message):
 
 
 class NullableString(_Message):
-    """Protocol message: a text that may be missing."""
+    """Protocol message: a text that can be missing."""
 
 
 class NullableBool(_Message):
-    """Protocol message: a flag that may be missing."""
+    """Protocol message: a flag that can be missing."""
 
 
 class NullableDouble(_Message):
-    """Protocol message: a number that may be missing."""
+    """Protocol message: a number that can be missing."""
 
 
 class NullableTimestamp(_Message):
-    """Protocol message: a time that may be missing."""
+    """Protocol message: a time that can be missing."""
 
 
 class Timestamp(_Message):

@@ -26,7 +26,7 @@ READS_AT_ONCE: Final = 4
 """Maximum number of queries (data sources of rules) that are read at the same time."""
 
 REFRESH_SECONDS: Final = 60.0
-"""Maximum age in seconds of rule states in memory; another instance may have evaluated rules before."""
+"""Maximum age in seconds of rule states in memory; another instance has possibly evaluated rules before."""
 
 RETRY_SECONDS: Final = 10.0
 """Seconds after a failure of the stores before the rules of a data source are tried again."""

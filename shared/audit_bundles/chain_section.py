@@ -29,7 +29,7 @@ from shared.provenance.verifier import ChainVerdict, ChainVerifier
 from shared.runtime import Runtime
 
 RECEIPTS_PER_PART: Final = 100
-"""Number of receipts that are written before the job's state is checked again, because it may be cancelled."""
+"""Number of receipts that are written before the job's state is checked again, because it can be cancelled."""
 _LOG = logs.get_logger("bundles")
 
 
@@ -91,7 +91,7 @@ class ChainReceipts:
 
 
 STEP_RECORDS: Final = 131_072
-"""Number of records that are verified before the job's state is checked again, because it may be cancelled."""
+"""Number of records that are verified before the job's state is checked again, because it can be cancelled."""
 PROOFS_PER_PART: Final = 100
 
 

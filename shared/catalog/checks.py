@@ -216,7 +216,7 @@ def _check_data_stores(sections: Sections) -> Iterator[Finding]:
 
 
 def _check_alert_rules(sections: Sections) -> Iterator[Finding]:
-    """Check alert rules. The queries of rules may be unknown, because a query can be deleted while a rule uses it."""
+    """Check alert rules. The queries of rules can be unknown, because a query can be deleted while a rule uses it."""
     for index, rule in sections.alert_rules:
         at = ("alertRules", index)
         yield from (((*at, *path), message) for path, message in find_rule_errors(rule))

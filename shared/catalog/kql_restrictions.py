@@ -237,7 +237,7 @@ _CHECKS: Final[Mapping[str, _Check]] = {
 
 
 def _check_typed_literals(kql: str, text: str) -> None:
-    """Reject a typed literal, such as ``datetime(...)``, if the engine may see its end at another position."""
+    """Reject a typed literal, such as ``datetime(...)``, if the engine possibly sees its end at another position."""
     lowered = text.lower()
     # The search for literals is slow. Outside ASCII, it also matches letters that `lower` does not change.
     if text.isascii() and not any(name in lowered for name in _LITERAL_NAMES):

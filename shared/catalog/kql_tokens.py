@@ -49,7 +49,7 @@ class KqlToken(NamedTuple):
     Attributes:
         kind: kind of the token. Punctuation is one character; a number begins with a digit and has no dot. A string
             includes its quotes but not its prefix ``h``, which is a name. An unclosed string ends with its line, or
-            with the text if its form may span lines.
+            with the text if its form can span lines.
         text: characters of the token.
         start: offset of the first character.
     """

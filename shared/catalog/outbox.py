@@ -13,7 +13,7 @@ APPENDS_AT_ONCE: Final = 100
 
 
 type Announce = Callable[[Sequence[PendingEvent]], Awaitable[None]]
-"""Announces changes to other parts of the service, by their events. An event may be announced more than once."""
+"""Announces changes to other parts of the service, by their events. An event can be announced more than once."""
 
 
 async def ignore_events(events: Sequence[PendingEvent]) -> None:

@@ -161,7 +161,7 @@ class CommittedPlan:
 
     Attributes:
         plan: the changes.
-        catalog: all items directly after the change; a later change may already be stored.
+        catalog: all items directly after the change; a later change is possibly stored already.
     """
 
     plan: CatalogPlan

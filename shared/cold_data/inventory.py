@@ -39,7 +39,7 @@ class ArchiveHour:
     Attributes:
         folder: prefix of the blobs' names.
         hour: start of the hour, UTC.
-        live: blobs that together contain every row of the hour; some rows may occur twice.
+        live: blobs that together contain every row of the hour; some rows can occur twice.
         replaced: blobs whose rows were merged into a live blob.
         inherited: identities of the replaced blobs.
     """
@@ -73,7 +73,7 @@ class ArchiveHour:
 
     @property
     def may_overlap(self) -> bool:
-        """True if a row may occur in more than one blob."""
+        """True if a row can occur in more than one blob."""
         return len(self.live) > 1 and not _have_disjoint_rows(each.name for each in self.live)
 
 

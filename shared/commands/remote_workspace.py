@@ -163,7 +163,7 @@ def _is_local(host: str) -> bool:
 
 
 def _read_problem(error: urllib.error.HTTPError) -> WorkspaceError:
-    """Convert an HTTP error reply to a WorkspaceError; the reply of a proxy may not be a problem document."""
+    """Convert an HTTP error reply to a WorkspaceError; the reply of a proxy is not always a problem document."""
     try:
         problem: dict[str, Any] = json.loads(error.read())
         code, detail = str(problem["code"]), str(problem["detail"])

@@ -277,7 +277,7 @@ def _escape_formulas(texts: pa.Array) -> pa.Array:
 
 
 def _may_need_quotes(texts: pa.Array) -> bool:
-    """Return whether any CSV cell may need quotes, because it is empty or contains a special character."""
+    """Return whether any CSV cell possibly needs quotes, because it is empty or contains a special character."""
     data = bytes(concatenate_texts(texts))
     return any(mark in data for mark in _SPECIAL_CHARACTERS) or pc.min(pc.binary_length(texts)).as_py() == 0
 

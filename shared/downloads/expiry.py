@@ -87,7 +87,7 @@ async def remove_job_files(blobs: BlobStore, job_id: str) -> None:
 async def remove_files_after_end(blobs: BlobStore, job: Job) -> None:
     """Delete the files of a cancelled or failed job, except the file of an open import step.
 
-    The archive may have only a part of the step's rows, and the query table none of them. A later import would count
+    The archive can have only a part of the step's rows, and the query table none of them. A later import would count
     the archived rows as duplicates. The work of the import therefore completes the step from the file.
     """
     step = job.open_import_step
@@ -98,7 +98,7 @@ async def remove_files_after_end(blobs: BlobStore, job: Job) -> None:
 async def remove_unused_files(blobs: BlobStore, jobs: JobStore, job_id: str) -> None:
     """Delete the files of a job that has ended, except the result of a completed job.
 
-    Durable Functions may run a step in two processes at the same time. The slower process must not delete the result of
+    Durable Functions can run a step in two processes at the same time. The slower process must not delete the result of
     the faster process.
     """
     job = await jobs.get(job_id)

@@ -64,7 +64,7 @@ class ImportRequest(BaseModel):
         started_at: time of the start; None before the start.
         file: state of the uploaded file at the start; None before the start.
         steps: number of steps (ranges of the file) that are stored completely.
-        open_step: number of a step whose rows may be in the archive, but not yet in the query table; None if both have
+        open_step: number of a step whose rows are possibly archived, but not yet in the query table; None if both have
             the same rows of the import.
         position: start of the next step: a position in the file in bytes, or a number of rows of a Parquet file.
         rows: number of rows that were read.

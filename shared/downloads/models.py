@@ -183,7 +183,7 @@ class Job(_JobRecord):
 
     @property
     def open_import_step(self) -> int | None:
-        """Number of the import step whose rows may be in the archive, but not yet in the query table; usually None."""
+        """Number of the import step whose rows are possibly archived, but not yet in the query table; usually None."""
         return None if self.import_request is None else self.import_request.open_step
 
     @property

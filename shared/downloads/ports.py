@@ -28,7 +28,7 @@ class JobStore(Protocol):
     async def change(self, job_id: str, change: Callable[[Job], Job]) -> Job | None:
         """Atomically replace a job by the result of ``change``; return the new job, or None if the job does not exist.
 
-        ``change`` may be called several times. If it raises an error, the job remains unchanged and the error
+        ``change`` can be called several times. If it raises an error, the job remains unchanged and the error
         propagates.
         """
         ...

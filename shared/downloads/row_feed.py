@@ -28,7 +28,7 @@ def slice_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def _join_small_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join small batches, because each batch has a fixed cost and an hour may have only a few rows."""
+    """Join small batches, because each batch has a fixed cost and an hour can have only a few rows."""
     small: list[pa.RecordBatch] = []
     for batch in batches:
         if small and sum(each.num_rows for each in small) + batch.num_rows > SLICE_ROWS:
@@ -110,7 +110,7 @@ class RowFeed:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def _wait_for_batch(self, upcoming: Future[pa.RecordBatch | None]) -> pa.RecordBatch | None:
-        # The loop may end during the wait, and then the future never completes.
+        # The loop can end during the wait, and then the future never completes.
         while not self._stop.is_set():
             with suppress(TimeoutError):
                 return upcoming.result(POLL_SECONDS)

@@ -44,7 +44,7 @@ def find_exceeded_limit(
     Args:
         document: validated document, without cycles of fragments.
         operation: operation to execute.
-        variables: variables of the request, which may contain page sizes.
+        variables: variables of the request, which can contain page sizes.
     """
     aliases = _count_aliases(document)
     if aliases > MAX_ALIASES:

@@ -24,7 +24,7 @@ class Deprecation:
 
     Attributes:
         deprecated_on: first day on which new clients should not use the operation or name.
-        removed_on: first day on which the operation or name may not work; at least 12 months after ``deprecated_on``.
+        removed_on: first day on which the operation or name can end; at least 12 months after ``deprecated_on``.
     """
 
     deprecated_on: date

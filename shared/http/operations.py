@@ -115,7 +115,7 @@ class ServerManagedProperties:
     Attributes:
         names: names of all these properties.
         read_current: reads the stored item, whose values a PUT must repeat.
-        nullable: names of properties whose current value may be unknown; a PUT may then send null.
+        nullable: names of properties whose current value can be unknown; a PUT may then send null.
         volatile: names of properties that change with every write. A PUT may send any value, because If-Match protects
             against lost updates.
     """
@@ -234,7 +234,7 @@ class OperationOptions(TypedDict, total=False):
 
 
 class Endpoint(Protocol):
-    """Method and route of an operation, whose module may not be imported yet."""
+    """Method and route of an operation, whose module is possibly not imported yet."""
 
     @property
     def method(self) -> str:

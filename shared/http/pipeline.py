@@ -158,7 +158,7 @@ class RequestPipeline:
             is_versioned = error.is_versioned
         except WorkspaceError as error:
             reply = build_error_reply(error, request_id, request)
-        except Exception as error:  # noqa: BLE001  the message of an unexpected error may only go to the log
+        except Exception as error:  # noqa: BLE001  the message of an unexpected error must only go to the log
             reply = _build_failure_reply(error, route, build_error_reply, request_id, request)
         if is_versioned:
             add_version(reply)

@@ -8,7 +8,7 @@ from shared.errors import Kind, WorkspaceError, invalid
 from shared.http.messages import Request
 
 MAX_TARGET: Final = 32_768
-"""Maximum bytes of path and query; each of the 1,000 characters of an audit scope's key may take 12 escaped bytes."""
+"""Maximum bytes of path and query; each of the 1,000 characters of an audit scope's key can take 12 escaped bytes."""
 
 MAX_HEADERS: Final = 100
 MAX_HEADER_BYTES: Final = 131_072

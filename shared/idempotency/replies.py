@@ -3,7 +3,7 @@
 Keys are separate for each caller and each HTTP method, and from the keys of requests that append one record
 (``shared.idempotency.keys``).
 
-A reply may contain a secret that the service shows only once. The reply is stored encrypted for 24 hours; the
+A reply can contain a secret that the service shows only once. The reply is stored encrypted for 24 hours; the
 encryption key is derived from the caller's idempotency key.
 """
 
@@ -30,7 +30,7 @@ WAIT_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.05
 _SALT_BYTES, _NONCE_BYTES = 16, 12
 MAYBE_DONE: Final = frozenset({Kind.UNAVAILABLE, Kind.TIMEOUT, Kind.INTERNAL})
-"""Kinds of errors after which part of the work may be done; after other errors, no work was done."""
+"""Kinds of errors after which part of the work is possibly done; after other errors, no work was done."""
 
 
 type Work = Callable[[str], Awaitable[bytes]]
@@ -186,5 +186,5 @@ def _decrypt_reply(encrypted: bytes, secret: str, name: str) -> bytes:
 
 
 def _derive_key(secret: str, salt: bytes) -> bytes:
-    # A caller's key may be easy to guess, so each guess must cost memory and time (RFC 7914).
+    # A caller's key can be easy to guess, so each guess must cost memory and time (RFC 7914).
     return hashlib.scrypt(secret.encode(), salt=salt, n=2**14, r=8, p=1, dklen=32)

@@ -14,7 +14,7 @@ from shared.telemetry.message_parser import MAX_MESSAGE_BYTES
 from shared.text_formats.strict_json import parse_json
 
 _MAX_LINE_BYTES = 2 * MAX_MESSAGE_BYTES
-"""Maximum length of a line; spaces and escapes may make a line longer than its message."""
+"""Maximum length of a line; spaces and escapes can make a line longer than its message."""
 
 
 class JsonLinesReader:

@@ -96,7 +96,7 @@ def build_mapper(
         lookup: lookup (id in URLs) of the connection that receives the messages.
         request: request of the import.
         mapping: column mapping to use; None for the mapping of the import.
-        runtime: clock, which limits how far times may be in the future.
+        runtime: clock, which limits how far times can be in the future.
 
     Raises:
         WorkspaceError: NOT_FOUND ``CONNECTION_NOT_FOUND``.

@@ -1,4 +1,4 @@
-"""Conversion of one row of an imported file to a telemetry message, and of its time, which may be a local time."""
+"""Conversion of one row of an imported file to a telemetry message, and of its time, which can be a local time."""
 
 import base64
 import math

@@ -51,7 +51,7 @@ class UploadedSource:
             raise FileRejectedError("The uploaded file no longer exists.") from None
 
     def _wait_for_read(self, reading: Future[bytes]) -> bytes:
-        # The loop may end during the wait, and then the future never completes.
+        # The loop can end during the wait, and then the future never completes.
         while not self._loop.is_closed():
             with suppress(TimeoutError):
                 return reading.result(_POLL_SECONDS)

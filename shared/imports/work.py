@@ -180,7 +180,7 @@ class ImportRunner:
             return True
 
     async def _fail_unless_retryable(self, job_id: str, error: FileRejectedError | WorkspaceError) -> None:
-        """Mark an import job as failed; raise the error again if a retry may succeed."""
+        """Mark an import job as failed; raise the error again if a retry can succeed."""
         if isinstance(error, FileRejectedError):
             await self._end_job(job_id, JobStatus.FAILED, str(error))
         elif error.kind in {Kind.UNPROCESSABLE, Kind.STORAGE_FULL, Kind.NOT_FOUND}:
@@ -287,7 +287,7 @@ class ImportRunner:
         if step is None:
             return None
         if archived is not None:
-            # A message of this step may repeat one of the step before it.
+            # A message of this step can repeat one of the step before it.
             await archived.wait()
         source = await self._build_import_source(job)
         messages = await self._search_new_messages(source, first_row, step.messages)

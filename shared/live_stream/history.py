@@ -54,7 +54,7 @@ class History:
     async def read_pages(
         self, connections: Sequence[str], since: datetime, until: datetime = _END_OF_TIME
     ) -> AsyncIterator[list[StoredImpulse]]:
-        """Yield pages of the stored messages of connections; two pages may contain the same message.
+        """Yield pages of the stored messages of connections; two pages can contain the same message.
 
         A page starts at the last timestamp of the previous page, so the messages of this timestamp are repeated. If
         they fill a whole page, the next page is larger.

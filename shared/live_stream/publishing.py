@@ -213,7 +213,7 @@ class LivePublisher:
                     began = self._runtime.monotonic()
 
     async def _can_have_listeners(self, group: str) -> bool:
-        """Return whether a group may have listeners; return True if the message service does not respond."""
+        """Return whether a group possibly has listeners; return True if the message service does not respond."""
         try:
             return self._audience is None or await self._audience.can_have_listeners(group)
         except WorkspaceError:

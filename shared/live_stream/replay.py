@@ -166,7 +166,7 @@ class CatchUp:
     """Replay of earlier impulses (telemetry messages) from the query table to streams that are already live.
 
     Messages that are already in the table are replayed immediately. Messages that were published shortly before the
-    stream opened may reach the table later; they are replayed after ``LAG_SECONDS``.
+    stream opened can reach the table later; they are replayed after ``LAG_SECONDS``.
 
     Args:
         catalog: function that returns the current workspace catalog.

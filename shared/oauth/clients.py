@@ -81,7 +81,7 @@ class ClientDirectory:
         self._documents = documents
 
     async def find_declared(self, client_id: str) -> Client | None:
-        """Return the declared client with an id; return None if the id is a URL, which may have a metadata document.
+        """Return the declared client with an id; return None if the id is a URL, which can have a metadata document.
 
         Raises:
             WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN``.

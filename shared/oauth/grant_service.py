@@ -85,7 +85,7 @@ class GrantService:
         """Exchange an authorization code for an access token and the first refresh token.
 
         Of several simultaneous calls, one succeeds. A later use of the code ends the grant and its tokens (RFC 6749
-        section 4.1.2), because one of the two callers may be a thief.
+        section 4.1.2), because one of the two callers is possibly a thief.
 
         Raises:
             OAuthError: ``invalid_grant``.
@@ -146,7 +146,7 @@ class GrantService:
         after = generate_refresh_token(self._runtime, grant.grant_id, before.family)
         renewed = replace(grant, refresh=self._build_state(grant, after, at, grant.refresh.started_at))
         if not await self._store.replace(stored, renewed):
-            # Another request used the same refresh token at the same time: one of the two may be a thief.
+            # Another request used the same refresh token at the same time: one of the two is possibly a thief.
             await self._ender.end(grant.grant_id, EndReason.REUSE, grant.member_id)
             raise invalid_grant_error(_BAD_REFRESH)
         return token, str(after)

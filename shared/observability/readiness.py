@@ -97,7 +97,7 @@ async def _probe_succeeds(name: str, probe: Probe) -> bool:
     try:
         async with asyncio.timeout(READY_SECONDS):
             await probe()
-    except Exception as error:  # noqa: BLE001  a probe of any adapter may raise any exception
+    except Exception as error:  # noqa: BLE001  a probe of any adapter can raise any exception
         _LOG.warning("not ready", extra=logs.fields(store=name, error=type(error).__name__))
         return False
     return True

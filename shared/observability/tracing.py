@@ -156,7 +156,7 @@ def _start_span(
         SpanKind[kind],
         attributes,
         links,
-        record_exception=False,  # its message may contain values of the request
+        record_exception=False,  # its message can contain values of the request
         set_status_on_exception=False,
     ) as created:
         try:

@@ -23,7 +23,7 @@ async def reject_forged_head(store: ChainStore, chain: ChainKey, tip: Tip, insta
     - The head item's hash must be the stored hash of the last record.
     - The last record's time must have the format of records.
     - If the head item or the last record has a time ahead of the clock, both must have the same time. Such a time is
-      accepted because the clock of another host may be ahead.
+      accepted because the clock of another host can be ahead.
 
     Args:
         store: store of the chain.

@@ -58,11 +58,11 @@ class PendingAppend:
         draft: content of the record.
         append_id: id of the append, unique in the chain.
         future: future with the result for the caller.
-        look_up: whether the append id may already be in the chain and must be searched there.
+        look_up: whether the append id is possibly already in the chain and must be searched there.
         check: raises an error to reject the append; see :meth:`ChainLog.append`.
         exclusive: text that a batch must not contain twice; empty for no restriction.
         caller: trace span of the caller, or None.
-        sent: whether an earlier attempt of this process may have stored the record.
+        sent: whether an earlier attempt of this process has possibly stored the record.
     """
 
     draft: RecordDraft
@@ -80,7 +80,7 @@ class PendingAppend:
 
     @property
     def unique_keys(self) -> list[tuple[str, str]]:
-        """Texts that no other append of the batch may have: ``exclusive``, and the append id if it may be stored."""
+        """Texts that no other append of the batch may have: ``exclusive``, and a possibly stored append id."""
         keys = [("append", self.append_id)] if self.look_up else []
         return [*keys, ("exclusive", self.exclusive)] if self.exclusive else keys
 

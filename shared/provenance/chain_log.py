@@ -80,7 +80,7 @@ class ChainLog:
 
         Raises:
             WorkspaceError: UNAVAILABLE: ``PROVENANCE_UNAVAILABLE`` if nothing was stored, ``PROVENANCE_BUSY`` if too
-                many appends wait, ``PROVENANCE_OUTCOME_UNKNOWN`` if the record may be stored (repeat with the same
+                many appends wait, ``PROVENANCE_OUTCOME_UNKNOWN`` if the record is possibly stored (repeat with the same
                 append id); and the errors of ``check``.
         """
         if self._queued_bytes + draft.size > self._max_queued_bytes:

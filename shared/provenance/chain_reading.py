@@ -74,7 +74,7 @@ async def stream_records(
         )
         if verification.sequence > before or verification.fault is not None:
             return
-    # Also read a page if the window is empty: a gap may be longer than the window.
+    # Also read a page if the window is empty: a gap can be longer than the window.
     page = await store.read(chain, before, limit=min(PAGE_RECORDS, last_sequence - before), max_bytes=PAGE_BYTES)
     records = [record for record in page.records if record.sequence <= last_sequence]
     await runtime.run_in_thread(verification.verify_rows, to_rows(records))

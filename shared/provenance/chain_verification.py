@@ -134,7 +134,7 @@ class ChainFault:
         broken_at: RecordID of the first invalid record, Hash of the second record of a fork, or name of a checkpoint.
         reason: description of the fault.
         previous_hash: PreviousHash of the faulty record if it differs from the hash of the last valid record, which
-            may mean a fork; else empty.
+            possibly means a fork; else empty.
         hash: Hash of the faulty record.
         is_fork: whether the faulty record has the same PreviousHash as another record.
     """

@@ -1,6 +1,6 @@
 """Checks of the end of a chain: its last records, the head item that states them, and records without a head item.
 
-A head item states a chain's last record; it is compared with the records, because it may be forged.
+A head item states a chain's last record; it is compared with the records, because it can be forged.
 """
 
 from datetime import datetime, timedelta

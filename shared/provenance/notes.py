@@ -123,7 +123,7 @@ def format_note(text: str, key: VerifierKey, signature: bytes) -> bytes:
 
 
 def format_signature_line(key: VerifierKey, signature: bytes) -> bytes:
-    """Format a signature as a line of a signed note, which may have several such lines."""
+    """Format a signature as a line of a signed note, which can have several such lines."""
     return f"{_DASH}{key.name} {base64.b64encode(key.key_id + signature).decode()}\n".encode()
 
 

@@ -46,7 +46,7 @@ class PendingPage:
     Attributes:
         result: amendments of the page, oldest first.
         places: position of each amendment in the list of all pending amendments.
-        has_more: whether more pending amendments may follow.
+        has_more: whether more pending amendments can follow.
     """
 
     result: AuditQueryResult

@@ -87,7 +87,7 @@ class ChainOverview(Protocol):
     """Store of the summaries of all chains, and of the index of pending amendments.
 
     The transaction of an append updates both. Chains that an earlier version wrote are counted later by
-    :meth:`complete_counts`, which may run in several processes at once and during appends. All methods raise
+    :meth:`complete_counts`, which can run in several processes at once and during appends. All methods raise
     ``WorkspaceError`` UNAVAILABLE with code ``PROVENANCE_UNAVAILABLE`` if the store does not respond.
     """
 
@@ -130,7 +130,7 @@ class ChainOverview(Protocol):
     async def list_pending(self, after: PendingPlace | None, limit: int, max_bytes: int) -> Sequence[PendingEntry]:
         """Return entries of the index of pending amendments, oldest first.
 
-        Each pending amendment of a counted chain has an entry. Some amendments with an entry may be decided.
+        Each pending amendment of a counted chain has an entry. Some amendments with an entry are already decided.
 
         Args:
             after: return only entries after this position; None to begin with the oldest.

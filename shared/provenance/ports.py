@@ -193,7 +193,7 @@ class ChainStore(Protocol):
         ...
 
     async def provision(self, chain: ChainKey) -> None:
-        """Prepare the store for a chain's first append; this creates no head item, may be repeated, and may take long.
+        """Prepare the store for a chain's first append; this creates no head item, can be repeated, and can take long.
 
         The appender calls this method before each append while the chain is empty.
         """
@@ -258,7 +258,7 @@ class ChainStore(Protocol):
             offset: number of matching records to skip.
             limit: maximum number of records, at least 1.
             max_bytes: maximum total size of the records' canonical bytes; the first record is returned at any size. The
-                store may also return fewer records than ``limit`` for other reasons; only ``more`` shows whether the
+                store can also return fewer records than ``limit`` for other reasons; only ``more`` shows whether the
                 end was reached. The caller requests the next page with a narrower range of sequence numbers.
         """
         ...
@@ -331,7 +331,7 @@ class DecisionLookup(Protocol):
     async def find_decisions(self, chain: ChainKey, amendments: Sequence[str]) -> Sequence[ChainRecord]:
         """Find the decisions about these amendments, by the content of records or by filter fields.
 
-        The records are in any order; a record may be returned twice.
+        The records are in any order; a record can be returned twice.
 
         Args:
             chain: key of a scope's chain of amendments.
@@ -378,7 +378,7 @@ class OrphanRecords(Protocol):
     """
 
     async def list_orphans(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
-        """Return up to 100 orphans that may belong to a chain, lowest sequence number first.
+        """Return up to 100 orphans that possibly belong to a chain, lowest sequence number first.
 
         An orphan is a stored record that no chain's head item includes. If the chain has a head item, the result
         contains the orphans with the chain's genesis hash. If it has none, the result contains all records with its

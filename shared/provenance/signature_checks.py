@@ -70,7 +70,7 @@ def _iter_signed_decisions(records: Sequence[ChainRecord]) -> Iterator[_SignedDe
 
 
 def is_signed_decision(content: Mapping[str, object]) -> bool:
-    """Return whether a record is a decision about an amendment and has a signature, which may be invalid."""
+    """Return whether a record is a decision about an amendment and has a signature, which is possibly invalid."""
     return MEMBER in content and "AmendmentID" in content
 
 

@@ -31,7 +31,7 @@ VERIFY_SECONDS: Final = 200.0
 PAGE_RECORDS: Final = 1_000
 PAGE_BYTES: Final = 8_000_000
 MAX_BRANCHES: Final = 10
-"""Maximum number of records after the head item that are checked for forks; each check may read the whole chain."""
+"""Maximum number of records after the head item that are checked for forks; each check can read the whole chain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ class ChainVerifier:
         last = min(run.end, before + records)
         await verify_up_to(self._store, run.chain, run.verification, last, self._parallel, runtime=self._runtime)
         if run.verification.sequence < last < run.end:
-            # The fault of a gap is the first record after it, which may be past this range.
+            # The fault of a gap is the first record after it, which can be past this range.
             await verify_up_to(self._store, run.chain, run.verification, run.end, self._parallel, runtime=self._runtime)
             return True
         return run.verification.sequence in (before, run.end) or run.verification.fault is not None
@@ -332,7 +332,7 @@ def _build_misplaced_fault(following: int) -> ChainFault:
 def _build_past_head_fault(record: ChainRecord, last_hash: str) -> ChainFault:
     """Build the fault of a record after the chain's stated end.
 
-    It contains the record's PreviousHash if it may be a fork.
+    It contains the record's PreviousHash if it is possibly a fork.
     """
     here = format_record_id(record.sequence)
     value = parse_if_canonical(record.canonical)

@@ -102,7 +102,7 @@ class ParallelVerifier(Protocol):
     def open_window_verifier(self) -> AbstractAsyncContextManager[VerifyWindow]:
         """Return a context manager that runs a process for verifying windows (ranges of records).
 
-        The end of the block ends the process, even while it verifies a window. Several windows may be requested at
+        The end of the block ends the process, even while it verifies a window. Several windows can be requested at
         once; they are verified in order.
 
         Raises:

@@ -125,7 +125,7 @@ class RateLimiter:
         return RateLimitDecision(self._build_state(usage, budget))
 
     async def _get_current_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
-        """Return the slice of the budget for the current second; it may already be used up."""
+        """Return the slice of the budget for the current second; it is possibly used up already."""
         if usage.lease is None or self._runtime.monotonic() >= usage.ends:
             async with usage.lock:
                 if usage.lease is None or self._runtime.monotonic() >= usage.ends:

@@ -109,7 +109,7 @@ class SignatureList:
             complete_to = await self._index.read_index_end_time()
             since = ""
             if complete_to:
-                # The clocks may have been set back and forward since then, so a new record may have an earlier time.
+                # The clocks may have been set back and forward since then, so a new record can have an earlier time.
                 since = rfc3339(min(parse_rfc3339(complete_to), started) - LONGEST_SETBACK - OVERLAP)
             async for chain, tip in self._chains.list_tips(since, tuple(_DECISIONS)):
                 if not await self._index_chain(chain, tip.sequence, deadline):

@@ -13,7 +13,7 @@ type Value = dict[str, Any]
 type Change = Callable[[Value | None], Value | None]
 """Function from the stored value (None if there is none) to the new value, or to None for no change.
 
-It may be called several times. Its exceptions are raised to the caller, and nothing is changed.
+It can be called several times. Its exceptions are raised to the caller, and nothing is changed.
 """
 
 
@@ -45,7 +45,7 @@ class SignatureStore(Protocol):
         Args:
             name: hash that identifies the sign-in.
             change: receives the stored use (None if there is none) and returns the new use, or None for no change. It
-                may be called again after a concurrent change; its exceptions are raised to the caller.
+                can be called again after a concurrent change; its exceptions are raised to the caller.
             at: current time; uses that were last changed more than a day before may be deleted.
         """
         ...

@@ -29,7 +29,7 @@ def check_binding(policy: TelemetryPolicy, binding: TelemetryBinding | None, loo
     Args:
         policy: telemetry policy of the workspace.
         binding: connections and devices to which the credential is limited; None if unlimited.
-        lookup: lookup (id in URLs) of the connection, which may not exist.
+        lookup: lookup (id in URLs) of the connection, which is possibly unknown.
 
     Raises:
         WorkspaceError: FORBIDDEN ``CONNECTION_NOT_ALLOWED``, or ``BOUND_KEY_REQUIRED`` if the policy requires a bound

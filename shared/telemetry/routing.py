@@ -106,7 +106,7 @@ class _DevicePatterns:
             return None
         device_id = event.device_id or event.properties.get(DEVICE_ID, "")
         devices = (device_id,) if device_id else tuple(_resolve_device(message, pointer) for pointer in self._pointers)
-        # Batches are processed in several threads, each of which may clear the cache.
+        # Batches are processed in several threads, each of which can clear the cache.
         try:
             return self._cache[devices]
         except KeyError:

@@ -168,7 +168,7 @@ def _parse_members(text: str, at: int) -> tuple[list[Any], int]:
 
 def _parse_exactly(text: str) -> Any:
     encoded = text.encode()
-    # The fast parser may not return a number with so many digits exactly.
+    # The fast parser possibly does not return a number with so many digits exactly.
     return json.loads(text) if _LONG in encoded.translate(_ZEROS) else orjson.loads(encoded)
 
 

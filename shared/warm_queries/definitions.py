@@ -148,7 +148,7 @@ class QueryDefinitions:
     async def _find_engine_error(self, lookup: str) -> tuple[str, WorkspaceError | None]:
         """Check a draft with the query engine; return its KQL text, and the engine's error or None.
 
-        The draft may come from a workspace with another engine, so this engine may never have checked it.
+        The draft can come from a workspace with another engine, so this engine has possibly never checked it.
         """
         item = _find_query_item(await self._catalog.load(), lookup)
         query = None if item is None else StoredWarmQuery.model_validate(item.definition)

@@ -30,7 +30,7 @@ class WebhookStore(Protocol):
         Args:
             name: name of the document.
             change: receives the current text (None if the document does not exist) and returns the new text, or None
-                for no change. It may be called several times; its exceptions are raised to the caller.
+                for no change. It can be called several times; its exceptions are raised to the caller.
         """
         ...
 
@@ -86,7 +86,7 @@ class WebhookStore(Protocol):
             endpoint: id of the webhook endpoint.
             delivery_id: id of the delivery.
             change: receives the stored delivery and returns the new delivery, or None for no change. It is not called
-                if the delivery does not exist. It may be called again after a concurrent change. Its exceptions are
+                if the delivery does not exist. It can be called again after a concurrent change. Its exceptions are
                 raised to the caller.
 
         Returns:

@@ -41,7 +41,7 @@ class EndpointRegistry:
         """Atomically replace the list of endpoints by the result of ``change``, and return the stored list.
 
         Args:
-            change: receives the stored list and returns the new list, or None for no change. It may be called several
+            change: receives the stored list and returns the new list, or None for no change. It can be called several
                 times; its exceptions are raised to the caller.
 
         Raises:

@@ -79,7 +79,7 @@ class DeliveryWorker:
 
     @property
     def is_idle(self) -> bool:
-        """True if the worker is sending no delivery; a retry in a few seconds may still be planned."""
+        """True if the worker is sending no delivery; a retry in a few seconds can still be planned."""
         return not (self._woken.is_set() or self._is_starting or self._tasks)
 
     async def close(self) -> None:

@@ -45,7 +45,7 @@ class Backends:
         return resource
 
     async def close(self) -> None:
-        """Close all resources in reverse order of creation, because later resources may use earlier ones."""
+        """Close all resources in reverse order of creation, because later resources can use earlier ones."""
         await self._resources.aclose()
 
     @property

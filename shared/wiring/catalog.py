@@ -46,7 +46,7 @@ class CatalogServices:
         )
 
     async def current(self) -> "Catalog":
-        """Return the current catalog, which may be a few seconds old."""
+        """Return the current catalog, which can be a few seconds old."""
         return await self.reader.current()
 
     async def load_workspace_id(self) -> str:

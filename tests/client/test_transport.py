@@ -119,7 +119,7 @@ def test_the_client_gives_up_after_four_attempts(
 ) -> None:
     """The client gives up after four attempts.
 
-    A POST that may have been executed is not repeated.
+    A POST that was possibly executed is not repeated.
     """
     fake_service = FakeService(*(answer() for _ in range(attempts)))
     with open_transport(fake_service) as transport, pytest.raises(kind):
@@ -219,7 +219,7 @@ def test_malformed_field_errors_are_ignored(recorded_pauses: list[float], errors
 
 @pytest.mark.parametrize("reply", ["[]", "null", "{}", '{"Token": "t", "ExpiresAt": "soon"}', "[" * 100_000])
 def test_a_reply_without_a_token_is_explained(reply: str) -> None:
-    """If a token request gets JSON without a token, the error says that the address may be wrong."""
+    """If a token request gets JSON without a token, the error says that the address is possibly wrong."""
     transport = Transport("http://service.example", key="oik_1")
     headers = {"Content-Type": "application/json"}
     transport.client = httpx.Client(

@@ -23,7 +23,7 @@ EXPECTED = [
     r"Batch\.Released (True|true)",
     r".*Cooling water.*",
 ]
-"""Lines that each program prints; the number of accepted messages may repeat."""
+"""Lines that each program prints; the number of accepted messages can repeat."""
 
 
 def save_document(plant: Service, folder: Path) -> dict[str, str]:

@@ -24,7 +24,7 @@ SECRETS = (
     *("prices.yaml", "plant.yaml", "line-1.json", "line-1.json.checkpoint", "key", "checkpoint-key"),
     *("predicted/prod.json", ".azurite/blobs"),
 )
-"""Files that may lie in a checkout and never belong in a package."""
+"""Files that can lie in a checkout and never belong in a package."""
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_only_tracked_files_of_the_app_are_packed(small_checkout: Path, capsys: 
 @pytest.mark.parametrize("name", ["host.json", "shared/a.py", "static/console/index.html"])
 @pytest.mark.parametrize("tracked", [True, False])
 def test_symbolic_links_are_rejected(small_checkout: Path, name: str, *, tracked: bool) -> None:
-    """A symbolic link among the package's files stops the build with the link's name, because it may lead to a key."""
+    """A symbolic link among the package's files stops the build with the link's name, because it can lead to a key."""
     _write_file(small_checkout, "admin.key")
     (small_checkout / name).unlink()
     (small_checkout / name).symlink_to(small_checkout / "admin.key")

@@ -85,7 +85,7 @@ def test_requirements_are_exact_and_constrained(path: Path) -> None:
 def test_every_installed_package_is_pinned(environment: str) -> None:
     """Each package in an environment, also an indirect requirement, has the version of the constraints."""
     requirements, constraints = ENVIRONMENTS[environment]
-    # make check and make bench create these environments; they may not exist yet.
+    # make check and make bench create these environments; they possibly do not exist yet.
     if not (ROOT / environment / "bin" / "python").exists():
         return
     command = [str(ROOT / environment / "bin" / "python"), "-c", LIST]

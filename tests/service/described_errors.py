@@ -12,7 +12,7 @@ from shared.openapi.operation_errors import list_error_codes
 from shared.openapi.paths import PLACEHOLDER
 
 _OF_ALL_ROUTES = {"ROUTE_NOT_FOUND", "METHOD_NOT_ALLOWED", "INVALID_REQUEST", "URI_TOO_LONG", "HEADERS_TOO_LARGE"}
-"""Codes of requests whose line or headers break a rule, which any address may return."""
+"""Codes of requests whose line or headers break a rule, which any address can return."""
 
 
 def check_described_error(reply: httpx.Response) -> None:

@@ -34,7 +34,7 @@ class Component(ABC):
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
         """Yield the simulated clients, which run concurrently while faults are injected."""
 
-    async def complete_work(self) -> None:  # noqa: B027  a component may have nothing to finish
+    async def complete_work(self) -> None:  # noqa: B027  a component can have nothing to finish
         """Complete unfinished work after the last injected fault."""
 
     @abstractmethod

@@ -74,7 +74,7 @@ class CosmosFaults:
         reply_lost: a request is executed, but its reply is lost.
         twice: a request arrives twice.
         slow: a request or its reply takes seconds.
-        failed: the account replies with an error that says that nothing was written, or may be.
+        failed: the account replies that nothing was written, or that something was possibly written.
         throttled: the account replies that the request rate is too large.
         partial: a page of results is empty or has one result.
     """

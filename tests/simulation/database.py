@@ -9,7 +9,7 @@ _REAL_CONNECT: Final[Callable[..., Any]] = sqlite3.connect
 
 
 class TransactionObserver(Protocol):
-    """Interface of a process that uses database connections: it is notified of transactions and may inject faults."""
+    """Interface of a process that uses database connections: it is notified of transactions and can inject faults."""
 
     connections: "list[SimulatedConnection]"
 

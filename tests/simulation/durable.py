@@ -252,7 +252,7 @@ class DurableClient:
         self._world = world
 
     async def start_new(self, orchestrator: str, instance_id: str, client_input: Any) -> str:
-        """Start an orchestration; an error may be injected before or after the start."""
+        """Start an orchestration; an error can be injected before or after the start."""
 
         def start() -> None:
             if not self._world.durable.start(orchestrator, instance_id, client_input):
@@ -262,7 +262,7 @@ class DurableClient:
         return instance_id
 
     async def terminate(self, instance_id: str, reason: str) -> None:  # noqa: ARG002  signature of the client
-        """End an orchestration; an error may be injected before or after this."""
+        """End an orchestration; an error can be injected before or after this."""
 
         def terminate_instance() -> None:
             self._world.durable.terminate(instance_id)

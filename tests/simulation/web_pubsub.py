@@ -52,7 +52,7 @@ class SimulatedWebPubSub:
         self.published: dict[tuple[str, str], int] = {}
 
     async def publish(self, group: str, text: bytes) -> None:
-        """Send a message to all streams of a group; an injected error may hide that it was sent."""
+        """Send a message to all streams of a group; an injected error can hide that it was sent."""
         await self._receive()
         message = parse(text)
         self.published[group, message["ID"]] = self._world.scheduler.now

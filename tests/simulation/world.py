@@ -283,7 +283,7 @@ class World:
     ) -> "ApiReply":
         """Send a request of a member to an instance over an unreliable network.
 
-        Only a request with an idempotency key, or one that changes nothing twice, may arrive twice: a POST without a
+        Only a request with an idempotency key, or one that changes nothing twice, can arrive twice: a POST without a
         key does what it says each time.
 
         Raises:
@@ -311,7 +311,7 @@ class World:
         return probability > 0 and self.random.random() < probability
 
     def _deliver_request(self, request: Request, future: "asyncio.Future[Reply]") -> None:
-        """Deliver a request after a random delay; the request may be lost."""
+        """Deliver a request after a random delay; the request can be lost."""
         delay = draw_delay(self.random, self.faults, _LONGEST_TRIP)
         if self._draw_fault(self.faults.request_lost):
             self._lose_reply(future)

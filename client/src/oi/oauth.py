@@ -113,7 +113,7 @@ def find_server(client: httpx.Client, url: str) -> AuthorizationServer:
         url: address of the service.
 
     Raises:
-        SignInError: the metadata states another address of the service, which may be an impostor.
+        SignInError: the metadata states another address of the service, which is possibly an impostor.
         ApiError: the service has no authorization server, or cannot be reached.
     """
     server = _parse_metadata(_send_request(client, "GET", _METADATA))

@@ -8,7 +8,7 @@ from typing import Any
 _REMEMBERED = 50_000
 """Number of messages that are compared after a reconnection."""
 _OVERLAP = timedelta(seconds=60)
-"""Messages measured up to this time before the newest one may arrive after it."""
+"""Messages measured up to this time before the newest one can arrive after it."""
 
 
 class StreamPosition:

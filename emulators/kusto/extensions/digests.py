@@ -253,7 +253,7 @@ _MERGED_DIGEST = SeriesFunction("merged_digest", ("VARCHAR[]",), {"merged": "tex
 _MERGED_SET = SeriesFunction("merged_hash_set", ("VARCHAR[]",), {"merged": "text"}, f"{__name__}:merge_hashes")
 _SCHEMA = SeriesFunction("schema", ("VARCHAR[]",), {"schema": "text"}, f"{__name__}:build_schema")
 series_functions: tuple[SeriesFunction, ...] = (_DIGEST, _HASH_SET, _MERGED_DIGEST, _MERGED_SET, _SCHEMA)
-"""Functions in Python over the values of a group, which may be millions."""
+"""Functions in Python over the values of a group, which can be millions."""
 SUPPORTED: tuple[str, ...] = (
     *(call.name for call in CALLS),
     "buildschema",

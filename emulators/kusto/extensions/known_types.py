@@ -1,6 +1,6 @@
 """Inference of expression types during translation, so that the generated SQL needs fewer type tests.
 
-The translator library knows the names of columns but not their types. Where a name may refer to a dynamic value, the
+The translator library knows the names of columns but not their types. Where a name can refer to a dynamic value, the
 SQL of the library tests the type of each value. A column needs no such test if it has the same type in all tables and
 if the query gives its name to no other value. Without these tests the SQL is half as long, which saves most of the time
 of a small query.
@@ -162,7 +162,7 @@ def can_be_nan(expr: ir.Expr) -> bool:
 
 
 def _find_assigned_names(root: ir.Query | ir.Operator) -> set[str] | None:
-    """Return all column names to which a query or operator may assign a value; None if an operator is unknown."""
+    """Return all column names to which a query or operator possibly assigns a value; None if an operator is unknown."""
     names: set[str] = set()
     for node in _iterate_nodes(root):
         if isinstance(node, str):
@@ -193,7 +193,7 @@ def _iterate_nodes(root: Any) -> Iterator[Any]:
 
 
 def _may_append_numbers_to_columns(root: ir.Query | ir.Operator) -> bool:
-    """Return whether a query or operator may append a number to a column name that occurs twice."""
+    """Return whether a query or operator possibly appends a number to a column name that occurs twice."""
     for node in _iterate_nodes(root):
         if isinstance(node, ir.Join | ir.Lookup):
             return True

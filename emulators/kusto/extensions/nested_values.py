@@ -99,7 +99,7 @@ def _edit_bag(name: str, bag: str, edit: Callable[[Any], Any]) -> str:
 
 
 def _parse_json(text: str) -> Any:
-    """Parse JSON; an integer that may exceed 64 bits is kept as its JSON text, so that no digit is lost."""
+    """Parse JSON; an integer that possibly exceeds 64 bits is kept as its JSON text, so that no digit is lost."""
     parsed = orjson.loads(text)
     # orjson parses an integer of more than 64 bits as a real.
     return json.loads(text, parse_int=orjson.Fragment) if _LONG_INTEGER.search(text) else parsed

@@ -111,7 +111,7 @@ def _patch_render_decimals(library_function: Callable[[ir.Expr], str]) -> Callab
 
 
 def infer_decimal(expr: ir.Expr) -> str | None:
-    """Return the Kusto type of an expression that may contain decimals; None if the type is unknown."""
+    """Return the Kusto type of an expression that possibly contains decimals; None if the type is unknown."""
     if isinstance(expr, ir.LetRef):
         return infer_decimal(expr.value)
     if isinstance(expr, ir.BinaryOp) and expr.op in _ARITHMETIC_OPERATORS:

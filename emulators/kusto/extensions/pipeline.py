@@ -82,7 +82,7 @@ def get_table_names() -> list[str]:
 
 
 def get_known_tables() -> dict[str, list[str]] | None:
-    """Return the columns of each table that an operator may read; None if the tables are unknown."""
+    """Return the columns of each table that an operator can read; None if the tables are unknown."""
     known: dict[str, list[str]] | None = _KNOWN.get() or writer.nested_schema()
     return known
 

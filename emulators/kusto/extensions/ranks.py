@@ -4,7 +4,7 @@ In Kusto a sort places NaN next to null: NaN follows the nulls if nulls are firs
 last (see "sort operator" of Kusto's documentation). In SQL, NaN is larger than all other values. Dynamic (JSON) values
 cannot be sort keys.
 
-The aggregates ``arg_max`` and ``arg_min``, and the aggregates of percentiles, may return several columns; this module
+The aggregates ``arg_max`` and ``arg_min``, and the aggregates of percentiles, can return several columns; this module
 determines the names and the SQL of these columns.
 """
 
@@ -120,7 +120,7 @@ def _render_sort_keys(keys: tuple[ir.SortKey, ...]) -> str:
 def render_sort_key_parts(keys: tuple[ir.SortKey, ...]) -> list[tuple[str, str]]:
     """Return the SQL and the SQL sort direction (ASC or DESC, with NULLS) of each sort key.
 
-    The SQL of a key may raise an error for a value, so it must not be part of a window clause.
+    The SQL of a key can raise an error for a value, so it must not be part of a window clause.
 
     Raises:
         QueryError: a sort key has the type dynamic.

@@ -82,7 +82,7 @@ _UNARY: Mapping[str, str] = {
 }
 _KIND_KEEPING: Mapping[str, str] = {"series_abs": "abs(_e)", "series_sign": "CAST(sign(_e) AS DOUBLE)"}
 _EXACT = "9007199254740992"
-"""2 to the power of 53: a double represents every smaller integer exactly, larger integers may be rounded."""
+"""2 to the power of 53: a double represents every smaller integer exactly, larger integers can be rounded."""
 
 
 def _render_pairwise(expression: str) -> str:

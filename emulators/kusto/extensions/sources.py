@@ -84,7 +84,7 @@ def _find_input_columns(query: ir.Query, tables: dict[str, list[str]]) -> Iterat
 
 
 def _find_common_columns(inputs: Sequence[Sequence[str]]) -> list[str]:
-    """Return the columns that occur in several inputs of a ``union`` and whose types may differ."""
+    """Return the columns that occur in several inputs of a ``union`` and whose types possibly differ."""
     seen: set[str] = set()
     again: set[str] = set()
     for input_columns in inputs:

@@ -274,7 +274,7 @@ async def _convert_errors[T](request: Callable[[], Awaitable[T]]) -> T:
 
 
 def _unavailable_error(error: AzureError) -> WorkspaceError:
-    # The error's text may contain a signed address.
+    # The error's text can contain a signed address.
     _LOG.warning("the blob store does not answer", extra=fields(error=type(error).__name__))
     detail = "The blob store does not respond; retry later."
     return WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", detail)

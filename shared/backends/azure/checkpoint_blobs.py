@@ -33,7 +33,7 @@ class BlobCheckpointStore:
 
     Args:
         account: storage account that contains the containers; closed with the store.
-        notes: name of the container for checkpoints; it may have an immutability policy.
+        notes: name of the container for checkpoints; it can have an immutability policy.
         states: name of the container for working state, which the next checkpoint overwrites.
     """
 
@@ -114,7 +114,7 @@ async def _convert_errors[T](request: Callable[[], Awaitable[T]]) -> T:
     try:
         return await request()
     except AzureError as error:
-        # The error's text may contain a signed address.
+        # The error's text can contain a signed address.
         _LOG.warning("the store of checkpoints does not answer", extra=fields(error=type(error).__name__))
         detail = "The checkpoints cannot be read or written; retry later."
         raise WorkspaceError(Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", detail) from error

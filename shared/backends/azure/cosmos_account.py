@@ -145,7 +145,7 @@ class CosmosAccount:
 
 
 def _reject_unsuitable_account(account: DatabaseAccount) -> None:
-    """Reject an account in which conditional writes are not reliable or a read may miss earlier writes.
+    """Reject an account in which conditional writes are not reliable or a read can miss earlier writes.
 
     Raises:
         WorkspaceError: UNAVAILABLE for several write regions or a consistency below bounded staleness.

@@ -47,7 +47,7 @@ class HeadCounts:
         counted_from: number of records at the start of the chain that are not counted yet, because an earlier version
             of the service appended them; 0 if all records are counted.
         pending: number of counted amendments, minus the number of decisions; a decision about an uncounted amendment is
-            included, so the number may be negative.
+            included, so the number can be negative.
     """
 
     first_at: str
@@ -117,7 +117,7 @@ class SegmentHead:
 def compute_partition_key(chain: ChainKey, segment: int) -> str:
     """Return the partition key of a segment.
 
-    It contains a hash of the scope, which may be long and have any characters.
+    It contains a hash of the scope, which can be long and have any characters.
     """
     return f"{hashlib.sha256(chain.scope_key.encode()).hexdigest()}-{segment:06d}"
 

@@ -248,7 +248,7 @@ def _item_to_text(item: Item) -> bytes:
     try:
         return orjson.dumps(document)
     except TypeError:
-        # Documents of other writers may contain numbers and text that orjson rejects.
+        # Documents of other writers can contain numbers and text that orjson rejects.
         return json.dumps(document, separators=(",", ":")).encode()
 
 

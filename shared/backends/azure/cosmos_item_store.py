@@ -125,7 +125,7 @@ class CosmosItemStore:
             item_id: id of the item.
             partition: partition key of the item.
             change: receives the current item (None if it does not exist) and returns the new item, or None for no
-                change. It may be called several times; its exceptions are raised to the caller.
+                change. It can be called several times; its exceptions are raised to the caller.
             known_item: the item that this process wrote last; saves a read if no other process has changed it.
         """
         deadline = self._account.runtime.monotonic() + self._retry_seconds

@@ -73,7 +73,7 @@ class _PrincipalBudget:
     """Stored usage of one principal's rate budget.
 
     The usage of ended leases is summed per second, so that the item remains small under any load. Times are rounded up,
-    so usage may count for up to one second too long, but never too short.
+    so usage can count for up to one second too long, but never too short.
     """
 
     def __init__(

@@ -201,7 +201,7 @@ def read_throttle_delay(error: Exception) -> float | None:
 
 
 def is_transient(error: Exception) -> bool:
-    """Return whether a failure of a request is transient, so that another attempt may succeed."""
+    """Return whether a failure of a request is transient, so that another attempt can succeed."""
     if isinstance(error, ClientAuthenticationError):
         return False
     status: Any = getattr(error, "status_code", None)

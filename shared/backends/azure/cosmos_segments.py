@@ -186,7 +186,7 @@ KNOWN_CHAINS: Final = 10_000
 
 
 class Segments:
-    """Finder of the segments (partitions) of chains; it reads only records, because head items may be forged.
+    """Finder of the segments (partitions) of chains; it reads only records, because head items can be forged.
 
     The last sequence number of a full segment never changes and is cached. A record belongs to a segment if its
     sequence number is higher than the last sequence number of the previous segment. All other records are forged, and

@@ -147,5 +147,5 @@ def _build_progress_id(chain: ChainKey) -> str:
 
 
 def _hash_text(text: str) -> str:
-    """Return the SHA-256 of a text, because ids of items may not contain all characters."""
+    """Return the SHA-256 of a text, because ids of items cannot contain all characters."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -73,7 +73,7 @@ _reply_size: ContextVar[int] = ContextVar("reply_size", default=0)
 
 
 def _create_reply_class(runtime: Runtime) -> type[aiohttp.ClientResponse]:
-    """Create a class of HTTP replies whose JSON is parsed in a worker thread, because a reply may have 64 MiB."""
+    """Create a class of HTTP replies whose JSON is parsed in a worker thread, because a reply can have 64 MiB."""
 
     class WorkerParsedReply(aiohttp.ClientResponse):
         """HTTP reply whose JSON is parsed in a worker thread."""
@@ -286,7 +286,7 @@ class KustoTelemetryTable:
         try:
             await self._get_or_open_client().execute_mgmt(self._database, command)
         except (KustoError, OSError, ValueError, LookupError) as error:
-            # The text of the error may contain the signed address of the file.
+            # The text of the error can contain the signed address of the file.
             _LOG.warning("a file cannot be ingested", extra=logs.fields(tag=tag, error=type(error).__name__))
             detail = "The query engine does not ingest imported messages; retry later."
             raise WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", detail, retryAfter=5) from error

@@ -105,7 +105,7 @@ def select_signing_version(versions: Sequence[KeyVersion], at: datetime) -> KeyV
 
 
 def select_valid_versions(versions: Sequence[KeyVersion], at: datetime) -> list[KeyVersion]:
-    """Return the key versions whose tokens may still be valid, oldest first."""
+    """Return the key versions whose tokens can still be valid, oldest first."""
     successors = [*versions[1:], None]
     return [
         version

@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS catalog_outbox (
   user_id TEXT NOT NULL, event TEXT NOT NULL
 );
 """
-"""Statements that create missing tables; the file may contain tables of other stores."""
+"""Statements that create missing tables; the file can contain tables of other stores."""
 
 
 class SqliteCatalogStore:

@@ -50,7 +50,7 @@ class FileCheckpointStore:
         chain = self._folder / prefix
         for millions in _list_names_descending(chain, _MILLIONS):
             for thousands in _list_names_descending(chain / millions, _THOUSANDS - _MILLIONS):
-                # A folder may be empty after a crash.
+                # A folder can be empty after a crash.
                 # A file in the folder of another size is ignored; otherwise it could hide the newest note.
                 for name in _list_names_descending(chain / millions / thousands, _SIZE_DIGITS):
                     if name.startswith(millions + thousands):

@@ -42,7 +42,7 @@ class SqliteConnectionStates:
     Several processes may use the file.
 
     Args:
-        path: the SQLite file; it may contain other tables.
+        path: the SQLite file; it can contain other tables.
         runtime: clock, randomness and threads.
     """
 

@@ -27,7 +27,7 @@ class FolderDisk:
         self._runtime = runtime
 
     async def read_usage(self) -> DiskUsage:
-        # In a thread, because a network file system may not respond.
+        # In a thread, because a network file system possibly does not respond.
         usage = await self._runtime.run_in_thread(shutil.disk_usage, self._folder)
         return DiskUsage(usage.total, usage.free)
 

@@ -14,7 +14,7 @@ def create_file(path: Path, temporary_path: Path, top_folder: Path) -> bool:
         path: path of the new file.
         temporary_path: file from :func:`write_temporary_file`.
         top_folder: a folder above the file; all folders from ``top_folder`` to the file are flushed to disk, because
-            they may be new.
+            they are possibly new.
     """
     try:
         # Creating a hard link is atomic, and the content is on disk already.

@@ -172,7 +172,7 @@ class StoredEvent(NamedTuple):
 class HubReader:
     """Reader of the hubs in one SQLite file, and of the consumer groups' offsets. Only one thread may use it at a time.
 
-    Every method may raise ``sqlite3.Error``, for instance if the file is locked for 30 s or the disk is full.
+    Every method can raise ``sqlite3.Error``, for instance if the file is locked for 30 s or the disk is full.
     """
 
     def __init__(self, path: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:

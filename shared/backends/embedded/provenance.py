@@ -102,7 +102,7 @@ class SqliteChainStore:
             except sqlite3.IntegrityError as error:
                 if find_misplaced(connection, chain) is None:
                     raise TipMovedError from error
-                # A misplaced record may be the cause, which a look-up by append id would not find.
+                # A misplaced record is possibly the cause, which a look-up by append id would not find.
                 raise _damaged_error("A record of this chain has an invalid sequence number") from error
             except RecordPastEndError as error:
                 raise _damaged_error("A record exists past the end of this chain") from error

@@ -89,7 +89,7 @@ _ROWS_PER_INSERT: Final = 16
 _INSERT_ONE: Final = _INSERT + _MARKS
 _INSERT_MANY: Final = _INSERT + ", ".join([_MARKS] * _ROWS_PER_INSERT)
 IN_PLACE: Final = f"typeof(sequence) = 'integer' AND +sequence <= {LAST_SEQUENCE}"
-"""SQL condition: the sequence number of a record is an integer and not too high; old files may contain other values.
+"""SQL condition: the sequence number of a record is an integer and not too high; old files can contain other values.
 
 The plus sign prevents SQLite from using an index for this condition, which almost all records meet.
 """

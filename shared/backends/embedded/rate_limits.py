@@ -9,7 +9,7 @@ from shared.rate_limits.models import WINDOW_SECONDS
 from shared.rate_limits.ports import Lease, LeaseRequest
 from shared.runtime import Runtime
 
-# A power cut may lose these counts of the last minute, so commits need not wait for the disk.
+# A power cut can lose these counts of the last minute, so commits need not wait for the disk.
 SCHEMA = """
 PRAGMA synchronous=OFF;
 DROP TABLE IF EXISTS leases;

@@ -192,7 +192,7 @@ def _run_transaction[T](connection: sqlite3.Connection, begin: str, function: Ca
         result = function(connection)
         connection.execute("COMMIT")
     except BaseException:
-        # SQLite ends the transaction on some errors itself; a failed commit may leave it open.
+        # SQLite ends the transaction on some errors itself; a failed commit can leave it open.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise

@@ -62,7 +62,7 @@ class AmendmentEvents:
         started = self._runtime.now()
         text = await self._store.read_document(DOCUMENT)
         done_to = wanted_from if text is None else max(parse_rfc3339(text), wanted_from)
-        # The clocks may have been set back and forward since the last run, so a new record may have an earlier time. An
+        # The clocks may have been set back and forward since the last run, so a new record can have an earlier time. An
         # event that was published stays unique.
         since = rfc3339(min(done_to, started) - LONGEST_SETBACK - OVERLAP)
         tips: dict[ChainKey, Tip] = {}

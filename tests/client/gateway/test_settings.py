@@ -95,7 +95,7 @@ def test_an_invalid_configuration_member_is_named(tmp_path: Path, path: str, val
 
 
 def test_overlapping_topic_filters_are_rejected(tmp_path: Path) -> None:
-    """Two filters that overlap are rejected, because a broker may deliver a message twice."""
+    """Two filters that overlap are rejected, because a broker can deliver a message twice."""
     members = describe_settings(tmp_path, 1883, "x")
     members["routes"] = [{"topic": topic, "connection": "a"} for topic in ("a/+/c", "a/b/+")]
     with pytest.raises(SettingsError, match="overlap"):

@@ -202,7 +202,7 @@ async def test_a_write_with_a_late_reply_is_repeated(server: CosmosServer, conta
 async def test_a_write_may_be_committed_despite_a_timeout(
     server: CosmosServer, container: ContainerProxy, kind: FaultKind
 ) -> None:
-    """Without retries, a late reply raises ServiceResponseTimeoutError, although the write may be committed."""
+    """Without retries, a late reply raises ServiceResponseTimeoutError, although the write is possibly committed."""
     async with CosmosClient(server.endpoint, server.key, **NO_RETRIES) as client:
         once = client.get_database_client("plant").get_container_client(container.id)
         server.faults.add(_build_fault(kind, seconds=0.3))

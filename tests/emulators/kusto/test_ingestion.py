@@ -16,7 +16,7 @@ from tests.emulators.kusto.endpoints import Endpoint, end_process, start_emulato
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a file of two rows and a file that may not be read."""
+    """Return a folder with a file of two rows and a file that the emulator must not read."""
     folder = tmp_path_factory.mktemp("ingestion")
     (folder / "files" / "job's").mkdir(parents=True)
     rows = pa.table(

@@ -121,7 +121,7 @@ def test_the_process_logs_why_it_cannot_start(tmp_path: Path) -> None:
 def test_real_columns_without_nan_are_detected_only_in_memory(
     tmp_path: Path, connection: duckdb.DuckDBPyConnection
 ) -> None:
-    """Columns without NaN are detected only in tables in memory, because files may change."""
+    """Columns without NaN are detected only in tables in memory, because files can change."""
     write_parquet(tmp_path / "A.parquet", plain=[1.0, float("inf"), None], mixed=[1.0, 2.0, 3.0], both=[1.0, 2.0, 3.0])
     write_parquet(tmp_path / "B.parquet", mixed=[float("nan")], both=[float("-inf")])
     files = create_views(connection, tmp_path)

@@ -1,4 +1,4 @@
-"""Tests that replies list the functions whose results may differ from those of Data Explorer."""
+"""Tests that replies list the functions whose results can differ from those of Data Explorer."""
 
 import json
 

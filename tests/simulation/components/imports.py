@@ -238,7 +238,7 @@ class ImportsComponent(TelemetryComponent):
             for each in listed.json["imports"]:
                 await self._wait_until_ended(member, each["importId"])
         for job in self._files:
-            # The work of an import that has ended may still complete a step.
+            # The work of an import that has ended can still complete a step.
             while self.world.durable.is_running(job):
                 await self.world.sleep(1)
             status = await self._read_import(job)

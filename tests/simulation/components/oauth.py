@@ -52,7 +52,7 @@ class _Family:
         newest: newest refresh token that the client received.
         old: refresh tokens that a later received token replaces.
         access: access tokens that the client received.
-        may_end: whether a request was sent that may end the family.
+        may_end: whether a request was sent that possibly ended the family.
         is_refused: whether a refresh was rejected, after which none may succeed.
         ended_at: time at which a request that ends the family was answered; None if there was none.
     """

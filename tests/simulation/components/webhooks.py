@@ -64,7 +64,7 @@ class WebhooksComponent(Component):
         await send_until_final(self.world, "ann@t", "POST", "oi-api/provenance/amendments", body, key=text)
 
     async def complete_work(self) -> None:
-        """Wait until all events have arrived; after many failures, the next attempt may be hours later."""
+        """Wait until all events have arrived; after many failures, the next attempt can be hours later."""
         self.world.slow_ticks()
         listed = await send_until_done(self.world, "ann@t", "GET", "oi-api/webhooks")
         webhook = next(each for each in listed.json["webhooks"] if each["eventTypes"] == ["amendment.pending"])

@@ -185,7 +185,7 @@ class Threads:
 async def test_large_replies_are_built_in_a_worker_thread(
     monkeypatch: pytest.MonkeyPatch, row_format: RowFormat, size: int, *, in_thread: bool
 ) -> None:
-    """Only a large reply, or one whose library may not be imported yet, is built in a worker thread."""
+    """Only a large reply, or one whose library is possibly not imported yet, is built in a worker thread."""
     monkeypatch.setattr(query_reply, "services", Threads)
     SIZES.clear()
     await build_query_reply(Request("GET", "/q", "", {}, b""), replace(build_result(ROW), size=size), row_format)

@@ -136,7 +136,7 @@ class AsyncDownload:
 
 
 def _build_error(job: Mapping[str, Any]) -> ApiError:
-    """Build the error for a failed or cancelled download job, from its reason, which may begin with an error code."""
+    """Build the error for a failed or cancelled download job, from its reason, which can begin with an error code."""
     reason = str(job.get("error") or f"The download is {job['status']}.")
     code, found, detail = reason.partition(": ")
     if found and code.isupper() and code.replace("_", "").isalpha():

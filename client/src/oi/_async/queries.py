@@ -174,7 +174,7 @@ class AsyncQueries:
 
 
 def _build_run_path(lookup: str) -> str:
-    """Return the URL path that executes the warm query with this short name or API path, which may contain slashes.
+    """Return the URL path that executes the warm query with this short name or API path, which can contain slashes.
 
     Raises:
         NotFoundError: a segment of the path is empty, ``.`` or ``..``.

@@ -121,7 +121,7 @@ class AsyncSpool:
     async def flush(self) -> int:
         """Send all stored messages, oldest first; return the number of messages that the service has accepted.
 
-        The service may refuse single messages; :meth:`list_refused` returns them, and they are not sent again. If the
+        The service can refuse single messages; :meth:`list_refused` returns them, and they are not sent again. If the
         service refuses a whole connection, for instance because it is unknown, the messages of this connection stay on
         disk and the messages of the other connections are sent.
 

@@ -70,7 +70,7 @@ class LiveChart:
 
 def draw_blocks(values: "Sequence[float]") -> str:
     """Draw numbers as a line of block characters; the lowest number has the smallest block."""
-    # Half of each value, because the difference of two finite numbers may be infinite.
+    # Half of each value, because the difference of two finite numbers can be infinite.
     low = min(values) / 2
     height = max(values) / 2 - low
     if not height:

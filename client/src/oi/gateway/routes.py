@@ -72,7 +72,7 @@ class Routes:
     """All rules of a gateway; the first rule whose filter matches the address of a message is used.
 
     Raises:
-        ValueError: two filters overlap and neither covers the other, so that a broker may deliver a message twice.
+        ValueError: two filters overlap and neither covers the other, so that a broker can deliver a message twice.
     """
 
     def __init__(self, routes: Sequence[Route]) -> None:

@@ -176,7 +176,7 @@ def _verify_chain(
 
 
 def _quote_text(text: str) -> str:
-    """Quote a text for output; escape its non-ASCII characters if standard output may not be able to show them."""
+    """Quote a text for output; escape its non-ASCII characters if standard output possibly cannot show them."""
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 

@@ -162,7 +162,7 @@ def test_kill_redelivers_uncommitted_batches(start_host: Any) -> None:
 
 
 def test_batch_in_progress_can_still_call_the_host(start_host: Any) -> None:
-    """After SIGTERM, the HTTP server stops after the triggers, because a running batch may send requests to it."""
+    """After SIGTERM, the HTTP server stops after the triggers, because a running batch can send requests to it."""
     host = start_host(CALLING)
     send_events(host.data_dir, [b"event"])
     assert host.process.wait(timeout=30) == 0

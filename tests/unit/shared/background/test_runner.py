@@ -179,7 +179,7 @@ async def test_a_job_whose_instance_dies_is_repeated(lease_store: SqliteJobLease
 
 
 async def test_no_job_runs_while_the_lease_store_fails(clock: VirtualTime, caplog: pytest.LogCaptureFixture) -> None:
-    """While the lease store fails, no job runs, because another instance may run it."""
+    """While the lease store fails, no job runs, because another instance is possibly running it."""
 
     class Down:
         async def claim(self, *_: object) -> None:

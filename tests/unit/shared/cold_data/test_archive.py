@@ -266,7 +266,7 @@ async def test_reader_lists_an_hour_again_after_a_deletion(tmp_path: Path) -> No
 
 
 class StaleStore(FolderBlobStore):
-    """Blob store that returns an outdated listing, as a concurrent compaction may see it."""
+    """Blob store that returns an outdated listing, as a concurrent compaction can see it."""
 
     seen: tuple[Blob, ...] = ()
 

@@ -96,7 +96,7 @@ async def test_a_failed_deletion_is_repeated(tmp_path: Path) -> None:
 
 
 async def test_files_without_a_job_are_deleted_later(tmp_path: Path) -> None:
-    """Files without a job are deleted after a delay, because their job may not be stored yet."""
+    """Files without a job are deleted after a delay, because their job is possibly not stored yet."""
     service, stores = build_service(tmp_path)
     stores.blobs |= {"lost/0": START - ORPHAN_AGE, "fresh/0": START}
     stores.blobs["older/0"] = datetime(2020, 1, 1, tzinfo=UTC)

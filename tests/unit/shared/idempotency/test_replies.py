@@ -87,7 +87,7 @@ async def test_a_rejected_request_releases_its_key(store: SqliteReplyStore) -> N
 
 @pytest.mark.parametrize("error", [WorkspaceError(Kind.UNAVAILABLE, "X", "x"), asyncio.CancelledError(), OSError()])
 async def test_failed_work_is_repeated_with_the_same_id(store: SqliteReplyStore, error: BaseException) -> None:
-    """If work fails and may be half done, the key stays reserved, and a retry repeats the work with its id."""
+    """If work fails and is possibly half done, the key stays reserved, and a retry repeats the work with its id."""
     ids = []
 
     async def raise_error(same: str) -> bytes:

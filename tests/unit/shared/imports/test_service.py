@@ -92,7 +92,7 @@ async def test_a_start_that_failed_can_be_repeated(imports: ImportService) -> No
 async def test_the_cancellation_of_an_import_with_an_open_step_starts_its_work(
     imports: ImportService, environment: Environment
 ) -> None:
-    """If rows of a step may be archived but not in the query table, a cancellation leaves the step to the work."""
+    """If a step's rows are possibly archived but not in the query table, a cancellation leaves the step to the work."""
     runner = FakeRunner()
     await imports.start(ANN, "a1", runner, None)
     await environment.blobs.create(build_table_name("a1", 0), b"rows")

@@ -28,7 +28,7 @@ COLUMNS = tuple(
 
 
 class World:
-    """Simulated hub with two consumers that may be late: the query table and the live stream."""
+    """Simulated hub with two consumers that can be late: the query table and the live stream."""
 
     def __init__(self, script: Sequence[tuple[int, int, int]]) -> None:
         self.script = list(script)

@@ -91,7 +91,7 @@ def test_new_sign_in_is_later_than_the_request() -> None:
     ],
 )
 def test_earlier_and_unknown_sign_ins_are_not_new(sign_in: SignIn, requested_at: datetime | None) -> None:
-    """If a new sign-in is required, a sign-in that may be older than the request is rejected with maxAge 0."""
+    """If a new sign-in is required, a sign-in that is possibly older than the request is rejected with maxAge 0."""
     with pytest.raises(WorkspaceError) as caught:
         NEW.check(sign_in, requested_at, AT)
     assert (caught.value.code, caught.value.members["maxAge"]) == ("REAUTHENTICATION_REQUIRED", 0)

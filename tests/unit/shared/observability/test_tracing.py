@@ -49,7 +49,7 @@ def test_only_errors_of_the_service_fail_a_span(exporter: InMemorySpanExporter, 
 
 
 def test_other_exceptions_have_their_type_but_not_their_message(exporter: InMemorySpanExporter) -> None:
-    """An unexpected exception sets the span's error type; its message, which may contain values, is left out."""
+    """An unexpected exception sets the span's error type; its message, which can contain values, is left out."""
     assert _read_failure(exporter, ValueError("secret")) == ("ValueError", True)
     for span in exporter.get_finished_spans():
         assert "secret" not in span.to_json()

@@ -67,7 +67,7 @@ async def test_waiting_appends_are_batched() -> None:
 
 
 async def test_a_batch_does_not_exceed_its_maximum_weight() -> None:
-    """A batch has a maximum weight; the weight of a record may be more than its length."""
+    """A batch has a maximum weight; the weight of a record can be more than its length."""
     store = FaultyStore(max_batch_weight=4_000)
     log = build_engine(store)
     await asyncio.gather(*(append_event(log, str(number), size=300) for number in range(9)))

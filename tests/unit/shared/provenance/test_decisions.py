@@ -120,7 +120,7 @@ async def test_a_truncated_entity_chain_is_a_prefix(ledger: Ledger, monkeypatch:
 async def test_records_of_an_entity_are_parsed_outside_the_event_loop(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The records of an entity are parsed in worker threads, because there may be a thousand large ones."""
+    """The records of an entity are parsed in worker threads, because there can be a thousand large ones."""
     edit_record(ledger, "entity_id = NULL", 3)
     threads = set[int]()
 

@@ -95,7 +95,7 @@ async def test_a_forged_number_does_not_prevent_new_scopes(ledger: Ledger, numbe
 
 @pytest.mark.parametrize("gone", range(1, COUNT))
 async def test_records_without_head_and_first_record_are_found(ledger: Ledger, gone: int) -> None:
-    """If any stored record may belong to a chain without a head item, the chain is not reported as empty."""
+    """If any stored record possibly belongs to a chain without a head item, the chain is not reported as empty."""
     deleted = f"DELETE FROM records WHERE sequence <= {gone} AND chain = (SELECT chain FROM chains {OF_PLATFORM})"
     ledger.tamper(lambda file: file.executescript(f"{deleted}; DELETE FROM chains {OF_PLATFORM}"))
     for chain in (PLATFORM, OTHER):

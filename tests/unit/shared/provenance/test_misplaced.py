@@ -53,7 +53,7 @@ def copy_to_place(
     )
 
     def work(connection: sqlite3.Connection) -> None:
-        # Files of earlier versions lack this constraint, and forgery may remove it.
+        # Files of earlier versions lack this constraint, and forgery can remove it.
         connection.execute("PRAGMA ignore_check_constraints = 1")
         connection.execute(sql, (chain.target, chain.scope_key))
 

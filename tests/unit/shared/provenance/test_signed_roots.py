@@ -18,7 +18,7 @@ def _damage_signatures(folder: Path) -> None:
 
 
 async def test_a_signed_root_is_cached_for_a_time(ledger: Ledger, tmp_path: Path) -> None:
-    """A cached root signature is read again after some time, because its key may no longer be trusted."""
+    """A cached root signature is read again after some time, because its key is possibly no longer trusted."""
     await ledger.checkpoints.create(PLATFORM)
     time = VirtualTime()
     roots = SignedRoots(ledger.checkpoints, runtime=time.runtime)

@@ -75,7 +75,7 @@ def reseal_records(
 def replace_row(
     connection: sqlite3.Connection, sequence: int, value: dict[str, Any], canonical: bytes | None = None
 ) -> str:
-    """Replace a stored record with one whose Hash and filter fields are correct but whose links may be wrong."""
+    """Replace a stored record with one whose Hash and filter fields are correct but whose links are possibly wrong."""
     # Also deeper than the service's limit.
     text = canonical or rfc8785.dumps(value)
     fields = filter_columns(value)

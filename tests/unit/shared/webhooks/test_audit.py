@@ -14,7 +14,7 @@ ENDPOINT = WebhookEndpoint(id="e1", url=URL, event_types=(TEST,), created_at=STA
 
 
 def test_the_url_is_described_without_its_secret() -> None:
-    """The audit event contains only the origin and a hash of the URL, because the path may be secret."""
+    """The audit event contains only the origin and a hash of the URL, because the path can be secret."""
     described = describe_for_audit(ENDPOINT)
     assert "path-with-secret" not in str(described)
     assert (described["urlOrigin"], described["urlSha256"]) == (

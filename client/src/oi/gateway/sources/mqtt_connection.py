@@ -77,7 +77,7 @@ class MqttConnection:
         return is_session_present
 
     def expect_redeliveries(self, redeliveries: Redeliveries) -> None:
-        """Set the deliveries that the broker may repeat; call this before the first message is read."""
+        """Set the deliveries that the broker can repeat; call this before the first message is read."""
         self._redeliveries = redeliveries
 
     async def subscribe(self, filters: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ def build_mark(packet_id: int, topic: str, payload: bytes) -> bytes:
 
 
 class Redeliveries:
-    """Deliveries of earlier connections that the broker may repeat.
+    """Deliveries of earlier connections that the broker can repeat.
 
     Args:
         marks: marks of the stored deliveries, oldest first; each element may contain several marks.

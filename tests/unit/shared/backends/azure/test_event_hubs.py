@@ -108,7 +108,7 @@ def _build_busy_error() -> EventHubError:
     ],
 )
 async def test_failures_of_a_hub_are_converted_to_errors(failure: Exception, kind: Kind, code: str) -> None:
-    """If a hub fails, throttling or an outage is reported without details, and a later send may succeed."""
+    """If a hub fails, throttling or an outage is reported without details, and a later send can succeed."""
     producer = FakeProducer()
     producer.failures = [failure]
     sender, _ = _build_sender(producer)

@@ -69,7 +69,7 @@ class LazyGroup:
 
 @dataclass(frozen=True, slots=True)
 class LazyEndpoint:
-    """Method and route of an operation whose group may not be imported yet."""
+    """Method and route of an operation; :meth:`load_operation` imports the module of its group if necessary."""
 
     method: str
     route: str

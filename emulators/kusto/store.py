@@ -89,7 +89,10 @@ class RecentKeys:
             keys = keys[len(chunk) :]
 
     def find_possible(self, keys: Keys) -> tuple[npt.NDArray[np.bool_], TimeRange | None]:
-        """Return a flag for each possibly stored key, and the time range to search; None if all keys are new."""
+        """Return a flag for each key, which is True if the key is possibly stored, and the time range to search.
+
+        The time range is None if all keys are new.
+        """
         found = np.zeros(len(keys), dtype=bool)
         ranges: list[TimeRange] = []
         places = self._compute_places(keys)

@@ -39,7 +39,7 @@ class ContainerStore(Protocol):
 
 
 class DocumentStore(Protocol):
-    """Access to documents in tables, the Cosmos DB containers that the API exposes.
+    """Reads and writes documents in tables; a table is a Cosmos DB container that the API exposes.
 
     A write is done once or not at all, even if the account's reply is lost. Methods raise ``WorkspaceError``:
     UNAVAILABLE ``DATA_STORE_UNAVAILABLE`` if nothing was written; UNAVAILABLE ``DOCUMENT_OUTCOME_UNKNOWN`` if the

@@ -117,7 +117,7 @@ def open_step(request: ImportRequest, number: int) -> ImportRequest:
 
 
 def add_step_result(request: ImportRequest, number: int, step: ImportStep) -> ImportRequest:
-    """Add the result of a step to the progress of an import; return the request unchanged if it includes the step."""
+    """Return an import with a step's result added to its progress; unchanged if the step is not the next one."""
     if request.steps != number:
         return request
     return request.model_copy(

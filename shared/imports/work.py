@@ -91,7 +91,7 @@ class ImportStores:
 
 @dataclass(slots=True)
 class PreparedStep:
-    """Rows of a step that can be stored.
+    """Step that was read and compared with the stored messages, but is not stored yet.
 
     Attributes:
         position: file position after the step.

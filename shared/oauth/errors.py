@@ -125,9 +125,9 @@ class RefusalRecorder:
         self._clients: dict[str, _Refusals] = {}
 
     async def record(self, client_id: str, error: OAuthErrorCode) -> None:
-        """Count a refused request, and append the audit event if it is due.
+        """Count a refused request; append an audit event if the client has none for the current hour.
 
-        After a failure, the next refusal appends it.
+        If the append fails, the client's next refused request appends the event.
 
         Args:
             client_id: id of the client; empty for an unknown client.

@@ -43,9 +43,9 @@ class SignedRoots:
         self._verified: OrderedDict[str, tuple[float, SignedRoot]] = OrderedDict()
 
     async def load(self, chain: ChainKey, size: int) -> SignedRoot:
-        """Return the checkpoint of a size with the signature over its Merkle root.
+        """Return the checkpoint of a chain's first ``size`` records, with the signature over its Merkle root.
 
-        Sign the root now if it is not signed yet.
+        If the root is not signed yet, it is signed now.
 
         Raises:
             WorkspaceError: NOT_FOUND ``CHECKPOINT_NOT_FOUND`` if no checkpoint has this size; CONFLICT

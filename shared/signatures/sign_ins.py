@@ -73,7 +73,7 @@ class SignInRegistry:
         self._runtime = runtime
 
     async def claim_sign_in(self, sign_in_name: str, append_id: str, chain: ChainKey) -> None:
-        """Record the use of a sign-in by a decision that is about to be appended.
+        """Reserve a sign-in for one decision, before this decision is appended.
 
         Args:
             sign_in_name: name of the sign-in, from :func:`build_sign_in_name`.

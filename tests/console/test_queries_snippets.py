@@ -79,7 +79,7 @@ def test_copied_calls_run(console: Console, service: Service, echo_query: str, t
 
 
 def test_copied_texts_of_dashboards_are_well_formed(console: Console, echo_query: str) -> None:
-    """The snippet for Grafana is JSON with the complete address; in the snippet for Power BI, the value is escaped."""
+    """The snippet for Grafana is JSON with the query's complete URL; the one for Power BI has an escaped value."""
     page = console.sign_in().open(f"queries/{echo_query}?p.text={quote(HOSTILE)}", "Echo").page
     page.get_by_role("button", name="Copy as…").click()
     query = json.loads(copy_snippet(page, "Grafana"))

@@ -159,7 +159,10 @@ class Templates:
         return json.loads((self.folder / name).read_text(encoding="utf-8"))
 
     def names(self, template: str, kind: str) -> set[str]:
-        """Return the last parts of the names of all resources of this type, except names that depend on parameters."""
+        """Return the last part of the name of each resource of this type that the template creates.
+
+        Loops over parameters are left out, because their names depend on the values of the parameters.
+        """
         source = self.named(template)
         found: set[str] = set()
         for each in source.file.of_kind("resource").values():

@@ -160,7 +160,7 @@ class WorldAccount:
         return START.timestamp() + self._scheduler.now / MICROSECONDS
 
     def attach(self, services: Services, name: str) -> None:
-        """Replace the stores of a process's services by those of the account."""
+        """Replace the stores of a process's services by stores in this world's Cosmos DB account."""
         attach_services(services, open_account(self._network, name, services.runtime), self._segment_bytes)
 
     def stop_faults(self) -> None:

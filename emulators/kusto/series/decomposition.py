@@ -297,7 +297,9 @@ def extract_season(values: Numbers | None, period: int | None, tested: int | Non
 def compute_components(
     values: Numbers | None, seasonality: int | None, trend: str | None, tested: int | None, threshold: float | None
 ) -> Components | None:
-    """Return the components of a series; None for a null series, or if no point remains to learn from.
+    """Divide a series into its seasonal component, trend and residual.
+
+    Return None for a null series, or if all points that may influence the components are missing.
 
     Args:
         values: points of the series; NaN for a missing point.

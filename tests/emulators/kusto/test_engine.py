@@ -1,4 +1,4 @@
-"""Tests of the engine's queries that cannot be interrupted."""
+"""Tests of interrupts: of a query that ignores them, and of a query that has ended."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""HTTP server of the local host for stored files, in the test process."""
+"""Runs the local host's HTTP server in the test process, so that tests can download stored files."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -45,7 +45,7 @@ async def test_work_in_threads_sees_the_context_of_the_caller() -> None:
 
 
 async def test_executors_can_run_inline() -> None:
-    """If the runtime has inline executors, work for threads runs in the thread of the event loop."""
+    """If the runtime has inline executors, they run work for worker threads in the thread of the event loop."""
     runtime = Runtime(threads=InlineExecutor(), open_pool=lambda _count, _name: InlineExecutor())
     assert await runtime.run_in_thread(threading.get_ident) == threading.get_ident()
     assert await runtime.run_in_thread_if_large(LARGE, threading.get_ident) == threading.get_ident()

@@ -55,7 +55,7 @@ def test_a_name_is_not_the_lookup_or_path_of_another_query() -> None:
 
 
 def test_a_query_text_that_changes_data_is_rejected() -> None:
-    """A query text with a management command is rejected; the path of the error is that of the text."""
+    """A query text that contains a management command is rejected with the path of the text."""
     [(path, _)] = check_query_text(("warmQueries", 0), build_query("a", kql=".drop table Telemetry"))
     assert path == ("warmQueries", 0, "kql")
     assert list(check_query_text((), build_query("a", kql="Telemetry | count"))) == []

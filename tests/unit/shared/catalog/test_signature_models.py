@@ -69,6 +69,6 @@ def test_missing_signature_meanings_are_added(sent: list[str], stored: tuple[str
     ],
 )
 def test_invalid_signature_policies_are_rejected(members: dict[str, Any], message: str) -> None:
-    """Invalid values and unknown members of the policy are rejected."""
+    """A signature policy with an invalid value or an unknown field is rejected."""
     with pytest.raises(ValidationError, match=message):
         parse_policy(**members)

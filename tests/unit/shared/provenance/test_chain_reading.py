@@ -17,7 +17,7 @@ COUNT = 7
 
 
 def start_verification(leaves: int = 0) -> ChainVerification:
-    """Return the verification of a chain before its first record."""
+    """Return a new verification of the chain ``PLATFORM``; it begins at the first record."""
     return ChainVerification(compute_genesis_hash(WORKSPACE, PLATFORM.target, PLATFORM.scope_key), leaves)
 
 

@@ -27,6 +27,6 @@ def test_only_messages_accepted_by_the_service_count() -> None:
 
 
 def test_other_event_properties_become_headers() -> None:
-    """Properties of an event that have no property in the impulse become its headers."""
+    """Event properties without a corresponding property in the impulse become headers of the impulse."""
     assert select_impulse_headers({**PROPERTIES, "batch": "7"}) == {"batch": "7"}
     assert select_impulse_headers({"batch": "7"}) == {"batch": "7"}

@@ -65,7 +65,9 @@ def _decode_segment(segment: str) -> bytes:
     if unused_bits is None or not _SEGMENT.fullmatch(segment):
         raise ValueError("a segment of the token is not valid base64url text")
     if _ALPHABET.index(segment[-1]) & ((1 << unused_bits) - 1):
-        raise ValueError("a segment of the token has unused bits that are not zero")
+        raise ValueError(
+            "a segment of the token is not canonical base64url: the unused bits of its last character must be zero"
+        )
     return base64.urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
 
 

@@ -318,7 +318,7 @@ async def _get_json(session: aiohttp.ClientSession, url: str) -> dict[str, Any]:
         async for part in response.content.iter_any():
             content += part
             if len(content) > _MAX_BYTES:
-                raise ValueError("the reply of the identity provider is too large")
+                raise ValueError(f"the reply of the identity provider is larger than {_MAX_BYTES} bytes")
     document = json.loads(content)
     if not isinstance(document, dict):
         raise ValueError("the reply of the identity provider is not a JSON object")  # noqa: TRY004  a bad reply to callers

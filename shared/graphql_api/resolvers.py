@@ -203,7 +203,7 @@ async def execute_query(
     request.principal.require_right(AccessRight.WARM_QUERY_EXECUTE)
     arguments = {} if parameters is None else parameters
     if not isinstance(arguments, dict):
-        raise invalid("parameters", "must be an object of parameters by name")
+        raise invalid("parameters", "must be an object that contains the parameters by name")
     found = request.find_query(name)
     lookup = found.value.lookup if found else name
     most = DEFAULT_LIMIT if limit is None else limit

@@ -247,7 +247,9 @@ class AddressRules:
         if not (is_public(address) or self._is_allowed(address)):
             raise AddressRefusedError(f"The host `{url.host}` resolves to an address that is not public.")
         if url.port in self.own_ports and not is_public(address):
-            raise AddressRefusedError(f"Port {url.port} belongs to this service.")
+            raise AddressRefusedError(
+                f"Port {url.port} of this service must not be called at an address that is not public."
+            )
 
     def _is_allowed(self, address: Address) -> bool:
         if not ALWAYS_REFUSED.isdisjoint((address, _find_embedded_address(address))):

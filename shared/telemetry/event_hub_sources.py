@@ -38,5 +38,8 @@ def parse_event_hub_sources(setting: str) -> tuple[EventHubSource, ...]:
         match = _ENTRY.fullmatch(entry)
         source = EventHubSource(match["hub"], match["group"]) if match else None
         if source is None or sources.setdefault(source.function_name, source) != source:
-            _LOGGER.error("EVENT_HUB_SOURCES contains an invalid entry", extra=fields(entry=entry))
+            _LOGGER.error(
+                "skipped an entry of EVENT_HUB_SOURCES: it is not hub/consumerGroup, or its function name is in use",
+                extra=fields(entry=entry),
+            )
     return tuple(sources.values())

@@ -205,8 +205,8 @@ class _ColumnFunctionResolver:
             return node if all(new is old for new, old in zip(parts, node, strict=True)) else parts
         if isinstance(node, ir.NamedExpr) and node.name is None and _is_column_ifexists_call(node.expr):
             raise unsupported_error(
-                "column_ifexists() without a name for the column",
-                "assign a name, for instance x = column_ifexists(...)",
+                "column_ifexists() as an output column without a name",
+                "name the output column, for instance x = column_ifexists(...)",
             )
         if isinstance(node, ir.FunctionCall) and _depends_on_columns(node):
             return self._resolve_call(node)

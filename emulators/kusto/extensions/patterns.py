@@ -206,7 +206,9 @@ class RowPatterns(UnorderedOutputOperator):
         Return the SQL and the number of sets of rows.
         """
         if not names:
-            raise semantic_error(f"evaluate {self.plugin}() requires a column with values")
+            raise semantic_error(
+                f"evaluate {self.plugin}() requires a column other than the split column and the weight column"
+            )
         quoted = list(map(quote_name, names))
         weights = self._render_weights(input_columns)
         sums = [f"CAST(sum({weight}) AS DOUBLE) AS {p}n{index}" for index, weight in enumerate(weights)]

@@ -37,8 +37,8 @@ class PipelineOperator(ir.Operator):
         """
         del input_sql
         raise unsupported_error(
-            "operators after one whose columns depend on the data, such as bag_unpack",
-            "add an output schema to the earlier operator, for instance : (name:string)",
+            "operators after an operator whose output columns depend on the data, such as bag_unpack",
+            "declare the output columns of the earlier operator, for instance bag_unpack(d) : (name:string)",
         )
 
     def infer_columns(self, input_columns: list[str]) -> list[str]:

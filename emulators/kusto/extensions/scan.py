@@ -395,7 +395,7 @@ def _parse_rows_near(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Ope
     position = _reject_schema("rows_near", node, clause)
     if len(arguments) not in _NEAR_ARGUMENTS or any(find_argument_name(each) for each in arguments):
         raise semantic_error(
-            "evaluate rows_near() requires a condition and one or two numbers of rows",
+            "evaluate rows_near() requires a condition, a number of rows before it and optionally one of rows after it",
             inner="SEM0219",
             position=position,
         )

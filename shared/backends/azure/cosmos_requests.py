@@ -185,7 +185,8 @@ def error_from_failed_batch(error: Exception, usage: CosmosUsage) -> Exception:
         _LOG.warning("a batch was rejected", extra=logs.fields(status=status, error=type(error).__name__))
         return unavailable_error()
     usage.unknown_outcomes += 1
-    return OutcomeUnknownError(f"{type(error).__name__} {status or ''}".strip())
+    failure = f"{type(error).__name__} {status or ''}".strip()
+    return OutcomeUnknownError(f"the batch failed with {failure}; it is unknown whether it was written")
 
 
 def read_throttle_delay(error: Exception) -> float | None:

@@ -97,5 +97,5 @@ def _build_key(x: Any, y: Any, key_id: Any) -> VerifierKey:
         raise ValueError("a key is not a point of the curve P-256") from None
     key = VerifierKey("", public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
     if key.key_id != key_id:
-        raise ValueError("the id of a key does not match the key")
+        raise ValueError("the stated id of a key does not match the id that is computed from the key")
     return key

@@ -180,7 +180,7 @@ def _decode_base64(text: str) -> bytes:
     """
     decoded = base64.b64decode(text, validate=True)
     if base64.b64encode(decoded).decode() != text:
-        raise ValueError("the base64 text has unused bits that are not zero")
+        raise ValueError("the base64 text is not canonical: the unused bits of its last character must be zero")
     return decoded
 
 

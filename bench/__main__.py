@@ -26,7 +26,7 @@ from bench.console_live import measure_console_live
 from bench.cosmos import measure_cosmos
 from bench.documents import measure_documents
 from bench.downloads import measure_downloads
-from bench.duplicates import measure_duplicates
+from bench.duplicates import measure_deduplication
 from bench.event_loop import measure_event_loop
 from bench.expression_times import measure_expression_times
 from bench.figures import Benchmark, Figure, ToolMissingError, summarise_runs
@@ -58,7 +58,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "overload": measure_overload,
     "warm_query": measure_warm_query,
     "message_cost": measure_message_cost,
-    "duplicates": measure_duplicates,
+    "duplicates": measure_deduplication,
     "ingest": measure_ingest,
     "ingest_with_archive": measure_ingest_with_archive,
     "gateway": measure_gateway,

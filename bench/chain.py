@@ -172,7 +172,7 @@ def _measure_verification() -> Iterator[Figure]:
         }
         yield Figure("chain_verify_memory", grown[LONG] / grown[SHORT], "ratio", at_most=1.3, detail=memory)
         yield from measure_busy_service(files[LONG], LONG)
-        times = {length: asyncio.run(_measure_newest_query(file)) * 1000 for length, file in files.items()}
+        times = {length: asyncio.run(_measure_query_of_newest_records(file)) * 1000 for length, file in files.items()}
         spent_on = {"milliseconds": {length: round(spent, 3) for length, spent in times.items()}}
         yield Figure("chain_query_newest", times[LONG] - times[BRIEF], "ms", at_most=5, detail=spent_on)
 
@@ -234,7 +234,7 @@ async def _read_content_and_hash(file: Path) -> None:
     await _read_and_hash(file, "1, canonical, hash")
 
 
-async def _measure_newest_query(file: Path) -> float:
+async def _measure_query_of_newest_records(file: Path) -> float:
     store = SqliteChainStore(file)
     spent = []
     for _ in range(9):

@@ -20,7 +20,7 @@ ROUNDS = 15
 _NOW = datetime(2026, 1, 5, 12)  # noqa: DTZ001  the emulator stores naive times in UTC
 
 
-def measure_duplicates() -> Iterator[Figure]:
+def measure_deduplication() -> Iterator[Figure]:
     """Measure the processor time to store 1,000 new rows in a table with few and in a table with many recent rows."""
     none, many = (_measure_batches(stored) for stored in STORED)
     detail = {

@@ -22,8 +22,8 @@ _REPEATS: Final = (*_BACKTRACKING, _constants.POSSESSIVE_REPEAT)
 _STARTS: Final = (_constants.AT_BEGINNING, _constants.AT_BEGINNING_STRING)
 _LOOKS: Final = (_constants.ASSERT, _constants.ASSERT_NOT)
 
-type Item = tuple[Any, Any]
-type Items = Sequence[Item]
+type RegexItem = tuple[Any, Any]
+type RegexItems = Sequence[RegexItem]
 
 
 def find_faults(expression: Expression) -> list[str]:
@@ -41,17 +41,17 @@ class _RuleChecker:
         self._flags = flags
         self._is_bytes = is_bytes
 
-    def check_sequence(self, items: Items) -> Iterator[str]:
+    def check_sequence(self, items: RegexItems) -> Iterator[str]:
         for index, item in enumerate(items):
             if _is_unbounded(item) and item[0] in _BACKTRACKING:
                 if self._is_ambiguous_repetition(item):
                     yield "a repetition inside a repetition accepts the same characters"
                 if self._find_next_repetition(self.find_accepted_characters([item]), items[index + 1 :])[0]:
                     yield "two adjacent repetitions accept the same characters"
-            for part in _list_nested_sequences(item):
+            for part in _list_subpatterns(item):
                 yield from self.check_sequence(part)
 
-    def check_search(self, items: Items) -> Iterator[str]:
+    def check_search(self, items: RegexItems) -> Iterator[str]:
         for way in _list_alternatives(items):
             for index, item in enumerate(way):
                 is_last = all(_can_be_empty(later) for later in way[index + 1 :])
@@ -61,16 +61,16 @@ class _RuleChecker:
                 if not any(self._is_separator(before, run) for before in way[:index]):
                     yield "a search may restart at each character of a repetition"
 
-    def find_accepted_characters(self, items: Items) -> frozenset[str]:
+    def find_accepted_characters(self, items: RegexItems) -> frozenset[str]:
         """Return those characters of a fixed sample that at least one of these items of an expression can match."""
         return frozenset().union(*(self._find_item_characters(item) for item in items))
 
-    def build_sample(self, items: Items) -> str:
+    def build_sample(self, items: RegexItems) -> str:
         """Build a short text that matches a sequence of items; lookaheads and lookbehinds are ignored."""
         text = ""
         for item in items:
             operation, value = item
-            parts = _list_nested_sequences(item)
+            parts = _list_subpatterns(item)
             if operation in _REPEATS:
                 text += self.build_sample(parts[0]) * max(value[0], 1)
             elif operation is _constants.BRANCH:
@@ -81,8 +81,8 @@ class _RuleChecker:
                 )
         return text
 
-    def _find_item_characters(self, item: Item) -> frozenset[str]:
-        parts = _list_nested_sequences(item)
+    def _find_item_characters(self, item: RegexItem) -> frozenset[str]:
+        parts = _list_subpatterns(item)
         if parts:
             if item[0] in _LOOKS:
                 return frozenset()
@@ -91,7 +91,7 @@ class _RuleChecker:
             return frozenset()
         return self._find_matching_characters(item)
 
-    def _find_matching_characters(self, item: Item) -> frozenset[str]:
+    def _find_matching_characters(self, item: RegexItem) -> frozenset[str]:
         state = _parser.State()
         state.flags = self._flags
         state.str = b"" if self._is_bytes else ""
@@ -105,26 +105,26 @@ class _RuleChecker:
             each if isinstance(each, str) else each.decode("latin-1") for each in sample if one.fullmatch(each)
         )
 
-    def _is_separator(self, item: Item, run: frozenset[str]) -> bool:
+    def _is_separator(self, item: RegexItem, run: frozenset[str]) -> bool:
         """Return whether an item of an expression always ends a text that consists of the characters ``run``."""
         operation, value = item
         if operation is _constants.AT:
             is_word = all(each.isalnum() or each == "_" for each in run)
             return value in _STARTS or (value is _constants.AT_BOUNDARY and is_word)
         if operation is _constants.BRANCH:
-            return all(any(self._is_separator(each, run) for each in way) for way in _list_nested_sequences(item))
+            return all(any(self._is_separator(each, run) for each in way) for way in _list_subpatterns(item))
         if _can_be_empty(item):
             return False
-        parts = _list_nested_sequences(item)
+        parts = _list_subpatterns(item)
         if parts:
             return any(self._is_separator(each, run) for each in parts[0])
         return not self._find_item_characters(item) & run
 
-    def _is_ambiguous_repetition(self, item: Item) -> bool:
-        (body,) = _list_nested_sequences(item)
+    def _is_ambiguous_repetition(self, item: RegexItem) -> bool:
+        (body,) = _list_subpatterns(item)
         for each in body:
             if each[0] is _constants.BRANCH:
-                firsts = [self._find_first_characters(way) for way in _list_nested_sequences(each)]
+                firsts = [self._find_first_characters(way) for way in _list_subpatterns(each)]
                 if any(one & other for index, one in enumerate(firsts) for other in firsts[index + 1 :]):
                     return True
         inner = [each for each in _iterate_descendants(body) if _is_unbounded(each)]
@@ -132,10 +132,10 @@ class _RuleChecker:
             not any(self._is_separator(each, self.find_accepted_characters([one])) for each in body) for one in inner
         )
 
-    def _find_first_characters(self, items: Items) -> frozenset[str]:
+    def _find_first_characters(self, items: RegexItems) -> frozenset[str]:
         found: frozenset[str] = frozenset()
         for item in items:
-            parts = _list_nested_sequences(item)
+            parts = _list_subpatterns(item)
             found |= (
                 frozenset().union(*map(self._find_first_characters, parts))
                 if parts
@@ -145,7 +145,7 @@ class _RuleChecker:
                 break
         return found
 
-    def _find_next_repetition(self, run: frozenset[str], items: Items) -> tuple[bool, bool]:
+    def _find_next_repetition(self, run: frozenset[str], items: RegexItems) -> tuple[bool, bool]:
         """Find the next repetition in ``items`` that accepts characters in ``run``.
 
         Return two flags. The first is True if there is such a repetition. The second is True if the repetition follows
@@ -154,7 +154,7 @@ class _RuleChecker:
         for item in items:
             if _is_unbounded(item) and self._find_first_characters([item]) & run:
                 return True, False
-            ways = [self._find_next_repetition(run, part) for part in _list_nested_sequences(item)]
+            ways = [self._find_next_repetition(run, part) for part in _list_subpatterns(item)]
             if any(meets for meets, _ in ways):
                 return True, False
             if self._is_separator(item, run):
@@ -162,9 +162,9 @@ class _RuleChecker:
         return False, False
 
 
-def _flatten_groups(items: Any) -> Items:
+def _flatten_groups(items: Any) -> RegexItems:
     """Replace each plain group in a parsed regular expression by the items that it contains."""
-    found: list[Item] = []
+    found: list[RegexItem] = []
     for item in items:
         if item[0] is _constants.SUBPATTERN:
             found += _flatten_groups(item[1][3])
@@ -173,17 +173,17 @@ def _flatten_groups(items: Any) -> Items:
     return found
 
 
-def _list_alternatives(items: Items) -> Iterator[Items]:
+def _list_alternatives(items: RegexItems) -> Iterator[RegexItems]:
     """Yield the sequence of items for each combination of alternatives (``a|b``) in an expression."""
     for index, item in enumerate(items):
         if item[0] is _constants.BRANCH:
-            for part in _list_nested_sequences(item):
+            for part in _list_subpatterns(item):
                 yield from _list_alternatives([*items[:index], *part, *items[index + 1 :]])
             return
     yield items
 
 
-def _list_nested_sequences(item: Item) -> list[Items]:
+def _list_subpatterns(item: RegexItem) -> list[RegexItems]:
     operation, value = item
     if operation in _REPEATS:
         return [_flatten_groups(value[2])]
@@ -196,23 +196,23 @@ def _list_nested_sequences(item: Item) -> list[Items]:
     return []
 
 
-def _iterate_descendants(items: Items) -> Iterator[Item]:
+def _iterate_descendants(items: RegexItems) -> Iterator[RegexItem]:
     for item in items:
         yield item
-        for part in _list_nested_sequences(item):
+        for part in _list_subpatterns(item):
             yield from _iterate_descendants(part)
 
 
-def _is_unbounded(item: Item) -> bool:
+def _is_unbounded(item: RegexItem) -> bool:
     return item[0] in _REPEATS and item[1][1] > _UNBOUNDED
 
 
-def _can_be_empty(item: Item) -> bool:
+def _can_be_empty(item: RegexItem) -> bool:
     operation, value = item
     if operation in _REPEATS:
         return value[0] == 0 or all(map(_can_be_empty, _flatten_groups(value[2])))
     if operation is _constants.BRANCH:
-        return any(all(map(_can_be_empty, way)) for way in _list_nested_sequences(item))
+        return any(all(map(_can_be_empty, way)) for way in _list_subpatterns(item))
     if operation is _constants.ATOMIC_GROUP:
         return all(map(_can_be_empty, _flatten_groups(value)))
     return operation in (*_LOOKS, _constants.AT, _constants.GROUPREF)

@@ -158,7 +158,7 @@ def _find_translation_error(text: str) -> str:
 
 def build_page(language: Mapping[str, Any]) -> str:
     """Build the reference page that compares KQL with the local engine, as Markdown."""
-    supported, notes = find_supported(language), _collect_notes()
+    supported, notes = find_supported(language), _collect_function_notes()
     parts = [_HEAD]
     for kind, title in (("functions", "Scalar functions"), ("aggregates", "Aggregates"), ("plugins", "Plugins")):
         names = _list_names(language, kind)
@@ -198,7 +198,7 @@ def _to_operator_name(kind: str) -> str:
     return "-".join(re.findall(r"[A-Z][a-z]*", kind.removesuffix("Operator"))).lower()
 
 
-def _collect_notes() -> dict[str, str]:
+def _collect_function_notes() -> dict[str, str]:
     """Return the notes of the engine's extensions about functions that are only partly supported, by function name."""
     entries = (entry for extension in EXTENSIONS for entry in getattr(extension, "SUPPORTED", ()))
     return {found[1].removeprefix("evaluate "): found[2] for entry in entries if (found := _NOTE.fullmatch(entry))}

@@ -261,11 +261,11 @@ class Webhooks:
         operation = request.segments[2].lower()
         if operation == "terminate":
             output = None if reason is None else json.dumps(reason)
-            return _build_change_reply(await self._management.terminate(instance, output))
+            return _build_state_change_reply(await self._management.terminate(instance, output))
         if operation == "suspend":
-            return _build_change_reply(await self._management.suspend(instance, reason))
+            return _build_state_change_reply(await self._management.suspend(instance, reason))
         if operation == "resume":
-            return _build_change_reply(await self._management.resume(instance, reason))
+            return _build_state_change_reply(await self._management.resume(instance, reason))
         if operation == "restart":
             return await self._restart_instance(instance, request)
         return WebhookReply(501, _NO_REWIND) if operation == "rewind" else WebhookReply(404)
@@ -285,7 +285,9 @@ class Webhooks:
         data = normalise_json(request.body)
         if data is None:
             return _build_invalid_json_reply()
-        return _build_change_reply(await self._management.raise_event(request.segments[1], request.segments[3], data))
+        return _build_state_change_reply(
+            await self._management.raise_event(request.segments[1], request.segments[3], data)
+        )
 
     async def _purge_instance(self, request: WebhookRequest) -> WebhookReply:
         found = await self._management.purge(request.segments[1])
@@ -304,10 +306,10 @@ class Webhooks:
         return WebhookReply(200, {"instancesDeleted": deleted}) if deleted else WebhookReply(404)
 
 
-def _build_change_reply(before: OrchestrationStatus | None) -> WebhookReply:
-    if before is None:
+def _build_state_change_reply(previous: OrchestrationStatus | None) -> WebhookReply:
+    if previous is None:
         return WebhookReply(404)
-    return WebhookReply(410) if before.ended else WebhookReply(202)
+    return WebhookReply(410) if previous.ended else WebhookReply(202)
 
 
 def _build_invalid_json_reply() -> WebhookReply:

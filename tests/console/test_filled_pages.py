@@ -50,7 +50,7 @@ def test_the_overview_with_data_is_accessible(filled_console: Console, width: in
 
 
 @WIDTHS
-def test_imports_with_a_finished_job_are_accessible(filled_console: Console, width: int) -> None:
+def test_the_import_page_is_accessible(filled_console: Console, width: int) -> None:
     """The mapping, the preview with its problems, and a finished import are accessible."""
     page = filled_console.open("imports", "Imports").page
     page.get_by_role("combobox", name="Connection", exact=True).select_option("line-gateway")

@@ -148,7 +148,7 @@ def find_needs_of_code() -> Needs:
     )
 
 
-def find_adapters_with_an_identity() -> set[str]:
+def find_adapters_with_managed_identity() -> set[str]:
     """Return the adapters that sign in with the managed identity of the app."""
     folder = ROOT / "shared" / "backends" / "azure"
     found = {path.stem for path in folder.glob("*.py") if "azure.identity" in path.read_text(encoding="utf-8")}

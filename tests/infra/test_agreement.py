@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.infra.agreement import find_disagreements
-from tests.infra.needs import NOT_DEPLOYED, ROLES, Needs, find_adapters_with_an_identity, find_needs_of_code
+from tests.infra.needs import NOT_DEPLOYED, ROLES, Needs, find_adapters_with_managed_identity, find_needs_of_code
 from tests.infra.templates import BICEP, Templates
 
 
@@ -25,7 +25,7 @@ def test_templates_and_code_agree(needs: Needs) -> None:
 
 def test_every_adapter_with_an_identity_has_its_roles() -> None:
     """Each adapter that uses the app's identity has a list of required roles."""
-    assert find_adapters_with_an_identity() == set(ROLES)
+    assert find_adapters_with_managed_identity() == set(ROLES)
 
 
 def test_each_omitted_setting_exists() -> None:

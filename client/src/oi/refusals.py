@@ -74,13 +74,13 @@ def explain_refusal(error: ApiError, lookup: str) -> Refusal:
         )
     if isinstance(error, (TooManyRequestsError, OverloadedError)) or error.status == _STORAGE_FULL:
         return Refusal(Action.RETRY, f"The service accepts no more messages now: {error}")
-    if isinstance(error, (InvalidRequestError, ForbiddenError)) and (lines := _find_lines(error)):
+    if isinstance(error, (InvalidRequestError, ForbiddenError)) and (lines := _find_refused_lines(error)):
         text = f"The service rejects messages of the connection {lookup}: {error}"
         return Refusal(Action.REJECT_LINES, text, lines, concerns_device=error.code == _DEVICE_NOT_ALLOWED)
     return Refusal(Action.HOLD_CONNECTION, f"The service refuses messages of the connection {lookup}: {error}")
 
 
-def _find_lines(error: ApiError) -> dict[int, str]:
+def _find_refused_lines(error: ApiError) -> dict[int, str]:
     """Return the lines of a batch that an error reply reports, by line number, with the reason for each."""
     found: dict[int, str] = {}
     for each in error.errors:

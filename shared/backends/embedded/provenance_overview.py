@@ -123,7 +123,7 @@ class SqliteChainOverview:
         return await self._run_read(select_uncounted)
 
     async def complete_counts(self, chain: ChainKey) -> None:
-        while not await self._run_write(lambda connection: _count_next_records(connection, chain)):
+        while not await self._run_write(lambda connection: _count_pending_amendments(connection, chain)):
             pass
 
     async def list_pending(self, after: PendingPlace | None, limit: int, max_bytes: int) -> Sequence[PendingEntry]:
@@ -190,7 +190,7 @@ def _ensure_summary_row(connection: sqlite3.Connection, chain: ChainKey) -> int:
     return number
 
 
-def _count_next_records(connection: sqlite3.Connection, chain: ChainKey) -> bool:
+def _count_pending_amendments(connection: sqlite3.Connection, chain: ChainKey) -> bool:
     """Count the pending amendments among a chain's next records; return True if no record remains to be counted."""
     number = _ensure_summary_row(connection, chain)
     row = connection.execute("SELECT sequence, hash, timestamp FROM chains WHERE chain = ?", (number,)).fetchone()

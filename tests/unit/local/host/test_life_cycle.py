@@ -207,8 +207,8 @@ def test_an_unsupported_exporter_ends_the_start(tmp_path: Path, variable: str) -
     assert not (tmp_path / "data").exists()
 
 
-@pytest.mark.parametrize("closed", [True, False])
-def test_the_query_engine_ends_without_an_error(tmp_path: Path, closed: bool) -> None:  # noqa: FBT001  a case
+@pytest.mark.parametrize("is_stdin_closed", [True, False])
+def test_the_query_engine_exits_with_code_0(tmp_path: Path, is_stdin_closed: bool) -> None:  # noqa: FBT001  a case
     """The query engine exits with 0 after SIGTERM or when its parent process ends, and logs JSON lines."""
     command = [sys.executable, "-m", "emulators.kusto", "--data", str(tmp_path / "kusto"), "--port", "0"]
     with subprocess.Popen(
@@ -226,7 +226,7 @@ def test_the_query_engine_ends_without_an_error(tmp_path: Path, closed: bool) ->
         with socket.create_connection((address.partition(":")[0], int(address.partition(":")[2]))) as connection:
             connection.sendall(b"nonsense\r\n\r\n")
             assert connection.recv(100).startswith(b"HTTP/1.1 400")
-        if closed:
+        if is_stdin_closed:
             process.stdin.close()
         else:
             process.terminate()

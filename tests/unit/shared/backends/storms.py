@@ -111,21 +111,21 @@ def run_storm(store_arguments: tuple[str, str], seconds: float, randomness: rand
         for crew in crews:
             crew.start()
         while time.monotonic() < ends_at or kills < LEAST_KILLS:
-            _wait_for_answers(crews)
+            _wait_for_first_reply(crews)
             crew = randomness.choice(crews)
             # The lifetime of a process is random, too.
             threading.Event().wait(randomness.uniform(0.0, 1.2))
             crew.kill()
             kills += 1
             crew.start()
-        _wait_for_answers(crews)
+        _wait_for_first_reply(crews)
     finally:
         for crew in crews:
             crew.kill()
     return {key: answer for crew in crews for key, answer in crew.acknowledgements.items()}
 
 
-def _wait_for_answers(crews: Sequence[Crew]) -> None:
+def _wait_for_first_reply(crews: Sequence[Crew]) -> None:
     """Wait for the first reply, because a test without writes proves nothing."""
     before, deadline = sum(len(crew.acknowledgements) for crew in crews), time.monotonic() + GROWTH_SECONDS
     while sum(len(crew.acknowledgements) for crew in crews) == before:

@@ -375,7 +375,7 @@ async def test_a_copy_is_not_a_fork(
     assert ("fork" in said) == fork
 
 
-async def test_a_broken_record_is_named_before_a_fork(ledger: Ledger) -> None:
+async def test_an_edited_record_after_a_fork_is_reported_with_the_fork(ledger: Ledger) -> None:
     """If an edited record follows a fork, BrokenAt is the edited record, and ForkDetected is true."""
     ledger.tamper(insert_fork_beside)
     ledger.tamper(execute_sql(f"UPDATE records SET user_id = 'nobody' {ROW} 8"))

@@ -1,4 +1,4 @@
-"""Tests of signals from writers to readers of the embedded event hub in one process."""
+"""Tests of notifications that wake the readers of the embedded event hub when a writer in the same process commits."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -12,8 +12,8 @@ from shared.errors import WorkspaceError
 from shared.telemetry.models import HubMessage
 
 
-async def test_a_commit_signals_the_partitions_of_its_events(tmp_path: Path) -> None:
-    """After a commit, readers in the same process are signalled the hub and partition of the new events."""
+async def test_a_commit_notifies_readers_of_its_partitions(tmp_path: Path) -> None:
+    """After a commit, readers in the same process are notified of the hub and partition of the new events."""
     signals, announced = HubSignals(), list[Collection[HubPartition]]()
     signals.subscribe(tmp_path / "hub.sqlite", announced.append)
     log = HubWriter(tmp_path / "hub.sqlite", signals=signals)
@@ -22,8 +22,8 @@ async def test_a_commit_signals_the_partitions_of_its_events(tmp_path: Path) -> 
     assert announced == [{("telemetry", find_partition_for_key("key"))}]
 
 
-async def test_a_failed_commit_sends_no_signal(tmp_path: Path) -> None:
-    """If a commit fails, readers get no signal."""
+async def test_a_failed_commit_sends_no_notification(tmp_path: Path) -> None:
+    """If a commit fails, readers get no notification."""
     signals, announced = HubSignals(), list[Collection[HubPartition]]()
     folder = tmp_path / "hub.sqlite"
     folder.mkdir()
@@ -35,8 +35,8 @@ async def test_a_failed_commit_sends_no_signal(tmp_path: Path) -> None:
     assert announced == []
 
 
-def test_signals_reach_only_readers_of_the_file(tmp_path: Path) -> None:
-    """Readers of another file, and readers that have unsubscribed, get no signal."""
+def test_notifications_reach_only_readers_of_the_file(tmp_path: Path) -> None:
+    """Readers of another file, and readers that have unsubscribed, get no notification."""
     signals, first, second = HubSignals(), list[Collection[HubPartition]](), list[Collection[HubPartition]]()
     unsubscribe = signals.subscribe(tmp_path / "a", first.append)
     signals.subscribe(tmp_path / "b", second.append)

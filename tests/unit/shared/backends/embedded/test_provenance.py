@@ -123,7 +123,7 @@ async def test_two_processes_append_to_one_chain(tmp_path: Path) -> None:
     processes = [_start_process(file, name) for name in ("p1", "p2")]
     try:
         for process in processes:
-            _release_process(process)
+            _start_appends(process)
         for process in processes:
             process.communicate(timeout=60)
     finally:
@@ -148,7 +148,7 @@ async def test_killed_processes_lose_no_acknowledged_event(tmp_path: Path) -> No
         processes = [_start_process(file, name, "1000") for name in ("p1", "p2")]
         try:
             for process in processes:
-                _release_process(process)
+                _start_appends(process)
             for process in processes:
                 assert process.stdout is not None
                 answered += [process.stdout.readline().split() for _ in range(150 * (number + 1))]
@@ -170,7 +170,7 @@ async def test_killed_processes_lose_no_acknowledged_event(tmp_path: Path) -> No
     assert len(answered) >= 1_800
 
 
-def _release_process(process: subprocess.Popen[str]) -> None:
+def _start_appends(process: subprocess.Popen[str]) -> None:
     assert process.stdin is not None
     process.stdin.write("go\n")
     process.stdin.flush()

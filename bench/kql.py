@@ -24,8 +24,10 @@ from emulators.kusto.translate import translate
 ROWS = 1_000_000
 DEVICES = 200
 RUNS = 5
-MOST_TIMES = 3
+MOST_TIMES = 2
 """Maximum time of a query relative to hand-written SQL."""
+LOWER_BOUNDS = {"row_cumsum": 1.3, "row_rank": 1.3}
+"""Maximum times of queries that use ``PARTITION BY``, by the name of the case."""
 MEMORY_BYTES = 1_000_000_000
 
 
@@ -38,7 +40,8 @@ def measure_kql() -> Iterator[Figure]:
             translated = _translate_to_sql(connection, case.kql, schema, types)
             ours, theirs = _measure_median_times(connection, translated, case.sql)
             detail = {"kqlMs": round(ours, 2), "sqlMs": round(theirs, 2), "rows": ROWS}
-            yield Figure(f"kql_{case.name}", ours / theirs, "ratio", at_most=MOST_TIMES, detail=detail)
+            at_most = LOWER_BOUNDS.get(case.name, MOST_TIMES)
+            yield Figure(f"kql_{case.name}", ours / theirs, "ratio", at_most=at_most, detail=detail)
 
 
 def _prepare_translator(

@@ -30,7 +30,7 @@ from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import Job, JobEndedError, JobStatus, StoredFile
 from shared.downloads.ports import ArchiveProgress, JobStore
 from shared.errors import Kind, WorkspaceError
-from shared.imports.archive_writer import HistoryArchive, ImportSource, read_table_file, write_table_file
+from shared.imports.archive_writer import HistoryArchive, HourRows, ImportSource, read_table_file, write_table_file
 from shared.imports.ports import TelemetryTable
 from shared.imports.preview import build_mapper
 from shared.imports.row_mapping import FileRejectedError
@@ -96,7 +96,8 @@ class PreparedStep:
     Attributes:
         position: file position after the step.
         rows: number of rows of the step.
-        messages: messages that are not stored yet; empty when the archive has them, because they take much memory.
+        messages: messages that are not stored yet; empty when their file exists, because they take much memory.
+        hours: the same messages for the archive, by hour; empty when the archive has them.
         duplicates: number of messages that were stored before.
         rejected: rejected rows of the step.
     """
@@ -104,6 +105,7 @@ class PreparedStep:
     position: int
     rows: int
     messages: pa.Table
+    hours: Sequence[HourRows]
     duplicates: int
     rejected: Sequence[RejectedRow]
 
@@ -292,7 +294,9 @@ class ImportRunner:
         source = await self._build_import_source(job)
         messages = await self._search_new_messages(source, first_row, step.messages)
         duplicates = step.messages.num_rows - messages.num_rows
-        return PreparedStep(step.position, step.rows, messages, duplicates, step.rejected)
+        # The blobs are built here, because the work that stores the step before mostly waits for other processes.
+        hours = await self._stores.archive.group_by_hour(source, messages)
+        return PreparedStep(step.position, step.rows, messages, hours, duplicates, step.rejected)
 
     async def _search_new_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
         async with self._search_lock:
@@ -305,9 +309,10 @@ class ImportRunner:
         name = build_table_name(job.id, number)
         if accepted:
             await self._open_step(job, source, number, step.messages)
-            # The archive comes first: a row in the table that is not in the archive could be imported again.
-            await self._stores.archive.write(source, step.messages)
             step.messages = step.messages.schema.empty_table()
+            # The archive comes first: a row in the table that is not in the archive could be imported again.
+            await self._stores.archive.write(source, step.hours)
+            step.hours = ()
         # The search for stored rows of the next step needs much memory, so it starts only now.
         archived.set()
         if accepted:
@@ -364,7 +369,7 @@ class ImportRunner:
             if messages.num_rows:
                 if messages.num_rows < stored.num_rows:
                     await self._store_table_file(current, source, number, messages)
-                await self._stores.archive.write(source, messages)
+                await self._stores.archive.write(source, await self._stores.archive.group_by_hour(source, messages))
                 await self._stores.table.ingest(build_table_name(job.id, number), _build_tag(job, number))
         await self._stores.jobs.change(job.id, lambda ended: ended.close_step(number))
 

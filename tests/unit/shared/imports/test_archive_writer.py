@@ -1,12 +1,20 @@
 """Tests of grouping imported messages by hour, and of the files for the query table."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from shared.imports.archive_writer import _split_hours, read_table_file, write_table_file
+from shared.backends.embedded.blobs import FolderBlobStore
+from shared.backends.embedded.file_links import FileLinks
+from shared.imports.archive_writer import (
+    HistoryArchive,
+    ImportSource,
+    _split_hours,
+    read_table_file,
+    write_table_file,
+)
 from shared.imports.step_rows import SCHEMA
 
 HOUR = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -54,3 +62,30 @@ def test_messages_are_read_from_a_file_for_the_query_table(tmp_path: Path) -> No
     messages = build_messages((7, HOUR), (9, HOUR.replace(minute=5)), (12, NEXT_HOUR))
     write_table_file(tmp_path / "rows.parquet", "pump", ["hall"], messages)
     assert read_table_file(tmp_path / "rows.parquet") == messages
+
+
+@pytest.mark.parametrize("moment", [datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC), datetime(1, 1, 1, tzinfo=UTC)])
+def test_hours_before_1970_are_rounded_down(moment: datetime) -> None:
+    """The hour of a message from before 1970 begins before its time, not after it."""
+    [(hour, _)] = _split_hours(build_messages((1, moment)))
+    assert hour == moment.replace(minute=0, second=0, microsecond=0)
+
+
+async def test_messages_of_many_hours_are_stored_once_and_found_again(tmp_path: Path) -> None:
+    """Each hour of a step becomes one blob, and a later search returns only messages that no blob contains."""
+    store = FolderBlobStore(tmp_path / "cold", FileLinks("http://127.0.0.1", tmp_path / "key"))
+    archive = HistoryArchive(store, tmp_path / "scratch")
+    source = ImportSource("a1", "pump", ["hall"], NEXT_HOUR)
+    messages = build_messages(*((number, HOUR + timedelta(hours=number)) for number in range(1, 41)))
+    for _ in range(2):
+        await archive.write(source, await archive.group_by_hour(source, messages))
+    assert len([blob async for blob in store.list("")]) == 40
+
+    async def search(first_row: int, *rows: tuple[int, datetime]) -> list[int]:
+        found = await archive.remove_stored_messages(source, first_row, build_messages(*rows))
+        return found.column("number").to_pylist()  # type: ignore[no-any-return]
+
+    assert await search(41, (3, HOUR + timedelta(hours=3)), (41, HOUR + timedelta(hours=3))) == [41]
+    assert await search(41, (41, HOUR), (42, HOUR)) == [41, 42]
+    # A repeated attempt of a step finds the rows that it stored before, which do not count as stored.
+    assert await search(1, (3, HOUR + timedelta(hours=3)), (41, HOUR)) == [3, 41]

@@ -23,6 +23,7 @@ class Component(ABC):
     settle_seconds: ClassVar[int] = 600
     owned: ClassVar[str] = ""
     weight: ClassVar[int] = 4
+    cosmos_weight: ClassVar[int] = 3
 
     def __init__(self, world: "World") -> None:
         self.world = world

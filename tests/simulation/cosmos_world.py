@@ -40,7 +40,7 @@ from tests.virtual_time import START
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-_SHARE: Final = 0.21
+_SHARE: Final = 0.205
 _REQUEST_UNITS: Final = (None, None, 400.0, 2_000.0)
 _SMALL_SEGMENT_BYTES: Final = 4_000
 _TARGETS: Final = ("PlatformConfig", "AccessControl", "DomainEvents", "DomainAmendments")

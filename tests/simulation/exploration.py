@@ -17,7 +17,7 @@ from tests.simulation.environment import make_template, prepare_process
 from tests.simulation.world import CrashPoints, ViolationError, World
 
 _FOLDER: Final = Path(__file__).parent / "components"
-_NUMBERS_OF_COMPONENTS: Final = (1, 1, 1, 1, 1, 1, 1, 1, 2, 3)
+_NUMBERS_OF_COMPONENTS: Final = (*(1,) * 18, 2, 3)
 """Numbers of components of a world; many small worlds reach more than few large ones in the same time."""
 
 
@@ -71,12 +71,15 @@ def list_aims(component: type[Component], *, with_cosmos: bool) -> tuple[str, ..
 def choose_components(seed: int) -> tuple[type[Component], ...]:
     """Return one to three random components, of which no two change the same part of the workspace.
 
-    A world with Cosmos DB has one component, because the SDK makes its steps several times as expensive.
+    A world with Cosmos DB has one component, because the SDK makes its steps several times as expensive. The weights of
+    the components depend on their cost, so that each component gets a similar share of the processor time.
     """
     known = list_components()
     source = random.Random(f"components {seed}")
-    number = 1 if uses_cosmos(seed) else source.choice(_NUMBERS_OF_COMPONENTS)
-    drawn = source.sample(known, min(number, len(known)), counts=[component.weight for component in known])
+    with_cosmos = uses_cosmos(seed)
+    number = 1 if with_cosmos else source.choice(_NUMBERS_OF_COMPONENTS)
+    weights = [each.cosmos_weight if with_cosmos else each.weight for each in known]
+    drawn = source.sample(known, min(number, len(known)), counts=weights)
     return tuple({component.owned or component.name: component for component in drawn}.values())
 
 

@@ -31,6 +31,7 @@ class AdministrationComponent(Component):
         "shared/backends/embedded/catalog.py",
         "functions/surfaces.py",
     )
+    weight: ClassVar[int] = 5
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

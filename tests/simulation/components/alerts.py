@@ -47,6 +47,7 @@ class AlertsComponent(Component):
     )
     background_jobs: ClassVar[tuple[str, ...]] = ("alerts",)
     weight: ClassVar[int] = 2
+    cosmos_weight: ClassVar[int] = 1
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

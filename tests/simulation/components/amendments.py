@@ -29,6 +29,7 @@ class AmendmentsComponent(Component):
         "shared/provenance/decisions.py",
         "functions/amendments.py",
     )
+    cosmos_weight: ClassVar[int] = 2
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

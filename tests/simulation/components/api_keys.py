@@ -34,6 +34,8 @@ class ApiKeysComponent(Component):
         "functions/idempotency.py",
         "functions/tokens.py",
     )
+    weight: ClassVar[int] = 5
+    cosmos_weight: ClassVar[int] = 5
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

@@ -75,6 +75,7 @@ class AuditBundlesComponent(Component):
     )
     owned: ClassVar[str] = "archive"
     weight: ClassVar[int] = 2
+    cosmos_weight: ClassVar[int] = 2
     """The jobs of downloads and imports, which this component lets expire."""
 
     def __init__(self, world: World) -> None:

@@ -31,6 +31,8 @@ class AuditChainComponent(Component):
         "functions/provenance_events.py",
         "functions/idempotency.py",
     )
+    weight: ClassVar[int] = 6
+    cosmos_weight: ClassVar[int] = 5
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

@@ -59,12 +59,13 @@ class LiveStreamComponent(TelemetryComponent):
     """
 
     name: ClassVar[str] = "live-stream"
-    weight: ClassVar[int] = 2
     modules: ClassVar[tuple[str, ...]] = (
         "shared/live_stream/history.py",
         "shared/live_stream/publishing.py",
         "shared/live_stream/replay.py",
     )
+    weight: ClassVar[int] = 4
+    cosmos_weight: ClassVar[int] = 6
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

@@ -56,6 +56,7 @@ class TelemetryComponent(Component):
     )
     owned: ClassVar[str] = "archive"
     weight: ClassVar[int] = 1
+    cosmos_weight: ClassVar[int] = 1
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

@@ -33,7 +33,7 @@ class WebhooksComponent(Component):
     )
     background_jobs: ClassVar[tuple[str, ...]] = ("webhooks",)
     settle_seconds: ClassVar[int] = 6 * 3600
-    weight: ClassVar[int] = 3
+    cosmos_weight: ClassVar[int] = 1
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

@@ -209,16 +209,17 @@ def _create_key_policy(access_key: str, runtime: Runtime) -> Any:
 
         def on_request(self, request: PipelineRequest[Any]) -> None:
             """Add the header ``Authorization`` to a request of the SDK."""
-            url, moment = request.http_request.url, runtime.monotonic()
-            until, header = self._tokens.get(url, (0.0, ""))
-            if moment >= until:
+            # Tokens expire by the wall clock. The monotonic clock stops while the computer sleeps.
+            url, moment = request.http_request.url, runtime.now().timestamp()
+            signed_at, header = self._tokens.get(url, (0.0, ""))
+            if not 0 <= moment - signed_at < _TOKEN_REUSED_SECONDS:
                 # The audience must be the URL that the transport sends, which escapes less than the SDK.
-                claims = {"aud": str(URL(url)), "exp": runtime.now().timestamp() + _TOKEN_SECONDS}
+                claims = {"aud": str(URL(url)), "exp": moment + _TOKEN_SECONDS}
                 token = jwt.encode(claims, access_key, algorithm="HS256")
-                until, header = moment + _TOKEN_REUSED_SECONDS, f"Bearer {token}"
+                signed_at, header = moment, f"Bearer {token}"
                 if len(self._tokens) >= _MOST_TOKENS:
                     self._tokens.clear()
-                self._tokens[url] = (until, header)
+                self._tokens[url] = (signed_at, header)
             request.http_request.headers["Authorization"] = header
 
     return KeyPolicy()

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from urllib.parse import parse_qs, urlsplit
 
 import jwt
@@ -13,6 +13,7 @@ from aiohttp import web
 from shared.backends.azure.web_pubsub import WebPubSub
 from shared.errors import Kind, WorkspaceError
 from shared.live_stream.ports import OpenStream
+from shared.runtime import Runtime
 from shared.timestamps import now
 
 KEY = "an access key for tests alone, 40 bytes."
@@ -23,12 +24,14 @@ class Wire:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, bytes, str]] = []
+        self.tokens: list[str] = []
         self.status = 202
         self.pages: list[dict[str, object]] = []
 
     async def reply_to_call(self, request: web.Request) -> web.StreamResponse:
         """Record a call and send the prepared reply."""
         token = request.headers["Authorization"].removeprefix("Bearer ")
+        self.tokens.append(token)
         audience = jwt.decode(token, KEY, algorithms=["HS256"], options={"verify_aud": False})["aud"]
         assert audience == f"http://{request.host}{request.raw_path}"
         self.asked.append((request.method, request.path, await request.read(), request.headers.get("Content-Type", "")))
@@ -44,7 +47,13 @@ def fake_web_pubsub() -> Wire:
 
 
 @pytest.fixture
-async def service(fake_web_pubsub: Wire) -> AsyncIterator[WebPubSub]:
+def wall_clock() -> list[datetime]:
+    """Return a list with the current time of the adapter's wall clock, which a test can change."""
+    return [now()]
+
+
+@pytest.fixture
+async def service(fake_web_pubsub: Wire, wall_clock: list[datetime]) -> AsyncIterator[WebPubSub]:
     """Return the adapter, connected to the fake server."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", fake_web_pubsub.reply_to_call)
@@ -52,7 +61,8 @@ async def service(fake_web_pubsub: Wire) -> AsyncIterator[WebPubSub]:
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
-    adapter = WebPubSub(f"http://127.0.0.1:{runner.addresses[0][1]}", "live", KEY)
+    runtime = Runtime(now=lambda: wall_clock[0], monotonic=lambda: 0.0)
+    adapter = WebPubSub(f"http://127.0.0.1:{runner.addresses[0][1]}", "live", KEY, runtime=runtime)
     yield adapter
     await adapter.close()
     await runner.cleanup()
@@ -65,6 +75,17 @@ async def test_a_message_is_published_unchanged(service: WebPubSub, fake_web_pub
     await service.publish("pump-rig", text)
     [asked, again] = fake_web_pubsub.asked
     assert asked == again == ("POST", "/api/hubs/live/groups/pump-rig/:send", text, "text/plain")
+
+
+@pytest.mark.parametrize(("seconds", "tokens"), [(29, 1), (31, 2), (86_400, 2), (-5, 2)])
+async def test_a_signed_token_is_reused_by_the_wall_clock(
+    service: WebPubSub, fake_web_pubsub: Wire, wall_clock: list[datetime], seconds: int, tokens: int
+) -> None:
+    """A signed token is reused for 30 seconds of the wall clock, also if the computer slept meanwhile."""
+    await service.publish("pump-rig", b"{}")
+    wall_clock[0] += timedelta(seconds=seconds)
+    await service.publish("pump-rig", b"{}")
+    assert len(set(fake_web_pubsub.tokens)) == tokens
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ run: $(VENV)/local.installed assets ## Start the service on HOST and PORT (127.0
 	@exec $(PYTHON) -m local
 
 test: $(VENV)/dev.installed .venv-clients/installed tests/azurite/node_modules/installed tests/node_suites/node_modules/installed assets ## Run every test
-	$(PYTHON) -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder -m "not soak and not package" $(ARGS)
+	./scripts/in-memory $(PYTHON) -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder -m "not soak and not package" $(ARGS)
 
 soak: $(VENV)/dev.installed tests/node_suites/node_modules/installed ## Run what takes over a minute: load, fuzz, fault storms, many random examples
 	$(PYTHON) -m pytest -m soak $(ARGS)

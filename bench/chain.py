@@ -198,13 +198,13 @@ def _measure_in_process(measurement: str, file: Path) -> tuple[float, float]:
     return float(seconds), float(megabytes)
 
 
-def _read_memory_mb(which: str) -> float:
+def _read_resident_memory_mb(field_name: str) -> float:
     """Return the resident memory of this process in megabytes: current (``VmRSS``) or peak (``VmHWM``).
 
     The peak from ``getrusage`` would be wrong, because it includes the memory of the parent process.
     """
     status = Path("/proc/self/status").read_text()
-    return int(status.partition(f"{which}:")[2].split()[0]) / KIBIBYTE
+    return int(status.partition(f"{field_name}:")[2].split()[0]) / KIBIBYTE
 
 
 async def _verify_chain(file: Path) -> None:
@@ -226,7 +226,7 @@ async def _read_and_hash(file: Path, columns: str = READ_BY_VERIFY) -> None:
     connection.close()
 
 
-async def _read_packed_and_hash(file: Path) -> None:
+async def _read_packed_rows_and_hash(file: Path) -> None:
     await _read_and_hash(file, ROW_COLUMNS)
 
 
@@ -248,11 +248,11 @@ async def _measure_query_of_newest_records(file: Path) -> float:
 MEASUREMENTS: dict[str, Callable[[Path], Coroutine[None, None, None]]] = {
     "verify": _verify_chain,
     "floor": _read_and_hash,
-    "packed": _read_packed_and_hash,
+    "packed": _read_packed_rows_and_hash,
     "least": _read_content_and_hash,
 }
 
 if __name__ == "__main__":
-    before, begun = _read_memory_mb("VmRSS"), time.perf_counter()
+    before, begun = _read_resident_memory_mb("VmRSS"), time.perf_counter()
     asyncio.run(MEASUREMENTS[sys.argv[1]](Path(sys.argv[2])))
-    print(time.perf_counter() - begun, _read_memory_mb("VmHWM") - before)
+    print(time.perf_counter() - begun, _read_resident_memory_mb("VmHWM") - before)

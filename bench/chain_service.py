@@ -71,17 +71,17 @@ def _build_requests(length: int) -> dict[str, tuple[str, object, int]]:
     }
 
 
-def _measure_request(running: RunningService, path: str, body: object, least: int) -> float:
+def _measure_request(running: RunningService, path: str, body: object, min_records: int) -> float:
     started = time.perf_counter()
     reply: Any = call_service(running, path, body)
-    if len(json.dumps(reply)) < least or ("verify" in path and not reply["ChainValid"]):
+    if len(json.dumps(reply)) < min_records or ("verify" in path and not reply["ChainValid"]):
         raise RuntimeError(f"unexpected reply to {path}: {str(reply)[:200]}")
     return round(time.perf_counter() - started, 2)
 
 
-def _probe_healthz(url: str, ends: threading.Event, spent: list[float]) -> None:
-    while not ends.wait(PROBE_SECONDS):
+def _probe_healthz(url: str, stop_event: threading.Event, durations: list[float]) -> None:
+    while not stop_event.wait(PROBE_SECONDS):
         started = time.perf_counter()
         with urllib.request.urlopen(f"{url}/healthz", timeout=60) as reply:  # noqa: S310  our own
             reply.read()
-        spent.append(time.perf_counter() - started)
+        durations.append(time.perf_counter() - started)

@@ -101,8 +101,12 @@ def disable_limits() -> Iterator[None]:
         _set_limits(*kept)
 
 
-def _set_limits(page: int, weighed: int, cost: int) -> None:
-    vars(paging)["MAX_SIZE"], vars(limits)["MAX_SIZE"], vars(limits)["MAX_COST"] = page, weighed, cost
+def _set_limits(max_page_size: int, max_weighed_page_size: int, max_cost: int) -> None:
+    vars(paging)["MAX_SIZE"], vars(limits)["MAX_SIZE"], vars(limits)["MAX_COST"] = (
+        max_page_size,
+        max_weighed_page_size,
+        max_cost,
+    )
 
 
 async def _measure_service_and_ariadne() -> tuple[list[float], list[float]]:

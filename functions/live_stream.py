@@ -163,7 +163,7 @@ async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
     elif event == DISCONNECTED:
         member_id = read_member_id(_decode_state(headers.get(_STATE, "")))
         if member_id:
-            await services().live_stream.service.end(member_id, headers.get(CONNECTION_ID, ""))
+            await services().live_stream.service.release_stream(member_id, headers.get(CONNECTION_ID, ""))
     return Reply(204)
 
 
@@ -208,7 +208,7 @@ def _build_admission_pipeline(event: ConnectEvent) -> RequestPipeline:
 
     async def authenticate_client(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:
         if users:
-            return await services().live_stream.service.resume(users[0])
+            return await services().live_stream.service.authenticate_stream_user(users[0])
         return await services().access.authenticator(authorization, accepted)
 
     return RequestPipeline(

@@ -186,8 +186,8 @@ def _return_tool(tool: "Tool") -> "Tool":
 
 
 async def _find_permitted_operations(principal: Principal) -> Mapping[str, Operation]:
-    from shared.openapi.document import is_usable  # noqa: PLC0415
+    from shared.openapi.document import is_usable_by_caller  # noqa: PLC0415
 
     operations = await load_operations(GROUPS)
     features = {name for name in {one.feature for one in operations} if name and await services().features.has(name)}
-    return {one.name: one for one in operations if is_usable(one, principal, features)}
+    return {one.name: one for one in operations if is_usable_by_caller(one, principal, features)}

@@ -127,11 +127,11 @@ async def openapi_document(call: Call) -> Reply:
 async def _find_document(principal: Principal) -> SerializedOpenApi:
     """Return the caller's OpenAPI document, from the cache or newly built."""
     await load_modules(services().runtime, "shared.openapi.document")
-    from shared.openapi.document import is_usable, list_approved_queries  # noqa: PLC0415  slow, and other routes do not need it
+    from shared.openapi.document import is_usable_by_caller, list_approved_queries  # noqa: PLC0415  slow, and other routes do not need it
 
     app, operations = services(), await load_operations(GROUPS)
     features = {name for name in {one.feature for one in operations} if name and await app.features.has(name)}
-    usable = [operation for operation in operations if is_usable(operation, principal, features)]
+    usable = [operation for operation in operations if is_usable_by_caller(operation, principal, features)]
     catalog, server = await app.catalog.current(), app.settings.public_url
     queries = list_approved_queries(catalog)
     columns = await app.queries.columns.find_all(queries)

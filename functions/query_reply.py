@@ -78,11 +78,11 @@ def _to_arrow_times(cells: list[Any], kind: Any) -> Any:
 
 
 def _convert_values(kind: str, cells: Iterable[Any]) -> list[Any]:
-    convert: Callable[[Any], Any] = _CONVERTERS.get(kind, _to_text)
+    convert: Callable[[Any], Any] = _CONVERTERS.get(kind, _to_cell_text)
     return [None if cell is None else convert(cell) for cell in cells]
 
 
-def _to_text(value: Any) -> str:
+def _to_cell_text(value: Any) -> str:
     return value if isinstance(value, str) else to_json_text(value)
 
 

@@ -133,7 +133,7 @@ class NewKeyBody(BaseModel):
 
 
 async def _check_token(call: Call[MintQuery], faults: ValidationErrors) -> None:
-    services().access.token_issuer.check(faults, call.principal, call.query.minutes, call.query.scopes)
+    services().access.token_issuer.check_new_token(faults, call.principal, call.query.minutes, call.query.scopes)
 
 
 @GROUP.endpoint(
@@ -146,7 +146,7 @@ async def _check_token(call: Call[MintQuery], faults: ValidationErrors) -> None:
 )
 async def mint_token(call: Call[MintQuery]) -> Reply:
     """Issue a token with the caller's access rights or a subset of them."""
-    minted = await services().access.token_issuer.mint(call.principal, call.query.minutes, call.query.scopes)
+    minted = await services().access.token_issuer.issue_token(call.principal, call.query.minutes, call.query.scopes)
     return json_reply(
         {"Token": minted.token, "ExpiresAt": rfc3339(minted.expires_at), "AccessRights": list(minted.rights)}
     )

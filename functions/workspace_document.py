@@ -104,7 +104,7 @@ async def _check_changed_queries(
         DocumentError: the engine rejects queries.
     """
     changed = {
-        change.key for change in plan.plan.changes if change.kind == ItemKind.WARM_QUERY and _is_new_text(change)
+        change.key for change in plan.plan.changes if change.kind == ItemKind.WARM_QUERY and _has_new_text(change)
     }
     outage = await check_document_queries(
         loaded, services().queries.columns, lookups=changed, seconds=seconds, runtime=services().runtime
@@ -133,7 +133,7 @@ async def _list_rejected_queries(loaded: LoadedDocument, plan: DocumentPlan) -> 
         ]
 
 
-def _is_new_text(change: ItemChange) -> bool:
+def _has_new_text(change: ItemChange) -> bool:
     before, after = change.before or {}, change.after or {}
     return change.after is not None and any(before.get(name) != after[name] for name in ("kql", "parameters"))
 
@@ -206,9 +206,9 @@ def _change_to_json(change: ItemChange, plan: DocumentPlan) -> dict[str, Any]:
     return shown if last is None else {**shown, "changedBy": last.changed_by, "changedAt": rfc3339(last.changed_at)}
 
 
-def _serialise_document(document: Mapping[str, Any], form: str) -> bytes:
+def _serialise_document(document: Mapping[str, Any], media_type: str) -> bytes:
     """Serialise a document item by item, because one call for a large document would block all other threads."""
-    if form == YAML:
+    if media_type == YAML:
         return "".join(write_yaml(document)).encode()
     members = (json_bytes(name) + b":" + _serialise_member(value) for name, value in document.items())
     return b"{%b}" % b",".join(members)

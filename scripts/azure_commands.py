@@ -93,12 +93,12 @@ def find_commands(path: Path, programs: tuple[str, ...] = ("az", "azd")) -> Iter
             yield Command(path.name, tuple(words))
 
 
-def _is_quoted(before: str) -> bool:
-    """Return whether a quotation is still open at the end of the shell text ``before``.
+def _is_quoted(text_before: str) -> bool:
+    """Return whether a quotation is still open at the end of the shell text ``text_before``.
 
     Text inside ``$(...)`` is unquoted.
     """
-    line = before.rpartition("\n")[2]
+    line = text_before.rpartition("\n")[2]
     inside = line.rpartition("$(")[2]
     return inside.count('"') % 2 == 1 or inside.count("'") % 2 == 1
 

@@ -52,13 +52,15 @@ def check_python_packages() -> AdvisoryReport:
     return AdvisoryReport("Python", found=find_advisories(PINS))
 
 
-def find_advisories(pins: Path) -> list[str]:
+def find_advisories(requirements_file: Path) -> list[str]:
     """Return the advisories that pip-audit finds for a file of pinned packages.
 
     Return an empty list if it finds none, or gets no reply.
     """
     command = [sys.executable, "-m", "pip_audit", "--format", "json", "--no-deps", "--disable-pip"]
-    document = _parse_json(_run_command([*command, "--progress-spinner", "off", "--requirement", str(pins)]))
+    document = _parse_json(
+        _run_command([*command, "--progress-spinner", "off", "--requirement", str(requirements_file)])
+    )
     found = []
     for package in document.get("dependencies", []):
         found += [f"{package['name']} {package['version']}: {one['id']}" for one in package.get("vulns", [])]

@@ -158,17 +158,19 @@ def permits_rejection(query: str, message: str) -> bool:
     return any(each.query.search(query) and each.rejected and each.rejected.search(message) for each in KNOWN.values())
 
 
-def permits_columns(query: str, service: Iterable[Iterable[str]], engine: Iterable[Iterable[str]]) -> bool:
+def permits_columns(
+    query: str, service_columns: Iterable[Iterable[str]], engine_columns: Iterable[Iterable[str]]
+) -> bool:
     """Return whether a known difference allows that the engine's result columns differ from the language service's.
 
     Args:
         query: text of the query.
-        service: name and type of each column by the language service.
-        engine: name and type of each column by the engine.
+        service_columns: name and type of each column by the language service.
+        engine_columns: name and type of each column by the engine.
     """
     pairs = [
         f"{':'.join(left)} -> {':'.join(right)}"
-        for left, right in zip_longest(service, engine, fillvalue=("none",))
+        for left, right in zip_longest(service_columns, engine_columns, fillvalue=("none",))
         if list(left) != list(right)
     ]
     patterns = [each.columns for each in KNOWN.values() if each.columns is not None and each.query.search(query)]

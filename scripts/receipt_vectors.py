@@ -124,13 +124,15 @@ def _build_invalid_receipts(chain: dict[str, Any], signatures: dict[int, RootSig
     yield {"reason": "another record", "hash": chain["records"][2]["Hash"], "receipt": receipt.hex()}
 
 
-def _encode_receipt(good: RootSignature, proofs: dict[int, Any], payload: bytes | None = None) -> bytes:
-    return cbor2.dumps(cbor2.CBORTag(18, [good.protected, {396: proofs}, payload, good.signature]))
+def _encode_receipt(valid_signature: RootSignature, proofs: dict[int, Any], payload: bytes | None = None) -> bytes:
+    return cbor2.dumps(
+        cbor2.CBORTag(18, [valid_signature.protected, {396: proofs}, payload, valid_signature.signature])
+    )
 
 
-def _replace_headers(good: RootSignature, changes: dict[int, Any]) -> RootSignature:
-    header = {**cbor2.loads(good.protected), **changes}
-    return RootSignature(cbor2.dumps(header), good.signature)
+def _replace_headers(valid_signature: RootSignature, changes: dict[int, Any]) -> RootSignature:
+    header = {**cbor2.loads(valid_signature.protected), **changes}
+    return RootSignature(cbor2.dumps(header), valid_signature.signature)
 
 
 if __name__ == "__main__":

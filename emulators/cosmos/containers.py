@@ -238,19 +238,21 @@ class Transaction:
             return self._changes[key, item_id]
         return self.container.find(key, item_id)
 
-    def store(self, document: Mapping[str, Any], key: PartitionKey, old: CosmosItem | None, etag: str) -> CosmosItem:
+    def store_document(
+        self, document: Mapping[str, Any], key: PartitionKey, previous_item: CosmosItem | None, etag: str
+    ) -> CosmosItem:
         """Add a change that stores a document as an item with a new ETag.
 
         Args:
             document: The document in the request; its system properties are replaced.
             key: The partition key of the document.
-            old: The item that the document replaces; None to create an item.
+            previous_item: The item that the document replaces; None to create an item.
             etag: The new ETag, including the quotes.
 
         Raises:
             CosmosError: 413 if the document is larger than 2 MB, 409 if another item has the same unique key values.
         """
-        number = old.number if old else self.container.assign_number()
+        number = previous_item.number if previous_item else self.container.assign_number()
         stored = {name: _round_to_doubles(value) for name, value in document.items() if name not in SYSTEM_FIELDS}
         rid = build_document_rid(self.container.rid, number)
         stored |= {
@@ -279,7 +281,7 @@ class Transaction:
                 raise CosmosError(409, "Unique index constraint violation.")
             self._unique_values[item.key, *claim] = item.id
 
-    def remove(self, item: CosmosItem) -> None:
+    def remove_item(self, item: CosmosItem) -> None:
         """Add a change to this transaction that removes an item."""
         self._changes[item.key, item.id] = None
 

@@ -60,7 +60,7 @@ class ItemOperation:
             case "patch":
                 return self._patch_item(transaction)
             case "delete":
-                transaction.remove(self._require_item(transaction))
+                transaction.remove_item(self._require_item(transaction))
                 return ItemResult(204, None, 6.0)
             case _:
                 raise CosmosError(400, f"The operation type '{self.kind}' is invalid.")
@@ -149,10 +149,10 @@ def check_partition_key(document: dict[str, Any], key: PartitionKey, paths: list
 
 
 def _store_document(
-    status: int, transaction: Transaction, document: dict[str, Any], key: PartitionKey, old: CosmosItem | None
+    status: int, transaction: Transaction, document: dict[str, Any], key: PartitionKey, previous_item: CosmosItem | None
 ) -> ItemResult:
-    item = transaction.store(document, key, old, transaction.container.create_etag())
-    return ItemResult(status, item, 5.0 + len(item.text) // 1024 * (1.5 if old is None else 2.0))
+    item = transaction.store_document(document, key, previous_item, transaction.container.create_etag())
+    return ItemResult(status, item, 5.0 + len(item.text) // 1024 * (1.5 if previous_item is None else 2.0))
 
 
 def execute_batch(
@@ -258,12 +258,12 @@ def _apply_patch_operation(document: dict[str, Any], operation: Mapping[str, Any
         raise CosmosError(400, f"The patch operation '{kind}' is invalid.")
 
 
-def _add_numbers(document: dict[str, Any], path: object, by: object) -> float:
+def _add_numbers(document: dict[str, Any], path: object, increment: object) -> float:
     parent, name = _find_parent(document, path)
     before = parent.get(name, 0) if isinstance(parent, dict) else parent[_parse_index(parent, name)]
-    if any(isinstance(number, bool) or not isinstance(number, int | float) for number in (before, by)):
+    if any(isinstance(number, bool) or not isinstance(number, int | float) for number in (before, increment)):
         raise CosmosError(400, f"The operation 'incr' requires numbers, but '{path}' or the increment is not a number.")
-    total: float = before + by
+    total: float = before + increment
     return total
 
 

@@ -306,8 +306,8 @@ def _build_negation(inner: SqlExpression) -> SqlExpression:
     return negate_value
 
 
-def _build_order_test(left: SqlExpression, symbol: str, right: SqlExpression) -> SqlExpression:
-    holds = _ORDERS[symbol]
+def _build_order_test(left: SqlExpression, operator: str, right: SqlExpression) -> SqlExpression:
+    holds = _ORDERS[operator]
 
     def evaluate_order(row: SqlRow) -> Any:
         """Compare both operands; return UNDEFINED if their types have no common order."""

@@ -90,7 +90,7 @@ class JsonSession:
     async def _execute_and_acknowledge(self, request: GroupRequest | SendToGroup | EventRequest) -> None:
         done = await self._execute_request(request)
         if request.ackId is not None and done is not None:
-            self._acknowledge_request(request.ackId, done=done)
+            self._acknowledge_request(request.ackId, succeeded=done)
 
     async def _execute_request(self, request: GroupRequest | SendToGroup | EventRequest) -> bool | None:
         """Execute a request of the client.
@@ -145,8 +145,8 @@ class JsonSession:
         self._connection.close(POLICY, "data does not match its dataType")
         return None
 
-    def _acknowledge_request(self, ack_id: int, *, done: bool) -> None:
-        if not done:
+    def _acknowledge_request(self, ack_id: int, *, succeeded: bool) -> None:
+        if not succeeded:
             self._send_error_ack(ack_id, "Forbidden", "The client lacks the permission.")
             return
         self._acked[ack_id] = None

@@ -100,12 +100,12 @@ class _ClientStream:
         """Send replayed telemetry events as fast as the client accepts them."""
         return await self._connection.send_all_when_drained([Payload(text, DataType.TEXT) for text in texts])
 
-    async def release(self, repeated: Callable[[bytes], bool]) -> None:
+    async def release(self, is_repeated: Callable[[bytes], bool]) -> None:
         """Send the buffered live events that the replay did not contain.
 
         Afterwards, live events are no longer buffered.
         """
-        await self._connection.release(repeated)
+        await self._connection.release(is_repeated)
 
 
 class HubProgress:

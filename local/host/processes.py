@@ -91,7 +91,7 @@ def _read_record(path: Path) -> RunningHost | None:
     except OSError:
         return None
     with os.fdopen(descriptor, encoding="utf-8") as file:
-        if not _is_write_protected(os.fstat(descriptor), path) or not _is_locked(descriptor):
+        if not _is_record_file_trusted(os.fstat(descriptor), path) or not _is_locked(descriptor):
             return None
         try:
             return RunningHost(str(json.load(file)["address"]))
@@ -99,10 +99,14 @@ def _read_record(path: Path) -> RunningHost | None:
             return None
 
 
-def _is_write_protected(found: os.stat_result, path: Path) -> bool:
+def _is_record_file_trusted(file_status: os.stat_result, path: Path) -> bool:
     """Return whether the record file is trustworthy: only this user or the data directory's owner can write it."""
     trusted = {os.geteuid(), path.parent.parent.stat().st_uid}
-    return stat.S_ISREG(found.st_mode) and found.st_uid in trusted and not found.st_mode & _WRITABLE_BY_OTHERS
+    return (
+        stat.S_ISREG(file_status.st_mode)
+        and file_status.st_uid in trusted
+        and not file_status.st_mode & _WRITABLE_BY_OTHERS
+    )
 
 
 def _is_locked(descriptor: int) -> bool:

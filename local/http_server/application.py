@@ -104,21 +104,21 @@ class HttpApp:
         if response is not None:
             await _send_reply(send, *response)
 
-    async def _serve_file(self, scope: Message, receive: Receive, send: Send, given_id: str) -> Reply | None:
+    async def _serve_file(self, scope: Message, receive: Receive, send: Send, client_request_id: str) -> Reply | None:
         """Process a request for a stored file.
 
         Return None, or the error reply that the caller must send to the client.
         """
         try:
             check_host(scope["headers"], scope["http_version"])
-            await self._files.serve(scope, receive, send, given_id)
+            await self._files.serve(scope, receive, send, client_request_id)
         except WorkspaceError as error:
-            return build_error_reply(error, given_id, close=True)
+            return build_error_reply(error, client_request_id, close=True)
         except UploadInterruptedError:
             raise _ClientDisconnectedError from None
         return None
 
-    async def _build_response(self, scope: Message, receive: Receive, given_id: str) -> HttpResponse | Reply:
+    async def _build_response(self, scope: Message, receive: Receive, client_request_id: str) -> HttpResponse | Reply:
         """Return the response to a request: an ``HttpResponse``, or a ``Reply`` if the host itself reports an error."""
         try:
             check_host(scope["headers"], scope["http_version"])
@@ -126,31 +126,31 @@ class HttpApp:
             check_target(scope["raw_path"].decode("latin-1"))
             body = await _read_body(scope["headers"], receive)
         except WorkspaceError as error:
-            return build_error_reply(error, given_id, close=True)
+            return build_error_reply(error, client_request_id, close=True)
         with watch_client(lambda: _wait_for_disconnect(receive)) as watch:
             try:
-                return await self._dispatch_request(scope, body, given_id)
+                return await self._dispatch_request(scope, body, client_request_id)
             except WorkspaceError as error:
-                return build_error_reply(error, given_id)
+                return build_error_reply(error, client_request_id)
             except asyncio.CancelledError:
                 if not watch.has_cancelled:
                     raise
-                _LOGGER.info("a client disconnected; its query is stopped", extra=fields(requestId=given_id))
+                _LOGGER.info("a client disconnected; its query is stopped", extra=fields(requestId=client_request_id))
                 raise _ClientDisconnectedError from None
 
-    async def _dispatch_request(self, scope: Message, body: bytes, given_id: str) -> HttpResponse:
+    async def _dispatch_request(self, scope: Message, body: bytes, client_request_id: str) -> HttpResponse:
         """Find the handler for a complete HTTP request, call it, and return its response."""
         raw_path = scope["raw_path"].decode("latin-1")
         if raw_path.startswith("/admin/"):
             self._admin.handle(scope, raw_path, body)
-            return 202, [(b"x-request-id", given_id.encode())], b""
+            return 202, [(b"x-request-id", client_request_id.encode())], b""
         if self._webhooks is not None and raw_path.startswith(PREFIX):
             return _build_webhook_response(await self._webhooks.handle(scope, raw_path, body))
         if self._sign_in is not None and raw_path == SIGN_IN:
-            return _build_sign_in_response(await self._sign_in.handle(scope["method"], body), given_id)
+            return _build_sign_in_response(await self._sign_in.handle(scope["method"], body), client_request_id)
         async with self._wait_for_admission(raw_path):
             match = self._match_route(raw_path, scope["method"])
-            return await _invoke_function(match, _build_request(scope, raw_path, match, body), given_id)
+            return await _invoke_function(match, _build_request(scope, raw_path, match, body), client_request_id)
 
     def _wait_for_admission(self, raw_path: str) -> AbstractAsyncContextManager[None]:
         # The app also sheds load; a rejection here avoids the cost of an invocation.
@@ -165,7 +165,7 @@ class HttpApp:
         return match
 
 
-async def _invoke_function(match: RouteMatch, request: RpcHttp, given_id: str) -> HttpResponse:
+async def _invoke_function(match: RouteMatch, request: RpcHttp, client_request_id: str) -> HttpResponse:
     """Call a function and return its response; details of a failure are logged and not sent to the client."""
     name = match.function.name
     try:
@@ -177,16 +177,18 @@ async def _invoke_function(match: RouteMatch, request: RpcHttp, given_id: str) -
         _LOGGER.error(  # noqa: TRY400  the stack trace that counts is the function's
             "an HTTP function failed: %s",
             failure,
-            extra=fields(function=name, exception=failure.stack_trace, requestId=given_id),
+            extra=fields(function=name, exception=failure.stack_trace, requestId=client_request_id),
         )
     except Exception:
-        _LOGGER.exception("the response of a function cannot be sent", extra=fields(function=name, requestId=given_id))
+        _LOGGER.exception(
+            "the response of a function cannot be sent", extra=fields(function=name, requestId=client_request_id)
+        )
     raise _internal_error("The function failed; see the log of the local host.")
 
 
-def _build_sign_in_response(document: Mapping[str, Any], given_id: str) -> HttpResponse:
+def _build_sign_in_response(document: Mapping[str, Any], client_request_id: str) -> HttpResponse:
     headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
-    return 200, [*headers, (b"x-request-id", given_id.encode())], json.dumps(document).encode()
+    return 200, [*headers, (b"x-request-id", client_request_id.encode())], json.dumps(document).encode()
 
 
 def _build_webhook_response(reply: WebhookReply) -> HttpResponse:

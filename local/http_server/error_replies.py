@@ -49,20 +49,20 @@ def choose_request_id(headers: RawHeaders) -> str:
 
 
 def build_error_reply(
-    error: WorkspaceError, given_id: str, *, close: bool = False, status: HTTPStatus | None = None
+    error: WorkspaceError, client_request_id: str, *, close: bool = False, status: HTTPStatus | None = None
 ) -> Reply:
     """Build the problem document for an error of the local host.
 
     Args:
         error: error with its kind, code and detail.
-        given_id: id of the request, from :func:`choose_request_id`.
+        client_request_id: id of the request, from :func:`choose_request_id`.
         close: whether the connection closes after the reply, because the rest of the request is not read.
         status: HTTP status to use instead of the status of the error's kind.
     """
     if isinstance(error, UnsupportedHttpError):
         status = error.status
-    reply = build_problem_reply(error, given_id, status)
-    reply.headers["x-request-id"] = given_id
+    reply = build_problem_reply(error, client_request_id, status)
+    reply.headers["x-request-id"] = client_request_id
     add_security_headers(reply.headers)
     if close:
         reply.headers["Connection"] = "close"
@@ -83,10 +83,10 @@ def serialize_reply(reply: Reply, default_headers: RawHeaders) -> bytes:
     return b"\r\n".join(lines)
 
 
-def build_timeout_reply(detail: str, given_id: str) -> Reply:
+def build_timeout_reply(detail: str, client_request_id: str) -> Reply:
     """Build the 408 reply to a request that did not arrive completely in time."""
     error = WorkspaceError(Kind.TIMEOUT, "REQUEST_TIMEOUT", detail)
-    return build_error_reply(error, given_id, close=True, status=HTTPStatus.REQUEST_TIMEOUT)
+    return build_error_reply(error, client_request_id, close=True, status=HTTPStatus.REQUEST_TIMEOUT)
 
 
 def check_protocol(version: str, headers: Iterable[tuple[bytes, bytes]]) -> None:

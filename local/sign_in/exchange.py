@@ -65,5 +65,5 @@ async def _issue_token(member_id: str) -> Mapping[str, Any]:
     member = chosen[0]
     identity = None if member.service else member.id
     caller = Principal(member.id, identity, member.name, member.access_rights, CredentialKind.LINK, "", None)
-    minted = await services().access.token_issuer.mint(caller, TOKEN_MINUTES, None)
+    minted = await services().access.token_issuer.issue_token(caller, TOKEN_MINUTES, None)
     return {"token": minted.token, "expiresAt": rfc3339(minted.expires_at)}

@@ -168,9 +168,9 @@ def compute_impulse_bytes(load: Load) -> int:
     return load.message_bytes + facts.IMPULSE_ENVELOPE_BYTES
 
 
-def round_up_to_size(needed: float, sizes: Sequence[int]) -> int:
-    """Return the smallest available size of at least ``needed``; if there is none, return ``needed``, rounded up."""
-    return next((size for size in sizes if size >= needed), ceil(needed))
+def round_up_to_size(required: float, sizes: Sequence[int]) -> int:
+    """Return the smallest available size of at least ``required``; if there is none, ``required`` rounded up."""
+    return next((size for size in sizes if size >= required), ceil(required))
 
 
 def compute_partition_rate(connections: int, partitions: int) -> float:
@@ -259,14 +259,14 @@ def compute_batch_rate(load: Load, hubs: EventHubsSize) -> float:
     )
 
 
-def _compute_group_size(load: Load, name: str, needed: int, executions_per_second: float) -> ScalingGroup:
+def _compute_group_size(load: Load, name: str, required: int, executions_per_second: float) -> ScalingGroup:
     """Compute the number of instances and the billed time of one scaling group.
 
     Azure bills each execution for at least a second. The billed time is at most the time of all instances when they run
     continuously.
     """
     ready = facts.ALWAYS_READY.get(name, 0) if load.production else 0
-    instances = max(1, ready, needed)
+    instances = max(1, ready, required)
     billed = min(float(instances), executions_per_second * facts.LEAST_BILLED_SECONDS)
     return ScalingGroup(instances, executions_per_second, billed)
 

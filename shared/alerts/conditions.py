@@ -85,9 +85,9 @@ def find_row_groups(rule: AlertRule, result: QueryResult) -> list[AlertGroup]:
     return _compare_rows(rule, condition, result.rows, to_number)
 
 
-def _count_rows(rule: AlertRule, wanted: Rows, rows: Sequence[Mapping[str, Any]]) -> list[AlertGroup]:
+def _count_rows(rule: AlertRule, row_condition: Rows, rows: Sequence[Mapping[str, Any]]) -> list[AlertGroup]:
     if not rule.group_by:
-        return [AlertGroup({}, len(rows), bool(rows) is (wanted is Rows.ANY))]
+        return [AlertGroup({}, len(rows), bool(rows) is (row_condition is Rows.ANY))]
     groups: dict[GroupKey, AlertGroup] = {}
     for row in rows:
         labels = _build_labels(rule.group_by, row)

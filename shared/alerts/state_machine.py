@@ -7,7 +7,7 @@ from typing import Final
 
 from shared.alerts.conditions import AlertGroup, GroupKey, to_group_key
 from shared.alerts.models import Alert, AlertState, Mark
-from shared.background.ports import limit_stored_time
+from shared.background.ports import cap_stored_time
 from shared.catalog.alert_rule_models import AlertRule
 
 MAX_REFRESHED: Final = 100
@@ -48,7 +48,7 @@ def advance_alerts(
     changes = Transitions()
     for key, alert in active.items():
         if key in matching:
-            after = _continue_alert(rule, alert, matching[key], at, refreshes=refreshes)
+            after = _continue_alert(rule, alert, matching[key], at, refreshes_value=refreshes)
             changes.active.append(after)
             if after != alert:
                 changes.puts.append(after)
@@ -92,16 +92,16 @@ def _begin_alert(rule: AlertRule, group: AlertGroup, at: datetime, alert_id: str
     return pending if rule.hold_duration else _fire_alert(pending, at)
 
 
-def _continue_alert(rule: AlertRule, alert: Alert, group: AlertGroup, at: datetime, *, refreshes: bool) -> Alert:
+def _continue_alert(rule: AlertRule, alert: Alert, group: AlertGroup, at: datetime, *, refreshes_value: bool) -> Alert:
     if alert.state is AlertState.PENDING:
         # Otherwise the alert would not fire until the clocks reach the stored time again.
-        alert = alert.change(started_at=limit_stored_time(alert.started_at, at))
+        alert = alert.change(started_at=cap_stored_time(alert.started_at, at))
     if alert.state is AlertState.PENDING and at - alert.started_at >= rule.hold_duration:
         renamed = alert.change(
             name=rule.name, severity=rule.severity, surface=rule.surface, runbook_url=rule.runbook_url
         )
         return _fire_alert(renamed.change(value=group.value), at)
-    return alert.change(value=group.value) if refreshes else alert
+    return alert.change(value=group.value) if refreshes_value else alert
 
 
 def _fire_alert(alert: Alert, at: datetime) -> Alert:

@@ -49,15 +49,15 @@ class BundleFile:
         """Close the zip file."""
         self._zip.close()
 
-    async def write(self, name: str, content: bytes) -> None:
+    async def write_entry(self, name: str, content: bytes) -> None:
         """Add an entry with this name and content to the zip file."""
 
         async def yield_content() -> AsyncIterator[bytes]:
             yield content
 
-        await self.write_parts(name, yield_content())
+        await self.write_entry_in_parts(name, yield_content())
 
-    async def write_parts(self, name: str, parts: AsyncIterator[bytes]) -> None:
+    async def write_entry_in_parts(self, name: str, parts: AsyncIterator[bytes]) -> None:
         """Add an entry to the zip file whose content arrives in parts; worker threads compress the parts."""
         entry = zipfile.ZipInfo(name, _EPOCH)
         entry.compress_type, entry.external_attr, entry.create_system = zipfile.ZIP_DEFLATED, _MODE, _UNIX

@@ -41,13 +41,13 @@ class ChainReceipts:
         roots: SignedRoots,
         chain: ChainKey,
         open_proofs: Callable[[int], InclusionProofs],
-        check: Callable[[], Awaitable[None]],
+        check_cancellation: Callable[[], Awaitable[None]],
         runtime: Runtime,
     ) -> None:
         self._roots = roots
         self._chain = chain
         self._open_proofs = open_proofs
-        self._check = check
+        self._check = check_cancellation
         self._runtime = runtime
 
     async def write(self, file: BundleFile, folder: str, sequences: Sequence[int], size: int) -> None:
@@ -70,7 +70,7 @@ class ChainReceipts:
             await self._pause_after_part(number)
             proof = await proofs.prove(sequence)
             content = root.signature.encode_inclusion_receipt(size, proof.leaf_index, proof.hashes)
-            await file.write(f"{folder}{format_record_id(sequence)}.cbor", content)
+            await file.write_entry(f"{folder}{format_record_id(sequence)}.cbor", content)
 
     async def _proofs_match_root(self, sequences: Sequence[int], root: SignedRoot) -> bool:
         checkpoint = root.checkpoint
@@ -139,7 +139,7 @@ class ChainSection:
         chain: key of the chain; a chain that was never written to has no records.
         filters: conditions on the records that the bundle contains.
         number: number of the chain in the bundle, from 1.
-        check: raises an error if the job was cancelled or the disk is full; called between steps.
+        check_cancellation: raises an error if the job was cancelled or the disk is full; called between steps.
         with_receipts: True if the bundle contains a receipt of each record.
     """
 
@@ -149,7 +149,7 @@ class ChainSection:
         chain: ChainKey,
         filters: Filters,
         number: int,
-        check: Callable[[], Awaitable[None]],
+        check_cancellation: Callable[[], Awaitable[None]],
         *,
         with_receipts: bool = False,
     ) -> None:
@@ -157,7 +157,7 @@ class ChainSection:
         self._chain = chain
         self._filters = filters
         self._number = number
-        self._check = check
+        self._check = check_cancellation
         self._with_receipts = with_receipts
         self._sequences: list[int] = []
         self._is_damaged = False
@@ -171,7 +171,7 @@ class ChainSection:
         """
         state = await self._sign_chain()
         name = f"chains/{self._number}.json"
-        await file.write_parts(name, self._read_records(state))
+        await file.write_entry_in_parts(name, self._read_records(state))
         complete = not _has_conditions(self._filters) or len(self._sequences) == state.size
         verdict = await self._verify_chain() if complete else None
         if self._with_receipts and state.tree_size and await self._is_valid(verdict):
@@ -223,7 +223,9 @@ class ChainSection:
                 continue
             result = await build_result(page, len(page), has_more=False, runtime=self._sources.runtime)
             self._sequences += [record.sequence for record in page]
-            self._is_damaged |= self._with_receipts and await self._sources.runtime.run_in_thread(_has_damage, page)
+            self._is_damaged |= self._with_receipts and await self._sources.runtime.run_in_thread(
+                _has_damaged_record, page
+            )
             yield separator + b",".join(map(record_to_json, result.records))
             separator = b","
         yield b"]"
@@ -256,7 +258,7 @@ class ChainSection:
         if state.note is None:
             return None
         name = f"checkpoints/{self._number}.txt"
-        await file.write(name, state.note)
+        await file.write_entry(name, state.note)
         return name
 
     async def _write_proof(self, file: BundleFile, state: _SignedState, *, complete: bool) -> str | None:
@@ -266,9 +268,9 @@ class ChainSection:
         name = f"proofs/{self._number}.json"
         proofs = self._open_proofs(state.tree_size)
         if complete:
-            await file.write(name, orjson.dumps(_proof_to_json(await proofs.prove(state.tree_size))))
+            await file.write_entry(name, orjson.dumps(_proof_to_json(await proofs.prove(state.tree_size))))
         else:
-            await file.write_parts(name, self._stream_inclusion_proofs(proofs))
+            await file.write_entry_in_parts(name, self._stream_inclusion_proofs(proofs))
         return name
 
     async def _stream_inclusion_proofs(self, proofs: InclusionProofs) -> AsyncIterator[bytes]:
@@ -291,7 +293,7 @@ def build_filters(bundle: BundleRequest) -> Filters:
     return Filters(equal=equal, start=bundle.start_date, end=bundle.end_date)
 
 
-def _has_damage(records: Sequence[ChainRecord]) -> bool:
+def _has_damaged_record(records: Sequence[ChainRecord]) -> bool:
     return any(compute_digest(record.canonical) != record.hash for record in records)
 
 

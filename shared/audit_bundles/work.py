@@ -12,7 +12,7 @@ from typing import Any, Final
 from shared.audit_bundles.bundle_file import KEY_SET, MANIFEST, README, REPORT, VERIFIER_KEY, BundleFile
 from shared.audit_bundles.chain_section import ChainSection, ChainSources, build_filters, get_chain_key
 from shared.cold_data.ports import BlobStore
-from shared.cold_data.scratch import require_space
+from shared.cold_data.scratch import require_scratch_space
 from shared.downloads.expiry import build_job_prefix, remove_job_files, remove_unused_files
 from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.job_quota import JobQuota
@@ -234,11 +234,11 @@ class BundleRunner:
                     get_chain_key(each),
                     build_filters(bundle),
                     number,
-                    watch.check,
+                    watch.check_job_and_disk,
                     with_receipts=bundle.receipts,
                 )
                 entries.append(await section.write(file))
-                await watch.report(number, sum(entry["records"] for entry in entries))
+                await watch.report_progress(number, sum(entry["records"] for entry in entries))
             manifest = {
                 "workspace": await self._workspace(),
                 "createdAt": rfc3339(job.created_at),
@@ -246,19 +246,19 @@ class BundleRunner:
                 "filters": _describe_filters(bundle),
                 "chains": entries,
             }
-            await file.write(MANIFEST, encode_jcs(manifest))
+            await file.write_entry(MANIFEST, encode_jcs(manifest))
             await self._write_keys(file, bundle)
             selections = [(get_chain_key(each), build_filters(bundle)) for each in bundle.chains]
             report = render_bundle_report(self._sources.store, manifest, selections, self._runtime)
-            await file.write_parts(REPORT, report)
-            await file.write(README, build_readme(manifest, file.digests))
+            await file.write_entry_in_parts(REPORT, report)
+            await file.write_entry(README, build_readme(manifest, file.digests))
         return sum(entry["records"] for entry in entries)
 
     async def _write_keys(self, file: BundleFile, bundle: BundleRequest) -> None:
         key = await self._sources.checkpoints.load_verifier_key()
-        await file.write(VERIFIER_KEY, f"{key}\n".encode())
+        await file.write_entry(VERIFIER_KEY, f"{key}\n".encode())
         if bundle.receipts:
-            await file.write(KEY_SET, encode_key_set(await self._sources.checkpoints.keys.load_trusted_keys()))
+            await file.write_entry(KEY_SET, encode_key_set(await self._sources.checkpoints.keys.load_trusted_keys()))
 
     async def _end_job(self, job_id: str, status: JobStatus, error: str | None = None) -> None:
         job = await self._jobs.change(job_id, lambda current: current.finish(status, error))
@@ -282,7 +282,7 @@ class _JobWatch:
         self._runtime = runtime
         self._checked_at = 0.0
 
-    async def check(self) -> None:
+    async def check_job_and_disk(self) -> None:
         """Check, at most twice a second, that the job has not ended and that the disk has free space.
 
         Raises:
@@ -292,12 +292,12 @@ class _JobWatch:
         if self._runtime.monotonic() < self._checked_at + CHECK_SECONDS:
             return
         self._checked_at = self._runtime.monotonic()
-        require_space(self._scratch, 0)
+        require_scratch_space(self._scratch, 0)
         job = await self._jobs.get(self._job_id)
         if job is None or not job.is_unfinished:
             raise JobEndedError
 
-    async def report(self, chains_done: int, records: int) -> None:
+    async def report_progress(self, chains_done: int, records: int) -> None:
         """Store the progress of the bundle's job.
 
         Raises:

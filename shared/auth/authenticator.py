@@ -149,7 +149,7 @@ class Authenticator:
                     "API keys are not accepted here; exchange the key for a token with GET /workspace/api/keys/jwt."
                 )
             return await self._authenticate_key(credential)
-        if CredentialKind.ENTRA in accepted and self._entra is not None and _is_entra(credential):
+        if CredentialKind.ENTRA in accepted and self._entra is not None and _is_entra_token(credential):
             return await self._authenticate_entra(self._entra, credential)
         if CredentialKind.JWT not in accepted:
             raise unauthenticated_error("This operation does not accept tokens of this service.")
@@ -234,7 +234,7 @@ class Authenticator:
         key = await self._find_key(*parts)
         at = self._runtime.now()
         team = await self._directory.get_team()
-        if key is None or team.find_key_end(key) is not None or (key.expires_at and key.expires_at <= at):
+        if key is None or team.find_key_end_time(key) is not None or (key.expires_at and key.expires_at <= at):
             raise unauthenticated_error(_BAD_KEY)
         member = team.members.get(key.principal)
         if member is None or not member.enabled:
@@ -282,7 +282,7 @@ class Authenticator:
             rights=member.access_rights,
             via=CredentialKind.ENTRA,
             credential_id=entra.get_credential_id(claims),
-            expires_at=entra.get_expiry(claims),
+            expires_at=entra.get_token_expiry(claims),
             sign_in=sign_in,
         )
 
@@ -293,7 +293,7 @@ def _match_key(credentials: Credentials, key_id: str, secret: str) -> ApiKey | N
     return key if valid else None
 
 
-def _is_entra(token: str) -> bool:
+def _is_entra_token(token: str) -> bool:
     try:
         return jose.parse_header(token).get("alg") == entra.ALGORITHM
     except ValueError:

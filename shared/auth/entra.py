@@ -122,6 +122,6 @@ def get_credential_id(claims: Mapping[str, Any]) -> str:
     return str(claims.get("uti") or claims.get("oid") or "")
 
 
-def get_expiry(claims: Mapping[str, Any]) -> datetime:
+def get_token_expiry(claims: Mapping[str, Any]) -> datetime:
     """Return the time at which a verified Entra ID token expires."""
     return datetime.fromtimestamp(int(claims["exp"]), UTC)

@@ -56,7 +56,7 @@ class TokenIssuer:
         self._grants = grants
         self._runtime = runtime
 
-    async def mint(self, caller: Principal, minutes: Decimal | None, scopes: Sequence[str] | None) -> NewToken:
+    async def issue_token(self, caller: Principal, minutes: Decimal | None, scopes: Sequence[str] | None) -> NewToken:
         """Issue a new token for the caller, with an audit event.
 
         The token never has more rights than the caller's credential, and never expires after it.
@@ -72,7 +72,7 @@ class TokenIssuer:
         caller.require_not_delegated()
         issued_at = self._runtime.now()
         faults = ValidationErrors()
-        self.check(faults, caller, minutes, scopes)
+        self.check_new_token(faults, caller, minutes, scopes)
         faults.raise_all()
         expires_at = _compute_expiry(caller, minutes, issued_at)
         rights = caller.rights if scopes is None else _select_rights(caller, scopes)
@@ -104,10 +104,10 @@ class TokenIssuer:
         )
         return NewToken(token, expires_at, tuple(sorted(rights)), issued_at, token_id)
 
-    def check(
+    def check_new_token(
         self, faults: ValidationErrors, caller: Principal, minutes: Decimal | None, scopes: Sequence[str] | None
     ) -> None:
-        """Add to ``faults`` the errors with which :meth:`mint` would reject ``minutes`` and ``scopes``."""
+        """Add to ``faults`` the errors with which :meth:`issue_token` would reject ``minutes`` and ``scopes``."""
         if faults.has_valid("minutes"):
             with faults.collect():
                 _compute_expiry(caller, minutes, self._runtime.now())

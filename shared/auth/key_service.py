@@ -145,7 +145,7 @@ class ApiKeys:
         can_manage = AccessRight.KEYS_MANAGE in caller.rights
         team = await self._directory.get_team()
         visible = [
-            replace(key, revoked_at=team.find_key_end(key))
+            replace(key, revoked_at=team.find_key_end_time(key))
             for key in keys
             if can_manage or key.principal == caller.member_id
         ]

@@ -92,7 +92,7 @@ class Team:
         # Ids without a time are from before the first cutoff could be stored.
         return issued_at is None or issued_at <= cutoff
 
-    def find_key_end(self, key: "ApiKey") -> datetime | None:
+    def find_key_end_time(self, key: "ApiKey") -> datetime | None:
         """Return the time at which an API key became invalid, by its revocation or its member's removal.
 
         Return None if the key is valid.

@@ -48,7 +48,7 @@ class SignIn:
 
     def to_claims(self) -> dict[str, Any]:
         """Convert the sign-in to claims of a token."""
-        time = {} if self.at is None else {AUTH_TIME: to_seconds(self.at)}
+        time = {} if self.at is None else {AUTH_TIME: to_epoch_seconds(self.at)}
         return {**time, AMR: list(self.methods), **({SID: self.sign_in_id} if self.sign_in_id else {})}
 
 
@@ -75,7 +75,7 @@ def sign_in_from_claims(claims: Mapping[str, Any]) -> SignIn:
         ValueError: a claim has another form than this service writes.
     """
     time, methods, sign_in_id = claims.get(AUTH_TIME), claims.get(AMR, []), claims.get(SID, "")
-    at = None if time is None else parse_seconds(time)
+    at = None if time is None else parse_epoch_seconds(time)
     known = _parse_methods(methods)
     if (at is None) is not (time is None) or known is None or not isinstance(sign_in_id, str):
         raise ValueError("a claim of the token about its sign-in is not valid")
@@ -88,23 +88,23 @@ def sign_in_from_entra(claims: Mapping[str, Any]) -> SignIn:
     The id is derived from the person and the time. All tokens of one sign-in share it, also if the person exchanges
     several tokens of Entra ID.
     """
-    at = parse_seconds(claims.get(AUTH_TIME))
+    at = parse_epoch_seconds(claims.get(AUTH_TIME))
     methods = _parse_methods(claims.get(AMR)) or ()
     if at is None:
         return SignIn(None, methods)
-    seed = f"{claims.get('tid')} {claims.get('oid') or claims.get('sub')} {to_seconds(at)}"
+    seed = f"{claims.get('tid')} {claims.get('oid') or claims.get('sub')} {to_epoch_seconds(at)}"
     # The prefix distinguishes the id from ids that contain a time.
     return SignIn(at, methods, f"entra-{hashlib.sha256(seed.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}")
 
 
-def parse_seconds(value: Any) -> datetime | None:
+def parse_epoch_seconds(value: Any) -> datetime | None:
     """Parse a number of seconds since 1970, without its fraction; None if the value is not a valid time."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MAX_SECONDS:
         return None
     return _START + timedelta(seconds=int(value))
 
 
-def to_seconds(at: datetime) -> int:
+def to_epoch_seconds(at: datetime) -> int:
     """Convert a time to whole seconds since 1970."""
     return (at - _START) // timedelta(seconds=1)
 

@@ -8,17 +8,17 @@ CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 """Maximum difference of clocks that due times and leases tolerate; a larger one means that clocks were set back."""
 
 
-def limit_stored_time(stored: datetime, expected: datetime) -> datetime:
-    """Return the stored time, or ``expected`` if the stored time is much later.
+def cap_stored_time(stored_time: datetime, latest_time: datetime) -> datetime:
+    """Return the stored time, or ``latest_time`` if the stored time is much later.
 
     A time that is much later was stored before the clock was set back. Without this limit, no job would run until the
     clock reaches the stored time again.
 
     Args:
-        stored: due time or end of a lease in the store.
-        expected: latest time that would be stored now.
+        stored_time: due time or end of a lease in the store.
+        latest_time: latest time that would be stored now.
     """
-    return expected if stored > expected + CLOCK_TOLERANCE else stored
+    return latest_time if stored_time > latest_time + CLOCK_TOLERANCE else stored_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class JobLeaseStore(Protocol):
     async def claim(self, job: str, holder: str, at: datetime, leased_until: datetime, first_due: datetime) -> JobClaim:
         """Lease a job to the holder if the job is due and not leased to another holder.
 
-        If the clock was set back, stored times in the far future are corrected by :func:`limit_stored_time`.
+        If the clock was set back, stored times in the far future are corrected by :func:`cap_stored_time`.
 
         Args:
             job: name of the job.

@@ -52,7 +52,7 @@ class Administration:
         caller: Caller,
         kind: ItemKind,
         key: str,
-        build: Callable[[Definition | None], Model],
+        build_model: Callable[[Definition | None], Model],
         condition: Condition,
     ) -> ReplacedItem:
         """Create or replace a catalog item; an unchanged definition is neither stored nor audited.
@@ -61,8 +61,8 @@ class Administration:
             caller: the caller of the request.
             kind: kind of the catalog item, such as ``connection``.
             key: id within the kind, such as the lookup (id in URLs) of a connection.
-            build: builds the new item from the stored definition, which is None for a new item; called again after a
-                concurrent change. Its exceptions are raised to the caller, and nothing is changed.
+            build_model: builds the new item from the stored definition, which is None for a new item; called again
+                after a concurrent change. Its exceptions are raised to the caller, and nothing is changed.
             condition: If-Match or If-None-Match precondition on the stored definition.
 
         Raises:
@@ -73,7 +73,7 @@ class Administration:
         def build_put_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
             item = find_item(stored, kind, key)
             before = None if item is None else item.definition
-            change = ItemChange(kind, key, before, to_definition(build(before)))
+            change = ItemChange(kind, key, before, to_definition(build_model(before)))
             check_changes(stored, [change], caller)
             condition.check_write(None if before is None else compute_definition_etag(before))
             # A definition that an earlier version stored lacks the properties that are new in this version.
@@ -106,15 +106,15 @@ class Administration:
     async def put_workspace(
         self,
         caller: Caller,
-        build: Callable[[Definition, Definition], tuple[Model, Model]],
+        build_models: Callable[[Definition, Definition], tuple[Model, Model]],
         condition: Condition,
     ) -> StoredCatalog:
         """Replace the name, the description and the policies of the workspace; return the catalog after the change.
 
         Args:
             caller: the caller of the request.
-            build: builds the new workspace and settings from their stored definitions; called again after a concurrent
-                change.
+            build_models: builds the new workspace and settings from their stored definitions; called again after a
+                concurrent change.
             condition: If-Match precondition on both definitions together.
 
         Raises:
@@ -123,7 +123,7 @@ class Administration:
 
         def build_workspace_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
             before = get_workspace_definitions(stored)
-            after = [to_definition(model) for model in build(*before)]
+            after = [to_definition(model) for model in build_models(*before)]
             changes = [
                 ItemChange(kind, SINGLETON_KEY, old, new)
                 for kind, old, new in zip(_WORKSPACE_KINDS, before, after, strict=True)

@@ -191,7 +191,7 @@ def plan_changes(document: WorkspaceDocument, stored: StoredCatalog) -> CatalogP
 def plan_items(
     declared: Mapping[ItemId, dict[str, Any]],
     stored: StoredCatalog,
-    drafts: Collection[str] = (),
+    draft_queries: Collection[str] = (),
     existing_containers: Collection[str] = (),
 ) -> CatalogPlan:
     """Compare declared definitions with the stored catalog, by the rules of :func:`plan_changes`.
@@ -199,7 +199,7 @@ def plan_items(
     Args:
         declared: declared definitions by kind and key.
         stored: catalog before the changes.
-        drafts: lookups (ids in URLs) of saved queries that become drafts even if their text is unchanged.
+        draft_queries: lookups (ids in URLs) of saved queries that become drafts even if their text is unchanged.
         existing_containers: catalog keys of undeclared containers that exist in their Cosmos DB account; they are
             retained.
 
@@ -208,7 +208,7 @@ def plan_items(
     """
     stored_items = {(item.kind, item.key): item for item in stored.items}
     _check_workspace_id(declared, stored_items)
-    comparison = _Comparison(stored_items, frozenset(drafts), existing_containers)
+    comparison = _Comparison(stored_items, frozenset(draft_queries), existing_containers)
     entries = [*_plan_declared_items(declared, comparison), *_plan_undeclared_items(declared, comparison)]
     changes = [entry for entry in entries if isinstance(entry, ItemChange)]
     retained = [entry for entry in entries if isinstance(entry, RetainedItem)]
@@ -238,16 +238,19 @@ class _Comparison:
 
     Args:
         stored_items: stored items by kind and key.
-        drafts: lookups (ids in URLs) of saved queries that become drafts even if their text is unchanged.
+        draft_queries: lookups (ids in URLs) of saved queries that become drafts even if their text is unchanged.
         existing_containers: catalog keys of undeclared containers that exist in their Cosmos DB account.
     """
 
     def __init__(
-        self, stored_items: Mapping[ItemId, CatalogItem], drafts: Collection[str], existing_containers: Collection[str]
+        self,
+        stored_items: Mapping[ItemId, CatalogItem],
+        draft_queries: Collection[str],
+        existing_containers: Collection[str],
     ) -> None:
         self.stored_items = stored_items
         self.existing = existing_containers
-        self._drafts = drafts
+        self._drafts = draft_queries
         self._pairs: dict[ItemId, tuple[dict[str, Any] | None, dict[str, Any]]] = {}
 
     def compare_definitions(

@@ -192,9 +192,9 @@ def _find_evaluate_error(tokens: Sequence[str], index: int) -> str | None:
     return f"evaluate is allowed only with these plugins: {', '.join(sorted(PLUGINS))}"
 
 
-def _skip_dotted_name(tokens: Sequence[str], at: int) -> int:
+def _skip_dotted_name(tokens: Sequence[str], index: int) -> int:
     """Return the index of the token after a name; a name has one or two parts, such as ``hint.distribution``."""
-    return at + 3 if _get_token(tokens, at + 1) == "." else at + 1
+    return index + 3 if _get_token(tokens, index + 1) == "." else index + 1
 
 
 def _find_call_error(tokens: Sequence[str], index: int) -> str | None:

@@ -61,7 +61,7 @@ class CatalogReader:
         )
         self._runtime = runtime
 
-    async def current(self) -> Catalog:
+    async def get_catalog(self) -> Catalog:
         """Return the catalog from the cache, or from the store if the cached copy is old and the store can be reached.
 
         Raises:
@@ -74,7 +74,7 @@ class CatalogReader:
             raise WorkspaceError(Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE", detail) from error
 
     def invalidate(self) -> None:
-        """Make the next call of :meth:`current` check the store.
+        """Make the next call of :meth:`get_catalog` check the store.
 
         Call this after this process has changed the catalog.
         """
@@ -94,7 +94,7 @@ class CatalogDirectory:
 
     async def get_team(self) -> Team:
         """Return the team members in the current version of the catalog."""
-        catalog = await self._catalog.current()
+        catalog = await self._catalog.get_catalog()
         if self._cached is None or self._cached[0] != catalog.version:
             workspace = "" if catalog.workspace is None else catalog.workspace.id
             audited = catalog.policies.provenance is not None

@@ -36,7 +36,7 @@ from shared.cold_data.names import (
     hour_from_name,
 )
 from shared.cold_data.ports import Blob, BlobStore
-from shared.cold_data.scratch import require_space
+from shared.cold_data.scratch import require_scratch_space
 from shared.cold_data.tables import (
     COLUMNS,
     GROUP_BYTES,
@@ -239,7 +239,7 @@ class Compaction:
 
     async def _merge_hour(self, hour: ArchiveHour, folder: Path) -> None:
         files = [folder / f"{number}.parquet" for number in range(len(hour.live))]
-        await self._runtime.run_in_thread(require_space, folder, 2 * hour.size)
+        await self._runtime.run_in_thread(require_scratch_space, folder, 2 * hour.size)
         for first in range(0, len(files), _CONCURRENT_FETCHES):
             pairs = zip(
                 hour.live[first : first + _CONCURRENT_FETCHES], files[first : first + _CONCURRENT_FETCHES], strict=True

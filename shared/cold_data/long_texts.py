@@ -10,7 +10,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from shared.cold_data.scratch import require_space
+from shared.cold_data.scratch import require_scratch_space
 from shared.cold_data.tables import COLUMNS, GROUP_BYTES, LONG, measure_longest_row, to_text_array
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class LongTextSpill:
         sizes = [pc.binary_length(column) for column in columns]
         self.longest = max(self.longest, measure_longest_row(rows, self._spilled))
         joined = pc.binary_join_element_wise(*columns, b"")
-        require_space(self._folder, joined.nbytes)
+        require_scratch_space(self._folder, joined.nbytes)
         # The joined array starts at offset 0 of its buffer, so a row's offset is its position.
         offsets = pa.Int32Array.from_buffers(pa.int32(), len(joined) + 1, [None, joined.buffers()[1]])
         places = pc.add(offsets.cast(pa.int64())[:-1], self._size)

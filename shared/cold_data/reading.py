@@ -31,7 +31,7 @@ from shared.cold_data.engine import (
 from shared.cold_data.inventory import ArchiveHour, list_hours, load_hour
 from shared.cold_data.names import HOUR, floor_to_hour
 from shared.cold_data.ports import BlobStore
-from shared.cold_data.scratch import require_space, translate_resource_errors
+from shared.cold_data.scratch import require_scratch_space, translate_resource_errors
 from shared.cold_data.tables import COLUMNS
 from shared.errors import Kind, WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -268,7 +268,7 @@ class _RangeReader:
             self._fetched += 1
             folder = self._folder / str(self._fetched)
             await self._runtime.run_in_thread(folder.mkdir)
-            await self._runtime.run_in_thread(require_space, folder, hour.size)
+            await self._runtime.run_in_thread(require_scratch_space, folder, hour.size)
             files = tuple(folder / f"{number}.parquet" for number in range(len(hour.live)))
             try:
                 for first in range(0, len(files), _CONCURRENT_FETCHES):

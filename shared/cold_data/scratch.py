@@ -29,7 +29,7 @@ def count_free_bytes(folder: Path) -> int:
     return free
 
 
-def require_space(folder: Path, size: int) -> None:
+def require_scratch_space(folder: Path, size: int) -> None:
     """Check that the scratch disk has room for ``size`` bytes.
 
     Raises:

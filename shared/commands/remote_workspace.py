@@ -150,12 +150,12 @@ def _check_url(url: str) -> None:
     parts = urlsplit(url)
     if not parts.hostname or parts.scheme not in ("http", "https") or parts.username is not None:
         raise WorkspaceError(Kind.INVALID, "INVALID_REQUEST", "`--url` must be the https URL of the service.")
-    if parts.scheme == "http" and not _is_local(parts.hostname):
+    if parts.scheme == "http" and not _is_loopback_host(parts.hostname):
         detail = "`--url` must use https, because an API key is sent; http is accepted for this machine only."
         raise WorkspaceError(Kind.INVALID, "INVALID_REQUEST", detail)
 
 
-def _is_local(host: str) -> bool:
+def _is_loopback_host(host: str) -> bool:
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:

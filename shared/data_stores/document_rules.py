@@ -71,7 +71,7 @@ def build_document(body: dict[str, Any], runtime: Runtime) -> dict[str, Any]:
     rule = _find_id_error(document["id"])
     errors = [FieldError("id", rule)] if rule else []
     # An error for a numeric id is already reported.
-    errors += _find_large_numbers({name: value for name, value in document.items() if name != "id"})
+    errors += _find_too_large_integers({name: value for name, value in document.items() if name != "id"})
     if errors:
         raise invalid_fields(errors)
     return document
@@ -95,13 +95,13 @@ def build_document_too_large_error() -> WorkspaceError:
     return WorkspaceError(Kind.TOO_LARGE, "DOCUMENT_TOO_LARGE", detail, maxBytes=MAX_DOCUMENT_BYTES)
 
 
-def _find_large_numbers(document: dict[str, Any]) -> Sequence[FieldError]:
+def _find_too_large_integers(document: dict[str, Any]) -> Sequence[FieldError]:
     """Return an error for each integer that is too large for a double; Cosmos DB would change such numbers silently."""
     rule = f"contains a whole number outside -{LARGEST_WHOLE} to {LARGEST_WHOLE}; send the number as text"
-    return [FieldError(name, rule) for name, value in document.items() if _has_large_number(value)]
+    return [FieldError(name, rule) for name, value in document.items() if _has_too_large_integer(value)]
 
 
-def _has_large_number(value: Any) -> bool:
+def _has_too_large_integer(value: Any) -> bool:
     level: list[Any] = [value]
     while level:
         if any(type(item) is int and abs(item) > LARGEST_WHOLE for item in level):

@@ -212,16 +212,18 @@ def _build_document_key(exposed: ExposedTable, document_id: str, partition: Part
 
 
 def _check_replacement(
-    exposed: ExposedTable, draft: DocumentDraft, body_value: PartitionValue, query_value: PartitionValue
+    exposed: ExposedTable, draft: DocumentDraft, body_partition: PartitionValue, query_partition: PartitionValue
 ) -> DocumentDraft:
     field = exposed.path[1:].replace("/", ".")
-    if isinstance(body_value, Missing):
-        if isinstance(query_value, Missing):
+    if isinstance(body_partition, Missing):
+        if isinstance(query_partition, Missing):
             raise _build_missing_partition_key_error(exposed.path)
         raise invalid(field, "is missing; the partition key of a document cannot change")
-    if not isinstance(query_value, Missing) and format_partition_key(query_value) != format_partition_key(body_value):
+    if not isinstance(query_partition, Missing) and format_partition_key(query_partition) != format_partition_key(
+        body_partition
+    ):
         raise invalid(field, "differs from partitionKey; the partition key of a document cannot change")
-    return DocumentDraft(DocumentKey(draft.key.id, body_value), draft.text)
+    return DocumentDraft(DocumentKey(draft.key.id, body_partition), draft.text)
 
 
 def _build_missing_partition_key_error(path: str) -> Exception:

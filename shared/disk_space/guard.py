@@ -39,13 +39,13 @@ class DiskGuard:
 
     Args:
         disk: reads the usage of the disk.
-        reserve: bytes that new data leaves free; None for 1 GB, or a tenth of a disk below 10 GB.
+        reserved_bytes: bytes that new data leaves free; None for 1 GB, or a tenth of a disk below 10 GB.
         runtime: clock, randomness and threads.
     """
 
-    def __init__(self, disk: Disk, reserve: int | None = None, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
+    def __init__(self, disk: Disk, reserved_bytes: int | None = None, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._disk = disk
-        self._reserve = reserve
+        self._reserve = reserved_bytes
         self._runtime = runtime
         self._lock = asyncio.Lock()
         self._state = DiskState.OK
@@ -98,10 +98,12 @@ class DiskGuard:
         self._state = state
 
 
-def _derive_state(usage: DiskUsage | None, configured: int | None) -> DiskState:
+def _derive_state(usage: DiskUsage | None, configured_reserve: int | None) -> DiskState:
     if usage is None:
         return DiskState.OK
-    reserve = min(DEFAULT_RESERVE, usage.total // _SMALL_DISK_SHARE) if configured is None else configured
+    reserve = (
+        min(DEFAULT_RESERVE, usage.total // _SMALL_DISK_SHARE) if configured_reserve is None else configured_reserve
+    )
     if usage.free < reserve:
         return DiskState.FULL
     return DiskState.NEARLY_FULL if usage.free < _WARNING_FACTOR * reserve else DiskState.OK

@@ -87,7 +87,7 @@ class Flattener:
             if not inside:
                 return frozenset(found)
             if len(inside) > MAX_ENGINE_PATHS:
-                return find_leaves_singly(payloads)
+                return find_leaves_one_by_one(payloads)
             leaves, objects = self._classify_paths(payloads, sorted(inside))
             found |= leaves
             check_column_count(found | objects)
@@ -106,7 +106,7 @@ class Flattener:
         """
         known, objects = frozenset(paths), find_parent_objects(paths)
         if len(paths) > MAX_ENGINE_PATHS or not objects.isdisjoint(known):
-            return read_values_singly(payloads, paths)
+            return read_values_one_by_one(payloads, paths)
         if not self._has_only_known_keys(payloads, known, objects):
             return None
         values = self._extract_texts(payloads, paths)
@@ -193,7 +193,7 @@ def _to_engine_path(path: KeyPath) -> str:
     return "$" + "".join(f'."{key}"' for key in keys)
 
 
-def find_leaves_singly(payloads: pa.Array) -> frozenset[KeyPath]:
+def find_leaves_one_by_one(payloads: pa.Array) -> frozenset[KeyPath]:
     """Return the paths of all leaves by parsing payloads one by one.
 
     Raises:
@@ -206,7 +206,7 @@ def find_leaves_singly(payloads: pa.Array) -> frozenset[KeyPath]:
     return frozenset(found)
 
 
-def read_values_singly(payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array | None:
+def read_values_one_by_one(payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array | None:
     """Extract the same texts as :meth:`Flattener.extract_values`, but parse the payloads one by one.
 
     Strings are unquoted, null and missing values are null, all other values are JSON text.
@@ -236,9 +236,9 @@ def _iter_leaf_values(payloads: pa.Array) -> Iterator[Mapping[KeyPath, Any]]:
         yield members
 
 
-def _collect_leaves(value: Mapping[str, Any], at: KeyPath, members: dict[KeyPath, Any]) -> None:
+def _collect_leaves(value: Mapping[str, Any], key_path: KeyPath, members: dict[KeyPath, Any]) -> None:
     for key, member in value.items():
-        path = (*at, key)
+        path = (*key_path, key)
         if member and isinstance(member, dict) and len(path) < MAX_DEPTH:
             _collect_leaves(member, path, members)
         else:

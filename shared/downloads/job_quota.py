@@ -44,20 +44,20 @@ class JobQuota:
         self._catalog = catalog
         self._runtime = runtime
 
-    async def reserve_job(self, owner: str, job_id: str, *, makes_files: bool = True) -> None:
+    async def reserve_job(self, owner: str, job_id: str, *, has_files: bool = True) -> None:
         """Count a job that is about to be created towards its owner's quota; reject it if the quota is used up.
 
         Args:
             owner: member id of the requester.
             job_id: id of the job.
-            makes_files: True if the job creates download files, so that the limit of stored bytes applies.
+            has_files: True if the job creates download files, so that the limit of stored bytes applies.
 
         Raises:
             WorkspaceError: THROTTLED ``TOO_MANY_JOBS``; STORAGE_FULL ``DOWNLOAD_QUOTA_EXCEEDED`` if the files of
                 the owner's downloads have reached the limit; UNAVAILABLE ``QUOTAS_UNAVAILABLE``.
         """
         quota = await self._load_quota()
-        if makes_files and await self._count_stored_bytes(owner) >= quota.download_bytes:
+        if has_files and await self._count_stored_bytes(owner) >= quota.download_bytes:
             await self._release_ended_jobs(owner)
             if await self._count_stored_bytes(owner) >= quota.download_bytes:
                 count("workspace.downloads.quota_refusals")

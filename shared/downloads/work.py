@@ -69,7 +69,7 @@ def plan_parts(
     return parts
 
 
-async def ignore_ended_job(job: Job) -> None:
+async def ignore_job_end(job: Job) -> None:
     """Do nothing; this is the default of the argument ``on_end`` of ``DownloadRunner``."""
 
 
@@ -96,7 +96,7 @@ class DownloadRunner:
         progress: ArchiveProgress,
         quota: JobQuota,
         *,
-        on_end: Callable[[Job], Awaitable[None]] = ignore_ended_job,
+        on_end: Callable[[Job], Awaitable[None]] = ignore_job_end,
         runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._jobs = jobs

@@ -80,20 +80,20 @@ class ModelWithAliases(BaseModel):
         return schema
 
 
-def find_deprecated_usage(model: Any, sent: Any) -> Iterator[Deprecation]:
+def find_deprecated_usage(model: Any, request_value: Any) -> Iterator[Deprecation]:
     """Yield the dates of deprecation for each deprecated property name that a request body uses.
 
     Args:
         model: model of the request body.
-        sent: JSON value of the request body.
+        request_value: JSON value of the request body.
     """
-    if not (isinstance(model, type) and issubclass(model, BaseModel) and isinstance(sent, dict)):
+    if not (isinstance(model, type) and issubclass(model, BaseModel) and isinstance(request_value, dict)):
         return
     for _, alias in _list_aliases(model):
-        if alias.name in sent:
+        if alias.name in request_value:
             yield alias.deprecation
     for name, info in model.model_fields.items():
-        yield from find_deprecated_usage(info.annotation, sent.get(info.alias or name))
+        yield from find_deprecated_usage(info.annotation, request_value.get(info.alias or name))
 
 
 def add_deprecation_headers(reply: Reply, deprecations: Iterable[Deprecation]) -> None:

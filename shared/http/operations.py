@@ -74,9 +74,9 @@ class Call[Q = NoQuery, B = NoBody]:
     unknown: tuple[str, ...] = ()
 
 
-def is_model(body: Any) -> bool:
+def is_body_model(body_type: Any) -> bool:
     """Return whether the body type of an operation is a pydantic model, which declares all properties."""
-    return isinstance(body, type) and issubclass(body, BaseModel) and body is not RawBody
+    return isinstance(body_type, type) and issubclass(body_type, BaseModel) and body_type is not RawBody
 
 
 def read_authorization_header(request: Request) -> str:
@@ -301,7 +301,7 @@ class Group:
             TypeError: unknown body properties must be rejected or reported, but the body has no model that lists the
                 known properties. A ``RawBody`` is accepted, because its handler checks the properties itself.
         """
-        if options.get("unknown") is not UnknownNames.IGNORE and not (is_model(body) or body is RawBody):
+        if options.get("unknown") is not UnknownNames.IGNORE and not (is_body_model(body) or body is RawBody):
             raise TypeError(
                 f"{method} /{route}: only an operation with a body model can reject or report unknown names"
             )

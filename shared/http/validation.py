@@ -14,7 +14,7 @@ from shared.conditional_requests import condition_from_headers
 from shared.errors import FieldError, ValidationErrors, WorkspaceError, invalid, invalid_fields
 from shared.http.deprecations import find_deprecated_usage
 from shared.http.messages import MAX_PARAMETERS, Request
-from shared.http.operations import Call, NoQuery, Operation, RawBody, StrictBody, is_model
+from shared.http.operations import Call, NoQuery, Operation, RawBody, StrictBody, is_body_model
 from shared.http.size_limits import (
     body_too_large_error,
     decode_body,
@@ -104,7 +104,7 @@ async def _decode_request(operation: Operation, request: Request, limit: int, ru
 
 
 async def _parse_body(operation: Operation, request: Request, faults: ValidationErrors, runtime: Runtime) -> Any:
-    if operation.body is RawBody or not operation.takes_body or (is_model(operation.body) and not request.body):
+    if operation.body is RawBody or not operation.takes_body or (is_body_model(operation.body) and not request.body):
         return {}
     try:
         return await parse_body(request.body, runtime)
@@ -152,14 +152,14 @@ def _split_parameters(
     return values, list(unknown)
 
 
-def _find_unknown_members(model: Any, sent: Any) -> list[str]:
+def _find_unknown_members(model: Any, request_value: Any) -> list[str]:
     """Return the names of unknown properties at the top level of a request body."""
     known = list_accepted_names(model)
-    return [name for name in sent if name not in known] if isinstance(sent, dict) else []
+    return [name for name in request_value if name not in known] if isinstance(request_value, dict) else []
 
 
 async def _remove_server_managed_properties(
-    operation: Operation, path: Mapping[str, str], sent: Any, request: Request, faults: ValidationErrors
+    operation: Operation, path: Mapping[str, str], request_value: Any, request: Request, faults: ValidationErrors
 ) -> Any:
     """Return a body without the properties that the service sets; collect an error for each value that is not current.
 
@@ -167,21 +167,21 @@ async def _remove_server_managed_properties(
     version, and the reply is 412.
     """
     owned = operation.server_set
-    if owned is None or not isinstance(sent, dict) or owned.names.isdisjoint(sent):
-        return sent
+    if owned is None or not isinstance(request_value, dict) or owned.names.isdisjoint(request_value):
+        return request_value
     current = await owned.read_current(path)
     is_outdated = _has_outdated_condition(request, current.get("etag"))
     errors = [
         FieldError(name, "is read-only; omit it or send the stored value")
-        for name in sent
+        for name in request_value
         if name in owned.names - owned.volatile
         and not is_outdated
-        and not (sent[name] is None and name in owned.nullable)
-        and not _is_equal(sent[name], current.get(name))
+        and not (request_value[name] is None and name in owned.nullable)
+        and not _is_equal(request_value[name], current.get(name))
     ]
     if errors:
         faults.add(invalid_fields(errors))
-    return {name: value for name, value in sent.items() if name not in owned.names}
+    return {name: value for name, value in request_value.items() if name not in owned.names}
 
 
 def _has_outdated_condition(request: Request, etag: Any) -> bool:
@@ -193,18 +193,20 @@ def _has_outdated_condition(request: Request, etag: Any) -> bool:
     return isinstance(etag, str) and not condition.is_satisfied_by(etag)
 
 
-def _is_equal(sent: Any, current: Any) -> bool:
+def _is_equal(request_value: Any, current: Any) -> bool:
     """Return whether two JSON values are equal; two texts of the same time are equal, and so are 60 and 60.0."""
-    if isinstance(sent, dict) and isinstance(current, dict):
-        return sent.keys() == current.keys() and all(_is_equal(sent[name], current[name]) for name in sent)
-    if isinstance(sent, str) and isinstance(current, str) and sent != current:
+    if isinstance(request_value, dict) and isinstance(current, dict):
+        return request_value.keys() == current.keys() and all(
+            _is_equal(request_value[name], current[name]) for name in request_value
+        )
+    if isinstance(request_value, str) and isinstance(current, str) and request_value != current:
         try:
-            return parse_rfc3339(sent) == parse_rfc3339(current)
+            return parse_rfc3339(request_value) == parse_rfc3339(current)
         except ValueError:
             return False
     # In Python, True equals 1, but JSON distinguishes them.
-    numbers = [type(value) in (int, float) for value in (sent, current)]
-    return (all(numbers) or type(sent) is type(current)) and bool(sent == current)
+    numbers = [type(value) in (int, float) for value in (request_value, current)]
+    return (all(numbers) or type(request_value) is type(current)) and bool(request_value == current)
 
 
 @cache
@@ -217,12 +219,12 @@ def _validate_value(model: Any, value: Any, faults: ValidationErrors, *, reject_
         # Passed here, because models ignore unknown fields by default.
         extra: Literal["forbid"] | None = "forbid" if reject_unknown else None
         try:
-            if is_model(model):
+            if is_body_model(model):
                 return _validate_body(model, value, extra)
             return _get_adapter(model).validate_python(value)
         except ValidationError as failure:
             _add_errors(failure, model, faults)
-    return _build_model_of_valid_fields(model, value, faults) if is_model(model) else None
+    return _build_model_of_valid_fields(model, value, faults) if is_body_model(model) else None
 
 
 def _validate_body(model: type[BaseModel], value: Any, extra: Literal["forbid"] | None) -> BaseModel:

@@ -64,14 +64,14 @@ class IdempotencyKeys:
         self._store = store
         self._runtime = runtime
 
-    async def get_append_id(self, caller: str, method: str, key: str, request: bytes) -> str:
+    async def get_append_id(self, caller: str, method: str, key: str, request_bytes: bytes) -> str:
         """Return the append id for a request's idempotency key; a repeated request within 24 hours gets the same id.
 
         Args:
             caller: id of the caller; each caller has separate keys.
             method: HTTP method of the request; each method has separate keys.
             key: the caller's key; not empty.
-            request: bytes of all parts of the request that must be equal in a repeated request.
+            request_bytes: bytes of all parts of the request that must be equal in a repeated request.
 
         Raises:
             WorkspaceError: INVALID with the field ``Idempotency-Key`` if the key is too long or has invalid characters;
@@ -79,7 +79,7 @@ class IdempotencyKeys:
         """
         name, wanted, at = (
             hash_key(caller, method, key),
-            build_claim(request, self._runtime.new_id()),
+            build_claim(request_bytes, self._runtime.new_id()),
             self._runtime.now(),
         )
         claim = await self._store.claim(name, wanted, at, at - RETENTION)
@@ -102,9 +102,9 @@ def hash_key(caller: str, method: str, key: str) -> str:
     return hashlib.sha256(f"{caller}\n{method}\n{key}".encode()).hexdigest()
 
 
-def build_claim(request: bytes, append_id: str) -> Claim:
+def build_claim(request_bytes: bytes, append_id: str) -> Claim:
     """Build the claim of an idempotency key by a request; its fingerprint is a hash of the request."""
-    return Claim(hashlib.sha256(request).hexdigest(), append_id)
+    return Claim(hashlib.sha256(request_bytes).hexdigest(), append_id)
 
 
 def reject_reused_key(claim: Claim, new_claim: Claim) -> None:

@@ -97,7 +97,7 @@ class IdempotentReplies:
         self._store = store
         self._runtime = runtime
 
-    async def run_once(self, caller: str, method: str, key: str, request: bytes, handle_request: Work) -> bytes:
+    async def run_once(self, caller: str, method: str, key: str, request_bytes: bytes, handle_request: Work) -> bytes:
         """Call ``handle_request`` for the first request with an idempotency key.
 
         Return the stored reply for each repeated request.
@@ -106,7 +106,7 @@ class IdempotentReplies:
             caller: id of the caller; each caller has separate keys.
             method: HTTP method of the request; each method has separate keys.
             key: the caller's key; not empty.
-            request: bytes of all parts of the request that must be equal in a repeated request.
+            request_bytes: bytes of all parts of the request that must be equal in a repeated request.
             handle_request: does the work and returns the reply. Its argument is an id that stays the same if the work
                 is repeated after a crash; the work must be idempotent for an id.
 
@@ -115,7 +115,7 @@ class IdempotentReplies:
                 CONFLICT ``IDEMPOTENCY_KEY_IN_USE`` if the first request takes too long; any error of the work. If no
                 work was done, the caller may use the key again.
         """
-        name, wanted = hash_key(caller, method, key), build_claim(request, self._runtime.new_id())
+        name, wanted = hash_key(caller, method, key), build_claim(request_bytes, self._runtime.new_id())
         secret = f"{caller}\n{key}"
         deadline = self._runtime.monotonic() + WAIT_SECONDS
         while self._runtime.monotonic() < deadline:

@@ -17,7 +17,7 @@ from shared.cold_data.engine import build_parquet_source, open_engine, quote_tex
 from shared.cold_data.inventory import ArchiveHour, list_hours, load_hour
 from shared.cold_data.names import SequenceRange, build_batch_name, build_hour_folder, floor_to_hour
 from shared.cold_data.ports import BlobStore
-from shared.cold_data.scratch import require_space
+from shared.cold_data.scratch import require_scratch_space
 from shared.cold_data.tables import (
     COLUMNS,
     BlobSummary,
@@ -149,7 +149,7 @@ class HistoryArchive:
 
     async def _download_hours(self, hours: Sequence[ArchiveHour], folder: Path) -> list[Path]:
         """Download the archive blobs of the given hours to a local folder; return the files."""
-        await self._runtime.run_in_thread(require_space, folder, sum(hour.size for hour in hours))
+        await self._runtime.run_in_thread(require_scratch_space, folder, sum(hour.size for hour in hours))
         limit = asyncio.Semaphore(_CONCURRENT)
 
         async def download_with_limit(number: int, hour: ArchiveHour) -> list[Path]:

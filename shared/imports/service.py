@@ -119,7 +119,7 @@ class ImportService:
             expires_at=at + UPLOAD_LIFETIME,
             import_request=build(at + UPLOAD_LIFETIME),
         )
-        await self._quota.reserve_job(job.owner, job.id, makes_files=False)
+        await self._quota.reserve_job(job.owner, job.id, has_files=False)
         try:
             await self._jobs.create(job)
         except WorkspaceError:

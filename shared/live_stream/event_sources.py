@@ -32,7 +32,7 @@ class SignedEvents:
         connection = headers.get(CONNECTION_ID, "")
         expected = "sha256=" + hmac.new(self._key, connection.encode(), hashlib.sha256).hexdigest()
         given = [each.strip() for each in headers.get(SIGNATURE, "").split(",")]
-        if not self._key or not connection or not any(_is_equal_signature(each, expected) for each in given):
+        if not self._key or not connection or not any(_signatures_are_equal(each, expected) for each in given):
             raise unauthenticated_error(_NOT_THE_SERVICE)
 
     def get_allowed_origin(self) -> str:
@@ -68,5 +68,5 @@ class IdentifiedEvents:
         return urlsplit(self._endpoint).hostname or ""
 
 
-def _is_equal_signature(given: str, expected: str) -> bool:
+def _signatures_are_equal(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode(), expected.encode())

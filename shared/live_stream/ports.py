@@ -64,7 +64,7 @@ class MessageService(MessageSender, Protocol):
         """
         ...
 
-    async def link(self, user: str, expires_at: datetime) -> str:
+    async def create_stream_url(self, user: str, expires_at: datetime) -> str:
         """Return a WebSocket URL with which a client can open a stream for ``user`` until ``expires_at``.
 
         Raises:

@@ -184,30 +184,34 @@ class LivePublisher:
         self.counters.unheard += count
         return True
 
-    def _group_unpublished(self, events: Sequence[HubEvent], done: set[int], at: datetime) -> dict[str, list[HubEvent]]:
+    def _group_unpublished(
+        self, events: Sequence[HubEvent], published_numbers: set[int], at: datetime
+    ) -> dict[str, list[HubEvent]]:
         oldest = at - FRESH_FOR
         unpublished: dict[str, list[HubEvent]] = {}
         stale = 0
         for event in events:
             if event.enqueued_at < oldest:
                 stale += 1
-            elif event.partition_key not in ("", UNROUTED) and event.sequence_number not in done:
+            elif event.partition_key not in ("", UNROUTED) and event.sequence_number not in published_numbers:
                 unpublished.setdefault(event.partition_key, []).append(event)
         if stale:
             self.counters.stale += stale
             _LOGGER.info("stale impulses are not published", extra=fields(count=stale))
         return unpublished
 
-    async def _publish_group(self, group: str, events: list[HubEvent], done: set[int], *, pauses: bool) -> None:
+    async def _publish_group(
+        self, group: str, events: list[HubEvent], published_numbers: set[int], *, pauses: bool
+    ) -> None:
         async with self._limit:
             if not await self._can_have_listeners(group):
                 self.counters.unheard += len(events)
-                done.update(event.sequence_number for event in events)
+                published_numbers.update(event.sequence_number for event in events)
                 return
             began = self._runtime.monotonic()
             for count, event in enumerate(events, 1):
                 await self._publish_once(group, event)
-                done.add(event.sequence_number)
+                published_numbers.add(event.sequence_number)
                 if pauses and count % PAUSE_AFTER_MESSAGES == 0:
                     await self._runtime.sleep(PAUSE_FACTOR * (self._runtime.monotonic() - began))
                     began = self._runtime.monotonic()

@@ -74,8 +74,8 @@ class Stream(Protocol):
         """Send telemetry messages as fast as the listener reads them; return whether the stream is still open."""
         ...
 
-    async def release(self, repeated: Callable[[bytes], bool]) -> None:
-        """Stop buffering, and send the buffered live messages except those for which ``repeated`` returns True."""
+    async def release(self, is_repeated: Callable[[bytes], bool]) -> None:
+        """Stop buffering, and send the buffered live messages except those for which ``is_repeated`` returns True."""
         ...
 
 
@@ -90,13 +90,13 @@ class Replay:
     Args:
         history: reads the query table.
         progress: waits until the query table or the live stream has processed earlier messages.
-        remembered: number of sent messages that are remembered, to recognise repeated messages.
+        max_remembered: number of sent messages that are remembered, to recognise repeated messages.
     """
 
-    def __init__(self, history: History, progress: IngestionProgress, remembered: int = REMEMBERED) -> None:
+    def __init__(self, history: History, progress: IngestionProgress, max_remembered: int = REMEMBERED) -> None:
         self._history = history
         self._progress = progress
-        self._remembered = remembered
+        self._remembered = max_remembered
 
     async def run(self, stream: Stream, connections: Sequence[str], since: datetime) -> None:
         """Send earlier messages to a stream that buffers live messages, then send the buffered messages.
@@ -172,8 +172,8 @@ class CatchUp:
         catalog: function that returns the current workspace catalog.
         history: reads the query table.
         service: sends messages to one stream.
-        seconds: maximum duration of a replay in seconds.
-        most: maximum number of messages of a replay.
+        max_seconds: maximum duration of a replay in seconds.
+        max_impulses: maximum number of messages of a replay.
         runtime: clock, randomness and threads.
     """
 
@@ -183,15 +183,15 @@ class CatchUp:
         history: History,
         service: StreamSender,
         *,
-        seconds: float = MAX_SECONDS,
-        most: int = MAX_IMPULSES,
+        max_seconds: float = MAX_SECONDS,
+        max_impulses: int = MAX_IMPULSES,
         runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._catalog = catalog
         self._history = history
         self._service = service
-        self._seconds = seconds
-        self._most = most
+        self._seconds = max_seconds
+        self._most = max_impulses
         self._waiting = 0
         self._turn = asyncio.Semaphore(CONCURRENT_REPLAYS)
         self._runtime = runtime
@@ -247,12 +247,12 @@ class CatchUp:
             await self._send_messages(connection_id, new_impulses)
 
     async def _read_new_impulses(
-        self, connections: Sequence[str], since: datetime, until: datetime, seen: SentImpulses
+        self, connections: Sequence[str], since: datetime, until: datetime, sent_impulses: SentImpulses
     ) -> AsyncIterator[bytes]:
         async for page in self._history.read_pages(connections, since, until):
             for impulse in page:
-                if seen.add_if_new(impulse.key, impulse.timestamp):
-                    if seen.count > self._most:
+                if sent_impulses.add_if_new(impulse.key, impulse.timestamp):
+                    if sent_impulses.count > self._most:
                         raise OverflowError
                     yield impulse.text
 

@@ -180,7 +180,7 @@ class LiveStream:
             Listener.from_principal(principal).name, (ALL_STREAMS, build_member_group(principal.member_id), *groups)
         )
 
-    async def end(self, member_id: str, stream_id: str) -> None:
+    async def release_stream(self, member_id: str, stream_id: str) -> None:
         """Stop counting a stream towards its member's quota, because Web PubSub reports it as closed.
 
         Raises:
@@ -188,13 +188,13 @@ class LiveStream:
         """
         await self._quota.release_stream(member_id, stream_id)
 
-    async def resume(self, user: str) -> Principal:
+    async def authenticate_stream_user(self, user_id: str) -> Principal:
         """Return the principal for a stream's user id, restricted to the right to listen, if access is still granted.
 
         Raises:
             WorkspaceError: UNAUTHENTICATED; FORBIDDEN.
         """
-        listener = Listener.from_user_id(user)
+        listener = Listener.from_user_id(user_id)
         principal = await self._resume(listener.member_id, listener.token_id, listener.expires_at)
         principal.require_right(AccessRight.LIVE_STREAM_READ)
         return replace(principal, rights=frozenset({AccessRight.LIVE_STREAM_READ}))
@@ -217,7 +217,7 @@ class LiveStream:
             1, math.floor((min(listener.expires_at, current + LINK_LIFETIME) - current) / timedelta(minutes=1))
         )
         expires_at = min(current + timedelta(minutes=minutes), listener.expires_at)
-        url = await self._service.link(listener.name, current + timedelta(minutes=minutes))
+        url = await self._service.create_stream_url(listener.name, current + timedelta(minutes=minutes))
         return Link(f"{url}&{urlencode(parameters)}" if parameters else url, expires_at)
 
     async def close_expired(self) -> int:
@@ -251,7 +251,7 @@ class LiveStream:
 
     async def _find_reason_to_close(self, stream: OpenStream) -> str:
         try:
-            await self.resume(stream.user)
+            await self.authenticate_stream_user(stream.user)
         except WorkspaceError as error:
             if error.kind in (Kind.UNAUTHENTICATED, Kind.FORBIDDEN):
                 return error.detail

@@ -58,7 +58,7 @@ class ClientCredentialsGrant:
         if missing:
             raise invalid_scope_error(f"The API key does not have the access rights {', '.join(missing)}.")
         try:
-            return await self._issuer.mint(caller, minutes, None if rights is None else sorted(rights))
+            return await self._issuer.issue_token(caller, minutes, None if rights is None else sorted(rights))
         except WorkspaceError as error:
             if error.kind is Kind.INVALID:
                 raise invalid_request_error(error.detail) from None

@@ -88,7 +88,7 @@ class ClientDirectory:
         """
         if client_id.startswith(URL_PREFIX):
             return None
-        declared = (await self._catalog.current()).oauth_clients.get(client_id)
+        declared = (await self._catalog.get_catalog()).oauth_clients.get(client_id)
         if declared is None:
             raise unknown_client_error("Parameter `client_id` is not the id of a client of this workspace.")
         return Client(declared.id, declared.name, declared.redirect_uris)

@@ -98,7 +98,7 @@ class GrantService:
             raise invalid_grant_error(_BAD_CODE)
         caller = await self.authorize(grant, CredentialKind.AUTHORIZATION_CODE)
         # The token is issued first, so that a failure leaves the code usable.
-        token = await self._issuer.mint(caller, None, None)
+        token = await self._issuer.issue_token(caller, None, None)
         text = generate_refresh_token(self._runtime, grant.grant_id)
         redeemed = replace(grant, refresh=self._build_state(grant, text, at, at))
         if not await self._store.replace(stored, redeemed):
@@ -142,7 +142,7 @@ class GrantService:
             raise invalid_grant_error(_BAD_REFRESH)
         caller = await self.authorize(grant, CredentialKind.REFRESH_TOKEN)
         rights = None if scope is None else _select_rights(grant, caller, scope)
-        token = await self._issuer.mint(caller, None, None if rights is None else sorted(rights))
+        token = await self._issuer.issue_token(caller, None, None if rights is None else sorted(rights))
         after = generate_refresh_token(self._runtime, grant.grant_id, before.family)
         renewed = replace(grant, refresh=self._build_state(grant, after, at, grant.refresh.started_at))
         if not await self._store.replace(stored, renewed):
@@ -163,7 +163,9 @@ class GrantService:
         if await self._ender.end_if_orphaned(grant) or member is None:
             raise invalid_grant_error("The member who consented is disabled, or the client was removed.")
         key = credentials.keys.get(grant.api_key_id)
-        if grant.token_id in credentials.revoked_tokens or (key is not None and team.find_key_end(key) is not None):
+        if grant.token_id in credentials.revoked_tokens or (
+            key is not None and team.find_key_end_time(key) is not None
+        ):
             await self._ender.end(grant.grant_id, EndReason.CREDENTIAL, grant.member_id)
             raise invalid_grant_error("The credential with which the member consented was revoked.")
         rights = grant.rights & member.access_rights

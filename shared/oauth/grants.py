@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Final, Protocol
 
 from shared.auth.rights import AccessRight
-from shared.auth.sign_ins import NO_SIGN_IN, SignIn, parse_seconds, to_seconds
+from shared.auth.sign_ins import NO_SIGN_IN, SignIn, parse_epoch_seconds, to_epoch_seconds
 from shared.timestamps import parse_rfc3339, rfc3339
 
 CODE_LIFETIME: Final = timedelta(seconds=60)
@@ -204,14 +204,14 @@ def grant_to_json(grant: Grant) -> dict[str, Any]:
 
 def _sign_in_to_json(sign_in: SignIn) -> dict[str, Any]:
     return {
-        "authTime": None if sign_in.at is None else to_seconds(sign_in.at),
+        "authTime": None if sign_in.at is None else to_epoch_seconds(sign_in.at),
         "amr": list(sign_in.methods),
         "sid": sign_in.sign_in_id,
     }
 
 
 def _sign_in_from_json(stored: Mapping[str, Any]) -> SignIn:
-    return SignIn(parse_seconds(stored["authTime"]), tuple(stored["amr"]), stored["sid"])
+    return SignIn(parse_epoch_seconds(stored["authTime"]), tuple(stored["amr"]), stored["sid"])
 
 
 def _end_to_json(end: GrantEnd) -> dict[str, Any]:

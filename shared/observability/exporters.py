@@ -66,7 +66,7 @@ def is_exported(signal: Signal, environment: Mapping[str, str]) -> bool:
     A collector is selected by the endpoint of the signal, by the general endpoint, or by the exporter ``otlp``, whose
     default endpoint the standard defines. The exporter ``none`` disables the signal.
     """
-    return _is_requested(signal, environment) and not list(_list_unsupported(signal, environment))
+    return _is_signal_requested(signal, environment) and not list(_list_unsupported(signal, environment))
 
 
 def find_unsupported_values(environment: Mapping[str, str]) -> list[str]:
@@ -101,7 +101,7 @@ def _is_sent_to_collector(signal: Signal) -> bool:
     return is_exported(signal, os.environ)
 
 
-def _is_requested(signal: Signal, environment: Mapping[str, str]) -> bool:
+def _is_signal_requested(signal: Signal, environment: Mapping[str, str]) -> bool:
     exporter = _read_exporter(signal, environment)
     if is_disabled(environment) or exporter == _NONE:
         return False
@@ -110,7 +110,7 @@ def _is_requested(signal: Signal, environment: Mapping[str, str]) -> bool:
 
 
 def _list_unsupported(signal: Signal, environment: Mapping[str, str]) -> Iterator[str]:
-    if not _is_requested(signal, environment):
+    if not _is_signal_requested(signal, environment):
         return
     exporter = _read_exporter(signal, environment)
     if exporter not in _EXPORTERS:

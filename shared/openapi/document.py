@@ -97,7 +97,7 @@ _EXAMPLE_ID: Final = "wo-1042"
 _EXAMPLE_KEY: Final = "l1"
 
 
-def is_usable(operation: Operation, principal: Principal, features: Collection[str]) -> bool:
+def is_usable_by_caller(operation: Operation, principal: Principal, features: Collection[str]) -> bool:
     """Return whether a caller can use an operation: credential, right, identity and features must match."""
     if operation.feature and operation.feature not in features:
         return False
@@ -227,7 +227,9 @@ def build_caller_document(
         server: URL of the service; empty for the URL that served the document.
         convert: returns a Path Item in the form in which the document contains it, such as its JSON text.
     """
-    allowed = {operation.name: operation for operation in operations if is_usable(operation, principal, features)}
+    allowed = {
+        operation.name: operation for operation in operations if is_usable_by_caller(operation, principal, features)
+    }
     schemas = SchemaRegistry()
     concrete: list[Iterable[tuple[str, Mapping[str, Schema]]]] = [build_table_paths(allowed, catalog, schemas).items()]
     if EXECUTE in allowed:

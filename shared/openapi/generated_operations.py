@@ -198,7 +198,7 @@ def _add_signals(schema: Schema, connection: Connection) -> Schema:
     if "items" in schema:
         return {**schema, "items": _add_signals(schema["items"], connection)}
     declared = copy.deepcopy(schema)
-    for signal in _list_members(connection):
+    for signal in _list_top_level_signals(connection):
         parent = declared
         *objects, name = compile_pointer(signal.pointer)
         for token in objects:
@@ -208,7 +208,7 @@ def _add_signals(schema: Schema, connection: Connection) -> Schema:
     return declared
 
 
-def _list_members(connection: Connection) -> list[SignalDefinition]:
+def _list_top_level_signals(connection: Connection) -> list[SignalDefinition]:
     """List the connection's signals, except those in elements of arrays, which a JSON schema cannot describe."""
     return [
         signal
@@ -242,17 +242,17 @@ def describe_signal(signal: SignalDefinition) -> str:
 
 def _build_example(connection: Connection) -> dict[str, Any]:
     example: dict[str, Any] = {}
-    for signal in _list_members(connection):
+    for signal in _list_top_level_signals(connection):
         parent: Any = example
         *objects, name = compile_pointer(signal.pointer)
         for token in objects:
             parent = parent.setdefault(token, {}) if isinstance(parent, dict) else {}
         if isinstance(parent, dict):
-            parent[name] = _choose_value(signal)
+            parent[name] = _choose_example_value(signal)
     return example
 
 
-def _choose_value(signal: SignalDefinition) -> Any:
+def _choose_example_value(signal: SignalDefinition) -> Any:
     limits = [limit for limit in (signal.min, signal.max) if limit is not None]
     if not limits:
         return _SIGNAL_EXAMPLES[signal.type]

@@ -133,7 +133,7 @@ class OutboundUrl:
         return sha256(self.text.encode()).hexdigest()
 
     @property
-    def literal(self) -> Address | None:
+    def get_literal_address(self) -> Address | None:
         """IP address that the URL contains as its host; None if the URL contains a host name."""
         try:
             return ip_address(self.host)

@@ -334,10 +334,10 @@ def check_reason(faults: ValidationErrors, body: AmendmentBody, policy: Amendmen
         unknown = invalid("ReasonCategory", f"must be one of {', '.join(allowed)}", code="REASON_CATEGORY_UNKNOWN")
         unknown.members.update(sent=body.reason_category, allowed=allowed)
         faults.add(unknown)
-    if faults.has_valid("ReasonText") and policy.reason_text_required and _is_blank(body.reason_text):
+    if faults.has_valid("ReasonText") and policy.reason_text_required and _is_blank_text(body.reason_text):
         faults.add(invalid("ReasonText", "must not be empty in this workspace"))
 
 
-def _is_blank(text: str) -> bool:
+def _is_blank_text(text: str) -> bool:
     """Return whether a text contains only white space and invisible formatting characters."""
     return all(character.isspace() or unicodedata.category(character) in _INVISIBLE for character in text)

@@ -105,13 +105,13 @@ class ChainTrees:
             await self._runtime.run_in_thread(tree.append, leaves)
 
 
-def parse_leaf(hashed: str) -> bytes:
+def parse_leaf(record_hash: str) -> bytes:
     """Convert the stored ``Hash`` of a record to the data of its leaf in the Merkle tree.
 
     Raises:
         WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` if the text is not hexadecimal.
     """
     try:
-        return bytes.fromhex(hashed)
+        return bytes.fromhex(record_hash)
     except ValueError:
         raise build_refused_error("The chain is broken: a stored Hash is not hexadecimal.") from None

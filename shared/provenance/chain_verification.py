@@ -29,9 +29,9 @@ from shared.provenance.hash_rule import (
     describe_invalid_time,
     describe_non_text_fields,
     format_record_id,
+    get_filter_fields,
     get_record_time,
-    is_time,
-    project_record,
+    is_record_time,
 )
 from shared.provenance.merkle import CompactRange
 from shared.provenance.ports import PROJECTED, ChainRecord, Row
@@ -84,7 +84,7 @@ class EventFastPath:
                     or dumps(projection := fields(value))[:-1] + _NULL_FIELDS != projected
                     or None in projection
                     or projection[0] < time
-                    or not (projection[0] == time > "" or matches_time(projection[0]) or is_time(projection[0]))
+                    or not (projection[0] == time > "" or matches_time(projection[0]) or is_record_time(projection[0]))
                     or dumps(value, None, STRICT) != canonical
                     or not canonical.isascii()
                     or not _is_plain_event(value)
@@ -236,9 +236,9 @@ class ChainVerification:
             and value.get("PreviousHash") == self.last_hash
             and value.get("RecordID") == format_record_id(sequence)
             and compute_digest(record.canonical) == record.hash
-            and project_record(value) == record.projection
+            and get_filter_fields(value) == record.projection
             and get_record_time(value) >= self.time
-            and is_time(get_record_time(value))
+            and is_record_time(get_record_time(value))
             and "Hash" not in value
         )
 
@@ -281,13 +281,13 @@ class ChainVerification:
         """Describe the fault of a record with a correct position and PreviousHash, but an invalid content."""
         if value.get("RecordID") != here:
             return ChainFault(here, describe_wrong_id(value.get("RecordID"), here))
-        stored, computed = record.projection, project_record(value)
+        stored, computed = record.projection, get_filter_fields(value)
         differing = sorted(name for name in stored.keys() | computed.keys() if stored.get(name) != computed.get(name))
         if differing:
             return ChainFault(here, f"the filter fields of {here} differ from its content: {', '.join(differing)}")
         mistimed = (
             describe_earlier_time(here, self.sequence)
-            if is_time(get_record_time(value))
+            if is_record_time(get_record_time(value))
             else describe_invalid_time(here)
         )
         return ChainFault(here, describe_non_text_fields(here, computed) or mistimed)

@@ -6,14 +6,16 @@ import json
 from collections.abc import Sequence
 
 
-def encode_cursor(kind: str, place: Sequence[str | int]) -> str:
+def encode_cursor(kind: str, position_values: Sequence[str | int]) -> str:
     """Return the cursor for the page that begins after a certain item of a list.
 
     Args:
         kind: name of the list, so that other lists reject the cursor.
-        place: texts and integers that identify the last item of the page.
+        position_values: texts and integers that identify the last item of the page.
     """
-    return base64.urlsafe_b64encode(json.dumps([kind, *place], ensure_ascii=False).encode()).decode().rstrip("=")
+    return (
+        base64.urlsafe_b64encode(json.dumps([kind, *position_values], ensure_ascii=False).encode()).decode().rstrip("=")
+    )
 
 
 def decode_cursor(kind: str, cursor: str, types: Sequence[type]) -> list[str | int]:
@@ -35,12 +37,12 @@ def decode_cursor(kind: str, cursor: str, types: Sequence[type]) -> list[str | i
     if not isinstance(value, list) or value[:1] != [kind] or [type(one) for one in value[1:]] != list(types):
         raise ValueError(message)
     # A lone surrogate cannot be stored, so no place contains one.
-    if any(isinstance(one, str) and not _is_unicode(one) for one in value):
+    if any(isinstance(one, str) and not _is_valid_unicode(one) for one in value):
         raise ValueError(message)
     return value[1:]
 
 
-def _is_unicode(text: str) -> bool:
+def _is_valid_unicode(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from shared.provenance.canonical import parse_if_canonical
-from shared.provenance.hash_rule import compute_digest, format_record_id, project_record, sequence_from_record_id
+from shared.provenance.hash_rule import compute_digest, format_record_id, get_filter_fields, sequence_from_record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, DecisionLookup, Lookup
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
@@ -47,7 +47,7 @@ def parse_content(record: ChainRecord) -> dict[str, Any] | None:
 def has_matching_filter_fields(record: ChainRecord) -> bool:
     """Return whether a record's Hash, position and filter fields (copies for queries) match the record's content."""
     content = parse_content(record)
-    return content is not None and project_record(content) == dict(record.projection)
+    return content is not None and get_filter_fields(content) == dict(record.projection)
 
 
 def read_decided_amendment_id(record: ChainRecord) -> str:
@@ -62,7 +62,7 @@ def read_decided_amendment_id(record: ChainRecord) -> str:
     return decided if isinstance(decided, str) else ""
 
 
-async def look_up_decisions(
+async def look_up_decisions_by_content(
     store: ChainStore, chain: ChainKey, amendments: Sequence[str], *, runtime: Runtime
 ) -> dict[str, ChainRecord]:
     """Find decisions about amendments by the content of records; by filter fields if the store cannot do that.
@@ -77,7 +77,7 @@ async def look_up_decisions(
             found += await store.find_decisions(chain, batch)
         else:
             found += await store.find(chain, Lookup.AMENDMENT_ID, batch)
-    return await runtime.run_in_thread(_select_first, found, amendments)
+    return await runtime.run_in_thread(_select_first_decisions, found, amendments)
 
 
 async def find_decisions(
@@ -96,7 +96,7 @@ async def find_decisions(
     Raises:
         WorkspaceError: UNAVAILABLE if the store does not respond.
     """
-    by_amendment = await look_up_decisions(store, chain, amendments, runtime=runtime)
+    by_amendment = await look_up_decisions_by_content(store, chain, amendments, runtime=runtime)
     undecided = [sequence_from_record_id(one) or 0 for one in amendments if one not in by_amendment]
     if isinstance(store, DecisionLookup) or not undecided:
         return FoundDecisions(by_amendment)
@@ -105,7 +105,7 @@ async def find_decisions(
         store, chain, frozenset(map(format_record_id, undecided)), start, runtime
     )
     return FoundDecisions(
-        {**await runtime.run_in_thread(_select_first, read, amendments), **by_amendment}, seen_to, is_complete
+        {**await runtime.run_in_thread(_select_first_decisions, read, amendments), **by_amendment}, seen_to, is_complete
     )
 
 
@@ -137,7 +137,7 @@ def _filter_decisions(records: Sequence[ChainRecord], amendments: frozenset[str]
     ]
 
 
-def _select_first(records: Sequence[ChainRecord], amendments: Sequence[str]) -> dict[str, ChainRecord]:
+def _select_first_decisions(records: Sequence[ChainRecord], amendments: Sequence[str]) -> dict[str, ChainRecord]:
     """Select the first decision about each amendment; a decision found by content has priority over filter fields."""
     in_order = sorted(records, key=lambda one: one.sequence)
     pairs = [(read_decided_amendment_id(one), one) for one in in_order]

@@ -8,8 +8,8 @@ from typing import Any, Final
 from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.provenance.checkpoints import Checkpoints
-from shared.provenance.decisions import look_up_decisions
-from shared.provenance.hash_rule import format_record_id, is_time
+from shared.provenance.decisions import look_up_decisions_by_content
+from shared.provenance.hash_rule import format_record_id, is_record_time
 from shared.provenance.overview_ports import ChainOverview, ChainSummary, PendingEntry, PendingPlace
 from shared.provenance.ports import ChainKey, ChainStore, Target
 from shared.provenance.queries import MAX_BODY_BYTES, AuditQueryResult, build_result
@@ -109,7 +109,7 @@ class AuditOverview:
             WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` while amendments that an earlier version wrote are
                 counted, or if the store does not respond.
         """
-        await self._require_counts()
+        await self._ensure_complete_counts()
         found: list[PendingEntry] = []
         more, size = True, 0
         while more and len(found) <= limit and size <= MAX_BODY_BYTES:
@@ -143,7 +143,7 @@ class AuditOverview:
             after = entries[-1].place
         return len(counted)
 
-    async def _require_counts(self) -> None:
+    async def _ensure_complete_counts(self) -> None:
         """Count the records of chains that an earlier version wrote.
 
         Without counts, the index lacks their amendments.
@@ -168,7 +168,7 @@ class AuditOverview:
 
         async def find_decided(chain: ChainKey, amendments: list[str]) -> set[tuple[ChainKey, str]]:
             async with places:
-                found = await look_up_decisions(self._store, chain, amendments, runtime=self._runtime)
+                found = await look_up_decisions_by_content(self._store, chain, amendments, runtime=self._runtime)
             return {(chain, amendment) for amendment in found}
 
         groups = await asyncio.gather(*(find_decided(chain, names) for chain, names in by_chain.items()))
@@ -215,8 +215,8 @@ def summary_to_row(summary: ChainSummary) -> dict[str, Any]:
         "scopeKey": summary.chain.scope_key or None,
         "target": str(summary.chain.target),
         "records": summary.records,
-        "firstAt": summary.first_at if is_time(summary.first_at) else None,
-        "lastAt": summary.last_at if is_time(summary.last_at) else None,
+        "firstAt": summary.first_at if is_record_time(summary.first_at) else None,
+        "lastAt": summary.last_at if is_record_time(summary.last_at) else None,
         "lastRecordID": format_record_id(summary.records),
         "checkpointSize": summary.checkpoint_size or 0,
         "pendingAmendments": summary.pending or 0,

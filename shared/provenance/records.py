@@ -19,8 +19,8 @@ from shared.provenance.canonical import (
 from shared.provenance.hash_rule import (
     MAX_DEPTH,
     format_record_id,
+    get_filter_fields,
     is_too_deep,
-    project_record,
 )
 from shared.provenance.ports import ChainRecord
 from shared.provenance.signatures import MEMBER, SIGNED_AT
@@ -99,7 +99,7 @@ def draft_record(body: Mapping[str, Any], time_field: str = "Timestamp") -> Reco
     # In canonical order, the signature follows the links and the time.
     part_1, part_2, part_3, part_4, *last = text.split(_QUOTED_SLOT)
     is_time_first = time_field < _LINKS[0]
-    return RecordDraft(part_1, part_2, part_3, part_4, is_time_first, project_record(body), size, *last)
+    return RecordDraft(part_1, part_2, part_3, part_4, is_time_first, get_filter_fields(body), size, *last)
 
 
 def draft_event(user_id: str, event: Mapping[str, Any]) -> RecordDraft:
@@ -172,7 +172,7 @@ def normalise_record(record: ChainRecord) -> ChainRecord | None:
     """
     if _BREAKS_JSON.search(record.hash):
         return None
-    if _is_unambiguous(record.canonical):
+    if _is_provably_unambiguous(record.canonical):
         return record
     form = canonicalise_record(record.canonical)
     return None if form is None else record._replace(canonical=form)
@@ -189,7 +189,7 @@ def build_placeholder(record: ChainRecord) -> ChainRecord:
     return record._replace(canonical=orjson.dumps(members), hash=_BREAKS_JSON.sub("?", record.hash))
 
 
-def _is_unambiguous(text: bytes) -> bool:
+def _is_provably_unambiguous(text: bytes) -> bool:
     """Return True if a quick check proves that all JSON parsers read a record's text equally."""
     try:
         value = orjson.loads(text)

@@ -11,7 +11,7 @@ from shared.provenance.hash_rule import (
     compute_genesis_hash,
     describe_invalid_time,
     format_record_id,
-    is_time,
+    is_record_time,
 )
 from shared.provenance.merkle import CompactRange
 from shared.provenance.ports import ChainKey, ChainStore, Tip
@@ -112,7 +112,7 @@ async def _read_signed_time(store: ChainStore, chain: ChainKey, covered: SignedT
             f"The chain was changed after its last checkpoint was signed: {format_record_id(place)} differs."
         )
     time = parse_content_time(record)
-    if not is_time(time):
+    if not is_record_time(time):
         raise build_refused_error(
             f"The chain is broken, so its checkpoint was not signed: {describe_invalid_time(format_record_id(place))}."
         )

@@ -7,7 +7,7 @@ from typing import Final, Protocol, runtime_checkable
 
 from shared.provenance.chain_reading import verify_in_order
 from shared.provenance.chain_verification import ChainVerification, parse_content_time
-from shared.provenance.hash_rule import is_time
+from shared.provenance.hash_rule import is_record_time
 from shared.provenance.ports import ChainKey, ChainStore
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
@@ -124,7 +124,7 @@ async def verify_window(store: ChainStore, request: WindowRequest, runtime: Runt
     if not page.records:
         return WindowResult()
     before, since = page.records[0].hash, parse_content_time(page.records[0])
-    if not is_time(since):
+    if not is_record_time(since):
         return WindowResult()
     verification = ChainVerification(before, request.leaves, sequence=request.first - 1, time=since)
     await verify_in_order(store, request.chain, verification, request.last, runtime=runtime)

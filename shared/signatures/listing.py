@@ -14,7 +14,7 @@ from typing import Any, Final
 from shared.catalog.query_hash import compute_query_hash
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.decisions import parse_content
-from shared.provenance.hash_rule import format_record_id, is_time
+from shared.provenance.hash_rule import format_record_id, is_record_time
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Target
 from shared.provenance.signatures import SIGNED_AT, SIGNED_EVENT, read_signature
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -197,17 +197,17 @@ def find_signature(target: Target, content: Mapping[str, Any]) -> Mapping[str, A
     if not isinstance(signature, dict) or signature.keys() != _MEMBERS.keys():
         return None
     renamed = {_MEMBERS[each]: value for each, value in signature.items()}
-    is_own = renamed["UserID"] == content.get("UserID") and _matches_query(renamed["RecordHash"], state)
+    is_own = renamed["UserID"] == content.get("UserID") and _signature_matches_query(renamed["RecordHash"], state)
     return renamed if is_own and _is_complete(renamed) else None
 
 
 def _is_complete(signature: Mapping[str, Any]) -> bool:
     """Return whether a signature has all properties, and a time in the format of records."""
     is_named = signature.keys() == set(_MEMBERS.values()) and isinstance(signature["UserID"], str)
-    return is_named and isinstance(signature[SIGNED_AT], str) and is_time(signature[SIGNED_AT])
+    return is_named and isinstance(signature[SIGNED_AT], str) and is_record_time(signature[SIGNED_AT])
 
 
-def _matches_query(record_hash: object, state: Mapping[str, Any]) -> bool:
+def _signature_matches_query(record_hash: object, state: Mapping[str, Any]) -> bool:
     try:
         return record_hash == compute_query_hash(state)
     except (LookupError, WorkspaceError):

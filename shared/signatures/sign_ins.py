@@ -145,19 +145,22 @@ class SignInRegistry:
         return found[0] if found and found[0] is not None and found[0].append_id else None
 
 
-def _build_claim(use: SignInUse, abandoned: str, at: datetime) -> Callable[[SignInUse | None], SignInUse | None]:
+def _build_claim(
+    use: SignInUse, abandoned_append_id: str, at: datetime
+) -> Callable[[SignInUse | None], SignInUse | None]:
     """Return a function that returns the new use of a sign-in, or raises an error if another decision has used it.
 
     Args:
         use: use to store.
-        abandoned: append id of a use without a stored decision, which may be replaced after its lease has ended.
+        abandoned_append_id: append id of a use without a stored decision, which may be replaced after its lease
+            has ended.
         at: current time.
     """
 
     def add_claim(known: SignInUse | None) -> SignInUse | None:
         if known is None or known.append_id in ("", use.append_id):
             return use
-        is_abandoned = known.append_id == abandoned and not known.is_decided and known.leased_until <= at
+        is_abandoned = known.append_id == abandoned_append_id and not known.is_decided and known.leased_until <= at
         return use if is_abandoned else None
 
     return add_claim

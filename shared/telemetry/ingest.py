@@ -26,8 +26,8 @@ from shared.telemetry.properties import (
     DEVICE_ID,
     MESSAGE_ID,
     TIMESTAMP,
-    are_complete_without_headers,
     has_all_metadata,
+    has_exactly_service_properties,
     is_accepted_by_service,
 )
 from shared.telemetry.routing import ConnectionRouter, Route
@@ -49,7 +49,7 @@ def encode_accepted_event(event: HubEvent, route: Route) -> bytes | None:
         route: connection to which the event belongs.
     """
     properties, payload = event.properties, event.body
-    if event.device_id or not are_complete_without_headers(properties) or len(payload) > _LONGEST_PAYLOAD:
+    if event.device_id or not has_exactly_service_properties(properties) or len(payload) > _LONGEST_PAYLOAD:
         return None
     timestamp = properties[TIMESTAMP]
     # An hour 24, which the general conversion rejects or changes, must not be copied.

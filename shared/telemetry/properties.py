@@ -45,7 +45,7 @@ def has_all_metadata(properties: Mapping[str, str]) -> bool:
     return bool(properties.get(TIMESTAMP) and properties.get(MESSAGE_ID) and properties.get(DEVICE_ID))
 
 
-def are_complete_without_headers(properties: Mapping[str, str]) -> bool:
+def has_exactly_service_properties(properties: Mapping[str, str]) -> bool:
     """Return whether an event has exactly the properties that this service writes.
 
     Further properties would become headers of the impulse (normalised telemetry message).

@@ -142,7 +142,7 @@ def _parse_array(text: str, at: int, levels: int) -> tuple[list[Any], int]:
         value, at = _parse_value(text, _skip_whitespace(text, at), levels)
         found.append(value)
         at = _skip_whitespace(text, at)
-        if _is_end(text, at, "]"):
+        if _is_closing_mark(text, at, "]"):
             return found, at + 1
         at += 1
 
@@ -183,7 +183,7 @@ def _parse_object(text: str, at: int, levels: int) -> tuple[dict[str, Any], int]
         at = _expect_mark(text, _skip_whitespace(text, at), ":")
         found[name], at = _parse_value(text, _skip_whitespace(text, at), levels)
         at = _skip_whitespace(text, at)
-        if _is_end(text, at, "}"):
+        if _is_closing_mark(text, at, "}"):
             return found, at + 1
         at += 1
 
@@ -193,7 +193,7 @@ def _skip_whitespace(text: str, at: int) -> int:
     return at if found is None else found.end()
 
 
-def _is_end(text: str, at: int, mark: str) -> bool:
+def _is_closing_mark(text: str, at: int, mark: str) -> bool:
     if text[at : at + 1] == mark:
         return True
     _expect_mark(text, at, ",")

@@ -87,8 +87,8 @@ def is_cancelled_by_client() -> bool:
     return watch is not None and watch.has_cancelled
 
 
-def create_shared_task[T](work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+def create_shared_task[T](coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     """Start a task whose result several requests await; the task continues if the client of one request disconnects."""
     context = copy_context()
     context.run(_watch.set, None)
-    return asyncio.create_task(work, context=context)
+    return asyncio.create_task(coroutine, context=context)

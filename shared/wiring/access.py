@@ -155,7 +155,7 @@ class AccessServices:
         )
 
     async def _list_oauth_clients(self) -> "Container[str]":
-        return (await self._catalog.reader.current()).oauth_clients
+        return (await self._catalog.reader.get_catalog()).oauth_clients
 
     @cached_property
     def directory(self) -> "CatalogDirectory":

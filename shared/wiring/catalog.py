@@ -47,7 +47,7 @@ class CatalogServices:
 
     async def current(self) -> "Catalog":
         """Return the current catalog, which can be a few seconds old."""
-        return await self.reader.current()
+        return await self.reader.get_catalog()
 
     async def load_workspace_id(self) -> str:
         """Return the id of the workspace.

@@ -37,7 +37,7 @@ class DataStoreServices:
         """Service that lists, creates and removes containers."""
         from shared.data_stores.containers import Containers
 
-        return Containers(self._catalog.reader.current, self._provenance.catalog_service, self.container_store)
+        return Containers(self._catalog.reader.get_catalog, self._provenance.catalog_service, self.container_store)
 
     @cached_property
     def documents(self) -> "Documents":
@@ -45,7 +45,7 @@ class DataStoreServices:
         from shared.data_stores.documents import Documents
         from shared.data_stores.tables import TableFinder
 
-        tables = TableFinder(self._catalog.reader.current, self.container_store)
+        tables = TableFinder(self._catalog.reader.get_catalog, self.container_store)
         return Documents(tables, self.document_store, self._continuations, runtime=self._backends.runtime)
 
     @cached_property

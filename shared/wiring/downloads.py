@@ -46,7 +46,7 @@ class DownloadServices:
 
         lifetime = timedelta(hours=self._settings.download_hours)
         return DownloadService(
-            self._catalog.reader.current,
+            self._catalog.reader.get_catalog,
             self.jobs,
             self.blobs,
             self.job_quota,
@@ -59,7 +59,9 @@ class DownloadServices:
         """Limits on the number of each principal's jobs and on the size of their files."""
         from shared.downloads.job_quota import JobQuota
 
-        return JobQuota(self._job_quota_store, self.jobs, self._catalog.reader.current, runtime=self._backends.runtime)
+        return JobQuota(
+            self._job_quota_store, self.jobs, self._catalog.reader.get_catalog, runtime=self._backends.runtime
+        )
 
     @cached_property
     def _job_quota_store(self) -> "QuotaStore":

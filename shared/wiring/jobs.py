@@ -50,7 +50,7 @@ class ImportServices:
 
         downloads = self._downloads
         return ImportService(
-            self._catalog.reader.current,
+            self._catalog.reader.get_catalog,
             downloads.jobs,
             downloads.blobs,
             downloads.job_quota,
@@ -65,7 +65,7 @@ class ImportServices:
         """Service that previews the rows of uploaded files."""
         from shared.imports.preview import ImportPreview
 
-        return ImportPreview(self._catalog.reader.current, self._downloads.blobs, runtime=self._backends.runtime)
+        return ImportPreview(self._catalog.reader.get_catalog, self._downloads.blobs, runtime=self._backends.runtime)
 
     @cached_property
     def runner(self) -> "ImportRunner":
@@ -84,7 +84,7 @@ class ImportServices:
             cold_data.scratch,
             self._backends.disk_guard,
         )
-        return ImportRunner(self._catalog.reader.current, stores, downloads.job_quota, runtime=runtime)
+        return ImportRunner(self._catalog.reader.get_catalog, stores, downloads.job_quota, runtime=runtime)
 
     @cached_property
     def _table(self) -> "TelemetryTable":

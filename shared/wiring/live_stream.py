@@ -69,7 +69,7 @@ class LiveStreamServices:
         from shared.live_stream.service import LiveStream
 
         return LiveStream(
-            self._catalog.reader.current,
+            self._catalog.reader.get_catalog,
             self.message_service,
             self.audience,
             self._access.authenticator.resume,
@@ -82,7 +82,10 @@ class LiveStreamServices:
         from shared.live_stream.stream_quota import StreamQuota
 
         return StreamQuota(
-            self._stream_quota_store, self._catalog.reader.current, self.message_service, runtime=self._backends.runtime
+            self._stream_quota_store,
+            self._catalog.reader.get_catalog,
+            self.message_service,
+            runtime=self._backends.runtime,
         )
 
     @cached_property
@@ -116,7 +119,7 @@ class LiveStreamServices:
         from shared.live_stream.replay import CatchUp
 
         return CatchUp(
-            self._catalog.reader.current,
+            self._catalog.reader.get_catalog,
             History(self._queries.engine),
             self.message_service,
             runtime=self._backends.runtime,

@@ -54,7 +54,7 @@ class QueryServices:
         from shared.warm_queries.service import WarmQueries
 
         return WarmQueries(
-            self._catalog.reader.current,
+            self._catalog.reader.get_catalog,
             self.engine,
             self._settings.query_timeout_seconds,
             runtime=self._backends.runtime,
@@ -93,7 +93,7 @@ class GraphQLServices:
         from shared.graphql_api.service import GraphQLService
 
         return GraphQLService(
-            self._catalog.reader.current,
+            self._catalog.reader.get_catalog,
             self._telemetry.connection_states,
             self._telemetry.statuses,
             self._queries.service,

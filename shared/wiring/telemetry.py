@@ -53,7 +53,7 @@ class TelemetryServices:
         from shared.telemetry.acceptance import TelemetryService
 
         return TelemetryService(
-            self._catalog.reader.current,
+            self._catalog.reader.get_catalog,
             self.sender,
             require_space=self._backends.disk_guard.require_space,
             runtime=self._backends.runtime,
@@ -86,7 +86,7 @@ class TelemetryServices:
         from shared.telemetry.ingest import TelemetryIngestor
 
         return TelemetryIngestor(
-            self._catalog.reader.current,
+            self._catalog.reader.get_catalog,
             self.sender,
             self.connection_states,
             on_status=self._webhooks.run_sources_soon,
@@ -98,4 +98,4 @@ class TelemetryServices:
         """Service that sends simulated telemetry."""
         from shared.telemetry.simulators import Simulators
 
-        return Simulators(self._catalog.reader.current, self.sender)
+        return Simulators(self._catalog.reader.get_catalog, self.sender)

@@ -169,7 +169,7 @@ class WebhookEndpointServices:
             self._webhooks.outbox,
             self._provenance.audit_log,
             self._is_audited,
-            on_subscribe=self._connections.run,
+            on_subscribe=self._connections.publish_status_changes,
             runtime=self._backends.runtime,
         )
 
@@ -193,8 +193,8 @@ class WebhookEndpointServices:
         sources = {
             "catalog": self._provenance.catalog_service.flush_pending,
             "webhooks": self.service.flush_audit,
-            "amendments": amendments.run,
-            "connections": self._connections.run,
+            "amendments": amendments.publish_new_events,
+            "connections": self._connections.publish_status_changes,
             "signatures": self._signatures.attempts.report_interrupted_lock_outs,
         }
         return self._backends.close_at_exit(EventSources(sources, webhooks.worker.wake))

@@ -57,7 +57,7 @@ async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
         def open_another() -> CheckpointStore:
             account = BlobAccount(os.environ.get("BLOB_ENDPOINT", ""), connection_string=started)
             stack.push_async_callback(account.close)
-            return BlobCheckpointStore(account, notes=names[0], states=names[1])
+            return BlobCheckpointStore(account, note_container=names[0], state_container=names[1])
 
         yield open_another
 
@@ -146,7 +146,7 @@ async def test_an_unavailable_store_raises_an_error(tmp_path: Path) -> None:
 async def test_a_missing_blob_container_raises_an_error(connection_string: str) -> None:
     """If the blob container is missing, an error is raised instead of an empty list of checkpoints."""
     account = BlobAccount("", connection_string=connection_string)
-    store = BlobCheckpointStore(account, notes="never-made", states="never-made")
+    store = BlobCheckpointStore(account, note_container="never-made", state_container="never-made")
     for read in (store.get, store.find_newest, store.load_state):
         with pytest.raises(WorkspaceError) as caught:
             await read(build_checkpoint_name(1))

@@ -168,7 +168,7 @@ async def _fill_template(folder: Path, *, with_cosmos: bool) -> Template:
     tokens = {}
     for member, key in keys.items():
         caller = await services.access.authenticator(f"Bearer {key.api_key}", frozenset({CredentialKind.API_KEY}))
-        tokens[member] = (await services.access.token_issuer.mint(caller, _TOKEN_MINUTES, None)).token
+        tokens[member] = (await services.access.token_issuer.issue_token(caller, _TOKEN_MINUTES, None)).token
     for types in (_AMENDMENTS, _ALERTS):
         webhook = EndpointDefinition("https://receiver.example/", types)
         await services.webhook_endpoints.service.create("ann@t", webhook)

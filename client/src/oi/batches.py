@@ -28,7 +28,7 @@ def add_message_id(message: Mapping[str, Any], pointer: str = MESSAGE_ID_POINTER
             created.
     """
     changed = dict(message)
-    if _is_wrapper(message):
+    if _is_wrapped_list(message):
         return changed
     *parents, name = split_pointer(pointer)
     place = changed
@@ -42,7 +42,7 @@ def add_message_id(message: Mapping[str, Any], pointer: str = MESSAGE_ID_POINTER
     return changed
 
 
-def _is_wrapper(message: Mapping[str, Any]) -> bool:
+def _is_wrapped_list(message: Mapping[str, Any]) -> bool:
     values = list(message.values())
     is_array = len(values) == 1 and isinstance(values[0], list) and bool(values[0])
     return is_array and all(isinstance(each, Mapping) for each in values[0])

@@ -191,13 +191,13 @@ def revoke_grant(client: httpx.Client, server: AuthorizationServer, grant: Grant
     _send_request(client, "POST", server.revocation_endpoint, form)
 
 
-def _request_tokens(client: httpx.Client, server: AuthorizationServer, form: Mapping[str, str]) -> Grant:
+def _request_tokens(client: httpx.Client, server: AuthorizationServer, form_fields: Mapping[str, str]) -> Grant:
     asked_at = time.time()
-    response = _send_request(client, "POST", server.token_endpoint, form)
+    response = _send_request(client, "POST", server.token_endpoint, form_fields)
     reply = parse_json_reply(response)
     try:
         return Grant(
-            client_id=form["client_id"],
+            client_id=form_fields["client_id"],
             access_token=str(reply["access_token"]),
             expires_at=asked_at + float(reply["expires_in"]),
             refresh_token=str(reply["refresh_token"]),
@@ -208,8 +208,10 @@ def _request_tokens(client: httpx.Client, server: AuthorizationServer, form: Map
         raise ApiError(response.status_code, "", detail) from None
 
 
-def _send_request(client: httpx.Client, method: str, url: str, form: Mapping[str, str] | None = None) -> httpx.Response:
-    response = _send_checked_request(client, method, url, form)
+def _send_request(
+    client: httpx.Client, method: str, url: str, form_fields: Mapping[str, str] | None = None
+) -> httpx.Response:
+    response = _send_checked_request(client, method, url, form_fields)
     error = find_error(response)
     if error is None:
         return response
@@ -221,9 +223,9 @@ def _send_request(client: httpx.Client, method: str, url: str, form: Mapping[str
 
 
 def _send_checked_request(
-    client: httpx.Client, method: str, url: str, form: Mapping[str, str] | None = None
+    client: httpx.Client, method: str, url: str, form_fields: Mapping[str, str] | None = None
 ) -> httpx.Response:
     try:
-        return client.request(method, url, data=form)
+        return client.request(method, url, data=form_fields)
     except httpx.RequestError as error:
         raise UnreachableError(f"{client.base_url} does not respond: {str(error) or type(error).__name__}") from error

@@ -17,19 +17,19 @@ _REPEATED = frozenset({429, 503})
 _REDIRECTS, _ERRORS = 300, 400
 
 
-def build_headers(token: str, headers: Mapping[str, str] | None, *, appends: bool) -> dict[str, str]:
+def build_headers(token: str, headers: Mapping[str, str] | None, *, is_append: bool) -> dict[str, str]:
     """Build the HTTP headers of a request.
 
     Args:
         token: JWT or API key; empty for none.
         headers: further headers of the request.
-        appends: whether a repetition would create something twice; the request then gets an ``Idempotency-Key``, by
+        is_append: whether a repetition would create something twice; the request then gets an ``Idempotency-Key``, by
             which the service recognises a repetition.
     """
     built = dict(headers or {})
     if token:
         built["Authorization"] = f"Bearer {token}"
-    if appends:
+    if is_append:
         built.setdefault("Idempotency-Key", str(uuid.uuid4()))
     return built
 

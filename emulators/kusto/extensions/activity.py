@@ -162,119 +162,143 @@ class ActivityPlugin(TimelinePlugin):
         begin = f"make_timestamp(CAST(floor({first} / kql_axis({size})) * kql_axis({size}) AS BIGINT))"
         return begin, f"(SELECT max({time}) FROM {input_sql})", constants  # noqa: S608
 
-    def render_events(self, input_sql: str, p: str, bounds: tuple[str, str], size: str) -> str:
+    def render_events(self, input_sql: str, prefix: str, bounds: tuple[str, str], size: str) -> str:
         """Render SQL that yields the events between two bounds, grouped by window, id and dimensions."""
         name, time = map(quote_name, self.columns)
         return (
-            f"(SELECT {self.render_window(bounds[0], size)} AS {p}w, {name} AS {p}i{self.render_dimensions()}, "  # noqa: S608
-            f"count(*) AS {p}n FROM {input_sql} WHERE {time} BETWEEN {bounds[0]} AND {bounds[1]} GROUP BY ALL)"
+            f"(SELECT {self.render_window(bounds[0], size)} AS {prefix}w, {name} AS "  # noqa: S608
+            f"{prefix}i{self.render_dimensions()}, "
+            f"count(*) AS {prefix}n FROM {input_sql} WHERE {time} BETWEEN {bounds[0]} AND {bounds[1]} GROUP BY ALL)"
         )
 
-    def render_result(self, begin: str, size: str, p: str, values: Sequence[str], source: str) -> str:
+    def render_result(self, begin: str, size: str, prefix: str, values: Sequence[str], source: str) -> str:
         """Render SQL that yields the start of each window, its dimensions and the results."""
         time, *names = map(quote_name, [self.columns[1], *_PLUGINS[self.plugin].results])
         results = ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
         return (
-            f"SELECT {begin} + {size} * {p}w AS {time}{self.render_dimensions()}, {results} FROM {source} "  # noqa: S608
-            f"ORDER BY {p}w"
+            f"SELECT {begin} + {size} * {prefix}w AS {time}{self.render_dimensions()}, {results} FROM {source} "  # noqa: S608
+            f"ORDER BY {prefix}w"
         )
 
 
-def _render_sliding_counts(op: ActivityPlugin, input_sql: str, p: str) -> str:
+def _render_sliding_counts(op: ActivityPlugin, input_sql: str, prefix: str) -> str:
     begin, end, (lookback, size) = op.render_bounds(input_sql)
-    counted = _render_lookback(op, input_sql, p, (begin, end), (lookback, size))
-    counts = f"CAST(sum({p}n) AS BIGINT) AS {p}c, count(DISTINCT {p}i) AS {p}d"
-    grouped = f"(SELECT {p}w{op.render_dimensions()}, {counts} FROM {counted} GROUP BY ALL)"  # noqa: S608
-    return op.render_result(begin, size, p, [f"{p}c", f"{p}d"], grouped)
+    counted = _render_lookback(op, input_sql, prefix, (begin, end), (lookback, size))
+    counts = f"CAST(sum({prefix}n) AS BIGINT) AS {prefix}c, count(DISTINCT {prefix}i) AS {prefix}d"
+    grouped = f"(SELECT {prefix}w{op.render_dimensions()}, {counts} FROM {counted} GROUP BY ALL)"  # noqa: S608
+    return op.render_result(begin, size, prefix, [f"{prefix}c", f"{prefix}d"], grouped)
 
 
 def _render_lookback(
-    op: ActivityPlugin, input_sql: str, p: str, bounds: tuple[str, str], sizes: tuple[str, str]
+    op: ActivityPlugin, input_sql: str, prefix: str, bounds: tuple[str, str], sizes: tuple[str, str]
 ) -> str:
     """Render SQL that yields each group of events once for every window that looks back far enough to include it."""
     (begin, end), (lookback, size) = bounds, sizes
-    events = op.render_events(input_sql, p, (f"({begin} - {lookback})", end), size).replace(
+    events = op.render_events(input_sql, prefix, (f"({begin} - {lookback})", end), size).replace(
         op.render_window(f"({begin} - {lookback})", size), op.render_window(begin, size)
     )
     width = f"greatest(1, CAST(floor(kql_axis({lookback}) / kql_axis({size})) AS BIGINT))"
     last = f"CAST(floor((kql_axis({end}) - kql_axis({begin})) / kql_axis({size})) AS BIGINT)"
-    windows = f"unnest(generate_series(greatest({p}w, 0), least({p}w + {width} - 1, {last})))"
-    return f"(SELECT * EXCLUDE ({p}w), {p}w AS {p}o, {windows} AS {p}w FROM {events})"  # noqa: S608
+    windows = f"unnest(generate_series(greatest({prefix}w, 0), least({prefix}w + {width} - 1, {last})))"
+    return f"(SELECT * EXCLUDE ({prefix}w), {prefix}w AS {prefix}o, {windows} AS {prefix}w FROM {events})"  # noqa: S608
 
 
-def _render_counts_metrics(op: ActivityPlugin, input_sql: str, p: str) -> str:
+def _render_counts_metrics(op: ActivityPlugin, input_sql: str, prefix: str) -> str:
     begin, end, (size,) = op.render_bounds(input_sql)
     dimensions = op.render_dimensions()
-    events = op.render_events(input_sql, p, (begin, end), size)
-    first = f"min({p}w) OVER (PARTITION BY {p}i{dimensions}) AS {p}f"
-    counts = f"CAST(sum({p}n) AS BIGINT) AS {p}c, count(*) AS {p}d, count(*) FILTER (WHERE {p}w = {p}f) AS {p}x"
-    grouped = f"SELECT {p}w{dimensions}, {counts} FROM (SELECT *, {first} FROM {events}) GROUP BY ALL"  # noqa: S608
+    events = op.render_events(input_sql, prefix, (begin, end), size)
+    first = f"min({prefix}w) OVER (PARTITION BY {prefix}i{dimensions}) AS {prefix}f"
+    counts = (
+        f"CAST(sum({prefix}n) AS BIGINT) AS {prefix}c, count(*) AS {prefix}d, count(*) FILTER (WHERE {prefix}w = "
+        f"{prefix}f) AS {prefix}x"
+    )
+    grouped = f"SELECT {prefix}w{dimensions}, {counts} FROM (SELECT *, {first} FROM {events}) GROUP BY ALL"  # noqa: S608
     partition = f"PARTITION BY {dimensions.removeprefix(', ')} " if dimensions else ""
-    total = f"CAST(sum({p}x) OVER ({partition}ORDER BY {p}w) AS BIGINT) AS {p}t"
+    total = f"CAST(sum({prefix}x) OVER ({partition}ORDER BY {prefix}w) AS BIGINT) AS {prefix}t"
     source = f"(SELECT *, {total} FROM ({grouped}))"  # noqa: S608
-    return op.render_result(begin, size, p, [f"{p}c", f"{p}d", f"{p}x", f"{p}t"], source)
+    return op.render_result(begin, size, prefix, [f"{prefix}c", f"{prefix}d", f"{prefix}x", f"{prefix}t"], source)
 
 
-def _render_metrics(op: ActivityPlugin, input_sql: str, p: str) -> str:
+def _render_metrics(op: ActivityPlugin, input_sql: str, prefix: str) -> str:
     begin, end, (size,) = op.render_bounds(input_sql)
     dimensions = op.render_dimensions()
-    events = op.render_events(input_sql, p, (begin, end), size)
-    returned = f"coalesce(lag({p}w) OVER (PARTITION BY {p}i{dimensions} ORDER BY {p}w) = {p}w - 1, false) AS {p}r"
-    counts = f"count(*) AS {p}c, count(*) FILTER (WHERE {p}r) AS {p}k"
-    grouped = f"SELECT {p}w{dimensions}, {counts} FROM (SELECT *, {returned} FROM {events}) GROUP BY ALL"  # noqa: S608
+    events = op.render_events(input_sql, prefix, (begin, end), size)
+    returned = (
+        f"coalesce(lag({prefix}w) OVER (PARTITION BY {prefix}i{dimensions} ORDER BY {prefix}w) = {prefix}w - 1, "
+        f"false) AS {prefix}r"
+    )
+    counts = f"count(*) AS {prefix}c, count(*) FILTER (WHERE {prefix}r) AS {prefix}k"
+    grouped = f"SELECT {prefix}w{dimensions}, {counts} FROM (SELECT *, {returned} FROM {events}) GROUP BY ALL"  # noqa: S608
     partition = f"PARTITION BY {dimensions.removeprefix(', ')} " if dimensions else ""
-    over = f"OVER ({partition}ORDER BY {p}w)"
-    before = f"CASE WHEN lag({p}w) {over} = {p}w - 1 THEN lag({p}c) {over} END AS {p}b"
+    over = f"OVER ({partition}ORDER BY {prefix}w)"
+    before = f"CASE WHEN lag({prefix}w) {over} = {prefix}w - 1 THEN lag({prefix}c) {over} END AS {prefix}b"
     source = f"(SELECT *, {before} FROM ({grouped}))"  # noqa: S608
     # Without events in the window before, the rates are 0 / 0.
-    rate = f"coalesce({{0}} / CAST({p}b AS DOUBLE), CAST('NaN' AS DOUBLE))"
-    values = [f"{p}c", f"{p}c - {p}k", rate.format(f"{p}k"), rate.format(f"({p}b - {p}k)")]
-    return op.render_result(begin, size, p, values, source)
+    rate = f"coalesce({{0}} / CAST({prefix}b AS DOUBLE), CAST('NaN' AS DOUBLE))"
+    values = [
+        f"{prefix}c",
+        f"{prefix}c - {prefix}k",
+        rate.format(f"{prefix}k"),
+        rate.format(f"({prefix}b - {prefix}k)"),
+    ]
+    return op.render_result(begin, size, prefix, values, source)
 
 
-def _render_engagement(op: ActivityPlugin, input_sql: str, p: str) -> str:
+def _render_engagement(op: ActivityPlugin, input_sql: str, prefix: str) -> str:
     begin, end, (inner, outer) = op.render_bounds(input_sql)
-    counted = _render_lookback(op, input_sql, p, (begin, end), (outer, inner))
-    counts = f"count(DISTINCT {p}i) FILTER (WHERE {p}o = {p}w) AS {p}c, count(DISTINCT {p}i) AS {p}d"
-    grouped = f"(SELECT {p}w{op.render_dimensions()}, {counts} FROM {counted} GROUP BY ALL)"  # noqa: S608
-    return op.render_result(begin, inner, p, [f"{p}c", f"{p}d", f"{p}c / CAST({p}d AS DOUBLE)"], grouped)
+    counted = _render_lookback(op, input_sql, prefix, (begin, end), (outer, inner))
+    counts = (
+        f"count(DISTINCT {prefix}i) FILTER (WHERE {prefix}o = {prefix}w) AS {prefix}c, count(DISTINCT {prefix}i) "
+        f"AS {prefix}d"
+    )
+    grouped = f"(SELECT {prefix}w{op.render_dimensions()}, {counts} FROM {counted} GROUP BY ALL)"  # noqa: S608
+    return op.render_result(
+        begin, inner, prefix, [f"{prefix}c", f"{prefix}d", f"{prefix}c / CAST({prefix}d AS DOUBLE)"], grouped
+    )
 
 
-def _render_active_users(op: ActivityPlugin, input_sql: str, p: str) -> str:
+def _render_active_users(op: ActivityPlugin, input_sql: str, prefix: str) -> str:
     """Render SQL for the ids that were active in enough periods of the lookback time before each event."""
     begin, end, (lookback, period, least, size) = op.render_bounds(input_sql)
     dimensions = op.render_dimensions()
     name, time = map(quote_name, op.columns)
     rows = (
-        f"(SELECT {op.render_window(begin, size)} AS {p}w, {op.render_window(begin, period)} AS {p}p, "  # noqa: S608
-        f"kql_axis({time}) AS {p}x, {time} >= {begin} AS {p}v, {name} AS {p}i{dimensions} FROM {input_sql} "
+        f"(SELECT {op.render_window(begin, size)} AS {prefix}w, {op.render_window(begin, period)} AS {prefix}p, "  # noqa: S608
+        f"kql_axis({time}) AS {prefix}x, {time} >= {begin} AS {prefix}v, {name} AS {prefix}i{dimensions} FROM "
+        f"{input_sql} "
         f"WHERE {time} > {begin} - {lookback} AND {time} <= {end})"
     )
-    window = f"PARTITION BY {p}i{dimensions} ORDER BY {p}x RANGE BETWEEN (kql_axis({lookback}) - 0.5) PRECEDING"
-    periods = f"count(DISTINCT {p}p) OVER ({window} AND CURRENT ROW) AS {p}a"
+    window = (
+        f"PARTITION BY {prefix}i{dimensions} ORDER BY {prefix}x RANGE BETWEEN (kql_axis({lookback}) - 0.5) PRECEDING"
+    )
+    periods = f"count(DISTINCT {prefix}p) OVER ({window} AND CURRENT ROW) AS {prefix}a"
     active = f"(SELECT *, {periods} FROM {rows})"  # noqa: S608
     grouped = (
-        f"(SELECT {p}w{dimensions}, count(DISTINCT {p}i) AS {p}c FROM {active} "  # noqa: S608
-        f"WHERE {p}v AND {p}a >= {least} GROUP BY ALL)"
+        f"(SELECT {prefix}w{dimensions}, count(DISTINCT {prefix}i) AS {prefix}c FROM {active} "  # noqa: S608
+        f"WHERE {prefix}v AND {prefix}a >= {least} GROUP BY ALL)"
     )
-    return op.render_result(begin, size, p, [f"{p}c"], grouped)
+    return op.render_result(begin, size, prefix, [f"{prefix}c"], grouped)
 
 
-def _render_sessions(op: ActivityPlugin, input_sql: str, p: str) -> str:
+def _render_sessions(op: ActivityPlugin, input_sql: str, prefix: str) -> str:
     """Render SQL for the sessions that have an event in a window; a pause longer than the lookback ends a session."""
     begin, end, (size, lookback) = op.render_bounds(input_sql)
     dimensions = op.render_dimensions()
     name, time = map(quote_name, op.columns)
-    over = f"OVER (PARTITION BY {p}i{dimensions} ORDER BY {p}x)"
+    over = f"OVER (PARTITION BY {prefix}i{dimensions} ORDER BY {prefix}x)"
     rows = (
-        f"(SELECT {op.render_window(begin, size)} AS {p}w, kql_axis({time}) AS {p}x, {name} AS {p}i{dimensions} "  # noqa: S608
+        f"(SELECT {op.render_window(begin, size)} AS {prefix}w, kql_axis({time}) AS {prefix}x, "  # noqa: S608
+        f"{name} AS {prefix}i{dimensions} "
         f"FROM {input_sql} WHERE {time} BETWEEN {begin} AND {end})"
     )
-    starts = f"coalesce({p}x - lag({p}x) {over} > kql_axis({lookback}), true) AS {p}s"
+    starts = f"coalesce({prefix}x - lag({prefix}x) {over} > kql_axis({lookback}), true) AS {prefix}s"
     started = f"(SELECT *, {starts} FROM {rows})"  # noqa: S608
-    numbered = f"(SELECT *, count(*) FILTER (WHERE {p}s) {over} AS {p}q FROM {started})"  # noqa: S608
-    grouped = f"(SELECT {p}w{dimensions}, count(DISTINCT ({p}i, {p}q)) AS {p}c FROM {numbered} GROUP BY ALL)"  # noqa: S608
-    return op.render_result(begin, size, p, [f"{p}c"], grouped)
+    numbered = f"(SELECT *, count(*) FILTER (WHERE {prefix}s) {over} AS {prefix}q FROM {started})"  # noqa: S608
+    grouped = (
+        f"(SELECT {prefix}w{dimensions}, count(DISTINCT ({prefix}i, {prefix}q)) AS {prefix}c FROM "  # noqa: S608
+        f"{numbered} GROUP BY ALL)"
+    )
+    return op.render_result(begin, size, prefix, [f"{prefix}c"], grouped)
 
 
 @dataclasses.dataclass(frozen=True)

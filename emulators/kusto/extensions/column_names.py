@@ -121,8 +121,8 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         return f"SELECT {', '.join(chosen)} FROM ({row}{grouping}), {none}"  # noqa: S608
 
     @staticmethod
-    def _render_cell(name: str, p: str, sql_type: str | None) -> str:
-        value = f"coalesce({p}m[{quote_text(name)}], {p}n)"
+    def _render_cell(name: str, prefix: str, sql_type: str | None) -> str:
+        value = f"coalesce({prefix}m[{quote_text(name)}], {prefix}n)"
         return f"{value if sql_type is None else f'CAST({value} AS {sql_type})'} AS {quote_name(name)}"
 
     def infer_columns(self, input_columns: list[str]) -> list[str]:

@@ -92,50 +92,58 @@ class Funnel(TimelinePlugin):
             periods=substitute(self.periods),
         )
 
-    def _render_chain(self, p: str, events: str, states: Sequence[str], limit: str) -> list[str]:
+    def _render_chain(self, prefix: str, events: str, states: Sequence[str], limit: str) -> list[str]:
         """Render SQL for each state, which yields the ids that reached the state.
 
         The columns are id, window, time of the first state, and time of this state.
         """
-        chain = [
-            f"(SELECT DISTINCT {p}i, {p}w, {p}t AS {p}b, {p}t FROM {events} WHERE {p}s = {quote_text(states[0])})"  # noqa: S608
-        ]
+        first = (
+            f"(SELECT DISTINCT {prefix}i, {prefix}w, {prefix}t AS {prefix}b, {prefix}t FROM {events} "  # noqa: S608
+            f"WHERE {prefix}s = {quote_text(states[0])})"
+        )
+        chain = [first]
         for before, state in pairwise(states):
             later = "<" if before == state else "<="
             chain.append(
-                f"(SELECT c.{p}i, c.{p}w, c.{p}b, min(e.{p}t) AS {p}t FROM {chain[-1]} AS c JOIN {events} AS e "  # noqa: S608
-                f"ON e.{p}i = c.{p}i AND c.{p}t {later} e.{p}t AND e.{p}s = {quote_text(state)} AND {limit} "
+                f"(SELECT c.{prefix}i, c.{prefix}w, c.{prefix}b, min(e.{prefix}t) AS {prefix}t FROM "  # noqa: S608
+                f"{chain[-1]} AS c JOIN {events} AS e "
+                f"ON e.{prefix}i = c.{prefix}i AND c.{prefix}t {later} e.{prefix}t AND e.{prefix}s = "
+                f"{quote_text(state)} AND {limit} "
                 "GROUP BY ALL)"
             )
         return chain
 
-    def _render_completion(self, p: str, events: str, states: Sequence[str]) -> str:
+    def _render_completion(self, prefix: str, events: str, states: Sequence[str]) -> str:
         begin, _, size = self.render_constants()
         time, state, period, count = map(quote_name, self.infer_columns([]))
-        periods = f"(SELECT unnest({_render_periods(self.periods)}) AS {p}p)"
+        periods = f"(SELECT unnest({_render_periods(self.periods)}) AS {prefix}p)"
         parts = [
-            f"SELECT {p}w, {index} AS {p}k, {quote_text(name)} AS {p}n, {p}p, count(DISTINCT {p}i) FILTER "  # noqa: S608
-            f"(WHERE {p}t - {p}b <= {p}p) AS {p}c FROM {reached}, {periods} GROUP BY ALL"
+            f"SELECT {prefix}w, {index} AS {prefix}k, {quote_text(name)} AS {prefix}n, {prefix}p, "  # noqa: S608
+            f"count(DISTINCT {prefix}i) FILTER "
+            f"(WHERE {prefix}t - {prefix}b <= {prefix}p) AS {prefix}c FROM {reached}, {periods} GROUP BY ALL"
             for index, (name, reached) in enumerate(
-                zip(states, self._render_chain(p, events, states, "true"), strict=True)
+                zip(states, self._render_chain(prefix, events, states, "true"), strict=True)
             )
         ]
         return (
-            f"SELECT {begin} + {size} * {p}w AS {time}, {p}n AS {state}, {p}p AS {period}, {p}c AS {count} "  # noqa: S608
-            f"FROM ({' UNION ALL '.join(parts)}) ORDER BY {p}w, {p}p, {p}k"
+            f"SELECT {begin} + {size} * {prefix}w AS {time}, {prefix}n AS {state}, {prefix}p AS "  # noqa: S608
+            f"{period}, {prefix}c AS {count} "
+            f"FROM ({' UNION ALL '.join(parts)}) ORDER BY {prefix}w, {prefix}p, {prefix}k"
         )
 
-    def _render_neighbours(self, p: str, events: str, states: Sequence[str]) -> str:
+    def _render_neighbours(self, prefix: str, events: str, states: Sequence[str]) -> str:
         begin, _, size = self.render_constants()
-        limit = f"e.{p}t - c.{p}t <= {render_expression(self.periods)}"
-        whole = self._render_chain(p, events, states, limit)[-1]
+        limit = f"e.{prefix}t - c.{prefix}t <= {render_expression(self.periods)}"
+        whole = self._render_chain(prefix, events, states, limit)[-1]
         before = (
-            f"(SELECT arg_max(x.{p}s, x.{p}t) FROM {events} AS x WHERE x.{p}i = m.{p}i AND x.{p}t < m.{p}b "  # noqa: S608
-            f"AND m.{p}b - x.{p}t <= {render_expression(self.periods)})"
+            f"(SELECT arg_max(x.{prefix}s, x.{prefix}t) FROM {events} AS x WHERE x.{prefix}i = "  # noqa: S608
+            f"m.{prefix}i AND x.{prefix}t < m.{prefix}b "
+            f"AND m.{prefix}b - x.{prefix}t <= {render_expression(self.periods)})"
         )
         after = (
-            f"(SELECT arg_min(x.{p}s, x.{p}t) FROM {events} AS x WHERE x.{p}i = m.{p}i AND x.{p}t > m.{p}t "  # noqa: S608
-            f"AND x.{p}t - m.{p}t <= {render_expression(self.periods)})"
+            f"(SELECT arg_min(x.{prefix}s, x.{prefix}t) FROM {events} AS x WHERE x.{prefix}i = "  # noqa: S608
+            f"m.{prefix}i AND x.{prefix}t > m.{prefix}t "
+            f"AND x.{prefix}t - m.{prefix}t <= {render_expression(self.periods)})"
         )
         sides = {"prev": before, "next": after}
         # A missing state is the empty string, or null for other types.
@@ -143,11 +151,12 @@ class Funnel(TimelinePlugin):
         form = "coalesce({}, '')" if kind in ("VARCHAR", "JSON") else f"CAST({{}} AS {kind})"
         chosen = "".join(f", {form.format(sides[name])} AS {quote_name(name)}" for name in self.result)
         grouped = "".join(f", {quote_name(name)}" for name in self.result)
-        samples = f"to_json(list_slice(list(DISTINCT {p}i), 1, {_MOST_SAMPLES}))"
+        samples = f"to_json(list_slice(list(DISTINCT {prefix}i), 1, {_MOST_SAMPLES}))"
         return (
-            f"SELECT {begin} + {size} * {p}w AS {quote_name(self.columns[1])}{grouped}, "  # noqa: S608
-            f'count(DISTINCT {p}i) AS "dcount", {samples} AS "samples" '
-            f"FROM (SELECT m.{p}i, m.{p}w{chosen} FROM {whole} AS m) GROUP BY {p}w{grouped} ORDER BY {p}w, 2 DESC"
+            f"SELECT {begin} + {size} * {prefix}w AS {quote_name(self.columns[1])}{grouped}, "  # noqa: S608
+            f'count(DISTINCT {prefix}i) AS "dcount", {samples} AS "samples" '
+            f"FROM (SELECT m.{prefix}i, m.{prefix}w{chosen} FROM {whole} AS m) GROUP BY {prefix}w{grouped} ORDER "
+            f"BY {prefix}w, 2 DESC"
         )
 
 

@@ -200,7 +200,7 @@ class RowPatterns(UnorderedOutputOperator):
         )
         return f"SELECT {chosen} FROM {numbered} ORDER BY {p}k"  # noqa: S608
 
-    def _render_lists(self, input_sql: str, input_columns: list[str], names: list[str], p: str) -> tuple[str, int]:
+    def _render_lists(self, input_sql: str, input_columns: list[str], names: list[str], prefix: str) -> tuple[str, int]:
         """Render SQL that collects codes, weights and values of all rows in lists.
 
         Return the SQL and the number of sets of rows.
@@ -211,24 +211,25 @@ class RowPatterns(UnorderedOutputOperator):
             )
         quoted = list(map(quote_name, names))
         weights = self._render_weights(input_columns)
-        sums = [f"CAST(sum({weight}) AS DOUBLE) AS {p}n{index}" for index, weight in enumerate(weights)]
+        sums = [f"CAST(sum({weight}) AS DOUBLE) AS {prefix}n{index}" for index, weight in enumerate(weights)]
         where = f" WHERE {self._render_set(0)} OR {self._render_set(1)}" if self.split else ""
         rows = f"(SELECT {', '.join([*quoted, *sums])} FROM {input_sql}{where} GROUP BY {', '.join(quoted)})"  # noqa: S608
         ranks = [
-            f"CASE WHEN {name} IS NULL THEN 0 ELSE dense_rank() OVER (ORDER BY {name} NULLS LAST) END AS {p}c{index}"
+            f"CASE WHEN {name} IS NULL THEN 0 ELSE dense_rank() OVER (ORDER BY {name} NULLS LAST) END AS "
+            f"{prefix}c{index}"
             for index, name in enumerate(quoted)
         ]
-        coded = f"(SELECT *, {', '.join([f'row_number() OVER () AS {p}r', *ranks])} FROM {rows})"  # noqa: S608
-        codes = [f"list({p}c{index} ORDER BY {p}r)" for index in range(len(names))]
+        coded = f"(SELECT *, {', '.join([f'row_number() OVER () AS {prefix}r', *ranks])} FROM {rows})"  # noqa: S608
+        codes = [f"list({prefix}c{index} ORDER BY {prefix}r)" for index in range(len(names))]
         lists = [
-            f"list({p}n{index} ORDER BY {p}r) AS {p}w{index}, sum({p}n{index}) AS {p}t{index}"
+            f"list({prefix}n{index} ORDER BY {prefix}r) AS {prefix}w{index}, sum({prefix}n{index}) AS {prefix}t{index}"
             for index in range(len(sums))
         ]
         values = [
-            f"list_sort(list(DISTINCT {name}) FILTER (WHERE {name} IS NOT NULL)) AS {p}v{index}"
+            f"list_sort(list(DISTINCT {name}) FILTER (WHERE {name} IS NOT NULL)) AS {prefix}v{index}"
             for index, name in enumerate(quoted)
         ]
-        flat = f"flatten([{', '.join(codes)}]) AS {p}f"
+        flat = f"flatten([{', '.join(codes)}]) AS {prefix}f"
         return f"(SELECT {', '.join([flat, *lists, *values])} FROM {coded})", len(sums)  # noqa: S608
 
     def infer_columns(self, input_columns: list[str]) -> list[str]:
@@ -259,11 +260,11 @@ class RowPatterns(UnorderedOutputOperator):
         column = translate.render_kql_tostring(self.split[0])
         return f"({column} = {render_expression(self.split[index + 1])})"
 
-    def _render_measures(self, p: str, counts: Sequence[str]) -> list[str]:
+    def _render_measures(self, prefix: str, counts: Sequence[str]) -> list[str]:
         whole = [f"CAST(round({count}) AS BIGINT)" for count in counts]
         if not self.split:
-            return [*whole, f"round({counts[0]} * 100 / {p}t0, 1)"]
-        shares = [f"round({count} * 100 / {p}t{index}, 2)" for index, count in enumerate(counts)]
+            return [*whole, f"round({counts[0]} * 100 / {prefix}t0, 1)"]
+        shares = [f"round({count} * 100 / {prefix}t{index}, 2)" for index, count in enumerate(counts)]
         return [*whole, *shares, f"round(abs({shares[0]} - {shares[1]}), 2)"]
 
     def _render_value(self, code: str, values: str) -> str:

@@ -345,17 +345,17 @@ class SequenceDetect(UnorderedOutputOperator):
         order = ", ".join(quote_name(name) for name in names[len(dimensions) : -1])
         return f"WITH {rows} SELECT DISTINCT {selected} FROM {joins} WHERE s0.{p}f0 ORDER BY {order}"  # noqa: S608
 
-    def _render_join(self, p: str, index: int) -> str:
+    def _render_join(self, prefix: str, index: int) -> str:
         """Return SQL that joins the events of a step with the events of the previous step."""
         window, span = f"({render_expression(self.step_window)})", f"({render_expression(self.span)})"
         conditions = [
-            f"s{index}.{p}f{index}",
-            f"s{index}.{p}t > s{index - 1}.{p}t",
-            f"s{index}.{p}t <= s{index - 1}.{p}t + {window}",
-            f"s{index}.{p}t <= s0.{p}t + {span}",
+            f"s{index}.{prefix}f{index}",
+            f"s{index}.{prefix}t > s{index - 1}.{prefix}t",
+            f"s{index}.{prefix}t <= s{index - 1}.{prefix}t + {window}",
+            f"s{index}.{prefix}t <= s0.{prefix}t + {span}",
             *(f"s{index}.{quote_name(name)} IS NOT DISTINCT FROM s0.{quote_name(name)}" for name in self.dimensions),
         ]
-        return f" JOIN {p}e AS s{index} ON {' AND '.join(conditions)}"
+        return f" JOIN {prefix}e AS s{index} ON {' AND '.join(conditions)}"
 
     def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the names of the output columns: dimensions, time of each step, and duration."""

@@ -225,14 +225,14 @@ def _parse_level(node: Any) -> TopNestedLevel:
         get_child_rules(each)[-1] for each in before if get_rule_name(each) == "TopNestedOperatorWithOthersClause"
     ]
     before = [each for each in before if get_rule_name(each) != "TopNestedOperatorWithOthersClause"]
-    aggregate, ascending = _parse_ordered(by)
+    aggregate, ascending = _parse_sort_expression(by)
     count = reader.lower_expr(before[0]) if len(before) > 1 else None
     return TopNestedLevel(
         reader.lower_named(before[-1]), aggregate, count, reader.lower_expr(others[0]) if others else None, ascending
     )
 
 
-def _parse_ordered(node: Any) -> tuple[ir.NamedExpr, bool]:
+def _parse_sort_expression(node: Any) -> tuple[ir.NamedExpr, bool]:
     parts = get_child_rules(node) if get_rule_name(node) == "OrderedExpression" else [node]
     text = parts[-1].getText() if len(parts) > 1 else ""
     if text not in ("", "asc", "desc"):
@@ -242,5 +242,5 @@ def _parse_ordered(node: Any) -> tuple[ir.NamedExpr, bool]:
 
 def _parse_top_hitters(node: Any) -> ir.Operator:
     count, of, *by = get_child_rules(node)
-    summed = _parse_ordered(get_child_rules(by[0])[-1])[0] if by else None
+    summed = _parse_sort_expression(get_child_rules(by[0])[-1])[0] if by else None
     return TopHitters(reader.lower_expr(count), reader.lower_named(of), summed)

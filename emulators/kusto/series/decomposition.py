@@ -172,30 +172,33 @@ _LOWEST_PERCENTILE, _HIGHEST_PERCENTILE = 2.0, 98.0
 def score_outliers(
     values: Numbers | None,
     kind: str | None,
-    ignored: float | None,
-    low: float | None,
-    high: float | None,
-    tested: int | None,
+    unused_method: float | None,
+    low_percentile: float | None,
+    high_percentile: float | None,
+    tested_points: int | None,
 ) -> Any:
-    """Return the score of each point of a series; 0 for missing points and for points with the value ``ignored``.
+    """Return the score of each point of a series; 0 for missing points and for points with the value ``unused_method``.
 
     Args:
         values: points of the series; NaN for a missing point.
         kind: ``tukey`` or ``ctukey``.
-        ignored: value that marks a missing point.
-        low: low percentile for ``ctukey``.
-        high: high percentile for ``ctukey``.
-        tested: number of points at the end that do not influence the percentiles.
+        unused_method: value that marks a missing point.
+        low_percentile: low percentile for ``ctukey``.
+        high_percentile: high percentile for ``ctukey``.
+        tested_points: number of points at the end that do not influence the percentiles.
     """
     if values is None:
         return None
-    custom = _CUSTOM[0] if low is None else low, _CUSTOM[1] if high is None else high
-    known = np.isfinite(values) if ignored is None else np.isfinite(values) & (values != ignored)
-    return {"scores": compute_scores(values, _TUKEY if kind == "tukey" else custom, known, tested)}
+    custom = (
+        _CUSTOM[0] if low_percentile is None else low_percentile,
+        _CUSTOM[1] if high_percentile is None else high_percentile,
+    )
+    known = np.isfinite(values) if unused_method is None else np.isfinite(values) & (values != unused_method)
+    return {"scores": compute_scores(values, _TUKEY if kind == "tukey" else custom, known, tested_points)}
 
 
 def compute_scores(
-    values: Numbers, percentiles: tuple[float, float], known: Flags | None = None, tested: int | None = None
+    values: Numbers, percentiles: tuple[float, float], known: Flags | None = None, tested_points: int | None = None
 ) -> Numbers:
     """Return the score of each point of a series relative to a low and a high percentile of the series.
 
@@ -203,10 +206,10 @@ def compute_scores(
         values: points of the series.
         percentiles: the low and the high percentile.
         known: flags of the points that are not missing; None for all finite points.
-        tested: number of points at the end that do not influence the percentiles.
+        tested_points: number of points at the end that do not influence the percentiles.
     """
     present = np.isfinite(values) if known is None else known
-    learned = slice(max(len(values) - max(tested or 0, 0), 0))
+    learned = slice(max(len(values) - max(tested_points or 0, 0), 0))
     ordered = np.sort(values[learned][present[learned]])
     scores = np.zeros(len(values))
     if len(ordered) == 0:
@@ -260,10 +263,14 @@ class Components:
 
 
 def decompose(
-    values: Numbers | None, seasonality: int | None, trend: str | None, tested: int | None, threshold: float | None
+    values: Numbers | None,
+    seasonality: int | None,
+    trend: str | None,
+    tested_points: int | None,
+    threshold: float | None,
 ) -> Any:
     """Return the components of a series by name: baseline, seasonal, trend and residual; None for a null series."""
-    components = compute_components(values, seasonality, trend, tested, threshold)
+    components = compute_components(values, seasonality, trend, tested_points, threshold)
     return None if components is None else vars(components)
 
 
@@ -272,30 +279,34 @@ def find_anomalies(
     score: float | None,
     seasonality: int | None,
     trend: str | None,
-    tested: int | None,
+    tested_points: int | None,
     method: str | None,
     threshold: float | None,
 ) -> Any:
     """Return an anomaly flag and a score for each point of a series, and the baseline of the series."""
-    components = compute_components(values, seasonality, trend, tested, threshold)
+    components = compute_components(values, seasonality, trend, tested_points, threshold)
     if components is None:
         return None
-    scores = compute_scores(components.residual, get_percentiles(method), tested=tested)
+    scores = compute_scores(components.residual, get_percentiles(method), tested_points=tested_points)
     limit = _ANOMALY_THRESHOLD if score is None else score
     flags = (scores > limit).astype(np.int64) - (scores < -limit).astype(np.int64)
     return {"ad_flag": flags, "ad_score": scores, "baseline": components.baseline}
 
 
-def extract_season(values: Numbers | None, period: int | None, tested: int | None) -> Any:
+def extract_season(values: Numbers | None, period: int | None, tested_points: int | None) -> Any:
     """Return the seasonal component of a series; zeros if no period is given and none is found."""
     if values is None:
         return None
-    learned = _select_training_points(values, tested)
+    learned = _select_training_points(values, tested_points)
     return {"seasonal": _compute_season(learned, _find_period(learned, period, _SEASONAL_THRESHOLD), len(values))}
 
 
 def compute_components(
-    values: Numbers | None, seasonality: int | None, trend: str | None, tested: int | None, threshold: float | None
+    values: Numbers | None,
+    seasonality: int | None,
+    trend: str | None,
+    tested_points: int | None,
+    threshold: float | None,
 ) -> Components | None:
     """Divide a series into its seasonal component, trend and residual.
 
@@ -305,12 +316,12 @@ def compute_components(
         values: points of the series; NaN for a missing point.
         seasonality: number of points of a period, 0 for no seasonal component, -1 to detect the period.
         trend: ``avg``, ``linefit`` or ``none``.
-        tested: number of points at the end that do not influence the components.
+        tested_points: number of points at the end that do not influence the components.
         threshold: minimum score of a detected period.
     """
     if values is None:
         return None
-    learned = _select_training_points(values, tested)
+    learned = _select_training_points(values, tested_points)
     if np.isnan(learned).all():
         return None
     period = _find_period(learned, seasonality, _DECOMPOSE_THRESHOLD if threshold is None else threshold)
@@ -321,12 +332,12 @@ def compute_components(
         return Components(baseline, seasonal, line, values - baseline)
 
 
-def _select_training_points(values: Numbers, tested: int | None) -> Numbers:
-    """Return the points from which the model is learned, without ``tested`` points at the end.
+def _select_training_points(values: Numbers, tested_points: int | None) -> Numbers:
+    """Return the points from which the model is learned, without ``tested_points`` points at the end.
 
     Infinite points are replaced by NaN.
     """
-    learned = values[: max(len(values) - max(tested or 0, 0), 0)]
+    learned = values[: max(len(values) - max(tested_points or 0, 0), 0)]
     return np.where(np.isfinite(learned), learned, np.nan)
 
 

@@ -33,14 +33,14 @@ class BlobCheckpointStore:
 
     Args:
         account: storage account that contains the containers; closed with the store.
-        notes: name of the container for checkpoints; it can have an immutability policy.
-        states: name of the container for working state, which the next checkpoint overwrites.
+        note_container: name of the container for checkpoints; it can have an immutability policy.
+        state_container: name of the container for working state, which the next checkpoint overwrites.
     """
 
-    def __init__(self, account: BlobAccount, *, notes: str = NOTES, states: str = STATES) -> None:
+    def __init__(self, account: BlobAccount, *, note_container: str = NOTES, state_container: str = STATES) -> None:
         self._account = account
-        self._notes = notes
-        self._states = states
+        self._notes = note_container
+        self._states = state_container
 
     async def create(self, name: str, note: bytes) -> bool:
         async def upload_note() -> bool:

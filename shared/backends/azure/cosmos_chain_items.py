@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from shared.errors import WorkspaceError
-from shared.provenance.hash_rule import format_record_id, project_record, sequence_from_record_id
+from shared.provenance.hash_rule import format_record_id, get_filter_fields, sequence_from_record_id
 from shared.provenance.ports import ChainKey, ChainRecord, Target, Tip
 from shared.provenance.records import parse_record
 
@@ -238,7 +238,7 @@ def _restore_values(fields: dict[str, str], canonical: bytes) -> dict[str, str]:
     if not digests:
         return fields
     try:
-        values = project_record(parse_record(canonical, ""))
+        values = get_filter_fields(parse_record(canonical, ""))
     except (ValueError, TypeError, AttributeError, WorkspaceError):
         return fields
     for name in digests:

@@ -9,7 +9,7 @@ from typing import Final
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import BACKGROUND, DOWNLOADS
 from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
-from shared.background.ports import JobClaim, limit_stored_time
+from shared.background.ports import JobClaim, cap_stored_time
 from shared.downloads.models import Job
 from shared.timestamps import parse_rfc3339, rfc3339
 
@@ -85,10 +85,10 @@ class CosmosJobLeaseStore:
 
         def claim_if_due(before: Item | None) -> Item | None:
             item = before or {"id": job, "dueAt": rfc3339(first_due), "holder": "", "heldUntil": ""}
-            due_at = limit_stored_time(parse_rfc3339(item["dueAt"]), first_due)
+            due_at = cap_stored_time(parse_rfc3339(item["dueAt"]), first_due)
             free_at, item = due_at, {**item, "dueAt": rfc3339(due_at)}
             if item["holder"] not in ("", holder):
-                lease_end = limit_stored_time(parse_rfc3339(item["heldUntil"]), leased_until)
+                lease_end = cap_stored_time(parse_rfc3339(item["heldUntil"]), leased_until)
                 free_at, item = max(due_at, lease_end), {**item, "heldUntil": rfc3339(lease_end)}
             if free_at > at:
                 claims[:] = [JobClaim(granted=False, next_attempt=free_at)]

@@ -132,7 +132,7 @@ class WebPubSub:
                 (await self._get_or_open_client()).close_connection(connection_id, reason=reason)
             )
 
-    async def link(self, user: str, expires_at: datetime) -> str:
+    async def create_stream_url(self, user: str, expires_at: datetime) -> str:
         minutes = max(1, round((expires_at - self._runtime.now()) / timedelta(minutes=1)))
         with _convert_errors():
             client = await self._get_or_open_client()

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 
 from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
-from shared.background.ports import JobClaim, limit_stored_time
+from shared.background.ports import JobClaim, cap_stored_time
 from shared.downloads.models import Job
 from shared.timestamps import parse_rfc3339, rfc3339
 
@@ -90,10 +90,10 @@ class SqliteJobLeaseStore:
             connection.execute(sql, (job, rfc3339(first_due)))
             sql = "SELECT due_at, holder, held_until FROM background_jobs WHERE job = ?"
             stored_due, current, held_until = connection.execute(sql, (job,)).fetchone()
-            due_at = limit_stored_time(parse_rfc3339(stored_due), first_due)
+            due_at = cap_stored_time(parse_rfc3339(stored_due), first_due)
             free_at, ends_at = due_at, held_until
             if current not in ("", holder):
-                lease_end = limit_stored_time(parse_rfc3339(held_until), leased_until)
+                lease_end = cap_stored_time(parse_rfc3339(held_until), leased_until)
                 free_at, ends_at = max(due_at, lease_end), rfc3339(lease_end)
             if (rfc3339(due_at), ends_at) != (stored_due, held_until):
                 limited = "UPDATE background_jobs SET due_at = ?, held_until = ? WHERE job = ?"

@@ -49,7 +49,7 @@ class AmendmentEvents:
         self._runtime = runtime
         self._tips: dict[ChainKey, Tip] = {}
 
-    async def run(self) -> None:
+    async def publish_new_events(self) -> None:
         """Publish events about new records; read no records if no endpoint subscribes to such events.
 
         Raises:

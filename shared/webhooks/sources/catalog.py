@@ -62,7 +62,7 @@ class ConnectionEvents:
         self._outbox = outbox
         self._runtime = runtime
 
-    async def run(self) -> None:
+    async def publish_status_changes(self) -> None:
         """Publish the changes of connection statuses since the last run.
 
         While no endpoint subscribes to these changes, no status is read, and the stored statuses are deleted. An
@@ -107,19 +107,21 @@ class ConnectionEvents:
         )
 
 
-def build_next_statuses(before: Reported, current: Mapping[str, Mapping[str, Any]], at: str) -> Reported | None:
+def build_next_statuses(
+    reported_before: Reported, current: Mapping[str, Mapping[str, Any]], at: str
+) -> Reported | None:
     """Build the document of reported statuses after a run; None if no status has changed.
 
     New connections have no earlier status and are not reported.
 
     Args:
-        before: the document of the last run; empty for the first run.
+        reported_before: the document of the last run; empty for the first run.
         current: status, time of the last message, and surfaces (groups) of each connection.
         at: the current time.
     """
-    known: dict[str, str] = before.get("statuses", {})
+    known: dict[str, str] = reported_before.get("statuses", {})
     statuses = {lookup: str(state["status"]) for lookup, state in current.items()}
-    if before and statuses == known:
+    if reported_before and statuses == known:
         return None
     changes = [
         {**current[lookup], "connection": lookup, "before": known[lookup], "after": status, "at": at}

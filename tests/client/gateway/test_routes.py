@@ -31,24 +31,24 @@ def build_routes(*routes: dict[str, str]) -> Routes:
 )
 def test_topic_filters_match_as_in_mqtt(topic: str, address: str, *, matches: bool) -> None:
     """A topic filter matches the same topics as in an MQTT broker."""
-    assert (build_routes({"topic": topic, "connection": "press"}).find(address) is not None) is matches
+    assert (build_routes({"topic": topic, "connection": "press"}).find_target(address) is not None) is matches
 
 
 def test_named_topic_levels_give_connection_and_device() -> None:
     """Named levels of a topic give the connection's lookup and the device; an invalid lookup matches no route."""
     routes = build_routes({"topic": "{site}/{line}/{unit}/#", "connection": "{site}-{line}", "device": "{unit}:{line}"})
-    target = routes.find("hall/1/pump/raw")
+    target = routes.find_target("hall/1/pump/raw")
     assert target is not None
     assert (target.connection, target.device) == ("hall-1", "pump:1")
-    assert routes.find("hall/ü/pump/raw") is None
-    assert routes.find("hall//pump") is None
+    assert routes.find_target("hall/ü/pump/raw") is None
+    assert routes.find_target("hall//pump") is None
     assert routes.filters == ["+/+/+/#"]
 
 
 def test_the_first_matching_route_is_used() -> None:
     """The first route that matches a topic is used; overlapping routes have one subscription."""
     routes = build_routes({"topic": "a/b", "connection": "special"}, {"topic": "a/+", "connection": "general"})
-    found = [routes.find(address) for address in ("a/b", "a/c", "a/b")]
+    found = [routes.find_target(address) for address in ("a/b", "a/c", "a/b")]
     assert [each and each.connection for each in found] == ["special", "general", "special"]
     assert routes.filters == ["a/+"]
 
@@ -57,5 +57,5 @@ def test_the_cache_of_topics_is_limited() -> None:
     """The cache of topics has a maximum size, whatever number of topics occurs."""
     routes = build_routes({"topic": "a/+", "connection": "x"})
     for number in range(10_050):
-        routes.find(f"a/{number}")
+        routes.find_target(f"a/{number}")
     assert len(routes._targets) <= 10_000

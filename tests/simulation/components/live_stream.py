@@ -86,7 +86,7 @@ class LiveStreamComponent(TelemetryComponent):
             message_service=self._service,
             events=SignedEvents(_ACCESS_KEY),
             publisher=LivePublisher(self._service, None, runtime=runtime),
-            catch_up=CatchUp(services.catalog.reader.current, history, self._service, runtime=runtime),
+            catch_up=CatchUp(services.catalog.reader.get_catalog, history, self._service, runtime=runtime),
         )
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:

@@ -116,7 +116,7 @@ class AsyncTransport:
         Raises:
             ApiError: the service rejects the request or cannot be reached.
         """
-        built = build_headers("", headers, appends=appends)
+        built = build_headers("", headers, is_append=appends)
         chosen = {name: value for name, value in (params or {}).items() if value is not None}
         options: dict[str, Any] = {"params": chosen, "headers": built}
         if content is not None:
@@ -156,7 +156,7 @@ class AsyncTransport:
 
     async def _send_repeatedly(self, method: str, path: str, token: str, **options: Any) -> httpx.Response:
         attempt = 0
-        options["headers"] = build_headers(token, options.get("headers"), appends=False)
+        options["headers"] = build_headers(token, options.get("headers"), is_append=False)
         while True:
             attempt += 1
             try:

@@ -60,7 +60,7 @@ async def check_gateway(settings: GatewaySettings, *, count: int, seconds: float
 async def _identify_key(settings: GatewaySettings) -> dict[str, Any]:
     uplink = Uplink(settings.service, ReceiveClock())
     try:
-        return await uplink.identify()
+        return await uplink.request_identity()
     finally:
         await uplink.close()
 
@@ -118,7 +118,7 @@ class _MessagePrinter:
 
     def _describe_delivery(self, delivery: Delivery) -> str:
         try:
-            target = self._settings.routes.find(delivery.address)
+            target = self._settings.routes.find_target(delivery.address)
             if target is None:
                 raise RejectedError("no_route", "No route of the configuration matches the topic.")  # noqa: TRY301
             if self._connections is not None and target.connection not in self._connections:

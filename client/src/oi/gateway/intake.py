@@ -158,7 +158,7 @@ class Intake:
 
     def _convert_delivery(self, delivery: Delivery) -> _Pending:
         try:
-            target = self._routes.find(delivery.address)
+            target = self._routes.find_target(delivery.address)
             if target is None:
                 raise RejectedError("no_route", "No route of the configuration matches the topic.")  # noqa: TRY301
             line = build_ndjson_line(delivery.payload, target, self._clock.now(), self._create_id)

@@ -125,9 +125,9 @@ def _check_names_are_free(payload: dict[str, Any], fields: Fields) -> None:
             raise RejectedError("metadata", rule)
 
 
-def _convert_time(value: Any, form: str, pointer: str) -> str:
-    invalid = RejectedError("metadata", f"The value at {pointer} is not a time in the format {form}.")
-    if form == "rfc3339":
+def _convert_time(value: Any, time_format: str, pointer: str) -> str:
+    invalid = RejectedError("metadata", f"The value at {pointer} is not a time in the format {time_format}.")
+    if time_format == "rfc3339":
         if isinstance(value, str):
             return value
         raise invalid
@@ -136,7 +136,7 @@ def _convert_time(value: Any, form: str, pointer: str) -> str:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise invalid
     try:
-        return format_time(value if form == "epochSeconds" else value / _MILLISECONDS)
+        return format_time(value if time_format == "epochSeconds" else value / _MILLISECONDS)
     except (ValueError, OverflowError, OSError):
         raise invalid from None
 

@@ -85,7 +85,7 @@ class Routes:
         """Connections whose names are fixed in the rules, without a ``{name}`` placeholder."""
         return {route.connection for route, _ in self._routes if not _NAMED_LEVEL.search(route.connection)}
 
-    def find(self, address: str) -> Target | None:
+    def find_target(self, address: str) -> Target | None:
         """Return the connection and device to which a message with this address belongs; None if no rule matches."""
         if address in self._targets:
             return self._targets[address]

@@ -45,7 +45,7 @@ class Uplink:
         path = f"/oi-api/telemetry/{quote(lookup, safe='')}"
         await self._send_request("POST", path, content=lines, headers=headers)
 
-    async def identify(self) -> dict[str, Any]:
+    async def request_identity(self) -> dict[str, Any]:
         """Request the identity and the access rights of the API key.
 
         Raises:

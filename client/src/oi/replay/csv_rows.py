@@ -152,7 +152,7 @@ class CsvFile:
         try:
             return parse_time(text)
         except ValueError as error:
-            local = _parse_naive(text)
+            local = _parse_time_without_zone(text)
             if local is None or self.zone is None:
                 hint = "; set its zone with --assume-zone" if local else ""
                 raise FileError(f"{place}: {text!r} is not a valid time: {error}{hint}") from None
@@ -223,16 +223,16 @@ def _tree_to_json(tree: Mapping[str, Any]) -> str:
     return "{" + ",".join(members) + "}"
 
 
-def _format_moment(moment: datetime, form: str) -> str:
-    if form == "rfc3339":
+def _format_moment(moment: datetime, timestamp_format: str) -> str:
+    if timestamp_format == "rfc3339":
         return format_time(moment)
-    digits = 6 if form == "epochSeconds" else 3
+    digits = 6 if timestamp_format == "epochSeconds" else 3
     microseconds = (moment - _EPOCH) // timedelta(microseconds=1)
     sign, whole = "-" if microseconds < 0 else "", abs(microseconds)
     return f"{sign}{whole // 10**digits}.{whole % 10**digits:0{digits}d}"
 
 
-def _parse_naive(text: str) -> datetime | None:
+def _parse_time_without_zone(text: str) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -20,11 +20,11 @@ from oi.verification.hash_rule import (
     describe_invalid_time,
     describe_non_text_fields,
     format_record_id,
+    get_filter_fields,
     get_record_time,
-    is_time,
+    is_record_time,
     is_too_deep,
     parse_json_integer,
-    project_record,
     sequence_from_record_id,
 )
 from oi.verification.merkle import CompactRange
@@ -233,8 +233,8 @@ def _check_fields(record: Mapping[str, Any], progress: _Progress) -> str:
 def _check_own_fields(record: Mapping[str, Any]) -> str:
     """Describe a fault in one record's filter properties or in its time's format; empty if all are valid."""
     here = str(record.get("RecordID"))
-    mistimed = "" if is_time(get_record_time(record)) else describe_invalid_time(here)
-    return describe_non_text_fields(here, project_record(record)) or mistimed
+    mistimed = "" if is_record_time(get_record_time(record)) else describe_invalid_time(here)
+    return describe_non_text_fields(here, get_filter_fields(record)) or mistimed
 
 
 def _compare_checkpoint(tree: CompactRange, checkpoint: CheckpointContent) -> None:

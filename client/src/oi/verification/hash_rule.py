@@ -56,7 +56,7 @@ def get_record_time(record: Mapping[str, Any]) -> str:
     return time if isinstance(time, str) else ""
 
 
-def project_record(record: Mapping[str, Any]) -> dict[str, Any]:
+def get_filter_fields(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the filter fields of a record: copies of properties by which queries filter.
 
     The actor of any kind of record becomes ``UserID``, and its time ``Timestamp``.
@@ -82,7 +82,7 @@ def describe_non_text_fields(here: str, fields: Mapping[str, Any]) -> str:
     return f"filter fields of {here} are not text: {', '.join(names)}" if names else ""
 
 
-def is_time(text: str) -> bool:
+def is_record_time(text: str) -> bool:
     """Return whether text is a time in the format of records: RFC 3339 in UTC with six fractional digits and ``Z``."""
     if DAY_OF_ANY_MONTH.fullmatch(text):
         return True
@@ -95,7 +95,7 @@ def is_time(text: str) -> bool:
 
 
 def describe_invalid_time(here: str) -> str:
-    """Build the error message for a record whose time does not have the format of :func:`is_time`."""
+    """Build the error message for a record whose time does not have the format of :func:`is_record_time`."""
     return f"the time of {here} does not have the format 2026-01-05T08:00:00.000000Z"
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from oi.json_text import build_object
 from oi.verification.export import BrokenError
-from oi.verification.hash_rule import is_time, parse_json_integer
+from oi.verification.hash_rule import is_record_time, parse_json_integer
 
 MANIFEST: Final = "manifest.json"
 _MANIFEST_MEMBERS: Final = {"workspace", "createdAt", "createdBy", "filters", "chains"}
@@ -51,7 +51,7 @@ def parse_manifest(content: bytes) -> dict[str, Any]:
     are_valid = {
         "workspace": isinstance(manifest["workspace"], str) and manifest["workspace"] != "",
         "createdBy": isinstance(manifest["createdBy"], str) and manifest["createdBy"] != "",
-        "createdAt": isinstance(created_at, str) and is_time(created_at),
+        "createdAt": isinstance(created_at, str) and is_record_time(created_at),
         "filters": isinstance(filters, dict)
         and filters.keys() == _FILTERS
         and all(value is None or isinstance(value, str) for value in filters.values()),

@@ -74,7 +74,7 @@ def test_missing_points_have_no_score_and_no_influence() -> None:
 def test_tested_points_do_not_influence_the_percentiles() -> None:
     """The tested points at the end are scored with the percentiles of the earlier points."""
     longer = np.append(SERIES, [1000.0, 2000.0])
-    scores = compute_scores(longer, (25.0, 75.0), tested=2)
+    scores = compute_scores(longer, (25.0, 75.0), tested_points=2)
     assert scores[:-2].tolist() == compute_scores(SERIES, (25.0, 75.0)).tolist()
     assert scores[-1] > scores[-2] > scores[-3]
 

@@ -18,8 +18,8 @@ async def yield_parts() -> AsyncIterator[bytes]:
 async def write_bundle(path: Path) -> dict[str, str]:
     """Write a bundle with two entries, and return their digests."""
     with BundleFile(path, SYSTEM_RUNTIME) as file:
-        await file.write("a.txt", b"content")
-        await file.write_parts("chains/b.json", yield_parts())
+        await file.write_entry("a.txt", b"content")
+        await file.write_entry_in_parts("chains/b.json", yield_parts())
     return file.digests
 
 

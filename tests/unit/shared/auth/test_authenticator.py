@@ -137,7 +137,9 @@ async def authenticate_by_key(auth_workspace: Workspace, member: str) -> Princip
 
 async def issue_token(auth_workspace: Workspace, member: str) -> str:
     """Return a token of a member."""
-    return (await auth_workspace.issuer.mint(await authenticate_by_key(auth_workspace, member), None, None)).token
+    return (
+        await auth_workspace.issuer.issue_token(await authenticate_by_key(auth_workspace, member), None, None)
+    ).token
 
 
 async def get_authentication_error(

@@ -36,10 +36,10 @@ async def test_tokens_from_before_the_cutoff_of_a_member_stay_rejected(auth_work
     """Tokens and streams from before a member's cutoff time are rejected; later tokens and API keys are accepted."""
     key = await auth_workspace.api_keys.create(build_caller(EDITOR.id), "mine")
     principal = await auth_workspace.authenticator(f"Bearer {key.api_key}", ANY)
-    earlier = await auth_workspace.issuer.mint(principal, Decimal(5), None)
+    earlier = await auth_workspace.issuer.issue_token(principal, Decimal(5), None)
     earlier_id = (await auth_workspace.authenticator(f"Bearer {earlier.token}", ANY)).credential_id
     auth_workspace.team_now = replace(auth_workspace.team_now, cutoffs={EDITOR.id: CredentialCutoff(tokens=now())})
-    later = await auth_workspace.issuer.mint(principal, Decimal(5), None)
+    later = await auth_workspace.issuer.issue_token(principal, Decimal(5), None)
     assert [await is_accepted(auth_workspace, each) for each in (earlier.token, later.token, key.api_key)] == [
         False,
         True,
@@ -81,7 +81,7 @@ async def test_a_token_has_the_creators_of_its_key(auth_workspace: Workspace) ->
     for name, key in (("own", own), ("given", given)):
         principal = await auth_workspace.authenticator(f"Bearer {key.api_key}", ANY)
         for _ in range(3):
-            minted = await auth_workspace.issuer.mint(principal, None, None)
+            minted = await auth_workspace.issuer.issue_token(principal, None, None)
             principal = await auth_workspace.authenticator(f"Bearer {minted.token}", ANY)
         found[name] = (principal, await lineage.find_creators(principal))
     assert {name: creators for name, (_, creators) in found.items()} == {"own": frozenset(), "given": {ADMIN.id}}

@@ -16,13 +16,15 @@ KEYS = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
 
 async def test_token_expires_after_an_hour_by_default(auth_workspace: Workspace) -> None:
     """Without ``minutes``, a token expires after 60 minutes."""
-    minted = await auth_workspace.issuer.mint(build_caller(EDITOR.id, Role.EDITOR), None, None)
+    minted = await auth_workspace.issuer.issue_token(build_caller(EDITOR.id, Role.EDITOR), None, None)
     assert timedelta(minutes=59, seconds=58) < minted.expires_at - now() <= timedelta(minutes=60)
 
 
 async def test_scopes_restrict_rights(auth_workspace: Workspace) -> None:
     """A token that is requested with scopes has only the rights of these scopes."""
-    minted = await auth_workspace.issuer.mint(build_caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read"])
+    minted = await auth_workspace.issuer.issue_token(
+        build_caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read"]
+    )
     assert minted.rights == (AccessRight.CATALOG_READ,)
     principal = await auth_workspace.authenticator(f"Bearer {minted.token}", KEYS)
     assert principal.rights == {AccessRight.CATALOG_READ}
@@ -32,7 +34,7 @@ async def test_scopes_restrict_rights(auth_workspace: Workspace) -> None:
 async def test_missing_scope_is_reported(auth_workspace: Workspace, scope: str) -> None:
     """The error names each requested right that does not exist or that the caller lacks."""
     error = await catch_error(
-        auth_workspace.issuer.mint(build_caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read", scope])
+        auth_workspace.issuer.issue_token(build_caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read", scope])
     )
     assert error.kind is Kind.INVALID
     assert scope in error.detail
@@ -41,9 +43,9 @@ async def test_missing_scope_is_reported(auth_workspace: Workspace, scope: str) 
 async def test_token_cannot_exceed_the_requesting_token(auth_workspace: Workspace) -> None:
     """A token cannot expire later than the token that requests it; a longer lifetime is an error."""
     parent = build_caller(EDITOR.id, Role.EDITOR, CredentialKind.JWT, minutes=10)
-    capped = await auth_workspace.issuer.mint(parent, None, None)
+    capped = await auth_workspace.issuer.issue_token(parent, None, None)
     assert capped.expires_at == parent.expires_at
-    error = await catch_error(auth_workspace.issuer.mint(parent, Decimal(11), None))
+    error = await catch_error(auth_workspace.issuer.issue_token(parent, Decimal(11), None))
     assert error.members["errors"] == [
         {"field": "minutes", "message": "the new token would expire later than the caller's token"}
     ]
@@ -53,7 +55,7 @@ async def test_token_cannot_exceed_the_requesting_token(auth_workspace: Workspac
 async def test_revoked_token_is_rejected(auth_workspace: Workspace) -> None:
     """A revoked token is rejected even if it was cached; repeating the revocation records no event."""
     owner = build_caller(EDITOR.id, Role.EDITOR)
-    minted = await auth_workspace.issuer.mint(owner, None, None)
+    minted = await auth_workspace.issuer.issue_token(owner, None, None)
     principal = await auth_workspace.authenticator(f"Bearer {minted.token}", KEYS)
     await auth_workspace.issuer.revoke(owner, principal.credential_id)
     await auth_workspace.issuer.revoke(owner, principal.credential_id)
@@ -65,7 +67,7 @@ async def test_revoked_token_is_rejected(auth_workspace: Workspace) -> None:
 
 async def test_revoking_token_of_other_member_requires_right(auth_workspace: Workspace) -> None:
     """Members can revoke their own tokens; an administrator can revoke any token."""
-    minted = await auth_workspace.issuer.mint(build_caller(EDITOR.id, Role.EDITOR), None, None)
+    minted = await auth_workspace.issuer.issue_token(build_caller(EDITOR.id, Role.EDITOR), None, None)
     token_id = (await auth_workspace.authenticator(f"Bearer {minted.token}", KEYS)).credential_id
     assert (
         await catch_error(auth_workspace.issuer.revoke(build_caller(VIEWER.id, Role.VIEWER), token_id))
@@ -77,7 +79,9 @@ async def test_revoking_token_of_other_member_requires_right(auth_workspace: Wor
 
 async def test_each_issued_token_is_audited(auth_workspace: Workspace) -> None:
     """The AccessControl chain records actor, id and rights of each issued token, but not the token."""
-    minted = await auth_workspace.issuer.mint(build_caller(VIEWER.id, Role.VIEWER), None, ["Workspace.Catalog.Read"])
+    minted = await auth_workspace.issuer.issue_token(
+        build_caller(VIEWER.id, Role.VIEWER), None, ["Workspace.Catalog.Read"]
+    )
     [event] = auth_workspace.trail
     assert (event["target"], event["user"], event["ActionType"]) == ("AccessControl", VIEWER.id, "Token.Issued")
     assert event["AfterState"]["accessRights"] == ["Workspace.Catalog.Read"]
@@ -89,7 +93,7 @@ async def test_each_issued_token_is_audited(auth_workspace: Workspace) -> None:
 async def test_each_event_contains_the_callers_credential(auth_workspace: Workspace, via: CredentialKind) -> None:
     """Audit events about tokens and keys contain the kind and id of the caller's credential."""
     owner = build_caller(EDITOR.id, Role.EDITOR, via, minutes=60)
-    minted = await auth_workspace.issuer.mint(owner, None, None)
+    minted = await auth_workspace.issuer.issue_token(owner, None, None)
     token_id = (await auth_workspace.authenticator(f"Bearer {minted.token}", KEYS)).credential_id
     key = await auth_workspace.api_keys.create(owner, "k")
     await auth_workspace.issuer.revoke(owner, token_id)
@@ -105,10 +109,10 @@ async def test_descendants_of_revoked_credential_are_revoked(auth_workspace: Wor
     """Revoking an API key or token also revokes tokens that descend from it, and no others."""
     key = await auth_workspace.api_keys.issue("test", EDITOR.id, "k")
     by_key = await auth_workspace.authenticator(f"Bearer {key.api_key}", KEYS)
-    child = (await auth_workspace.issuer.mint(by_key, Decimal(30), None)).token
+    child = (await auth_workspace.issuer.issue_token(by_key, Decimal(30), None)).token
     by_child = await auth_workspace.authenticator(f"Bearer {child}", KEYS)
-    grandchild = (await auth_workspace.issuer.mint(by_child, None, None)).token
-    other = (await auth_workspace.issuer.mint(build_caller(EDITOR.id, Role.EDITOR), None, None)).token
+    grandchild = (await auth_workspace.issuer.issue_token(by_child, None, None)).token
+    other = (await auth_workspace.issuer.issue_token(build_caller(EDITOR.id, Role.EDITOR), None, None)).token
     await auth_workspace.api_keys.revoke(by_key, key.key.key_id)
     for token in (child, grandchild):
         assert (await catch_error(auth_workspace.authenticator(f"Bearer {token}", KEYS))).kind is Kind.UNAUTHENTICATED
@@ -119,14 +123,14 @@ async def test_token_expires_with_its_key(auth_workspace: Workspace) -> None:
     """If an API key has an expiry, the tokens issued with it expire at the same time or earlier."""
     key = await auth_workspace.api_keys.issue("test", EDITOR.id, "k", expires_in_days=1)
     owner = await auth_workspace.authenticator(f"Bearer {key.api_key}", KEYS)
-    assert (await auth_workspace.issuer.mint(owner, None, None)).expires_at <= now() + timedelta(hours=1)
-    assert (await catch_error(auth_workspace.issuer.mint(owner, Decimal(2000), None))).kind is Kind.INVALID
+    assert (await auth_workspace.issuer.issue_token(owner, None, None)).expires_at <= now() + timedelta(hours=1)
+    assert (await catch_error(auth_workspace.issuer.issue_token(owner, Decimal(2000), None))).kind is Kind.INVALID
 
 
 async def test_all_invalid_scopes_are_listed(auth_workspace: Workspace) -> None:
     """The error lists all requested rights that are unknown or not rights of the caller."""
     scopes = ["Nope", "Workspace.Keys.Manage", "Workspace.Catalog.Read"]
-    error = await catch_error(auth_workspace.issuer.mint(build_caller(EDITOR.id, Role.EDITOR), None, scopes))
+    error = await catch_error(auth_workspace.issuer.issue_token(build_caller(EDITOR.id, Role.EDITOR), None, scopes))
     listed: list[dict[str, str]] = error.members["errors"]  # type: ignore[assignment]
     assert [failing["field"] for failing in listed] == ["scopes", "scopes"]
     assert "Nope" in listed[0]["message"]

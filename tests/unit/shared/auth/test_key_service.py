@@ -51,7 +51,9 @@ async def test_the_error_says_whether_caller_or_principal_lacks_a_right(auth_wor
 
 async def test_key_of_restricted_token_is_restricted(auth_workspace: Workspace) -> None:
     """A token with restricted rights cannot create an API key with all rights."""
-    full = await auth_workspace.issuer.mint(build_caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read"])
+    full = await auth_workspace.issuer.issue_token(
+        build_caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read"]
+    )
     cut = await auth_workspace.authenticator(f"Bearer {full.token}", KEYS)
     key = await auth_workspace.api_keys.create(cut, "k")
     principal = await auth_workspace.authenticator(f"Bearer {key.api_key}", KEYS)

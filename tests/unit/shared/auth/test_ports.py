@@ -33,7 +33,7 @@ def test_a_key_ends_with_the_first_of_revocation_and_removal(
 ) -> None:
     """An API key ends when it is revoked or its member is removed; later keys of the same member id are valid."""
     team = Team("plant-a", {}, audited=True, cutoffs={"ann": CredentialCutoff(keys=removed_at)})
-    assert team.find_key_end(build_key(revoked_at)) == end
+    assert team.find_key_end_time(build_key(revoked_at)) == end
 
 
 @pytest.mark.parametrize(("issued_at", "has_ended"), [(AT - HOUR, True), (AT, True), (AT + HOUR, False)])

@@ -8,7 +8,7 @@ import pytest
 
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import ROLE_RIGHTS, Role
-from shared.auth.sign_ins import NO_SIGN_IN, SignIn, parse_seconds, sign_in_from_claims, sign_in_from_entra
+from shared.auth.sign_ins import NO_SIGN_IN, SignIn, parse_epoch_seconds, sign_in_from_claims, sign_in_from_entra
 from shared.timestamps import now
 from tests.unit.shared.auth.conftest import EDITOR, Workspace
 
@@ -25,7 +25,7 @@ def build_caller(via: CredentialKind, sign_in: SignIn = NO_SIGN_IN) -> Principal
 
 async def issue_token(auth_workspace: Workspace, caller: Principal) -> Principal:
     """Issue a token to a caller, and return the principal that the token authenticates."""
-    minted = await auth_workspace.issuer.mint(caller, None, None)
+    minted = await auth_workspace.issuer.issue_token(caller, None, None)
     return await auth_workspace.authenticator(f"Bearer {minted.token}", TOKENS)
 
 
@@ -98,7 +98,7 @@ def test_a_malformed_amr_claim_of_entra_id_is_unknown(value: Any) -> None:
 
 def test_the_fraction_of_a_second_in_auth_time_is_ignored() -> None:
     """A fraction of a second in `auth_time`, which RFC 7519 allows, is ignored."""
-    assert parse_seconds(SECONDS + 0.75) == AT
+    assert parse_epoch_seconds(SECONDS + 0.75) == AT
 
 
 def test_tokens_of_earlier_versions_have_no_sign_in() -> None:

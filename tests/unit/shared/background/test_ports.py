@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from shared.background.ports import CLOCK_TOLERANCE, limit_stored_time
+from shared.background.ports import CLOCK_TOLERANCE, cap_stored_time
 from tests.virtual_time import START
 
 
@@ -19,4 +19,4 @@ from tests.virtual_time import START
 )
 def test_a_due_time_too_far_in_the_future_counts_as_now(ahead: timedelta, expected: object) -> None:
     """A due time too far in the future counts as now, because otherwise the job would not run for a long time."""
-    assert limit_stored_time(START + ahead, START) == expected
+    assert cap_stored_time(START + ahead, START) == expected

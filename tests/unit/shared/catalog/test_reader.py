@@ -54,7 +54,7 @@ class CountingStore(SqliteCatalogStore):
 async def test_empty_store_gives_empty_catalog(tmp_path: Path) -> None:
     """An empty store has version 0 and no workspace."""
     async with open_plant(tmp_path) as opened:
-        catalog = await CatalogReader(opened.store, NEVER).current()
+        catalog = await CatalogReader(opened.store, NEVER).get_catalog()
     assert (catalog.version, catalog.workspace, catalog.policies.provenance) == (0, None, None)
 
 
@@ -62,7 +62,7 @@ async def test_catalog_contains_all_declared_items(tmp_path: Path) -> None:
     """The catalog contains all declared items, with containers in their databases."""
     async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
-        catalog = await CatalogReader(opened.store, NEVER).current()
+        catalog = await CatalogReader(opened.store, NEVER).get_catalog()
     assert catalog.workspace == DOCUMENT.workspace
     assert catalog.policies == DOCUMENT.policies
     assert catalog.members == {member.id: member for member in DOCUMENT.team}
@@ -87,11 +87,11 @@ async def test_recent_catalog_is_used_without_store_call(tmp_path: Path) -> None
     async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         reader = CatalogReader(opened.store, NEVER)
-        first = await reader.current()
+        first = await reader.get_catalog()
         await opened.service.apply(RENAMED, "apply")
-        assert await reader.current() is first
+        assert await reader.get_catalog() is first
         reader.invalidate()
-        assert (await reader.current()).connections["rig"].value.name == "New rig"
+        assert (await reader.get_catalog()).connections["rig"].value.name == "New rig"
 
 
 async def test_catalog_is_reloaded_only_for_new_version(tmp_path: Path) -> None:
@@ -101,10 +101,10 @@ async def test_catalog_is_reloaded_only_for_new_version(tmp_path: Path) -> None:
     reader = CatalogReader(store, ALWAYS)
     async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
-        await asyncio.gather(*(reader.current() for _ in range(20)))
+        await asyncio.gather(*(reader.get_catalog() for _ in range(20)))
         assert store.loads == 1
         await opened.service.apply(RENAMED, "apply")
-        catalogs = await asyncio.gather(*(reader.current() for _ in range(20)))
+        catalogs = await asyncio.gather(*(reader.get_catalog() for _ in range(20)))
     await database.close()
     assert store.loads == 2
     assert {catalog.connections["rig"].value.name for catalog in catalogs} == {"New rig"}
@@ -118,13 +118,13 @@ async def test_a_catalog_change_during_a_load_is_not_lost(tmp_path: Path) -> Non
     reader = CatalogReader(store, NEVER)
     async with open_plant(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
-        reading = asyncio.create_task(reader.current())
+        reading = asyncio.create_task(reader.get_catalog())
         await store.loaded.wait()
         await opened.service.apply(RENAMED, "apply")
         reader.invalidate()
         store.gate.set()
         assert (await reading).connections["rig"].value.name == "Rig"
-        assert (await reader.current()).connections["rig"].value.name == "New rig"
+        assert (await reader.get_catalog()).connections["rig"].value.name == "New rig"
     await database.close()
 
 
@@ -133,14 +133,14 @@ async def test_cached_catalog_is_used_while_store_is_unavailable(tmp_path: Path)
     database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     store = CountingStore(database)
     patient, hasty = CatalogReader(store, ALWAYS), CatalogReader(store, ALWAYS, max_stale_seconds=-1.0)
-    first = await patient.current()
-    await hasty.current()
+    first = await patient.get_catalog()
+    await hasty.get_catalog()
     store.down = True
-    assert await patient.current() is first
+    assert await patient.get_catalog() is first
     with pytest.raises(WorkspaceError) as caught:
-        await hasty.current()
+        await hasty.get_catalog()
     store.down = False
-    assert await hasty.current() is not None
+    assert await hasty.get_catalog() is not None
     await database.close()
     assert caught.value.kind is Kind.UNAVAILABLE
 
@@ -150,11 +150,11 @@ async def test_unavailable_store_is_not_called_for_each_request(tmp_path: Path) 
     database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     store = CountingStore(database)
     reader = CatalogReader(store, NEVER)
-    await reader.current()
+    await reader.get_catalog()
     store.down = True
     reader.invalidate()
     for _ in range(5):
-        await reader.current()
+        await reader.get_catalog()
     await database.close()
     assert store.versions == 1
 
@@ -163,7 +163,7 @@ async def test_unavailable_store_without_cache_is_an_error(tmp_path: Path) -> No
     """If the store is unavailable and the catalog was never loaded, callers get UNAVAILABLE."""
     store = SqliteCatalogStore(SqliteDatabase(tmp_path, SCHEMA))  # a folder cannot be opened
     with pytest.raises(WorkspaceError) as caught:
-        await CatalogReader(store, NEVER).current()
+        await CatalogReader(store, NEVER).get_catalog()
     assert (caught.value.kind, caught.value.code) == (Kind.UNAVAILABLE, "CATALOG_UNAVAILABLE")
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from shared.downloads import conversion
 from shared.downloads.conversion import build_column_names, write_csv, write_jsonl, write_parquet
-from shared.downloads.flattening import find_leaves_singly, read_values_singly
+from shared.downloads.flattening import find_leaves_one_by_one, read_values_one_by_one
 from shared.downloads.output_files import WrittenFile
 from shared.errors import WorkspaceError
 from shared.telemetry.json_text import parse, serialise
@@ -301,15 +301,15 @@ def test_too_many_columns_are_rejected(tmp_path: Path, monkeypatch: pytest.Monke
 def test_both_flattening_methods_find_the_same_leaves(payloads: list[dict[str, Any]]) -> None:
     """The engine and the row-by-row method find the same leaves with the same texts."""
     texts = pa.array([serialise(payload).decode() for payload in payloads], pa.string())
-    found = find_leaves_singly(texts)
+    found = find_leaves_one_by_one(texts)
     assert found == {path for payload in payloads for path in flatten_payload(payload)}
     paths = sorted(found)
-    rows = read_values_singly(texts, paths)
+    rows = read_values_one_by_one(texts, paths)
     assert rows is not None
     assert [[cell or "" for cell in row] for row in rows.to_pylist()] == [
         [flatten_payload(payload).get(path, "") for path in paths] for payload in payloads
     ]
-    assert read_values_singly(texts, paths[1:]) is None or not paths
+    assert read_values_one_by_one(texts, paths[1:]) is None or not paths
 
 
 @pytest.mark.parametrize(

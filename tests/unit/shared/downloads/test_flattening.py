@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from shared.downloads import flattening
-from shared.downloads.flattening import Flattener, find_leaves_singly, find_parent_objects, read_values_singly
+from shared.downloads.flattening import Flattener, find_leaves_one_by_one, find_parent_objects, read_values_one_by_one
 from shared.errors import WorkspaceError
 
 PAYLOADS = [
@@ -34,18 +34,18 @@ def flattener() -> Iterator[Flattener]:
 def test_the_engine_finds_the_leaves_that_a_parser_finds(flattener: Flattener, payloads: list[object]) -> None:
     """The engine and a JSON parser find the same leaves, also for empty objects, arrays, null and any keys."""
     texts = build_json_array(payloads)
-    assert flattener.find_leaves(texts) == find_leaves_singly(texts)
+    assert flattener.find_leaves(texts) == find_leaves_one_by_one(texts)
     if payloads is PAYLOADS:
-        assert sorted(find_leaves_singly(texts)) == PATHS
+        assert sorted(find_leaves_one_by_one(texts)) == PATHS
 
 
 @pytest.mark.parametrize("payloads", [PAYLOADS, [{"*": "x", "n": {"?": 1}}, {"n": {"?": "{"}}]])
 def test_the_engine_reads_the_values_that_a_parser_reads(flattener: Flattener, payloads: list[object]) -> None:
     """The engine returns texts without quotes, other values as JSON text, and null for null or missing values."""
     texts = build_json_array(payloads)
-    paths = sorted(find_leaves_singly(texts))
+    paths = sorted(find_leaves_one_by_one(texts))
     values = flattener.extract_values(texts, paths)
-    expected = read_values_singly(texts, paths)
+    expected = read_values_one_by_one(texts, paths)
     assert values is not None
     assert expected is not None
     assert values.to_pylist() == expected.to_pylist()
@@ -53,7 +53,7 @@ def test_the_engine_reads_the_values_that_a_parser_reads(flattener: Flattener, p
 
 def test_values_of_the_example_payload_become_texts() -> None:
     """The values of an example payload become the documented texts."""
-    values = read_values_singly(build_json_array(PAYLOADS), PATHS)
+    values = read_values_one_by_one(build_json_array(PAYLOADS), PATHS)
     assert values is not None
     assert values.to_pylist() == [
         ["1", "x", None, None],
@@ -67,13 +67,13 @@ def test_a_payload_leaf_without_a_column_is_reported(flattener: Flattener, unkno
     """If a payload has a leaf without a column, the leaf is reported, so that the part is converted again."""
     texts, paths = build_json_array([*PAYLOADS, unknown]), [("a",), ("b", "c"), ("b", "d", "e"), ("b", "d")]
     assert flattener.extract_values(texts, paths) is None
-    assert read_values_singly(texts, paths) is None
+    assert read_values_one_by_one(texts, paths) is None
 
 
 def test_more_columns_than_the_limit_are_rejected(flattener: Flattener, monkeypatch: pytest.MonkeyPatch) -> None:
     """More columns than the limit are rejected, because other programs could not open the file."""
     monkeypatch.setattr(flattening, "MAX_LEAVES", 3)
-    for find in (flattener.find_leaves, find_leaves_singly):
+    for find in (flattener.find_leaves, find_leaves_one_by_one):
         with pytest.raises(WorkspaceError) as raised:
             find(build_json_array(PAYLOADS))
         assert raised.value.code == "DOWNLOAD_TOO_WIDE"

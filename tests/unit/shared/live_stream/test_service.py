@@ -175,8 +175,8 @@ class Streams:
         """Return True, because each group counts as occupied."""
         return bool(group)
 
-    async def link(self, user: str, expires_at: datetime) -> str:
-        """Return an empty link, because no test opens a stream."""
+    async def create_stream_url(self, user: str, expires_at: datetime) -> str:
+        """Return an empty URL, because no test opens a stream."""
         raise AssertionError(user, expires_at)
 
     async def close(self) -> None:
@@ -226,4 +226,6 @@ async def test_link_is_restricted_to_the_right_to_listen() -> None:
     streams = Streams([], set())
     quota = StreamQuota(SqliteQuotaStore(SqliteDatabase(Path("unused"), SCHEMA)), _build_catalog, streams)
     live = LiveStream(_build_catalog, streams, Audience(streams), resume_principal, quota)
-    assert (await live.resume(Listener.from_principal(member).name)).rights == {AccessRight.LIVE_STREAM_READ}
+    assert (await live.authenticate_stream_user(Listener.from_principal(member).name)).rights == {
+        AccessRight.LIVE_STREAM_READ
+    }

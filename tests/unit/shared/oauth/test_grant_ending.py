@@ -23,7 +23,7 @@ async def test_a_removed_client_ends_its_grants(oauth_server: Server) -> None:
 
 async def test_a_revoked_credential_ends_the_grant(oauth_server: Server) -> None:
     """If the token or API key of the consent is revoked, the grant ends."""
-    minted = await oauth_server.issuer.mint(oauth_server.build_caller(""), None, None)
+    minted = await oauth_server.issuer.issue_token(oauth_server.build_caller(""), None, None)
     issued = await oauth_server.api_keys.create(oauth_server.build_caller(), "tmp")
     from_token = await oauth_server.redeem(await oauth_server.consent_as_member(minted.token_id))
     from_key = await oauth_server.redeem(await oauth_server.consent_as_member(issued.key.key_id))

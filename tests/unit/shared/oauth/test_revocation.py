@@ -69,6 +69,6 @@ async def test_an_api_key_revokes_its_own_tokens(oauth_server: Server) -> None:
     key = await oauth_server.api_keys.issue("test", MEMBER, "k")
     service = ClientIdentification(key.key.key_id, key.api_key)
     caller = await oauth_server.authenticator(f"Bearer {key.api_key}", frozenset({CredentialKind.API_KEY}))
-    token = (await oauth_server.issuer.mint(caller, None, None)).token
+    token = (await oauth_server.issuer.issue_token(caller, None, None)).token
     await build_service(oauth_server).revoke(service, token)
     assert not await is_accepted(oauth_server, token)

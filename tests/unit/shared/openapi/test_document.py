@@ -10,7 +10,7 @@ from shared.auth.principals import ANONYMOUS, CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.http.messages import Reply
 from shared.http.operations import Access, Call, Group, Operation
-from shared.openapi.document import PathItems, build_document, is_usable
+from shared.openapi.document import PathItems, build_document, is_usable_by_caller
 from shared.openapi.schemas import SchemaRegistry
 
 READ = AccessRight.CATALOG_READ
@@ -49,7 +49,7 @@ def test_a_caller_sees_permitted_operations(
     options: dict[str, Any], caller: Principal, features: Collection[str], *, expected: bool
 ) -> None:
     """The document contains only operations that the caller's credential, rights, identity and features allow."""
-    assert is_usable(build_operation(**options), caller, features) is expected
+    assert is_usable_by_caller(build_operation(**options), caller, features) is expected
 
 
 def test_the_document_has_the_tags_and_responses_of_its_operations() -> None:

@@ -13,7 +13,7 @@ from shared.backends.embedded.provenance import SqliteChainStore
 from shared.backends.embedded.provenance_verifier import request_from_line, request_to_line
 from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.checkpoints import Checkpoints
-from shared.provenance.hash_rule import project_record
+from shared.provenance.hash_rule import get_filter_fields
 from shared.provenance.parallel_verification import DEFAULT_PARALLEL, ParallelOptions
 from shared.provenance.ports import ChainKey, ChainRecord, Target
 from shared.provenance.verifier import ChainVerdict, ChainVerifier
@@ -159,7 +159,7 @@ def filter_columns(value: dict[str, Any]) -> dict[str, Any]:
     """Return those values of a record that are stored as its filter fields, by column."""
     names = {"Timestamp": "timestamp", "UserID": "user_id", "ActionType": "action_type", "EntityType": "entity_type"}
     names |= {"EntityID": "entity_id"}
-    return {names[name]: text for name, text in project_record(value).items() if name in names}
+    return {names[name]: text for name, text in get_filter_fields(value).items() if name in names}
 
 
 async def read_leaves(ledger: Ledger, chain: ChainKey) -> list[bytes]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.provenance.hash_rule import is_time
+from shared.provenance.hash_rule import is_record_time
 from shared.timestamps import rfc3339
 
 TIME = "2026-01-05T08:00:00.000000Z"
@@ -15,7 +15,7 @@ TIME = "2026-01-05T08:00:00.000000Z"
 @given(st.datetimes())
 def test_record_times_of_the_service_are_valid(instant: datetime) -> None:
     """Each time that the service can write into a record is valid."""
-    assert is_time(rfc3339(instant.replace(tzinfo=UTC)))
+    assert is_record_time(rfc3339(instant.replace(tzinfo=UTC)))
 
 
 @pytest.mark.parametrize("year", [0, 1, 1900, 2000, 2023, 2024, 9999])
@@ -27,7 +27,7 @@ def test_only_record_times_with_calendar_days_are_valid(year: int) -> None:
                 there = bool(date(year, month, day))
             except ValueError:
                 there = False
-            assert is_time(f"{year:04d}-{month:02d}-{day:02d}T23:59:59.999999Z") == there
+            assert is_record_time(f"{year:04d}-{month:02d}-{day:02d}T23:59:59.999999Z") == there
 
 
 @given(st.integers(0, len(TIME)), st.characters() | st.just(""), st.integers(0, 1))
@@ -37,7 +37,7 @@ def test_record_times_with_other_characters_are_invalid(place: int, character: s
     same_form = len(text) == len(TIME) and all(
         one == other or (one in "0123456789" and other in "0123456789") for one, other in zip(text, TIME, strict=True)
     )
-    assert not is_time(text) or same_form
+    assert not is_record_time(text) or same_form
 
 
 @pytest.mark.parametrize(
@@ -49,4 +49,4 @@ def test_record_times_with_other_characters_are_invalid(place: int, character: s
 )  # fmt: skip
 def test_record_times_in_other_formats_are_invalid(text: str) -> None:
     """Times in ISO 8601 formats other than that of the hash rule are invalid."""
-    assert not is_time(text)
+    assert not is_record_time(text)

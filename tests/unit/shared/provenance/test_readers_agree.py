@@ -16,7 +16,7 @@ from shared.provenance.hash_rule import (
     compute_digest,
     compute_genesis_hash,
     format_record_id,
-    project_record,
+    get_filter_fields,
 )
 from shared.provenance.ports import ChainRecord
 from shared.provenance.records import build_placeholder, draft_event, normalise_record, record_to_json, seal_record
@@ -125,7 +125,7 @@ def assert_readers_agree(text: bytes, hashed: str) -> None:
 def read_with_all(text: bytes, hashed: str) -> tuple[bool, ChainVerdict, str]:
     """Return the chain's verdict, the second record's verdict, and the text of the export."""
     try:
-        fields = project_record(json.loads(text))
+        fields = get_filter_fields(json.loads(text))
     except (ValueError, TypeError, AttributeError, RecursionError):
         fields = {}
     record = ChainRecord(2, text, hashed, "b", fields)

@@ -15,7 +15,7 @@ from shared.provenance.hash_rule import (
     compute_digest,
     compute_genesis_hash,
     format_record_id,
-    project_record,
+    get_filter_fields,
     sequence_from_record_id,
 )
 from shared.provenance.ports import ChainRecord
@@ -92,7 +92,7 @@ def test_any_sealed_event_is_canonical(user_id: str, event: dict[str, Any], sequ
     whole = build_event_record(sequence, AT, user_id, event) | {"PreviousHash": GENESIS}
     assert record.canonical == rfc8785.dumps(whole)
     assert record.hash == compute_digest(record.canonical)
-    assert record.projection == project_record(whole)
+    assert record.projection == get_filter_fields(whole)
     assert len(record.canonical) == made.size
 
 
@@ -105,7 +105,7 @@ def test_any_sealed_amendment_is_canonical(time_field: str, state: dict[str, Any
     record = seal_record(made, 7, AT, GENESIS, "x")
     links = {"RecordID": format_record_id(7), time_field: AT, "PreviousHash": GENESIS}
     assert record.canonical == rfc8785.dumps(body | links)
-    assert record.projection == project_record(body | links)
+    assert record.projection == get_filter_fields(body | links)
     assert len(record.canonical) <= made.size
 
 
@@ -155,7 +155,7 @@ def test_a_too_large_record_is_rejected() -> None:
 def test_filter_fields_have_actor_and_time() -> None:
     """The filter fields of events, amendments and decisions contain their actor and time."""
     for actor, time in (("UserID", "Timestamp"), ("AmendedBy", "AmendedAt"), ("RejectedBy", "RejectedAt")):
-        assert project_record({actor: "u", time: "t", "Other": 1}) == {"UserID": "u", "Timestamp": "t"}
+        assert get_filter_fields({actor: "u", time: "t", "Other": 1}) == {"UserID": "u", "Timestamp": "t"}
 
 
 @pytest.mark.parametrize("text", ["", None, 0, "1", "0" * 11, "0" * 13, "\u0660" * 12, "00000000000a", 12 * "1" + "\n"])

@@ -24,12 +24,12 @@ class Redeliveries:
 
     Args:
         marks: marks of the stored deliveries, oldest first; each element may contain several marks.
-        window: maximum number of unacknowledged deliveries. Older deliveries are forgotten, because the broker cannot
-            repeat them and may use their packet ids for other messages.
+        max_deliveries: maximum number of unacknowledged deliveries. Older deliveries are forgotten, because the broker
+            cannot repeat them and may use their packet ids for other messages.
     """
 
-    def __init__(self, marks: Iterable[bytes], window: int) -> None:
-        together = b"".join(marks)[-window * _MARK.size :]
+    def __init__(self, marks: Iterable[bytes], max_deliveries: int) -> None:
+        together = b"".join(marks)[-max_deliveries * _MARK.size :]
         self._known = dict(_MARK.iter_unpack(together))
 
     def remove_if_known(self, mark: bytes) -> bool:

@@ -159,7 +159,7 @@ async def test_a_stream_is_closed_with_any_reason(service: WebPubSub, fake_web_p
 
 async def test_a_link_is_a_websocket_url_with_user_and_expiry(service: WebPubSub) -> None:
     """The link to a stream is a WebSocket URL with user and expiry, without the access key."""
-    url = await service.link("1.2.m", now() + timedelta(minutes=30))
+    url = await service.create_stream_url("1.2.m", now() + timedelta(minutes=30))
     parts = urlsplit(url)
     [token] = parse_qs(parts.query)["access_token"]
     claims = jwt.decode(token, KEY, algorithms=["HS256"], options={"verify_aud": False})

@@ -115,11 +115,11 @@ async def test_amendments_are_announced_after_the_clocks_were_set_back(
     )
     endpoint = await webhook_services.create_endpoint(PENDING)
     webhook_services.time.advance(1800)
-    await source.run()
+    await source.publish_new_events()
     webhook_services.time.advance(-1500)
     members = {name: value for name, value in AMENDMENT.items() if name not in {"RecordID", "AmendedAt"}}
     await log.append(ChainKey(Target.DOMAIN_AMENDMENTS, "line-2"), draft_record(members, "AmendedAt"))
     webhook_services.time.advance(forward)
-    await source.run()
+    await source.publish_new_events()
     assert len(await webhook_services.list_all(endpoint)) == 1
     await log.close()

@@ -46,7 +46,7 @@ class DataDependentOperator(ir.Operator):
         return True
 
     def build_probe(self) -> ir.Operator:
-        """Return the operator of the probe query; it lists the values of the same input that become column names."""
+        """Return the operator of the probe query, which lists the input values that become column names."""
         raise NotImplementedError
 
     @property
@@ -123,7 +123,7 @@ def _find_next_probe(
     tables: Mapping[str, Sequence[str]],
     rows: dict[int, Rows],
 ) -> NextProbe | None:
-    """Assign the found rows to the operators in order; return the probe query of the first operator without rows."""
+    """Assign the probe rows to the operators in order; return the probe query of the first operator without rows."""
     calls = collections.Counter(operator.offset for operator, _ in places)
     used = types = 0
     for operator, before in places:

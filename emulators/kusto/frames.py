@@ -122,7 +122,7 @@ def encode_rows(
     encoded = [encoders.get(kind, list)(cells) for (_, kind), cells in zip(columns, values, strict=False)]
     wire = list(zip(*encoded, strict=True))
     try:
-        return orjson.dumps(wire, default=_encode_other, option=_ROW_OPTIONS)[1:-1]
+        return orjson.dumps(wire, default=_encode_other_type, option=_ROW_OPTIONS)[1:-1]
     except TypeError as error:
         raise OverflowError(f"a value cannot be represented in JSON: {error}") from error
 
@@ -134,12 +134,14 @@ def render_data_set(result: KqlResult, request_id: str, origin: ResultOrigin | N
     """
     results = (result, *result.further)
     primary = b",".join(
-        _render_primary(each.columns, each.rows, index, each.name) for index, each in enumerate(results, start=1)
+        _render_primary_table(each.columns, each.rows, index, each.name) for index, each in enumerate(results, start=1)
     )
     seconds = sum(each.seconds for each in results) if origin is None else 0.0
     last = {"HasErrors": False, "Cancelled": False}
-    properties = _render_properties([each.visualization or EMPTY for each in results], origin, result.approximations)
-    return _render_frames(primary, _render_completion(request_id, seconds, len(results) + 1), last, properties)
+    properties = _render_query_properties(
+        [each.visualization or EMPTY for each in results], origin, result.approximations
+    )
+    return _render_frames(primary, _render_completion_table(request_id, seconds, len(results) + 1), last, properties)
 
 
 def render_failed_data_set(error: QueryError, request_id: str) -> bytes:
@@ -147,8 +149,10 @@ def render_failed_data_set(error: QueryError, request_id: str) -> bytes:
     document = error.to_document()
     reported = orjson.dumps({"OneApiErrors": [document]})
     completion = {"HasErrors": True, "Cancelled": False, "OneApiErrors": [document]}
-    properties = _render_properties([EMPTY], None)
-    return _render_frames(_render_primary((), reported), _render_completion(request_id, 0.0), completion, properties)
+    properties = _render_query_properties([EMPTY], None)
+    return _render_frames(
+        _render_primary_table((), reported), _render_completion_table(request_id, 0.0), completion, properties
+    )
 
 
 def render_error_document(error: QueryError, request_id: str) -> bytes:
@@ -162,7 +166,7 @@ def render_error_document(error: QueryError, request_id: str) -> bytes:
     return orjson.dumps(document)
 
 
-def _render_properties(
+def _render_query_properties(
     visualizations: Sequence[Mapping[str, Any]], origin: ResultOrigin | None, approximations: Sequence[str] = ()
 ) -> Mapping[str, Any]:
     rows = [
@@ -180,7 +184,7 @@ def _render_properties(
 def _render_frames(
     primary: bytes,
     completion: Mapping[str, Any],
-    last: Mapping[str, Any],
+    end_properties: Mapping[str, Any],
     properties: Mapping[str, Any],
 ) -> bytes:
     frames = (
@@ -188,12 +192,12 @@ def _render_frames(
         orjson.dumps(properties),
         primary,
         orjson.dumps(completion),
-        orjson.dumps({"FrameType": "DataSetCompletion", **last}),
+        orjson.dumps({"FrameType": "DataSetCompletion", **end_properties}),
     )
     return b"[" + b",".join(frames) + b"]"
 
 
-def _render_primary(columns: Sequence[tuple[str, str]], rows: bytes, table_id: int = 1, name: str = "") -> bytes:
+def _render_primary_table(columns: Sequence[tuple[str, str]], rows: bytes, table_id: int = 1, name: str = "") -> bytes:
     head = orjson.dumps(
         {
             "FrameType": "DataTable",
@@ -206,7 +210,7 @@ def _render_primary(columns: Sequence[tuple[str, str]], rows: bytes, table_id: i
     return head[:-1] + b',"Rows":[' + rows + b"]}"
 
 
-def _render_completion(request_id: str, seconds: float, table_id: int = 2) -> dict[str, Any]:
+def _render_completion_table(request_id: str, seconds: float, table_id: int = 2) -> dict[str, Any]:
     common = [_encode_instant(datetime.now(UTC)), request_id, *[str(uuid.uuid4())] * 3]
     done = orjson.dumps({"Count": 1, "Text": "Query completed successfully"}).decode()
     used = orjson.dumps({"ExecutionTime": seconds}).decode()
@@ -270,7 +274,7 @@ def _encode_decimal(value: Any) -> Any:
     return format_decimal(value) if isinstance(value, Decimal) else _encode_as_text(value)
 
 
-def _encode_other(value: Any) -> Any:
+def _encode_other_type(value: Any) -> Any:
     if isinstance(value, timedelta):
         return format_timespan(value)
     if isinstance(value, bytes | bytearray):
@@ -282,7 +286,7 @@ def _encode_other(value: Any) -> Any:
     return str(value)
 
 
-def _encode_each(encode: Callable[[Any], Any]) -> Callable[[Iterable[Any]], list[Any]]:
+def _encode_each_cell(encode: Callable[[Any], Any]) -> Callable[[Iterable[Any]], list[Any]]:
     return lambda cells: [encode(cell) for cell in cells]
 
 
@@ -320,12 +324,12 @@ def _encode_longs(cells: Iterable[Any]) -> list[Any]:
 
 _COLUMN_ENCODERS: Mapping[str, Callable[[Iterable[Any]], list[Any]]] = {
     "datetime": _encode_instants,
-    "timespan": _encode_each(_encode_timespan),
-    "dynamic": _encode_each(_encode_dynamic),
+    "timespan": _encode_each_cell(_encode_timespan),
+    "dynamic": _encode_each_cell(_encode_dynamic),
     "real": _encode_reals,
     "string": _encode_strings,
-    "decimal": _encode_each(_encode_decimal),
-    "guid": _encode_each(_encode_as_text),
+    "decimal": _encode_each_cell(_encode_decimal),
+    "guid": _encode_each_cell(_encode_as_text),
     "long": _encode_longs,
 }
 _PERIOD_ENCODERS = {**_COLUMN_ENCODERS, "datetime": _encode_ends_of_periods}

@@ -112,7 +112,7 @@ class HubFile:
         rows = self._connection.execute("SELECT partition FROM partitions WHERE hub = ? ORDER BY id", (HUB,))
         return [row[0] for row in rows]
 
-    def read(self, partition: str, after: int, limit: int) -> list[QueuedEvent]:
+    def read_events(self, partition: str, after: int, limit: int) -> list[QueuedEvent]:
         """Return up to ``limit`` events of a partition with a sequence number above ``after``, oldest first."""
         row = self._connection.execute(
             "SELECT id FROM partitions WHERE hub = ? AND partition = ?", (HUB, partition)
@@ -134,7 +134,7 @@ class HubFile:
         rows.close()
         return events
 
-    def commit(self, partition: str, sequence: int) -> None:
+    def commit_sequence(self, partition: str, sequence: int) -> None:
         """Store that the consumer group has read a partition up to and including ``sequence``.
 
         A sequence number below the stored number has no effect.
@@ -268,7 +268,7 @@ class HubConsumer:
             offsets = dict(self._store.read_offsets())
             for partition, offset in offsets.items():
                 # After a crash between the two commits the offset in the table is higher than the one in the hub.
-                hub.commit(partition, offset.sequence)
+                hub.commit_sequence(partition, offset.sequence)
             while not self._stop.is_set():
                 self._delete_expired_rows()
                 self._ingest_round(hub, offsets)
@@ -295,7 +295,7 @@ class HubConsumer:
         events wait.
         """
         before = offsets.get(partition, _NO_OFFSET)
-        events = hub.read(partition, before.sequence, BATCH_EVENTS)
+        events = hub.read_events(partition, before.sequence, BATCH_EVENTS)
         if not events:
             self._behind_since.pop(partition, None)
             if _is_hub_replaced(hub, partition, before):
@@ -309,7 +309,7 @@ class HubConsumer:
         self._store_batch(partition, offset, events)
         self._behind_since[partition] = events[-1].enqueued
         offsets[partition] = offset
-        hub.commit(partition, offset.sequence)
+        hub.commit_sequence(partition, offset.sequence)
         return len(events) >= SMALL_BATCH or sum(len(event.body) for event in events) >= MAX_READ_BYTES
 
     def _store_batch(self, partition: str, offset: Offset, events: Sequence[QueuedEvent]) -> None:
@@ -358,7 +358,7 @@ def _is_hub_replaced(hub: HubFile, partition: str, offset: Offset) -> bool:
     Sequence numbers start again in a new file. The first event of the new file is therefore newer than the stored
     offset, although its sequence number is lower.
     """
-    first = hub.read(partition, 0, 1) if offset.sequence else []
+    first = hub.read_events(partition, 0, 1) if offset.sequence else []
     return bool(first) and first[0].sequence <= offset.sequence and first[0].enqueued > offset.newest
 
 

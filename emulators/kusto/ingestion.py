@@ -57,7 +57,7 @@ class FileIngestion:
         self._connection = connection
         self._folder = folder.resolve()
 
-    def execute(self, text: str) -> bytes:
+    def execute_command(self, text: str) -> bytes:
         """Execute an ``.ingest`` command and return the reply; blocks until the rows are stored.
 
         Raises:

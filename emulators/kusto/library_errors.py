@@ -118,7 +118,9 @@ def _convert_binding_error(detail: str) -> QueryError:
     if compared:
         types = f"{_to_kusto_type(compared['left'])} and {_to_kusto_type(compared['right'])}"
         return semantic_error(f"values of types {types} cannot be compared or combined", inner="SEM0001")
-    return semantic_error(_remove_sql(detail, "an expression is not valid in this place"), inner="SEM0001")
+    return semantic_error(
+        _remove_sql(detail, "the query contains an expression where it is not allowed"), inner="SEM0001"
+    )
 
 
 def _find_overload_error(error: str) -> QueryError | None:
@@ -217,7 +219,7 @@ def error_from_translator(error: KqlError, text: str) -> QueryError:
 
 def _to_syntax_error(error: KqlSyntaxError, text: str) -> QueryError:
     if not error.diagnostics:
-        return syntax_error("the text is not a query")
+        return syntax_error("the text is not a KQL query")
     first = error.diagnostics[0]
     return syntax_error(
         _describe_syntax_error(first.message, _find_rest_of_line(text, first.span)), _get_source_position(first.span)
@@ -236,11 +238,11 @@ def _describe_syntax_error(message: str, remaining_text: str) -> str:
         )
     unexpected = _UNEXPECTED.fullmatch(message)
     if unexpected is None:
-        return _describe_unexpected(remaining_text)
-    return _describe_unexpected(remaining_text) + _describe_alternatives(unexpected["expected"])
+        return _describe_unexpected_text(remaining_text)
+    return _describe_unexpected_text(remaining_text) + _describe_alternatives(unexpected["expected"])
 
 
-def _describe_unexpected(remaining_text: str) -> str:
+def _describe_unexpected_text(remaining_text: str) -> str:
     word = re.match(r"\|\s*[\w-]*|[\w-]+|\S", remaining_text.lstrip())
     return f"unexpected '{_shorten_text(word[0])}'" if word else "unexpected end of the query"
 

@@ -75,7 +75,7 @@ def read_options(options: Mapping[str, Any]) -> RequestOptions:
     take = named.get("query_take_max_records")
     return RequestOptions(
         timeout_seconds=_read_timeout(named),
-        take_records=None if take is None else _read_count("query_take_max_records", take),
+        take_records=None if take is None else _read_whole_number("query_take_max_records", take),
         max_records=_read_limit(named, "truncationmaxrecords", DEFAULT_MAX_RECORDS),
         max_bytes=_read_limit(named, "truncationmaxsize", DEFAULT_MAX_BYTES),
         cached_seconds=_read_seconds(named, "query_results_cache_max_age") or 0.0,
@@ -83,12 +83,12 @@ def read_options(options: Mapping[str, Any]) -> RequestOptions:
     )
 
 
-def _read_limit(named: Mapping[str, Any], name: str, ceiling: int) -> int:
-    value = named.get(name)
-    return ceiling if value is None else min(_read_count(name, value), ceiling)
+def _read_limit(named_options: Mapping[str, Any], name: str, ceiling: int) -> int:
+    value = named_options.get(name)
+    return ceiling if value is None else min(_read_whole_number(name, value), ceiling)
 
 
-def _read_count(name: str, value: Any) -> int:
+def _read_whole_number(name: str, value: Any) -> int:
     if isinstance(value, str) and re.fullmatch(r"[0-9]{1,18}", value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -96,17 +96,19 @@ def _read_count(name: str, value: Any) -> int:
     return value
 
 
-def _read_timeout(named: Mapping[str, Any]) -> float:
-    seconds = _read_seconds(named, "servertimeout")
+def _read_timeout(named_options: Mapping[str, Any]) -> float:
+    seconds = _read_seconds(named_options, "servertimeout")
     if seconds is None:
-        return MAX_TIMEOUT_SECONDS if named.get("norequesttimeout") in (True, "true") else DEFAULT_TIMEOUT_SECONDS
+        return (
+            MAX_TIMEOUT_SECONDS if named_options.get("norequesttimeout") in (True, "true") else DEFAULT_TIMEOUT_SECONDS
+        )
     if not 0 < seconds <= MAX_TIMEOUT_SECONDS:
         raise bad_request_error("request option servertimeout must be above zero and at most one hour")
     return seconds
 
 
-def _read_seconds(named: Mapping[str, Any], name: str) -> float | None:
-    value = named.get(name)
+def _read_seconds(named_options: Mapping[str, Any], name: str) -> float | None:
+    value = named_options.get(name)
     if value is None:
         return None
     match = _TIMESPAN.fullmatch(value.strip()) if isinstance(value, str) else None

@@ -75,7 +75,7 @@ class _SourceCheck:
                 f"Failed to resolve table or column expression named '{source.name}'", subject=source.name
             )
 
-    def _is_missing(self, source: ir.Source, scope: frozenset[str]) -> bool:
+    def _is_missing_table(self, source: ir.Source, scope: frozenset[str]) -> bool:
         """Return whether a table does not exist; ``union isfuzzy=true`` ignores inputs without a table."""
         if not isinstance(source, ir.TableRef) or source.database is not None or source.cluster is not None:
             return False
@@ -88,7 +88,7 @@ class _SourceCheck:
             if isinstance(current, ir.Query):
                 self.check_query(current, scope)
             elif isinstance(current, ir.Union) and current.isfuzzy:
-                stack.extend(branch for branch in current.branches if not self._is_missing(branch.source, scope))
+                stack.extend(branch for branch in current.branches if not self._is_missing_table(branch.source, scope))
             elif isinstance(current, list | tuple):
                 stack.extend(current)
             elif dataclasses.is_dataclass(current) and (id(current), scope) not in self._seen:
@@ -126,14 +126,14 @@ def check_nesting(query: ir.Query) -> None:
             stack.extend(waiting)
             continue
         stack.pop()
-        doublings[id(node)] = _count_doublings(node) + max(
+        doublings[id(node)] = _count_repeated_bindings(node) + max(
             (doublings[id(each)] for each in _find_child_nodes(node)), default=0
         )
         if doublings[id(node)] > MAX_DOUBLINGS:
             raise too_complex_error("the query is nested too deeply")
 
 
-def _count_doublings(node: Any) -> int:
+def _count_repeated_bindings(node: Any) -> int:
     match node:
         case ir.InList() | ir.Between():
             return 2
@@ -171,14 +171,14 @@ def check_mistranslated_constructs(query: ir.Query) -> None:
     """
     for node in _iterate_nodes(query):
         if isinstance(node, ir.FunctionCall):
-            _check_repetitions(node.name.lower(), node.args)
+            _check_strrep_multiplier(node.name.lower(), node.args)
         elif isinstance(node, ir.Where) and isinstance(node.predicate, ir.Literal):
             _check_predicate(node.predicate)
         elif isinstance(node, ir.DataTable):
             _check_decimals(node)
 
 
-def _check_repetitions(name: str, arguments: Sequence[ir.Expr]) -> None:
+def _check_strrep_multiplier(name: str, arguments: Sequence[ir.Expr]) -> None:
     if name == "strrep" and len(arguments) > 1 and not _is_small_literal(arguments[1]):
         raise unsupported_error("strrep() without a literal multiplier of at most 1024")
 
@@ -202,7 +202,7 @@ def _check_decimals(table: ir.DataTable) -> None:
         if kinds[index % len(kinds)] == "decimal" and isinstance(value, ir.Literal) and isinstance(value.value, float):
             written = Decimal(repr(value.value))
             if not written.is_finite() or not is_representable(written):
-                raise unsupported_error("datatable with decimals of more than nine digits after the point")
+                raise unsupported_error("a datatable with decimals of more than nine digits after the point")
 
 
 def check_tokens(tokens: Sequence[Token]) -> None:

@@ -112,7 +112,7 @@ class Application:
         )
 
     async def _handle_query(self, receive: Receive, request_id: str) -> bytes:
-        request = _parse_object(await _read_body(receive))
+        request = _parse_json_object(await _read_body(receive))
         text, database = request.get("csl"), request.get("db")
         if not isinstance(text, str):
             raise bad_request_error("property `csl` of the request must be a string with the text of the query")
@@ -123,12 +123,12 @@ class Application:
         return await self._run_query(receive, text, _get_object_property(properties, "Parameters"), options, request_id)
 
     async def _handle_command(self, receive: Receive) -> bytes:
-        request = _parse_object(await _read_body(receive))
+        request = _parse_json_object(await _read_body(receive))
         text = request.get("csl")
         if self._ingestion is None or not isinstance(text, str):
             raise not_read_only_error()
         # A command is not cancelled if the caller disconnects: its rows are ingested completely or not at all.
-        return await asyncio.shield(asyncio.to_thread(self._ingestion.execute, text))
+        return await asyncio.shield(asyncio.to_thread(self._ingestion.execute_command, text))
 
     async def _run_query(
         self, receive: Receive, text: str, parameters: Mapping[str, Any], options: RequestOptions, request_id: str
@@ -193,7 +193,7 @@ async def _cancel_on_disconnect[T](receive: Receive, query: "asyncio.Future[T]")
         query.cancel()
 
 
-def _parse_object(body: bytes) -> Mapping[str, Any]:
+def _parse_json_object(body: bytes) -> Mapping[str, Any]:
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -208,7 +208,7 @@ def _parse_properties(value: Any) -> Mapping[str, Any]:
     if value in (None, ""):
         return {}
     if isinstance(value, str):
-        return _parse_object(value.encode("utf-8", "replace"))
+        return _parse_json_object(value.encode("utf-8", "replace"))
     if isinstance(value, dict):
         return value
     raise bad_request_error("property `properties` of the request must be a JSON object")

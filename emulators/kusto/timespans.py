@@ -38,7 +38,7 @@ def read_timespan(text: str) -> timedelta:
     if count % _TICKS_PER_MICROSECOND:
         raise TimespanRangeError("the timespan has a fraction of a microsecond; use whole microseconds")
     if parse_timespan(body) is None:
-        raise ValueError("a timespan is expected")
+        raise ValueError("the text is not a timespan such as 1h or 1.02:03:04")
     span = timedelta(microseconds=count // _TICKS_PER_MICROSECOND)
     return -span if sign == "-" else span
 

@@ -60,8 +60,8 @@ class Translator:
 
     async def close(self) -> None:
         """Kill the translator processes."""
-        await self._short.end()
-        await self._long.end()
+        await self._short.kill_process()
+        await self._long.kill_process()
 
     async def translate(
         self, text: str, probe_rows: Sequence[Rows] = (), place: ResultPlace = FIRST_RESULT
@@ -133,7 +133,7 @@ async def _request_translation(process: "_TranslatorProcess", request: Mapping[s
     for _ in range(_ATTEMPTS):
         try:
             async with asyncio.timeout(MAX_SECONDS):
-                return await process.request(request)
+                return await process.send_request(request)
         except TimeoutError:
             raise _build_too_slow_error() from None
         except (OSError, asyncio.IncompleteReadError):
@@ -159,9 +159,9 @@ class _TranslatorProcess:
         )
         self._usable = True
 
-    async def request(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    async def send_request(self, message: Mapping[str, Any]) -> dict[str, Any]:
         if not self._usable or self._process is None or self._process.returncode is not None:
-            await self.end()
+            await self.kill_process()
             await self.start()
         if self._process is None or self._process.stdin is None or self._process.stdout is None:
             raise OSError("the KQL translator process has no standard input or output")
@@ -176,7 +176,7 @@ class _TranslatorProcess:
         self._usable = True
         return reply
 
-    async def end(self) -> None:
+    async def kill_process(self) -> None:
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()

@@ -88,18 +88,18 @@ def _receive_request(stream: BinaryIO) -> dict[str, Any] | None:
 def _build_reply(request: Mapping[str, Any]) -> tuple[bytes, bool]:
     """Translate a KQL text; return the encoded reply, and False if this process cannot accept more requests."""
     try:
-        return _to_reply(_translate_in_time(request)), True
+        return _encode_reply(_translate_in_time(request)), True
     except _OutOfTimeError:
-        return _to_error_reply(too_complex_error("the query takes too long to translate"), late=True), True
+        return _encode_error_reply(too_complex_error("the query takes too long to translate"), late=True), True
     except QueryError as error:
-        return _to_error_reply(error), True
+        return _encode_error_reply(error), True
     except MemoryError:
-        return _to_error_reply(
+        return _encode_error_reply(
             too_complex_error("the query is too complex; its translation exceeds the memory limit")
         ), False
     except Exception:  # the library parses hostile text; a defect must fail only this query
         _LOGGER.exception("a query could not be translated")
-        return _to_error_reply(untranslatable_error()), True
+        return _encode_error_reply(untranslatable_error()), True
 
 
 def _translate_in_time(request: Mapping[str, Any]) -> Translation:
@@ -111,12 +111,12 @@ def _translate_in_time(request: Mapping[str, Any]) -> Translation:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
-def _to_reply(translation: Translation) -> bytes:
+def _encode_reply(translation: Translation) -> bytes:
     # A frozenset is not JSON.
     return orjson.dumps(dataclasses.asdict(translation) | {"slots": sorted(translation.slots)})
 
 
-def _to_error_reply(error: QueryError, *, late: bool = False) -> bytes:
+def _encode_error_reply(error: QueryError, *, late: bool = False) -> bytes:
     return orjson.dumps({"error": error.to_arguments(), "late": late})
 
 
@@ -126,19 +126,19 @@ def patch_library() -> None:
     The patches concern string literals, tables in parentheses, and unknown columns in ``project-rename``.
     """
     lower._string_value = parse_string_literal  # noqa: SLF001  the library has no hook for this
-    lower._lower_head = _patch_lower_head(lower._lower_head)  # noqa: SLF001
+    lower._lower_head = _patch_lower_pipeline(lower._lower_head)  # noqa: SLF001
     rendering.render_operator = _patch_render_operator(rendering.render_operator)
 
 
-def _patch_lower_head(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
-    def lower_head(head: Any, rest: list[Any]) -> ir.Query:
-        inner = lower._unparenthesize(head)  # noqa: SLF001
+def _patch_lower_pipeline(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
+    def lower_pipeline(first_node: Any, operator_nodes: list[Any]) -> ir.Query:
+        inner = lower._unparenthesize(first_node)  # noqa: SLF001
         if lower._cls(inner) == "PipeExpression":  # noqa: SLF001
             first, *piped = lower._rule_children(inner)  # noqa: SLF001
-            return lower_head(first, [*piped, *rest])
-        return library_function(inner, rest)
+            return lower_pipeline(first, [*piped, *operator_nodes])
+        return library_function(inner, operator_nodes)
 
-    return lower_head
+    return lower_pipeline
 
 
 def _patch_render_operator(library_function: Callable[..., str]) -> Callable[..., str]:

@@ -80,8 +80,8 @@ class TimelinePlugin(UnorderedOutputOperator):
         return "".join(f", {quote_name(name)}" for name in self.dimensions)
 
 
-def parse_arguments(
-    plugin: str, node: Any, arguments: Sequence[Any], columns: int, constants: Collection[int]
+def parse_plugin_arguments(
+    plugin: str, node: Any, arguments: Sequence[Any], column_count: int, constant_counts: Collection[int]
 ) -> Mapping[str, Any]:
     """Return the fields of a `TimelinePlugin` from the arguments of a plugin call.
 
@@ -89,31 +89,33 @@ def parse_arguments(
         plugin: name of the plugin.
         node: parse tree node of the operator, for positions.
         arguments: parse tree nodes of the arguments.
-        columns: number of columns before the constants.
-        constants: accepted numbers of constants. Dimension columns may follow only if the number of constants is the
-            largest of these.
+        column_count: number of columns before the constants.
+        constant_counts: accepted numbers of constants. Dimension columns may follow only if the number of
+            constants is the largest of these.
 
     Raises:
         QueryError: the number or the form of the arguments is wrong.
     """
     position = get_source_position(node)
     if any(find_argument_name(each) for each in arguments):
-        raise semantic_error(f"evaluate {plugin}(): arguments have no names", position=position)
+        raise semantic_error(f"evaluate {plugin}(): does not accept named arguments", position=position)
     lowered = [reader.lower_expr(each) for each in arguments]
-    most = max(constants)
-    count = most if len(lowered) >= columns + most else len(lowered) - columns
-    if count not in constants:
+    most = max(constant_counts)
+    count = most if len(lowered) >= column_count + most else len(lowered) - column_count
+    if count not in constant_counts:
         raise semantic_error(
-            f"evaluate {plugin}() requires {columns} columns and {' or '.join(map(str, sorted(constants)))} constants",
+            f"evaluate {plugin}() requires {column_count} columns and "
+            f"{' or '.join(map(str, sorted(constant_counts)))} constants",
             inner="SEM0219",
             position=position,
         )
-    names = [*lowered[:columns], *lowered[columns + count :]]
+    names = [*lowered[:column_count], *lowered[column_count + count :]]
     if not all(isinstance(each, ir.ColumnRef) for each in names):
         raise semantic_error(
-            f"evaluate {plugin}(): the first {columns} arguments and the dimensions must be columns", position=position
+            f"evaluate {plugin}(): the first {column_count} arguments and the dimensions must be columns",
+            position=position,
         )
-    given = lowered[columns : columns + count]
+    given = lowered[column_count : column_count + count]
     if any(isinstance(each, ir.Literal) and each.kind in _NOT_ON_A_TIMELINE for each in given):
         raise semantic_error(
             f"evaluate {plugin}(): the constants must be numbers, datetimes or timespans", position=position
@@ -121,9 +123,9 @@ def parse_arguments(
     found = [each.name for each in names]
     return {
         "plugin": plugin,
-        "columns": tuple(found[:columns]),
+        "columns": tuple(found[:column_count]),
         "constants": tuple(given),
-        "dimensions": tuple(found[columns:]),
+        "dimensions": tuple(found[column_count:]),
     }
 
 
@@ -181,21 +183,21 @@ class ActivityPlugin(TimelinePlugin):
         )
 
 
-def _render_sliding_counts(op: ActivityPlugin, input_sql: str, prefix: str) -> str:
-    begin, end, (lookback, size) = op.render_bounds(input_sql)
-    counted = _render_lookback(op, input_sql, prefix, (begin, end), (lookback, size))
+def _render_sliding_window_counts(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
+    begin, end, (lookback, size) = plugin.render_bounds(input_sql)
+    counted = _render_events_in_lookback(plugin, input_sql, prefix, (begin, end), (lookback, size))
     counts = f"CAST(sum({prefix}n) AS BIGINT) AS {prefix}c, count(DISTINCT {prefix}i) AS {prefix}d"
-    grouped = f"(SELECT {prefix}w{op.render_dimensions()}, {counts} FROM {counted} GROUP BY ALL)"  # noqa: S608
-    return op.render_result(begin, size, prefix, [f"{prefix}c", f"{prefix}d"], grouped)
+    grouped = f"(SELECT {prefix}w{plugin.render_dimensions()}, {counts} FROM {counted} GROUP BY ALL)"  # noqa: S608
+    return plugin.render_result(begin, size, prefix, [f"{prefix}c", f"{prefix}d"], grouped)
 
 
-def _render_lookback(
-    op: ActivityPlugin, input_sql: str, prefix: str, bounds: tuple[str, str], sizes: tuple[str, str]
+def _render_events_in_lookback(
+    plugin: ActivityPlugin, input_sql: str, prefix: str, bounds: tuple[str, str], sizes: tuple[str, str]
 ) -> str:
     """Render SQL that yields each group of events once for every window that looks back far enough to include it."""
     (begin, end), (lookback, size) = bounds, sizes
-    events = op.render_events(input_sql, prefix, (f"({begin} - {lookback})", end), size).replace(
-        op.render_window(f"({begin} - {lookback})", size), op.render_window(begin, size)
+    events = plugin.render_events(input_sql, prefix, (f"({begin} - {lookback})", end), size).replace(
+        plugin.render_window(f"({begin} - {lookback})", size), plugin.render_window(begin, size)
     )
     width = f"greatest(1, CAST(floor(kql_axis({lookback}) / kql_axis({size})) AS BIGINT))"
     last = f"CAST(floor((kql_axis({end}) - kql_axis({begin})) / kql_axis({size})) AS BIGINT)"
@@ -203,10 +205,10 @@ def _render_lookback(
     return f"(SELECT * EXCLUDE ({prefix}w), {prefix}w AS {prefix}o, {windows} AS {prefix}w FROM {events})"  # noqa: S608
 
 
-def _render_counts_metrics(op: ActivityPlugin, input_sql: str, prefix: str) -> str:
-    begin, end, (size,) = op.render_bounds(input_sql)
-    dimensions = op.render_dimensions()
-    events = op.render_events(input_sql, prefix, (begin, end), size)
+def _render_activity_counts_metrics(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
+    begin, end, (size,) = plugin.render_bounds(input_sql)
+    dimensions = plugin.render_dimensions()
+    events = plugin.render_events(input_sql, prefix, (begin, end), size)
     first = f"min({prefix}w) OVER (PARTITION BY {prefix}i{dimensions}) AS {prefix}f"
     counts = (
         f"CAST(sum({prefix}n) AS BIGINT) AS {prefix}c, count(*) AS {prefix}d, count(*) FILTER (WHERE {prefix}w = "
@@ -216,13 +218,13 @@ def _render_counts_metrics(op: ActivityPlugin, input_sql: str, prefix: str) -> s
     partition = f"PARTITION BY {dimensions.removeprefix(', ')} " if dimensions else ""
     total = f"CAST(sum({prefix}x) OVER ({partition}ORDER BY {prefix}w) AS BIGINT) AS {prefix}t"
     source = f"(SELECT *, {total} FROM ({grouped}))"  # noqa: S608
-    return op.render_result(begin, size, prefix, [f"{prefix}c", f"{prefix}d", f"{prefix}x", f"{prefix}t"], source)
+    return plugin.render_result(begin, size, prefix, [f"{prefix}c", f"{prefix}d", f"{prefix}x", f"{prefix}t"], source)
 
 
-def _render_metrics(op: ActivityPlugin, input_sql: str, prefix: str) -> str:
-    begin, end, (size,) = op.render_bounds(input_sql)
-    dimensions = op.render_dimensions()
-    events = op.render_events(input_sql, prefix, (begin, end), size)
+def _render_activity_metrics(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
+    begin, end, (size,) = plugin.render_bounds(input_sql)
+    dimensions = plugin.render_dimensions()
+    events = plugin.render_events(input_sql, prefix, (begin, end), size)
     returned = (
         f"coalesce(lag({prefix}w) OVER (PARTITION BY {prefix}i{dimensions} ORDER BY {prefix}w) = {prefix}w - 1, "
         f"false) AS {prefix}r"
@@ -241,29 +243,30 @@ def _render_metrics(op: ActivityPlugin, input_sql: str, prefix: str) -> str:
         rate.format(f"{prefix}k"),
         rate.format(f"({prefix}b - {prefix}k)"),
     ]
-    return op.render_result(begin, size, prefix, values, source)
+    return plugin.render_result(begin, size, prefix, values, source)
 
 
-def _render_engagement(op: ActivityPlugin, input_sql: str, prefix: str) -> str:
-    begin, end, (inner, outer) = op.render_bounds(input_sql)
-    counted = _render_lookback(op, input_sql, prefix, (begin, end), (outer, inner))
+def _render_activity_engagement(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
+    begin, end, (inner, outer) = plugin.render_bounds(input_sql)
+    counted = _render_events_in_lookback(plugin, input_sql, prefix, (begin, end), (outer, inner))
     counts = (
         f"count(DISTINCT {prefix}i) FILTER (WHERE {prefix}o = {prefix}w) AS {prefix}c, count(DISTINCT {prefix}i) "
         f"AS {prefix}d"
     )
-    grouped = f"(SELECT {prefix}w{op.render_dimensions()}, {counts} FROM {counted} GROUP BY ALL)"  # noqa: S608
-    return op.render_result(
+    grouped = f"(SELECT {prefix}w{plugin.render_dimensions()}, {counts} FROM {counted} GROUP BY ALL)"  # noqa: S608
+    return plugin.render_result(
         begin, inner, prefix, [f"{prefix}c", f"{prefix}d", f"{prefix}c / CAST({prefix}d AS DOUBLE)"], grouped
     )
 
 
-def _render_active_users(op: ActivityPlugin, input_sql: str, prefix: str) -> str:
+def _render_active_users_count(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
     """Render SQL for the ids that were active in enough periods of the lookback time before each event."""
-    begin, end, (lookback, period, least, size) = op.render_bounds(input_sql)
-    dimensions = op.render_dimensions()
-    name, time = map(quote_name, op.columns)
+    begin, end, (lookback, period, least, size) = plugin.render_bounds(input_sql)
+    dimensions = plugin.render_dimensions()
+    name, time = map(quote_name, plugin.columns)
     rows = (
-        f"(SELECT {op.render_window(begin, size)} AS {prefix}w, {op.render_window(begin, period)} AS {prefix}p, "  # noqa: S608
+        f"(SELECT {plugin.render_window(begin, size)} AS {prefix}w, "  # noqa: S608
+        f"{plugin.render_window(begin, period)} AS {prefix}p, "
         f"kql_axis({time}) AS {prefix}x, {time} >= {begin} AS {prefix}v, {name} AS {prefix}i{dimensions} FROM "
         f"{input_sql} "
         f"WHERE {time} > {begin} - {lookback} AND {time} <= {end})"
@@ -277,17 +280,17 @@ def _render_active_users(op: ActivityPlugin, input_sql: str, prefix: str) -> str
         f"(SELECT {prefix}w{dimensions}, count(DISTINCT {prefix}i) AS {prefix}c FROM {active} "  # noqa: S608
         f"WHERE {prefix}v AND {prefix}a >= {least} GROUP BY ALL)"
     )
-    return op.render_result(begin, size, prefix, [f"{prefix}c"], grouped)
+    return plugin.render_result(begin, size, prefix, [f"{prefix}c"], grouped)
 
 
-def _render_sessions(op: ActivityPlugin, input_sql: str, prefix: str) -> str:
+def _render_session_counts(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
     """Render SQL for the sessions that have an event in a window; a pause longer than the lookback ends a session."""
-    begin, end, (size, lookback) = op.render_bounds(input_sql)
-    dimensions = op.render_dimensions()
-    name, time = map(quote_name, op.columns)
+    begin, end, (size, lookback) = plugin.render_bounds(input_sql)
+    dimensions = plugin.render_dimensions()
+    name, time = map(quote_name, plugin.columns)
     over = f"OVER (PARTITION BY {prefix}i{dimensions} ORDER BY {prefix}x)"
     rows = (
-        f"(SELECT {op.render_window(begin, size)} AS {prefix}w, kql_axis({time}) AS {prefix}x, "  # noqa: S608
+        f"(SELECT {plugin.render_window(begin, size)} AS {prefix}w, kql_axis({time}) AS {prefix}x, "  # noqa: S608
         f"{name} AS {prefix}i{dimensions} "
         f"FROM {input_sql} WHERE {time} BETWEEN {begin} AND {end})"
     )
@@ -298,7 +301,7 @@ def _render_sessions(op: ActivityPlugin, input_sql: str, prefix: str) -> str:
         f"(SELECT {prefix}w{dimensions}, count(DISTINCT ({prefix}i, {prefix}q)) AS {prefix}c FROM "  # noqa: S608
         f"{numbered} GROUP BY ALL)"
     )
-    return op.render_result(begin, size, prefix, [f"{prefix}c"], grouped)
+    return plugin.render_result(begin, size, prefix, [f"{prefix}c"], grouped)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -311,31 +314,31 @@ class _Definition:
 
 
 _PLUGINS = {
-    "sliding_window_counts": _Definition((4,), ("Count", "Dcount"), _render_sliding_counts),
+    "sliding_window_counts": _Definition((4,), ("Count", "Dcount"), _render_sliding_window_counts),
     "activity_counts_metrics": _Definition(
-        (3,), ("count", "dcount", "new_dcount", "aggregated_dcount"), _render_counts_metrics
+        (3,), ("count", "dcount", "new_dcount", "aggregated_dcount"), _render_activity_counts_metrics
     ),
     "activity_metrics": _Definition(
-        (1, 3), ("dcount_values", "dcount_newvalues", "retention_rate", "churn_rate"), _render_metrics
+        (1, 3), ("dcount_values", "dcount_newvalues", "retention_rate", "churn_rate"), _render_activity_metrics
     ),
     "activity_engagement": _Definition(
-        (2, 4), ("dcount_activities_inner", "dcount_activities_outer", "activity_ratio"), _render_engagement
+        (2, 4), ("dcount_activities_inner", "dcount_activities_outer", "activity_ratio"), _render_activity_engagement
     ),
-    "active_users_count": _Definition((6,), ("dcount",), _render_active_users),
-    "session_count": _Definition((4,), ("count_sessions",), _render_sessions),
+    "active_users_count": _Definition((6,), ("dcount",), _render_active_users_count),
+    "session_count": _Definition((4,), ("count_sessions",), _render_session_counts),
 }
 
 
 def install_extension() -> None:
     """Add the plugins of this module to the operator ``evaluate``."""
     for name in _PLUGINS:
-        add_plugin(name, _build_parser(name))
+        add_plugin(name, _build_activity_parser(name))
 
 
-def _build_parser(name: str) -> Plugin:
+def _build_activity_parser(name: str) -> Plugin:
     def parse_plugin(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
         if clause is not None:
             raise unsupported_error(f"evaluate {name} with an output schema", position=get_source_position(node))
-        return ActivityPlugin(**parse_arguments(name, node, arguments, 2, _PLUGINS[name].constants))
+        return ActivityPlugin(**parse_plugin_arguments(name, node, arguments, 2, _PLUGINS[name].constants))
 
     return parse_plugin

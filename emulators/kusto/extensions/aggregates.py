@@ -128,7 +128,7 @@ class OrderedSummarize(ir.Summarize):
     """Query operator ``summarize`` over sorted rows; lists, as from ``make_list``, keep the order of the rows."""
 
 
-def _patch_lower(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
+def _patch_lower_query(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
     def lower_query(*args: Any) -> ir.Query:
         query = library_function(*args)
         _replace_sorted_summarize(query, {}, set())
@@ -262,7 +262,7 @@ def install_extension() -> None:
         AGGREGATE_FUNCTIONS[old] = AGGREGATE_FUNCTIONS[new]
     _allow_result_paths()
     replace_attribute(translate, "render_summarize", _patch_render_summarize)
-    replace_attribute(lower, "_lower", _patch_lower)
+    replace_attribute(lower, "_lower", _patch_lower_query)
 
 
 def _add_aggregate(spec: AggregateSpec) -> None:

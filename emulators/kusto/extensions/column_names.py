@@ -101,7 +101,7 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         A cell without input rows contains the result of the aggregate for an empty input.
         """
         check_column(self.column, input_columns)
-        keys = self._find_keys(input_columns)
+        keys = self._find_key_columns(input_columns)
         for name in keys:
             check_column(name, input_columns)
         p = find_free_prefix([*input_columns, *self.infer_columns(input_columns)])
@@ -126,13 +126,13 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         return f"{value if sql_type is None else f'CAST({value} AS {sql_type})'} AS {quote_name(name)}"
 
     def infer_columns(self, input_columns: list[str]) -> list[str]:
-        """Return the key columns, followed by one column for each value."""
+        """Return the key columns, followed by one column for each value of the pivoted column."""
         if self.schema is not None:
             return [name for name, _ in self.schema]
-        keys = self._find_keys(input_columns)
+        keys = self._find_key_columns(input_columns)
         return [*keys, *self._find_value_columns(keys)]
 
-    def _find_keys(self, input_columns: list[str]) -> list[str]:
+    def _find_key_columns(self, input_columns: list[str]) -> list[str]:
         if self.keys:
             return list(self.keys)
         read_columns = writer.referenced_columns(self.aggregate)
@@ -196,7 +196,8 @@ def _parse_pivot(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operato
         aggregate = lowered.pop(1)
     if not isinstance(aggregate, ir.FunctionCall) or aggregate.name.lower() not in _PIVOTED:
         raise unsupported_error(
-            "evaluate pivot with an aggregate that its documentation does not list", position=get_source_position(node)
+            "evaluate pivot with an aggregate that the documentation of pivot does not list",
+            position=get_source_position(node),
         )
     keys = []
     for each in lowered[1:]:
@@ -242,7 +243,7 @@ class ProjectByNames(PipelineOperator):
     def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns that the arguments select; ignore names of columns that do not exist."""
         found: list[str] = []
-        for text in (text for each in self.specifiers for text in _read_names(each)):
+        for text in (text for each in self.specifiers for text in _read_name_patterns(each)):
             named = ColumnPattern(text).match_columns(input_columns) if "*" in text else [text]
             found += [name for name in named if name in input_columns and name not in found]
         if not found:
@@ -254,16 +255,16 @@ class ProjectByNames(PipelineOperator):
         return dataclasses.replace(self, specifiers=tuple(map(substitute, self.specifiers)))
 
 
-def _read_names(expr: ir.Expr) -> Sequence[str]:
+def _read_name_patterns(expr: ir.Expr) -> Sequence[str]:
     """Return the column names or patterns in one argument of ``project-by-names``."""
     if isinstance(expr, ir.LetRef):
-        return _read_names(expr.value)
+        return _read_name_patterns(expr.value)
     if isinstance(expr, ir.ColumnRef):
         return [expr.name]
     if isinstance(expr, ir.FunctionCall) and expr.name == "column_names_of":
-        return _find_column_names(expr)
+        return _find_columns_of_table(expr)
     if isinstance(expr, ir.FunctionCall) and expr.name in ("pack_array", "dynamic", "parse_json", "todynamic"):
-        return [name for each in expr.args for name in _read_names(each)]
+        return [name for each in expr.args for name in _read_name_patterns(each)]
     if not isinstance(expr, ir.Literal) or not isinstance(expr.value, str | list):
         raise semantic_error("project-by-names: a name must be a constant string or array of strings", inner="SEM0100")
     value = json.loads(expr.value) if expr.kind == "dynamic" and isinstance(expr.value, str) else expr.value
@@ -273,13 +274,13 @@ def _read_names(expr: ir.Expr) -> Sequence[str]:
     return names
 
 
-def _parse_project(node: Any) -> ir.Operator | None:
+def _parse_project_by_names(node: Any) -> ir.Operator | None:
     if node.getChild(0).getText() != PROJECT_BY_NAMES:
         return None
     return ProjectByNames(tuple(reader.lower_named(each).expr for each in get_child_rules(node)))
 
 
-def _patch_function_call(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+def _patch_lower_function_call(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
     def lower_function_call(node: Any) -> ir.Expr:
         if not node.getText().startswith("column_names_of("):
             return library_function(node)
@@ -295,15 +296,15 @@ def _patch_function_call(library_function: Callable[[Any], ir.Expr]) -> Callable
     return lower_function_call
 
 
-def _find_column_names(call: ir.FunctionCall) -> list[str]:
+def _find_columns_of_table(call: ir.FunctionCall) -> list[str]:
     table = call.args[0]
     if not isinstance(table, ir.ToScalar):
         raise semantic_error("column_names_of(): the argument must be a table", inner="SEM0219")
     return schema.output_columns(table.query, get_known_tables())
 
 
-def _render_column_names(call: ir.FunctionCall) -> str:
-    return f"CAST({quote_text(json.dumps(_find_column_names(call), ensure_ascii=False))} AS JSON)"
+def _render_column_names_array(call: ir.FunctionCall) -> str:
+    return f"CAST({quote_text(json.dumps(_find_columns_of_table(call), ensure_ascii=False))} AS JSON)"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -319,7 +320,7 @@ class AssertSchema(PipelineOperator):
         """
         if input_columns != [name for name, _ in self.declared]:
             listed = ", ".join(f"{name}:{kind}" for name, kind in self.declared)
-            raise semantic_error(f"assert-schema: the columns are not ({listed[:500]})")
+            raise semantic_error(f"assert-schema: the input must have the columns ({listed[:500]})")
         wrong = [
             f"WHEN typeof({quote_name(name)}) <> {quote_text(SQL_TYPES[kind])} "
             f"THEN {render_error('SEM0100', f'assert-schema: the column {name[:100]} is not of type {kind}')}"
@@ -363,8 +364,8 @@ def install_extension() -> None:
     """Add ``pivot``, ``narrow``, ``project-by-names``, ``column_names_of()``, ``assert-schema`` and ``consume``."""
     add_plugin("pivot", _parse_pivot)
     add_plugin("narrow", _parse_narrow)
-    add_operator("ProjectOperator", _parse_project)
+    add_operator("ProjectOperator", _parse_project_by_names)
     add_operator("AssertSchemaOperator", _parse_assert_schema)
     add_operator("ConsumeOperator", lambda _: Consume())
-    replace_attribute(lower, "_lower_function_call", _patch_function_call)
-    add_custom_function("column_names_of", (1,), _render_column_names)
+    replace_attribute(lower, "_lower_function_call", _patch_lower_function_call)
+    add_custom_function("column_names_of", (1,), _render_column_names_array)

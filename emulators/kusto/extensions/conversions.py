@@ -20,7 +20,7 @@ from emulators.kusto.extensions.registry import (
     add_template_function,
     read_literal_value,
 )
-from emulators.kusto.extensions.scalar_calls import ScalarCall, build_functions, install_calls
+from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
 from emulators.kusto.extensions.sql import render_expression
 
 _VALUE_MACROS: tuple[str, ...] = (
@@ -135,8 +135,8 @@ def _patch_integer_from_real(library_function: Callable[[str, int], str]) -> Cal
     return render_integer
 
 
-def _patch_tostring(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
-    """Patch ``tostring(d.x)`` so that it renders one step; the library's SQL extracts JSON text and parses it again."""
+def _patch_render_tostring(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
+    """Patch ``tostring(d.x)`` so that its SQL reads the text directly; the library's SQL parses the JSON text twice."""
 
     def render_tostring(expr: ir.Expr) -> str:
         if not isinstance(expr, ir.PathAccess) or (path := writer.static_path(expr.steps)) is None:
@@ -176,9 +176,9 @@ def convert_to_type(sql: str, kind: ir.Expr, function: str) -> str:
     return sql if conversion is None else render_expression(ir.FunctionCall(conversion, (ir.RenderedAggregate(sql),)))
 
 
-def _render_extract(plain: Any, call: ir.FunctionCall) -> str:
+def _render_extract(library_function: Any, call: ir.FunctionCall) -> str:
     args = [str(writer.render_arg("extract", index, arg)) for index, arg in enumerate(call.args[:3])]
-    sql = plain.render(args)
+    sql = library_function.render(args)
     return convert_to_type(sql, call.args[3], "extract") if len(call.args) == 4 else str(sql)  # noqa: PLR2004
 
 
@@ -311,11 +311,11 @@ _TEMPERATURE: Mapping[str, tuple[float, float]] = {
 _BYTE_UNITS = ("Bytes", "KB", "MB", "GB", "TB", "PB", "EB")
 
 
-def _build_conversion(factors: Mapping[str, float]) -> Callable[[float, str, str], float]:
-    def convert(value: float, source: str, target: str) -> float:
+def _build_unit_conversion(factors: Mapping[str, float]) -> Callable[[float, str, str], float]:
+    def convert_unit(value: float, source: str, target: str) -> float:
         return value * factors[source] / factors[target]
 
-    return convert
+    return convert_unit
 
 
 def _convert_angle(value: float, source: str, target: str) -> float:
@@ -340,13 +340,13 @@ def _format_bytes(value: float, precision: int | None, unit: str | None) -> str:
 _KINDS = "real string string"
 CALLS = (
     ScalarCall("convert_angle", _convert_angle, _KINDS, "real"),
-    ScalarCall("convert_energy", _build_conversion(_ENERGY), _KINDS, "real"),
-    ScalarCall("convert_force", _build_conversion(_FORCE), _KINDS, "real"),
-    ScalarCall("convert_length", _build_conversion(_LENGTH), _KINDS, "real"),
-    ScalarCall("convert_mass", _build_conversion(_MASS), _KINDS, "real"),
-    ScalarCall("convert_speed", _build_conversion(_SPEED), _KINDS, "real"),
+    ScalarCall("convert_energy", _build_unit_conversion(_ENERGY), _KINDS, "real"),
+    ScalarCall("convert_force", _build_unit_conversion(_FORCE), _KINDS, "real"),
+    ScalarCall("convert_length", _build_unit_conversion(_LENGTH), _KINDS, "real"),
+    ScalarCall("convert_mass", _build_unit_conversion(_MASS), _KINDS, "real"),
+    ScalarCall("convert_speed", _build_unit_conversion(_SPEED), _KINDS, "real"),
     ScalarCall("convert_temperature", _convert_temperature, _KINDS, "real"),
-    ScalarCall("convert_volume", _build_conversion(_VOLUME), _KINDS, "real"),
+    ScalarCall("convert_volume", _build_unit_conversion(_VOLUME), _KINDS, "real"),
     ScalarCall("format_bytes", _format_bytes, "real long? string?", "string", ""),
 )
 
@@ -364,7 +364,7 @@ SUPPORTED: tuple[str, ...] = (
     "tohex",
     *tuple(call.name for call in CALLS),
 )
-functions = build_functions(CALLS)
+functions = build_python_functions(CALLS)
 
 
 def install_extension() -> None:
@@ -393,6 +393,6 @@ def install_extension() -> None:
     add_custom_function("rand", (0, 1), _render_rand)
     for name, kind in _NUMBERS.items():
         writer.SPECIAL_FORMS[name] = _patch_number_conversion(writer.SPECIAL_FORMS[name], kind)
-    replace_attribute(translate, "render_kql_tostring", _patch_tostring)
+    replace_attribute(translate, "render_kql_tostring", _patch_render_tostring)
     replace_attribute(translate, "_integer_from_real", _patch_integer_from_real)
-    install_calls(CALLS)
+    install_scalar_calls(CALLS)

@@ -91,7 +91,7 @@ def install_extension() -> None:
     add_custom_function("datetime_part", (2,), _render_datetime_part)
     add_custom_function("datepart", (2,), _render_datetime_part)
     replace_attribute(timespans, "_UNIT", lambda _: _SPACED_UNIT)
-    replace_attribute(lower, "_datetime_parts_to_iso", _patch_datetime_text)
+    replace_attribute(lower, "_datetime_parts_to_iso", _patch_read_datetime_text)
     replace_attribute(translate, "render_literal", _patch_render_literal)
     replace_attribute(translate, "_TODATETIME", _add_rfc_formats)
     conversion = SCALAR_FUNCTIONS["todatetime"]
@@ -105,12 +105,12 @@ _SPACED_UNIT = re.compile(r"^(\d+(?:\.\d+)?) ?([a-z]+)$")
 _SPACED_DATE = re.compile(r"(\d{4}) ?+- ?+(\d{1,2}) ?+- ?+(\d{1,2})")
 
 
-def _patch_datetime_text(library_function: Callable[[str], str]) -> Callable[[str], str]:
-    def read_text(text: str) -> str:
+def _patch_read_datetime_text(library_function: Callable[[str], str]) -> Callable[[str], str]:
+    def read_datetime_text(text: str) -> str:
         """Return the text of a datetime literal; remove spaces as in ``2017 - 08 - 01``."""
         return library_function(_SPACED_DATE.sub(r"\1-\2-\3", text, count=1))
 
-    return read_text
+    return read_datetime_text
 
 
 _RFC_FORMATS = tuple(
@@ -236,11 +236,11 @@ def _render_format_timespan(call: ir.FunctionCall) -> str:
         raise KqlUnsupportedError(
             "format_timespan", hint="the format of format_timespan() must be a non-empty string literal"
         )
-    pieces = " || ".join(_render_element(element) for element in _split_format(text))
+    pieces = " || ".join(_render_format_element(element) for element in _split_timespan_format(text))
     return f"list_transform([epoch_us({render_expression(call.args[0])})], lambda _us: {pieces})[1]"
 
 
-def _split_format(text: str) -> list[str]:
+def _split_timespan_format(text: str) -> list[str]:
     elements: list[str] = []
     for char in text:
         if elements and elements[-1][0] == char and len(elements[-1]) < _MAX_REPETITIONS.get(char, 0):
@@ -254,18 +254,18 @@ def _split_format(text: str) -> list[str]:
     return elements
 
 
-def _render_element(element: str) -> str:
+def _render_format_element(element: str) -> str:
     kind, width = element[0], len(element)
     if kind in _DELIMITERS:
         return quote_text(element)
     if kind in "fF":
-        return _render_fraction(kind, width)
+        return _render_second_fraction(kind, width)
     number = "abs(_us) // 86400000000" if kind == "d" else f"abs(_us) // {_SPAN_UNITS[kind]} % {_SPAN_LIMITS[kind]}"
     digits = f"CAST({number} AS VARCHAR)"
     return f"lpad({digits}, CAST(greatest({width}, length({digits})) AS INTEGER), '0')"
 
 
-def _render_fraction(kind: str, width: int) -> str:
+def _render_second_fraction(kind: str, width: int) -> str:
     # A timespan has microseconds here, so that the seventh digit is 0.
     digits = f"substr(lpad(CAST(abs(_us) % 1000000 AS VARCHAR), 6, '0') || '0', 1, {width})"
     return digits if kind == "f" else f"CASE WHEN {digits} = '{'0' * width}' THEN '' ELSE {digits} END"

@@ -22,7 +22,7 @@ from emulators.kusto.extensions.conversions import convert_to_type
 from emulators.kusto.extensions.language import read_symbols
 from emulators.kusto.extensions.library import writer
 from emulators.kusto.extensions.registry import ANY_NUMBER, add_custom_function
-from emulators.kusto.extensions.scalar_calls import ScalarCall, build_functions, install_calls
+from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
 from emulators.kusto.extensions.sql import render_expression
 from emulators.kusto.python_functions import PythonFunction
 from emulators.kusto.series_functions import SeriesFunction, check_stopped
@@ -121,7 +121,7 @@ def _find_percent_rank(digest: Any, value: float) -> float | None:
 
 
 def summarize_hashes(hashes: Hashes | None) -> Any:
-    """Build a set of hashes (result of ``hll``) from different hash values; return null if there are none."""
+    """Build a set of hashes (result of ``hll``) from distinct hash values; return null without hash values."""
     return {"hashes": None if hashes is None or not len(hashes) else _build_hash_set(hashes)}
 
 
@@ -203,22 +203,22 @@ def build_schema(values: Sequence[str | None] | None) -> Any:
         if number % _STEPS == 0:
             check_stopped()
         if each is not None:
-            schema = _merge_schemas(schema, _describe_type(orjson.loads(each)))
+            schema = _merge_schemas(schema, _describe_json_type(orjson.loads(each)))
     return {"schema": orjson.dumps(schema).decode()}
 
 
-def _describe_type(value: Any) -> Any:
+def _describe_json_type(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _describe_type(each) for key, each in value.items()}
+        return {key: _describe_json_type(each) for key, each in value.items()}
     if isinstance(value, list):
         inner: Any = None
         for each in value:
-            inner = _merge_schemas(inner, _describe_type(each))
+            inner = _merge_schemas(inner, _describe_json_type(each))
         return {"`indexer`": inner if inner is not None else {}}
-    return _find_type_name(value)
+    return _find_json_type_name(value)
 
 
-def _find_type_name(value: Any) -> str | None:
+def _find_json_type_name(value: Any) -> str | None:
     if value is None:
         return None
     if isinstance(value, bool):
@@ -246,7 +246,7 @@ CALLS = (
     ScalarCall("rank_tdigest", _find_rank, "dynamic digested", "real"),
     ScalarCall("dcount_hll", count_distinct, "dynamic", "long"),
 )
-functions: tuple[PythonFunction, ...] = build_functions(CALLS)
+functions: tuple[PythonFunction, ...] = build_python_functions(CALLS)
 _DIGEST = SeriesFunction("digest", ("DOUBLE[]", "DOUBLE[]"), {"digest": "text"}, f"{__name__}:summarize_values")
 _HASH_SET = SeriesFunction("hash_set", ("BIGINT[]",), {"hashes": "text"}, f"{__name__}:summarize_hashes")
 _MERGED_DIGEST = SeriesFunction("merged_digest", ("VARCHAR[]",), {"merged": "text"}, f"{__name__}:merge_digests")
@@ -284,12 +284,12 @@ def _render_json(function: SeriesFunction, *arguments: str) -> str:
     return f"CAST(struct_extract({function.render_call(*arguments)}, '{output}') AS JSON)"
 
 
-def _render_percentile(render: Callable[[ir.FunctionCall], str], call: ir.FunctionCall) -> str:
-    sql = render(dataclasses.replace(call, args=call.args[:2]))
+def _render_converted_percentile(render_call: Callable[[ir.FunctionCall], str], call: ir.FunctionCall) -> str:
+    sql = render_call(dataclasses.replace(call, args=call.args[:2]))
     return sql if len(call.args) == 2 else convert_to_type(sql, call.args[2], call.name)  # noqa: PLR2004
 
 
-def _render_merge(function: SeriesFunction, call: ir.FunctionCall) -> str:
+def _render_merged_digests(function: SeriesFunction, call: ir.FunctionCall) -> str:
     listed = ", ".join(f"CAST({render_expression(arg)} AS VARCHAR)" for arg in call.args)
     return _render_json(function, f"[{listed}]")
 
@@ -317,13 +317,13 @@ class HashSetAggregate(AggregateSpec):
 
 def install_extension() -> None:
     """Add ``tdigest``, ``hll``, ``buildschema`` and the functions over their results to the KQL translator library."""
-    install_calls(CALLS)
+    install_scalar_calls(CALLS)
     percentile = writer.SPECIAL_FORMS["percentile_tdigest"]
-    add_custom_function("percentile_tdigest", (2, 3), functools.partial(_render_percentile, percentile))
+    add_custom_function("percentile_tdigest", (2, 3), functools.partial(_render_converted_percentile, percentile))
     for name, function in _MERGES.items():
         prefix = read_symbols("aggregates")[name]["naming"]["prefix"]
         AGGREGATE_FUNCTIONS[name] = AggregateSpec(name, _render_json(function, _TEXTS), (1,), name_prefix=prefix)
-        add_custom_function(name, ANY_NUMBER, functools.partial(_render_merge, function))
+        add_custom_function(name, ANY_NUMBER, functools.partial(_render_merged_digests, function))
     AGGREGATE_FUNCTIONS["buildschema"] = AggregateSpec(
         "buildschema", _render_json(_SCHEMA, _TEXTS), (1,), name_prefix="schema"
     )

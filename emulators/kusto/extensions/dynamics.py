@@ -101,14 +101,14 @@ _MAX_ARRAY_CHARACTERS = 16_777_216
 
 def install_extension() -> None:
     """Add the functions over dynamic values to the KQL translator library."""
-    _install_arrays()
-    _install_bags()
-    _install_sets()
-    add_bound_function("range", (2, 3), _render_range)
+    _install_array_functions()
+    _install_bag_functions()
+    _install_set_functions()
+    add_bound_function("range", (2, 3), _render_range_array)
     add_custom_function("repeat", (2,), _render_repeat)
 
 
-def _install_arrays() -> None:
+def _install_array_functions() -> None:
     add_custom_function("array_sort_asc", (1, 2), lambda call: _render_array_sort(call, "ASC"))
     add_custom_function("array_sort_desc", (1, 2), lambda call: _render_array_sort(call, "DESC"))
     add_bound_function("array_rotate_left", (2,), lambda a, n: f"kql_rotated({render_array(a)}, {n})")
@@ -122,15 +122,15 @@ def _install_arrays() -> None:
         lambda a, n, f="NULL": f"kql_shifted({render_array(a)}, -({n}), {_render_dynamic(f)})",
     )
     add_bound_function("array_reverse", (1,), lambda a: f"to_json(list_reverse({render_array(a)}))")
-    add_bound_function("array_slice", (3,), _render_slice)
-    add_bound_function("array_split", (2,), _render_split)
-    add_bound_function("array_sum", (1,), _render_sum)
-    add_bound_function("array_index_of", (2, 3, 4, 5), _render_index_of)
+    add_bound_function("array_slice", (3,), _render_array_slice)
+    add_bound_function("array_split", (2,), _render_array_split)
+    add_bound_function("array_sum", (1,), _render_array_sum)
+    add_bound_function("array_index_of", (2, 3, 4, 5), _render_array_index_of)
     for name in ("array_iff", "array_iif"):
         add_bound_function(name, (3,), _render_array_iff)
 
 
-def _install_bags() -> None:
+def _install_bag_functions() -> None:
     add_bound_function(
         "bag_keys", (1,), lambda b: f"CASE WHEN json_type({b}) = 'OBJECT' THEN to_json(json_keys({b})) END"
     )
@@ -145,11 +145,11 @@ def _install_bags() -> None:
     )
 
 
-def _install_sets() -> None:
+def _install_set_functions() -> None:
     for name, write in (
-        ("set_union", _render_union),
-        ("set_intersect", _render_intersect),
-        ("set_difference", _render_difference),
+        ("set_union", _render_set_union),
+        ("set_intersect", _render_set_intersect),
+        ("set_difference", _render_set_difference),
     ):
         add_custom_function(name, range(2, 65), write)
     add_bound_function(
@@ -170,7 +170,7 @@ def _render_dynamic(sql: str) -> str:
     return f"CAST(kql_json({sql}) AS JSON)"
 
 
-def _render_range(*limits: str) -> str:
+def _render_range_array(*limits: str) -> str:
     return f"kql_range({', '.join(limits)})"
 
 
@@ -189,42 +189,43 @@ def _render_array_sort(call: ir.FunctionCall, direction: str) -> str:
 def _render_repeat(call: ir.FunctionCall) -> str:
     value, count = render_argument("repeat", 0, call.args[0]), render_argument("repeat", 1, call.args[1])
 
-    def render_repetition(v: str, n: str) -> str:
-        size = f"length(CAST({_render_dynamic(v)} AS VARCHAR)) * least({n}, 1048576)"
-        listed = f"to_json(list_transform(range(0, least({n}, 1048576)), lambda _i: {_render_dynamic(v)}))"
+    def render_repetition(value: str, count: str) -> str:
+        size = f"length(CAST({_render_dynamic(value)} AS VARCHAR)) * least({count}, 1048576)"
+        listed = f"to_json(list_transform(range(0, least({count}, 1048576)), lambda _i: {_render_dynamic(value)}))"
         return (
             f"CASE WHEN {size} > {_MAX_ARRAY_CHARACTERS} THEN error('repeat() would create an array of more than "
-            f"{_MAX_ARRAY_CHARACTERS} characters') WHEN {n} >= 0 THEN {listed} END"
+            f"{_MAX_ARRAY_CHARACTERS} characters') WHEN {count} >= 0 THEN {listed} END"
         )
 
     return bind_once([value, count], render_repetition)
 
 
-def _render_slice(a: str, start: str, end: str) -> str:
+def _render_array_slice(array: str, start: str, end: str) -> str:
     # Both indexes start at 0 and are inclusive; negative ones count from the end.
-    first = f"CASE WHEN {start} < 0 THEN greatest(len({render_array(a)}) + {start}, 0) ELSE {start} END"
-    last = f"CASE WHEN {end} < 0 THEN len({render_array(a)}) + {end} ELSE {end} END"
-    return f"to_json(list_slice({render_array(a)}, {first} + 1, {last} + 1))"
+    first = f"CASE WHEN {start} < 0 THEN greatest(len({render_array(array)}) + {start}, 0) ELSE {start} END"
+    last = f"CASE WHEN {end} < 0 THEN len({render_array(array)}) + {end} ELSE {end} END"
+    return f"to_json(list_slice({render_array(array)}, {first} + 1, {last} + 1))"
 
 
-def _render_split(a: str, at: str) -> str:
+def _render_array_split(array: str, indexes: str) -> str:
     """Return SQL that splits an array before each given index; a negative index counts from the end of the array."""
     cuts = (
-        f"list_sort(list_transform(CASE WHEN json_type(to_json({at})) = 'ARRAY' THEN CAST(to_json({at}) AS BIGINT[]) "
-        f"ELSE [TRY_CAST(to_json({at}) AS BIGINT)] END, "
-        f"lambda _c: least(greatest(CASE WHEN _c < 0 THEN _c + len({render_array(a)}) ELSE _c END, 0), "
-        f"len({render_array(a)}))))"
+        f"list_sort(list_transform(CASE WHEN json_type(to_json({indexes})) = 'ARRAY' "
+        f"THEN CAST(to_json({indexes}) AS BIGINT[]) "
+        f"ELSE [TRY_CAST(to_json({indexes}) AS BIGINT)] END, "
+        f"lambda _c: least(greatest(CASE WHEN _c < 0 THEN _c + len({render_array(array)}) ELSE _c END, 0), "
+        f"len({render_array(array)}))))"
     )
-    bounds = f"list_concat(list_concat([0::BIGINT], {cuts}), [len({render_array(a)})])"
+    bounds = f"list_concat(list_concat([0::BIGINT], {cuts}), [len({render_array(array)})])"
     return (
-        f"list_transform([struct_pack(l := {render_array(a)}, b := {bounds})], lambda _s: to_json(list_transform("
+        f"list_transform([struct_pack(l := {render_array(array)}, b := {bounds})], lambda _s: to_json(list_transform("
         "range(1, len(_s.b)), lambda _i: list_slice(_s.l, _s.b[_i] + 1, _s.b[_i + 1]))))[1]"
     )
 
 
-def _render_sum(a: str) -> str:
+def _render_array_sum(array: str) -> str:
     numbers = (
-        f"list_transform({render_array(a)}, lambda _e: CASE WHEN json_type(_e) IN ('BIGINT', 'UBIGINT', 'DOUBLE') "
+        f"list_transform({render_array(array)}, lambda _e: CASE WHEN json_type(_e) IN ('BIGINT', 'UBIGINT', 'DOUBLE') "
         "THEN CAST(_e AS DOUBLE) END)"
     )
     return (
@@ -232,14 +233,14 @@ def _render_sum(a: str) -> str:
     )
 
 
-def _render_index_of(a: str, value: str, start: str = "0", length: str = "-1", occurrence: str = "1") -> str:
-    first = f"CASE WHEN {start} < 0 THEN greatest(len({render_array(a)}) + {start}, 0) ELSE {start} END"
-    end = f"CASE WHEN {length} < 0 THEN len({render_array(a)}) ELSE {first} + {length} END"
+def _render_array_index_of(array: str, value: str, start: str = "0", length: str = "-1", occurrence: str = "1") -> str:
+    first = f"CASE WHEN {start} < 0 THEN greatest(len({render_array(array)}) + {start}, 0) ELSE {start} END"
+    end = f"CASE WHEN {length} < 0 THEN len({render_array(array)}) ELSE {first} + {length} END"
     hits = (
-        f"list_filter(range({first}, least({end}, len({render_array(a)}))), "
-        f"lambda _i: {render_array(a)}[_i + 1] = {_render_dynamic(value)})"
+        f"list_filter(range({first}, least({end}, len({render_array(array)}))), "
+        f"lambda _i: {render_array(array)}[_i + 1] = {_render_dynamic(value)})"
     )
-    return f"CASE WHEN {render_array(a)} IS NOT NULL THEN coalesce({hits}[{occurrence}], -1) END"
+    return f"CASE WHEN {render_array(array)} IS NOT NULL THEN coalesce({hits}[{occurrence}], -1) END"
 
 
 def _render_array_iff(condition: str, yes: str, no: str) -> str:
@@ -268,33 +269,33 @@ def _render_bag_merge(call: ir.FunctionCall) -> str:
     )
 
 
-def _render_bag_has_key(b: str, key: str) -> str:
+def _render_bag_has_key(bag: str, key: str) -> str:
     is_path = f"starts_with({key}, '$.') OR starts_with({key}, '$[')"
-    found = f"CASE WHEN {is_path} THEN json_exists({b}, {key}) ELSE list_contains(json_keys({b}), {key}) END"
-    return f"CASE WHEN json_type({b}) = 'OBJECT' THEN {found} ELSE false END"
+    found = f"CASE WHEN {is_path} THEN json_exists({bag}, {key}) ELSE list_contains(json_keys({bag}), {key}) END"
+    return f"CASE WHEN json_type({bag}) = 'OBJECT' THEN {found} ELSE false END"
 
 
-def _render_bag_remove_keys(b: str, keys: str) -> str:
+def _render_bag_remove_keys(bag: str, keys: str) -> str:
     names = f"CAST(to_json({keys}) AS VARCHAR[])"
-    remaining = f"list_filter(map_entries({render_bag(b)}), lambda _e: NOT list_contains({names}, _e.key))"
-    nested = f"json_type({b}) = 'OBJECT' AND len(list_filter({names}, lambda _k: starts_with(_k, '$'))) > 0"
+    remaining = f"list_filter(map_entries({render_bag(bag)}), lambda _e: NOT list_contains({names}, _e.key))"
+    nested = f"json_type({bag}) = 'OBJECT' AND len(list_filter({names}, lambda _k: starts_with(_k, '$'))) > 0"
     return (
-        f"CASE WHEN {nested} THEN CAST(kql_bag_without(CAST({b} AS VARCHAR), {names}) AS JSON) "
+        f"CASE WHEN {nested} THEN CAST(kql_bag_without(CAST({bag} AS VARCHAR), {names}) AS JSON) "
         f"ELSE to_json(map_from_entries({remaining})) END"
     )
 
 
-def _render_bag_set_key(b: str, key: str, value: str) -> str:
-    others = f"list_filter(map_entries({render_bag(b)}), lambda _e: _e.key <> {key})"
+def _render_bag_set_key(bag: str, key: str, value: str) -> str:
+    others = f"list_filter(map_entries({render_bag(bag)}), lambda _e: _e.key <> {key})"
     placed = (
-        f"list_transform(map_entries({render_bag(b)}), lambda _e: CASE WHEN _e.key = {key} THEN "
+        f"list_transform(map_entries({render_bag(bag)}), lambda _e: CASE WHEN _e.key = {key} THEN "
         f"{{'key': {key}, 'value': {_render_dynamic(value)}}} ELSE _e END)"
     )
     return (
-        f"CASE WHEN json_type({b}) = 'OBJECT' AND (starts_with({key}, '$.') OR starts_with({key}, '$[')) THEN "
-        f"CAST(kql_bag_with(CAST({b} AS VARCHAR), {key}, CAST({_render_dynamic(value)} AS VARCHAR)) AS JSON) "
-        f"WHEN len({others}) < len(map_entries({render_bag(b)})) THEN to_json(map_from_entries({placed})) "
-        f"ELSE to_json(map_from_entries(list_append(map_entries({render_bag(b)}), "
+        f"CASE WHEN json_type({bag}) = 'OBJECT' AND (starts_with({key}, '$.') OR starts_with({key}, '$[')) THEN "
+        f"CAST(kql_bag_with(CAST({bag} AS VARCHAR), {key}, CAST({_render_dynamic(value)} AS VARCHAR)) AS JSON) "
+        f"WHEN len({others}) < len(map_entries({render_bag(bag)})) THEN to_json(map_from_entries({placed})) "
+        f"ELSE to_json(map_from_entries(list_append(map_entries({render_bag(bag)}), "
         f"{{'key': {key}, 'value': {_render_dynamic(value)}}}))) END"
     )
 
@@ -324,7 +325,7 @@ def _render_bag_pack_columns(call: ir.FunctionCall) -> str:
     return render_expression(ir.FunctionCall("bag_pack", tuple(pairs)))
 
 
-def _render_lists(call: ir.FunctionCall) -> list[str]:
+def _render_array_arguments(call: ir.FunctionCall) -> list[str]:
     return [
         render_array(render_expression(arg))
         if isinstance(arg, ir.ColumnRef)
@@ -333,19 +334,19 @@ def _render_lists(call: ir.FunctionCall) -> list[str]:
     ]
 
 
-def _render_union(call: ir.FunctionCall) -> str:
-    return f"to_json(kql_each_once(flatten([{', '.join(_render_lists(call))}])))"
+def _render_set_union(call: ir.FunctionCall) -> str:
+    return f"to_json(kql_each_once(flatten([{', '.join(_render_array_arguments(call))}])))"
 
 
-def _render_intersect(call: ir.FunctionCall) -> str:
-    first, *others = _render_lists(call)
+def _render_set_intersect(call: ir.FunctionCall) -> str:
+    first, *others = _render_array_arguments(call)
     for other in others:
         first = bind_once([first, other], lambda a, b: f"list_filter({a}, lambda _e: list_contains({b}, _e))")
     return f"to_json(kql_each_once({first}))"
 
 
-def _render_difference(call: ir.FunctionCall) -> str:
-    first, *others = _render_lists(call)
+def _render_set_difference(call: ir.FunctionCall) -> str:
+    first, *others = _render_array_arguments(call)
     return bind_once(
         [first, f"flatten([{', '.join(others)}])"],
         lambda a, b: f"to_json(kql_each_once(list_filter({a}, lambda _e: NOT list_contains({b}, _e))))",

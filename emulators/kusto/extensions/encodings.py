@@ -22,7 +22,7 @@ from zoneinfo import available_timezones
 from duckdb_kql import ir
 
 from emulators.kusto.extensions.registry import ANY_NUMBER, add_custom_function
-from emulators.kusto.extensions.scalar_calls import ScalarCall, build_functions, install_calls
+from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
 from emulators.kusto.extensions.sql import bind_once, render_expression
 from emulators.kusto.extensions.static_types import infer_static_type
 from emulators.kusto.library_errors import RUNAWAY
@@ -80,7 +80,7 @@ def _mix_lane(lane: int, value: int) -> int:
     return (_rotate_bits((lane + value * _PRIMES[1]) & _MASK, 31) * _PRIMES[0]) & _MASK
 
 
-def _to_signed(value: int) -> int:
+def _to_signed_integer(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
@@ -88,10 +88,10 @@ def compute_hash(kind: str, text: str | None) -> int | None:
     """Return the hash of a value as a signed integer; ``kind`` is the value's DuckDB type, ``text`` its text form."""
     if text is None:
         return None
-    return _to_signed(compute_xxhash64(_encode_value(kind, text)))
+    return _to_signed_integer(compute_xxhash64(_encode_hashed_value(kind, text)))
 
 
-def _encode_value(kind: str, text: str) -> bytes:
+def _encode_hashed_value(kind: str, text: str) -> bytes:
     encode = _ENCODERS.get(kind)
     return text.encode() if encode is None else encode(text)
 
@@ -124,7 +124,7 @@ def _combine_hashes(values: list[int | None]) -> int | None:
         if value is None:
             return None
         combined = ((combined * 31) ^ (value & _MASK)) & _MASK
-    return _to_signed(combined)
+    return _to_signed_integer(combined)
 
 
 macros: tuple[str, ...] = (
@@ -168,14 +168,14 @@ def _decode_base64(text: str) -> bytes:
     return base64.b64decode(text, validate=True)
 
 
-def _decode_to_array(text: str) -> list[int] | None:
+def _decode_base64_to_array(text: str) -> list[int] | None:
     try:
         return list(_decode_base64(text))
     except binascii.Error:
         return None
 
 
-def _encode_from_array(values: list[int]) -> str:
+def _encode_array_as_base64(values: list[int]) -> str:
     return base64.b64encode(bytes(values)).decode()
 
 
@@ -201,7 +201,7 @@ def _compress_zlib(text: str) -> str:
     ).decode()
 
 
-def _build_decompression(name: str, window: int) -> Callable[[str], str]:
+def _build_decompressor(name: str, window: int) -> Callable[[str], str]:
     def decompress(text: str) -> str:
         try:
             found = zlib.decompressobj(window).decompress(_decode_base64(text), MAX_DECOMPRESSED_BYTES + 1)
@@ -214,13 +214,13 @@ def _build_decompression(name: str, window: int) -> Callable[[str], str]:
     return decompress
 
 
-def _encode_domain(text: str) -> str:
+def _encode_punycode_domain(text: str) -> str:
     return ".".join(
         label if label.isascii() else f"xn--{label.encode('punycode').decode()}" for label in text.split(".")
     )
 
 
-def _decode_domain(text: str) -> str:
+def _decode_punycode_domain(text: str) -> str:
     return ".".join(
         label[4:].encode().decode("punycode") if label.startswith("xn--") else label for label in text.split(".")
     )
@@ -233,7 +233,7 @@ class _XmlReader:
         self.root: dict[str, Any] = {}
         self._stack: list[tuple[dict[str, Any], list[str]]] = [(self.root, [])]
 
-    def parse(self, text: str) -> dict[str, Any]:
+    def parse_document(self, text: str) -> dict[str, Any]:
         parser = expat.ParserCreate()
         parser.buffer_text = True
         parser.StartElementHandler = self._start_element
@@ -274,7 +274,7 @@ class _XmlReader:
 def _parse_xml(text: str) -> Any:
     if len(text) > MAX_XML_CHARACTERS:
         return None
-    return _XmlReader().parse(text.strip())
+    return _XmlReader().parse_document(text.strip())
 
 
 def _parse_command_line(text: str, parser: str) -> list[str] | None:
@@ -285,20 +285,20 @@ def _parse_command_line(text: str, parser: str) -> list[str] | None:
     return list(lexer) or None
 
 
-def _list_paths(value: Any) -> list[str]:
+def _list_paths_of_value(value: Any) -> list[str]:
     paths: dict[str, None] = {}
 
-    def visit(node: Any, path: str) -> None:
+    def add_paths(node: Any, path: str) -> None:
         if path:
             paths[path] = None
         if isinstance(node, dict):
             for key, inner in node.items():
-                visit(inner, f"{path}['{key}']")
+                add_paths(inner, f"{path}['{key}']")
         elif isinstance(node, list):
             for inner in node:
-                visit(inner, f"{path}[0]")
+                add_paths(inner, f"{path}[0]")
 
-    visit(value, "")
+    add_paths(value, "")
     return list(paths)
 
 
@@ -309,8 +309,8 @@ def _compute_jaccard_index(one: list[Any], other: list[Any]) -> float | None:
 
 
 CALLS = (
-    ScalarCall("base64_decode_toarray", _decode_to_array, "string", "dynamic"),
-    ScalarCall("base64_encode_fromarray", _encode_from_array, "dynamic", "string", ""),
+    ScalarCall("base64_decode_toarray", _decode_base64_to_array, "string", "dynamic"),
+    ScalarCall("base64_encode_fromarray", _encode_array_as_base64, "dynamic", "string", ""),
     ScalarCall("base64_decode_toguid", lambda text: str(uuid.UUID(bytes_le=_decode_base64(text))), "string", "guid"),
     ScalarCall(
         "base64_encode_fromguid", lambda text: base64.b64encode(uuid.UUID(text).bytes_le).decode(), "guid", "string", ""
@@ -319,25 +319,25 @@ CALLS = (
     ScalarCall("zlib_compress_to_base64_string", _compress_zlib, "text", "string", ""),
     ScalarCall(
         "gzip_decompress_from_base64_string",
-        _build_decompression("gzip_decompress_from_base64_string", 31),
+        _build_decompressor("gzip_decompress_from_base64_string", 31),
         "text",
         "string",
         "",
     ),
     ScalarCall(
         "zlib_decompress_from_base64_string",
-        _build_decompression("zlib_decompress_from_base64_string", 15),
+        _build_decompressor("zlib_decompress_from_base64_string", 15),
         "text",
         "string",
         "",
     ),
     ScalarCall("punycode_from_string", lambda text: text.encode("punycode").decode(), "string", "string", ""),
     ScalarCall("punycode_to_string", lambda text: text.encode().decode("punycode"), "string", "string", ""),
-    ScalarCall("punycode_domain_from_string", _encode_domain, "string", "string", ""),
-    ScalarCall("punycode_domain_to_string", _decode_domain, "string", "string", ""),
+    ScalarCall("punycode_domain_from_string", _encode_punycode_domain, "string", "string", ""),
+    ScalarCall("punycode_domain_to_string", _decode_punycode_domain, "string", "string", ""),
     ScalarCall("parse_xml", _parse_xml, "string", "dynamic"),
     ScalarCall("parse_command_line", _parse_command_line, "string string", "dynamic"),
-    ScalarCall("treepath", _list_paths, "dynamic", "dynamic"),
+    ScalarCall("treepath", _list_paths_of_value, "dynamic", "dynamic"),
     ScalarCall("jaccard_index", _compute_jaccard_index, "dynamic dynamic", "real"),
     ScalarCall("datetime_list_timezones", lambda: sorted(available_timezones()), "", "dynamic"),
 )
@@ -354,7 +354,7 @@ functions: tuple[PythonFunction, ...] = (
     PythonFunction("kql_hash_text", compute_hash, ("VARCHAR", "VARCHAR"), "BIGINT"),
     PythonFunction("kql_hash_rest", _compute_remainder, ("BIGINT", "BIGINT"), "BIGINT"),
     PythonFunction("kql_hash_combined", _combine_hashes, ("BIGINT[]",), "BIGINT"),
-    *build_functions(CALLS),
+    *build_python_functions(CALLS),
 )
 
 
@@ -364,4 +364,4 @@ def install_extension() -> None:
         add_custom_function(name, (1, 2), _render_hash)
     add_custom_function("hash_many", range(2, ANY_NUMBER[-1] + 1), _render_hash_many)
     add_custom_function("hash_combine", range(2, ANY_NUMBER[-1] + 1), _render_hash_combine)
-    install_calls(CALLS)
+    install_scalar_calls(CALLS)

@@ -63,7 +63,7 @@ macros: tuple[str, ...] = (
 )
 
 
-def _render_membership(call: ir.FunctionCall) -> str:
+def _render_false_membership(call: ir.FunctionCall) -> str:
     # DuckDB resolves the names in the arguments, although the result does not depend on them.
     unused = " AND ".join(f"({render_expression(arg)}) IS NULL" for arg in call.args)
     return f"(false AND {unused})"
@@ -81,21 +81,21 @@ def _render_assert(call: ir.FunctionCall) -> str:
     return f"CASE WHEN {render_expression(call.args[0])} THEN true ELSE {failure} END"
 
 
-def _render_data_size(call: ir.FunctionCall) -> str:
+def _render_estimate_data_size(call: ir.FunctionCall) -> str:
     if not all(isinstance(arg, ir.ColumnRef) for arg in call.args):
         raise semantic_error("estimate_data_size(): each argument must be a column", inner="SEM0219")
     sizes = [bind_once([render_expression(arg)], lambda value: f"kql_data_size({value})") for arg in call.args]
     return f"CAST({' + '.join(sizes)} AS BIGINT)"
 
 
-def _render_index_of_regex(call: ir.FunctionCall) -> str:
+def _render_indexof_regex(call: ir.FunctionCall) -> str:
     text, pattern, *rest = map(render_expression, call.args)
     start, length, occurrence = [*rest, *("0", "-1", "1")[len(rest) :]]
     bounds = [f"CAST({each} AS BIGINT)" for each in (start, length, occurrence)]
-    return bind_once([text, pattern, *bounds], _render_found_index)
+    return bind_once([text, pattern, *bounds], _render_checked_match_index)
 
 
-def _render_found_index(text: str, pattern: str, start: str, length: str, occurrence: str) -> str:
+def _render_checked_match_index(text: str, pattern: str, start: str, length: str, occurrence: str) -> str:
     found = _render_match_index(text, pattern, start, length, occurrence)
     return f"CASE WHEN {start} < 0 OR {length} < -1 OR {occurrence} < 0 THEN NULL ELSE {found} END"
 
@@ -131,48 +131,48 @@ def install_extension() -> None:
     }
     for name, sql in constants.items():
         add_template_function(name, sql, 0)
-    add_custom_function("current_principal_is_member_of", ANY_NUMBER, _render_membership)
+    add_custom_function("current_principal_is_member_of", ANY_NUMBER, _render_false_membership)
     add_bound_function(
         "around", (3,), lambda value, center, delta: f"({value} BETWEEN {center} - {delta} AND {center} + {delta})"
     )
     add_template_function("isutf8", "({0} IS NOT NULL)", 1)
     add_custom_function("assert", (2,), _render_assert)
-    add_custom_function("estimate_data_size", ANY_NUMBER, _render_data_size)
-    add_custom_function("indexof_regex", _INDEX_OF_REGEX, _render_index_of_regex)
+    add_custom_function("estimate_data_size", ANY_NUMBER, _render_estimate_data_size)
+    add_custom_function("indexof_regex", _INDEX_OF_REGEX, _render_indexof_regex)
     _install_bin_auto()
 
 
 def _install_bin_auto() -> None:
     for name in (SIZE, START):
         options.OPTION_SUPPORT[name] = (options.OptionSupport.NO_OP, "read by bin_auto()")
-    replace_attribute(lower, "_apply_set_statements", _patch_set_statements)
-    replace_attribute(lower, "_lower_function_call", _patch_function_call)
+    replace_attribute(lower, "_apply_set_statements", _patch_apply_set_statements)
+    replace_attribute(lower, "_lower_function_call", _patch_lower_function_call)
     add_custom_function(
         "array_strcat", (2,), lambda call: render_expression(ir.FunctionCall("strcat_array", call.args))
     )
 
 
-def _patch_set_statements(library_function: Callable[[Any], None]) -> Callable[[Any], None]:
+def _patch_apply_set_statements(library_function: Callable[[Any], None]) -> Callable[[Any], None]:
     def apply_set_statements(tree: Any) -> None:
         library_function(tree)
         values = {}
         for statement in find_rules(tree, "SetStatement"):
             name, value = reader.read_set_statement(statement)
             if name in (SIZE, START):
-                values[name] = _read_value(statement, name, value)
+                values[name] = _read_set_value(statement, name, value)
         _VALUES.set(values)
 
     return apply_set_statements
 
 
-def _read_value(statement: Any, name: str, value: Any) -> ir.Expr:
+def _read_set_value(statement: Any, name: str, value: Any) -> ir.Expr:
     lowered = None if value is None else reader.lower_expr(reader.collapse(value))
     if not isinstance(lowered, ir.Literal):
         raise semantic_error(f"set {name} requires a literal", position=get_source_position(statement))
     return lowered
 
 
-def _patch_function_call(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+def _patch_lower_function_call(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
     def lower_function_call(node: Any) -> ir.Expr:
         parts = get_child_rules(node)
         if not parts or parts[0].getText() != "bin_auto":

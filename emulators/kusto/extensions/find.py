@@ -68,8 +68,8 @@ class FindRows(PipelineOperator):
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields the matching rows with the columns of the result."""
         label = f"{quote_text(self.label)} AS {quote_name(self.label_column)}"
-        self._check_names()
-        if not self._is_searched(input_columns):
+        self._check_column_names()
+        if not self._is_table_searched(input_columns):
             return f"SELECT {label} FROM {input_sql} WHERE false"  # noqa: S608  quoted names
         missing = [
             f"CAST(NULL AS JSON) AS {quote_name(name)}"
@@ -78,24 +78,24 @@ class FindRows(PipelineOperator):
         ]
         rows = f"(SELECT {', '.join(['*', *missing])} FROM {input_sql})" if missing else input_sql  # noqa: S608
         condition = render_expression(
-            replace_nodes(self.predicate, lambda node: _expand_condition(node, input_columns))
+            replace_nodes(self.predicate, lambda node: _expand_star_and_term(node, input_columns))
         )
-        chosen = ", ".join([label, *self._render_columns(input_columns)])
+        chosen = ", ".join([label, *self._render_result_columns(input_columns)])
         return f"SELECT {chosen} FROM {rows} WHERE {condition}"  # noqa: S608  quoted names, rendered expressions
 
     def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns that this table contributes to the result."""
-        if not self._is_searched(input_columns):
+        if not self._is_table_searched(input_columns):
             return [self.label_column]
-        names = [name for name, _ in self._choose_columns(input_columns)]
-        return [self.label_column, *names, *([PACK] if self._has_pack() else [])]
+        names = [name for name, _ in self._choose_result_columns(input_columns)]
+        return [self.label_column, *names, *([PACK] if self._has_pack_column() else [])]
 
     def replace_expressions(self, substitute: Substitute) -> "FindRows":
         """Return a copy of the operator with ``substitute`` applied to the expressions of the condition."""
         return dataclasses.replace(self, predicate=substitute(self.predicate))
 
-    def _render_columns(self, input_columns: list[str]) -> Iterator[str]:
-        chosen = self._choose_columns(input_columns)
+    def _render_result_columns(self, input_columns: list[str]) -> Iterator[str]:
+        chosen = self._choose_result_columns(input_columns)
         for name, kind in chosen:
             column: ir.Expr = ir.ColumnRef(name)
             if kind is not None and CONVERSIONS[kind] is not None:
@@ -103,7 +103,7 @@ class FindRows(PipelineOperator):
             elif kind == "string":
                 column = ir.FunctionCall("tostring", (column,))
             yield f"{render_expression(column)} AS {quote_name(name)}"
-        if self._has_pack():
+        if self._has_pack_column():
             shown = {name for name, _ in chosen}
             pairs = [
                 part
@@ -113,22 +113,22 @@ class FindRows(PipelineOperator):
             ]
             yield f"{render_expression(ir.FunctionCall('bag_pack', tuple(pairs)))} AS {quote_name(PACK)}"
 
-    def _choose_columns(self, input_columns: Sequence[str]) -> Projection:
+    def _choose_result_columns(self, input_columns: Sequence[str]) -> Projection:
         if self.projected is not None:
             return tuple((name, kind) for name, kind in self.projected if name in input_columns)
-        searched = [each for each in self._list_columns() if self._is_searched(each)]
+        searched = [each for each in self._list_branch_columns() if self._is_table_searched(each)]
         named = self._find_searched_columns()
         return tuple(
             (name, None) for name in input_columns if name in named or all(name in columns for columns in searched)
         )
 
-    def _has_pack(self) -> bool:
+    def _has_pack_column(self) -> bool:
         if self.projected is not None:
             return self.packs
-        searched = [each for each in self._list_columns() if self._is_searched(each)]
-        return any(len(self._choose_columns(columns)) < len(columns) for columns in searched)
+        searched = [each for each in self._list_branch_columns() if self._is_table_searched(each)]
+        return any(len(self._choose_result_columns(columns)) < len(columns) for columns in searched)
 
-    def _is_searched(self, input_columns: Sequence[str]) -> bool:
+    def _is_table_searched(self, input_columns: Sequence[str]) -> bool:
         """Return whether ``find`` must search a table with these columns: the condition refers to one of them."""
         nodes = list(iterate_nodes(self.predicate))
         if any(isinstance(node, StarCondition) or (isinstance(node, SearchTerm) and not node.column) for node in nodes):
@@ -141,17 +141,17 @@ class FindRows(PipelineOperator):
         named = [
             node.name if isinstance(node, ir.ColumnRef) else node.column for node in nodes if _is_column_name(node)
         ]
-        existing = {name for columns in self._list_columns() for name in columns}
+        existing = {name for columns in self._list_branch_columns() for name in columns}
         return [name for name in dict.fromkeys(named) if name in existing]
 
-    def _check_names(self) -> None:
-        existing = {name for columns in self._list_columns() for name in columns}
+    def _check_column_names(self) -> None:
+        existing = {name for columns in self._list_branch_columns() for name in columns}
         named = [node.name for node in iterate_nodes(self.predicate) if isinstance(node, ir.ColumnRef)]
         for name in [*named, *(name for name, _ in self.projected or ())]:
             if name not in existing:
                 raise semantic_error(f"Failed to resolve column named '{name[:200]}'", subject=name)
 
-    def _list_columns(self) -> list[list[str]]:
+    def _list_branch_columns(self) -> list[list[str]]:
         known = get_known_tables()
         return [schema.output_columns(branch, known) for branch in self.branches]
 
@@ -160,7 +160,7 @@ def _is_column_name(node: Any) -> bool:
     return isinstance(node, ir.ColumnRef) or (isinstance(node, SearchTerm) and node.column is not None)
 
 
-def _expand_condition(node: ir.Expr, input_columns: list[str]) -> ir.Expr:
+def _expand_star_and_term(node: ir.Expr, input_columns: list[str]) -> ir.Expr:
     if isinstance(node, SearchTerm) and node.column is not None and node.column not in input_columns:
         return ir.Literal(value=False, kind="bool")
     return node.to_condition(input_columns) if isinstance(node, StarCondition | SearchTerm) else node
@@ -168,7 +168,7 @@ def _expand_condition(node: ir.Expr, input_columns: list[str]) -> ir.Expr:
 
 @dataclasses.dataclass(frozen=True)
 class OrderFindColumns(PipelineOperator):
-    """Part of the operator ``find`` after the ``union``; puts the columns of the result into their order."""
+    """Part of the operator ``find`` that follows the ``union``; sorts the result columns into the documented order."""
 
     projected: tuple[str, ...] | None
 
@@ -188,7 +188,7 @@ class OrderFindColumns(PipelineOperator):
 
 def install_extension() -> None:
     """Add the operator ``find``, which can only start a query, to the KQL translator library."""
-    replace_attribute(lower, "_lower_head", _patch_lower_head)
+    replace_attribute(lower, "_lower_head", _patch_lower_pipeline)
     replace_attribute(lower, "_is_tabular_value", _patch_is_tabular)
 
 
@@ -199,23 +199,27 @@ def _patch_is_tabular(library_function: Callable[..., bool]) -> Callable[..., bo
     return is_tabular
 
 
-def _patch_lower_head(library_function: Callable[[Any, list[Any]], ir.Query]) -> Callable[[Any, list[Any]], ir.Query]:
-    def lower_head(head: Any, rest: list[Any]) -> ir.Query:
-        inner = reader.collapse(head)
+def _patch_lower_pipeline(
+    library_function: Callable[[Any, list[Any]], ir.Query],
+) -> Callable[[Any, list[Any]], ir.Query]:
+    def lower_pipeline(first_node: Any, operator_nodes: list[Any]) -> ir.Query:
+        inner = reader.collapse(first_node)
         if get_rule_name(inner) == "FindOperator":
-            return _parse_find(inner, rest)
-        if rest and get_rule_name(find_operator_node(rest[0])) == "FindOperator":
-            raise unsupported_error("find after a pipe", "write find in (...) where", get_source_position(rest[0]))
-        return library_function(head, rest)
+            return _parse_find(inner, operator_nodes)
+        if operator_nodes and get_rule_name(find_operator_node(operator_nodes[0])) == "FindOperator":
+            raise unsupported_error(
+                "find after a pipe", "write find in (...) where", get_source_position(operator_nodes[0])
+            )
+        return library_function(first_node, operator_nodes)
 
-    return lower_head
+    return lower_pipeline
 
 
 def _parse_find(node: Any, operator_nodes: list[Any]) -> ir.Query:
-    branches, label_column = list(_parse_tables(node)), _read_label_column(node)
+    branches, label_column = list(_parse_searched_tables(node)), _read_label_column(node)
     if not branches:
         raise semantic_error("find requires a table", position=get_source_position(node))
-    predicate = parse_search_condition(_find_predicate(node))
+    predicate = parse_search_condition(_find_predicate_node(node))
     projected, packs = _parse_projection(node)
     queries = tuple(query for _, query in branches)
     first, *others = (
@@ -232,29 +236,29 @@ def _parse_find(node: Any, operator_nodes: list[Any]) -> ir.Query:
     )
 
 
-def _find_predicate(node: Any) -> Any:
+def _find_predicate_node(node: Any) -> Any:
     # The condition follows the clause with the tables, and precedes the clause with the columns.
     return next(
         child for child in get_child_rules(node) if not get_rule_name(child).startswith(("FindOperator", "Data"))
     )
 
 
-def _parse_tables(node: Any) -> Iterator[tuple[str, ir.Query]]:
+def _parse_searched_tables(node: Any) -> Iterator[tuple[str, ir.Query]]:
     """Yield each table that the operator searches: its name, and a query that returns its rows."""
     clauses = find_rules(node, "FindOperatorInClause")
     if not clauses:
-        yield from _list_tables("*")
+        yield from _list_matching_tables("*")
     for index, child in enumerate(each for clause in clauses for each in get_child_rules(clause)):
         inner = reader.collapse(child)
         if get_rule_name(inner) == "WildcardedName":
-            yield from _list_tables(inner.getText())
+            yield from _list_matching_tables(inner.getText())
             continue
         query = reader.lower_query_node(inner)
         is_table = isinstance(query.source, ir.TableRef) and not query.operators
         yield find_as_name(child) or (inner.getText() if is_table else f"union_arg{index}"), query
 
 
-def _list_tables(pattern: str) -> Iterator[tuple[str, ir.Query]]:
+def _list_matching_tables(pattern: str) -> Iterator[tuple[str, ir.Query]]:
     for view in call_views(pattern):
         yield view.name.partition("(")[0], ir.Query(view)
     for name in get_table_names():

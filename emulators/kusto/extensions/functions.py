@@ -66,19 +66,19 @@ _FUNCTIONS: State[dict[str, RowFunction]] = State("emulators.kusto.row_functions
 
 def install_extension() -> None:
     """Add user-defined functions that return rows, and their calls, to the KQL translator library."""
-    replace_attribute(lower, "_lower", _patch_lower)
-    replace_attribute(lower, "_declare_let_function", _patch_declare)
+    replace_attribute(lower, "_lower", _patch_lower_query)
+    replace_attribute(lower, "_declare_let_function", _patch_declare_function)
     replace_attribute(lower, "_declare_body_local", _patch_declare_local)
     replace_attribute(schema, "match_wildcard", _patch_match_wildcard)
-    replace_attribute(lower, "_stored_call_source", _patch_call_source)
-    replace_attribute(lower, "_stored_bare_source", _patch_bare_source)
-    replace_attribute(translate, "_table_label", _patch_table_label)
+    replace_attribute(lower, "_stored_call_source", _patch_lower_call_source)
+    replace_attribute(lower, "_stored_bare_source", _patch_lower_bare_source)
+    replace_attribute(translate, "_table_label", _patch_label_table)
     replace_attribute(lower, "_is_tabular_value", _patch_is_tabular)
-    replace_attribute(lower, "_lower_function_call", _patch_call_expression)
-    replace_attribute(lower, "_lower_head", _patch_lower_head)
+    replace_attribute(lower, "_lower_function_call", _patch_lower_call_expression)
+    replace_attribute(lower, "_lower_head", _patch_lower_pipeline)
 
 
-def _patch_lower(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
+def _patch_lower_query(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
     def lower_query(*args: Any) -> ir.Query:
         with _FUNCTIONS.bound({}):
             return library_function(*args)
@@ -91,7 +91,7 @@ def _find_called_function(node: Any) -> RowFunction | None:
     return _FUNCTIONS.get().get(parts[0].getText()) if parts else None
 
 
-def _patch_call_source(library_function: Callable[[Any], ir.Source | None]) -> Callable[[Any], ir.Source | None]:
+def _patch_lower_call_source(library_function: Callable[[Any], ir.Source | None]) -> Callable[[Any], ir.Source | None]:
     def lower_call_source(node: Any) -> ir.Source | None:
         function = _find_called_function(node)
         return library_function(node) if function is None else _convert_call_to_let(function, node)
@@ -115,7 +115,7 @@ def _patch_match_wildcard(library_function: Callable[..., list[str]]) -> Callabl
     return match_wildcard
 
 
-def _patch_table_label(library_function: Callable[..., str | None]) -> Callable[..., str | None]:
+def _patch_label_table(library_function: Callable[..., str | None]) -> Callable[..., str | None]:
     def label_table(source: ir.TableRef, *arguments: Any) -> str | None:
         function, mark, _ = source.name.rpartition(_CALL_MARK)
         return function if mark else library_function(source, *arguments)
@@ -123,7 +123,7 @@ def _patch_table_label(library_function: Callable[..., str | None]) -> Callable[
     return label_table
 
 
-def _patch_bare_source(library_function: Callable[..., ir.Source | None]) -> Callable[..., ir.Source | None]:
+def _patch_lower_bare_source(library_function: Callable[..., ir.Source | None]) -> Callable[..., ir.Source | None]:
     def lower_bare_source(node: Any, name: str, database: str | None = None) -> ir.Source | None:
         function = _FUNCTIONS.get().get(name) if database is None else None
         if function is None or any(each.tabular or each.default is None for each in function.parameters):
@@ -143,7 +143,7 @@ def _patch_is_tabular(library_function: Callable[..., bool]) -> Callable[..., bo
     return is_tabular
 
 
-def _patch_call_expression(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+def _patch_lower_call_expression(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
     def lower_call_expression(node: Any) -> ir.Expr:
         function = _find_called_function(node)
         if function is not None:
@@ -154,21 +154,25 @@ def _patch_call_expression(library_function: Callable[[Any], ir.Expr]) -> Callab
     return lower_call_expression
 
 
-def _patch_lower_head(library_function: Callable[[Any, list[Any]], ir.Query]) -> Callable[[Any, list[Any]], ir.Query]:
+def _patch_lower_pipeline(
+    library_function: Callable[[Any, list[Any]], ir.Query],
+) -> Callable[[Any, list[Any]], ir.Query]:
     """Patch the library so that ``T | invoke f(x)`` becomes ``f(T, x)``.
 
     The patch only applies to functions whose body the library cannot insert into the pipeline.
     """
 
-    def lower_head(head: Any, rest: list[Any]) -> ir.Query:
-        for index in reversed(range(len(rest))):
-            function, call = _find_invoked_function(rest[index])
+    def lower_pipeline(first_node: Any, operator_nodes: list[Any]) -> ir.Query:
+        for index in reversed(range(len(operator_nodes))):
+            function, call = _find_invoked_function(operator_nodes[index])
             if function is not None:
-                rows = lower_head(head, rest[:index])
-                return ir.Query(_convert_invoke_to_let(function, call, rows), reader.lower_operators(rest[index + 1 :]))
-        return library_function(head, rest)
+                rows = lower_pipeline(first_node, operator_nodes[:index])
+                return ir.Query(
+                    _convert_invoke_to_let(function, call, rows), reader.lower_operators(operator_nodes[index + 1 :])
+                )
+        return library_function(first_node, operator_nodes)
 
-    return lower_head
+    return lower_pipeline
 
 
 def _find_invoked_function(node: Any) -> tuple[RowFunction | None, Any]:
@@ -185,11 +189,11 @@ def _find_invoked_function(node: Any) -> tuple[RowFunction | None, Any]:
     return (None, None) if declared is not None and declared.tabular is not None else (function, calls[0])
 
 
-def _patch_declare(
+def _patch_declare_function(
     library_function: Callable[[Any, dict[str, ir.Expr]], None],
 ) -> Callable[[Any, dict[str, ir.Expr]], None]:
     def declare_function(decl: Any, scalars: dict[str, ir.Expr]) -> None:
-        function = _read_declaration(decl, scalars)
+        function = _read_function_declaration(decl, scalars)
         if not _returns_rows(function):
             with _remove_inner_functions(function.name):
                 library_function(decl, scalars)
@@ -227,9 +231,9 @@ def _patch_declare_local(library_function: Callable[..., None]) -> Callable[...,
         if [get_rule_name(each) for each in declarations[:1]] != ["LetFunctionDeclaration"]:
             library_function(node, function, locals_, declared, scope)
             return
-        inner = _read_declaration(declarations[0], {})
+        inner = _read_function_declaration(declarations[0], {})
         if _returns_rows(dataclasses.replace(inner, scalars={**scope, **locals_})):
-            raise _build_call_error(inner, "a function inside a function must return a scalar")
+            raise _build_call_error(inner, "a function that another function declares must return a scalar")
         hidden = {each.name for each in inner.parameters}
         reader.declare_let_function(
             declarations[0], {name: value for name, value in locals_.items() if name not in hidden}
@@ -249,7 +253,7 @@ def _calls_column_names_of(decl: Any) -> bool:
     return any(call.getText().startswith("column_names_of(") for call in calls)
 
 
-def _read_declaration(decl: Any, scalars: Mapping[str, ir.Expr]) -> RowFunction:
+def _read_function_declaration(decl: Any, scalars: Mapping[str, ir.Expr]) -> RowFunction:
     name, *parts = get_child_rules(decl)
     parameters = [
         each for part in parts if get_rule_name(part) == "LetFunctionParameterList" for each in get_child_rules(part)
@@ -257,7 +261,7 @@ def _read_declaration(decl: Any, scalars: Mapping[str, ir.Expr]) -> RowFunction:
     scope = reader.FN_STATE.get()
     return RowFunction(
         reader.find_names(name)[0],
-        tuple(_read_parameter(each) for each in parameters),
+        tuple(_read_function_parameter(each) for each in parameters),
         next(part for part in parts if get_rule_name(part) == "LetFunctionBody"),
         dict(scalars),
         scope.visible if scope else frozenset(),
@@ -267,7 +271,7 @@ def _read_declaration(decl: Any, scalars: Mapping[str, ir.Expr]) -> RowFunction:
     )
 
 
-def _read_parameter(node: Any) -> FunctionParameter:
+def _read_function_parameter(node: Any) -> FunctionParameter:
     if get_rule_name(node) == "TabularParameter":
         return FunctionParameter(reader.tabular_parameter_name(node), tabular=True)
     name, default = reader.lower_let_parameter(node)
@@ -383,7 +387,7 @@ def _parse_scalar_argument(
         return parameter.default
     value: ir.Expr = reader.substitute(reader.lower_expr(node), scalars)
     if reader.reads_row(value):
-        raise _build_call_error(function, "an argument refers to a column; use constants and tables only")
+        raise _build_call_error(function, "an argument refers to a column; pass only constants and tables")
     return value
 
 

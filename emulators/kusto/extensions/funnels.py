@@ -73,8 +73,8 @@ class Funnel(TimelinePlugin):
             f"{self.render_window(begin, size)} AS {p}w FROM {input_sql} WHERE {time} >= {begin} AND {time} < {end})"
         )
         if self.result:
-            return self._render_neighbours(p, events, states)
-        return self._render_completion(p, events, states)
+            return self._render_neighbour_states(p, events, states)
+        return self._render_completion_counts(p, events, states)
 
     def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the names of the output columns: timeline column and results."""
@@ -92,7 +92,7 @@ class Funnel(TimelinePlugin):
             periods=substitute(self.periods),
         )
 
-    def _render_chain(self, prefix: str, events: str, states: Sequence[str], limit: str) -> list[str]:
+    def _render_reached_states(self, prefix: str, events: str, states: Sequence[str], limit: str) -> list[str]:
         """Render SQL for each state, which yields the ids that reached the state.
 
         The columns are id, window, time of the first state, and time of this state.
@@ -113,16 +113,16 @@ class Funnel(TimelinePlugin):
             )
         return chain
 
-    def _render_completion(self, prefix: str, events: str, states: Sequence[str]) -> str:
+    def _render_completion_counts(self, prefix: str, events: str, states: Sequence[str]) -> str:
         begin, _, size = self.render_constants()
         time, state, period, count = map(quote_name, self.infer_columns([]))
-        periods = f"(SELECT unnest({_render_periods(self.periods)}) AS {prefix}p)"
+        periods = f"(SELECT unnest({_render_period_limits(self.periods)}) AS {prefix}p)"
         parts = [
             f"SELECT {prefix}w, {index} AS {prefix}k, {quote_text(name)} AS {prefix}n, {prefix}p, "  # noqa: S608
             f"count(DISTINCT {prefix}i) FILTER "
             f"(WHERE {prefix}t - {prefix}b <= {prefix}p) AS {prefix}c FROM {reached}, {periods} GROUP BY ALL"
             for index, (name, reached) in enumerate(
-                zip(states, self._render_chain(prefix, events, states, "true"), strict=True)
+                zip(states, self._render_reached_states(prefix, events, states, "true"), strict=True)
             )
         ]
         return (
@@ -131,10 +131,10 @@ class Funnel(TimelinePlugin):
             f"FROM ({' UNION ALL '.join(parts)}) ORDER BY {prefix}w, {prefix}p, {prefix}k"
         )
 
-    def _render_neighbours(self, prefix: str, events: str, states: Sequence[str]) -> str:
+    def _render_neighbour_states(self, prefix: str, events: str, states: Sequence[str]) -> str:
         begin, _, size = self.render_constants()
         limit = f"e.{prefix}t - c.{prefix}t <= {render_expression(self.periods)}"
-        whole = self._render_chain(prefix, events, states, limit)[-1]
+        whole = self._render_reached_states(prefix, events, states, limit)[-1]
         before = (
             f"(SELECT arg_max(x.{prefix}s, x.{prefix}t) FROM {events} AS x WHERE x.{prefix}i = "  # noqa: S608
             f"m.{prefix}i AND x.{prefix}t < m.{prefix}b "
@@ -172,7 +172,7 @@ def _read_states(expr: ir.Expr) -> list[str]:
     return [each if isinstance(each, str) else json.dumps(each) for each in found]
 
 
-def _render_periods(expr: ir.Expr) -> str:
+def _render_period_limits(expr: ir.Expr) -> str:
     return f"list_transform(CAST({render_expression(expr)} AS VARCHAR[]), lambda _e: kql_period(_e))"
 
 
@@ -217,7 +217,7 @@ class NewActivityMetrics(TimelinePlugin):
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that yields one row for each pair of windows."""
-        cohort, dimensions = self._sort_arguments(input_columns)
+        cohort, dimensions = self._split_optional_arguments(input_columns)
         plugin = dataclasses.replace(self, dimensions=dimensions)
         plugin.check_columns(input_columns)
         p = find_free_prefix([*input_columns, *self.infer_columns(input_columns)])
@@ -229,7 +229,7 @@ class NewActivityMetrics(TimelinePlugin):
             f"(SELECT DISTINCT {plugin.render_window(begin, size)} AS {p}w, {name} AS {p}i{grouped} FROM {input_sql} "  # noqa: S608
             f"WHERE {time} BETWEEN {since} AND {end})"
         )
-        earlier = self._render_lookback()
+        earlier = self._render_lookback_ids()
         known = f"{p}i IN ({earlier})" if earlier else "false"
         first = (
             f"(SELECT *, CASE WHEN {known} THEN -1 ELSE min({p}w) OVER (PARTITION BY {p}i{grouped}) END AS {p}f "  # noqa: S608
@@ -260,7 +260,7 @@ class NewActivityMetrics(TimelinePlugin):
 
     def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the names of the output columns: start and end of the period, dimensions and metrics."""
-        _, dimensions = self._sort_arguments(input_columns)
+        _, dimensions = self._split_optional_arguments(input_columns)
         return [f"from_{self.columns[1]}", f"to_{self.columns[1]}", *dimensions, *_METRICS]
 
     def replace_expressions(self, substitute: Substitute) -> "NewActivityMetrics":
@@ -273,7 +273,7 @@ class NewActivityMetrics(TimelinePlugin):
             lookback=lookback,
         )
 
-    def _sort_arguments(self, input_columns: Sequence[str]) -> tuple[ir.Expr | None, tuple[str, ...]]:
+    def _split_optional_arguments(self, input_columns: Sequence[str]) -> tuple[ir.Expr | None, tuple[str, ...]]:
         """Split the optional arguments into the cohort (None if it is missing) and the dimension columns."""
         cohort: ir.Expr | None = None
         dimensions = []
@@ -286,7 +286,7 @@ class NewActivityMetrics(TimelinePlugin):
                 raise semantic_error(f"evaluate {self.plugin}(): a dimension must be a column", inner="SEM0219")
         return cohort, tuple(dimensions)
 
-    def _render_lookback(self) -> str:
+    def _render_lookback_ids(self) -> str:
         if self.lookback is None:
             return ""
         known = get_known_tables()
@@ -295,7 +295,7 @@ class NewActivityMetrics(TimelinePlugin):
         return f"SELECT {quote_name(self.columns[0])} FROM ({translate.to_sql(self.lookback, known)})"  # noqa: S608
 
 
-def _parse_metrics(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
+def _parse_new_activity_metrics(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
     plugin, position = "new_activity_metrics", get_source_position(node)
     if clause is not None:
         raise unsupported_error(f"evaluate {plugin} with an output schema", position=position)
@@ -338,5 +338,5 @@ def install_extension() -> None:
     """Add ``funnel_sequence``, ``funnel_sequence_completion`` and ``new_activity_metrics`` to ``evaluate``."""
     for name in ("funnel_sequence", "funnel_sequence_completion"):
         add_plugin(name, functools.partial(_parse_funnel, name=name))
-    add_plugin("new_activity_metrics", _parse_metrics)
+    add_plugin("new_activity_metrics", _parse_new_activity_metrics)
     replace_attribute(lower, "_resolve_in_subqueries", _patch_resolve_in_subqueries)

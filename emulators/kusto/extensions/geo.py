@@ -17,7 +17,7 @@ from duckdb_kql import ir
 from duckdb_kql.errors import KqlUnsupportedError
 
 from emulators.kusto.extensions.registry import add_bound_function, add_custom_function
-from emulators.kusto.extensions.scalar_calls import ScalarCall, build_functions, install_calls
+from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
 from emulators.kusto.extensions.sql import bind_once, render_expression
 
 _RADIUS = 6_371_010.0
@@ -59,33 +59,33 @@ macros: tuple[str, ...] = (
 )
 
 
-def _render_reals(call: ir.FunctionCall) -> list[str]:
+def _render_real_arguments(call: ir.FunctionCall) -> list[str]:
     return [f"CAST({render_expression(arg)} AS DOUBLE)" for arg in call.args]
 
 
-def _render_distance(call: ir.FunctionCall) -> str:
+def _render_point_distance(call: ir.FunctionCall) -> str:
     if len(call.args) == 5:  # noqa: PLR2004
         if not isinstance(call.args[4], ir.Literal) or call.args[4].value:
             raise KqlUnsupportedError("geo_distance_2points() on a spheroid")
         call = ir.FunctionCall(call.name, call.args[:4])
-    return bind_once(_render_reals(call), lambda *args: f"kql_distance({', '.join(args)})")
+    return bind_once(_render_real_arguments(call), lambda *args: f"kql_distance({', '.join(args)})")
 
 
-def _render_in_circle(call: ir.FunctionCall) -> str:
+def _render_point_in_circle(call: ir.FunctionCall) -> str:
     return bind_once(
-        _render_reals(call),
+        _render_real_arguments(call),
         lambda *args: f"CASE WHEN {args[4]} > 0 THEN kql_distance({', '.join(args[:4])}) <= {args[4]} END",
     )
 
 
-def _render_in_polygon(call: ir.FunctionCall) -> str:
+def _render_point_in_polygon(call: ir.FunctionCall) -> str:
     point = [f"CAST({render_expression(arg)} AS DOUBLE)" for arg in call.args[:2]]
     return bind_once([*point, render_expression(call.args[2])], lambda *args: f"kql_in_polygon({', '.join(args)})")
 
 
-def _render_to_geohash(call: ir.FunctionCall) -> str:
+def _render_geohash_of_point(call: ir.FunctionCall) -> str:
     accuracy = render_expression(call.args[2]) if len(call.args) == 3 else "5"  # noqa: PLR2004
-    return bind_once([*_render_reals(call)[:2], f"CAST({accuracy} AS BIGINT)"], _render_geohash)
+    return bind_once([*_render_real_arguments(call)[:2], f"CAST({accuracy} AS BIGINT)"], _render_geohash)
 
 
 def _render_geohash(lon: str, lat: str, digits: str) -> str:
@@ -104,7 +104,7 @@ def _render_geohash(lon: str, lat: str, digits: str) -> str:
     return f"CASE WHEN kql_on_globe({lon}, {lat}) AND {digits} BETWEEN 1 AND {_MAX_DIGITS} THEN {text} ELSE '' END"
 
 
-def _render_from_geohash(text: str) -> str:
+def _render_geohash_centre(text: str) -> str:
     digit = f"(strpos('{_BASE_32}', substr({text}, CAST(_b // 5 + 1 AS BIGINT), 1)) - 1)"
     bits = f"list_transform(range(0, 5 * length({text})), lambda _b: ({digit} >> CAST(4 - _b % 5 AS INTEGER)) & 1)"
 
@@ -148,7 +148,7 @@ def _measure_angle(left: Vector, right: Vector) -> float:
     return math.atan2(math.sqrt(compute_dot_product(across, across)), compute_dot_product(left, right))
 
 
-def _iterate_segments(shape: Any) -> Iterator[tuple[Vector, Vector]]:
+def _iterate_line_segments(shape: Any) -> Iterator[tuple[Vector, Vector]]:
     """Yield the segments of a GeoJSON LineString or MultiLineString; raise ValueError for any other shape."""
     if shape["type"] not in ("LineString", "MultiLineString"):
         raise ValueError(shape["type"])
@@ -160,13 +160,13 @@ def _iterate_segments(shape: Any) -> Iterator[tuple[Vector, Vector]]:
         yield from pairwise(points)
 
 
-def _measure_line(shape: Any) -> float:
-    return math.fsum(_measure_angle(start, end) for start, end in _iterate_segments(shape)) * _RADIUS
+def _measure_line_length(shape: Any) -> float:
+    return math.fsum(_measure_angle(start, end) for start, end in _iterate_line_segments(shape)) * _RADIUS
 
 
-def _measure_distance(longitude: float, latitude: float, shape: Any) -> float:
+def _measure_distance_to_line(longitude: float, latitude: float, shape: Any) -> float:
     point = to_vector((longitude, latitude))
-    return min(_measure_segment_distance(point, start, end) for start, end in _iterate_segments(shape)) * _RADIUS
+    return min(_measure_segment_distance(point, start, end) for start, end in _iterate_line_segments(shape)) * _RADIUS
 
 
 def _measure_segment_distance(point: Vector, start: Vector, end: Vector) -> float:
@@ -188,8 +188,8 @@ def _measure_segment_distance(point: Vector, start: Vector, end: Vector) -> floa
 
 
 _LINE_CALLS = (
-    ScalarCall("geo_line_length", _measure_line, "dynamic", "real"),
-    ScalarCall("geo_distance_point_to_line", _measure_distance, "real real dynamic", "real"),
+    ScalarCall("geo_line_length", _measure_line_length, "dynamic", "real"),
+    ScalarCall("geo_distance_point_to_line", _measure_distance_to_line, "real real dynamic", "real"),
 )
 _LEAST_POINTS = 4
 _MAX_UNION_EDGES = 2_000
@@ -208,15 +208,15 @@ def _read_ring(ring: Sequence[Sequence[float]]) -> list[Vector]:
     return vertices
 
 
-def _measure_ring(ring: Sequence[Vector]) -> float:
+def _measure_ring_area(ring: Sequence[Vector]) -> float:
     """Return the solid angle of the smaller of the two regions that a ring separates."""
     origin = ring[0]
-    total = math.fsum(_measure_triangle(origin, a, b) for a, b in pairwise(ring[1:]))
+    total = math.fsum(_measure_triangle_area(origin, a, b) for a, b in pairwise(ring[1:]))
     angle = math.fabs(total)
     return min(angle, 4 * math.pi - angle)
 
 
-def _measure_triangle(a: Vector, b: Vector, c: Vector) -> float:
+def _measure_triangle_area(a: Vector, b: Vector, c: Vector) -> float:
     """Return the solid angle of a triangle; it is negative if the vertices are in clockwise order."""
     return 2 * math.atan2(
         compute_dot_product(a, compute_cross_product(b, c)),
@@ -231,14 +231,14 @@ def _measure_area(shape: Any) -> float:
     polygons = [[_read_ring(ring) for ring in rings] for rings in parts]
     if not polygons or not all(polygons):
         raise ValueError(shape)
-    areas = [_measure_ring(shell) - math.fsum(map(_measure_ring, holes)) for shell, *holes in polygons]
+    areas = [_measure_ring_area(shell) - math.fsum(map(_measure_ring_area, holes)) for shell, *holes in polygons]
     total = math.fsum(areas)
     if len(polygons) > 1:
-        total -= _measure_overlap(polygons)
+        total -= _measure_overlap_area(polygons)
     return total * _RADIUS**2
 
 
-def _measure_overlap(polygons: Sequence[Sequence[Sequence[Vector]]]) -> float:
+def _measure_overlap_area(polygons: Sequence[Sequence[Sequence[Vector]]]) -> float:
     """Compute the solid angle that polygons cover repeatedly; a region that n polygons cover counts n - 1 times."""
     vertices = [vertex for rings in polygons for ring in rings for vertex in ring]
     if len(vertices) > _MAX_UNION_EDGES:
@@ -246,10 +246,10 @@ def _measure_overlap(polygons: Sequence[Sequence[Sequence[Vector]]]) -> float:
     centre = [math.fsum(axis) for axis in zip(*vertices, strict=True)]
     length = math.hypot(*centre)
     if length == 0:
-        raise ValueError("the polygons surround the sphere")
+        raise ValueError("the polygons must lie on one side of the sphere")
     projection = _GnomonicProjection((centre[0] / length, centre[1] / length, centre[2] / length))
     edges = [edge for index, rings in enumerate(polygons) for edge in _project_edges(projection, rings, index)]
-    bounds = sorted({point[0] for edge in edges for point in edge[:2]} | set(_find_crossings(edges)))
+    bounds = sorted({point[0] for edge in edges for point in edge[:2]} | set(_find_edge_crossings(edges)))
     edges.sort(key=lambda edge: edge[0][0])
     starts = [edge[0][0] for edge in edges]
     slabs = (
@@ -270,13 +270,13 @@ class _GnomonicProjection:
         self._east = (east[0] / length, east[1] / length, east[2] / length)
         self._north = compute_cross_product(centre, self._east)
 
-    def project(self, vector: Vector) -> Point:
+    def project_to_plane(self, vector: Vector) -> Point:
         depth = compute_dot_product(vector, self._centre)
         if depth <= 0:
-            raise ValueError("the polygons are larger than a hemisphere")
+            raise ValueError("the polygons must lie in one hemisphere")
         return compute_dot_product(vector, self._east) / depth, compute_dot_product(vector, self._north) / depth
 
-    def unproject(self, x: float, y: float) -> Vector:
+    def project_to_sphere(self, x: float, y: float) -> Vector:
         a, b, c = (self._centre[i] + x * self._east[i] + y * self._north[i] for i in range(3))
         length = math.hypot(a, b, c)
         return a / length, b / length, c / length
@@ -284,13 +284,13 @@ class _GnomonicProjection:
 
 def _project_edges(projection: _GnomonicProjection, rings: Sequence[Sequence[Vector]], index: int) -> Iterator[Edge]:
     for ring in rings:
-        points = [projection.project(vertex) for vertex in ring]
+        points = [projection.project_to_plane(vertex) for vertex in ring]
         for start, end in pairwise([*points, points[0]]):
             if start[0] != end[0]:
                 yield min(start, end), max(start, end), index
 
 
-def _find_crossings(edges: Sequence[Edge]) -> Iterator[float]:
+def _find_edge_crossings(edges: Sequence[Edge]) -> Iterator[float]:
     for (a, b, _), (c, d, _) in itertools.combinations(edges, 2):
         if b[0] <= c[0] or d[0] <= a[0]:
             continue
@@ -308,7 +308,12 @@ def _measure_overlap_in_slab(
     """Compute the solid angle of the overlaps of polygons between two vertical lines of the projection plane."""
     middle = (left + right) / 2
     crossed = sorted(
-        (_compute_height(edge, middle), _compute_height(edge, left), _compute_height(edge, right), edge[2])
+        (
+            _compute_edge_height(edge, middle),
+            _compute_edge_height(edge, left),
+            _compute_edge_height(edge, right),
+            edge[2],
+        )
         for edge in edges
         if edge[0][0] <= left and edge[1][0] >= right
     )
@@ -318,12 +323,12 @@ def _measure_overlap_in_slab(
         inside ^= {index}
         if len(inside) > 1:
             corners = [(left, left1), (right, right1), (right, right2), (left, left2)]
-            a, b, c, d = (projection.unproject(*corner) for corner in corners)
-            total += (len(inside) - 1) * abs(_measure_triangle(a, b, c) + _measure_triangle(a, c, d))
+            a, b, c, d = (projection.project_to_sphere(*corner) for corner in corners)
+            total += (len(inside) - 1) * abs(_measure_triangle_area(a, b, c) + _measure_triangle_area(a, c, d))
     return total
 
 
-def _compute_height(edge: Edge, x: float) -> float:
+def _compute_edge_height(edge: Edge, x: float) -> float:
     (x1, y1), (x2, y2), _ = edge
     return y1 + (y2 - y1) * (x - x1) / (x2 - x1)
 
@@ -341,17 +346,17 @@ SUPPORTED: tuple[str, ...] = (
 )
 
 functions = (
-    *build_functions(_LINE_CALLS),
-    *build_functions(_POLYGON_CALLS),
+    *build_python_functions(_LINE_CALLS),
+    *build_python_functions(_POLYGON_CALLS),
 )
 
 
 def install_extension() -> None:
     """Add the geospatial functions to the KQL translator library."""
-    add_custom_function("geo_distance_2points", (4, 5), _render_distance)
-    add_custom_function("geo_point_in_circle", (5,), _render_in_circle)
-    add_custom_function("geo_point_in_polygon", (3,), _render_in_polygon)
-    add_custom_function("geo_point_to_geohash", (2, 3), _render_to_geohash)
-    add_bound_function("geo_geohash_to_central_point", (1,), _render_from_geohash)
-    install_calls(_LINE_CALLS)
-    install_calls(_POLYGON_CALLS)
+    add_custom_function("geo_distance_2points", (4, 5), _render_point_distance)
+    add_custom_function("geo_point_in_circle", (5,), _render_point_in_circle)
+    add_custom_function("geo_point_in_polygon", (3,), _render_point_in_polygon)
+    add_custom_function("geo_point_to_geohash", (2, 3), _render_geohash_of_point)
+    add_bound_function("geo_geohash_to_central_point", (1,), _render_geohash_centre)
+    install_scalar_calls(_LINE_CALLS)
+    install_scalar_calls(_POLYGON_CALLS)

@@ -50,10 +50,10 @@ class CompletingLexer(KqlLexer):
         token = self._ahead.popleft() if self._ahead else super().nextToken()
         if token.channel != Token.DEFAULT_CHANNEL:
             return token
-        if self._is_view(token) or (self._in_parse_kv and token.type == KqlLexer.AS):
+        if self._is_view_keyword(token) or (self._in_parse_kv and token.type == KqlLexer.AS):
             token.channel = Token.HIDDEN_CHANNEL
             return token
-        token = self._add_parentheses(self._rewrite_token(token))
+        token = self._add_parentheses_to_bound(self._rewrite_token(token))
         self._earlier, self._before = self._before, token.type
         return token
 
@@ -81,7 +81,7 @@ class CompletingLexer(KqlLexer):
         self._in_find = token.type == KqlLexer.FIND or (self._in_find and token.type not in _FIND_ENDS)
         return token
 
-    def _is_view(self, token: Token) -> bool:
+    def _is_view_keyword(self, token: Token) -> bool:
         """Return whether the token is the keyword ``view`` of a function.
 
         The grammar accepts only functions without it.
@@ -124,7 +124,7 @@ class CompletingLexer(KqlLexer):
             ahead += 1
         return bool(self._input.LA(ahead) == ord("("))
 
-    def _add_parentheses(self, token: Token) -> Token:
+    def _add_parentheses_to_bound(self, token: Token) -> Token:
         """Add parentheses around each bound of ``between``.
 
         Without parentheses, the grammar accepts only simple values as bounds.

@@ -53,7 +53,7 @@ _UNCHANGED = (ir.Where, ir.Extend, ir.MvExpand, ir.Parse, ir.ProjectRename, ir.P
 
 
 def install_extension() -> None:
-    """Make the translator library resolve the table in ``x in (T)`` inside nested pipelines, too."""
+    """Make the translator library also resolve the table in ``x in (T)`` inside nested pipelines."""
     replace_attribute(
         lower, "_resolve_in_subqueries", _patch_resolve_in_subqueries
     )  # the library supports only its own operators

@@ -66,10 +66,10 @@ _INPUT_READING = (ir.Where, ir.Extend, ir.Project, ir.Summarize, ir.Distinct, ir
 _KNOWN_SOURCES = (ir.TableRef, ir.DataTable, ir.PrintSource, ir.RangeSource)
 
 
-def _install_types() -> None:
+def _install_known_types() -> None:
     """Make the translator library use the column types that are known before DuckDB binds the SQL."""
     replace_attribute(translate, "_may_be_dynamic", _patch_may_be_dynamic)
-    replace_attribute(translate, "render_kql_tostring", _patch_tostring)
+    replace_attribute(translate, "render_kql_tostring", _patch_render_tostring)
     # The result of arithmetic on int is long.
     replace_attribute(
         translate, "_is_int_expr", lambda default: lambda node: default(node) or infer_type(node) == "int"
@@ -172,7 +172,7 @@ def _find_assigned_names(root: ir.Query | ir.Operator) -> set[str] | None:
         elif isinstance(node, MakeSeries) and isinstance(node.axis.expr, ir.ColumnRef):
             names.add(node.axis.expr.name)  # the column becomes an array
         elif isinstance(node, ir.NamedExpr) and node.name is None and not isinstance(node.expr, ir.ColumnRef):
-            names.add(_infer_name_type(node.expr))
+            names.add(_infer_column_name(node.expr))
     return names
 
 
@@ -217,7 +217,7 @@ def _iterate_field_values(node: Any) -> Iterator[Any]:
     return values
 
 
-def _infer_name_type(expr: ir.Expr) -> str:
+def _infer_column_name(expr: ir.Expr) -> str:
     try:
         return naming.expression_name(expr) or ""
     except KqlError:
@@ -233,23 +233,23 @@ def _patch_may_be_dynamic(library_function: Callable[[ir.Expr], bool]) -> Callab
     return may_be_dynamic
 
 
-def _patch_tostring(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
+def _patch_render_tostring(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
     def render_tostring(node: ir.Expr) -> str:
         if isinstance(node, ir.Literal) and node.kind == "string" and node.value is not None:
             return str(translate.render_expr(node))
         if _is_text_column(node):
             return f"coalesce({translate.render_expr(node)}, '')"
-        if _is_whole_number(node):
+        if _has_whole_number_type(node):
             return f"coalesce(CAST({translate.render_expr(node)} AS VARCHAR), '')"
         return library_function(node)
 
     return render_tostring
 
 
-def _is_whole_number(node: ir.Expr) -> bool:
+def _has_whole_number_type(node: ir.Expr) -> bool:
     """Return whether an expression is a column, a constant or arithmetic of the type int or long."""
     if isinstance(node, ir.BinaryOp):
-        return node.op in _WHOLE_ARITHMETIC and _is_whole_number(node.left) and _is_whole_number(node.right)
+        return node.op in _WHOLE_ARITHMETIC and _has_whole_number_type(node.left) and _has_whole_number_type(node.right)
     return isinstance(node, ir.ColumnRef | ir.Literal) and infer_type(node) in ("int", "long")
 
 
@@ -263,11 +263,11 @@ _TOP: State[frozenset[int]] = State("emulators.kusto.top_of_filter", frozenset)
 """Python ids of the left operands of the top-level comparisons in the ``where`` that is being rendered."""
 
 
-def _install_filters() -> None:
+def _install_filter_comparisons() -> None:
     """Omit the correction of null results in outermost comparisons of ``where``, which removes such rows anyway."""
     replace_attribute(translate, "render_operator", _patch_render_operator)
-    replace_attribute(translate, "_apply_null_semantics", _patch_null_correction)
-    replace_attribute(translate, "_in_result", _patch_in_result)
+    replace_attribute(translate, "_apply_null_semantics", _patch_correct_nulls)
+    replace_attribute(translate, "_in_result", _patch_render_in_result)
 
 
 def _patch_render_operator(library_function: Callable[..., str]) -> Callable[..., str]:
@@ -313,7 +313,7 @@ def _iterate_references(root: object) -> Iterator[object]:
                 stack.extend(getattr(node, field.name) for field in dataclasses.fields(node))
 
 
-def _patch_null_correction(library_function: Callable[..., str]) -> Callable[..., str]:
+def _patch_correct_nulls(library_function: Callable[..., str]) -> Callable[..., str]:
     """Patch the library to omit the correction of null results in the outermost comparisons of ``where``."""
 
     def correct_nulls(rendered: str, when_null: str, operands: Operands) -> str:
@@ -324,7 +324,7 @@ def _patch_null_correction(library_function: Callable[..., str]) -> Callable[...
     return correct_nulls
 
 
-def _patch_in_result(library_function: Callable[..., str]) -> Callable[..., str]:
+def _patch_render_in_result(library_function: Callable[..., str]) -> Callable[..., str]:
     def render_in_result(sql: str, node: ir.InList, value: str) -> str:
         bare = not node.negated and id(node.value) in _TOP.get()
         return sql if bare else library_function(sql, node, value)
@@ -337,5 +337,5 @@ macros: tuple[str, ...] = ()
 
 def install_extension() -> None:
     """Make the translator library use known column types, and simpler comparisons in ``where``."""
-    _install_types()
-    _install_filters()
+    _install_known_types()
+    _install_filter_comparisons()

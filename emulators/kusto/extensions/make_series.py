@@ -116,7 +116,7 @@ def render_series(
     """
     by = [f"k{index}" for index in range(len(keys))]
     stages = {
-        "_p AS MATERIALIZED": _render_parameters(input_sql, axis),
+        "_p AS MATERIALIZED": _render_axis_bounds(input_sql, axis),
         "_b AS MATERIALIZED": _render_bins(input_sql, keys, series, axis),
         "_g AS MATERIALIZED": _render_nonempty_group() if nonempty else _render_groups(by, axis),
         "_e AS": f"SELECT {', '.join([*by, 'first', 'last'])}, unnest(range(first, last + 1)) AS i FROM _g",  # noqa: S608
@@ -130,7 +130,7 @@ def render_series(
     return f"WITH {ctes} SELECT {', '.join(columns)} FROM _s JOIN _a USING (first, last)"  # noqa: S608
 
 
-def _render_parameters(input_sql: str, axis: AxisSql) -> str:
+def _render_axis_bounds(input_sql: str, axis: AxisSql) -> str:
     """Return SQL that computes the bounds of the axis, its step, and the number ``n`` of its last bin."""
     kind = f"SELECT typeof(any_value(x)) AS kind FROM (SELECT {axis.value} AS x FROM {input_sql} LIMIT 0)"  # noqa: S608
     step = axis.render_number(axis.step)
@@ -157,32 +157,32 @@ def _render_bins(input_sql: str, keys: Sequence[tuple[str, str]], series: Sequen
     return f"SELECT {', '.join(columns)} FROM {input_sql} WHERE {axis.render_condition()} GROUP BY {grouped}"  # noqa: S608
 
 
-def _render_groups(by: Sequence[str], axis: AxisSql) -> str:
+def _render_groups(keys: Sequence[str], axis: AxisSql) -> str:
     """Return SQL that computes the numbers of the first and last bin for each combination of keys."""
     first = "min(i)" if axis.start is None else "CAST(0 AS BIGINT)"
     last = "max(i)" if axis.stop is None else "any_value(n)"
-    grouping = f"GROUP BY {', '.join(by)}" if by else "HAVING count(*) > 0"
-    found = f"SELECT {', '.join([*by, f'{first} AS first', f'{last} AS last'])} FROM _b, _p {grouping}"  # noqa: S608
-    return f"SELECT {', '.join([*by, 'first', _render_checked_last()])} FROM ({found})"  # noqa: S608
+    grouping = f"GROUP BY {', '.join(keys)}" if keys else "HAVING count(*) > 0"
+    found = f"SELECT {', '.join([*keys, f'{first} AS first', f'{last} AS last'])} FROM _b, _p {grouping}"  # noqa: S608
+    return f"SELECT {', '.join([*keys, 'first', _render_checked_last_bin()])} FROM ({found})"  # noqa: S608
 
 
 def _render_nonempty_group() -> str:
-    return f"SELECT first, {_render_checked_last()} FROM (SELECT CAST(0 AS BIGINT) AS first, n AS last FROM _p)"  # noqa: S608
+    return f"SELECT first, {_render_checked_last_bin()} FROM (SELECT CAST(0 AS BIGINT) AS first, n AS last FROM _p)"  # noqa: S608
 
 
-def _render_checked_last() -> str:
+def _render_checked_last_bin() -> str:
     message = f"make-series supports arrays of at most {MAX_ELEMENTS} elements"
     return f"CASE WHEN last - first >= {MAX_ELEMENTS} THEN error('{message}') ELSE last END AS last"
 
 
-def _render_arrays(by: Sequence[str], series: Sequence[SeriesSql]) -> str:
+def _render_arrays(keys: Sequence[str], series: Sequence[SeriesSql]) -> str:
     """Return SQL that builds the arrays; a bin without rows has the default value."""
-    same = " AND ".join(["_e.i = _b.i", *(f"_e.{key} IS NOT DISTINCT FROM _b.{key}" for key in by)])
+    same = " AND ".join(["_e.i = _b.i", *(f"_e.{key} IS NOT DISTINCT FROM _b.{key}" for key in keys)])
     lists = [
         f"list(CASE WHEN _b.i IS NULL THEN {each.default} ELSE _b.v{index} END ORDER BY _e.i) AS v{index}"
         for index, each in enumerate(series)
     ]
-    grouped = [*(f"_e.{key}" for key in by), "first", "last"]
+    grouped = [*(f"_e.{key}" for key in keys), "first", "last"]
     return f"SELECT {', '.join([*grouped, *lists])} FROM _e LEFT JOIN _b ON {same} GROUP BY {', '.join(grouped)}"  # noqa: S608
 
 
@@ -250,7 +250,7 @@ class MakeSeries(PipelineOperator):
         names = self.infer_columns(input_columns)
         keys, values = names[: len(self.by)], names[len(self.by) : -1]
         aggregated = [
-            SeriesSql(name, translate.render_aggregate(aggregate), _render_default(default))
+            SeriesSql(name, translate.render_aggregate(aggregate), _render_default_value(default))
             for name, aggregate, default in zip(values, self.aggregates, self.defaults, strict=True)
         ]
         grouped = [(name, render_expression(key.expr)) for name, key in zip(keys, self.by, strict=True)]
@@ -301,7 +301,7 @@ def _replace_in_expressions(named: tuple[ir.NamedExpr, ...], substitute: Substit
     return tuple(dataclasses.replace(each, expr=substitute(each.expr)) for each in named)
 
 
-def _render_default(expr: ir.Expr) -> str:
+def _render_default_value(expr: ir.Expr) -> str:
     """Return SQL for the value of bins (axis steps) without rows; null is converted to the type of the aggregate."""
     return "NULL" if isinstance(expr, ir.Literal) and expr.value is None else render_expression(expr)
 
@@ -324,7 +324,7 @@ def _parse_make_series(node: Any) -> MakeSeries:
         reader.lower_expr(between.StepExpression),
         tuple(reader.lower_named(key) for key in by),
         through=node.InRangeClause is not None,
-        nonempty=any(_is_nonempty(parameter) for parameter in parameters),
+        nonempty=any(_is_kind_nonempty(parameter) for parameter in parameters),
     )
     if series.nonempty and (series.by or series.start is None or series.stop is None):
         raise unsupported_error(
@@ -337,9 +337,11 @@ def _parse_bound(node: Any) -> ir.Expr | None:
     return None if node is None else reader.lower_expr(node)
 
 
-def _parse_aggregate(node: Any, misread: Sequence[Any]) -> tuple[ir.NamedExpr, ir.Expr]:
+def _parse_aggregate(node: Any, misread_nodes: Sequence[Any]) -> tuple[ir.NamedExpr, ir.Expr]:
     last = node.Expression
-    named: ir.NamedExpr = _parse_misread_aggregate(misread[0], last) if misread else reader.lower_named(last)
+    named: ir.NamedExpr = (
+        _parse_misread_aggregate(misread_nodes[0], last) if misread_nodes else reader.lower_named(last)
+    )
     call = named.expr
     if not isinstance(call, ir.FunctionCall) or call.name.lower() not in AGGREGATES:
         name = f"{call.name}()" if isinstance(call, ir.FunctionCall) else "an expression"
@@ -358,18 +360,18 @@ def _parse_misread_aggregate(first: Any, last: Any) -> ir.NamedExpr:
     return lowered
 
 
-def _read_parameter(node: Any) -> tuple[str, str]:
+def _read_operator_parameter(node: Any) -> tuple[str, str]:
     name, _, value = node.getText().partition("=")
     return name.strip().lower(), value.strip().lower()
 
 
 def _is_operator_parameter(node: Any) -> bool:
-    name, _ = _read_parameter(node)
+    name, _ = _read_operator_parameter(node)
     return name == "kind" or name.startswith("hint.")
 
 
-def _is_nonempty(parameter: Any) -> bool:
-    name, value = _read_parameter(parameter)
+def _is_kind_nonempty(parameter: Any) -> bool:
+    name, value = _read_operator_parameter(parameter)
     if name == "kind" and value != "nonempty":
         raise unsupported_error(f"make-series kind={value[:50]}", position=get_source_position(parameter))
     return name == "kind"

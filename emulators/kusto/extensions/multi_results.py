@@ -49,14 +49,14 @@ class _MultiResultFunction:
 
 @dataclasses.dataclass(frozen=True)
 class SeriesOutputExpr(ir.NamedExpr):
-    """Output of a function call that the query gives a name; ``last`` is the index of the last named output."""
+    """Output of a multi-output function that the query names; ``last`` is the index of the last named output."""
 
     call: ir.FunctionCall | None = None
     last: int = -1
 
 
 def add_multi_result_function(
-    name: str, outputs: Sequence[SeriesOutput], arities: Collection[int], read: Reader
+    name: str, outputs: Sequence[SeriesOutput], arities: Collection[int], reader: Reader
 ) -> None:
     """Add a KQL function with several outputs.
 
@@ -64,13 +64,13 @@ def add_multi_result_function(
         name: name of the function in KQL.
         outputs: outputs of the function, in order.
         arities: accepted numbers of arguments.
-        read: returns the expression for an output (see `read_property`).
+        reader: returns the expression for an output (see `build_property_reader`).
     """
-    _FUNCTIONS[name] = _MultiResultFunction(tuple(outputs), arities, read)
+    _FUNCTIONS[name] = _MultiResultFunction(tuple(outputs), arities, reader)
     MULTI_RESULT_FUNCTIONS[name] = lambda named: list(_build_result_expressions(named, named.names))
 
 
-def read_property(bag: str) -> Reader:
+def build_property_reader(bag: str) -> Reader:
     """Return a reader of one output: it reads a property of the JSON object that the KQL function ``bag`` returns."""
 
     def read_output(arguments: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:
@@ -90,7 +90,7 @@ def _patch_lower_operator(library_function: Callable[[Any], Any]) -> Callable[[A
     def lower_operator(node: Any) -> Any:
         op = library_function(node)
         if isinstance(op, ir.Extend | ir.Project):
-            return dataclasses.replace(op, expressions=_expand_calls(op.expressions, every=True))
+            return dataclasses.replace(op, expressions=_expand_multi_result_calls(op.expressions, adds_unnamed=True))
         return op
 
     return lower_operator
@@ -100,7 +100,9 @@ def _patch_lower_source(library_function: Callable[[Any], ir.Source]) -> Callabl
     def lower_source(node: Any) -> ir.Source:
         source = library_function(node)
         if isinstance(source, ir.PrintSource):
-            return dataclasses.replace(source, expressions=_expand_calls(source.expressions, every=False))
+            return dataclasses.replace(
+                source, expressions=_expand_multi_result_calls(source.expressions, adds_unnamed=False)
+            )
         return source
 
     return lower_source
@@ -128,34 +130,36 @@ def number_generated_names(expressions: Iterable[ir.NamedExpr]) -> tuple[ir.Name
     return tuple(named)
 
 
-def _expand_calls(expressions: Sequence[ir.NamedExpr], *, every: bool) -> tuple[ir.NamedExpr, ...]:
-    return number_generated_names(_iterate_results(expressions, every=every))
+def _expand_multi_result_calls(expressions: Sequence[ir.NamedExpr], *, adds_unnamed: bool) -> tuple[ir.NamedExpr, ...]:
+    return number_generated_names(_iterate_results(expressions, adds_unnamed=adds_unnamed))
 
 
-def _iterate_results(expressions: Sequence[ir.NamedExpr], *, every: bool) -> Iterator[ir.NamedExpr]:
+def _iterate_results(expressions: Sequence[ir.NamedExpr], *, adds_unnamed: bool) -> Iterator[ir.NamedExpr]:
     for named in expressions:
         call = named.expr
         if isinstance(call, ir.FunctionCall) and call.name.lower() in _FUNCTIONS:
             names = (named.name,) if named.name else ()
             yield from _add_unnamed_results(
-                _build_result_expressions(named, names), every=every or not names, call=call
+                _build_result_expressions(named, names), adds_unnamed=adds_unnamed or not names, call=call
             )
         elif isinstance(named, SeriesOutputExpr):
-            yield from _add_unnamed_results(iter([named]), every=every and named.last >= 0, call=named.call)
+            yield from _add_unnamed_results(
+                iter([named]), adds_unnamed=adds_unnamed and named.last >= 0, call=named.call
+            )
         else:
             yield named
 
 
 def _add_unnamed_results(
-    named: Iterator["SeriesOutputExpr"], *, every: bool, call: ir.FunctionCall | None
+    named: Iterator["SeriesOutputExpr"], *, adds_unnamed: bool, call: ir.FunctionCall | None
 ) -> Iterator[ir.NamedExpr]:
     last = -1
     for each in named:
         last = each.last
         yield ir.NamedExpr(each.expr, each.name)
-    if not every or call is None:
+    if not adds_unnamed or call is None:
         return
-    function = _find_function(call)
+    function = _find_multi_result_function(call)
     for output in function.outputs[last + 1 :]:
         name = f"{call.name}_{_find_argument_name(call)}_{output.name}"
         yield GeneratedName(function.read(call.args, output), name)
@@ -173,7 +177,7 @@ def _build_result_expressions(named: ir.NamedExpr, names: Sequence[str]) -> Iter
     """Yield one named expression for each output; the last expression also contains the index of its output."""
     call = named.expr
     assert isinstance(call, ir.FunctionCall)  # noqa: S101  the callers check it
-    function = _find_function(call)
+    function = _find_multi_result_function(call)
     if len(names) > len(function.outputs):
         raise unsupported_error(
             "more names on the left of = than results", f"{call.name}() has {len(function.outputs)} results"
@@ -183,7 +187,7 @@ def _build_result_expressions(named: ir.NamedExpr, names: Sequence[str]) -> Iter
         yield SeriesOutputExpr(function.read(call.args, output), name, call, last)
 
 
-def _find_function(call: ir.FunctionCall) -> _MultiResultFunction:
+def _find_multi_result_function(call: ir.FunctionCall) -> _MultiResultFunction:
     function = _FUNCTIONS[call.name.lower()]
     if len(call.args) not in function.arities:
         raise unsupported_error(f"{call.name}() with {len(call.args)} arguments")

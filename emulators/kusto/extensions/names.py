@@ -48,16 +48,16 @@ class NameListExpr(ir.NamedExpr):
     names: tuple[str, ...] = ()
 
 
-def _install_names() -> None:
+def _install_name_syntax() -> None:
     """Add lists of names and named arguments to the KQL translator library, which otherwise ignores this syntax."""
-    replace_attribute(lower, "_lower_named", _patch_lower_named)
+    replace_attribute(lower, "_lower_named", _patch_lower_named_expression)
     replace_attribute(lower, "_lower_operator", _patch_lower_operator)
     replace_attribute(lower, "_lower_source", _patch_lower_source)
     replace_attribute(lower, "_lower_function_call", _patch_lower_function_call)
 
 
-def _patch_lower_named(library_function: Callable[[Any], ir.NamedExpr]) -> Callable[[Any], ir.NamedExpr]:
-    def lower_named(node: Any) -> ir.NamedExpr:
+def _patch_lower_named_expression(library_function: Callable[[Any], ir.NamedExpr]) -> Callable[[Any], ir.NamedExpr]:
+    def lower_named_expression(node: Any) -> ir.NamedExpr:
         inner = reader.collapse(node)
         parts = get_child_rules(inner)
         lists = find_rules(parts[0], "NamedExpressionNameList") if len(parts) == 2 else []  # noqa: PLR2004
@@ -66,7 +66,7 @@ def _patch_lower_named(library_function: Callable[[Any], ir.NamedExpr]) -> Calla
         names = tuple(reader.find_names(lists[0]))
         return NameListExpr(reader.lower_expr(parts[1]), names[0], names)
 
-    return lower_named
+    return lower_named_expression
 
 
 def _patch_lower_operator(library_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -115,13 +115,13 @@ def _patch_lower_function_call(library_function: Callable[[Any], ir.Expr]) -> Ca
     def lower_function_call(node: Any) -> ir.Expr:
         parts = get_child_rules(node)
         if len(parts) > 1 and any(find_argument_name(part) for part in parts[1:]):
-            return _parse_named_call(node, parts)
+            return _parse_call_with_named_arguments(node, parts)
         return library_function(node)
 
     return lower_function_call
 
 
-def _parse_named_call(node: Any, parts: list[Any]) -> ir.Expr:
+def _parse_call_with_named_arguments(node: Any, parts: list[Any]) -> ir.Expr:
     name = parts[0].getText()
     declared = reader.LET_FUNCTIONS_STATE.get().get(name)
     if declared is None or declared.body is None:
@@ -170,12 +170,12 @@ def _get_argument_value(node: Any) -> Any:
     return get_child_rules(inner)[1] if find_argument_name(node) else inner
 
 
-def _install_columns() -> None:
+def _install_column_functions() -> None:
     """Make the translator library replace ``column_ifexists`` and ``pack_all`` once it knows the input columns."""
-    replace_attribute(schema, "resolve_let_refs", _patch_resolve)
+    replace_attribute(schema, "resolve_let_refs", _patch_resolve_let_references)
 
 
-def _patch_resolve(library_function: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
+def _patch_resolve_let_references(library_function: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
     def resolve_let_references(op: ir.Operator, input_columns: list[str] | None) -> ir.Operator:
         # A parameter of a function, resolved by the library, can be the name of the column.
         resolved: ir.Operator = _ColumnFunctionResolver(input_columns).resolve(library_function(op, input_columns))
@@ -274,7 +274,7 @@ _WITH_STAR = ("estimate_data_size", "pack_array")
 """Functions that accept ``*`` for all columns."""
 
 
-def _resolve_star(call: ir.FunctionCall, input_columns: Sequence[str]) -> ir.Expr:
+def _resolve_pack_star(call: ir.FunctionCall, input_columns: Sequence[str]) -> ir.Expr:
     columns = tuple(map(ir.ColumnRef, input_columns))
     args = [columns if isinstance(arg, ir.Wildcard) else (arg,) for arg in call.args]
     return dataclasses.replace(call, args=tuple(itertools.chain.from_iterable(args)))
@@ -284,7 +284,7 @@ _FUNCTIONS: dict[str, Callable[[ir.FunctionCall, Sequence[str]], ir.Expr]] = {
     "column_ifexists": _resolve_column_ifexists,
     "columnifexists": _resolve_column_ifexists,
     "pack_all": _resolve_pack_all,
-    **dict.fromkeys(_WITH_STAR, _resolve_star),
+    **dict.fromkeys(_WITH_STAR, _resolve_pack_star),
 }
 
 type NameRule = Callable[[ir.Expr], str | None]
@@ -309,7 +309,7 @@ def _find_naming_rule(call: ir.FunctionCall) -> Mapping[str, Any] | None:
     return None if symbol is None else symbol.get("naming")
 
 
-def _patch_expression_name(library_function: NameRule) -> NameRule:
+def _patch_name_expression(library_function: NameRule) -> NameRule:
     def name_expression(expr: ir.Expr) -> str | None:
         rule = _find_naming_rule(expr) if isinstance(expr, ir.FunctionCall) else None
         if rule is None or not isinstance(expr, ir.FunctionCall):
@@ -331,6 +331,6 @@ macros: tuple[str, ...] = ()
 
 def install_extension() -> None:
     """Add the syntax, the functions and the names of unnamed columns to the KQL translator library."""
-    _install_names()
-    _install_columns()
-    replace_attribute(naming, "expression_name", _patch_expression_name)
+    _install_name_syntax()
+    _install_column_functions()
+    replace_attribute(naming, "expression_name", _patch_name_expression)

@@ -20,7 +20,7 @@ from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.multi_results import GeneratedName, number_generated_names
 from emulators.kusto.extensions.names import MULTI_RESULT_FUNCTIONS, NameListExpr
 from emulators.kusto.extensions.registry import add_custom_function
-from emulators.kusto.extensions.scalar_calls import ScalarCall, build_functions, install_calls
+from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
 from emulators.kusto.extensions.sql import bind_once, render_expression
 from emulators.kusto.extensions.static_types import DYNAMICS, NUMBERS, DynamicLiteral, infer_static_type
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name
@@ -78,20 +78,20 @@ def _set_path(bag: Any, keys: Sequence[str], value: Any) -> Any:
     return {**outer, first: _set_path(outer.get(first), rest, value)}
 
 
-def _remove_keys_in_text(bag: str | None, keys: Sequence[str | None] | None) -> str | None:
+def _remove_keys_in_json_text(bag: str | None, keys: Sequence[str | None] | None) -> str | None:
     if bag is None or keys is None:
         return None
-    return _edit_bag("bag_remove_keys", bag, lambda parsed: _remove_keys(parsed, keys))
+    return _edit_json_bag("bag_remove_keys", bag, lambda parsed: _remove_keys(parsed, keys))
 
 
-def _set_key_in_text(bag: str | None, path: str | None, value: str | None) -> str | None:
+def _set_key_in_json_text(bag: str | None, path: str | None, value: str | None) -> str | None:
     keys = [] if path is None else _parse_path(path)
     if bag is None or not keys:
         return None
-    return _edit_bag("bag_set_key", bag, lambda parsed: _set_path(parsed, keys, _parse_json(value or "null")))
+    return _edit_json_bag("bag_set_key", bag, lambda parsed: _set_path(parsed, keys, _parse_json(value or "null")))
 
 
-def _edit_bag(name: str, bag: str, edit: Callable[[Any], Any]) -> str:
+def _edit_json_bag(name: str, bag: str, edit: Callable[[Any], Any]) -> str:
     try:
         return orjson.dumps(edit(_parse_json(bag))).decode()
     except (TypeError, RecursionError, orjson.JSONDecodeError):  # orjson reports too many levels as a TypeError
@@ -132,13 +132,13 @@ def _patch_render_path(library_function: Callable[[ir.PathAccess], str]) -> Call
             if step.index is None:
                 sql = library_function(ir.PathAccess(ir.RenderedAggregate(sql), (step,)))
             else:
-                sql = bind_once([sql, render_expression(step.index)], _render_element)
+                sql = bind_once([sql, render_expression(step.index)], _render_indexed_element)
         return sql
 
     return render_path
 
 
-def _render_element(base: str, index: str) -> str:
+def _render_indexed_element(base: str, index: str) -> str:
     """Return SQL for the element of an array or bag with an index, which is a number or the name of a key."""
     text = f"CAST({index} AS VARCHAR)"
     # A JSON pointer, because the text of a name can be anything.
@@ -169,12 +169,12 @@ def _patch_lower_path(library_function: Callable[[Any], ir.Expr]) -> Callable[[A
         inner = [reader.collapse(step) for step in steps]
         if _LEGACY_ELEMENT not in map(get_rule_name, inner):
             return library_function(node)
-        return ir.PathAccess(reader.lower_expr(base), tuple(map(_read_step, inner)))
+        return ir.PathAccess(reader.lower_expr(base), tuple(map(_read_path_step, inner)))
 
     return lower_path
 
 
-def _read_step(node: Any) -> ir.PathStep:
+def _read_path_step(node: Any) -> ir.PathStep:
     if get_rule_name(node) == "FunctionCallOrPathPathOperation":
         return ir.PathStep(name=reader.find_names(node)[0])
     index = reader.lower_expr(get_child_rules(node)[0])
@@ -200,7 +200,7 @@ def _get_sort_key(value: Any) -> tuple[int, Any]:
     return (0, value) if isinstance(value, int | float) else (1, str(value))
 
 
-def _sort_arrays(texts: Sequence[str | None], descending: bool | None, last: bool | None) -> str:  # noqa: FBT001  SQL passes positions
+def _sort_arrays(texts: Sequence[str | None], descending: bool | None, nulls_last: bool | None) -> str:  # noqa: FBT001  SQL passes positions
     arrays = [orjson.loads(text) if text is not None else None for text in texts]
     first = arrays[0]
     if not isinstance(first, list):
@@ -208,7 +208,7 @@ def _sort_arrays(texts: Sequence[str | None], descending: bool | None, last: boo
     filled = [index for index, value in enumerate(first) if value is not None]
     empty = [index for index, value in enumerate(first) if value is None]
     ordered = sorted(filled, key=lambda index: _get_sort_key(first[index]), reverse=bool(descending))
-    indexes = [*empty, *ordered] if last is False else [*ordered, *empty]
+    indexes = [*empty, *ordered] if nulls_last is False else [*ordered, *empty]
     return orjson.dumps(
         [
             [array[index] for index in indexes] if isinstance(array, list) and len(array) == len(first) else None
@@ -218,9 +218,9 @@ def _sort_arrays(texts: Sequence[str | None], descending: bool | None, last: boo
 
 
 functions: tuple[PythonFunction, ...] = (
-    *build_functions(CALLS),
-    PythonFunction("kql_bag_without", _remove_keys_in_text, ("VARCHAR", "VARCHAR[]"), "VARCHAR"),
-    PythonFunction("kql_bag_with", _set_key_in_text, ("VARCHAR", "VARCHAR", "VARCHAR"), "VARCHAR"),
+    *build_python_functions(CALLS),
+    PythonFunction("kql_bag_without", _remove_keys_in_json_text, ("VARCHAR", "VARCHAR[]"), "VARCHAR"),
+    PythonFunction("kql_bag_with", _set_key_in_json_text, ("VARCHAR", "VARCHAR", "VARCHAR"), "VARCHAR"),
     PythonFunction("kql_sorted_arrays", _sort_arrays, ("VARCHAR[]", "BOOLEAN", "BOOLEAN"), "VARCHAR"),
 )
 macros: tuple[str, ...] = ()
@@ -228,7 +228,7 @@ macros: tuple[str, ...] = ()
 
 def install_extension() -> None:
     """Add canonical JSON, paths with a dot before the bracket, and sorting of arrays to the KQL translator library."""
-    install_calls(CALLS)
+    install_scalar_calls(CALLS)
     render_call = writer.SPECIAL_FORMS["dynamic_to_json"]
     add_custom_function("dynamic_to_json", (1,), lambda call: _render_to_json(render_call, call))
     replace_attribute(lower, "_lower_dynamic_literal", _patch_lower_literal)
@@ -236,8 +236,8 @@ def install_extension() -> None:
     replace_attribute(translate, "render_path", _patch_render_path)
     for name in _SORT_FUNCTIONS:
         single = writer.SPECIAL_FORMS[name]
-        add_custom_function(name, range(1, _MAX_ARRAYS + 1), functools.partial(_render_sort, single))
-        MULTI_RESULT_FUNCTIONS[name] = _expand_names
+        add_custom_function(name, range(1, _MAX_ARRAYS + 1), functools.partial(_render_array_sort, single))
+        MULTI_RESULT_FUNCTIONS[name] = _expand_sort_names
     replace_attribute(lower, "_lower_operator", _patch_lower_operator)
     replace_attribute(lower, "_lower_source", _patch_lower_source)
 
@@ -250,38 +250,38 @@ def _split_arguments(call: ir.FunctionCall) -> tuple[Sequence[ir.Expr], ir.Expr 
     return (call.args[:-1], value) if has_flag else (call.args, None)
 
 
-def _render_sort(single: Callable[[ir.FunctionCall], str], call: ir.FunctionCall) -> str:
+def _render_array_sort(render_single_array: Callable[[ir.FunctionCall], str], call: ir.FunctionCall) -> str:
     arrays, last = _split_arguments(call)
     if any(infer_static_type(each) == "bool" for each in arrays):
         raise semantic_error(f"{call.name}(): nulls_last must be a literal at the end", inner="SEM0219")
     if len(arrays) == 1:
-        return single(dataclasses.replace(call, args=(*arrays, *((last,) if last is not None else ()))))
+        return render_single_array(dataclasses.replace(call, args=(*arrays, *((last,) if last is not None else ()))))
     listed = ", ".join(f"CAST(to_json({render_expression(array)}) AS VARCHAR)" for array in arrays)
     descending = str(_SORT_FUNCTIONS[call.name]).lower()
     flag = "true" if last is None else render_expression(last)
     return f"CAST(kql_sorted_arrays([{listed}], {descending}, {flag}) AS JSON)"
 
 
-def _build_results(call: ir.FunctionCall) -> list[ir.Expr]:
+def _build_sort_results(call: ir.FunctionCall) -> list[ir.Expr]:
     arrays, _ = _split_arguments(call)
     if len(arrays) == 1:
         return [call]
     return [ir.PathAccess(call, (ir.PathStep(index=ir.Literal(index, "long")),)) for index in range(len(arrays))]
 
 
-def _expand_names(named: NameListExpr) -> list[ir.NamedExpr]:
+def _expand_sort_names(named: NameListExpr) -> list[ir.NamedExpr]:
     call = named.expr
     assert isinstance(call, ir.FunctionCall)  # noqa: S101  registered for calls
-    return [ir.NamedExpr(each, name) for name, each in zip(named.names, _build_results(call), strict=False)]
+    return [ir.NamedExpr(each, name) for name, each in zip(named.names, _build_sort_results(call), strict=False)]
 
 
-def _expand_calls(expressions: Sequence[ir.NamedExpr]) -> Iterator[ir.NamedExpr]:
+def _expand_sort_calls(expressions: Sequence[ir.NamedExpr]) -> Iterator[ir.NamedExpr]:
     for named in expressions:
         call = named.expr
         if not isinstance(call, ir.FunctionCall) or call.name not in _SORT_FUNCTIONS or isinstance(named, NameListExpr):
             yield named
             continue
-        results = _build_results(call)
+        results = _build_sort_results(call)
         if len(results) == 1:
             yield named
             continue
@@ -298,7 +298,7 @@ def _patch_lower_operator(library_function: Callable[[Any], Any]) -> Callable[[A
     def lower_operator(node: Any) -> Any:
         op = library_function(node)
         if isinstance(op, ir.Extend | ir.Project):
-            return dataclasses.replace(op, expressions=number_generated_names(_expand_calls(op.expressions)))
+            return dataclasses.replace(op, expressions=number_generated_names(_expand_sort_calls(op.expressions)))
         return op
 
     return lower_operator
@@ -308,7 +308,9 @@ def _patch_lower_source(library_function: Callable[[Any], ir.Source]) -> Callabl
     def lower_source(node: Any) -> ir.Source:
         source = library_function(node)
         if isinstance(source, ir.PrintSource):
-            return dataclasses.replace(source, expressions=number_generated_names(_expand_calls(source.expressions)))
+            return dataclasses.replace(
+                source, expressions=number_generated_names(_expand_sort_calls(source.expressions))
+            )
         return source
 
     return lower_source

@@ -19,7 +19,7 @@ from emulators.kusto.extensions.library import reader
 from emulators.kusto.extensions.names import find_argument_name
 from emulators.kusto.extensions.pipeline import Substitute, get_known_tables, replace_in_query
 from emulators.kusto.extensions.plugins import Plugin, add_plugin, check_column
-from emulators.kusto.extensions.scalar_calls import ScalarCall, build_functions, install_calls
+from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
 from emulators.kusto.extensions.serialized import UnorderedOutputOperator
 from emulators.kusto.extensions.sql import quote_name
 from emulators.kusto.extensions.tree import get_source_position
@@ -35,7 +35,7 @@ _MAX_RANGES = 256
 """Maximum number of CIDR ranges that ipv4_range_to_cidr_list() returns; a range of addresses needs at most 62."""
 
 
-def _parse_v4(text: str) -> tuple[int, int]:
+def _parse_ipv4(text: str) -> tuple[int, int]:
     """Parse an IPv4 address to an integer and its prefix length; raise ValueError if the address is invalid."""
     address, slash, prefix = text.strip().partition("/")
     bits = int(prefix) if slash else _V4_BITS
@@ -44,11 +44,11 @@ def _parse_v4(text: str) -> tuple[int, int]:
     return int(ipaddress.IPv4Address(address)), bits
 
 
-def _parse_v6(text: str) -> tuple[int, int]:
+def _parse_ip_address(text: str) -> tuple[int, int]:
     """Parse an IPv4 or IPv6 address to an integer of 128 bits and its prefix length."""
     address, slash, prefix = text.strip().partition("/")
     if ":" not in address:
-        value, bits = _parse_v4(text)
+        value, bits = _parse_ipv4(text)
         return _MAPPED | value, bits + _V4_BITS_IN_V6
     bits = int(prefix) if slash else _V6_BITS
     if not 0 <= bits <= _V6_BITS:
@@ -64,27 +64,27 @@ def _mask_address(value: int, bits: int, length: int) -> int:
     return value >> (length - bits) << (length - bits)
 
 
-def _parse_masked_v4(text: str, prefix: int) -> int:
-    value, bits = _parse_v4(text)
+def _parse_masked_ipv4(text: str, prefix: int) -> int:
+    value, bits = _parse_ipv4(text)
     if not 0 <= prefix <= _V4_BITS:
         raise ValueError(prefix)
     return _mask_address(value, min(bits, prefix), _V4_BITS)
 
 
-def _format_v6(value: int) -> str:
+def _format_ipv6(value: int) -> str:
     digits = f"{value:032x}"  # the library writes the end of a mapped IPv4 address with dots
     return ":".join(digits[index : index + 4] for index in range(0, 32, 4))
 
 
-def _parse_masked_v6(text: str, prefix: int) -> str:
-    value, bits = _parse_v6(text)
+def _parse_masked_ip_address(text: str, prefix: int) -> str:
+    value, bits = _parse_ip_address(text)
     if not 0 <= prefix <= _V6_BITS:
         raise ValueError(prefix)
-    return _format_v6(_mask_address(value, min(bits, prefix), _V6_BITS))
+    return _format_ipv6(_mask_address(value, min(bits, prefix), _V6_BITS))
 
 
-def _read_v4(address: str, prefix: int | None) -> tuple[int, int]:
-    value, bits = (int(address), _V4_BITS) if address.isdigit() else _parse_v4(address)
+def _read_ipv4(address: str, prefix: int | None) -> tuple[int, int]:
+    value, bits = (int(address), _V4_BITS) if address.isdigit() else _parse_ipv4(address)
     if prefix is not None:
         if not 0 <= prefix <= _V4_BITS:
             raise ValueError(prefix)
@@ -93,17 +93,17 @@ def _read_v4(address: str, prefix: int | None) -> tuple[int, int]:
 
 
 def _format_ipv4(address: str, prefix: int | None) -> str:
-    value, _ = _read_v4(address, prefix)
+    value, _ = _read_ipv4(address, prefix)
     return str(ipaddress.IPv4Address(value))
 
 
 def _format_ipv4_mask(address: str, prefix: int | None) -> str:
-    value, bits = _read_v4(address, prefix)
+    value, bits = _read_ipv4(address, prefix)
     return f"{ipaddress.IPv4Address(value)}/{bits}"
 
 
-def _compare_v6(one: str, other: str, prefix: int | None) -> int:
-    (left, left_bits), (right, right_bits) = _parse_v6(one), _parse_v6(other)
+def _compare_ipv6(one: str, other: str, prefix: int | None) -> int:
+    (left, left_bits), (right, right_bits) = _parse_ip_address(one), _parse_ip_address(other)
     bits = min(left_bits, right_bits, _V6_BITS if prefix is None else prefix)
     if bits < 0:
         raise ValueError(prefix)
@@ -112,42 +112,42 @@ def _compare_v6(one: str, other: str, prefix: int | None) -> int:
 
 
 def _is_in_any_range(addresses: Sequence[str], text: str) -> bool:
-    return any(_is_in_range(text, each) for each in addresses)
+    return any(_is_in_network_range(text, each) for each in addresses)
 
 
-def _is_in_range(text: str, limits: str) -> bool:
+def _is_in_network_range(text: str, limits: str) -> bool:
     try:
-        return _compare_v6(text, limits, None) == 0
+        return _compare_ipv6(text, limits, None) == 0
     except ValueError:
         return False
 
 
-def _is_in_any_v4_range(text: str, ranges: Sequence[str]) -> bool:
-    _parse_v4(text)
+def _is_in_any_ipv4_range(text: str, ranges: Sequence[str]) -> bool:
+    _parse_ipv4(text)
     return _is_in_any_range(ranges, text)
 
 
-def _is_in_any_v6_range(text: str, ranges: Sequence[str]) -> bool:
-    _parse_v6(text)
+def _is_in_any_ipv6_range(text: str, ranges: Sequence[str]) -> bool:
+    _parse_ip_address(text)
     return _is_in_any_range(ranges, text)
 
 
-def _find_addresses(text: str) -> list[str]:
+def _find_ipv4_addresses(text: str) -> list[str]:
     found = (match.group() for match in _ADDRESS.finditer(text))
     return [each for each in found if all(int(part) < 256 for part in each.split("."))]  # noqa: PLR2004
 
 
-def _has_any_ipv4(text: str, wanted: Sequence[str]) -> bool:
-    found = set(_find_addresses(text))
-    return any(each in found for each in wanted)
+def _has_any_ipv4(text: str, addresses: Sequence[str]) -> bool:
+    found = set(_find_ipv4_addresses(text))
+    return any(each in found for each in addresses)
 
 
 def _has_any_ipv4_prefix(text: str, prefixes: Sequence[str]) -> bool:
-    found = _find_addresses(text)
-    return any(_has_prefix(each, prefix) for prefix in prefixes for each in found)
+    found = _find_ipv4_addresses(text)
+    return any(_has_address_prefix(each, prefix) for prefix in prefixes for each in found)
 
 
-def _has_prefix(address: str, prefix: str) -> bool:
+def _has_address_prefix(address: str, prefix: str) -> bool:
     parts = prefix.split(".")
     is_whole = len(parts) == 4 and parts[-1] != ""  # noqa: PLR2004
     return address == prefix if is_whole else prefix.endswith(".") and address.startswith(prefix)
@@ -159,16 +159,16 @@ def _list_cidr_ranges(first: str, last: str) -> list[str]:
 
 
 CALLS = (
-    ScalarCall("parse_ipv4_mask", _parse_masked_v4, "string long", "long"),
-    ScalarCall("parse_ipv6_mask", _parse_masked_v6, "string long", "string"),
+    ScalarCall("parse_ipv4_mask", _parse_masked_ipv4, "string long", "long"),
+    ScalarCall("parse_ipv6_mask", _parse_masked_ip_address, "string long", "string"),
     ScalarCall("format_ipv4", _format_ipv4, "any long?", "string", ""),
     ScalarCall("format_ipv4_mask", _format_ipv4_mask, "any long?", "string", ""),
-    ScalarCall("ipv6_compare", _compare_v6, "string string long?", "long"),
-    ScalarCall("ipv6_is_match", lambda x, y, p: _compare_v6(x, y, p) == 0, "string string long?", "bool"),
-    ScalarCall("ipv6_is_in_range", lambda x, y: _compare_v6(x, y, None) == 0, "string string", "bool"),
-    ScalarCall("ipv6_is_in_any_range", _is_in_any_v6_range, "string *", "bool"),
-    ScalarCall("ipv4_is_in_any_range", _is_in_any_v4_range, "string *", "bool"),
-    ScalarCall("ipv4_netmask_suffix", lambda text: _parse_v4(text)[1], "string", "long"),
+    ScalarCall("ipv6_compare", _compare_ipv6, "string string long?", "long"),
+    ScalarCall("ipv6_is_match", lambda x, y, p: _compare_ipv6(x, y, p) == 0, "string string long?", "bool"),
+    ScalarCall("ipv6_is_in_range", lambda x, y: _compare_ipv6(x, y, None) == 0, "string string", "bool"),
+    ScalarCall("ipv6_is_in_any_range", _is_in_any_ipv6_range, "string *", "bool"),
+    ScalarCall("ipv4_is_in_any_range", _is_in_any_ipv4_range, "string *", "bool"),
+    ScalarCall("ipv4_netmask_suffix", lambda text: _parse_ipv4(text)[1], "string", "long"),
     ScalarCall("has_ipv4", lambda text, ip: _has_any_ipv4(text, [ip]), "text string", "bool", missing=False),
     ScalarCall("has_ipv4_prefix", lambda text, ip: _has_any_ipv4_prefix(text, [ip]), "text string", "bool", False),
     ScalarCall("has_any_ipv4", _has_any_ipv4, "text *", "bool", missing=False),
@@ -189,7 +189,7 @@ _LEAST_ARGUMENTS = 3
 _WITHOUT_EXTRA_KEYS = 4
 
 
-def _find_range(text: str | None, version: int | None) -> str | None:
+def _find_network_range(text: str | None, version: int | None) -> str | None:
     """Return the first and last address of a network as one text of 64 hexadecimal digits; None if invalid."""
     address, slash, prefix = (text or "").strip().partition("/")
     try:
@@ -208,8 +208,8 @@ def _find_range(text: str | None, version: int | None) -> str | None:
 
 
 functions: tuple[PythonFunction, ...] = (
-    *build_functions(CALLS),
-    PythonFunction("kql_ip_range", _find_range, ("VARCHAR", "INTEGER"), "VARCHAR"),
+    *build_python_functions(CALLS),
+    PythonFunction("kql_ip_range", _find_network_range, ("VARCHAR", "INTEGER"), "VARCHAR"),
 )
 
 
@@ -283,7 +283,7 @@ class IpLookup(UnorderedOutputOperator):
         return [name for name in self._find_lookup_columns() if name not in self.extra_keys]
 
 
-def _build_parser(version: int) -> Plugin:
+def _build_lookup_parser(version: int) -> Plugin:
     plugin = f"ipv{version}_lookup"
 
     def parse_lookup(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
@@ -318,6 +318,6 @@ def _split_off_unmatched_flag(arguments: Sequence[Any]) -> tuple[Sequence[Any], 
 
 def install_extension() -> None:
     """Add the functions over IP addresses, and the plugins ``ipv4_lookup`` and ``ipv6_lookup``."""
-    install_calls(CALLS)
+    install_scalar_calls(CALLS)
     for version in _VERSION_BITS:
-        add_plugin(f"ipv{version}_lookup", _build_parser(version))
+        add_plugin(f"ipv{version}_lookup", _build_lookup_parser(version))

@@ -84,19 +84,20 @@ def _parse_decimal(node: Any) -> ir.Expr:
         raise syntax_error(f"'{text[:60]}' is not a decimal", get_source_position(node)) from None
     if not value.is_finite() or not is_representable(value):
         raise unsupported_error(
-            "decimals of more than nine digits after or 29 before the point", position=get_source_position(node)
+            "decimals with more than nine digits after the point or 29 digits before it",
+            position=get_source_position(node),
         )
     return ir.FunctionCall("todecimal", (ir.Literal(format(value, "f"), "string"),))
 
 
 def _patch_render_decimals(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
     def render_expr(node: ir.Expr) -> str:
-        if isinstance(node, ir.FunctionCall) and node.name in _BINS and infer_decimal(node) == "decimal":
+        if isinstance(node, ir.FunctionCall) and node.name in _BINS and infer_type_with_decimals(node) == "decimal":
             operands = [f"CAST({render_expression(arg)} AS {_DECIMAL})" for arg in node.args]
             return f"CAST({bind_once(operands, lambda value, size: f'kql_decimal_bin({value}, {size})')} AS {_DECIMAL})"
         if not isinstance(node, ir.BinaryOp) or node.op not in _ARITHMETIC_OPERATORS:
             return library_function(node)
-        types = infer_decimal(node.left), infer_decimal(node.right)
+        types = infer_type_with_decimals(node.left), infer_type_with_decimals(node.right)
         if "decimal" not in types:
             return library_function(node)
         left, right = (
@@ -110,21 +111,21 @@ def _patch_render_decimals(library_function: Callable[[ir.Expr], str]) -> Callab
     return render_expr
 
 
-def infer_decimal(expr: ir.Expr) -> str | None:
+def infer_type_with_decimals(expr: ir.Expr) -> str | None:
     """Return the Kusto type of an expression that possibly contains decimals; None if the type is unknown."""
     if isinstance(expr, ir.LetRef):
-        return infer_decimal(expr.value)
+        return infer_type_with_decimals(expr.value)
     if isinstance(expr, ir.BinaryOp) and expr.op in _ARITHMETIC_OPERATORS:
-        kinds = infer_decimal(expr.left), infer_decimal(expr.right)
+        kinds = infer_type_with_decimals(expr.left), infer_type_with_decimals(expr.right)
         return "decimal" if "decimal" in kinds else None
     if isinstance(expr, ir.FunctionCall) and expr.name in _BINS and len(expr.args) == _BIN_ARGUMENTS:
-        return infer_decimal(expr.args[0])
+        return infer_type_with_decimals(expr.args[0])
     return "decimal" if isinstance(expr, ir.FunctionCall) and expr.name == "todecimal" else infer_type(expr)
 
 
-def _patch_tostring(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
+def _patch_render_tostring(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
     def render_tostring(node: ir.Expr) -> str:
-        if infer_decimal(node) != "decimal":
+        if infer_type_with_decimals(node) != "decimal":
             return library_function(node)
         return f"coalesce(kql_decimal_text(CAST({render_expression(node)} AS VARCHAR)), '')"
 
@@ -234,25 +235,25 @@ def _convert_dynamic_operand(node: ir.BinaryOp, kinds: tuple[str | None, str | N
     return node
 
 
-def _convert_to_number(expr: ir.Expr, other: str | None) -> ir.Expr:
-    return ir.RenderedAggregate(f"kql_json_{'whole' if other in _WHOLE else 'real'}({render_expression(expr)})")
+def _convert_to_number(expr: ir.Expr, other_type: str | None) -> ir.Expr:
+    return ir.RenderedAggregate(f"kql_json_{'whole' if other_type in _WHOLE else 'real'}({render_expression(expr)})")
 
 
 def _add_column_guard(
-    library_function: Callable[[ir.Expr], str], node: ir.BinaryOp, sql: str, known: str | None, unknown: int
+    library_function: Callable[[ir.Expr], str], node: ir.BinaryOp, sql: str, known_type: str | None, unknown_side: int
 ) -> str:
     """Add checks to the SQL of a comparison, which reject the query if DuckDB finds a wrong type for a column."""
     sides = [node.left, node.right]
-    column, other = sides[unknown], sides[1 - unknown]
+    column, other = sides[unknown_side], sides[1 - unknown_side]
     name = render_expression(column)
     operator = node.op
     dynamic, text = render_type_test(name, DYNAMICS), render_type_test(name, TEXTS)
-    if known in _NUMBERS:
-        sides[unknown] = _convert_to_number(column, known)
+    if known_type in _NUMBERS:
+        sides[unknown_side] = _convert_to_number(column, known_type)
         converted = library_function(ir.BinaryOp(operator, sides[0], sides[1]))
         sql = f"CASE WHEN {dynamic} THEN {converted} ELSE {sql} END"
-        return add_guard(text, _render_type_mismatch_error("string", str(known)), sql)
-    if known == "string":
+        return add_guard(text, _render_type_mismatch_error("string", str(known_type)), sql)
+    if known_type == "string":
         unordered = join_with_or(text, dynamic) if operator in _ORDERS else ""
         sql = add_guard(unordered, _render_undefined_operator_error(operator), sql)
         return add_guard(
@@ -260,9 +261,9 @@ def _add_column_guard(
             _render_type_mismatch_error("string", "long"),
             sql,
         )
-    if known is None and isinstance(other, ir.ColumnRef):
+    if known_type is None and isinstance(other, ir.ColumnRef):
         return _add_column_pair_guard(operator, name, render_expression(other), sql)
-    if operator in _ORDERS and known != "null":
+    if operator in _ORDERS and known_type != "null":
         sql = add_guard(dynamic, _render_undefined_operator_error(operator), sql)
     return sql
 
@@ -322,13 +323,13 @@ def _patch_render_between(library_function: Callable[[ir.Between], str]) -> Call
                 )
             if kind is None and isinstance(operand, ir.ColumnRef):
                 test = render_type_test(render_expression(operand), (*TEXTS, *DYNAMICS))
-                sql = add_guard(test, _render_conversion_error("between"), sql)
+                sql = add_guard(test, _render_dynamic_operand_error("between"), sql)
         return sql
 
     return render_between
 
 
-def _render_conversion_error(operator: str) -> str:
+def _render_dynamic_operand_error(operator: str) -> str:
     return render_error(
         "EMB0001",
         f"'{operator}' over a string or a dynamic value is not supported by the embedded query engine "
@@ -382,11 +383,11 @@ _ARITHMETIC_MACROS: tuple[str, ...] = (
 
 def _install_arithmetic() -> None:
     """Make the translator library choose the SQL of arithmetic by operand types; make ``dynamic(null)`` dynamic."""
-    replace_attribute(translate, "render_expr", _patch_arithmetic)
+    replace_attribute(translate, "render_expr", _patch_render_arithmetic)
     replace_attribute(translate, "_TYPED_NULLS", lambda nulls: nulls | {"dynamic"})
 
 
-def _patch_arithmetic(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
+def _patch_render_arithmetic(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
     def render_expr(node: ir.Expr) -> str:
         if isinstance(node, ir.BinaryOp) and node.op == "/":
             _check_quotient(node)
@@ -456,6 +457,6 @@ def install_extension() -> None:
     """Add decimals, and the type rules of comparison and arithmetic operators, to the KQL translator library."""
     replace_attribute(lower, "_lower_expr", _patch_lower_expr)
     replace_attribute(translate, "render_expr", _patch_render_decimals)
-    replace_attribute(translate, "render_kql_tostring", _patch_tostring)
+    replace_attribute(translate, "render_kql_tostring", _patch_render_tostring)
     _install_comparisons()
     _install_arithmetic()

@@ -47,10 +47,10 @@ class KeyValueReader:
     escapes: str
     greedy: bool
 
-    def read(self) -> dict[str, str]:
+    def read_first_values(self) -> dict[str, str]:
         """Read the string and return the first value of each key."""
         found: dict[str, str] = {}
-        for key, value in self._read_pairs() if self.pair else self._read_words():
+        for key, value in self._read_pairs() if self.pair else self._read_word_pairs():
             if key in self.keys and key not in found:
                 found[key] = value
         return found
@@ -63,23 +63,23 @@ class KeyValueReader:
                 position = max(end + len(self.pair), position + 1)
                 continue
             start = end + len(self.value)
-            value, end = self._read_greedy(start) if self.greedy else self._read_part(start, (self.pair,))
+            value, end = self._read_greedy_value(start) if self.greedy else self._read_part(start, (self.pair,))
             yield key, value
             position = max(end + len(self.pair), start)
 
-    def _read_part(self, position: int, ends: Sequence[str]) -> tuple[str, int]:
+    def _read_part(self, position: int, delimiters: Sequence[str]) -> tuple[str, int]:
         """Read a key or a value at a position; return it and the index of the delimiter after it."""
         start = position
-        while start < len(self.text) and self.text[start].isspace() and not self._is_end(start, ends):
+        while start < len(self.text) and self.text[start].isspace() and not self._is_delimiter_at(start, delimiters):
             start += 1
         quoted = self._read_quoted(start)
         end = start if quoted is None else quoted[1]
-        limits = [index for each in ends if (index := self.text.find(each, end)) >= 0]
+        limits = [index for each in delimiters if (index := self.text.find(each, end)) >= 0]
         limit = min(limits, default=len(self.text))
         return (self.text[start:limit].strip() if quoted is None else quoted[0]), limit
 
-    def _is_end(self, position: int, ends: Sequence[str]) -> bool:
-        return any(self.text.startswith(each, position) for each in ends)
+    def _is_delimiter_at(self, position: int, delimiters: Sequence[str]) -> bool:
+        return any(self.text.startswith(each, position) for each in delimiters)
 
     def _read_quoted(self, position: int) -> tuple[str, int] | None:
         """Return the quoted text at a position and the index after its closing quote; None if no quote is there."""
@@ -94,7 +94,7 @@ class KeyValueReader:
             index += 1
         return "".join(parts), index + 1
 
-    def _read_greedy(self, start: int) -> tuple[str, int]:
+    def _read_greedy_value(self, start: int) -> tuple[str, int]:
         quoted = self._read_quoted(start)
         if quoted is not None:
             return quoted
@@ -102,7 +102,7 @@ class KeyValueReader:
         end = min(ends, default=len(self.text))
         return self.text[start:end].strip(), end
 
-    def _read_words(self) -> Iterator[tuple[str, str]]:
+    def _read_word_pairs(self) -> Iterator[tuple[str, str]]:
         position = 0
         key: str | None = None
         while position < len(self.text):
@@ -124,7 +124,7 @@ def read_key_values(text: str | None, options: str) -> str | None:
     if text is None:
         return None
     parsed: dict[str, Any] = orjson.loads(options)
-    return orjson.dumps(KeyValueReader(text=text, **parsed).read()).decode()
+    return orjson.dumps(KeyValueReader(text=text, **parsed).read_first_values()).decode()
 
 
 SUPPORTED: tuple[str, ...] = ("parse-kv",)
@@ -221,7 +221,9 @@ def _parse_parse_kv(node: Any) -> ir.Operator:
                 f"parse-kv to a column of type {kind.getText()[:50]}", position=get_source_position(kind)
             )
         named.append((reader.find_names(name)[0], kind.getText()))
-    listed = [_read_property(each) for clause in clauses for each in find_rules(clause, "QueryOperatorProperty")]
+    listed = [
+        _read_parse_kv_property(each) for clause in clauses for each in find_rules(clause, "QueryOperatorProperty")
+    ]
     properties = dict(listed)
     pair, value, pattern = (properties.get(name, "") for name in ("pair_delimiter", "kv_delimiter", "regex"))
     unknown = properties.keys() - {"pair_delimiter", "kv_delimiter", "regex", "quote", "escape", "greedy"}
@@ -267,7 +269,7 @@ def _build_options(properties: Sequence[tuple[str, str]], keys: Sequence[str]) -
     )
 
 
-def _read_property(node: Any) -> tuple[str, str]:
+def _read_parse_kv_property(node: Any) -> tuple[str, str]:
     name, _, text = node.getText().partition("=")
     literals = [
         child for child in get_child_rules(node) if get_rule_name(reader.collapse(child)) == "StringLiteralExpression"

@@ -82,14 +82,14 @@ def _render_window(call: ir.FunctionCall, partition: str, order: Sequence[str]) 
 
 def install_extension() -> None:
     """Make the translator library compute these window functions with ``PARTITION BY``."""
-    replace_attribute(translate, "_render_scoped", _patch_render_scoped)
+    replace_attribute(translate, "_render_scoped", _patch_render_query_in_scope)
 
 
-def _patch_render_scoped(default: Callable[..., Any]) -> Callable[..., Any]:
-    def render_scoped(query: ir.Query, *arguments: Any) -> Any:
-        return default(dataclasses.replace(query, operators=merge_sorts(query.operators)), *arguments)
+def _patch_render_query_in_scope(library_function: Callable[..., Any]) -> Callable[..., Any]:
+    def render_query_in_scope(query: ir.Query, *arguments: Any) -> Any:
+        return library_function(dataclasses.replace(query, operators=merge_sorts(query.operators)), *arguments)
 
-    return render_scoped
+    return render_query_in_scope
 
 
 def merge_sorts(operators: Sequence[ir.Operator]) -> list[ir.Operator]:
@@ -99,13 +99,13 @@ def merge_sorts(operators: Sequence[ir.Operator]) -> list[ir.Operator]:
     """
     merged = list(operators)
     for index in range(len(merged) - 2, -1, -1):
-        windows = _merge_sort(merged[index], merged[index + 1])
+        windows = _merge_sort_with_extend(merged[index], merged[index + 1])
         if windows is not None and _loses_order(merged[index + 2 :]):
             merged[index : index + 2] = [windows]
     return merged
 
 
-def _merge_sort(sort: ir.Operator, extend: ir.Operator) -> PartitionedWindows | None:
+def _merge_sort_with_extend(sort: ir.Operator, extend: ir.Operator) -> PartitionedWindows | None:
     """Return one operator for a ``sort`` and the ``extend`` after it; None if its functions need all rows in order."""
     if not isinstance(sort, ir.Sort) or not isinstance(extend, ir.Extend) or find_window_function(extend) is None:
         return None

@@ -117,7 +117,7 @@ def _parse_reduce(node: Any) -> ir.Operator:
     if value is None:
         raise semantic_error("reduce by requires an expression", position=get_source_position(node))
     clauses = find_rules(node, "ReduceByWithClause")
-    options = dict(_parse_option(each) for clause in clauses for each in get_child_rules(clause))
+    options = dict(_parse_reduce_option(each) for clause in clauses for each in get_child_rules(clause))
     threshold, characters = options.get("threshold"), options.get("characters")
     if threshold is not None and not (isinstance(threshold, int | float) and 0 <= threshold <= 1):
         raise semantic_error("reduce: threshold must be between 0 and 1", position=get_source_position(node))
@@ -126,7 +126,7 @@ def _parse_reduce(node: Any) -> ir.Operator:
     return ReduceByPattern(value, None if threshold is None else float(threshold), characters, keeps_rows)
 
 
-def _parse_option(node: Any) -> tuple[str, Any]:
+def _parse_reduce_option(node: Any) -> tuple[str, Any]:
     named = reader.lower_named(node)
     if named.name not in ("threshold", "characters") or not isinstance(named.expr, ir.Literal):
         raise semantic_error(
@@ -185,7 +185,7 @@ class RowPatterns(UnorderedOutputOperator):
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that yields the patterns, best pattern first."""
         names, p = self._find_dimensions(input_columns), find_free_prefix(input_columns)
-        listed, count = self._render_lists(input_sql, input_columns, names, p)
+        listed, count = self._render_row_lists(input_sql, input_columns, names, p)
         arguments = [f"{p}f", *(f"{p}w{index}" for index in range(count)), str(len(names))]
         arguments += [repr(value) for name, value in self.options if name != "NumSeeds"]
         found = f"(SELECT *, {_FUNCTIONS[self.plugin].render_call(*arguments)} AS {p}q FROM {listed})"  # noqa: S608
@@ -200,7 +200,9 @@ class RowPatterns(UnorderedOutputOperator):
         )
         return f"SELECT {chosen} FROM {numbered} ORDER BY {p}k"  # noqa: S608
 
-    def _render_lists(self, input_sql: str, input_columns: list[str], names: list[str], prefix: str) -> tuple[str, int]:
+    def _render_row_lists(
+        self, input_sql: str, input_columns: list[str], names: list[str], prefix: str
+    ) -> tuple[str, int]:
         """Render SQL that collects codes, weights and values of all rows in lists.
 
         Return the SQL and the number of sets of rows.
@@ -212,7 +214,7 @@ class RowPatterns(UnorderedOutputOperator):
         quoted = list(map(quote_name, names))
         weights = self._render_weights(input_columns)
         sums = [f"CAST(sum({weight}) AS DOUBLE) AS {prefix}n{index}" for index, weight in enumerate(weights)]
-        where = f" WHERE {self._render_set(0)} OR {self._render_set(1)}" if self.split else ""
+        where = f" WHERE {self._render_set_condition(0)} OR {self._render_set_condition(1)}" if self.split else ""
         rows = f"(SELECT {', '.join([*quoted, *sums])} FROM {input_sql}{where} GROUP BY {', '.join(quoted)})"  # noqa: S608
         ranks = [
             f"CASE WHEN {name} IS NULL THEN 0 ELSE dense_rank() OVER (ORDER BY {name} NULLS LAST) END AS "
@@ -254,9 +256,9 @@ class RowPatterns(UnorderedOutputOperator):
         weight = "1" if self.weight is None else quote_name(self.weight)
         if not self.split:
             return [weight]
-        return [f"CASE WHEN {self._render_set(index)} THEN {weight} ELSE 0 END" for index in range(2)]
+        return [f"CASE WHEN {self._render_set_condition(index)} THEN {weight} ELSE 0 END" for index in range(2)]
 
-    def _render_set(self, index: int) -> str:
+    def _render_set_condition(self, index: int) -> str:
         column = translate.render_kql_tostring(self.split[0])
         return f"({column} = {render_expression(self.split[index + 1])})"
 
@@ -294,9 +296,9 @@ def _parse_patterns(node: Any, arguments: Sequence[Any], clause: Any, *, name: s
     for index, (option, default) in enumerate(_OPTIONS[name]):
         given = rest[index] if index < len(rest) else ir.Literal(_DEFAULT, "string")
         if option == "WeightColumn":
-            weight = _read_weight(name, given)
+            weight = _read_weight_column(name, given)
             continue
-        options.append((option, _read_number(name, option, given, default)))
+        options.append((option, _read_numeric_option(name, option, given, default)))
     wildcards = tuple(rest[len(_OPTIONS[name]) :])
     if not all(isinstance(each, ir.Literal) for each in wildcards):
         raise semantic_error(f"evaluate {name}(): a wildcard must be a literal", inner="SEM0219", position=position)
@@ -304,12 +306,12 @@ def _parse_patterns(node: Any, arguments: Sequence[Any], clause: Any, *, name: s
     return RowPatterns(name, tuple(options), weight, split, literals)
 
 
-def _is_default(expr: ir.Expr) -> bool:
+def _is_default_option(expr: ir.Expr) -> bool:
     return isinstance(expr, ir.Literal) and expr.value == _DEFAULT
 
 
-def _read_weight(plugin: str, expr: ir.Expr) -> str | None:
-    if _is_default(expr):
+def _read_weight_column(plugin: str, expr: ir.Expr) -> str | None:
+    if _is_default_option(expr):
         return None
     if isinstance(expr, ir.ColumnRef):
         return expr.name
@@ -318,8 +320,8 @@ def _read_weight(plugin: str, expr: ir.Expr) -> str | None:
     raise semantic_error(f"evaluate {plugin}(): WeightColumn must be a column", inner="SEM0219")
 
 
-def _read_number(plugin: str, option: str, expr: ir.Expr, default: float) -> float:
-    if _is_default(expr):
+def _read_numeric_option(plugin: str, option: str, expr: ir.Expr, default: float) -> float:
+    if _is_default_option(expr):
         return default
     value = expr.value if isinstance(expr, ir.Literal) else None
     least, most = _RANGES[option]

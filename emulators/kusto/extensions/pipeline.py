@@ -116,7 +116,7 @@ def install_extension() -> None:
     replace_attribute(lower, "_lower_operator", _patch_lower_operator)
     replace_attribute(lower, "_substitute_operator", _patch_substitute_operator)
     replace_attribute(translate, "render_operator", _patch_render_operator)
-    replace_attribute(schema, "_operator_columns_unchecked", _patch_operator_columns)
+    replace_attribute(schema, "_operator_columns_unchecked", _patch_infer_operator_columns)
 
 
 def _patch_lower_operator(library_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -149,8 +149,10 @@ def _patch_render_operator(library_function: Callable[..., str]) -> Callable[...
     return render_operator
 
 
-def _patch_operator_columns(library_function: Callable[..., list[str]]) -> Callable[..., list[str]]:
-    def operator_columns(op: ir.Operator, input_columns: list[str], known: dict[str, list[str]] | None) -> list[str]:
+def _patch_infer_operator_columns(library_function: Callable[..., list[str]]) -> Callable[..., list[str]]:
+    def infer_operator_columns(
+        op: ir.Operator, input_columns: list[str], known: dict[str, list[str]] | None
+    ) -> list[str]:
         if not isinstance(op, PipelineOperator):
             return library_function(op, input_columns, known)
         token = _KNOWN.set(known)
@@ -159,4 +161,4 @@ def _patch_operator_columns(library_function: Callable[..., list[str]]) -> Calla
         finally:
             _KNOWN.reset(token)
 
-    return operator_columns
+    return infer_operator_columns

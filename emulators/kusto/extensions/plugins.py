@@ -161,7 +161,7 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields the input rows with the properties as columns."""
         check_column(self.column, input_columns)
-        properties = self._infer_properties()
+        properties = self._infer_property_types()
         names = self.infer_columns(input_columns)
         chosen = [
             f"{self._render_value(name, properties[name])} AS {quote_name(name)}"
@@ -174,7 +174,7 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
 
     def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns of the input without the unpacked column, and one column for each property."""
-        sources, properties = self._find_source_columns(input_columns), self._infer_properties()
+        sources, properties = self._find_source_columns(input_columns), self._infer_property_types()
         if self.schema is not None and not self.star:
             return [name for name, _ in self.schema]
         both = [name for name in properties if name in sources]
@@ -190,7 +190,7 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
     def _find_source_columns(self, input_columns: list[str]) -> list[str]:
         return [name for name in input_columns if name != self.column]
 
-    def _infer_properties(self) -> dict[str, str]:
+    def _infer_property_types(self) -> dict[str, str]:
         """Return the Kusto type of each new column, by name."""
         if self.schema is not None:
             return dict(self.schema)
@@ -259,7 +259,7 @@ def _count_intersections(sets: list[str | None] | None) -> list[int] | None:
     return [_estimate_intersection(texts[: count + 1]) for count in range(len(texts))]
 
 
-def _merge_sets(sets: Sequence[str]) -> Any:
+def _merge_hash_sets(sets: Sequence[str]) -> Any:
     merged = merge_hash_sets(sets)
     assert merged is not None  # noqa: S101  the caller has read the sets
     return orjson.loads(merged)
@@ -270,7 +270,7 @@ def _estimate_intersection(sets: Sequence[str]) -> int:
     total = 0
     for size in range(1, len(sets) + 1):
         for chosen in itertools.combinations(sets, size):
-            total += (-1) ** (size + 1) * count_distinct(_merge_sets(chosen))
+            total += (-1) ** (size + 1) * count_distinct(_merge_hash_sets(chosen))
     return max(0, total)
 
 
@@ -301,7 +301,7 @@ class DistinctIntersections(UnorderedOutputOperator):
         return [*input_columns, *(f"s{index}" for index in range(len(self.sets)))]
 
 
-def _parse_intersections(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
+def _parse_dcount_intersect(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
     position = get_source_position(node)
     if clause is not None:
         raise unsupported_error("evaluate dcount_intersect with an output schema", position=position)
@@ -316,4 +316,4 @@ def install_extension() -> None:
     """Add the operator ``evaluate`` and the plugins of this module to the KQL translator library."""
     _install_evaluate()
     _install_bag_unpack()
-    add_plugin("dcount_intersect", _parse_intersections)
+    add_plugin("dcount_intersect", _parse_dcount_intersect)

@@ -43,10 +43,10 @@ _OTHERS = (
 )
 
 
-def _build_overloaded_macro(name: str, of_reals: str, of_others: str) -> str:
+def _build_overloaded_macro(name: str, real_result: str, other_result: str) -> str:
     """Return SQL that creates an overloaded DuckDB macro: one overload for reals, one for all other types."""
-    others = ", ".join(f"(a {kind}) AS {of_others}" for kind in _OTHERS)
-    return f"CREATE OR REPLACE MACRO {name}(a DOUBLE) AS {of_reals}, {others}"
+    others = ", ".join(f"(a {kind}) AS {other_result}" for kind in _OTHERS)
+    return f"CREATE OR REPLACE MACRO {name}(a DOUBLE) AS {real_result}, {others}"
 
 
 _NAN = render_error("EMB0001", "{0} over a NaN is not supported by the embedded query engine")
@@ -71,7 +71,7 @@ class RankingAggregate(AggregateSpec):
 
     def render(self, args: list[str]) -> str:
         """Return the SQL of the aggregate; the arguments are SQL texts."""
-        value = add_guard(render_type_test(args[0], DYNAMICS), _render_conversion_error(f"{self.name}()"), args[0])
+        value = add_guard(render_type_test(args[0], DYNAMICS), _render_dynamic_value_error(f"{self.name}()"), args[0])
         return super().render([value, *args[1:]])
 
 
@@ -94,10 +94,10 @@ def render_rank_key(expr: ir.Expr, name: str, macro: str = "kql_ranked") -> str:
     sql = render_expression(expr)
     if kind not in _UNRANKED or (macro in _OF_ONE and not can_be_nan(expr)):
         return sql if macro in _OF_ONE else f"{macro.removeprefix('kql_')}({sql})"
-    return f"{macro}({add_guard(render_type_test(sql, DYNAMICS), _render_conversion_error(f'{name}()'), sql)})"
+    return f"{macro}({add_guard(render_type_test(sql, DYNAMICS), _render_dynamic_value_error(f'{name}()'), sql)})"
 
 
-def _render_conversion_error(construct: str) -> str:
+def _render_dynamic_value_error(construct: str) -> str:
     return render_error(
         "EMB0001",
         f"'{construct}' over a dynamic value is not supported by the embedded query engine "
@@ -125,10 +125,10 @@ def render_sort_key_parts(keys: tuple[ir.SortKey, ...]) -> list[tuple[str, str]]
     Raises:
         QueryError: a sort key has the type dynamic.
     """
-    return [(_render_sort_key(key), _render_direction(key)) for key in keys]
+    return [(_render_sort_key(key), _render_sort_direction(key)) for key in keys]
 
 
-def _render_direction(key: ir.SortKey) -> str:
+def _render_sort_direction(key: ir.SortKey) -> str:
     return f"{'ASC' if key.ascending else 'DESC'} NULLS {'FIRST' if _are_nulls_first(key) else 'LAST'}"
 
 
@@ -144,7 +144,7 @@ def _render_sort_key(key: ir.SortKey) -> str:
     sql = render_expression(expr)
     if kind not in _UNRANKED or not can_be_nan(expr) or isinstance(expr, ir.RenderedAggregate):
         return sql
-    failure = _render_conversion_error("top") if _IS_TOP.get() else render_error("SEM0001", _DYNAMIC_KEY)
+    failure = _render_dynamic_value_error("top") if _IS_TOP.get() else render_error("SEM0001", _DYNAMIC_KEY)
     guarded = add_guard(render_type_test(sql, DYNAMICS), failure, sql)
     # NaN, the largest value of SQL, is already next to the nulls in an ascending sort with the nulls last, and the
     # reverse.
@@ -170,11 +170,11 @@ def _render_extreme_of(call: ir.FunctionCall, function: str) -> str:
     name = call.name.lower()
     for arg in call.args:
         if infer_type(arg) in ("dynamic", "string", "guid", "bool"):
-            raise semantic_error(f"{name}(): function expects numbers, instants or timespans", inner="SEM0219")
+            raise semantic_error(f"{name}(): function expects numbers, datetimes or timespans", inner="SEM0219")
     parts = [writer.render_arg(name, index, arg) for index, arg in enumerate(call.args)]
     tests = [render_type_test(part, ("JSON", "VARCHAR")) for part in parts]
     sql = f"{function}({', '.join(parts)})"
-    failure = render_error("SEM0219", f"{name}(): function expects numbers, instants or timespans")
+    failure = render_error("SEM0219", f"{name}(): function expects numbers, datetimes or timespans")
     return add_guard(" OR ".join(test for test in tests if test), failure, sql)
 
 
@@ -226,25 +226,29 @@ def install_extension() -> None:
     add_custom_function("min_of", range(2, 65), lambda call: _render_extreme_of(call, "least"))
     for name in (*_SINGLE, *_SEVERAL, *_ARRAYS, "arg_max", "arg_min"):
         AGGREGATE_FUNCTIONS[name] = AggregateSpec(name, "")
-    replace_attribute(translate, "arg_max_names", lambda _: _build_column_names)
-    replace_attribute(translate, "_render_arg_max", lambda _: _render_columns)
+    replace_attribute(translate, "arg_max_names", lambda _: _build_aggregate_column_names)
+    replace_attribute(translate, "_render_arg_max", lambda _: _render_aggregate_columns)
     replace_attribute(translate, "_render_aggregate_call", _patch_render_aggregate_call)
-    replace_attribute(naming, "_aggregate_name", _patch_aggregate_name)
+    replace_attribute(naming, "_aggregate_name", _patch_name_aggregate)
 
 
-def _build_column_names(agg: ir.NamedExpr, keys: list[str], input_columns: list[str] | None) -> list[str] | None:
-    columns = _render_columns(agg, keys, input_columns)
+def _build_aggregate_column_names(
+    aggregate: ir.NamedExpr, keys: list[str], input_columns: list[str] | None
+) -> list[str] | None:
+    columns = _render_aggregate_columns(aggregate, keys, input_columns)
     return None if columns is None else [name for name, _ in columns]
 
 
-def _render_columns(agg: ir.NamedExpr, keys: list[str], input_columns: list[str] | None) -> Columns | None:
-    expr = agg.expr
+def _render_aggregate_columns(
+    aggregate: ir.NamedExpr, keys: list[str], input_columns: list[str] | None
+) -> Columns | None:
+    expr = aggregate.expr
     if not isinstance(expr, ir.FunctionCall):
-        _reject_name_list(agg)
+        _reject_name_list(aggregate)
         return None
     name = expr.name.lower()
     if name in _EXTREMES:
-        columns = _render_extreme(expr, _EXTREMES[name], keys, input_columns or [], agg)
+        columns = _render_extreme(expr, _EXTREMES[name], keys, input_columns or [], aggregate)
     elif name in _SEVERAL:
         columns = _render_percentiles(expr, _SEVERAL[name])
     elif name == "take_any" and (len(expr.args) > 1 or isinstance(expr.args[0], ir.Wildcard)):
@@ -253,29 +257,32 @@ def _render_columns(agg: ir.NamedExpr, keys: list[str], input_columns: list[str]
             for each, sql in _find_returned_columns(expr.args, keys, input_columns or [], "any_arg", 0)
         ]
     else:
-        _reject_name_list(agg)
+        _reject_name_list(aggregate)
         return None
-    return _rename_columns(agg, columns)
+    return _rename_columns(aggregate, columns)
 
 
-def _reject_name_list(agg: ir.NamedExpr) -> None:
-    if isinstance(agg, NameListExpr) and len(agg.names) > 1:
+def _reject_name_list(aggregate: ir.NamedExpr) -> None:
+    if isinstance(aggregate, NameListExpr) and len(aggregate.names) > 1:
         raise KqlUnsupportedError(
             "several column names for an aggregate", hint="this aggregate returns one column; assign one name"
         )
 
 
-def _rename_columns(agg: ir.NamedExpr, columns: Columns) -> Columns:
-    names: Sequence[str] = agg.names if isinstance(agg, NameListExpr) else ([agg.name] if agg.name else [])
+def _rename_columns(aggregate: ir.NamedExpr, columns: Columns) -> Columns:
+    names: Sequence[str] = (
+        aggregate.names if isinstance(aggregate, NameListExpr) else ([aggregate.name] if aggregate.name else [])
+    )
     if len(names) > len(columns):
         raise KqlUnsupportedError(
-            "more column names than an aggregate has columns", hint=f"this aggregate returns {len(columns)} columns"
+            "more column names than the aggregate returns columns",
+            hint=f"this aggregate returns {len(columns)} columns",
         )
     return [*((new, sql) for new, (_, sql) in zip(names, columns, strict=False)), *columns[len(names) :]]
 
 
 def _render_extreme(
-    expr: ir.FunctionCall, extreme: str, keys: list[str], input_columns: list[str], agg: ir.NamedExpr
+    expr: ir.FunctionCall, extreme: str, keys: list[str], input_columns: list[str], aggregate: ir.NamedExpr
 ) -> Columns:
     if not expr.args or isinstance(expr.args[0], ir.Wildcard):
         raise KqlUnsupportedError(
@@ -287,7 +294,7 @@ def _render_extreme(
     others = _find_returned_columns(
         rest, [*keys, name] if name else keys, input_columns, f"{extreme}_{name or ''}_arg", 1
     )
-    named = len(agg.names) if isinstance(agg, NameListExpr) else 0
+    named = len(aggregate.names) if isinstance(aggregate, NameListExpr) else 0
     if name is None and named <= len(rest) and any(each.endswith(f"_arg{i + 1}") for i, (each, _) in enumerate(others)):
         hint = "assign a name to each column, for instance (a, b) = arg_max(x, y)"
         raise KqlUnsupportedError(f"aggregate:{expr.name}", hint=hint)
@@ -300,13 +307,13 @@ def _render_extreme(
 
 
 def _find_returned_columns(
-    args: Sequence[ir.Expr], taken: list[str], input_columns: list[str], unnamed: str, first: int
+    args: Sequence[ir.Expr], taken: list[str], input_columns: list[str], unnamed: str, first_index: int
 ) -> Columns:
     """Return the output columns that an aggregate's arguments select, with their SQL; ``*`` adds all other columns."""
     star = any(isinstance(arg, ir.Wildcard) for arg in args)
     columns: Columns = []
     seen = set(taken) if star else set()
-    for index, arg in enumerate(args, first):
+    for index, arg in enumerate(args, first_index):
         found = [ir.ColumnRef(name) for name in input_columns] if isinstance(arg, ir.Wildcard) else [arg]
         for each in found:
             name = naming.expression_name(each) or f"{unnamed}{index}"
@@ -317,18 +324,18 @@ def _find_returned_columns(
     return columns
 
 
-def _render_percentiles(expr: ir.FunctionCall, first: int) -> Columns:
-    values = _read_percentiles(expr, first)
+def _render_percentiles(expr: ir.FunctionCall, first_index: int) -> Columns:
+    values = _read_percentile_arguments(expr, first_index)
     prefix = f"percentile_{naming.expression_name(expr.args[0]) or ''}_"
-    listed = _render_quantiles(expr, first, values)
+    listed = _render_quantiles(expr, first_index, values)
     return [
         (f"{prefix}{format_percentile_suffix(value)}", f"{listed}[{index}]") for index, value in enumerate(values, 1)
     ]
 
 
-def _read_percentiles(expr: ir.FunctionCall, first: int) -> list[float]:
+def _read_percentile_arguments(expr: ir.FunctionCall, first_index: int) -> list[float]:
     values: list[Any] = []
-    for arg in expr.args[first:]:
+    for arg in expr.args[first_index:]:
         if not isinstance(arg, ir.Literal) or arg.value is None:
             raise KqlUnsupportedError(f"aggregate:{expr.name}", hint="percentiles must be literals")
         values += json.loads(str(arg.value)) if arg.kind == "dynamic" else [arg.value]
@@ -341,11 +348,11 @@ def _is_percentage(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 100  # noqa: PLR2004
 
 
-def _render_quantiles(expr: ir.FunctionCall, first: int, values: Sequence[float]) -> str:
+def _render_quantiles(expr: ir.FunctionCall, first_index: int, values: Sequence[float]) -> str:
     value = render_rank_key(expr.args[0], expr.name.lower(), "kql_no_nan")
     if infer_type(expr.args[0]) in ("int", None):
         value = f"kql_long({value})"
-    if first == 1:
+    if first_index == 1:
         return f"quantile_disc({value}, [{', '.join(str(each / 100) for each in values)}])"
     weight = render_expression(expr.args[1])
     pairs = f"list({{'v': {value}, 'w': CAST({weight} AS BIGINT)}}) FILTER (WHERE {value} IS NOT NULL AND {weight} > 0)"
@@ -360,7 +367,7 @@ def _patch_render_aggregate_call(
         first = _SINGLE.get(name) or _ARRAYS.get(name)
         if first is None or len(expr.args) <= first or any(map(writer.nested_aggregate, expr.args)):
             return library_function(expr)
-        values = _read_percentiles(expr, first)
+        values = _read_percentile_arguments(expr, first)
         quantiles = _render_quantiles(expr, first, values)
         return f"kql_list({quantiles})" if name in _ARRAYS else f"{quantiles}[1]"
 
@@ -373,13 +380,14 @@ def format_percentile_suffix(value: float) -> str:
     return re.sub(r"\W", "_", text)
 
 
-def _patch_aggregate_name(library_function: Callable[..., str]) -> Callable[..., str | None]:
+def _patch_name_aggregate(library_function: Callable[..., str]) -> Callable[..., str | None]:
     def name_aggregate(spec: AggregateSpec, expr: ir.FunctionCall) -> str | None:
         if spec.name_is_argument and expr.args and naming.expression_name(expr.args[0]) is None:
             return "any_arg0" if spec.name == "take_any" else None
         argument = naming.expression_name(expr.args[0]) or "" if expr.args else ""
         if spec.name in _SINGLE and len(expr.args) == _SINGLE[spec.name] + 1:
-            return f"percentile_{argument}_{format_percentile_suffix(_read_percentiles(expr, _SINGLE[spec.name])[0])}"
+            (percentile, *_) = _read_percentile_arguments(expr, _SINGLE[spec.name])
+            return f"percentile_{argument}_{format_percentile_suffix(percentile)}"
         return f"percentiles_{argument}" if spec.name in _ARRAYS else library_function(spec, expr)
 
     return name_aggregate

@@ -20,23 +20,25 @@ def add_template_function(name: str, sql: str, *arities: int) -> None:
     SCALAR_FUNCTIONS[name] = FunctionSpec(name, "template", sql, arities)
 
 
-def add_bound_function(name: str, arities: Collection[int], write: Callable[..., str]) -> None:
-    """Add a KQL function whose SQL uses an argument several times; ``write`` builds the SQL from the arguments' SQL."""
+def add_bound_function(name: str, arities: Collection[int], write_sql: Callable[..., str]) -> None:
+    """Add a KQL function whose SQL uses an argument several times; ``write_sql`` builds it from the arguments' SQL."""
 
     def render_call(call: ir.FunctionCall) -> str:
         constants = {index for index, arg in enumerate(call.args) if isinstance(arg, ir.Literal | ir.Parameter)}
-        return bind_once([render_argument(name, index, arg) for index, arg in enumerate(call.args)], write, constants)
+        return bind_once(
+            [render_argument(name, index, arg) for index, arg in enumerate(call.args)], write_sql, constants
+        )
 
     add_custom_function(name, arities, render_call)
 
 
-def add_custom_function(name: str, arities: Collection[int], write: Form) -> None:
-    """Add a KQL function whose SQL depends on its arguments' form; ``write`` builds the SQL from the whole call."""
+def add_custom_function(name: str, arities: Collection[int], write_sql: Form) -> None:
+    """Add a KQL function whose SQL depends on its arguments' form; ``write_sql`` builds the SQL from the whole call."""
 
     def check_and_render(call: ir.FunctionCall) -> str:
         if len(call.args) not in arities:
             raise KqlUnsupportedError(f"function:{name}", hint=f"{name}() does not accept {len(call.args)} arguments")
-        return write(call)
+        return write_sql(call)
 
     # The library treats only the names in this table as functions.
     SCALAR_FUNCTIONS[name] = FunctionSpec(name, "template", "")

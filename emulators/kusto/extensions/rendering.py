@@ -71,18 +71,20 @@ def _parse_render(node: Any) -> list[ir.Operator]:
                     f"render: property '{name.lower()}' occurs twice", position=get_source_position(each)
                 )
             seen.add(name)
-            annotation[name] = _read_property(name, each.getChild(each.getChildCount() - 1))
+            annotation[name] = _read_render_property(name, each.getChild(each.getChildCount() - 1))
     _RENDERED.get().append(annotation)
     return []
 
 
-def _read_property(name: str, node: Any) -> Any:
+def _read_render_property(name: str, node: Any) -> Any:
     if name in _LISTS:
         return (
-            [_read_name(child) for child in (get_child_rules(node) or [node])] if _is_list(node) else [_read_name(node)]
+            [_read_column_name(child) for child in (get_child_rules(node) or [node])]
+            if _is_name_list(node)
+            else [_read_column_name(node)]
         )
     if name == "XColumn":
-        return _read_name(node)
+        return _read_column_name(node)
     if name in ("Title", "XTitle", "YTitle"):
         return _read_title(node)
     text = node.getText()
@@ -91,11 +93,11 @@ def _read_property(name: str, node: Any) -> Any:
     return float(text) if name in ("Ymin", "Ymax") else text
 
 
-def _is_list(node: Any) -> bool:
+def _is_name_list(node: Any) -> bool:
     return get_rule_name(node) == "RenderPropertyNameList"
 
 
-def _read_name(node: Any) -> str:
+def _read_column_name(node: Any) -> str:
     found = reader.name_text(reader.collapse(node))
     return str(node.getText() if found is None else found)
 

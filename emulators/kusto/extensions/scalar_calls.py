@@ -1,7 +1,7 @@
 """Support for KQL functions that a Python function computes for each row.
 
-An extension lists its functions as `ScalarCall`. ``build_functions`` creates the Python functions for DuckDB;
-``install_calls`` adds the KQL functions to the translator library.
+An extension lists its functions as `ScalarCall`. ``build_python_functions`` creates the Python functions for DuckDB;
+``install_scalar_calls`` adds the KQL functions to the translator library.
 """
 
 import functools
@@ -63,41 +63,41 @@ class ScalarCall:
         """Name of the function in SQL."""
         return f"kql_call_{self.name}"
 
-    def read_kinds(self) -> list[str]:
+    def read_argument_kinds(self) -> list[str]:
         """Return the kinds of the function's arguments without the mark ``?``; ``*`` means any number of strings."""
         return [kind.rstrip("?") for kind in self.kinds.split()]
 
-    def count_required(self) -> int:
+    def count_required_arguments(self) -> int:
         """Return the number of required arguments."""
         return sum(not kind.endswith("?") for kind in self.kinds.split())
 
 
-def build_functions(calls: Iterable[ScalarCall]) -> tuple[PythonFunction, ...]:
+def build_python_functions(calls: Iterable[ScalarCall]) -> tuple[PythonFunction, ...]:
     """Return the Python functions that the generated SQL calls, one for each KQL function."""
     return tuple(
         PythonFunction(
             call.sql_name,
-            _build_run(call),
-            tuple("VARCHAR[]" if kind == "*" else _SQL_TYPES[kind] for kind in call.read_kinds()),
+            _build_row_function(call),
+            tuple("VARCHAR[]" if kind == "*" else _SQL_TYPES[kind] for kind in call.read_argument_kinds()),
             _SQL_TYPES[call.result],
         )
         for call in calls
     )
 
 
-def install_calls(calls: Iterable[ScalarCall]) -> None:
+def install_scalar_calls(calls: Iterable[ScalarCall]) -> None:
     """Add the KQL functions to the translator library."""
     for call in calls:
-        kinds = call.read_kinds()
-        arities: Sequence[int] = range(call.count_required(), len(kinds) + 1)
+        kinds = call.read_argument_kinds()
+        arities: Sequence[int] = range(call.count_required_arguments(), len(kinds) + 1)
         if "*" in kinds:
             arities = range(len(kinds), ANY_NUMBER[-1] + 1)
         add_custom_function(call.name, arities, functools.partial(_render_call, call))
 
 
-def _build_run(call: ScalarCall) -> Callable[..., Any]:
-    kinds = call.read_kinds()
-    required = call.count_required()
+def _build_row_function(call: ScalarCall) -> Callable[..., Any]:
+    kinds = call.read_argument_kinds()
+    required = call.count_required_arguments()
 
     def run(*values: Any) -> Any:
         if any(value is None for value in values[:required]):
@@ -133,7 +133,7 @@ def _parse_argument(kind: str, value: Any) -> Any:
 
 
 def _render_call(call: ScalarCall, node: ir.FunctionCall) -> str:
-    kinds = call.read_kinds()
+    kinds = call.read_argument_kinds()
     several = kinds[-1:] == ["*"]
     single = kinds[:-1] if several else kinds
     rendered = [_render_argument(call, kind, arg) for kind, arg in zip(single, node.args, strict=False)]

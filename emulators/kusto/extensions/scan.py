@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from duckdb_kql import ir, translate
 
 from emulators.kusto.errors import semantic_error, unsupported_error
-from emulators.kusto.extensions.activity import TimelinePlugin, parse_arguments
+from emulators.kusto.extensions.activity import TimelinePlugin, parse_plugin_arguments
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader
 from emulators.kusto.extensions.names import find_argument_name
@@ -64,13 +64,13 @@ class ScanOperator(SerializedInputOperator):
         steps, declared = self.steps, self.declared
         for name in assigned:
             hidden = f"{name}{_HIDDEN}"
-            steps = tuple(_assign_hidden(step, name, hidden, [each.name for each in steps]) for step in steps)
-            declared = (*declared, DeclaredColumn(hidden, _find_type(name), None))
+            steps = tuple(_assign_hidden_column(step, name, hidden, [each.name for each in steps]) for step in steps)
+            declared = (*declared, DeclaredColumn(hidden, _find_column_type(name), None))
         added = [each.name for each in declared] + ([self.match_id] if self.match_id else [])
         self.infer_columns(input_columns)
         machine = SingleStepScanSql if len(steps) == 1 and not steps[0].only_last else ScanSql
         sql = machine(declared, steps, input_columns, added).render(input_sql, self.partition)
-        return sql if not assigned else _select_assigned(sql, assigned)
+        return sql if not assigned else _select_assigned_columns(sql, assigned)
 
     def _find_assigned_inputs(self, input_columns: list[str]) -> list[str]:
         """Return the input columns to which a step assigns values.
@@ -107,7 +107,7 @@ def _replace_in_step(step: ScanStep, substitute: Substitute) -> ScanStep:
     return dataclasses.replace(step, condition=substitute(step.condition), assignments=assignments)
 
 
-def _assign_hidden(step: ScanStep, name: str, hidden: str, steps: Sequence[str]) -> ScanStep:
+def _assign_hidden_column(step: ScanStep, name: str, hidden: str, steps: Sequence[str]) -> ScanStep:
     """Return a step that copies an input column to a hidden column, even if the step does not change the column.
 
     References such as ``s1.name`` read the hidden column.
@@ -137,14 +137,14 @@ def _rename_references(node: Any, name: str, hidden: str, steps: frozenset[str])
     )
 
 
-def _find_type(name: str) -> str:
+def _find_column_type(name: str) -> str:
     kind = infer_type(ir.ColumnRef(name))
     if kind not in SQL_TYPES:
         raise unsupported_error("scan that assigns a column of unknown type", f"convert '{name[:100]}' before")
     return SQL_TYPES[kind]
 
 
-def _select_assigned(sql: str, assigned: Sequence[str]) -> str:
+def _select_assigned_columns(sql: str, assigned: Sequence[str]) -> str:
     hidden = {name: quote_name(f"{name}{_HIDDEN}") for name in assigned}
     replaced = ", ".join(f"{hidden[name]} AS {quote_name(name)}" for name in assigned)
     return f"SELECT * EXCLUDE ({', '.join(hidden.values())}) REPLACE ({replaced}) FROM ({sql})"  # noqa: S608  quoted names
@@ -375,7 +375,7 @@ _ROLLING_ARGUMENTS = 5
 
 
 def _parse_rolling_percentile(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
-    position = _reject_schema("rolling_percentile", node, clause)
+    position = _reject_output_schema("rolling_percentile", node, clause)
     if len(arguments) < _ROLLING_ARGUMENTS:
         raise semantic_error(
             "evaluate rolling_percentile() requires a value, a percentile, an index, a bin size and a number of bins",
@@ -383,7 +383,7 @@ def _parse_rolling_percentile(node: Any, arguments: Sequence[Any], clause: Any) 
             position=position,
         )
     value, percentile, index, size, bins, *dimensions = arguments
-    fields = parse_arguments("rolling_percentile", node, [index, size, *dimensions], 1, (1,))
+    fields = parse_plugin_arguments("rolling_percentile", node, [index, size, *dimensions], 1, (1,))
     column = reader.lower_expr(value)
     if not isinstance(column, ir.ColumnRef):
         raise semantic_error("evaluate rolling_percentile(): the first argument must be a column", position=position)
@@ -392,7 +392,7 @@ def _parse_rolling_percentile(node: Any, arguments: Sequence[Any], clause: Any) 
 
 
 def _parse_rows_near(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
-    position = _reject_schema("rows_near", node, clause)
+    position = _reject_output_schema("rows_near", node, clause)
     if len(arguments) not in _NEAR_ARGUMENTS or any(find_argument_name(each) for each in arguments):
         raise semantic_error(
             "evaluate rows_near() requires a condition, a number of rows before it and optionally one of rows after it",
@@ -404,7 +404,7 @@ def _parse_rows_near(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Ope
 
 
 def _parse_sequence_detect(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
-    position = _reject_schema("sequence_detect", node, clause)
+    position = _reject_output_schema("sequence_detect", node, clause)
     lowered = [reader.lower_named(each) for each in arguments]
     steps = [each for each in lowered[3:] if each.name or not isinstance(each.expr, ir.ColumnRef)]
     dimensions = lowered[3 + len(steps) :]
@@ -422,7 +422,7 @@ def _parse_sequence_detect(node: Any, arguments: Sequence[Any], clause: Any) -> 
     return SequenceDetect(lowered[0].expr.name, lowered[1].expr, lowered[2].expr, tuple(steps), names)
 
 
-def _reject_schema(plugin: str, node: Any, clause: Any) -> tuple[int, int]:
+def _reject_output_schema(plugin: str, node: Any, clause: Any) -> tuple[int, int]:
     position = get_source_position(node)
     if clause is not None:
         raise unsupported_error(f"evaluate {plugin} with an output schema", position=position)

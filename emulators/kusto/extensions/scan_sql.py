@@ -66,9 +66,9 @@ class ScanSql:
         self._added = added
         self._p = find_free_prefix([*input_columns, *added])
         self._has_last = any(step.only_last for step in steps)
-        self._read = self._find_columns_read()
+        self._read = self._find_columns_read_by_step()
         self._used = sorted(
-            {name for names in self._read for name in names if name in input_columns} | self._find_columns_used()
+            {name for names in self._read for name in names if name in input_columns} | self._find_input_columns_used()
         )
 
     def render(self, input_sql: str, partition: RowPartition) -> str:
@@ -89,8 +89,8 @@ class ScanSql:
             f"{p}m AS (SELECT {p}r - 1 AS {p}r, true AS {p}b, {states} FROM {p}d WHERE {p}f UNION ALL "
             f"SELECT {p}r, false, {names} FROM {turn}) "
             f"SELECT {result} FROM {self._render_groups()} AS i JOIN (SELECT {p}r, unnest({p}o) AS {p}e, "
-            f"generate_subscripts({p}o, 1) AS {p}n FROM {p}m) AS e ON e.{p}r = i.{p}r{self._render_last_filter()} "
-            f"ORDER BY e.{p}r, e.{p}n"
+            f"generate_subscripts({p}o, 1) AS {p}n FROM {p}m) AS e ON e.{p}r = i.{p}r"
+            f"{self._render_last_match_filter()} ORDER BY e.{p}r, e.{p}n"
         )
 
     def _render_groups(self) -> str:
@@ -100,7 +100,7 @@ class ScanSql:
             return f"{p}i"
         return f"(SELECT *, count(*) FILTER (WHERE {p}f) OVER (ORDER BY {p}r) AS {p}g FROM {p}i)"  # noqa: S608
 
-    def _render_last_filter(self) -> str:
+    def _render_last_match_filter(self) -> str:
         """Return SQL that removes each match that is followed by another match of the same step."""
         p = self._p
         if not self._has_last:
@@ -116,39 +116,41 @@ class ScanSql:
         p = self._p
         begins = [f"lag({quote_name(each)}) OVER () IS DISTINCT FROM {quote_name(each)}" for each in partition.columns]
         first = " OR ".join([f"{p}r = 1", *begins])
-        used = "".join(f", {quote_name(name)} AS {self._get_input_name(name)}" for name in self._used)
+        used = "".join(f", {quote_name(name)} AS {self._get_input_column_name(name)}" for name in self._used)
         rows = render_numbered_rows(input_sql, f"{p}r", partition, f"{p}x")
         return (
             f"{p}i AS MATERIALIZED (SELECT *, ({first}) AS {p}f FROM {rows}), "  # noqa: S608  generated names
             f"{p}d AS MATERIALIZED (SELECT {p}r, {p}f{used} FROM {p}i)"
         )
 
-    def _render_step(self, index: int, turn: str) -> str:
-        """Return SQL that applies a step to the rows of the subquery ``turn``, the next row of every partition."""
+    def _render_step(self, index: int, turn_rows: str) -> str:
+        """Return SQL that applies a step to the subquery ``turn_rows``: the next row of every partition."""
         p, step = self._p, self._steps[index]
         active = "true" if index == 0 else f"{p}a{index}"
-        again = f"({active}) AND coalesce({self._render_for_step(step.condition, index)}, false)"
+        again = f"({active}) AND coalesce({self._render_expression_for_state(step.condition, index)}, false)"
         whens = f"WHEN {again} THEN 2 ELSE 0"
         if index:
-            moved = f"{p}a{index - 1} AND coalesce({self._render_for_step(step.condition, index - 1)}, false)"
+            moved = (
+                f"{p}a{index - 1} AND coalesce({self._render_expression_for_state(step.condition, index - 1)}, false)"
+            )
             whens = f"WHEN {moved} THEN 1 {whens}"
-        turn = f"(SELECT *, CASE {whens} END AS {p}c FROM {turn})"  # noqa: S608
+        turn_rows = f"(SELECT *, CASE {whens} END AS {p}c FROM {turn_rows})"  # noqa: S608
         values = ", ".join(
             f"{self._render_value(index, each)} AS {self._get_new_value_name(each.name)}"
             for each in self._declared.values()
         )
-        turn = f"(SELECT *{', ' if values else ''}{values} FROM {turn})"  # noqa: S608
+        turn_rows = f"(SELECT *{', ' if values else ''}{values} FROM {turn_rows})"  # noqa: S608
         replaced = ", ".join(f"{sql} AS {name}" for name, sql in self._find_state_changes(index).items())
         dropped = ", ".join([f"{p}c", *map(self._get_new_value_name, self._declared)])
-        return f"(SELECT * EXCLUDE ({dropped}) REPLACE ({replaced}) FROM {turn})"  # noqa: S608
+        return f"(SELECT * EXCLUDE ({dropped}) REPLACE ({replaced}) FROM {turn_rows})"  # noqa: S608
 
     def _render_value(self, index: int, declared: DeclaredColumn) -> str:
         """Return SQL for the value of a declared column after a row has matched a step."""
         assigned = [each.expr for each in self._steps[index].assignments if each.name == declared.name]
         if not assigned:
-            return self._render_default(declared)
-        moved = f"WHEN 1 THEN {self._render_for_step(assigned[-1], index - 1)} " if index else ""
-        value = f"CASE {self._p}c {moved}WHEN 2 THEN {self._render_for_step(assigned[-1], index)} END"
+            return self._render_default_value(declared)
+        moved = f"WHEN 1 THEN {self._render_expression_for_state(assigned[-1], index - 1)} " if index else ""
+        value = f"CASE {self._p}c {moved}WHEN 2 THEN {self._render_expression_for_state(assigned[-1], index)} END"
         return f"CAST({value} AS {declared.sql_type})"
 
     def _find_state_changes(self, index: int) -> dict[str, str]:
@@ -200,7 +202,7 @@ class ScanSql:
         flags = ", k INTEGER, z BOOLEAN" if self._has_last else ""
         return [*fields, (f"{p}o", f"CAST([] AS STRUCT({struct}q BIGINT{flags})[])")]
 
-    def _render_for_step(self, expr: ir.Expr, state: int) -> str:
+    def _render_expression_for_state(self, expr: ir.Expr, state: int) -> str:
         """Return SQL for an expression whose references ``step.column`` read the given state."""
         return render_expression(self._replace_references(expr, state))
 
@@ -215,7 +217,7 @@ class ScanSql:
                 )
             if node.name not in self._cols:
                 raise semantic_error(f"Failed to resolve scalar expression named '{node.name[:100]}'")
-            return ir.RenderedAggregate(self._get_input_name(node.name))
+            return ir.RenderedAggregate(self._get_input_column_name(node.name))
         if not dataclasses.is_dataclass(node) or isinstance(node, ir.Query | type):
             return node
         reference = self._find_reference(node)
@@ -244,7 +246,7 @@ class ScanSql:
             raise semantic_error(f"Failed to resolve column named '{name[:100]}'")
         return index, name
 
-    def _find_columns_read(self) -> list[list[str]]:
+    def _find_columns_read_by_step(self) -> list[list[str]]:
         """Return, for each step, the columns that any expression of the scan reads as ``step.column``."""
         read: list[list[str]] = [[] for _ in self._steps]
         for node in iterate_nodes(self._steps):
@@ -253,7 +255,7 @@ class ScanSql:
                 read[reference[0]].append(reference[1])
         return read
 
-    def _find_columns_used(self) -> set[str]:
+    def _find_input_columns_used(self) -> set[str]:
         return {
             node.name
             for node in iterate_nodes(self._steps)
@@ -262,9 +264,9 @@ class ScanSql:
 
     def _render_stored_value(self, name: str) -> str:
         """Return SQL for the value of a column that a step stores in its state when a row matches the step."""
-        return self._get_input_name(name) if name in self._cols else self._get_new_value_name(name)
+        return self._get_input_column_name(name) if name in self._cols else self._get_new_value_name(name)
 
-    def _get_input_name(self, name: str) -> str:
+    def _get_input_column_name(self, name: str) -> str:
         return f"{self._p}i{self._cols.index(name)}"
 
     def _get_new_value_name(self, name: str) -> str:
@@ -276,9 +278,13 @@ class ScanSql:
 
     def _render_initial_value(self, name: str) -> str:
         declared = self._declared.get(name)
-        return self._render_default(declared) if declared else f"CASE WHEN false THEN {self._get_input_name(name)} END"
+        return (
+            self._render_default_value(declared)
+            if declared
+            else f"CASE WHEN false THEN {self._get_input_column_name(name)} END"
+        )
 
-    def _render_default(self, declared: DeclaredColumn) -> str:
+    def _render_default_value(self, declared: DeclaredColumn) -> str:
         value = "NULL" if declared.default is None else render_expression(declared.default)
         return f"CAST({value} AS {declared.sql_type})"
 
@@ -297,7 +303,9 @@ class SingleStepScanSql(ScanSql):
         nothing = {
             self._get_new_value_name(each.name): f"CAST(NULL AS {each.sql_type})" for each in self._declared.values()
         }
-        initial = _render_columns(nothing | {field: self._render_initial_value(name) for field, name in state.items()})
+        initial = _render_column_list(
+            nothing | {field: self._render_initial_value(name) for field, name in state.items()}
+        )
         begun = f", true AS {p}b" if partition.columns else ""
         values = [
             f"e.{name} AS {quote_name(each)}" for name, each in zip([*nothing, f"{p}q"], self._added, strict=False)
@@ -307,18 +315,18 @@ class SingleStepScanSql(ScanSql):
         return (
             f"WITH RECURSIVE {self._render_rows(input_sql, partition)}, "  # noqa: S608  generated names, rendered expressions
             f"{p}m AS (SELECT {p}r - 1 AS {p}r, false AS {p}h{initial}{begun} FROM {p}d WHERE {p}f UNION ALL "
-            f"{self._render_turn(state, partition)}) SELECT {result} FROM {p}i AS i "
+            f"{self._render_iteration(state, partition)}) SELECT {result} FROM {p}i AS i "
             f"JOIN (SELECT *, CAST(0 AS BIGINT) AS {p}q FROM {p}m) AS e ON e.{p}r = i.{p}r WHERE {shown} "
             f"ORDER BY e.{p}r"
         )
 
-    def _render_turn(self, state: Mapping[str, str], partition: RowPartition) -> str:
+    def _render_iteration(self, state: Mapping[str, str], partition: RowPartition) -> str:
         """Return SQL for one iteration of the recursive query, which processes the next row of every partition."""
         p = self._p
         before = "".join(f", m.{field}" for field in state)
         follows = f"d.{p}r = m.{p}r + 1" + (f" AND (m.{p}b OR NOT d.{p}f)" if partition.columns else "")
-        matched = f"coalesce({self._render_for_step(self._steps[0].condition, 0)}, false) AS {p}h"
-        values = _render_columns(
+        matched = f"coalesce({self._render_expression_for_state(self._steps[0].condition, 0)}, false) AS {p}h"
+        values = _render_column_list(
             {self._get_new_value_name(each.name): self._render_value(0, each) for each in self._declared.values()}
         )
         after = {
@@ -329,8 +337,8 @@ class SingleStepScanSql(ScanSql):
         columns = "".join(f", {self._get_new_value_name(each)}" for each in self._declared)
         joined = f"SELECT d.*{before} FROM {p}m AS m JOIN {p}d AS d ON {follows}"  # noqa: S608
         tested = f"SELECT *, {matched}, CASE WHEN {p}h THEN 2 END AS {p}c FROM ({joined})"  # noqa: S608
-        return f"SELECT {p}r, {p}h{columns}{_render_columns(after)}{begun} FROM (SELECT *{values} FROM ({tested}))"  # noqa: S608
+        return f"SELECT {p}r, {p}h{columns}{_render_column_list(after)}{begun} FROM (SELECT *{values} FROM ({tested}))"  # noqa: S608
 
 
-def _render_columns(columns: Mapping[str, str]) -> str:
+def _render_column_list(columns: Mapping[str, str]) -> str:
     return "".join(f", {sql} AS {name}" for name, sql in columns.items())

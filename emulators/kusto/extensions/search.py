@@ -101,22 +101,24 @@ class SearchOperator(PipelineOperator):
 
 def install_extension() -> None:
     """Add the operator ``search``, which may start a query or follow a table, to the KQL translator library."""
-    replace_attribute(lower, "_lower_head", _patch_lower_head)
+    replace_attribute(lower, "_lower_head", _patch_lower_pipeline)
     add_operator("SearchOperator", lambda node: SearchOperator(_parse_search_predicate(node)))
 
 
-def _patch_lower_head(library_function: Callable[[Any, list[Any]], ir.Query]) -> Callable[[Any, list[Any]], ir.Query]:
-    def lower_head(head: Any, rest: list[Any]) -> ir.Query:
-        inner = reader.collapse(head)
+def _patch_lower_pipeline(
+    library_function: Callable[[Any, list[Any]], ir.Query],
+) -> Callable[[Any, list[Any]], ir.Query]:
+    def lower_pipeline(first_node: Any, operator_nodes: list[Any]) -> ir.Query:
+        inner = reader.collapse(first_node)
         if get_rule_name(inner) == "SearchOperator":
-            return _parse_search(inner, rest)
-        query = library_function(head, rest)
+            return _parse_search(inner, operator_nodes)
+        query = library_function(first_node, operator_nodes)
         for index, operator in enumerate(query.operators):
             if isinstance(operator, SearchOperator) and operator.table is None:
                 query.operators[index] = _set_table_name(operator, query.source if index == 0 else None)
         return query
 
-    return lower_head
+    return lower_pipeline
 
 
 def _set_table_name(search: SearchOperator, source: ir.Source | None) -> SearchOperator:

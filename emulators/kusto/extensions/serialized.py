@@ -87,7 +87,7 @@ _LETS: contextvars.ContextVar[Mapping[str, RowOrder]] = contextvars.ContextVar("
 def install_extension() -> None:
     """Add ``serialize`` to the translator library; make the library check the order of rows in each query."""
     add_operator("SerializeOperator", _parse_serialize)
-    replace_attribute(translate, "_render_scoped", _patch_render_scoped)  # called once for each query
+    replace_attribute(translate, "_render_scoped", _patch_render_query_in_scope)  # called once for each query
 
 
 def _parse_serialize(node: Any) -> Any:
@@ -99,8 +99,8 @@ def _parse_serialize(node: Any) -> Any:
     return [Serialize(), ir.Extend(tuple(expressions))]
 
 
-def _patch_render_scoped(library_function: Callable[..., Any]) -> Callable[..., Any]:
-    def render_scoped(query: ir.Query, *arguments: Any) -> Any:
+def _patch_render_query_in_scope(library_function: Callable[..., Any]) -> Callable[..., Any]:
+    def render_query_in_scope(query: ir.Query, *arguments: Any) -> Any:
         known = dict(_LETS.get({}))
         for name, bound in query.lets:
             if isinstance(bound, ir.Query):
@@ -112,7 +112,7 @@ def _patch_render_scoped(library_function: Callable[..., Any]) -> Callable[..., 
         finally:
             _LETS.reset(token)
 
-    return render_scoped
+    return render_query_in_scope
 
 
 def _check_order_of_operators(query: ir.Query, known: Mapping[str, RowOrder]) -> list[ir.Operator]:

@@ -22,9 +22,9 @@ from emulators.kusto.series_functions import SeriesFunction
 _NUMBERS = "('DOUBLE', 'BIGINT', 'UBIGINT')"
 
 
-def _render_contains_any(text: str, *marks: str) -> str:
+def _render_contains_any(text: str, *substrings: str) -> str:
     """Return SQL that tests whether a text contains any of several substrings; faster than a regular expression."""
-    return "(" + " OR ".join(f"contains({text}, '{mark}')" for mark in marks) + ")"
+    return "(" + " OR ".join(f"contains({text}, '{mark}')" for mark in substrings) + ")"
 
 
 _VALUES_MACROS: tuple[str, ...] = (
@@ -147,7 +147,7 @@ _ELEMENTWISE_MACROS: tuple[str, ...] = (
 )
 
 
-def _install_elementwise() -> None:
+def _install_elementwise_functions() -> None:
     """Add arithmetic and comparison of series to the KQL translator library."""
     pairs = (*_ARITHMETIC, *_COMPARISONS, "series_divide", "series_pow", "series_dot_product")
     add_custom_function("series_cosine_similarity", (2, 3, 4), _render_cosine_similarity)
@@ -227,17 +227,17 @@ _FILL_MACROS: tuple[str, ...] = (
 )
 
 
-def _install_fill() -> None:
+def _install_fill_functions() -> None:
     """Add the functions that fill gaps in series to the KQL translator library."""
-    add_custom_function("series_fill_forward", (1, 2), lambda call: _render_fill(call, "NULL"))
-    add_custom_function("series_fill_backward", (1, 2), lambda call: _render_fill(call, "NULL"))
+    add_custom_function("series_fill_forward", (1, 2), lambda call: _render_fill_call(call, "NULL"))
+    add_custom_function("series_fill_backward", (1, 2), lambda call: _render_fill_call(call, "NULL"))
     add_custom_function(
-        "series_fill_linear", (1, 2, 3, 4), lambda call: _render_fill(call, "NULL", "TRUE", "CAST(0 AS DOUBLE)")
+        "series_fill_linear", (1, 2, 3, 4), lambda call: _render_fill_call(call, "NULL", "TRUE", "CAST(0 AS DOUBLE)")
     )
     add_custom_function("series_fill_const", (1, 2, 3), _render_fill_const)
 
 
-def _render_fill(call: ir.FunctionCall, *defaults: str) -> str:
+def _render_fill_call(call: ir.FunctionCall, *defaults: str) -> str:
     """Return SQL for a call of a function that fills gaps; ``defaults`` replace missing arguments."""
     arguments = [render_expression(arg) for arg in call.args]
     return f"kql_{call.name.lower()}({', '.join([*arguments, *defaults[len(arguments) - 1 :]])})"
@@ -261,13 +261,13 @@ series_functions: tuple[SeriesFunction, ...] = (_FIR, _IIR)
 """Functions in Python that the KQL functions of this module call."""
 
 
-def _install_filter() -> None:
+def _install_filter_functions() -> None:
     """Add the filters ``series_fir`` and ``series_iir`` to the KQL translator library."""
-    add_custom_function("series_fir", (2, 3, 4), lambda call: _render_filter(_FIR, call))
-    add_custom_function("series_iir", (3,), lambda call: _render_filter(_IIR, call))
+    add_custom_function("series_fir", (2, 3, 4), lambda call: _render_filter_call(_FIR, call))
+    add_custom_function("series_iir", (3,), lambda call: _render_filter_call(_IIR, call))
 
 
-def _render_filter(function: SeriesFunction, call: ir.FunctionCall) -> str:
+def _render_filter_call(function: SeriesFunction, call: ir.FunctionCall) -> str:
     """Return SQL for a call of a filter; missing arguments are null."""
     arguments = [
         f"kql_numbers({render_expression(arg)})" if kind == "DOUBLE[]" else render_expression(arg)
@@ -308,9 +308,9 @@ macros: tuple[str, ...] = (
 
 def install_extension() -> None:
     """Add arithmetic, filling of gaps and filters of series to the KQL translator library."""
-    _install_elementwise()
-    _install_fill()
-    _install_filter()
+    _install_elementwise_functions()
+    _install_fill_functions()
+    _install_filter_functions()
 
 
 # The casts keep the type if DuckDB replaces a call with constant arguments by a null.

@@ -13,8 +13,8 @@ from emulators.kusto.errors import semantic_error
 from emulators.kusto.extensions.multi_results import (
     SeriesOutput,
     add_multi_result_function,
+    build_property_reader,
     install_multi_results,
-    read_property,
 )
 from emulators.kusto.extensions.registry import add_custom_function, add_template_function
 from emulators.kusto.extensions.series import (
@@ -52,10 +52,10 @@ _STATS_MACROS: tuple[str, ...] = (
 )
 
 
-def _install_stats() -> None:
+def _install_series_stats() -> None:
     """Add ``series_stats`` and ``series_stats_dynamic`` to the KQL translator library."""
     add_custom_function("series_stats_dynamic", (1, 2), _build_flag_renderer("kql_series_stats"))
-    add_multi_result_function("series_stats", _STATS_OUTPUTS, (1, 2), read_property("series_stats_dynamic"))
+    add_multi_result_function("series_stats", _STATS_OUTPUTS, (1, 2), build_property_reader("series_stats_dynamic"))
 
 
 def _build_flag_renderer(macro: str) -> Callable[[ir.FunctionCall], str]:
@@ -92,10 +92,10 @@ _FIT_MACROS: tuple[str, ...] = (
 )
 
 
-def _install_fit() -> None:
+def _install_line_fits() -> None:
     """Add ``series_fit_line`` and ``series_fit_line_dynamic`` to the KQL translator library."""
     add_template_function("series_fit_line_dynamic", "kql_series_fit_line({0})", 1)
-    add_multi_result_function("series_fit_line", _FIT_OUTPUTS, (1,), read_property("series_fit_line_dynamic"))
+    add_multi_result_function("series_fit_line", _FIT_OUTPUTS, (1,), build_property_reader("series_fit_line_dynamic"))
 
 
 SUPPORTED: tuple[str, ...] = (
@@ -227,13 +227,13 @@ def _convert_forecast_arguments(values: tuple[ir.Expr, ...]) -> tuple[ir.Expr, .
     return (series, seasonality, trend, points, threshold)
 
 
-def _read_forecast(values: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:
+def _read_forecast_output(values: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:
     return ir.FunctionCall(
         "series_decompose output", (*_convert_forecast_arguments(values), ir.Literal(output.name, "string"))
     )
 
 
-def _install_forecast() -> None:
+def _install_series_forecast() -> None:
     arities = range(2, 6)
     add_custom_function(
         "series_decompose_forecast",
@@ -241,13 +241,13 @@ def _install_forecast() -> None:
         lambda node: _DECOMPOSE_CALL.render_output(_convert_forecast_arguments(node.args), "baseline"),
     )
     outputs = [SeriesOutput(name) for name in _DECOMPOSE.outputs]
-    add_multi_result_function("series_decompose_forecast", outputs, arities, _read_forecast)
+    add_multi_result_function("series_decompose_forecast", outputs, arities, _read_forecast_output)
 
 
-def _install_validate() -> None:
+def _install_period_validation() -> None:
     outputs = [SeriesOutput(name) for name in _VALIDATE.outputs]
     arities = range(2, _MAX_VALIDATED + 2)
-    add_custom_function("series_periods_validate output", range(3, _MAX_VALIDATED + 3), _render_validate)
+    add_custom_function("series_periods_validate output", range(3, _MAX_VALIDATED + 3), _render_period_validation)
 
     def read_output(values: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:
         return ir.FunctionCall("series_periods_validate output", (*values, ir.Literal(output.name, "string")))
@@ -255,7 +255,7 @@ def _install_validate() -> None:
     add_multi_result_function("series_periods_validate", outputs, arities, read_output)
 
 
-def _render_validate(node: ir.FunctionCall) -> str:
+def _render_period_validation(node: ir.FunctionCall) -> str:
     series, *periods, output = node.args
     assert isinstance(output, ir.Literal)  # noqa: S101  the reader adds it
     values = ", ".join(f"CAST({render_expression(each)} AS DOUBLE)" for each in periods)
@@ -263,7 +263,7 @@ def _render_validate(node: ir.FunctionCall) -> str:
     return f"kql_series(struct_extract({call}, '{output.value}'))"
 
 
-def _render_outliers(node: ir.FunctionCall) -> str:
+def _render_series_outliers(node: ir.FunctionCall) -> str:
     for index, name in ((3, "min_percentile"), (4, "max_percentile")):
         value = node.args[index] if len(node.args) > index else None
         number = value.value if isinstance(value, ir.Literal) else None
@@ -351,15 +351,15 @@ series_functions: tuple[SeriesFunction, ...] = (
 def install_extension() -> None:
     """Add the functions that analyse series to the KQL translator library."""
     install_multi_results()
-    _install_stats()
-    _install_fit()
+    _install_series_stats()
+    _install_line_fits()
     for call in _MULTI_RESULT_CALLS:
         add_series_multi_result(call)
-    _install_forecast()
-    _install_validate()
+    _install_series_forecast()
+    _install_period_validation()
     seasonal = (_SERIES, Argument("period", "int"), Argument("test_points", "int"))
     add_series_scalar(SeriesCall("series_seasonal", seasonal, 1, _SEASONAL), "seasonal")
-    add_custom_function("series_outliers", range(1, 7), _render_outliers)
+    add_custom_function("series_outliers", range(1, 7), _render_series_outliers)
     add_series_multi_result(_TWO_LINES_CALL)
     add_series_multi_result(_POLYNOMIAL_CALL)
     for function in (_FFT, _IFFT):

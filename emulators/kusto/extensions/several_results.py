@@ -38,12 +38,12 @@ class EndOfResult(PipelineOperator):
     name: str = ""
 
     def render_without_columns(self, input_sql: str) -> str:
-        """Raise an error, because an operator with several results must be the last operator of a query."""
+        """Reject the query, because an operator with several results is not the last operator of the query."""
         del input_sql
         raise misplaced_results_error()
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
-        """Raise an error, because an operator with several results must be the last operator of a query."""
+        """Reject the query, because an operator with several results is not the last operator of the query."""
         del input_columns
         return self.render_without_columns(input_sql)
 
@@ -58,9 +58,9 @@ def misplaced_results_error() -> QueryError:
 
 
 @contextlib.contextmanager
-def select_result(part: int) -> Iterator[None]:
-    """Context manager: while it is active, a query is parsed for its result with the index ``part``."""
-    token = _SELECTED.set(part)
+def select_result(result_index: int) -> Iterator[None]:
+    """Context manager: while it is active, a query is parsed for its result with the index ``result_index``."""
+    token = _SELECTED.set(result_index)
     try:
         yield
     finally:
@@ -88,18 +88,18 @@ def remove_marker(query: ir.Query) -> tuple[ir.Query, EndOfResult]:
     return dataclasses.replace(query, operators=query.operators[:-1]), last
 
 
-def _parse_pipeline(node: Any) -> list[Any]:
+def _parse_branch_operators(node: Any) -> list[Any]:
     """Return the parse tree nodes of the operators in a branch of ``fork``."""
     first, *piped = get_child_rules(node)
     return [first, *(get_child_rules(each)[0] for each in piped)]
 
 
 def _parse_fork(node: Any) -> list[ir.Operator]:
-    return choose_result(node, [_describe_fork(fork) for fork in find_rules(node, "ForkOperatorFork")])
+    return choose_result(node, [_describe_fork_branch(fork) for fork in find_rules(node, "ForkOperatorFork")])
 
 
-def _describe_fork(fork: Any) -> tuple[str, Callable[[], Sequence[ir.Operator]]]:
-    nodes = _parse_pipeline(get_child_rules(fork)[-1])
+def _describe_fork_branch(fork: Any) -> tuple[str, Callable[[], Sequence[ir.Operator]]]:
+    nodes = _parse_branch_operators(get_child_rules(fork)[-1])
     names = find_rules(fork, "ForkOperatorExpressionName") or [
         each for each in nodes[-1:] if find_rules(each, "AsOperator")
     ]
@@ -115,7 +115,7 @@ def _parse_facet(node: Any) -> list[ir.Operator]:
         if kind == "FacetByOperatorWithOperatorClause":
             nodes = get_child_rules(child)
         elif kind == "FacetByOperatorWithExpressionClause":
-            nodes = _parse_pipeline(get_child_rules(child)[0])
+            nodes = _parse_branch_operators(get_child_rules(child)[0])
         else:
             columns.append(reader.lower_expr(child))
             continue
@@ -123,11 +123,11 @@ def _parse_facet(node: Any) -> list[ir.Operator]:
     for column in columns:
         if not isinstance(column, ir.ColumnRef):
             raise semantic_error("facet by requires names of columns", position=get_source_position(node))
-        results.append(("", functools.partial(_build_facet, column)))
+        results.append(("", functools.partial(_build_facet_operators, column)))
     return choose_result(node, results)
 
 
-def _build_facet(column: ir.ColumnRef) -> list[ir.Operator]:
+def _build_facet_operators(column: ir.ColumnRef) -> list[ir.Operator]:
     count = ir.NamedExpr(ir.FunctionCall("count"), f"count_{column.name}")
     return [ir.Summarize((count,), (ir.NamedExpr(column),))]
 

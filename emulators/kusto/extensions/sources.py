@@ -93,7 +93,7 @@ def _find_common_columns(inputs: Sequence[Sequence[str]]) -> list[str]:
     return sorted(name for name in again if infer_type(ir.ColumnRef(name)) is None)
 
 
-def _plan_result(inputs: Sequence[Columns], kind: str) -> list[_ResultColumn] | None:
+def _plan_result_columns(inputs: Sequence[Columns], kind: str) -> list[_ResultColumn] | None:
     """Return the result columns of a ``union`` with their types; None if each name has the same type in all inputs."""
     kinds: dict[str, list[str]] = {}
     for name, type_name in (column for columns in inputs for column in columns):
@@ -123,9 +123,9 @@ def _has_column(columns: Columns, wanted: _ResultColumn) -> bool:
     return any(name == wanted.source and wanted.kind in ("", kusto_type(type_name)) for name, type_name in columns)
 
 
-def _read_probe(op: ir.Union) -> list[Columns] | None:
+def _read_probed_columns(op: ir.Union) -> list[Columns] | None:
     """Return each input's columns, as found by the probe query; None if the probe query has not run."""
-    rows = _find_rows(op)
+    rows = _find_union_probe_rows(op)
     return None if rows is None else [[(each["name"], each["type"]) for each in row[1]] for row in rows]
 
 
@@ -159,17 +159,17 @@ def _expand_wildcard(branch: ir.Query, label: str | None, *, fuzzy: bool) -> Ite
         yield branch, None
 
 
-def _patch_union_columns(library_function: Callable[..., list[str]]) -> Callable[..., list[str]]:
-    def union_output_columns(op: ir.Union, left: list[str], known: Any) -> list[str]:
+def _patch_infer_union_columns(library_function: Callable[..., list[str]]) -> Callable[..., list[str]]:
+    def infer_union_columns(op: ir.Union, left: list[str], known: Any) -> list[str]:
         if isinstance(op, TypedUnion) and op.describes:
             return ["input", "columns"]
-        inputs = _read_probe(op)
-        planned = None if inputs is None else _plan_result(inputs, op.kind)
+        inputs = _read_probed_columns(op)
+        planned = None if inputs is None else _plan_result_columns(inputs, op.kind)
         if planned is None:
             return library_function(op, left, known)
         return [*([op.with_source] if op.with_source else []), *(column.name for column in planned)]
 
-    return union_output_columns
+    return infer_union_columns
 
 
 def _render_union(
@@ -191,15 +191,17 @@ def _render_union(
     if isinstance(op, TypedUnion) and len(op.labels) == len(arms):
         arms = [(sql, given or label) for (sql, label), given in zip(arms, op.labels, strict=True)]
     if isinstance(op, TypedUnion) and op.describes:
-        return "\nUNION ALL ".join(map(_render_description, range(len(arms)), [sql for sql, _ in arms], input_columns))
-    inputs = _read_probe(op)
-    planned = None if inputs is None else _plan_result(inputs, op.kind)
+        return "\nUNION ALL ".join(
+            map(_render_column_description, range(len(arms)), [sql for sql, _ in arms], input_columns)
+        )
+    inputs = _read_probed_columns(op)
+    planned = None if inputs is None else _plan_result_columns(inputs, op.kind)
     if inputs is None or planned is None:
         return _render_equal_types(op, arms, input_columns, schema.union_output_columns(op, left_cols, tables))
     return _render_column_per_type(op, arms, inputs, planned)
 
 
-def _render_description(index: int, sql: str, input_columns: Sequence[str]) -> str:
+def _render_column_description(index: int, sql: str, input_columns: Sequence[str]) -> str:
     """Render SQL that returns the name and DuckDB type of an input's columns without reading its rows."""
     described = ", ".join(
         f"{{name: {quote_text(name)}, type: typeof(_a.{quote_name(name)})}}" for name in input_columns
@@ -232,9 +234,9 @@ def _render_equal_types(
     op: ir.Union, arms: Sequence[tuple[str, str]], input_columns: Sequence[Sequence[str]], result: Sequence[str]
 ) -> str:
     """Render SQL for a ``union`` that reports an error if columns of the same name have different types."""
-    shared = _find_common_columns(input_columns) if _find_rows(op) is None else []
+    shared = _find_common_columns(input_columns) if _find_union_probe_rows(op) is None else []
     body = "\nUNION ALL BY NAME ".join(
-        _render_input(op, arm, [name for name in shared if name in names])
+        _render_union_input(op, arm, [name for name in shared if name in names])
         for arm, names in zip(arms, input_columns, strict=True)
     )
     tests = [f"{quote_name(_get_type_column_name(name))} <> typeof({quote_name(name)})" for name in shared]
@@ -242,18 +244,18 @@ def _render_equal_types(
     return f"SELECT {', '.join(map(quote_name, result))} FROM ({body}){where}"  # noqa: S608  quoted names
 
 
-def _find_rows(op: ir.Union) -> Rows | None:
+def _find_union_probe_rows(op: ir.Union) -> Rows | None:
     return find_probe_rows(op) if isinstance(op, TypedUnion) else None
 
 
 _TYPES_DIFFER = render_error(
     "EMB0001",
-    "'union' of columns of one name and different types in this place is not supported by the embedded query engine "
+    "'union' of columns with one name and different types is not supported in this place by the embedded query engine "
     "(rename one)",
 )
 
 
-def _render_input(op: ir.Union, arm: tuple[str, str], shared: Sequence[str]) -> str:
+def _render_union_input(op: ir.Union, arm: tuple[str, str], shared: Sequence[str]) -> str:
     sql, label = arm
     parts = [f"{quote_text(label)} AS {quote_name(op.with_source)}"] if op.with_source else []
     types = [f"typeof({quote_name(name)}) AS {quote_name(_get_type_column_name(name))}" for name in shared]
@@ -275,8 +277,8 @@ def _install_range() -> None:
 
 def _render_range(source: ir.RangeSource) -> str:
     bounds = (source.start, source.stop, source.step)
-    kinds = [_infer_bound_type(each) for each in bounds]
-    values, distance = _render_values(kinds)
+    kinds = [_infer_range_bound_type(each) for each in bounds]
+    values, distance = _render_range_values(kinds)
     too_many = render_error(
         "EMB0001", f"a range of more than {MAX_ROWS} rows is not supported by the embedded query engine"
     )
@@ -288,12 +290,12 @@ def _render_range(source: ir.RangeSource) -> str:
     )
     listed += f"WHEN {distance} > {MAX_ROWS} THEN {too_many} ELSE {values} END"
     named = ", ".join(
-        f"{_render_bound(each, kinds)} AS {name}" for each, name in zip(bounds, ("_a", "_b", "_c"), strict=True)
+        f"{_render_range_bound(each, kinds)} AS {name}" for each, name in zip(bounds, ("_a", "_b", "_c"), strict=True)
     )
     return f"SELECT UNNEST({listed}) AS {translate.quote_ident(source.name)} FROM (SELECT {named})"  # noqa: S608
 
 
-def _infer_bound_type(expr: ir.Expr) -> str | None:
+def _infer_range_bound_type(expr: ir.Expr) -> str | None:
     if writer.is_datetime_expr(expr):
         return "datetime"
     if writer.is_timespan_expr(expr):
@@ -301,7 +303,7 @@ def _infer_bound_type(expr: ir.Expr) -> str | None:
     return "real" if writer.is_real_expr(expr) else infer_type(expr)
 
 
-def _render_bound(expr: ir.Expr, kinds: list[str | None]) -> str:
+def _render_range_bound(expr: ir.Expr, kinds: list[str | None]) -> str:
     sql = render_expression(expr)
     if "real" in kinds:
         return f"CAST({sql} AS DOUBLE)"
@@ -317,7 +319,7 @@ def _render_bound(expr: ir.Expr, kinds: list[str | None]) -> str:
     )
 
 
-def _render_values(kinds: list[str | None]) -> tuple[str, str]:
+def _render_range_values(kinds: list[str | None]) -> tuple[str, str]:
     """Return SQL for the values of a ``range``, and SQL for their approximate number, which has a limit."""
     start, stop, step = kinds
     if "real" in (start, stop):
@@ -356,7 +358,7 @@ _TABLE_ARGUMENTS = 2
 def install_extension() -> None:
     """Add ``range``, ``union``, ``table()`` and ``materialized_view()`` to the KQL translator library."""
     replace_attribute(lower, "_lower_union", _patch_lower_union)
-    replace_attribute(schema, "union_output_columns", _patch_union_columns)
+    replace_attribute(schema, "union_output_columns", _patch_infer_union_columns)
     replace_attribute(translate, "render_union", lambda _: _render_union)
     _install_range()
     replace_attribute(lower, "_lower_source", _patch_lower_source)

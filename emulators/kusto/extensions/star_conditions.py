@@ -68,30 +68,30 @@ def _patch_lower_expr(library_function: Callable[[Any], ir.Expr]) -> Callable[[A
     return lower_expr
 
 
-def _patch_resolve(library_function: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
+def _patch_resolve_let_references(library_function: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
     def resolve_let_references(op: ir.Operator, input_columns: list[str] | None) -> ir.Operator:
         resolved = library_function(op, input_columns)
         if isinstance(resolved, PipelineOperator):
             return resolved
 
-        def expand(node: ir.Expr) -> ir.Expr:
+        def expand_star(node: ir.Expr) -> ir.Expr:
             if not isinstance(node, StarCondition):
                 return node
             if input_columns is None:
                 raise unsupported_error("* in a condition", "the columns of the operator's input depend on the data")
             return node.to_condition(input_columns)
 
-        return resolved if not isinstance(resolved, ir.Where) else _expand_where(resolved, expand)
+        return resolved if not isinstance(resolved, ir.Where) else _expand_where(resolved, expand_star)
 
     return resolve_let_references
 
 
-def _expand_where(where: ir.Where, expand: Callable[[ir.Expr], ir.Expr]) -> ir.Where:
-    predicate = replace_nodes(where.predicate, expand)
+def _expand_where(where: ir.Where, expand_star: Callable[[ir.Expr], ir.Expr]) -> ir.Where:
+    predicate = replace_nodes(where.predicate, expand_star)
     return where if predicate is where.predicate else ir.Where(predicate)
 
 
 def install_extension() -> None:
     """Add conditions over all columns to the KQL translator library."""
     replace_attribute(lower, "_lower_expr", _patch_lower_expr)
-    replace_attribute(schema, "resolve_let_refs", _patch_resolve)
+    replace_attribute(schema, "resolve_let_refs", _patch_resolve_let_references)

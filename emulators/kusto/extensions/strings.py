@@ -91,7 +91,7 @@ _TEXT_MACROS: tuple[str, ...] = (
 )
 
 
-def _install_text() -> None:
+def _install_string_functions() -> None:
     """Add functions over strings to the KQL translator library."""
     add_bound_function(
         "strcmp",
@@ -112,7 +112,7 @@ def _install_text() -> None:
     add_template_function("url_encode_component", "kql_url({0})", 1)
     writer.SPECIAL_FORMS["extract_all"] = _patch_extract_all(writer.SPECIAL_FORMS["extract_all"])
     add_custom_function("indexof", (2, 3, 4, 5), _render_indexof)
-    add_custom_function("split", (2, 3), _render_split)
+    add_custom_function("split", (2, 3), _render_split_call)
     add_bound_function("translate", (3,), _render_translate)
     add_custom_function("replace_strings", (3,), _render_replace_strings)
     add_custom_function("strrep", (2, 3), _render_strrep)
@@ -142,20 +142,20 @@ def _render_strcat_array(call: ir.FunctionCall) -> str:
     array, between = f"to_json({render_expression(call.args[0])})", call.args[1]
     if isinstance(between, ir.Literal) and between.kind == "string":
         constant = f"array_to_string({_ELEMENTS}, {quote_text(str(between.value))})"
-        return bind_once([array], lambda json: _render_joined(json, constant))
+        return bind_once([array], lambda json: _render_joined_array(json, constant))
     delimiter = translate.render_kql_tostring(between)
     joined = (
         f"substr(list_reduce({_ELEMENTS}, lambda _a, _b: _a || {{delimiter}} || _b, ''), length({{delimiter}}) + 1)"
     )
     return bind_once(
-        [array, delimiter], lambda json, between: _render_joined(json, joined.replace("{delimiter}", between))
+        [array, delimiter], lambda json, between: _render_joined_array(json, joined.replace("{delimiter}", between))
     )
 
 
 _ELEMENTS = "list_transform(TRY_CAST({json} AS JSON[]), lambda _sa: coalesce(_sa ->> '$', ''))"
 
 
-def _render_joined(json: str, joined: str) -> str:
+def _render_joined_array(json: str, joined: str) -> str:
     found = joined.replace("{json}", json)
     return f"CASE WHEN json_type({json}) = 'ARRAY' THEN {found} ELSE coalesce({json} ->> '$', '') END"
 
@@ -227,7 +227,7 @@ def _convert_group_names_to_numbers(pattern: ir.Expr, groups: ir.Expr) -> ir.Exp
     return ir.Literal(json.dumps(numbered), "dynamic")
 
 
-def _render_split(call: ir.FunctionCall) -> str:
+def _render_split_call(call: ir.FunctionCall) -> str:
     parts = f"str_split({render_text_argument(call.args[0])}, {render_expression(call.args[1])})"
     if len(call.args) == 2:  # noqa: PLR2004
         return f"to_json({parts})"
@@ -315,20 +315,20 @@ _IPV4_MACROS: tuple[str, ...] = (
 )
 
 
-def _install_ipv4() -> None:
+def _install_ipv4_functions() -> None:
     """Add functions over IPv4 addresses to the KQL translator library."""
-    add_bound_function("ipv4_compare", (2, 3), _compare_ipv4)
-    add_bound_function("ipv4_is_match", (2, 3), lambda x, y, p="32": f"({_compare_ipv4(x, y, p)} = 0)")
-    add_bound_function("ipv4_is_in_range", (2,), lambda x, y: f"({_compare_ipv4(x, y)} = 0)")
+    add_bound_function("ipv4_compare", (2, 3), _render_ipv4_comparison)
+    add_bound_function("ipv4_is_match", (2, 3), lambda x, y, p="32": f"({_render_ipv4_comparison(x, y, p)} = 0)")
+    add_bound_function("ipv4_is_in_range", (2,), lambda x, y: f"({_render_ipv4_comparison(x, y)} = 0)")
     add_bound_function(
         "ipv4_is_private",
         (1,),
-        lambda x: "(" + " OR ".join(f"{_compare_ipv4(x, quote_text(each))} = 0" for each in _PRIVATE) + ")",
+        lambda x: "(" + " OR ".join(f"{_render_ipv4_comparison(x, quote_text(each))} = 0" for each in _PRIVATE) + ")",
     )
 
 
-def _compare_ipv4(one: str, other: str, prefix: str = "32") -> str:
-    return f"kql_ip_order({one}, {other}, CAST({prefix} AS INTEGER))"
+def _render_ipv4_comparison(left: str, right: str, prefix: str = "32") -> str:
+    return f"kql_ip_order({left}, {right}, CAST({prefix} AS INTEGER))"
 
 
 MAX_TEXT_BYTES = 16_777_216
@@ -344,7 +344,7 @@ _ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 _SMALL = frozenset({"bool", "int", "long", "real", "decimal", "datetime", "timespan", "guid"})
 
 
-def _install_sizes() -> None:
+def _install_size_checks() -> None:
     """Make ``strcat`` and ``strcat_delim`` check the size of their result before they build it."""
     for name, join in _JOINS.items():
         writer.SPECIAL_FORMS[name] = _add_size_check(name, join, writer.SPECIAL_FORMS[name])
@@ -402,6 +402,6 @@ macros: tuple[str, ...] = (
 
 def install_extension() -> None:
     """Add functions over strings and IPv4 addresses, and the size limit, to the KQL translator library."""
-    _install_text()
-    _install_ipv4()
-    _install_sizes()
+    _install_string_functions()
+    _install_ipv4_functions()
+    _install_size_checks()

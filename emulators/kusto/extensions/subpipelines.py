@@ -88,17 +88,18 @@ def parse_partition_with_source(node: Any, by: ir.ColumnRef, body: Any) -> ir.Op
     """
     key = f"partition key {node.start.start}"
     query = reader.lower_query_node(get_child_rules(body)[0])
-    if any(_is_key(each, by.name) for each in iterate_nodes(query.source)):
+    if any(_is_toscalar_of_column(each, by.name) for each in iterate_nodes(query.source)):
         raise unsupported_error(
             "partition with toscalar() in the source of its subquery", position=get_source_position(body)
         )
     operators = [
-        _replace_nodes(operator, lambda node: _is_key(node, by.name), ir.ColumnRef(key)) for operator in query.operators
+        _replace_nodes(operator, lambda node: _is_toscalar_of_column(node, by.name), ir.ColumnRef(key))
+        for operator in query.operators
     ]
     return PartitionWithSource(ir.Query(query.source, operators), by.name, key)
 
 
-def _is_key(node: Any, column: str) -> bool:
+def _is_toscalar_of_column(node: Any, column: str) -> bool:
     """Return whether a node is ``toscalar(column)``, which the library cannot resolve to the current value."""
     if not isinstance(node, ir.ToScalar) or node.query.operators:
         return False
@@ -142,11 +143,11 @@ class MvApply(GroupedOperator):
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that joins each result row of the pipeline with its input row."""
-        count = self._render_count(input_sql, input_columns)
+        count = self._render_string_count(input_sql, input_columns)
         if count is not None:
             return count
         group, rows = create_group_column_name(input_columns), create_subquery_name("rows")
-        nested, own = self._render_nested(GroupedRows(rows, [*input_columns, group], group, contiguous=True))
+        nested, own = self._render_nested_pipeline(GroupedRows(rows, [*input_columns, group], group, contiguous=True))
         retained = self._find_retained_columns(input_columns)
         key = translate.quote_ident(group)
         numbered = f"SELECT *, row_number() OVER () AS {key} FROM {input_sql}"  # noqa: S608  generated names
@@ -160,7 +161,7 @@ class MvApply(GroupedOperator):
             f"JOIN {rows} AS r ON r.{key} = n.{key}"
         )
 
-    def _render_count(self, input_sql: str, input_columns: list[str]) -> str | None:
+    def _render_string_count(self, input_sql: str, input_columns: list[str]) -> str | None:
         """Render SQL that counts the strings in an array that satisfy the conditions of the pipeline.
 
         None if the pipeline is not ``where ... | summarize count()`` over strings with simple conditions.
@@ -169,7 +170,7 @@ class MvApply(GroupedOperator):
         if not conditions or len(self.expansion.targets) > 1 or target.to_type != "string" or self.expansion.item_index:
             return None
         element = translate.quote_ident(target.name or target.column)
-        found = f"list_transform({_render_texts(self.expansion, target)}, lambda _e: coalesce(_e, ''))"
+        found = f"list_transform({_render_unnested_texts(self.expansion, target)}, lambda _e: coalesce(_e, ''))"
         for each in conditions:
             _, _, condition = translate.render_operator(each, "_", input_columns).partition("SELECT * FROM _ WHERE ")
             if not condition:
@@ -197,7 +198,7 @@ class MvApply(GroupedOperator):
         source = ir.CommandSource("", tuple(input_columns), "")
         return list(schema.output_columns(ir.Query(source, operators), None))
 
-    def _render_nested(self, groups: GroupedRows) -> tuple[str, list[str]]:
+    def _render_nested_pipeline(self, groups: GroupedRows) -> tuple[str, list[str]]:
         return render_grouped(groups, self._build_expansion_operators(), self.body)
 
     def _build_expansion_operators(self) -> list[ir.Operator]:
@@ -275,7 +276,7 @@ def _install_partition() -> None:
 def _parse_partition(node: Any) -> ir.Operator:
     *parameters, by, body = get_child_rules(node)
     for parameter in parameters:
-        _check_hint(parameter)
+        _check_partition_hint(parameter)
     column = reader.lower_expr(by)
     if not isinstance(column, ir.ColumnRef):
         raise semantic_error("partition by requires the name of a column", position=get_source_position(by))
@@ -288,7 +289,7 @@ def _parse_partition(node: Any) -> ir.Operator:
     return PartitionOperator(parse_nested_pipeline(get_child_rules(body)[0]), column.name)
 
 
-def _check_hint(node: Any) -> None:
+def _check_partition_hint(node: Any) -> None:
     name, _, value = node.getText().partition("=")
     if name not in _HINTS or (name == "hint.strategy" and value not in _STRATEGIES):
         raise unsupported_error(f"partition {node.getText()[:100]}", position=get_source_position(node))
@@ -304,12 +305,12 @@ def _patch_mv_expand_unnest(library_function: Callable[[ir.MvExpand, ir.MvExpand
         if target.to_type != "string":
             return library_function(op, target)
         name = translate.quote_ident(target.name or target.column)
-        return f"coalesce(UNNEST({_render_texts(op, target)}), '') AS {name}"
+        return f"coalesce(UNNEST({_render_unnested_texts(op, target)}), '') AS {name}"
 
     return render_unnest
 
 
-def _render_texts(op: ir.MvExpand, target: ir.MvExpandTarget) -> str:
+def _render_unnested_texts(op: ir.MvExpand, target: ir.MvExpandTarget) -> str:
     column = translate.quote_ident(target.column)
     elements = writer.mv_expand_elements(op, target)
     limit = None if op.limit is None else max(op.limit, 0)

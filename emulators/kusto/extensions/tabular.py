@@ -26,7 +26,7 @@ SUPPORTED: tuple[str, ...] = (
 )
 
 
-def _install_tabular() -> None:
+def _install_tabular_operators() -> None:
     """Add the operators that select columns or rows to the KQL translator library."""
     add_operator("ProjectKeepOperator", _parse_project_keep)
     add_operator("ProjectAwayOperator", _parse_project_away)
@@ -55,9 +55,9 @@ class ColumnPattern:
             if self.text not in input_columns:
                 raise semantic_error(f"Failed to resolve column named '{self.text[:200]}'")
             return [self.text]
-        return self._sort_names([name for name in input_columns if self._is_match(name)])
+        return self._sort_names([name for name in input_columns if self._is_matching_name(name)])
 
-    def _is_match(self, name: str) -> bool:
+    def _is_matching_name(self, name: str) -> bool:
         # Each part is searched once; a regular expression could take exponential time.
         first, *parts, last = self.text.split("*")
         if not name.startswith(first):
@@ -78,7 +78,7 @@ class ColumnPattern:
         if not self.order:
             return names
         if self.order not in ("asc", "desc"):
-            raise unsupported_error(f"project-reorder {self.order}", "only asc and desc are supported")
+            raise unsupported_error(f"project-reorder {self.order}", "the order must be asc or desc")
         return sorted(names, reverse=self.order == "desc")
 
 
@@ -185,43 +185,43 @@ def render_row_limit(count: ir.Expr) -> str:
     return f"greatest(coalesce(CAST({translate.render_expr(count)} AS BIGINT), 0), 0)"
 
 
-def _parse_count(node: Any) -> ir.Expr:
+def _parse_row_count(node: Any) -> ir.Expr:
     count: ir.Expr = reader.lower_expr(node)
     if isinstance(count, ir.Literal) and not (isinstance(count.value, int) and count.kind in ("int", "long")):
         raise semantic_error("the number of rows must be an integer", position=get_source_position(node))
     return count
 
 
-def _parse_patterns(node: Any) -> tuple[ColumnPattern, ...]:
+def _parse_column_patterns(node: Any) -> tuple[ColumnPattern, ...]:
     found = []
     for child in get_child_rules(node):
         if get_rule_name(child) != "ProjectReorderExpression":
-            found.append(_parse_pattern(child, ""))
+            found.append(_parse_column_pattern(child, ""))
             continue
         texts = [part.getText() for part in child.getChildren()]
-        found.append(_parse_pattern(child.getChild(0), texts[1] if len(texts) > 1 else ""))
+        found.append(_parse_column_pattern(child.getChild(0), texts[1] if len(texts) > 1 else ""))
     return tuple(found)
 
 
-def _parse_pattern(node: Any, order: str) -> ColumnPattern:
+def _parse_column_pattern(node: Any, order: str) -> ColumnPattern:
     name = reader.name_text(reader.collapse(node))
     return ColumnPattern(node.getText() if name is None else name, order)
 
 
 def _parse_project_keep(node: Any) -> ir.Operator:
-    return SelectColumns(_parse_patterns(node), "keep")
+    return SelectColumns(_parse_column_patterns(node), "keep")
 
 
 def _parse_project_away(node: Any) -> ir.Operator:
-    return SelectColumns(_parse_patterns(node), "away")
+    return SelectColumns(_parse_column_patterns(node), "away")
 
 
 def _parse_project_reorder(node: Any) -> ir.Operator:
-    return SelectColumns(_parse_patterns(node), "reorder")
+    return SelectColumns(_parse_column_patterns(node), "reorder")
 
 
 def _parse_take(node: Any) -> ir.Operator:
-    count = _parse_count(get_child_rules(node)[-1])
+    count = _parse_row_count(get_child_rules(node)[-1])
     if isinstance(count, ir.Literal) and isinstance(count.value, int):
         return ir.Take(max(0, count.value))
     return TakeRows(count)
@@ -229,19 +229,19 @@ def _parse_take(node: Any) -> ir.Operator:
 
 def _parse_top(node: Any) -> ir.Operator:
     number, key = get_child_rules(node)[-2:]
-    count, keys = _parse_count(number), (reader.lower_sort_key(key),)
+    count, keys = _parse_row_count(number), (reader.lower_sort_key(key),)
     if isinstance(count, ir.Literal) and isinstance(count.value, int):
         return ir.Top(max(0, count.value), keys)
     return TakeRows(count, keys)
 
 
 def _parse_sample(node: Any) -> ir.Operator:
-    return TakeRows(_parse_count(get_child_rules(node)[-1]), random=True)
+    return TakeRows(_parse_row_count(get_child_rules(node)[-1]), random=True)
 
 
 def _parse_sample_distinct(node: Any) -> ir.Operator:
     number, column = get_child_rules(node)[-2:]
-    return DistinctRows(reader.lower_named(column), _parse_count(number))
+    return DistinctRows(reader.lower_named(column), _parse_row_count(number))
 
 
 def _parse_distinct(node: Any) -> ir.Operator | None:
@@ -250,10 +250,10 @@ def _parse_distinct(node: Any) -> ir.Operator | None:
     return None
 
 
-def _install_as() -> None:
+def _install_as_operator() -> None:
     """Add the query operator ``as`` to the KQL translator library."""
     add_operator("AsOperator", _parse_as)
-    replace_attribute(lower, "_lower", _patch_lower)
+    replace_attribute(lower, "_lower", _patch_lower_query)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -267,7 +267,7 @@ class NameRows(PipelineOperator):
     offset: int
 
     def render_without_columns(self, input_sql: str) -> str:
-        """Raise an error, because a nested pipeline cannot contain the ``let`` statement that replaces ``as``."""
+        """Reject the query, because a nested pipeline cannot contain the ``let`` statement that replaces ``as``."""
         del input_sql
         raise unsupported_error(
             "the operator 'as' inside a nested query, with a name that the query uses",
@@ -275,7 +275,7 @@ class NameRows(PipelineOperator):
         )
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
-        """Raise an error, because a nested pipeline cannot contain the ``let`` statement that replaces ``as``."""
+        """Reject the query, because a nested pipeline cannot contain the ``let`` statement that replaces ``as``."""
         del input_columns
         return self.render_without_columns(input_sql)
 
@@ -333,7 +333,7 @@ def is_first_operator(node: Any) -> bool:
     return bool(get_child_rules(parent)[0].start.start == node.start.start)
 
 
-def _patch_lower(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
+def _patch_lower_query(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
     def lower_query(*args: Any) -> ir.Query:
         query = library_function(*args)
         for index, operator in enumerate(query.operators):
@@ -350,7 +350,7 @@ def _patch_lower(library_function: Callable[..., ir.Query]) -> Callable[..., ir.
 
 
 def _convert_names_to_lower_case(query: ir.Query) -> ir.Query:
-    return _patch_lower(lambda: query)()
+    return _patch_lower_query(lambda: query)()
 
 
 _NESTING = frozenset({"ParenthesizedExpression", "ForkOperatorFork", "ForkOperatorExpression", "LetStatement"})
@@ -360,5 +360,5 @@ macros: tuple[str, ...] = ()
 
 def install_extension() -> None:
     """Add the operators that select columns or rows, and the operator ``as``, to the KQL translator library."""
-    _install_tabular()
-    _install_as()
+    _install_tabular_operators()
+    _install_as_operator()

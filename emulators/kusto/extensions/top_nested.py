@@ -105,13 +105,13 @@ class _TopNestedSql:
         records = self._add_cte("r", f"SELECT {', '.join(read)} FROM {self._prev}")  # noqa: S608  rendered expressions
         weights = []
         for index, level in enumerate(self._levels):
-            top = self._add_cte(f"t{index}", self._render_top(index, level, records))
+            top = self._add_cte(f"t{index}", self._render_top_values(index, level, records))
             others = any(each.others is not None for each in self._levels[: index + 1])
             last = index + 1 == len(self._levels) and not others
             if not last:
-                records = self._add_cte(f"b{index}", self._render_classified(index, level, records, top))
+                records = self._add_cte(f"b{index}", self._render_classified_records(index, level, records, top))
             weights.append(top if last else self._add_cte(f"w{index}", self._render_weight(index, level, records)))
-        return f"WITH {', '.join(self._ctes)} {self._render_joined(weights)}"
+        return f"WITH {', '.join(self._ctes)} {self._render_joined_weights(weights)}"
 
     def _add_cte(self, name: str, sql: str) -> str:
         self._ctes.append(f"{self._p}{name} AS ({sql})")
@@ -120,7 +120,7 @@ class _TopNestedSql:
     def _list_key_names(self, count: int) -> list[str]:
         return [f"{self._p}k{i}" for i in range(count)]
 
-    def _render_top(self, index: int, level: TopNestedLevel, records: str) -> str:
+    def _render_top_values(self, index: int, level: TopNestedLevel, records: str) -> str:
         p = self._p
         keys = self._list_key_names(index + 1)
         weight = translate.render_aggregate(level.by)
@@ -132,7 +132,7 @@ class _TopNestedSql:
         grouped = f"SELECT {', '.join(keys)}, {weight} AS {p}a FROM {records} WHERE NOT {p}o GROUP BY {', '.join(keys)}"  # noqa: S608
         return f"SELECT *, false AS {p}o FROM ({grouped}){limit}"  # noqa: S608  generated names, rendered expressions
 
-    def _render_classified(self, index: int, level: TopNestedLevel, records: str, top: str) -> str:
+    def _render_classified_records(self, index: int, level: TopNestedLevel, records: str, top: str) -> str:
         p, key = self._p, f"{self._p}k{index}"
         same = " AND ".join(f"b.{each} IS NOT DISTINCT FROM t.{each}" for each in self._list_key_names(index + 1))
         if all(each.others is None for each in self._levels[: index + 1]):
@@ -155,7 +155,7 @@ class _TopNestedSql:
             weight = f"CASE WHEN NOT {p}o THEN {weight} END"
         return f"SELECT {keys}, {weight} AS {p}a, {p}o FROM {records} GROUP BY {keys}, {p}o"  # noqa: S608
 
-    def _render_joined(self, weights: list[str]) -> str:
+    def _render_joined_weights(self, weights: list[str]) -> str:
         p, last = self._p, weights[-1]
         sql = last
         for index, weight in enumerate(weights[:-1]):
@@ -211,15 +211,15 @@ class TopHitters(SerializedOutputOperator):
 def install_extension() -> None:
     """Add the operators ``top-nested`` and ``top-hitters`` to the KQL translator library."""
     add_operator("TopNestedOperator", _parse_top_nested)
-    add_operator("TopNestedOperatorPart", lambda node: TopNested((_parse_level(node),)))
+    add_operator("TopNestedOperatorPart", lambda node: TopNested((_parse_top_nested_level(node),)))
     add_operator("TopHittersOperator", _parse_top_hitters)
 
 
 def _parse_top_nested(node: Any) -> ir.Operator:
-    return TopNested(tuple(_parse_level(child) for child in get_child_rules(node)))
+    return TopNested(tuple(_parse_top_nested_level(child) for child in get_child_rules(node)))
 
 
-def _parse_level(node: Any) -> TopNestedLevel:
+def _parse_top_nested_level(node: Any) -> TopNestedLevel:
     *before, by = get_child_rules(node)
     others = [
         get_child_rules(each)[-1] for each in before if get_rule_name(each) == "TopNestedOperatorWithOthersClause"

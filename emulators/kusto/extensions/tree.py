@@ -19,9 +19,9 @@ def get_child_rules(node: Any) -> list[Any]:
     return list(reader.rule_children(node))
 
 
-def find_rules(node: Any, kind: str) -> list[Any]:
-    """Return the descendants of a node with the grammar rule ``kind``; do not search below a matching node."""
-    return list(reader.find_all(node, kind))
+def find_rules(node: Any, rule_name: str) -> list[Any]:
+    """Return the descendants of a node with the grammar rule ``rule_name``; do not search below a matching node."""
+    return list(reader.find_all(node, rule_name))
 
 
 def get_source_position(node: Any) -> tuple[int, int]:

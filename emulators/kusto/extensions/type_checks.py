@@ -151,7 +151,7 @@ def _find_common_error(name: str, accepted: Sequence[Parameters], types: Types) 
     return None
 
 
-def _check_aggregates(op: ir.Summarize) -> None:
+def _check_aggregate_arguments(op: ir.Summarize) -> None:
     """Check the arguments of the aggregates in a ``summarize``."""
     for node in iterate_nodes(op.aggregates):
         if isinstance(node, ir.FunctionCall) and _is_aggregate(node):
@@ -160,7 +160,7 @@ def _check_aggregates(op: ir.Summarize) -> None:
                 raise error
 
 
-def _check_windows(op: ir.Operator) -> None:
+def _check_window_functions(op: ir.Operator) -> None:
     """Check the arguments of window functions; this happens before the calls are replaced by columns."""
     if not isinstance(op, WindowedOperator):
         return
@@ -176,7 +176,7 @@ def _is_aggregate(call: ir.FunctionCall) -> bool:
     return len(call.args) == 1 or not read_symbols("functions").get(call.name)
 
 
-def _convert_texts(call: ir.FunctionCall) -> ir.FunctionCall:
+def _convert_text_arguments(call: ir.FunctionCall) -> ir.FunctionCall:
     positions = _TEXTS.get(call.name, ())
     if not any(index < len(call.args) and infer_static_type(call.args[index]) in _CONVERTED for index in positions):
         return call
@@ -187,7 +187,7 @@ def _convert_texts(call: ir.FunctionCall) -> ir.FunctionCall:
     return dataclasses.replace(call, args=args)
 
 
-def _convert_values(call: ir.FunctionCall) -> ir.FunctionCall:
+def _convert_values_to_common_type(call: ir.FunctionCall) -> ir.FunctionCall:
     """Return a call in which all values have one type: dynamic if a value is dynamic, decimal if one is decimal.
 
     Without this, DuckDB would parse texts next to a dynamic value as JSON, and return a real instead of a decimal.
@@ -226,12 +226,12 @@ def _patch_render_expr(library_function: Callable[[ir.Expr], str]) -> Callable[[
             rendered = _render_unary_plus(library_function, node.operand)
         elif isinstance(node, ir.BinaryOp) and node.op in _LOGICAL:
             for each in (node.left, node.right):
-                _check_condition(each, "dynamic")
-            with _bind_conditions(_NO_CONDITIONS, node.left, node.right):
+                _check_condition_type(each, "dynamic")
+            with _bind_condition_types(_NO_CONDITIONS, node.left, node.right):
                 rendered = library_function(node)
         else:
             if isinstance(node, ir.PathAccess):
-                _check_dynamic(node.base)
+                _check_has_elements(node.base)
             rendered = library_function(node)
             if refused := _CONDITIONS.get().get(id(node)):
                 failure = render_error("SEM0001", "A condition must have the type bool")
@@ -252,31 +252,31 @@ def _patch_lower_expr(library_function: Callable[[Any], ir.Expr]) -> Callable[[A
     def lower_expr(node: Any) -> ir.Expr:
         # The library drops the sign, so that it would accept an operand of any type.
         lowered = library_function(node)
-        return ir.UnaryOp("+", lowered) if _is_plus(reader.collapse(node)) else lowered
+        return ir.UnaryOp("+", lowered) if _is_unary_plus(reader.collapse(node)) else lowered
 
     return lower_expr
 
 
-def _is_plus(node: Any) -> bool:
+def _is_unary_plus(node: Any) -> bool:
     if get_rule_name(node) == "UnaryPlusExpression":
         return True
     rules = get_child_rules(node)
     return get_rule_name(node) == "InvocationExpression" and len(rules) == 1 and node.getText().startswith("+")
 
 
-def _patch_function_call(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+def _patch_lower_function_call(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
     def lower_function_call(node: Any) -> ir.Expr:
         lowered = library_function(node)
         if isinstance(lowered, ir.FunctionCall) and lowered.args:
             name, *args = get_child_rules(node)
             if lowered.name == name.getText() and len(lowered.args) == len(args):
-                _check_parentheses(lowered.name, args)
+                _reject_parenthesized_constants(lowered.name, args)
         return lowered
 
     return lower_function_call
 
 
-def _check_parentheses(name: str, args: Sequence[Any]) -> None:
+def _reject_parenthesized_constants(name: str, args: Sequence[Any]) -> None:
     """Reject a constant in parentheses where all signatures require a constant, as the language service does.
 
     Args:
@@ -297,7 +297,7 @@ def _has_parentheses(node: Any) -> bool:
     return get_rule_name(node) == "ParenthesizedExpression" or any(map(_has_parentheses, get_child_rules(node)))
 
 
-def _bind_conditions(types: Sequence[str], *exprs: ir.Expr) -> contextlib.AbstractContextManager[object]:
+def _bind_condition_types(types: Sequence[str], *exprs: ir.Expr) -> contextlib.AbstractContextManager[object]:
     """Context manager: if a condition is a column and DuckDB finds one of these ``types`` for it, reject the query."""
     unknown = [each for each in exprs if isinstance(each, ir.ColumnRef) and infer_static_type(each) is None]
     return _CONDITIONS.bound({**_CONDITIONS.get(), **{id(each): types for each in unknown}})
@@ -306,8 +306,8 @@ def _bind_conditions(types: Sequence[str], *exprs: ir.Expr) -> contextlib.Abstra
 def _render_call(library_function: Callable[[ir.Expr], str], call: ir.FunctionCall) -> str:
     error = _find_call_error(call)
     try:
-        converted = _convert_values(call) if call.name in _CONDITIONALS | _COMMON else call
-        rendered = library_function(_convert_texts(converted))
+        converted = _convert_values_to_common_type(call) if call.name in _CONDITIONALS | _COMMON else call
+        rendered = library_function(_convert_text_arguments(converted))
     except KqlUnsupportedError:
         # The emulator does not support this call, whatever its arguments; the signature error would mislead.
         raise
@@ -320,14 +320,14 @@ def _render_call(library_function: Callable[[ir.Expr], str], call: ir.FunctionCa
     return rendered
 
 
-def _check_condition(expr: ir.Expr, *other_types: str) -> None:
+def _check_condition_type(expr: ir.Expr, *other_types: str) -> None:
     """Check that an expression, if its type is known, is a bool or has one of the types ``other_types``."""
     kind = infer_static_type(expr)
     if kind is not None and kind not in ("bool", "null", *other_types):
         raise semantic_error(f"A condition must have the type bool, not {kind}", inner="SEM0001")
 
 
-def _check_dynamic(expr: ir.Expr) -> None:
+def _check_has_elements(expr: ir.Expr) -> None:
     """Reject a query that reads elements of a value whose type is known but is not dynamic."""
     kind = infer_static_type(expr)
     if kind is not None and kind not in DYNAMIC_KINDS:
@@ -353,21 +353,21 @@ def _patch_render_operator(library_function: Callable[..., str]) -> Callable[...
 
     def check_and_render(op: ir.Operator, input_sql: str, input_columns: list[str] | None) -> str:
         keys: Sequence[ir.NamedExpr] = ()
-        _check_windows(op)
+        _check_window_functions(op)
         if isinstance(op, ir.Parse) and infer_static_type(op.expression) not in _PARSED:
             op = dataclasses.replace(op, expression=ir.FunctionCall("tostring", (op.expression,)))
         if isinstance(op, ir.Where):
-            _check_condition(op.predicate)
+            _check_condition_type(op.predicate)
         elif isinstance(op, ir.MvExpand):
             for target in op.targets:
-                _check_dynamic(ir.ColumnRef(target.column))
+                _check_has_elements(ir.ColumnRef(target.column))
         elif isinstance(op, ir.Summarize):
-            _check_aggregates(op)
+            _check_aggregate_arguments(op)
             keys = op.by
         elif isinstance(op, ir.Distinct):
             keys = op.expressions
         conditions = (
-            _bind_conditions((*_NO_CONDITIONS, "JSON"), op.predicate)
+            _bind_condition_types((*_NO_CONDITIONS, "JSON"), op.predicate)
             if isinstance(op, ir.Where)
             else contextlib.nullcontext()
         )
@@ -383,6 +383,6 @@ macros: tuple[str, ...] = ()
 def install_extension() -> None:
     """Make the translator library check the arguments of calls, conditions and keys."""
     replace_attribute(lower, "_lower_expr", _patch_lower_expr)
-    replace_attribute(lower, "_lower_function_call", _patch_function_call)
+    replace_attribute(lower, "_lower_function_call", _patch_lower_function_call)
     replace_attribute(translate, "render_expr", _patch_render_expr)
     replace_attribute(translate, "render_operator", _patch_render_operator)

@@ -49,7 +49,7 @@ class WindowPlan:
         self._columns: dict[tuple[int, str], str] = {}
         self._count = 0
         self._sorts = False
-        self.row = self._create_name()
+        self.row = self._create_column_name()
         self._rows = render_numbered_rows(input_sql, self.row, partition, f"{self._prefix}r")
         self.group: str | None = None
         if partition.columns:
@@ -65,7 +65,7 @@ class WindowPlan:
             added = f", {', '.join(level)}" if level else ""
             sql = f"(SELECT *{added} FROM {sql})"  # noqa: S608  generated names, rendered expressions
             for name, write in self._marked.get(depth, ()):
-                sql = self._mark_rows(sql, name, write)
+                sql = self._render_row_flag(sql, name, write)
         return f"(SELECT * FROM {sql} ORDER BY {self.row})" if self._sorts else sql  # noqa: S608
 
     def add_column(self, sql: str, depth: int) -> str:
@@ -78,23 +78,23 @@ class WindowPlan:
             return found
         while len(self._levels) < depth:
             self._levels.append([])
-        name = self._columns[depth, sql] = self._create_name()
+        name = self._columns[depth, sql] = self._create_column_name()
         self._levels[depth - 1].append(f"{sql} AS {name}")
         return name
 
-    def add_row_mark(self, write: RowNumbersQuery, depth: int) -> str:
+    def add_row_flag(self, write_query: RowNumbersQuery, depth: int) -> str:
         """Add a column that is true in the rows whose numbers a separate query returns; return the column's name."""
         while len(self._levels) < depth:
             self._levels.append([])
-        name = self._create_name()
-        self._marked.setdefault(depth, []).append((name, write))
+        name = self._create_column_name()
+        self._marked.setdefault(depth, []).append((name, write_query))
         return name
 
-    def _mark_rows(self, sql: str, name: str, write: RowNumbersQuery) -> str:
+    def _render_row_flag(self, sql: str, name: str, write_query: RowNumbersQuery) -> str:
         rows = f"{name}m"
         return (
             f"(WITH {rows} AS MATERIALIZED (SELECT * FROM {sql}) "  # noqa: S608  generated names
-            f"SELECT *, {self.row} IN ({write(rows)}) AS {name} FROM {rows} ORDER BY {self.row})"
+            f"SELECT *, {self.row} IN ({write_query(rows)}) AS {name} FROM {rows} ORDER BY {self.row})"
         )
 
     def require_sort(self) -> None:
@@ -106,7 +106,7 @@ class WindowPlan:
         """Depth (nesting level) of the column that numbers the groups; 0 if there is only one group."""
         return 0 if self.group is None else 2
 
-    def add_restart(self, restart: str | None, depth: int) -> tuple[str | None, int]:
+    def add_restart_column(self, restart: str | None, depth: int) -> tuple[str | None, int]:
         """Add a column that is true in rows where a window function must start again; return its name and its depth.
 
         The name is None if the function never starts again. The depth is the nesting level of the subquery that adds
@@ -117,12 +117,12 @@ class WindowPlan:
         starts += [f"{self.group} IS DISTINCT FROM lag({self.group}) OVER ()"] if self.group else []
         return (self.add_column(f"({' OR '.join(starts)})", depth + 1), depth + 1) if starts else (None, depth)
 
-    def add_start_row(self, restart: str | None, depth: int) -> tuple[str, int]:
+    def add_start_row_column(self, restart: str | None, depth: int) -> tuple[str, int]:
         """Add a column with the number of the row where a window function last started.
 
         Return its name and its depth.
         """
-        begins, depth = self.add_restart(restart, depth)
+        begins, depth = self.add_restart_column(restart, depth)
         if begins is None:
             return "1", depth
         return self.add_column(
@@ -131,20 +131,20 @@ class WindowPlan:
 
     def replace_window_functions(self, node: Any) -> Any:
         """Return a copy of a query operator in which columns of this plan replace the window functions."""
-        return self._replace_once(node)[0]
+        return self._replace_node_once(node)[0]
 
-    def _replace_once(self, node: Any) -> tuple[Any, int]:
+    def _replace_node_once(self, node: Any) -> tuple[Any, int]:
         if id(node) not in self._known:
             self._known[id(node)] = self._replace_in_node(node)
         return self._known[id(node)]
 
     def _replace_in_node(self, node: Any) -> tuple[Any, int]:
         if isinstance(node, tuple):
-            items = [self._replace_once(each) for each in node]
+            items = [self._replace_node_once(each) for each in node]
             return tuple(item for item, _ in items), max((depth for _, depth in items), default=0)
         if not dataclasses.is_dataclass(node) or isinstance(node, ir.Query | type):
             return node, 0
-        parts = {field.name: self._replace_once(getattr(node, field.name)) for field in dataclasses.fields(node)}
+        parts = {field.name: self._replace_node_once(getattr(node, field.name)) for field in dataclasses.fields(node)}
         depth = max((each for _, each in parts.values()), default=0)
         again: Any = dataclasses.replace(node, **{name: part for name, (part, _) in parts.items()}) if depth else node
         function = self._functions.get(again.name.lower()) if isinstance(again, ir.FunctionCall) else None
@@ -153,7 +153,7 @@ class WindowPlan:
         column, depth = function(self, again, depth)
         return ir.RenderedAggregate(column), depth
 
-    def _create_name(self) -> str:
+    def _create_column_name(self) -> str:
         self._count += 1
         return f"{self._prefix}{self._count}"
 
@@ -193,7 +193,7 @@ def render_numbered_rows(input_sql: str, row: str, partition: RowPartition, scra
     return f"(SELECT * EXCLUDE ({scratch}), row_number() OVER () AS {row} FROM {grouped})"  # noqa: S608
 
 
-def add_session_starts(
+def add_session_start_column(
     plan: WindowPlan, arguments: tuple[str, str, str], begins: str | None, depth: int
 ) -> tuple[str, int]:
     """Add a column with the start of the session to which a row belongs, as in ``row_window_session()``.
@@ -229,7 +229,7 @@ def add_session_starts(
     def render_later_starts(rows: str) -> str:
         return _render_later_starts(rows, (plan.row, at, run, origin, unsorted, exceeded), length)
 
-    later = plan.add_row_mark(render_later_starts, depth + 4)
+    later = plan.add_row_flag(render_later_starts, depth + 4)
     last = f"last_value(CASE WHEN {later} OR {broken} THEN {at} END IGNORE NULLS) {RUNNING}"
     return plan.add_column(f"CASE WHEN {at} IS NOT NULL THEN make_timestamp({last}) END", depth + 5), depth + 5
 

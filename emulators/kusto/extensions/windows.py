@@ -23,7 +23,7 @@ from emulators.kusto.extensions.window_plan import (
     Function,
     RowPartition,
     WindowPlan,
-    add_session_starts,
+    add_session_start_column,
 )
 
 SUPPORTED: tuple[str, ...] = (
@@ -82,7 +82,7 @@ def install_extension() -> None:
     """Add the window functions to the translator library, which rejects calls outside of a `WindowedOperator`."""
     for name in _FUNCTIONS:
         SCALAR_FUNCTIONS[name] = FunctionSpec(name, "template", "")
-        writer.SPECIAL_FORMS[name] = _reject_call
+        writer.SPECIAL_FORMS[name] = _reject_window_call
 
 
 def wrap_window_functions(operator: ir.Operator, partition: RowPartition = WHOLE) -> ir.Operator:
@@ -105,7 +105,7 @@ def find_window_function(operator: ir.Operator) -> str | None:
     """Return the name of the first window function that a query operator calls; None if it calls none."""
     if isinstance(operator, WindowedOperator):
         return find_window_function(operator.operator)
-    return next((node.name.lower() for node in _find_calls(operator)), None)
+    return next((node.name.lower() for node in _find_window_calls(operator)), None)
 
 
 def is_window_call(node: object) -> bool:
@@ -113,7 +113,7 @@ def is_window_call(node: object) -> bool:
     return isinstance(node, ir.FunctionCall) and node.name.lower() in _FUNCTIONS
 
 
-def _find_calls(root: Any) -> Iterator[ir.FunctionCall]:
+def _find_window_calls(root: Any) -> Iterator[ir.FunctionCall]:
     return filter(is_window_call, _iterate_nodes(root))
 
 
@@ -145,15 +145,15 @@ def set_column_names(operator: ir.Operator, input_columns: list[str]) -> ir.Oper
     return dataclasses.replace(operator, expressions=tuple(named))
 
 
-def _reject_call(call: ir.FunctionCall) -> str:
+def _reject_window_call(call: ir.FunctionCall) -> str:
     raise semantic_error(f"Function '{call.name[:100]}' cannot be invoked in current context", inner="SEM0001")
 
 
 def _build_neighbour_function(function: str) -> Function:
     def add_neighbour_column(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
-        value, *rest = _check_arguments(call, 1, 3)
-        offset = _render_constant(call, rest[0]) if rest else "1"
-        default = _render_constant(call, rest[1]) if len(rest) > 1 else "NULL"
+        value, *rest = _check_argument_count(call, 1, 3)
+        offset = _render_constant_argument(call, rest[0]) if rest else "1"
+        default = _render_constant_argument(call, rest[1]) if len(rest) > 1 else "NULL"
         depth = max(depth, plan.base_depth) + 1
         sql = f"{function}({render_expression(value)}, {offset}"
         if plan.group is None:
@@ -165,16 +165,16 @@ def _build_neighbour_function(function: str) -> Function:
 
 
 def _add_row_number(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
-    start, *restart = _check_arguments(call, 0, 2) or (ir.Literal(1, "long"),)
-    since, depth = plan.add_start_row(_render_restart(restart), depth)
+    start, *restart = _check_argument_count(call, 0, 2) or (ir.Literal(1, "long"),)
+    since, depth = plan.add_start_row_column(_render_restart_argument(restart), depth)
     return plan.add_column(
-        f"CAST({plan.row} - {since} + {_render_constant(call, start)} AS BIGINT)", depth + 1
+        f"CAST({plan.row} - {since} + {_render_constant_argument(call, start)} AS BIGINT)", depth + 1
     ), depth + 1
 
 
 def _add_row_cumsum(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
-    value, *restart = _check_arguments(call, 1, 2)
-    since, depth = plan.add_start_row(_render_restart(restart), depth)
+    value, *restart = _check_argument_count(call, 1, 2)
+    since, depth = plan.add_start_row_column(_render_restart_argument(restart), depth)
     frame = RUNNING
     if since != "1":
         plan.require_sort()
@@ -190,8 +190,8 @@ def _add_rank_changes(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tu
     Returns:
         The names of both columns, and their depth in the plan.
     """
-    value, *restart = _check_arguments(call, 1, 2)
-    since, depth = plan.add_start_row(_render_restart(restart), depth)
+    value, *restart = _check_argument_count(call, 1, 2)
+    since, depth = plan.add_start_row_column(_render_restart_argument(restart), depth)
     sql = render_expression(value)
     changes = plan.add_column(f"({plan.row} = {since} OR {sql} IS DISTINCT FROM lag({sql}) OVER ())", depth + 1)
     return changes, since, depth + 1
@@ -211,24 +211,27 @@ def _add_row_rank_min(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tu
 
 
 def _add_row_window_session(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
-    value, longest, gap, *restart = _check_arguments(call, 3, 4)
-    begins, depth = plan.add_restart(_render_restart(restart), depth)
-    return add_session_starts(
-        plan, (render_expression(value), _render_constant(call, longest), _render_constant(call, gap)), begins, depth
+    value, longest, gap, *restart = _check_argument_count(call, 3, 4)
+    begins, depth = plan.add_restart_column(_render_restart_argument(restart), depth)
+    return add_session_start_column(
+        plan,
+        (render_expression(value), _render_constant_argument(call, longest), _render_constant_argument(call, gap)),
+        begins,
+        depth,
     )
 
 
-def _check_arguments(call: ir.FunctionCall, fewest: int, most: int) -> tuple[ir.Expr, ...]:
-    if not fewest <= len(call.args) <= most:
-        raise semantic_error(f"{call.name}(): function expects {fewest} to {most} arguments", inner="SEM0219")
+def _check_argument_count(call: ir.FunctionCall, min_count: int, max_count: int) -> tuple[ir.Expr, ...]:
+    if not min_count <= len(call.args) <= max_count:
+        raise semantic_error(f"{call.name}(): function expects {min_count} to {max_count} arguments", inner="SEM0219")
     return call.args
 
 
-def _render_restart(arguments: Sequence[ir.Expr]) -> str | None:
+def _render_restart_argument(arguments: Sequence[ir.Expr]) -> str | None:
     return render_expression(arguments[0]) if arguments else None
 
 
-def _render_constant(call: ir.FunctionCall, expr: ir.Expr) -> str:
+def _render_constant_argument(call: ir.FunctionCall, expr: ir.Expr) -> str:
     if any(isinstance(node, ir.ColumnRef | ir.RenderedAggregate) for node in _iterate_nodes(expr)):
         raise semantic_error(f"{call.name}(): the argument must be a constant", inner="SEM0219")
     return render_expression(expr)

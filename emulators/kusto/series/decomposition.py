@@ -172,17 +172,17 @@ _LOWEST_PERCENTILE, _HIGHEST_PERCENTILE = 2.0, 98.0
 def score_outliers(
     values: Numbers | None,
     kind: str | None,
-    unused_method: float | None,
+    ignored_value: float | None,
     low_percentile: float | None,
     high_percentile: float | None,
     tested_points: int | None,
 ) -> Any:
-    """Return the score of each point of a series; 0 for missing points and for points with the value ``unused_method``.
+    """Return the score of each point of a series; 0 for missing points and for points with the value ``ignored_value``.
 
     Args:
         values: points of the series; NaN for a missing point.
         kind: ``tukey`` or ``ctukey``.
-        unused_method: value that marks a missing point.
+        ignored_value: value that marks a missing point.
         low_percentile: low percentile for ``ctukey``.
         high_percentile: high percentile for ``ctukey``.
         tested_points: number of points at the end that do not influence the percentiles.
@@ -193,7 +193,7 @@ def score_outliers(
         _CUSTOM[0] if low_percentile is None else low_percentile,
         _CUSTOM[1] if high_percentile is None else high_percentile,
     )
-    known = np.isfinite(values) if unused_method is None else np.isfinite(values) & (values != unused_method)
+    known = np.isfinite(values) if ignored_value is None else np.isfinite(values) & (values != ignored_value)
     return {"scores": compute_scores(values, _TUKEY if kind == "tukey" else custom, known, tested_points)}
 
 

@@ -45,7 +45,7 @@ def compute_basket(codes: Any, weights: Any, columns: float, threshold: float, d
         for pattern, mask in _find_closed_patterns(table, weights, threshold * weights.sum(), int(dimensions))
     ]
     found.sort(key=lambda each: (-each[1] * _count_values(each[0]), each[0]))
-    return _to_result([pattern for pattern, _ in found], [[count for _, count in found]])
+    return _to_pattern_result([pattern for pattern, _ in found], [[count for _, count in found]])
 
 
 def compute_clusters(codes: Any, weights: Any, columns: float, size_weight: float) -> Any:
@@ -64,7 +64,7 @@ def compute_clusters(codes: Any, weights: Any, columns: float, size_weight: floa
         scored.append((float(score), count, pattern, mask))
     scored.sort(key=lambda each: (-each[0], each[2]))
     chosen = _choose_distinct_patterns(scored, weights, _LEAST_SCORE * scored[0][0] if scored else 0.0)
-    return _to_result([each[2] for each in chosen], [[each[1] for each in chosen]])
+    return _to_pattern_result([each[2] for each in chosen], [[each[1] for each in chosen]])
 
 
 def compute_differences(
@@ -94,7 +94,7 @@ def compute_differences(
     scored.sort(key=lambda each: (-each[0], each[2]))
     chosen = _choose_distinct_patterns(scored, weights + other_weights, 0.0, len(scored))
     counts = [[each[1][0] for each in chosen], [each[1][1] for each in chosen]]
-    return _to_result([each[2] for each in chosen], counts)
+    return _to_pattern_result([each[2] for each in chosen], counts)
 
 
 def _reshape_codes(codes: Any, columns: float) -> Codes | None:
@@ -109,9 +109,9 @@ def _count_values(pattern: Pattern) -> int:
 
 
 def _find_closed_patterns(
-    table: Codes, weights: Weights, least: float, dimensions: int
+    table: Codes, weights: Weights, min_weight: float, dimensions: int
 ) -> Iterator[tuple[Pattern, Mask]]:
-    """Yield each closed pattern whose rows have at least the weight ``least``, with the mask of its rows.
+    """Yield each closed pattern whose rows have at least the weight ``min_weight``, with the mask of its rows.
 
     Raises:
         FunctionFailure: there are too many patterns.
@@ -126,7 +126,7 @@ def _find_closed_patterns(
             if read > MAX_EFFORT:
                 raise FunctionFailure("EMB0001", "a search for patterns in too many rows; use fewer rows or columns")
             totals = np.bincount(table[column][mask], weights=weights[mask])
-            for code in np.flatnonzero(totals >= least - 1e-9):
+            for code in np.flatnonzero(totals >= min_weight - 1e-9):
                 examined += 1
                 if examined > MAX_PATTERNS:
                     raise FunctionFailure(
@@ -152,12 +152,15 @@ def _find_closed_pattern(table: Codes, mask: Mask) -> Pattern:
 
 
 def _choose_distinct_patterns(
-    scored: Sequence[tuple[float, Any, Pattern, Mask]], weights: Weights, least: float, most: int = _MAX_CLUSTERS
+    scored: Sequence[tuple[float, Any, Pattern, Mask]],
+    weights: Weights,
+    min_weight: float,
+    max_patterns: int = _MAX_CLUSTERS,
 ) -> list[tuple[float, Any, Pattern, Mask]]:
     """Return the best patterns, without patterns that cover almost the same rows as a better pattern."""
     chosen: list[tuple[float, Any, Pattern, Mask]] = []
     for each in scored:
-        if each[0] < least or len(chosen) == most:
+        if each[0] < min_weight or len(chosen) == max_patterns:
             break
         if all(_compute_overlap(each[3], other[3], weights) <= _MOST_SHARED for other in chosen):
             chosen.append(each)
@@ -168,6 +171,6 @@ def _compute_overlap(left: Mask, right: Mask, weights: Weights) -> float:
     return float(weights[left & right].sum() / weights[left | right].sum())
 
 
-def _to_result(patterns: Sequence[Pattern], counts: Sequence[Sequence[float]]) -> Any:
+def _to_pattern_result(patterns: Sequence[Pattern], counts: Sequence[Sequence[float]]) -> Any:
     flat = [code for pattern in patterns for code in pattern]
     return {"patterns": flat} | {f"counts{index}": list(each) for index, each in enumerate(counts)}

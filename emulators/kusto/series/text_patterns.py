@@ -36,7 +36,7 @@ def compute_text_patterns(
     parts = [_split_words(text, characters) for text in texts]
     least = max(_LEAST_COUNT, (_DEFAULT_THRESHOLD if threshold is None else threshold) * sum(counts))
     frequent = _find_frequent_words(parts, counts, least)
-    keys = [_build_key(each, frequent) for each in parts]
+    keys = [_build_pattern_key(each, frequent) for each in parts]
     totals: dict[Key, float] = collections.defaultdict(float)
     for key, count in zip(keys, counts, strict=True):
         totals[key] += count
@@ -63,15 +63,17 @@ def _split_words(text: str, characters: str | None) -> list[str]:
     return parts
 
 
-def _find_frequent_words(parts: Sequence[Sequence[str]], counts: Sequence[float], least: float) -> set[tuple[int, str]]:
+def _find_frequent_words(
+    parts: Sequence[Sequence[str]], counts: Sequence[float], min_count: float
+) -> set[tuple[int, str]]:
     totals: dict[tuple[int, str], float] = collections.defaultdict(float)
     for each, count in zip(parts, counts, strict=True):
         for index, word in enumerate(each[::2]):
             totals[index, word] += count
-    return {place for place, total in totals.items() if total >= least and not place[1].isdigit()}
+    return {place for place, total in totals.items() if total >= min_count and not place[1].isdigit()}
 
 
-def _build_key(parts: Sequence[str], frequent: set[tuple[int, str]]) -> Key:
+def _build_pattern_key(parts: Sequence[str], frequent: set[tuple[int, str]]) -> Key:
     return tuple(word if (index, word) in frequent else _WILDCARD for index, word in enumerate(parts[::2]))
 
 

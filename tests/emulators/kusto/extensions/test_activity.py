@@ -128,7 +128,7 @@ def test_activity_plugins_return_the_documented_rows(
         ("session_count(id, t, 0, 49, 'week', 12)", "must be numbers, datetimes or timespans"),
         ("session_count(missing, t, 0, 49, 10, 12)", "Failed to resolve column named 'missing'"),
         ("session_count(id, t, 0, 49, 0, 12)", "the size of a window must be positive"),
-        ("session_count(id = id, t, 0, 49, 10, 12)", "arguments have no names"),
+        ("session_count(id = id, t, 0, 49, 10, 12)", "does not accept named arguments"),
         ("session_count(id, t, 0, 49, 10, 12) : (a:long)", "session_count with an output schema"),
     ],
 )

@@ -49,8 +49,8 @@ def test_column_names_of_returns_an_array(endpoint: Endpoint) -> None:
     [
         ("(a:long, b:string)", None),
         ("(a:int, b:string)", "the column a is not of type int"),
-        ("(b:string, a:long)", "the columns are not (b:string, a:long)"),
-        ("(a:long)", "the columns are not (a:long)"),
+        ("(b:string, a:long)", "the input must have the columns (b:string, a:long)"),
+        ("(a:long)", "the input must have the columns (a:long)"),
     ],
 )
 def test_assert_schema_fails_for_another_schema(endpoint: Endpoint, schema: str, message: str | None) -> None:

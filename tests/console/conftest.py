@@ -18,8 +18,10 @@ SHARED = SharedService(HERE, WORKSPACE)
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
-    """Stop the shared service after the last test of this folder."""
-    SHARED.stop_before(nextitem.path if nextitem else None)
+    """Close the shared browser and stop the shared service after the last test of this folder."""
+    next_test = nextitem.path if nextitem else None
+    BROWSER.close_before(next_test, HERE)
+    SHARED.stop_before(next_test)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -50,10 +52,3 @@ def console(service: Service) -> Iterator[Console]:
     with open_console(service) as made:
         yield made
         made.check_no_errors()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def close_browser() -> Iterator[None]:
-    """Close the browser that the tests of a module share."""
-    yield
-    BROWSER.close()

@@ -11,7 +11,7 @@ from tests.service.local_service import Service
 
 WIDTHS = pytest.mark.parametrize("width", [1440, 1024, 390])
 EDITOR = "editor@plant-a.example"
-STREAM_MS = 30_000
+STREAM_MS = 90_000
 ROWS = b"time;device;pressure\n2026-01-05T08:00:00Z;gw-1;4,25\n2026-01-05T08:00:10Z;gw-1;4,5\nnone;gw-1;4,75\n"
 
 

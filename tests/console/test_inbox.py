@@ -143,7 +143,7 @@ def test_a_viewer_cannot_decide_in_the_inbox(console: Console, service: Service,
 def test_the_inbox_is_the_first_page(console: Console, service: Service, editor: httpx.Client) -> None:
     """The console opens with the inbox, where a user's own drafts are marked as waiting for another person."""
     create_draft(editor, "inbox-own", "Draft of the reader")
-    page = console.sign_in(EDITOR).page
+    page = console.sign_in_by_link(EDITOR).page
     expect(page.get_by_role("heading", level=1)).to_have_text("Inbox")
     others = page.get_by_role("grid", name="Draft queries that wait for another person")
     expect(others).to_contain_text("Draft of the reader")

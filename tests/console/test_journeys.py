@@ -44,7 +44,7 @@ def open_as_member(service: Service, screen: Screen, member: str, *, touch: bool
     with open_console(service, width, touch=touch) as console:
         # Before the page loads, because a change during its start can go unnoticed.
         console.page.emulate_media(color_scheme=theme, reduced_motion="reduce")
-        console.sign_in(member).set_theme(theme)
+        console.sign_in_by_link(member).set_theme(theme)
         yield console
         console.check_no_errors()
 

@@ -12,7 +12,7 @@ from tests.service.local_service import Service
 RIG = "pump-rig"
 SECONDS = 5
 A_SECOND = 1000
-STREAM_MS = 30_000
+STREAM_MS = 90_000
 CONNECTIONS = 7
 FIGURES = ("Connected", "Not connected", "Connections with errors")
 ALL_CHANGES = "{childList: true, subtree: true, characterData: true}"

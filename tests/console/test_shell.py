@@ -80,7 +80,7 @@ def test_a_page_without_its_right_sends_no_request(console: Console) -> None:
 
 def test_the_first_tab_stop_skips_the_navigation(console: Console) -> None:
     """The first tab stop is a link that skips the navigation."""
-    console.sign_in()
+    console.sign_in_by_link()
     page = console.page
     page.keyboard.press("Tab")
     expect(page.get_by_text("Skip to content")).to_be_focused()
@@ -92,7 +92,7 @@ def test_the_first_tab_stop_skips_the_navigation(console: Console) -> None:
 def test_a_narrow_screen_folds_the_navigation(service: Service) -> None:
     """On a narrow screen the navigation is folded, and the page does not scroll sideways."""
     with open_console(service, width=390) as console:
-        page = console.sign_in().page
+        page = console.sign_in_by_link().page
         menu = page.get_by_role("button", name="Menu")
         expect(menu).to_have_attribute("aria-expanded", "false")
         expect(page.get_by_role("link", name="Queries")).to_be_hidden()
@@ -109,7 +109,7 @@ def test_a_narrow_screen_folds_the_navigation(service: Service) -> None:
 def test_every_page_fits_the_screen(service: Service, width: int) -> None:
     """No page in the navigation scrolls sideways on a desktop, a tablet or a phone."""
     with open_console(service, width=width) as console:
-        page = console.sign_in().page
+        page = console.sign_in_by_link().page
         links = page.locator("#navigation a")
         links.first.wait_for(state="attached")
         addresses: list[str] = links.evaluate_all("links => links.map((link) => link.getAttribute('href'))")
@@ -126,7 +126,7 @@ def test_every_page_fits_the_screen(service: Service, width: int) -> None:
 def test_the_menu_closes_on_escape_and_outside(service: Service) -> None:
     """Escape closes the menu and returns the focus to the menu's button; a click outside also closes the menu."""
     with open_console(service, width=390) as console:
-        page = console.sign_in().page
+        page = console.sign_in_by_link().page
         menu = page.get_by_role("button", name="Menu")
         menu.click()
         page.keyboard.press("Escape")
@@ -141,7 +141,7 @@ def test_the_menu_closes_on_escape_and_outside(service: Service) -> None:
 
 def test_the_theme_survives_a_reload(console: Console) -> None:
     """A button switches the theme, and the choice survives a reload."""
-    console.sign_in().set_theme("light")
+    console.sign_in_by_link().set_theme("light")
     console.page.get_by_role("button", name="Dark theme").click()
     console.page.locator("html[data-theme=dark]").wait_for()
     console.page.reload()
@@ -169,7 +169,7 @@ def test_audit_log_is_in_utc_and_other_pages_in_the_local_zone(console: Console)
 
 def test_colours_change_at_once_without_motion(console: Console) -> None:
     """If the user prefers reduced motion, the colours change without a transition when the theme changes."""
-    page = console.sign_in().page
+    page = console.sign_in_by_link().page
     console.set_theme("light")
     running = """() => {
       document.documentElement.dataset.theme = "dark";

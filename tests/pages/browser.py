@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
@@ -18,10 +19,10 @@ expect.set_options(timeout=30_000)
 
 
 class SharedBrowser:
-    """Chromium that all tests of a module share; each test has its own browser context.
+    """Chromium that all tests of a folder share; each test has its own browser context.
 
-    It is closed after each module: Playwright's event loop occupies the thread until then, so that ``asyncio.run`` of a
-    later test would fail.
+    It is closed after the last test of the folder: Playwright's event loop occupies the thread until then, so that
+    ``asyncio.run`` of a later test would fail.
     """
 
     def __init__(self) -> None:
@@ -42,6 +43,11 @@ class SharedBrowser:
         """Close the browser if it is open."""
         self._browser = None
         self._stack.close()
+
+    def close_before(self, next_test: Path | None, folder: Path) -> None:
+        """Close the browser if the next test is outside the folder of the tests that share it."""
+        if next_test is None or folder not in next_test.parents:
+            self.close()
 
 
 BROWSER = SharedBrowser()

@@ -19,7 +19,7 @@ from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.definitions import QueryDefinitions
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 from tests.adapters.cosmos import KINDS, open_accounts
-from tests.unit.shared.catalog.stores import get_workspace_id, open_plant
+from tests.unit.shared.catalog.stores import get_workspace_id, open_catalog_stores
 
 DOCUMENT = "workspace: {id: plant-a, name: Plant}\npolicies: {provenance: {}}\nsurfaces: [{lookup: hall, name: Hall}]\n"
 EDITOR = Principal("editor", "editor", "editor", frozenset(), CredentialKind.JWT, "", None)
@@ -48,8 +48,8 @@ async def instances(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
     """Return two instances of the catalog service over one store."""
     async with AsyncExitStack() as stack:
         if request.param == "sqlite":
-            plants = [await stack.enter_async_context(open_plant(tmp_path)) for _ in range(2)]
-            services = [each.service for each in plants]
+            opened_stores = [await stack.enter_async_context(open_catalog_stores(tmp_path)) for _ in range(2)]
+            services = [each.service for each in opened_stores]
         else:
             account = await stack.enter_async_context(open_accounts(request.param))
             services = [

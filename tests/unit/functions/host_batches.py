@@ -27,7 +27,7 @@ PROPERTIES: list[dict[str, Any]] = [{"messageId": "m"}, {"line": 3, "on": True, 
 
 
 def decode_batch(**changes: object) -> Sequence[func.EventHubEvent]:
-    """Return a batch as the worker library decodes it, with some metadata changed."""
+    """Return a batch as the worker library decodes it, with the given metadata changed."""
     metadata = {
         "PartitionContext": {"PartitionId": "5", "ConsumerGroup": "$Default"},
         "PropertiesArray": PROPERTIES,

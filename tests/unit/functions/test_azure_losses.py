@@ -43,11 +43,11 @@ class LoadGenerator:
     statuses: Counter[int] = field(default_factory=Counter)
     stopped: bool = False
 
-    async def write(self, name: int) -> None:
+    async def append_events(self, writer: int) -> None:
         """Append events one after another; repeat each request until the service acknowledges the event."""
         number = 0
         while not self.stopped:
-            await self._store_event(f"w{name}-{number}")
+            await self._store_event(f"w{writer}-{number}")
             number += 1
 
     async def _store_event(self, entity: str) -> None:
@@ -61,14 +61,14 @@ class LoadGenerator:
                 return
             await asyncio.sleep(0.05)
 
-    async def query(self) -> None:
+    async def run_queries(self) -> None:
         """Run queries repeatedly."""
         while not self.stopped:
             await self._send(self.app.request("POST", "/oi-api/warm-queries", self.token, QUERY))
             await asyncio.sleep(0.02)
 
     async def issue_tokens(self) -> None:
-        """Issue tokens repeatedly; each one appends an event to the access-control chain."""
+        """Issue tokens repeatedly; each token adds an event to the access-control chain."""
         while not self.stopped:
             await self._send(self.app.request("GET", "/workspace/api/keys/jwt", self.api_key))
             await asyncio.sleep(0.1)
@@ -90,76 +90,76 @@ class LoadGenerator:
         return reply
 
 
-async def restart_account(azure_emulators: Plant, chance: random.Random) -> None:
+async def restart_cosmos_emulator(azure_emulators: Plant, random_source: random.Random) -> None:
     """Stop the Cosmos DB emulator for a while and start it again."""
     await asyncio.to_thread(azure_emulators.deployment.cosmos.stop)
-    await asyncio.sleep(chance.uniform(0.1, 1.5))
+    await asyncio.sleep(random_source.uniform(0.1, 1.5))
     await asyncio.to_thread(azure_emulators.deployment.cosmos.start)
 
 
-async def inject_account_errors(azure_emulators: Plant, chance: random.Random) -> None:
+async def inject_cosmos_errors(azure_emulators: Plant, random_source: random.Random) -> None:
     """Make the Cosmos DB emulator return all kinds of errors for a while."""
     faults = azure_emulators.deployment.cosmos.faults
-    faults.add(*build_random_faults(0.4, chance.randrange(2**32), lambda request: request.operation == "batch"))
-    await asyncio.sleep(chance.uniform(0.2, 1.0))
+    faults.add(*build_random_faults(0.4, random_source.randrange(2**32), lambda request: request.operation == "batch"))
+    await asyncio.sleep(random_source.uniform(0.2, 1.0))
     faults.clear()
 
 
-async def restart_engine(azure_emulators: Plant, chance: random.Random) -> None:
+async def restart_query_engine(azure_emulators: Plant, random_source: random.Random) -> None:
     """Kill the query engine and start it again."""
     azure_emulators.kusto.process.kill()
     await asyncio.to_thread(end_process, azure_emulators.kusto.process)
-    await asyncio.sleep(chance.uniform(0.1, 1.0))
+    await asyncio.sleep(random_source.uniform(0.1, 1.0))
     await asyncio.to_thread(azure_emulators.start_engine)
 
 
-async def restart_blobs(azure_emulators: Plant, chance: random.Random) -> None:
-    """Stop the blob service for a while and start it again with the same folder."""
+async def restart_blob_service(azure_emulators: Plant, random_source: random.Random) -> None:
+    """Stop the blob service's emulator for a while and start it again with the same folder."""
     await asyncio.to_thread(azure_emulators.deployment.blobs.stop)
-    await asyncio.sleep(chance.uniform(0.1, 1.0))
+    await asyncio.sleep(random_source.uniform(0.1, 1.0))
     await asyncio.to_thread(azure_emulators.deployment.blobs.start)
 
 
-async def disable_vault(azure_emulators: Plant, chance: random.Random) -> None:
+async def disable_key_vault(azure_emulators: Plant, random_source: random.Random) -> None:
     """Make the Key Vault emulator reject all requests for a while."""
     azure_emulators.deployment.vault.down = True
-    await asyncio.sleep(chance.uniform(0.1, 1.0))
+    await asyncio.sleep(random_source.uniform(0.1, 1.0))
     azure_emulators.deployment.vault.down = False
 
 
 FAILURES: tuple[Callable[[Plant, random.Random], Awaitable[None]], ...] = (
-    restart_account,
-    inject_account_errors,
-    restart_engine,
-    restart_blobs,
-    disable_vault,
+    restart_cosmos_emulator,
+    inject_cosmos_errors,
+    restart_query_engine,
+    restart_blob_service,
+    disable_key_vault,
 )
 
 
 @asynccontextmanager
 async def run_load(app: Instance, administrator_key: str) -> AsyncIterator[LoadGenerator]:
-    """Context manager: run writers, readers and the checkpoint signer for the duration of the block."""
+    """Run writers, readers and the checkpoint signer while the ``async with`` block runs."""
     load = LoadGenerator(app, administrator_key, await app.issue_token(administrator_key))
     async with asyncio.TaskGroup() as tasks:
         for number in range(WRITERS):
-            tasks.create_task(load.write(number))
-        for work in (load.query, load.issue_tokens, load.create_checkpoints):
+            tasks.create_task(load.append_events(number))
+        for work in (load.run_queries, load.issue_tokens, load.create_checkpoints):
             tasks.create_task(work())
         yield load
         load.stopped = True
 
 
-async def check_failures_under_load(azure_emulators: Plant, app: Instance, api_key: str, seconds: float) -> None:
-    """Under load, let each dependency fail at least once, then check the chains."""
+async def fail_each_dependency_under_load(azure_emulators: Plant, app: Instance, api_key: str, seconds: float) -> None:
+    """Under load, let each dependency fail at least once; then verify the audit chains."""
     seed = int(os.environ.get("LOSSES_SEED", random.SystemRandom().randrange(2**32)))
     print(f"LOSSES_SEED={seed}")  # noqa: T201  shown with a failure
-    chance, ends_at = random.Random(seed), asyncio.get_running_loop().time() + seconds
+    random_source, ends_at = random.Random(seed), asyncio.get_running_loop().time() + seconds
     async with run_load(app, api_key) as load:
-        for fail in chance.sample(FAILURES, len(FAILURES)):
-            await fail(azure_emulators, chance)
+        for fail in random_source.sample(FAILURES, len(FAILURES)):
+            await fail(azure_emulators, random_source)
         while asyncio.get_running_loop().time() < ends_at:
-            await chance.choice(FAILURES)(azure_emulators, chance)
-            await asyncio.sleep(chance.uniform(0.0, 0.5))
+            await random_source.choice(FAILURES)(azure_emulators, random_source)
+            await asyncio.sleep(random_source.uniform(0.0, 0.5))
     async with asyncio.timeout(60):
         while (await app.request("GET", "/readyz")).status != 200:  # noqa: ASYNC110  other processes cannot notify this one
             await asyncio.sleep(0.1)
@@ -191,7 +191,7 @@ async def test_acknowledged_events_are_stored_exactly_once(
     azure_emulators: Plant, instances: Callable[[], Instance], api_key: str
 ) -> None:
     """If dependencies fail under load, each acknowledged event is stored exactly once, and the chains are valid."""
-    await check_failures_under_load(azure_emulators, instances(), api_key, SUITE_SECONDS)
+    await fail_each_dependency_under_load(azure_emulators, instances(), api_key, SUITE_SECONDS)
 
 
 @pytest.mark.soak
@@ -199,7 +199,7 @@ async def test_acknowledged_events_are_stored_exactly_once_soak(
     azure_emulators: Plant, instances: Callable[[], Instance], api_key: str
 ) -> None:
     """If dependencies fail under load for a long time, each acknowledged event is stored exactly once."""
-    await check_failures_under_load(azure_emulators, instances(), api_key, SOAK_SECONDS)
+    await fail_each_dependency_under_load(azure_emulators, instances(), api_key, SOAK_SECONDS)
 
 
 async def test_a_failed_dependency_affects_only_its_routes(

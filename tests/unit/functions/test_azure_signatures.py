@@ -70,10 +70,10 @@ def get_status_and_code(reply: Any) -> tuple[int, str]:
     return reply.status, reply.body.get("code", "")
 
 
-async def test_one_sign_in_signs_one_amendment(
+async def test_a_token_signs_one_amendment(
     instances: Callable[[], Instance], api_keys: dict[str, str], apply_document_text: ApplyText
 ) -> None:
-    """A sign-in signs one amendment; a retry gets the first reply; the fifth rejected attempt locks the member."""
+    """The token of a sign-in signs one amendment; a repeated request gets the first reply; misuse locks the member."""
     await apply_document_text(SIGNED)
     app = instances()
     author, signer = await app.issue_token(api_keys[EDITOR]), await app.issue_token(api_keys[QUALITY])
@@ -102,10 +102,10 @@ async def test_one_sign_in_signs_one_amendment(
     assert verdict.body["ChainValid"] is True
 
 
-async def test_one_of_simultaneous_signatures_succeeds(
+async def test_one_of_simultaneous_signatures_with_one_token_succeeds(
     instances: Callable[[], Instance], api_keys: dict[str, str], apply_document_text: ApplyText
 ) -> None:
-    """If one sign-in is used for several signatures at once, exactly one succeeds."""
+    """If the token of one sign-in signs several amendments at the same time, exactly one request succeeds."""
     await apply_document_text(SIGNED)
     app = instances()
     author, signer = await app.issue_token(api_keys[EDITOR]), await app.issue_token(api_keys[QUALITY])
@@ -114,10 +114,10 @@ async def test_one_of_simultaneous_signatures_succeeds(
     assert sorted(map(get_status_and_code, replies)) == [(200, ""), *[(409, "SIGNATURE_TOKEN_USED")] * 3]
 
 
-async def test_changes_by_another_process_apply_at_once(
+async def test_member_changes_by_another_process_apply_at_once(
     instances: Callable[[], Instance], api_keys: dict[str, str], apply_document_text: ApplyText
 ) -> None:
-    """A signature uses the member's current policy, name and rights, not those of a cached catalog."""
+    """A signature uses the signer's current policy, name and rights, not those of a cached catalog."""
     app = instances()
     admin, editor, quality = [await app.issue_token(api_keys[member]) for member in (ADMIN, EDITOR, QUALITY)]
     of_editor, of_admin = await create_amendment(app, editor), await create_amendment(app, admin)
@@ -130,10 +130,10 @@ async def test_changes_by_another_process_apply_at_once(
     assert get_status_and_code(await approve_amendment(app, of_admin, quality)) == (401, "UNAUTHENTICATED")
 
 
-async def test_queries_are_signed_and_listed(
+async def test_signed_query_approvals_are_listed(
     instances: Callable[[], Instance], api_keys: dict[str, str], apply_document_text: ApplyText
 ) -> None:
-    """The audit event of a signed approval contains the signature, and each instance lists all signatures."""
+    """A signed approval of a query is stored and listed with its hash and statement, like a signed amendment."""
     await apply_document_text(SIGNED)
     app = instances()
     editor, quality = await app.issue_token(api_keys[EDITOR]), await app.issue_token(api_keys[QUALITY])

@@ -12,8 +12,8 @@ from functions import batch_span
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
-def _build_context(parent: str | None, state: str | None) -> Any:
-    return SimpleNamespace(trace_context=SimpleNamespace(trace_parent=parent, trace_state=state))
+def _build_host_context(trace_parent: str | None, trace_state: str | None) -> Any:
+    return SimpleNamespace(trace_context=SimpleNamespace(trace_parent=trace_parent, trace_state=trace_state))
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_the_trace_context_of_the_host_is_read(
     parent: str | None, state: str | None, expected: Mapping[str, str]
 ) -> None:
     """The trace context of a batch is read from the host's context; missing values are read as empty texts."""
-    assert batch_span.read_trace_context(_build_context(parent, state)) == expected
+    assert batch_span.read_trace_context(_build_host_context(parent, state)) == expected
 
 
 def test_the_span_of_a_batch_continues_the_trace_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +39,7 @@ def test_the_span_of_a_batch_continues_the_trace_of_the_host(monkeypatch: pytest
         return nullcontext()
 
     monkeypatch.setattr(batch_span, "span", process_batch)
-    with batch_span.trace_batch("telemetry", "warm", 7, _build_context(PARENT, "")):
+    with batch_span.trace_batch("telemetry", "warm", 7, _build_host_context(PARENT, "")):
         pass
     [((name, attributes), options)] = created
     assert name == "process telemetry"

@@ -28,7 +28,7 @@ class Client:
 
     def _raise_error(self) -> None:
         if self.is_failing:
-            raise Exception("the host does not respond")  # noqa: TRY002  as the SDK does
+            raise Exception("the Durable Functions host does not respond")  # noqa: TRY002  as the SDK does
 
 
 @pytest.fixture
@@ -48,8 +48,8 @@ async def test_the_orchestration_has_the_id_of_the_job(durable_client: Client) -
     assert durable_client.calls == [("cold_download", "j1", "j1"), ("j1", "cancelled")]
 
 
-async def test_only_a_failed_start_is_an_error(durable_client: Client) -> None:
-    """A failed start of an orchestration is an error; a failed stop is not, because the cancelled job ends anyway."""
+async def test_a_failed_start_raises_an_error_but_not_a_failed_stop(durable_client: Client) -> None:
+    """A failed start of an orchestration raises an error; a failed stop does not, because the job ends anyway."""
     durable_client.is_failing = True
     with pytest.raises(WorkspaceError) as raised:
         await DurableRunner("x").start("j1")

@@ -1,4 +1,4 @@
-"""Tests of GraphQL errors that tests over HTTP cannot cause."""
+"""Tests of GraphQL errors that cannot be caused by a request over HTTP."""
 
 import json
 

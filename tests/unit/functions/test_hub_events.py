@@ -34,7 +34,7 @@ def parse_with_sdk(text: str | None) -> datetime | None:
 
 
 @given(_INSTANTS, _FRACTIONS, _ZONES)
-def test_enqueued_times_equal_the_sdks(instant: datetime, fraction: str, zone: str) -> None:
+def test_enqueued_times_are_parsed_as_by_the_sdk(instant: datetime, fraction: str, zone: str) -> None:
     """Enqueued times, with or without fraction and zone, are parsed to the same value and zone as in the SDK."""
     text = f"{instant:%Y-%m-%dT%H:%M:%S}{fraction}{zone}"
     try:
@@ -57,8 +57,8 @@ def test_invalid_enqueued_times_raise_the_sdks_error(text: str) -> None:
     assert str(raised.value) == str(expected.value)
 
 
-def test_other_time_formats_use_the_sdks_parser() -> None:
-    """Other time formats than ISO 8601 are parsed by the SDK; a missing time is None."""
+def test_times_that_are_not_iso_8601_use_the_sdks_parser() -> None:
+    """The SDK parses times in formats other than ISO 8601; a missing time is None."""
     assert parse_enqueued_time("01/05/2026 08:00:00Z") == parse_with_sdk("01/05/2026 08:00:00Z")
     assert parse_enqueued_time(None) is None
     assert parse_enqueued_time("") is None
@@ -73,8 +73,8 @@ def test_events_are_read_from_the_metadata() -> None:
     ]
 
 
-def test_partition_keys_are_read_without_the_events() -> None:
-    """Partition keys are used only if there is one for each event, because the host leaves out empty keys."""
+def test_partition_keys_are_used_only_if_complete() -> None:
+    """The host leaves out empty partition keys, so keys are used only if their number is that of the events."""
     assert read_partition_keys(decode_batch_with_keys(["rig", "press", "rig"])) == frozenset({"rig", "press"})
     assert read_partition_keys(decode_batch_with_keys(["rig", "press"])) is None
     assert read_partition_keys(decode_batch()) is None

@@ -42,8 +42,8 @@ class Context:
         self.is_restarted = True
 
 
-def start(context: Context) -> Generator[Any, Any]:
-    """Start the orchestrator."""
+def start_orchestrator(context: Context) -> Generator[Any, Any]:
+    """Call the orchestrator function with a context, and return its generator."""
     function: Any = history_import
     steps: Generator[Any, Any] = function._function.get_user_function().orchestrator_function(context)
     return steps
@@ -52,7 +52,7 @@ def start(context: Context) -> Generator[Any, Any]:
 def test_an_import_ends_after_its_last_step() -> None:
     """The orchestrator calls the activity until the job has ended, and waits while other jobs run."""
     context = Context()
-    steps = start(context)
+    steps = start_orchestrator(context)
     assert next(steps) == "import_steps a1"
     assert steps.send("waiting") == "timer 0:00:02"
     assert steps.send(None) == "import_steps a1"
@@ -65,7 +65,7 @@ def test_an_import_ends_after_its_last_step() -> None:
 def test_a_failed_import_continues_until_its_open_step_is_complete() -> None:
     """After a failure the orchestrator restarts, so that an open step is completed."""
     context = Context()
-    steps = start(context)
+    steps = start_orchestrator(context)
     assert next(steps) == "import_steps a1"
     assert steps.throw(RuntimeError("the query table is not available")) == "import_fail a1"
     with pytest.raises(StopIteration):
@@ -76,9 +76,9 @@ def test_a_failed_import_continues_until_its_open_step_is_complete() -> None:
 def test_an_import_continues_if_it_cannot_be_marked_as_failed() -> None:
     """If the job store is not available after a failure, the orchestrator restarts, so that the import continues."""
     context = Context()
-    steps = start(context)
+    steps = start_orchestrator(context)
     assert next(steps) == "import_steps a1"
-    assert steps.throw(RuntimeError("the store does not respond")) == "import_fail a1"
+    assert steps.throw(RuntimeError("the job store does not respond")) == "import_fail a1"
     with pytest.raises(StopIteration):
-        steps.throw(RuntimeError("the store does not respond"))
+        steps.throw(RuntimeError("the job store does not respond"))
     assert context.is_restarted

@@ -13,11 +13,11 @@ AT = datetime(2026, 1, 5, tzinfo=UTC)
 EXECUTE = next(operation for operation in GROUP.operations if operation.name == "execute_warm_query")
 
 
-def build_query(lookup: str, age: int) -> CatalogEntry[WarmQuery]:
-    """Return an approved query that was created some days ago."""
+def build_query(lookup: str, age_days: int) -> CatalogEntry[WarmQuery]:
+    """Return an approved query that was created the given number of days ago."""
     approval = {"approvedBy": "admin@x", "approvedAt": AT}
     query = {"lookup": lookup, "name": f"Query {lookup}", "surface": "hall", "kql": "Telemetry", "approval": approval}
-    created_at = AT - timedelta(days=age)
+    created_at = AT - timedelta(days=age_days)
     return CatalogEntry(WarmQuery.model_validate(query), created_at, created_at, "editor@x")
 
 

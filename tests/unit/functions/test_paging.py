@@ -30,7 +30,7 @@ def test_pages_contain_each_key_once(keys: set[str], limit: int) -> None:
 
 
 def test_pages_neither_repeat_nor_skip_keys_after_changes() -> None:
-    """If keys are added or removed between two pages, no other key is repeated or skipped."""
+    """If keys are added or removed between two pages, the unchanged keys are neither repeated nor skipped."""
     first, cursor = select_page("items", {"b", "d", "f"}, CatalogPageQuery.model_validate({"limit": "2"}))
     second, _ = select_page("items", {"a", "c", "e", "f"}, CatalogPageQuery.model_validate(cursor))
     assert (first, second) == (["b", "d"], ["e", "f"])
@@ -68,7 +68,7 @@ def test_a_cursor_of_another_list_is_rejected(cursor: str) -> None:
         {"cursor": "_w"},
     ],
 )
-def test_invalid_parameters_are_rejected(sent: dict[str, str]) -> None:
-    """A limit out of range and a text that is not a cursor are rejected."""
+def test_invalid_paging_parameters_are_rejected(sent: dict[str, str]) -> None:
+    """A limit out of range is rejected, and so is a text that is not a cursor."""
     with pytest.raises(ValidationError):
         CatalogPageQuery.model_validate(sent)

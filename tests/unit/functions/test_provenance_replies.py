@@ -26,7 +26,7 @@ def build_record(entity: str = "B-1") -> ChainRecord:
 
 
 def test_a_created_record_links_to_its_checkpoint() -> None:
-    """The link to a new record's checkpoint has the encoded scope; without it if proxies would reject the link."""
+    """A new record links to its checkpoint with the encoded scope, unless proxies would reject the link."""
     reply = build_created_reply(CHAIN, build_record())
     assert (reply.status, reply.headers["Content-Type"]) == (201, "application/json")
     assert reply.headers["Link"] == (

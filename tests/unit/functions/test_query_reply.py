@@ -29,7 +29,7 @@ BY_COLUMN = replace(BY_ROW, rows=[], values=to_column_values(COLUMNS, WIRE))
 
 
 def test_values_by_column_equal_rows() -> None:
-    """A result with values by column gives the same files and row count as a result with rows."""
+    """The same result gives the same files and row count whether its values are stored by column or by row."""
     assert to_arrow(BY_COLUMN) == to_arrow(BY_ROW)
     assert to_parquet(BY_COLUMN) == to_parquet(BY_ROW)
     assert BY_COLUMN.row_count == BY_ROW.row_count == 2
@@ -149,7 +149,7 @@ def test_parquet_columns_keep_their_types() -> None:
 
 
 def test_an_empty_result_has_column_names_in_csv() -> None:
-    """A result without rows has the column names."""
+    """The CSV file of a result without rows has the column names."""
     assert to_csv(build_result()).decode() == ",".join(KINDS) + "\r\n"
     assert pq.read_table(io.BytesIO(to_parquet(build_result()))).column_names == list(KINDS)
 
@@ -163,7 +163,7 @@ class Threads:
 
     @property
     def runtime(self) -> "Threads":
-        """Return this object as the runtime of the services."""
+        """Return this object, which is also the fake of the services' runtime."""
         return self
 
     async def run_in_thread_if_large(self, size: int, work: Callable[..., Any], *args: Any) -> Any:
@@ -203,8 +203,10 @@ async def test_long_column_names_count_for_the_size_of_a_reply(monkeypatch: pyte
 
 
 @pytest.mark.parametrize("row_format", list(RowFormat))
-async def test_equal_results_give_equal_replies(monkeypatch: pytest.MonkeyPatch, row_format: RowFormat) -> None:
-    """Equal results have replies of equal length; in each format, a header has the execution time."""
+async def test_the_execution_time_does_not_change_the_reply_size(
+    monkeypatch: pytest.MonkeyPatch, row_format: RowFormat
+) -> None:
+    """Results that differ only in execution time have bodies of equal length; a header has the execution time."""
     monkeypatch.setattr(query_reply, "services", Threads)
     request = Request("GET", "/q", "", {}, b"")
     fast = build_result(ROW)
@@ -230,6 +232,6 @@ async def test_equal_results_give_equal_replies(monkeypatch: pytest.MonkeyPatch,
         (RowFormat.JSON, "application/vnd.apache.arrow.stream", False),
     ],
 )
-def test_only_parquet_and_arrow_need_columns(row_format: RowFormat | None, accept: str, expected: bool) -> None:  # noqa: FBT001  a case
+def test_only_parquet_and_arrow_use_values_by_column(row_format: RowFormat | None, accept: str, expected: bool) -> None:  # noqa: FBT001  a case
     """Values by column are used only for Parquet and Arrow; the parameter `format` has priority over Accept."""
     assert wants_columnar_format(Request("GET", "/", "", {"accept": accept}, b""), row_format) is expected

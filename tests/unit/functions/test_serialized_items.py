@@ -46,8 +46,8 @@ async def test_texts_of_removed_items_are_deleted() -> None:
         assert len(cache._cache) <= 2
 
 
-def test_a_list_contains_the_texts_and_the_cursor() -> None:
-    """The reply to a list has the items in order, and a cursor if another page follows."""
+def test_a_list_reply_contains_the_items_and_a_cursor() -> None:
+    """The reply to a list request has the items in order, and a cursor if another page follows."""
     assert build_serialized_list("items", [b'{"a":1}', b"2"], {"cursor": "c"}).body == (
         b'{"items":[{"a":1},2],"cursor":"c"}'
     )

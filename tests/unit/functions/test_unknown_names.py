@@ -85,7 +85,7 @@ async def test_reporting_operations_list_ignored_names(operation: Operation) -> 
 
 @parametrize_operations(UnknownNames.IGNORE)
 async def test_ignoring_operations_do_not_mention_unknown_names(operation: Operation) -> None:
-    """An operation that ignores unknown names executes the request and does not list them."""
+    """An operation that ignores unknown names executes the request, and no header lists the names."""
     reply = await send_unknown_names(operation)
     assert IGNORED not in reply.headers
     if reply.status != 204:

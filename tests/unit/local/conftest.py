@@ -42,14 +42,14 @@ class RunningHost:
         """Wait until the host prints its ready line, and store the address in it."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        assert line.startswith("ready http://"), self.log()
+        assert line.startswith("ready http://"), self.read_log()
         self.url = line.removeprefix("ready ").strip()
 
-    def log(self) -> str:
+    def read_log(self) -> str:
         """Return the standard error of the host."""
         return self._log.read_text()
 
-    def records(self) -> list[Any]:
+    def read_records(self) -> list[Any]:
         """Return the records that the host's functions have written."""
         path = self.data_dir / "record.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
@@ -58,8 +58,8 @@ class RunningHost:
         """Wait until a condition is true; fail if the host ends first."""
         deadline = time.monotonic() + _DEADLINE
         while not condition():
-            assert time.monotonic() < deadline, f"{self.records()}\n{self.log()}"
-            assert self.process.poll() is None, self.log()
+            assert time.monotonic() < deadline, f"{self.read_records()}\n{self.read_log()}"
+            assert self.process.poll() is None, self.read_log()
             time.sleep(0.01)
 
     def terminate(self) -> int:

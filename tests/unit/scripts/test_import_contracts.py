@@ -17,7 +17,7 @@ ALLOWED = ["azure.functions", "azure.durable_functions"]
     ],
 )
 def test_the_programming_model_may_be_imported(statement: str) -> None:
-    """Any form of import statement may import the Azure Functions programming model."""
+    """The Azure Functions programming model may be imported by any form of import statement."""
     assert is_import_allowed(statement, ALLOWED)
 
 
@@ -33,5 +33,5 @@ def test_the_programming_model_may_be_imported(statement: str) -> None:
     ],
 )
 def test_imports_of_other_azure_packages_are_rejected(statement: str) -> None:
-    """Every other package below ``azure`` is rejected."""
+    """Imports of packages below ``azure`` are rejected, except the Azure Functions programming model."""
     assert not is_import_allowed(statement, ALLOWED)

@@ -29,7 +29,7 @@ def test_modules_with_one_importer_are_listed_with_it() -> None:
         ("shared.a", "shared.wiring_diagram", False),
     ],
 )
-def test_some_modules_need_no_reason_because_of_the_layout(module: str, importer: str, *, expected: bool) -> None:
+def test_modules_that_the_layout_separates_need_no_reason(module: str, importer: str, *, expected: bool) -> None:
     """Adapters, documented replies and registered modules need no reason for being imported by one module only."""
     assert is_required_by_layout(module, importer) is expected
 
@@ -56,7 +56,7 @@ def test_the_docstring_of_a_module_with_one_importer_states_the_reason(
 def test_modules_without_a_reason_are_counted(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], limit: int, code: int
 ) -> None:
-    """If the command is limited to a package, it counts only modules of this package."""
+    """If the command is limited to a package, it counts only modules of this package that state no reason."""
     pairs = [("shared.a", "shared.b"), ("shared.c", "shared.wiring"), ("local.c", "local.d")]
     monkeypatch.setattr(modules_imported_once, "find_modules_imported_once", lambda: iter(pairs))
     monkeypatch.setattr(modules_imported_once, "has_reason", lambda _: False)

@@ -44,7 +44,7 @@ def test_the_expressions_of_the_service_are_found() -> None:
 
 @pytest.mark.parametrize("expression", EVERY, ids=lambda each: each.place)
 def test_every_expression_is_linear(expression: Expression) -> None:
-    """No expression repeats the same characters in nested or adjacent groups, or can start again inside a match."""
+    """No expression repeats the same characters in nested or adjacent groups, or can start again within a match."""
     name = expression.place.partition(":")[0]
     if expression.pattern is None:
         assert name in BUILT, "an expression that is built at run time needs a reason and a check of its own"
@@ -54,19 +54,19 @@ def test_every_expression_is_linear(expression: Expression) -> None:
 
 @pytest.mark.parametrize("pattern", [r"(a+)+b", r"a*a*b", r".*,.*b", r"(?:a|ab|b)*c", r"[^/]*(.*)x", r"(\s*x?)*y"])
 def test_an_ambiguous_expression_is_found(pattern: str) -> None:
-    """Nested, alternative or adjacent repetitions of the same characters are reported."""
+    """A regular expression with nested, alternative or adjacent repetitions of the same characters is reported."""
     assert find_broken_rules(pattern)
 
 
 @pytest.mark.parametrize("pattern", [r"\s*;", r"\bunion\b[^|;)]*\*", r'"(?:\\.|[^"\\\n])*"', r"a+?b", r"\w+: "])
 def test_an_expression_that_searches_text_again_is_found(pattern: str) -> None:
-    """A search that can start again in text that it has already examined is reported."""
+    """A regular expression whose search can start again in text that it has already examined is reported."""
     assert find_broken_rules(pattern, is_anchored=False)
 
 
 @pytest.mark.parametrize("pattern", [r"(?:^|;)\s*+\.", r"\b\w++: ", r"^(/([^/~]|~[01])*)*$", r'"[^"]*"', r"\W+"])
 def test_a_linear_expression_has_no_fault(pattern: str) -> None:
-    """An expression is accepted if other characters separate its repetitions."""
+    """A regular expression is accepted if other characters separate its repetitions."""
     assert find_broken_rules(pattern, is_anchored=False) == []
 
 

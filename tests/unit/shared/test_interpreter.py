@@ -52,7 +52,7 @@ async def test_module_is_imported_outside_the_event_loop(tmp_path: Path, monkeyp
 
 
 def test_memory_of_arrow_is_released_only_if_arrow_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrow is asked to release unused memory only if the process has imported it."""
+    """Unused memory of Arrow is released only if the process has imported Arrow."""
     arrow = Mock()
     monkeypatch.setitem(sys.modules, "pyarrow", arrow)
     release_unused_memory()

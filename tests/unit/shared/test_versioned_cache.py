@@ -84,8 +84,8 @@ async def test_a_value_is_never_older_than_the_limit_while_the_store_fails() -> 
         await cache.current()
 
 
-async def test_a_failing_store_without_a_cached_value_is_an_error() -> None:
-    """If the store fails at the first read, its error is raised."""
+async def test_a_failing_store_without_a_cached_value_raises_an_error() -> None:
+    """If the store fails at the first read, when no value is cached, the store's error is raised."""
     store = Store()
     store.is_down = True
     with pytest.raises(OSError, match="down"):

@@ -19,7 +19,7 @@ def imports_reply_docs(handler: str, module: str) -> bool:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_the_docstring_lists_the_handlers(module: str) -> None:
+def test_the_docstring_of_a_module_lists_its_handlers(module: str) -> None:
     """A module has the name of a handler module, and its docstring lists the handler modules that import it."""
     text = (FUNCTIONS / "reply_docs" / f"{module}.py").read_text(encoding="utf-8")
     handlers = re.findall(r"`(\w+)`", (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0])

@@ -85,8 +85,8 @@ def test_a_batch_has_the_metadata_of_the_functions_host(start_host: Any) -> None
     """A function gets a batch's events in order and unchanged, with the same metadata as on the Functions host."""
     host = start_host(BATCHES, HUB="impulses")
     send_events(host.data_dir, [b"one", b"\xff\x00"], "impulses")
-    host.wait_until(lambda: len(host.records()) == 1)
-    (batch,) = host.records()
+    host.wait_until(lambda: len(host.read_records()) == 1)
+    (batch,) = host.read_records()
     assert batch["bodies"] == ["one", "\xff\x00"]
     assert (batch["numbers"], batch["keys"]) == ([1, 2], ["key", "key"])
     metadata = batch["metadata"]
@@ -108,8 +108,8 @@ def test_batches_respect_the_limit_of_host_json(start_host: Any) -> None:
     assert host.terminate() == 0
     host = start_host(BATCHES, HUB="telemetry", batch=10)
     host.wait_until(lambda: read_committed_offset(host.data_dir) == 25)
-    assert [len(batch["bodies"]) for batch in host.records()] == [10, 10, 5]
-    assert [number for batch in host.records() for number in batch["numbers"]] == list(range(1, 26))
+    assert [len(batch["bodies"]) for batch in host.read_records()] == [10, 10, 5]
+    assert [number for batch in host.read_records() for number in batch["numbers"]] == list(range(1, 26))
 
 
 def test_cardinality_one_passes_single_events(start_host: Any) -> None:
@@ -117,7 +117,7 @@ def test_cardinality_one_passes_single_events(start_host: Any) -> None:
     host = start_host(SINGLE)
     send_events(host.data_dir, [b"a", b"b"])
     host.wait_until(lambda: read_committed_offset(host.data_dir, group="$Default") == 2)
-    assert host.records() == [
+    assert host.read_records() == [
         ["a", 1, "key", "1", {"kind": "test"}, "$Default"],
         ["b", 2, "key", "2", {"kind": "test"}, "$Default"],
     ]
@@ -127,12 +127,14 @@ def test_failed_batch_is_repeated_until_success(start_host: Any) -> None:
     """Without a retry policy, a failed batch is repeated until it succeeds, and is then committed."""
     host = start_host(FAILING.format(retry=""))
     send_events(host.data_dir, [b"bad"])
-    host.wait_until(lambda: len(host.records()) >= 2)
+    host.wait_until(lambda: len(host.read_records()) >= 2)
     assert read_committed_offset(host.data_dir) == 0
     (host.data_dir / "mended").touch()
     host.wait_until(lambda: read_committed_offset(host.data_dir) == 1)
-    assert [record[:2] for record in host.records()] == [[["bad"], number] for number in range(len(host.records()))]
-    assert "cannot take it" in host.log()
+    assert [record[:2] for record in host.read_records()] == [
+        [["bad"], number] for number in range(len(host.read_records()))
+    ]
+    assert "cannot take it" in host.read_log()
 
 
 def test_batch_is_dropped_after_its_retries(start_host: Any) -> None:
@@ -143,8 +145,8 @@ def test_batch_is_dropped_after_its_retries(start_host: Any) -> None:
     host.wait_until(lambda: read_committed_offset(host.data_dir) == 1)
     send_events(host.data_dir, [b"good"])
     host.wait_until(lambda: read_committed_offset(host.data_dir) == 2)
-    assert host.records() == [[["bad"], 0, 2], [["bad"], 1, 2], [["bad"], 2, 2], [["good"], 0, 2]]
-    assert '"CRITICAL"' in host.log()
+    assert host.read_records() == [[["bad"], 0, 2], [["bad"], 1, 2], [["bad"], 2, 2], [["good"], 0, 2]]
+    assert '"CRITICAL"' in host.read_log()
 
 
 def test_kill_redelivers_uncommitted_batches(start_host: Any) -> None:
@@ -153,12 +155,12 @@ def test_kill_redelivers_uncommitted_batches(start_host: Any) -> None:
     send_events(host.data_dir, [b"taken"])
     host.wait_until(lambda: read_committed_offset(host.data_dir) == 1)
     send_events(host.data_dir, [b"block"])
-    host.wait_until(lambda: host.records()[-1:] == [["block"]])
+    host.wait_until(lambda: host.read_records()[-1:] == [["block"]])
     host.kill()
     (host.data_dir / "go").touch()
     host = start_host(BLOCKING)
     host.wait_until(lambda: read_committed_offset(host.data_dir) == 2)
-    assert host.records() == [["taken"], ["block"], ["block"]]
+    assert host.read_records() == [["taken"], ["block"], ["block"]]
 
 
 def test_batch_in_progress_can_still_call_the_host(start_host: Any) -> None:
@@ -166,15 +168,15 @@ def test_batch_in_progress_can_still_call_the_host(start_host: Any) -> None:
     host = start_host(CALLING)
     send_events(host.data_dir, [b"event"])
     assert host.process.wait(timeout=30) == 0
-    assert host.records() == [200]
-    assert host.log() == ""
+    assert host.read_records() == [200]
+    assert host.read_log() == ""
 
 
 def test_batch_in_progress_ends_before_the_host_does(start_host: Any) -> None:
     """After SIGTERM, the running batch is completed and committed before the host exits with 0."""
     host = start_host(BLOCKING)
     send_events(host.data_dir, [b"block"])
-    host.wait_until(lambda: host.records() == [["block"]])
+    host.wait_until(lambda: host.read_records() == [["block"]])
     host.process.terminate()
     (host.data_dir / "go").touch()
     assert host.process.wait(timeout=30) == 0
@@ -185,6 +187,6 @@ def test_unfinished_batch_is_not_committed(start_host: Any) -> None:
     """A batch that takes longer than the drain time is not committed, and the host exits."""
     host = start_host(BLOCKING)
     send_events(host.data_dir, [b"block"])
-    host.wait_until(lambda: host.records() == [["block"]])
+    host.wait_until(lambda: host.read_records() == [["block"]])
     assert host.terminate() == 0
     assert read_committed_offset(host.data_dir) == 0

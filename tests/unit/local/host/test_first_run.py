@@ -61,7 +61,7 @@ class Catalog:
 
 
 async def check_queries(engine: Engine, *, first_start: bool) -> QueryColumns:
-    """Run the checks and return the cache of columns that they fill."""
+    """Run the background check of the queries, and return the cache of columns that it fills."""
     columns = QueryColumns(engine)
     services = cast("Any", SimpleNamespace(catalog=Catalog(), queries=SimpleNamespace(columns=columns)))
     loaded = load_located_document(TEXT, "w.yaml") if first_start else None
@@ -83,7 +83,7 @@ async def test_first_start_logs_the_line_of_a_rejected_query(caplog: pytest.LogC
     assert problem.endswith("warmQueries[1].kql: rejected")
 
 
-async def test_later_start_logs_the_lookup_of_a_rejected_query(caplog: pytest.LogCaptureFixture) -> None:
+async def test_later_start_logs_the_id_of_a_rejected_query(caplog: pytest.LogCaptureFixture) -> None:
     """At later starts, stored queries are checked, and the log has the id of each rejected query."""
     await check_queries(Engine(), first_start=False)
     assert list_problems(caplog) == ["bad: rejected"]

@@ -57,7 +57,7 @@ def test_running_requests_complete_before_the_end(start_host: Any, number: int) 
     """After SIGTERM or Ctrl-C, running requests are completed and the host exits with 0."""
     host = start_host(APP)
     thread, answers = get_in_background(f"{host.url}/slow/0.5")
-    host.wait_until(lambda: host.records() == ["begun"])
+    host.wait_until(lambda: host.read_records() == ["begun"])
     host.process.send_signal(number)
     thread.join(timeout=30)
     assert host.process.wait(timeout=30) == 0
@@ -69,7 +69,7 @@ def test_endless_requests_do_not_prevent_the_end(start_host: Any, path: str) -> 
     """If a request takes longer than the drain time or blocks a thread, the host still exits with 0."""
     host = start_host(APP)
     thread, answers = get_in_background(f"{host.url}/{path}")
-    host.wait_until(lambda: bool(host.records()))
+    host.wait_until(lambda: bool(host.read_records()))
     host.process.terminate()
     assert host.process.wait(timeout=10) == 0
     thread.join(timeout=30)
@@ -99,7 +99,7 @@ def test_standard_output_contains_only_the_ready_line(start_host: Any) -> None:
     host = start_host("print('imported')\n" + APP)
     assert host.terminate() == 0
     assert host.process.stdout.read() == ""
-    assert "imported" in host.log()
+    assert "imported" in host.read_log()
 
 
 CONSOLE = """
@@ -143,7 +143,7 @@ def test_log_is_json_lines(start_host: Any, http: httpx.Client) -> None:
     host = start_host('@app.route(route="x")\nasync def x(req: func.HttpRequest) -> str:\n    raise ValueError("no")\n')
     assert http.get(f"{host.url}/x").status_code == 500
     assert host.terminate() == 0
-    (line,) = [json.loads(line) for line in host.log().splitlines()]
+    (line,) = [json.loads(line) for line in host.read_log().splitlines()]
     assert (line["level"], line["function"]) == ("ERROR", "x")
 
 
@@ -153,7 +153,7 @@ def test_port_in_use_is_reported_in_one_line(start_host: Any) -> None:
     port = int(first.url.rpartition(":")[2])
     second = start_host(APP, port=port, ready=False)
     assert second.process.wait(timeout=30) == 1
-    (line,) = second.log().splitlines()
+    (line,) = second.read_log().splitlines()
     assert f"127.0.0.1:{port}" in line
 
 
@@ -171,7 +171,7 @@ def test_an_invalid_function_app_stops_the_start(start_host: Any, source: str, r
     """If the function app is invalid, the host exits with 1 and the reason."""
     host = start_host(source, ready=False)
     assert host.process.wait(timeout=30) == 1
-    assert reason in host.log()
+    assert reason in host.read_log()
     assert host.process.stdout.read() == ""
 
 
@@ -239,10 +239,10 @@ def test_server_logs_json(start_host: Any) -> None:
     """The HTTP server logs JSON lines."""
     host = start_host(APP)
     thread, _ = get_in_background(f"{host.url}/slow/100")
-    host.wait_until(lambda: host.records() == ["begun"])
+    host.wait_until(lambda: host.read_records() == ["begun"])
     assert host.terminate() == 0
     thread.join(timeout=30)
-    loggers = {json.loads(line)["logger"] for line in host.log().splitlines()}
+    loggers = {json.loads(line)["logger"] for line in host.read_log().splitlines()}
     assert "uvicorn.error" in loggers
 
 

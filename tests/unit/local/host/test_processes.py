@@ -26,7 +26,7 @@ async def x(req: func.HttpRequest) -> str:
 
 
 def test_a_host_record_exists_while_its_host_runs(tmp_path: Path) -> None:
-    """A host is found by its record while it runs; when the host ends, it deletes the record."""
+    """A running host is found by its record file; when the host ends, it deletes the file."""
     assert find_host(tmp_path) is None
     with record_host(tmp_path, ADDRESS):
         host = find_host(tmp_path)
@@ -37,7 +37,7 @@ def test_a_host_record_exists_while_its_host_runs(tmp_path: Path) -> None:
 
 
 def test_only_the_owner_can_read_a_host_record(tmp_path: Path) -> None:
-    """Other users can neither read nor lock a host's record."""
+    """Other users can neither read nor lock the file that records a running host."""
     with record_host(tmp_path, ADDRESS):
         [record] = (tmp_path / "hosts").iterdir()
         assert stat.S_IMODE(record.stat().st_mode) == 0o600
@@ -45,7 +45,7 @@ def test_only_the_owner_can_read_a_host_record(tmp_path: Path) -> None:
 
 
 def test_a_host_record_without_a_lock_is_ignored(tmp_path: Path) -> None:
-    """A record that is not locked is ignored, and the next host deletes it."""
+    """The record file of a host is ignored if it is not locked, and the next host deletes it."""
     folder = tmp_path / "hosts"
     folder.mkdir()
     (folder / "0.json").write_text(json.dumps({"address": "http://127.0.0.1:1"}))
@@ -59,7 +59,7 @@ def test_a_host_record_without_a_lock_is_ignored(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", "x"])
 def test_a_host_record_without_an_address_is_ignored(tmp_path: Path, content: str) -> None:
-    """A record that is locked but contains no address is ignored."""
+    """The record file of a host is ignored if it is locked but contains no address."""
     with record_host(tmp_path, ADDRESS):
         [record] = (tmp_path / "hosts").iterdir()
         record.write_text(content)
@@ -67,7 +67,7 @@ def test_a_host_record_without_an_address_is_ignored(tmp_path: Path, content: st
 
 
 def test_a_host_record_that_others_can_write_is_ignored(tmp_path: Path) -> None:
-    """A record that other users can write, or a link to a record, is ignored."""
+    """The record file of a host is ignored if other users can write it, or if it is a link."""
     with record_host(tmp_path, ADDRESS):
         [record] = (tmp_path / "hosts").iterdir()
         target = record.rename(tmp_path / "elsewhere.json")
@@ -81,14 +81,14 @@ def test_a_host_record_that_others_can_write_is_ignored(tmp_path: Path) -> None:
 
 
 def test_hosts_of_one_folder_have_separate_records(tmp_path: Path) -> None:
-    """Two hosts of one folder have separate records."""
+    """Two hosts of one folder have separate record files."""
     with record_host(tmp_path, ADDRESS), record_host(tmp_path, "http://127.0.0.1:7098"):
         assert len(list((tmp_path / "hosts").iterdir())) == 2
         assert find_host(tmp_path) is not None
 
 
 def test_a_killed_host_is_not_found(start_host: Any, http: httpx.Client) -> None:
-    """After kill -9, the host's record is ignored, and the next host replaces it."""
+    """After kill -9, the record file of the host is ignored, and the next host replaces it."""
     first = start_host(APP)
     found = find_host(first.data_dir)
     assert found is not None

@@ -23,7 +23,7 @@ def test_a_retry_policy_ends_after_its_number_of_retries() -> None:
 
 
 def test_retry_policies_of_the_worker_library_are_read() -> None:
-    """Fixed and exponential retry policies of the worker library are read; a function may have none."""
+    """Fixed and exponential retry policies of the worker library are read; a function without a policy has None."""
     fixed = RpcRetryOptions(retry_strategy="fixed_delay", max_retry_count=3, delay_interval=timedelta(seconds=7))
     growing = RpcRetryOptions(
         retry_strategy="exponential_backoff",

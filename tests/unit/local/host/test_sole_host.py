@@ -14,7 +14,7 @@ def test_a_second_host_on_a_data_directory_is_rejected(start_host: Any) -> None:
     first = start_host(APP, KUSTO_URI="")
     second = start_host(APP, KUSTO_URI="", ready=False)
     assert second.process.wait(timeout=30) == 1
-    (line,) = second.log().splitlines()
+    (line,) = second.read_log().splitlines()
     assert str(first.data_dir) in line
     assert "--data-dir (DATA_DIR)" in line
     assert first.terminate() == 0

@@ -41,18 +41,18 @@ RARE = {"RARE": "0 0 0 29 2 *"}
 def test_a_timer_function_runs_on_request(start_host: Any, http: httpx.Client) -> None:
     """POST /admin/functions/{name} returns 202 and runs the timer function once, not marked as past due."""
     host = start_host(TIMERS, **RARE)
-    host.wait_until(lambda: host.records() == ["first"])
+    host.wait_until(lambda: host.read_records() == ["first"])
     assert http.post(f"{host.url}/admin/functions/rare", json={"input": ""}).status_code == 202
     assert http.post(f"{host.url}/admin/functions/rare").status_code == 202
-    host.wait_until(lambda: len(host.records()) == 3)
-    _, (past_due, status, schedule), (_, second_status, _) = host.records()
+    host.wait_until(lambda: len(host.read_records()) == 3)
+    _, (past_due, status, schedule), (_, second_status, _) = host.read_records()
     assert (past_due, status, schedule) == (False, {}, {"AdjustForDST": True})
     assert set(second_status) == {"Last", "Next", "LastUpdated"}
     assert datetime.fromisoformat(second_status["Next"]).strftime("%m-%d") == "02-29"
 
 
-def test_admin_rejects_other_functions(start_host: Any, http: httpx.Client) -> None:
-    """An unknown function gets 404, a function without a timer gets 400, and web pages are rejected."""
+def test_only_timer_functions_run_on_request(start_host: Any, http: httpx.Client) -> None:
+    """A run request gets 404 for an unknown function, 400 for one without a timer, and 403 from a web page."""
     host = start_host(TIMERS, **RARE)
     admin = f"{host.url}/admin/functions"
     assert http.post(f"{admin}/unknown").status_code == 404
@@ -61,7 +61,7 @@ def test_admin_rejects_other_functions(start_host: Any, http: httpx.Client) -> N
     assert http.post(f"{admin}/rare", content=b"{").status_code == 400
     assert http.post(f"{admin}/rare", headers={"origin": "http://evil.example"}).status_code == 403
     assert host.terminate() == 0
-    assert host.records() == ["first"]
+    assert host.read_records() == ["first"]
 
 
 def test_runs_of_a_timer_do_not_overlap(start_host: Any) -> None:
@@ -72,7 +72,7 @@ def test_runs_of_a_timer_do_not_overlap(start_host: Any) -> None:
     assert host.terminate() == 0
     lines = ran.read_text().split()
     assert lines == ["begin", "end"] * (len(lines) // 2)
-    assert "timers may fail" in host.log()
+    assert "timers may fail" in host.read_log()
 
 
 def test_a_missed_run_of_a_timer_is_past_due(start_host: Any) -> None:
@@ -83,19 +83,19 @@ def test_a_missed_run_of_a_timer_is_past_due(start_host: Any) -> None:
     status = {"Last": yesterday.isoformat(), "Next": yesterday.isoformat(), "LastUpdated": yesterday.isoformat()}
     (host.data_dir / "timers.json").write_text(json.dumps({"rare": status}))
     host = start_host(TIMERS, **RARE)
-    host.wait_until(lambda: len(host.records()) == 2)
-    assert [True, status, {"AdjustForDST": True}] in host.records()
+    host.wait_until(lambda: len(host.read_records()) == 2)
+    assert [True, status, {"AdjustForDST": True}] in host.read_records()
 
 
 def test_a_missing_setting_of_a_schedule_is_named(start_host: Any) -> None:
     """If the app setting of a schedule is missing, the start fails with the setting's name."""
     host = start_host(TIMERS, ready=False)
     assert host.process.wait(timeout=30) == 1
-    assert "RARE, which is not set" in host.log()
+    assert "RARE, which is not set" in host.read_log()
 
 
 class CountedPauses(ShutdownSignal):
-    """Fake shutdown signal that records pauses and is set after a number of them."""
+    """Fake shutdown signal that records pauses and is set after the given number of pauses."""
 
     def __init__(self, number: int) -> None:
         super().__init__()

@@ -30,8 +30,8 @@ class NoRoutes:
         """Return None, because no route matches."""
 
 
-async def read_code(path: str) -> str:
-    """Send a request to an overloaded host that has no routes, and return the error code of its reply."""
+async def read_overload_error_code(path: str) -> str:
+    """Send a request to an overloaded host that has no routes, and return the error code of the reply."""
     unused = cast("Any", None)
     app = HttpApp(cast("Any", NoRoutes()), unused, unused, load_shedder=cast("Any", OverloadedShedder()))
     scope = {
@@ -59,11 +59,11 @@ async def read_code(path: str) -> str:
 
 @pytest.mark.parametrize("path", ["/oi-api/warm-queries", "/oi-api/mcp", "/workspace/api/keys"])
 async def test_an_overloaded_host_rejects_requests_before_the_app(path: str) -> None:
-    """Under overload the host itself rejects requests whose errors are problem documents."""
-    assert await read_code(path) == "OVERLOADED"
+    """Under overload the host rejects requests without calling the app, if their errors are problem documents."""
+    assert await read_overload_error_code(path) == "OVERLOADED"
 
 
 @pytest.mark.parametrize("path", ["/v1/plant-a/graphql", "/oauth2/token"])
 async def test_an_overloaded_host_leaves_requests_with_other_error_formats_to_the_app(path: str) -> None:
     """Under overload the app rejects GraphQL and OAuth requests, because it replies in their error formats."""
-    assert await read_code(path) == "ROUTE_NOT_FOUND"
+    assert await read_overload_error_code(path) == "ROUTE_NOT_FOUND"

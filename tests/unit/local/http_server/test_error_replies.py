@@ -15,8 +15,8 @@ def test_a_valid_request_id_of_the_caller_is_returned(given: bytes) -> None:
 
 
 @pytest.mark.parametrize("given", [[], [b""], [b"a" * 129], [b"a b"], [b"\xe9"], [b"a\n"], [b"a", b"b"]])
-def test_other_request_ids_are_replaced(given: list[bytes]) -> None:
-    """If a request id is missing, repeated or invalid, the error reply has a new one."""
+def test_missing_and_invalid_request_ids_are_replaced(given: list[bytes]) -> None:
+    """If the request id is missing, repeated or invalid, the error reply has a new id."""
     made = choose_request_id([(b"x-request-id", value) for value in given])
     assert len(made) == 32
     assert made.encode() not in given

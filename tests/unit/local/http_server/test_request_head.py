@@ -92,12 +92,12 @@ def test_only_loopback_addresses_name_this_machine(host: str, *, here: bool) -> 
     ],
 )
 def test_an_absolute_target_is_split_into_host_and_target(target: bytes, expected: tuple[bytes | None, bytes]) -> None:
-    """An absolute request target is split into host and target; other targets are unchanged."""
+    """An absolute request target is split into host and relative target; a relative target is unchanged."""
     assert split_target(target) == expected
 
 
 @pytest.mark.parametrize("target", [b"ftp://h/a", b"ws://h/a", b"httpx://h/a", b"file:///a", b"a+b://h"])
-def test_a_target_with_another_scheme_is_rejected(target: bytes) -> None:
+def test_a_target_with_a_scheme_other_than_http_is_rejected(target: bytes) -> None:
     """An absolute request target must have the scheme http or https."""
     with pytest.raises(WorkspaceError, match="http or https"):
         split_target(target)
@@ -157,7 +157,7 @@ def test_buffered_parser_input_is_limited() -> None:
     assert sizes.error is not None
 
 
-def test_an_idempotency_key_is_sent_once() -> None:
+def test_a_repeated_idempotency_key_header_is_rejected() -> None:
     """A request with two Idempotency-Key headers is rejected, because joining them gives a key that no client sent."""
     one = (b"idempotency-key", b"k")
     check_single_headers([(b"host", b"a"), one, (b"prefer", b"wait=1"), (b"prefer", b"x")])

@@ -103,7 +103,7 @@ async def test_a_file_over_the_limit_is_rejected(
 async def test_wrong_upload_links_and_requests_are_rejected(
     anonymous_client: httpx.AsyncClient, links: FileLinks, blob_store: FolderBlobStore, url: str
 ) -> None:
-    """An upload link cannot be used to read, nor a read link to upload; an error names the malformed part."""
+    """An upload link cannot read, a read link cannot upload, and malformed upload requests are rejected."""
     await blob_store.create("job/rig.csv", b"content")
     readable = await blob_store.link("job/rig.csv", "rig.csv", datetime.now(UTC) + timedelta(minutes=5))
     over = links.create(

@@ -9,7 +9,7 @@ from local.sign_in.codes import build_sign_in_link, open_sign_in_codes
 
 
 async def test_a_sign_in_code_can_be_redeemed_once(tmp_path: Path) -> None:
-    """A code can be redeemed once, by any process with the same folder, and only for its member."""
+    """A sign-in code can be redeemed once, only for its member, and by any process that uses the same folder."""
     code = await open_sign_in_codes(tmp_path).create("ann@plant-a")
     other = open_sign_in_codes(tmp_path)
     assert await other.redeem(code) == "ann@plant-a"
@@ -39,7 +39,7 @@ async def test_an_expired_or_damaged_code_is_unknown(tmp_path: Path, content: st
 
 @pytest.mark.parametrize("code", ["", "unknown", "../x", "\ud800"])
 async def test_a_text_that_is_not_a_code_is_unknown(tmp_path: Path, code: str) -> None:
-    """Any other text is rejected as an unknown code and is never used as a file name."""
+    """A text that is not a sign-in code is rejected like an unknown code, and never used as a file name."""
     assert await open_sign_in_codes(tmp_path).redeem(code) is None
 
 

@@ -44,7 +44,7 @@ async def test_a_sign_in_code_expires_after_15_minutes(codes: SignInCodes, monke
 
 
 async def test_expired_codes_are_removed(codes: SignInCodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Creating a code deletes expired codes and no others."""
+    """Creating a sign-in code deletes expired codes and keeps valid codes."""
     await codes.create()
     later = time.time() + sign_in_codes.LIFETIME_SECONDS + 1
     monkeypatch.setattr(time, "time", lambda: later)
@@ -61,7 +61,7 @@ async def test_concurrent_requests_use_a_code_once(codes: SignInCodes) -> None:
 
 
 async def test_code_is_stored_as_a_hash_for_its_owner(codes: SignInCodes, tmp_path: Path) -> None:
-    """Codes are stored as hashes in files that only their owner can read."""
+    """Sign-in codes are stored as hashes in files that only their owner can read."""
     code = await codes.create()
     [path] = (tmp_path / "sign-in").iterdir()
     assert code not in path.name + path.read_text()

@@ -61,8 +61,8 @@ def test_wrong_prices_are_rejected_with_their_meter(
 
 
 @pytest.mark.parametrize("text", ["", "[]", "prices: {}", "currency: EUR\nprices: []", "currency: 1\nprices: {}", "{"])
-def test_price_files_with_another_structure_are_rejected(tmp_path: Path, text: str) -> None:
-    """A file with another structure is rejected with the name of the invalid field."""
+def test_price_files_with_a_wrong_structure_are_rejected(tmp_path: Path, text: str) -> None:
+    """A price file with a wrong structure is rejected with the name of the invalid field."""
     path = tmp_path / "prices.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=re.escape(str(path))):

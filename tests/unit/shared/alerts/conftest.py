@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.unit.shared.alerts.environment import Plant
+from tests.unit.shared.alerts.environment import AlertWorkspace
 from tests.unit.shared.alerts.fakes import build_catalog, build_entry, build_rule
 
 
 @pytest.fixture
-def alert_environment() -> Plant:
-    """Return a plant with one threshold rule."""
-    return Plant(build_catalog(build_entry(build_rule())))
+def alert_workspace() -> AlertWorkspace:
+    """Return a workspace with one threshold rule, in-memory stores and a clock."""
+    return AlertWorkspace(build_catalog(build_entry(build_rule())))

@@ -60,12 +60,12 @@ class ConnectionStates:
         self.states: dict[str, ConnectionState] = {}
 
     async def load_states(self) -> dict[str, ConnectionState]:
-        """Return the statistics that the test has set."""
+        """Return the connection statistics that the test has set."""
         return self.states
 
 
-class Plant:
-    """Workspace with alert rules, in-memory stores and a clock, shared by several service instances."""
+class AlertWorkspace:
+    """Workspace with alert rules, in-memory stores and a clock; several service instances can share it."""
 
     def __init__(self, catalog: Catalog) -> None:
         self.time = VirtualTime(AT)

@@ -13,7 +13,7 @@ from tests.unit.shared.alerts.fakes import AT, SECOND, build_absence_rule, build
 
 
 def evaluate_row(value: Any, operator: str = "gt", limit: float = 5, kind: str = "real") -> tuple[Any, bool]:
-    """Evaluate a result of one row; return the row's value and whether it meets the condition."""
+    """Evaluate a query result of one row; return the row's value and whether it meets the condition."""
     rule = build_rule(condition={"column": "value", "operator": operator, "value": limit})
     [group] = find_row_groups(rule, build_result({"value": value}, value=kind))
     return group.value, group.matches
@@ -97,13 +97,13 @@ def test_rows_are_counted_for_each_group() -> None:
     ("changes", "reason"),
     [({"groupBy": ["line"]}, "no column 'line'"), ({"groupBy": ["device"], "query": "x"}, "no column 'device'")],
 )
-def test_a_missing_column_is_an_error(changes: dict[str, Any], reason: str) -> None:
+def test_a_missing_column_fails_the_evaluation(changes: dict[str, Any], reason: str) -> None:
     """If the result lacks a column of the rule, the evaluation fails, so that no alert is resolved."""
     with pytest.raises(EvaluationError, match=reason):
         find_row_groups(build_rule(**changes), build_result({"value": 1}))
 
 
-def test_a_truncated_result_is_an_error() -> None:
+def test_a_truncated_result_fails_the_evaluation() -> None:
     """If a result is truncated, the evaluation fails, because missing groups would seem resolved.
 
     Conditions on the number of rows accept a truncated result.
@@ -115,8 +115,8 @@ def test_a_truncated_result_is_an_error() -> None:
     assert group.matches
 
 
-def test_group_labels_over_the_length_limit_are_an_error() -> None:
-    """A label over the length limit fails the evaluation, because shortened labels are ambiguous."""
+def test_group_labels_over_the_length_limit_fail_the_evaluation() -> None:
+    """A group label over the length limit fails the evaluation, because shortened labels would be ambiguous."""
     rule = build_rule(groupBy=["device"])
     with pytest.raises(EvaluationError, match="characters"):
         find_row_groups(rule, build_result({"device": "x" * 5_000, "value": 9}))

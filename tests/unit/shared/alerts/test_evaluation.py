@@ -10,7 +10,7 @@ from shared.catalog.models import WarmQuery
 from shared.errors import Kind, WorkspaceError
 from shared.telemetry.ports import ConnectionState
 from shared.warm_queries.ports import Column
-from tests.unit.shared.alerts.environment import FIRING, HOT, RESOLVED, Plant
+from tests.unit.shared.alerts.environment import FIRING, HOT, RESOLVED, AlertWorkspace
 from tests.unit.shared.alerts.fakes import (
     AT,
     build_absence_rule,
@@ -30,47 +30,47 @@ from tests.unit.shared.alerts.fakes import (
     ],
 )
 async def test_a_failing_query_neither_fires_nor_resolves(
-    alert_environment: Plant, error: WorkspaceError, reason: str
+    alert_workspace: AlertWorkspace, error: WorkspaceError, reason: str
 ) -> None:
     """If a query fails, the rule's state is error with the reason, alerts stay, and one warning is published."""
-    alert_environment.queries.result = HOT
-    await alert_environment.run_scheduler_after(0)
-    alert_environment.queries.result = error
-    assert await alert_environment.run_scheduler_after() == [FIRING, FIRING]
-    assert await alert_environment.run_scheduler_after() == [FIRING, FIRING]
-    state = alert_environment.store.states["hot"]
+    alert_workspace.queries.result = HOT
+    await alert_workspace.run_scheduler_after(0)
+    alert_workspace.queries.result = error
+    assert await alert_workspace.run_scheduler_after() == [FIRING, FIRING]
+    assert await alert_workspace.run_scheduler_after() == [FIRING, FIRING]
+    state = alert_workspace.store.states["hot"]
     assert (state.status, reason in (state.error or ""), state.firing) == (RuleStatus.ERROR, True, 1)
-    warning = list(alert_environment.outbox.events.values())[1]
+    warning = list(alert_workspace.outbox.events.values())[1]
     assert (warning.severity, warning.data["severity"], warning.data["value"]) == ("warning", "warning", None)
     assert reason in warning.data["labels"]["error"]
-    alert_environment.queries.result = HOT
-    assert await alert_environment.run_scheduler_after() == [FIRING, FIRING, RESOLVED]
-    assert list(alert_environment.outbox.events.values())[2].data["alertId"] == warning.data["alertId"]
-    assert len(alert_environment.store.alerts) == 1
+    alert_workspace.queries.result = HOT
+    assert await alert_workspace.run_scheduler_after() == [FIRING, FIRING, RESOLVED]
+    assert list(alert_workspace.outbox.events.values())[2].data["alertId"] == warning.data["alertId"]
+    assert len(alert_workspace.store.alerts) == 1
 
 
-async def test_a_missing_query_or_column_is_an_error_of_the_rule(alert_environment: Plant) -> None:
+async def test_a_missing_query_or_column_is_an_error_of_the_rule(alert_workspace: AlertWorkspace) -> None:
     """If a rule's query is deleted or lacks a column of the rule, the rule's state is error."""
-    alert_environment.queries.result = build_result({"other": 9.0})
-    await alert_environment.run_scheduler_after(0)
-    assert alert_environment.store.states["hot"].error == "The query has no column 'value'."
-    alert_environment.catalog = build_catalog(build_entry(build_rule()), queries={})
-    await alert_environment.run_scheduler_after()
-    assert alert_environment.store.states["hot"].error == "The warm query 'temperatures' does not exist."
-    assert len(alert_environment.outbox.events) == 1
+    alert_workspace.queries.result = build_result({"other": 9.0})
+    await alert_workspace.run_scheduler_after(0)
+    assert alert_workspace.store.states["hot"].error == "The query has no column 'value'."
+    alert_workspace.catalog = build_catalog(build_entry(build_rule()), queries={})
+    await alert_workspace.run_scheduler_after()
+    assert alert_workspace.store.states["hot"].error == "The warm query 'temperatures' does not exist."
+    assert len(alert_workspace.outbox.events) == 1
 
 
 async def test_an_absence_rule_fires_for_each_silent_connection() -> None:
     """An absence rule fires after a connection was silent for its time, and resolves at the next message."""
-    plant = Plant(build_catalog(build_entry(build_absence_rule())))
-    plant.connections.states = {"press": ConnectionState("CONNECTED", 1, AT)}
-    assert await plant.run_scheduler_after(60) == []
-    assert await plant.run_scheduler_after(300) == [("alert.firing", "silent")]
-    [event] = plant.outbox.events.values()
+    workspace = AlertWorkspace(build_catalog(build_entry(build_absence_rule())))
+    workspace.connections.states = {"press": ConnectionState("CONNECTED", 1, AT)}
+    assert await workspace.run_scheduler_after(60) == []
+    assert await workspace.run_scheduler_after(300) == [("alert.firing", "silent")]
+    [event] = workspace.outbox.events.values()
     assert (event.data["labels"], event.connections) == ({"connection": "press"}, frozenset({"press"}))
-    plant.connections.states = {"press": ConnectionState("CONNECTED", 2, plant.time.now)}
-    assert await plant.run_scheduler_after(60) == [("alert.firing", "silent"), ("alert.resolved", "silent")]
-    assert plant.queries.calls == []
+    workspace.connections.states = {"press": ConnectionState("CONNECTED", 2, workspace.time.now)}
+    assert await workspace.run_scheduler_after(60) == [("alert.firing", "silent"), ("alert.resolved", "silent")]
+    assert workspace.queries.calls == []
 
 
 QUERY = WarmQuery.model_validate(
@@ -99,8 +99,8 @@ class Columns:
         return self.result
 
 
-async def find_errors(result: Any = COLUMNS, **changes: Any) -> list[str]:
-    """Check an alert rule; return its invalid fields."""
+async def find_invalid_fields(result: Any = COLUMNS, **changes: Any) -> list[str]:
+    """Check an alert rule against its query, and return the names of the rule's invalid fields."""
     return [error.field for error in await find_query_errors(build_rule(**changes), QUERY, Columns(result))]  # type: ignore[arg-type]
 
 
@@ -116,7 +116,7 @@ async def find_errors(result: Any = COLUMNS, **changes: Any) -> list[str]:
 )
 async def test_parameters_and_columns_must_be_those_of_the_query(changes: dict[str, Any], fields: list[str]) -> None:
     """If a rule names a parameter or column that its query lacks, the error lists the rule's field with this name."""
-    assert await find_errors(**changes) == fields
+    assert await find_invalid_fields(**changes) == fields
 
 
 async def test_a_misspelt_column_gets_a_suggestion() -> None:
@@ -129,11 +129,11 @@ async def test_a_misspelt_column_gets_a_suggestion() -> None:
 
 async def test_a_query_that_the_engine_rejects_is_an_error_of_the_rule() -> None:
     """If the engine rejects the query, this is an error of the rule; if the engine fails, the error is raised."""
-    assert await find_errors(WorkspaceError(Kind.INVALID, "KQL_INVALID", "no such table")) == ["query"]
+    assert await find_invalid_fields(WorkspaceError(Kind.INVALID, "KQL_INVALID", "no such table")) == ["query"]
     with pytest.raises(WorkspaceError):
-        await find_errors(DOWN)
+        await find_invalid_fields(DOWN)
 
 
 async def test_rule_errors_are_reported_while_the_engine_does_not_respond() -> None:
     """If the engine does not respond, errors that do not concern columns are still reported."""
-    assert await find_errors(DOWN, parameters={"devices": "rig-1"}) == ["parameters.devices"]
+    assert await find_invalid_fields(DOWN, parameters={"devices": "rig-1"}) == ["parameters.devices"]

@@ -23,8 +23,8 @@ class CountingOutbox(ListOutbox):
         await super().publish(events)
 
 
-async def return_audited() -> bool:
-    """Return True: the workspace has audit chains, so acknowledgements of alerts are audited."""
+async def is_audited() -> bool:
+    """Return True, as if the workspace had audit chains, so acknowledgements of alerts are audited."""
     return True
 
 
@@ -51,7 +51,7 @@ def build_alert(number: int) -> Alert:
 async def test_many_transitions_are_published_in_parts() -> None:
     """Thousands of transitions are published in parts, in order for each alert, and marked as done in one write."""
     store, outbox = MemoryAlertStore(), CountingOutbox()
-    notifications = Notifications(store, outbox, ListAuditLog(), return_audited)
+    notifications = Notifications(store, outbox, ListAuditLog(), is_audited)
     number = 3 * MAX_PUBLISHED
     state = RuleState(rule="hot", revision="r", evaluated_at=AT, due_at=AT, firing=number // 2, has_marks=True)
     token = await store.save(RuleRecord("hot"), state, [build_alert(each) for each in range(number)])

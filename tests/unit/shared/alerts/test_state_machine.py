@@ -18,8 +18,8 @@ STEPS = st.lists(
 )
 
 
-class Plant:
-    """History of one rule's alerts over several evaluations.
+class AlertTimeline:
+    """Alerts of one rule over several evaluations.
 
     Attributes:
         alerts: active alerts by the value of their label.
@@ -36,7 +36,7 @@ class Plant:
         self._ids = count(1)
 
     def evaluate(self, groups: Mapping[str, bool], seconds: float = 60, value: float = 9) -> list[AlertState]:
-        """Evaluate the rule after some seconds, remove all marks, and return the states of active alerts."""
+        """Evaluate the rule after some seconds, complete all pending tasks, and return the states of active alerts."""
         self.at += seconds * SECOND
         found = [AlertGroup({"device": device}, value, matches) for device, matches in groups.items()]
         stored = list(self.alerts.values())
@@ -49,80 +49,80 @@ class Plant:
 
 
 def test_an_alert_fires_and_resolves() -> None:
-    """Without `for`, an alert fires at the first match and resolves when its condition is no longer met."""
-    plant = Plant()
-    assert plant.evaluate({"a": True, "b": False}) == [FIRING]
-    assert plant.evaluate({"a": True}) == [FIRING]
-    assert plant.evaluate({"a": False}) == []
-    fired, resolved = plant.history["1"]
+    """If a rule has no `for`, its alert fires at the first match and resolves when the condition is no longer met."""
+    timeline = AlertTimeline()
+    assert timeline.evaluate({"a": True, "b": False}) == [FIRING]
+    assert timeline.evaluate({"a": True}) == [FIRING]
+    assert timeline.evaluate({"a": False}) == []
+    fired, resolved = timeline.history["1"]
     assert (fired.started_at, fired.fired_at, fired.marks) == (AT + 60 * SECOND, AT + 60 * SECOND, (Mark.FIRING,))
     assert (resolved.state, resolved.resolved_at, resolved.marks) == (RESOLVED, AT + 180 * SECOND, (Mark.RESOLVED,))
 
 
 def test_the_alert_of_a_missing_group_resolves() -> None:
     """An alert is resolved if its group is no longer in the data."""
-    plant = Plant()
-    plant.evaluate({"a": True})
-    assert plant.evaluate({}) == []
-    assert plant.history["1"][-1].state is RESOLVED
+    timeline = AlertTimeline()
+    timeline.evaluate({"a": True})
+    assert timeline.evaluate({}) == []
+    assert timeline.history["1"][-1].state is RESOLVED
 
 
 def test_a_pending_alert_starts_again_after_the_clock_was_set_back() -> None:
     """If the clock is set back by over five minutes, the hold time of pending alerts starts again."""
-    plant = Plant("PT2M")
-    assert plant.evaluate({"a": True}) == [PENDING]
-    assert plant.evaluate({"a": True}, -3_000) == [PENDING]
-    restarted = plant.at
-    assert plant.evaluate({"a": True}, 60) == [PENDING]
-    assert plant.evaluate({"a": True}, 60) == [FIRING]
-    fired = plant.history["1"][-1]
+    timeline = AlertTimeline("PT2M")
+    assert timeline.evaluate({"a": True}) == [PENDING]
+    assert timeline.evaluate({"a": True}, -3_000) == [PENDING]
+    restarted = timeline.at
+    assert timeline.evaluate({"a": True}, 60) == [PENDING]
+    assert timeline.evaluate({"a": True}, 60) == [FIRING]
+    fired = timeline.history["1"][-1]
     assert (fired.started_at, fired.fired_at) == (restarted, restarted + 120 * SECOND)
 
 
 def test_an_alert_with_for_is_pending_first() -> None:
-    """With `for`, an alert is pending until its condition has been met for this time; then it fires."""
-    plant = Plant("PT2M")
-    assert [plant.evaluate({"a": True}) for _ in range(3)] == [[PENDING], [PENDING], [FIRING]]
-    assert [alert.marks for alert in plant.history["1"]] == [(), (Mark.FIRING,)]
-    fired = plant.alerts["a"]
+    """An alert of a rule with `for` is pending until its condition has been met for this time; then it fires."""
+    timeline = AlertTimeline("PT2M")
+    assert [timeline.evaluate({"a": True}) for _ in range(3)] == [[PENDING], [PENDING], [FIRING]]
+    assert [alert.marks for alert in timeline.history["1"]] == [(), (Mark.FIRING,)]
+    fired = timeline.alerts["a"]
     assert (fired.started_at, fired.fired_at) == (AT + 60 * SECOND, AT + 180 * SECOND)
 
 
 def test_a_pending_alert_that_ends_is_deleted() -> None:
     """If the condition of a pending alert ends before the hold time, the alert is deleted without a notification."""
-    plant = Plant("PT2M")
-    plant.evaluate({"a": True})
-    assert plant.evaluate({"a": False}) == []
-    assert plant.deleted == ["1"]
-    assert [alert.marks for alert in plant.history["1"]] == [()]
+    timeline = AlertTimeline("PT2M")
+    timeline.evaluate({"a": True})
+    assert timeline.evaluate({"a": False}) == []
+    assert timeline.deleted == ["1"]
+    assert [alert.marks for alert in timeline.history["1"]] == [()]
 
 
 def test_an_acknowledged_pending_alert_stays_in_the_history() -> None:
     """If a pending alert was acknowledged, it is resolved instead of deleted, without a notification."""
-    plant = Plant("PT2M")
-    plant.evaluate({"a": True})
-    plant.alerts["a"] = plant.alerts["a"].change(acknowledged_by="editor@t")
-    plant.evaluate({"a": False})
-    assert plant.deleted == []
-    assert (plant.history["1"][-1].state, plant.history["1"][-1].marks) == (RESOLVED, ())
+    timeline = AlertTimeline("PT2M")
+    timeline.evaluate({"a": True})
+    timeline.alerts["a"] = timeline.alerts["a"].change(acknowledged_by="editor@t")
+    timeline.evaluate({"a": False})
+    assert timeline.deleted == []
+    assert (timeline.history["1"][-1].state, timeline.history["1"][-1].marks) == (RESOLVED, ())
 
 
 def test_each_period_of_a_met_condition_is_a_separate_alert() -> None:
     """Each period in which the condition is met is a separate alert; `for` suppresses short periods."""
-    plant, patient = Plant(), Plant("PT2M")
+    timeline, patient = AlertTimeline(), AlertTimeline("PT2M")
     for index in range(6):
-        plant.evaluate({"a": index % 2 == 0})
+        timeline.evaluate({"a": index % 2 == 0})
         patient.evaluate({"a": index % 2 == 0})
-    assert [len(versions) for versions in plant.history.values()] == [2, 2, 2]
+    assert [len(versions) for versions in timeline.history.values()] == [2, 2, 2]
     assert not any(Mark.FIRING in alert.marks for versions in patient.history.values() for alert in versions)
 
 
 def test_values_are_refreshed_up_to_a_number_of_alerts() -> None:
     """Each evaluation stores the values of active alerts; if a rule has many alerts, only transitions store values."""
-    plant, large = Plant(), Plant()
-    plant.evaluate({"a": True}, value=6)
-    plant.evaluate({"a": True}, value=8)
-    assert plant.alerts["a"].value == 8
+    timeline, large = AlertTimeline(), AlertTimeline()
+    timeline.evaluate({"a": True}, value=6)
+    timeline.evaluate({"a": True}, value=8)
+    assert timeline.alerts["a"].value == 8
     groups = {str(number): True for number in range(MAX_REFRESHED + 1)}
     large.evaluate(groups, value=6)
     large.evaluate(groups, value=8)
@@ -130,34 +130,34 @@ def test_values_are_refreshed_up_to_a_number_of_alerts() -> None:
 
 
 def test_a_rule_can_have_ten_thousand_alerts() -> None:
-    """An alert rule can have ten thousand alerts."""
-    plant = Plant()
-    assert len(plant.evaluate({str(number): True for number in range(10_000)})) == 10_000
-    assert plant.evaluate({}) == []
-    assert len(plant.history) == 10_000
+    """A rule with ten thousand matching groups has ten thousand alerts."""
+    timeline = AlertTimeline()
+    assert len(timeline.evaluate({str(number): True for number in range(10_000)})) == 10_000
+    assert timeline.evaluate({}) == []
+    assert len(timeline.history) == 10_000
 
 
 def test_a_fired_alert_has_name_and_severity_of_the_changed_rule() -> None:
     """If a rule changes while its alert is pending, the alert fires with the rule's new name and severity."""
-    plant = Plant("PT1M")
-    plant.evaluate({"a": True})
-    plant.rule = plant.rule.model_copy(update={"name": "Hotter", "severity": "info"})
-    plant.evaluate({"a": True})
-    assert (plant.alerts["a"].name, plant.alerts["a"].severity) == ("Hotter", "info")
+    timeline = AlertTimeline("PT1M")
+    timeline.evaluate({"a": True})
+    timeline.rule = timeline.rule.model_copy(update={"name": "Hotter", "severity": "info"})
+    timeline.evaluate({"a": True})
+    assert (timeline.alerts["a"].name, timeline.alerts["a"].severity) == ("Hotter", "info")
 
 
 @given(STEPS, st.sampled_from(["PT0S", "PT1M", "PT3M"]))
 def test_an_alert_fires_and_resolves_at_most_once(steps: list[tuple[int, dict[str, bool]]], hold: str) -> None:
     """For any values and clock changes, each alert fires at most once and then resolves at most once."""
-    plant = Plant(hold)
+    timeline = AlertTimeline(hold)
     for seconds, groups in steps:
-        plant.evaluate(groups, seconds)
+        timeline.evaluate(groups, seconds)
         matching = {device for device, matches in groups.items() if matches}
-        assert plant.alerts.keys() == matching
-        for alert in plant.alerts.values():
+        assert timeline.alerts.keys() == matching
+        for alert in timeline.alerts.values():
             assert (alert.state is FIRING) is (alert.fired_at is not None)
-            assert alert.fired_at is None or alert.fired_at - alert.started_at >= plant.rule.hold_duration
-    for versions in plant.history.values():
+            assert alert.fired_at is None or alert.fired_at - alert.started_at >= timeline.rule.hold_duration
+    for versions in timeline.history.values():
         marks = [mark for alert in versions for mark in alert.marks]
         states = [alert.state for alert in versions]
         assert marks in ([], [Mark.FIRING], [Mark.FIRING, Mark.RESOLVED])

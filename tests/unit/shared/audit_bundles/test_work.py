@@ -134,13 +134,13 @@ async def test_amendments_are_shown_with_their_decision(store: SqliteChainStore)
     assert "bob@t" in page
 
 
-async def test_chains_of_events_have_no_amendments(store: SqliteChainStore) -> None:
-    """In the report, only chains of amendments have a section of their own."""
+async def test_the_report_has_no_amendment_section_for_event_chains(store: SqliteChainStore) -> None:
+    """In the report, only chains of amendments have a section that lists amendments; chains of events have none."""
     assert "<h2>" not in await _render_report(store, [_build_chain()])
 
 
 async def test_the_number_of_amendments_is_limited(store: SqliteChainStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The report shows the first amendments of a scope and states that others exist."""
+    """The report shows only the first amendments of a scope, and states that there are more."""
     monkeypatch.setattr(work, "MAX_CHAIN", 2)
     await _append_events(store, AMENDMENT, AMENDMENT, AMENDMENT)
     page = await _render_report(store, [_build_chain("DomainAmendments")])

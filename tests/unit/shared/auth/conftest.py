@@ -33,11 +33,14 @@ SERVICE = Member.model_validate({"id": "historian", "name": "Historian", "role":
 
 
 def build_caller(
-    member: str, role: Role, via: CredentialKind = CredentialKind.API_KEY, minutes: int | None = None
+    member: str,
+    role: Role,
+    credential_kind: CredentialKind = CredentialKind.API_KEY,
+    minutes_until_expiry: int | None = None,
 ) -> Principal:
-    """Return a caller with the rights of a role."""
-    expires_at = None if minutes is None else now() + timedelta(minutes=minutes)
-    return Principal(member, member, member, ROLE_RIGHTS[role], via, "c", expires_at)
+    """Return a caller with the rights of a role; by default the caller's credential does not expire."""
+    expires_at = None if minutes_until_expiry is None else now() + timedelta(minutes=minutes_until_expiry)
+    return Principal(member, member, member, ROLE_RIGHTS[role], credential_kind, "c", expires_at)
 
 
 async def catch_error(awaitable: object) -> WorkspaceError:

@@ -18,7 +18,7 @@ def test_a_new_api_key_is_parsed_and_verified() -> None:
 
 
 def test_a_seed_determines_the_api_key() -> None:
-    """Two keys from one seed are equal; keys from other seeds or without a seed differ."""
+    """Two keys that are created with the same seed are equal; keys with different seeds or without a seed differ."""
     first, second = generate_key(SYSTEM_RUNTIME, b"seed" * 8), generate_key(SYSTEM_RUNTIME, b"seed" * 8)
     assert first == second
     others = [generate_key(SYSTEM_RUNTIME, b"Seed" * 8), generate_key(SYSTEM_RUNTIME), generate_key(SYSTEM_RUNTIME)]
@@ -39,6 +39,6 @@ def test_a_seed_determines_the_api_key() -> None:
         " oik_ABCDEFGH_" + "x" * 43,
     ],
 )
-def test_other_texts_are_not_api_keys(text: str) -> None:
-    """A text with another length or other characters than an API key is not an API key."""
+def test_texts_in_another_form_are_not_api_keys(text: str) -> None:
+    """A text is not an API key if its length or its characters differ from those of API keys."""
     assert parse_key(text) is None

@@ -5,8 +5,8 @@ from dataclasses import replace
 from tests.unit.shared.auth.conftest import Workspace
 
 
-async def test_a_credential_event_has_only_the_known_states(auth_workspace: Workspace) -> None:
-    """A creation event has no state before; a revocation event without details has no state after."""
+async def test_audit_events_of_credentials_omit_unknown_states(auth_workspace: Workspace) -> None:
+    """The audit event of a creation has no `BeforeState`; that of a revocation has no `AfterState`."""
     await auth_workspace.audit.record("a", "Key.Made", "ApiKey", "1", append_id="x", after={"name": "n"})
     await auth_workspace.audit.record("a", "Key.Ended", "ApiKey", "1", append_id="y", before={"name": "n"})
     made, ended = auth_workspace.trail

@@ -89,7 +89,7 @@ async def test_a_locked_credential_store_is_logged_once(
 
 
 class UnresponsiveStore(SqliteCredentialStore):
-    """Store that responds only when the test releases it."""
+    """Fake credential store whose writes wait until the test releases them."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         super().__init__(database)
@@ -97,7 +97,7 @@ class UnresponsiveStore(SqliteCredentialStore):
         self.answers = asyncio.Event()
 
     async def store_last_use(self, key_id: str, at: datetime) -> None:
-        """Wait until the test releases the store."""
+        """Wait until the test releases the writes, then store the time of the last use."""
         self.write_count += 1
         await self.answers.wait()
         await super().store_last_use(key_id, at)
@@ -177,7 +177,7 @@ async def test_service_token_has_no_identity(auth_workspace: Workspace) -> None:
 
 
 async def test_verified_token_is_cached(auth_workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second use of a token is accepted from the cache, without parsing the token."""
+    """A token that was verified once is accepted from the cache, without being parsed again."""
     token = await issue_token(auth_workspace, EDITOR.id)
     first = await auth_workspace.authenticator(f"Bearer {token}", JWT_ONLY)
 
@@ -265,7 +265,7 @@ async def test_validly_signed_token_with_wrong_claims_is_rejected(
 
 
 async def sign_payload(auth_workspace: Workspace, payload: dict[str, Any]) -> str:
-    """Return a token with this payload, signed with the workspace's key."""
+    """Return a token with the given payload, signed with the workspace's key."""
     header = {"alg": "ES256", "kid": await auth_workspace.key.get_key_id(), "typ": "JWT"}
     message = ".".join(jose.encode_base64url(json.dumps(part).encode()) for part in (header, payload))
     return f"{message}.{jose.encode_base64url(await auth_workspace.key.sign(message.encode()))}"

@@ -73,7 +73,7 @@ async def test_keys_from_before_a_removal_stay_revoked(auth_workspace: Workspace
 
 
 async def test_a_token_has_the_creators_of_its_key(auth_workspace: Workspace) -> None:
-    """The creators of an API key are found for each token and key that descends from it."""
+    """The creators of an API key are found for each token and each key that was created with it."""
     lineage = CredentialLineage(auth_workspace.store)
     own = await auth_workspace.api_keys.create(build_caller(EDITOR.id), "own")
     given = await auth_workspace.api_keys.create(build_caller(ADMIN.id), "given", principal=EDITOR.id, rights=[])
@@ -89,8 +89,8 @@ async def test_a_token_has_the_creators_of_its_key(auth_workspace: Workspace) ->
     assert second.key.creators == (ADMIN.id,)
 
 
-async def test_services_count_as_the_creators_of_their_keys(auth_workspace: Workspace) -> None:
-    """In decisions, the creator of a service's API key also counts as the service; for a person's key it is not so."""
+async def test_the_creator_of_a_services_key_counts_as_the_service(auth_workspace: Workspace) -> None:
+    """In decisions, a person who created an API key for a service also counts as that service."""
     lineage = CredentialLineage(auth_workspace.store)
     for member in (SERVICE, EDITOR):
         await auth_workspace.api_keys.create(build_caller(ADMIN.id), "given", principal=member.id, rights=[])

@@ -41,8 +41,8 @@ async def test_missing_scope_is_reported(auth_workspace: Workspace, scope: str) 
 
 
 async def test_token_cannot_exceed_the_requesting_token(auth_workspace: Workspace) -> None:
-    """A token cannot expire later than the token that requests it; a longer lifetime is an error."""
-    parent = build_caller(EDITOR.id, Role.EDITOR, CredentialKind.JWT, minutes=10)
+    """A token cannot expire later than the token that requests it; a request for a longer lifetime is rejected."""
+    parent = build_caller(EDITOR.id, Role.EDITOR, CredentialKind.JWT, minutes_until_expiry=10)
     capped = await auth_workspace.issuer.issue_token(parent, None, None)
     assert capped.expires_at == parent.expires_at
     error = await catch_error(auth_workspace.issuer.issue_token(parent, Decimal(11), None))
@@ -90,9 +90,9 @@ async def test_each_issued_token_is_audited(auth_workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize("via", [CredentialKind.API_KEY, CredentialKind.JWT, CredentialKind.ENTRA])
-async def test_each_event_contains_the_callers_credential(auth_workspace: Workspace, via: CredentialKind) -> None:
+async def test_credential_events_contain_the_callers_credential(auth_workspace: Workspace, via: CredentialKind) -> None:
     """Audit events about tokens and keys contain the kind and id of the caller's credential."""
-    owner = build_caller(EDITOR.id, Role.EDITOR, via, minutes=60)
+    owner = build_caller(EDITOR.id, Role.EDITOR, via, minutes_until_expiry=60)
     minted = await auth_workspace.issuer.issue_token(owner, None, None)
     token_id = (await auth_workspace.authenticator(f"Bearer {minted.token}", KEYS)).credential_id
     key = await auth_workspace.api_keys.create(owner, "k")

@@ -8,8 +8,8 @@ from shared.auth import jose
 from tests.unit.shared.auth.targets import AttackTarget, assert_rejected, encode_part
 
 
-async def test_other_base64url_spellings_are_rejected(target: AttackTarget) -> None:
-    """A token segment with padding, another alphabet, unused bits or white space is rejected."""
+async def test_segments_with_a_wrong_encoding_are_rejected(target: AttackTarget) -> None:
+    """A token segment is rejected if it has padding, another alphabet, unused bits or white space."""
     token = target.build_token()
     segments = token.split(".")
     for index, segment in enumerate(segments):
@@ -43,8 +43,8 @@ async def test_other_base64url_spellings_are_rejected(target: AttackTarget) -> N
             await assert_rejected(target, ".".join([*segments[:index], other, *segments[index + 1 :]]))
 
 
-async def test_other_numbers_of_segments_are_rejected(target: AttackTarget) -> None:
-    """Detached, encrypted, empty and nested tokens are rejected, because they have other numbers of segments."""
+async def test_tokens_without_exactly_three_segments_are_rejected(target: AttackTarget) -> None:
+    """Only tokens with three non-empty segments are accepted, so detached, encrypted and nested tokens are rejected."""
     head, body, signature = target.build_token().split(".")
     for parts in (
         (head, "", signature), (head, body), (head, signature), (head, body, ""), (head,), ("", "", ""), ("",) * 5,

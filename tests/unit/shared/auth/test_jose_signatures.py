@@ -16,7 +16,7 @@ from tests.unit.shared.auth.targets import (
 )
 
 
-async def test_signatures_of_other_bytes_are_rejected(target: AttackTarget) -> None:
+async def test_signatures_that_do_not_match_the_token_are_rejected(target: AttackTarget) -> None:
     """Signatures of other tokens, and truncated, extended, empty or swapped signatures, are rejected."""
     token = target.build_token()
     head, body, signature = token.split(".")
@@ -60,8 +60,8 @@ async def test_signature_numbers_out_of_range_are_rejected(r: str, s: str) -> No
     await assert_rejected(target, f"{head}.{body}.{encode_part(first + second)}")
 
 
-async def test_other_signature_encodings_are_rejected() -> None:
-    """Signatures in ASN.1, with other widths, or with invalid ASN.1 numbers are rejected."""
+async def test_signatures_with_a_wrong_encoding_are_rejected() -> None:
+    """Signatures in ASN.1, with numbers of a wrong width, or with invalid ASN.1 numbers are rejected."""
     target = build_service_token_target()
     head, body, signature = target.build_token().split(".")
     good = base64.urlsafe_b64decode(signature + "==")

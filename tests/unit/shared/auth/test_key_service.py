@@ -50,7 +50,7 @@ async def test_the_error_says_whether_caller_or_principal_lacks_a_right(auth_wor
 
 
 async def test_key_of_restricted_token_is_restricted(auth_workspace: Workspace) -> None:
-    """A token with restricted rights cannot create an API key with all rights."""
+    """An API key that is created with a restricted token cannot have all rights."""
     full = await auth_workspace.issuer.issue_token(
         build_caller(EDITOR.id, Role.EDITOR), None, ["Workspace.Catalog.Read"]
     )
@@ -87,7 +87,7 @@ async def test_only_a_hash_of_a_key_is_stored(auth_workspace: Workspace) -> None
 
 
 async def test_retries_of_a_request_create_one_key(auth_workspace: Workspace) -> None:
-    """Retries of a request with one seed return the same API key and record one event, also after the key was used."""
+    """Requests with the same seed return the same API key and record one event, even after the key was used."""
     first = await auth_workspace.api_keys.issue("admin@x", "editor@x", "n", seed=b"work" * 8)
     assert await auth_workspace.api_keys.issue("admin@x", "editor@x", "n", seed=b"work" * 8) == first
     assert list((await auth_workspace.store.load()).keys.values()) == [first.key]
@@ -97,8 +97,8 @@ async def test_retries_of_a_request_create_one_key(auth_workspace: Workspace) ->
     assert (again.api_key, again.key.last_used_at) == (first.api_key, first.key.created_at)
 
 
-async def test_a_bound_key_only_writes_telemetry(auth_workspace: Workspace) -> None:
-    """An API key for devices can have only the right to write telemetry; the error names any other right."""
+async def test_a_device_key_can_only_write_telemetry(auth_workspace: Workspace) -> None:
+    """An API key for devices can only have the right to write telemetry; the error names any other right."""
     binding = TelemetryBinding(("rig",))
     admin = build_caller(ADMIN.id, Role.ADMIN)
     error = await catch_error(
@@ -120,6 +120,6 @@ async def test_a_key_loses_the_rights_that_its_principal_loses(auth_workspace: W
 async def test_an_old_sign_in_creates_no_key_where_signatures_are_required(auth_workspace: Workspace) -> None:
     """If signatures are required, a member with an old sign-in cannot create an API key that could sign later."""
     auth_workspace.team_now = replace(auth_workspace.team_now, max_sign_in_age=300)
-    person = build_caller(ADMIN.id, Role.ADMIN, CredentialKind.JWT, minutes=5)
+    person = build_caller(ADMIN.id, Role.ADMIN, CredentialKind.JWT, minutes_until_expiry=5)
     assert (await catch_error(auth_workspace.api_keys.create(person, "k"))).code == "REAUTHENTICATION_REQUIRED"
     assert (await auth_workspace.api_keys.create(person, "k", principal=SERVICE.id)).key.principal == SERVICE.id

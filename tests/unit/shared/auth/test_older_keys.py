@@ -20,9 +20,9 @@ COMMAND = {"via": "command", "credentialId": None}
 KEY = ApiKey("AAAAAAAA", b"salt", b"digest", EDITOR.id, "older", None, now(), None, creators=None)
 
 
-def build_event(user: str, made_with: Any) -> dict[str, Any]:
-    """Return the audit event of a created key or token."""
-    return {"UserID": user, "AfterState": {"principal": EDITOR.id, "madeWith": made_with}}
+def build_event(user: str, creating_credential: Any) -> dict[str, Any]:
+    """Return the audit event about the creation of an API key or token."""
+    return {"UserID": user, "AfterState": {"principal": EDITOR.id, "madeWith": creating_credential}}
 
 
 class Events:

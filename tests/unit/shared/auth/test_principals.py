@@ -1,4 +1,4 @@
-"""Tests of the restrictions of callers."""
+"""Tests of the restrictions that a caller's credential imposes."""
 
 from dataclasses import replace
 

@@ -12,9 +12,9 @@ from shared.http.problems import build_problem_reply
 NOW = datetime(2026, 11, 23, 12, 0, 0, 500_000, tzinfo=UTC)
 
 
-def build_sign_in(age: float) -> SignIn:
-    """Return a sign-in that happened this number of seconds ago."""
-    return SignIn(NOW - timedelta(seconds=age), ("key",), "sign-in")
+def build_sign_in(age_seconds: float) -> SignIn:
+    """Return a sign-in that happened the given number of seconds ago."""
+    return SignIn(NOW - timedelta(seconds=age_seconds), ("key",), "sign-in")
 
 
 @pytest.mark.parametrize(("max_age", "age"), [(300, 0), (300, 300), (300, -120), (0, 60), (0, -120), (3600, 3600)])

@@ -18,9 +18,9 @@ SECONDS = 1_767_600_000
 ENTRA = {"tid": "t", "oid": "o-1", "auth_time": SECONDS, "amr": ["pwd", "mfa"]}
 
 
-def build_caller(via: CredentialKind, sign_in: SignIn = NO_SIGN_IN) -> Principal:
-    """Return a caller with this kind of credential."""
-    return Principal(EDITOR.id, EDITOR.id, "E", ROLE_RIGHTS[Role.EDITOR], via, "c", None, sign_in=sign_in)
+def build_caller(credential_kind: CredentialKind, sign_in: SignIn = NO_SIGN_IN) -> Principal:
+    """Return a caller with the given kind of credential."""
+    return Principal(EDITOR.id, EDITOR.id, "E", ROLE_RIGHTS[Role.EDITOR], credential_kind, "c", None, sign_in=sign_in)
 
 
 async def issue_token(auth_workspace: Workspace, caller: Principal) -> Principal:
@@ -29,8 +29,8 @@ async def issue_token(auth_workspace: Workspace, caller: Principal) -> Principal
     return await auth_workspace.authenticator(f"Bearer {minted.token}", TOKENS)
 
 
-async def test_token_of_key_starts_sign_in(auth_workspace: Workspace) -> None:
-    """If a token is requested with an API key, this counts as a new sign-in with time, method `key` and a new id."""
+async def test_token_requested_with_key_has_new_sign_in(auth_workspace: Workspace) -> None:
+    """A token that is requested with an API key has a new sign-in with the current time, method `key` and a new id."""
     before = now()
     first, second = [await issue_token(auth_workspace, build_caller(CredentialKind.API_KEY)) for _ in range(2)]
     assert first.sign_in.at is not None
@@ -43,8 +43,8 @@ async def test_token_of_key_starts_sign_in(auth_workspace: Workspace) -> None:
     assert first.sign_in.sign_in_id != second.sign_in.sign_in_id
 
 
-async def test_token_of_token_inherits_sign_in(auth_workspace: Workspace) -> None:
-    """If a token is requested with another token, it has the sign-in of that token."""
+async def test_token_requested_with_token_inherits_sign_in(auth_workspace: Workspace) -> None:
+    """A token that is requested with another token has the same sign-in as that token."""
     first = await issue_token(auth_workspace, build_caller(CredentialKind.API_KEY))
     second = await issue_token(auth_workspace, first)
     third = await issue_token(auth_workspace, second)
@@ -56,20 +56,20 @@ async def test_token_of_token_inherits_sign_in(auth_workspace: Workspace) -> Non
 async def test_client_credentials_and_sign_in_links_prove_no_sign_in(
     auth_workspace: Workspace, via: CredentialKind
 ) -> None:
-    """Tokens from client credentials or sign-in links have no sign-in, nor have tokens that are requested with them."""
+    """Tokens from client credentials or sign-in links have no sign-in, nor do tokens requested with them."""
     token = await issue_token(auth_workspace, await issue_token(auth_workspace, build_caller(via)))
     assert token.sign_in == NO_SIGN_IN
 
 
-async def test_token_of_entra_sign_in_keeps_time_and_methods(auth_workspace: Workspace) -> None:
+async def test_token_requested_with_entra_token_keeps_sign_in(auth_workspace: Workspace) -> None:
     """If a token is requested with an Entra ID token, it has the Entra ID token's sign-in time and methods."""
     sign_in = sign_in_from_entra(ENTRA)
     assert (sign_in.at, sign_in.methods) == (AT, ("pwd", "mfa"))
     assert (await issue_token(auth_workspace, build_caller(CredentialKind.ENTRA, sign_in))).sign_in == sign_in
 
 
-async def test_tokens_of_a_token_that_is_not_personal_are_not_personal(auth_workspace: Workspace) -> None:
-    """If another person created a member's API key, its tokens and all tokens requested with them are not personal."""
+async def test_tokens_of_a_key_created_by_another_person_are_not_personal(auth_workspace: Workspace) -> None:
+    """Tokens are not personal if the API key at their origin was created by another person than its member."""
     first = await issue_token(auth_workspace, replace(build_caller(CredentialKind.API_KEY), personal=False))
     second = await issue_token(auth_workspace, first)
     assert (first.personal, second.personal) == (False, False)

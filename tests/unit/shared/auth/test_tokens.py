@@ -16,7 +16,7 @@ from shared.timestamps import now
 
 
 class SlowKey(FileSigningKey):
-    """Signing key whose public keys are loaded, or fail to load, when the test decides."""
+    """Fake signing key; the test decides when its public keys are loaded, and whether this fails."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -25,7 +25,7 @@ class SlowKey(FileSigningKey):
         self.down = False
 
     async def load_public_keys(self) -> Sequence[Mapping[str, Any]]:
-        """Wait for the test, then return the public keys or raise the test's error."""
+        """Wait until the test continues, then return the public keys, or raise an error if the test has set it."""
         self.fetch_count += 1
         self.waited_for.set()
         await self.let_go.wait()
@@ -83,11 +83,11 @@ async def test_unknown_key_ids_cause_one_fetch_a_second(slow_key: SlowKey) -> No
     assert slow_key.fetch_count == 1
 
 
-async def _sign_token(slow_key: SlowKey, lead: timedelta, left: timedelta) -> str:
-    """Return a token, valid for ``left``, from a service instance whose clock is ahead by ``lead``."""
+async def _sign_token(slow_key: SlowKey, clock_lead: timedelta, lifetime: timedelta) -> str:
+    """Return a token that a service instance signs whose clock is ahead by ``clock_lead``."""
     slow_key.let_go.set()
-    claims = Claims("id", "editor", "editor", "plant-a", frozenset(), now() + left)
-    return await TokenCodec(slow_key, "issuer", "audience").sign(claims, now() + lead)
+    claims = Claims("id", "editor", "editor", "plant-a", frozenset(), now() + lifetime)
+    return await TokenCodec(slow_key, "issuer", "audience").sign(claims, now() + clock_lead)
 
 
 async def test_a_token_of_an_instance_with_a_faster_clock_is_accepted(slow_key: SlowKey) -> None:

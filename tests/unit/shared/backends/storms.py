@@ -55,7 +55,7 @@ async def get_workspace_id() -> str:
 
 
 @dataclass
-class Crew:
+class WriterGroup:
     """Group of writers in one process, which the test kills and restarts.
 
     Attributes:
@@ -69,7 +69,7 @@ class Crew:
     acknowledgements: Acknowledgements = field(default_factory=dict)
 
     def start(self) -> None:
-        """Start a process whose writers repeat the interrupted event and then continue."""
+        """Start a process whose writers repeat the interrupted event and then send further events."""
         following = Counter(dict.fromkeys(self.writers, 0))
         for name, number in self.acknowledgements:
             following[name] = max(following[name], number + 1)
@@ -96,41 +96,43 @@ class Crew:
                     )
 
 
-def run_storm(store_arguments: tuple[str, str], seconds: float, randomness: random.Random) -> Acknowledgements:
+def run_crash_test(store_arguments: tuple[str, str], seconds: float, randomness: random.Random) -> Acknowledgements:
     """Let groups of writers append for a while, kill some groups at random, and return the replies.
 
     Args:
         store_arguments: kind and address of the store.
-        seconds: minimum duration; the storm lasts until some processes were killed.
+        seconds: minimum duration; the test continues until some processes were killed.
         randomness: source of randomness.
     """
     names = [f"w{number}" for number in range(WRITERS)]
-    crews = [Crew(store_arguments, names[first::PROCESSES]) for first in range(PROCESSES)]
+    groups = [WriterGroup(store_arguments, names[first::PROCESSES]) for first in range(PROCESSES)]
     ends_at, kills = time.monotonic() + seconds, 0
     try:
-        for crew in crews:
-            crew.start()
+        for group in groups:
+            group.start()
         while time.monotonic() < ends_at or kills < LEAST_KILLS:
-            _wait_for_first_reply(crews)
-            crew = randomness.choice(crews)
+            _wait_for_next_reply(groups)
+            group = randomness.choice(groups)
             # The lifetime of a process is random, too.
             threading.Event().wait(randomness.uniform(0.0, 1.2))
-            crew.kill()
+            group.kill()
             kills += 1
-            crew.start()
-        _wait_for_first_reply(crews)
+            group.start()
+        _wait_for_next_reply(groups)
     finally:
-        for crew in crews:
-            crew.kill()
-    return {key: answer for crew in crews for key, answer in crew.acknowledgements.items()}
+        for group in groups:
+            group.kill()
+    return {key: answer for group in groups for key, answer in group.acknowledgements.items()}
 
 
-def _wait_for_first_reply(crews: Sequence[Crew]) -> None:
-    """Wait for the first reply, because a test without writes proves nothing."""
-    before, deadline = sum(len(crew.acknowledgements) for crew in crews), time.monotonic() + GROWTH_SECONDS
-    while sum(len(crew.acknowledgements) for crew in crews) == before:
-        assert all(crew.process.poll() is None for crew in crews), "a writer's process ended by itself"
-        assert time.monotonic() < deadline, "no append was acknowledged"
+def _wait_for_next_reply(groups: Sequence[WriterGroup]) -> None:
+    """Wait until a further append is acknowledged, because a test without writes proves nothing."""
+    before, deadline = sum(len(group.acknowledgements) for group in groups), time.monotonic() + GROWTH_SECONDS
+    while sum(len(group.acknowledgements) for group in groups) == before:
+        assert all(group.process.poll() is None for group in groups), (
+            "the process of a group of writers ended although it was not killed"
+        )
+        assert time.monotonic() < deadline, f"no append was acknowledged within {GROWTH_SECONDS} seconds"
         threading.Event().wait(0.01)
 
 
@@ -168,7 +170,7 @@ def _find_records_of_events(records: Sequence[dict[str, Any]]) -> dict[tuple[str
     locations: dict[tuple[str, int], tuple[str, str]] = {}
     for record in records:
         name, number = record["EntityType"], int(record["EntityID"])
-        assert number == following[name], f"{name} wrote {number} where {following[name]} comes next"
+        assert number == following[name], f"event {number} of writer {name} is stored before event {following[name]}"
         following[name] += 1
         locations[name, number] = (record["RecordID"], record["Hash"])
     return locations

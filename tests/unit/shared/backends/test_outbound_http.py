@@ -133,7 +133,7 @@ async def test_a_name_that_does_not_resolve_is_refused() -> None:
 
 @pytest.mark.parametrize("body", [b"x" * 1000, b"x" * 101])
 async def test_a_large_body_is_truncated_or_raises_an_error(body: bytes) -> None:
-    """A body over the limit is truncated if the caller requests this; otherwise an error is raised."""
+    """A body over the limit is truncated if the caller has requested this; otherwise it raises an error."""
     content = b"HTTP/1.1 200 OK\r\n\r\n" + body
     async with serve_connections(build_server(content)) as port:
         cut = await send_request(f"http://127.0.0.1:{port}/", truncate=True)
@@ -150,7 +150,7 @@ async def send_head_only(reader: asyncio.StreamReader, writer: asyncio.StreamWri
 
 
 async def test_a_slow_body_is_truncated_or_raises_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A body that arrives too slowly is truncated if the caller requests this; otherwise an error is raised."""
+    """A body that arrives too slowly is truncated if the caller has requested this; otherwise it raises an error."""
     monkeypatch.setattr("shared.backends.outbound_http.BODY_SECONDS", 0.05)
     async with serve_connections(send_head_only) as port:
         cut = await send_request(f"http://127.0.0.1:{port}/", truncate=True)
@@ -159,8 +159,8 @@ async def test_a_slow_body_is_truncated_or_raises_an_error(monkeypatch: pytest.M
             await send_request(f"http://127.0.0.1:{port}/", seconds=0.1)
 
 
-async def test_a_silent_server_is_an_error() -> None:
-    """If a server sends no status in time, an error is raised, even if bodies may be truncated."""
+async def test_a_server_that_sends_no_status_raises_an_error() -> None:
+    """If a server sends no status in time, a request raises an error, even if bodies may be truncated."""
 
     async def stay_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
@@ -173,7 +173,7 @@ async def test_a_silent_server_is_an_error() -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000 + b"\r\n\r\n"]
 )
-async def test_an_invalid_reply_is_an_error(content: bytes) -> None:
+async def test_an_invalid_reply_raises_an_error(content: bytes) -> None:
     """A closed connection, another protocol or huge headers raise an error without parts of the URL."""
     async with serve_connections(build_server(content)) as port:
         with pytest.raises(OutboundFailedError) as failed:
@@ -181,7 +181,7 @@ async def test_an_invalid_reply_is_an_error(content: bytes) -> None:
     assert "secret" not in failed.value.reason
 
 
-async def test_a_refused_connection_is_an_error() -> None:
+async def test_a_refused_connection_raises_an_error() -> None:
     """A request to a port without a server raises an error."""
     async with serve_connections(build_server(OK)) as port:
         pass

@@ -18,5 +18,5 @@ from tests.virtual_time import START
     ],
 )
 def test_a_due_time_too_far_in_the_future_counts_as_now(ahead: timedelta, expected: object) -> None:
-    """A due time too far in the future counts as now, because otherwise the job would not run for a long time."""
+    """A job whose due time is too far in the future is due now, because otherwise it would not run for a long time."""
     assert cap_stored_time(START + ahead, START) == expected

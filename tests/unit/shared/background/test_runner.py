@@ -91,7 +91,7 @@ async def test_a_failed_job_runs_again_and_stops_no_other_job(
 
     async def run_failing_job() -> None:
         runs.append("fail")
-        raise WorkspaceError(Kind.UNAVAILABLE, "X", "the store is down")
+        raise WorkspaceError(Kind.UNAVAILABLE, "X", "the lease store does not respond")
 
     async def run_job() -> None:
         runs.append("work")

@@ -16,7 +16,7 @@ from shared.backends.embedded.provenance import SqliteAuditLog
 from shared.catalog.document import load_document
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.service import CatalogService
-from tests.unit.shared.catalog.stores import get_workspace_id, open_plant
+from tests.unit.shared.catalog.stores import get_workspace_id, open_catalog_stores
 
 
 class _CrashingLog(SqliteAuditLog):
@@ -31,7 +31,7 @@ class _CrashingStore(SqliteCatalogStore):
 
 async def main(folder: Path, document: WorkspaceDocument, actor: str, crash_point: str) -> None:
     """Wait for a line on standard input, then apply the document."""
-    async with open_plant(folder) as opened:
+    async with open_catalog_stores(folder) as opened:
         store, log = opened.store, opened.log
         if crash_point == "before-append":
             log = _CrashingLog(folder / "provenance.sqlite", get_workspace_id)

@@ -16,7 +16,7 @@ from tests.unit.shared.provenance.record_rules import find_first_fault
 
 
 @dataclass
-class Plant:
+class CatalogStores:
     """Catalog and audit log of a workspace, with their services.
 
     Attributes:
@@ -35,7 +35,7 @@ class Plant:
         assert find_first_fault(records, compute_genesis_hash("plant-a", target)) is None
         return records
 
-    async def list_events(self) -> list[tuple[str, str]]:
+    async def list_audited_changes(self) -> list[tuple[str, str]]:
         """Return the action and the entity of each event in the chains of the catalog and of access control."""
         records = [
             record
@@ -51,13 +51,13 @@ async def get_workspace_id() -> str:
 
 
 @asynccontextmanager
-async def open_plant(folder: Path) -> AsyncIterator[Plant]:
+async def open_catalog_stores(folder: Path) -> AsyncIterator[CatalogStores]:
     """Open the stores of a folder; close them after the block."""
     database = SqliteDatabase(folder / "workspace.sqlite", SCHEMA)
     store = SqliteCatalogStore(database)
     log = SqliteAuditLog(folder / "provenance.sqlite", get_workspace_id)
     try:
-        yield Plant(store, log, CatalogService(store, log))
+        yield CatalogStores(store, log, CatalogService(store, log))
     finally:
         await log.close()
         await database.close()

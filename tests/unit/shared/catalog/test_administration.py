@@ -21,7 +21,7 @@ from shared.catalog.service import CommittedPlan
 from shared.conditional_requests import UNCONDITIONAL, condition_from_headers
 from shared.errors import WorkspaceError
 from tests.unit.shared.catalog.documents import PLANT
-from tests.unit.shared.catalog.stores import Plant, open_plant
+from tests.unit.shared.catalog.stores import CatalogStores, open_catalog_stores
 
 FIRST, SECOND = "admin@plant-a.example", "second@plant-a.example"
 TWO_ADMINISTRATORS = PLANT.replace(
@@ -30,10 +30,10 @@ TWO_ADMINISTRATORS = PLANT.replace(
 
 
 @pytest.fixture
-async def processes(tmp_path: Path) -> AsyncIterator[list[Plant]]:
+async def processes(tmp_path: Path) -> AsyncIterator[list[CatalogStores]]:
     """Yield the stores of two processes for a workspace with two administrators."""
     async with AsyncExitStack() as stack:
-        opened = [await stack.enter_async_context(open_plant(tmp_path)) for _ in range(2)]
+        opened = [await stack.enter_async_context(open_catalog_stores(tmp_path)) for _ in range(2)]
         await opened[0].service.apply(load_document(TWO_ADMINISTRATORS, "w.yaml"), "apply")
         yield opened
 
@@ -43,9 +43,9 @@ def build_caller(user: str = FIRST) -> Caller:
     return Caller(user, frozenset(AccessRight))
 
 
-def build_viewer(key: str) -> Any:
-    """Return a function that builds a member who has no rights to manage the workspace."""
-    return lambda _: Member.model_validate({"id": key, "name": key, "role": "Viewer"})
+def build_viewer(member_id: str) -> Any:
+    """Return a function that, for any stored catalog, returns a member with the role Viewer."""
+    return lambda _: Member.model_validate({"id": member_id, "name": member_id, "role": "Viewer"})
 
 
 async def get_error_code(call: Any) -> str:
@@ -57,7 +57,7 @@ async def get_error_code(call: Any) -> str:
     return ""
 
 
-async def test_two_administrators_cannot_demote_each_other(processes: list[Plant]) -> None:
+async def test_two_administrators_cannot_demote_each_other(processes: list[CatalogStores]) -> None:
     """If two administrators demote each other at once in two processes, one change is rejected."""
     one, two = (Administration(each.service) for each in processes)
     codes = await asyncio.gather(
@@ -67,7 +67,7 @@ async def test_two_administrators_cannot_demote_each_other(processes: list[Plant
     assert sorted(codes) == ["", "ACCESS_RIGHT_MISSING"]
 
 
-async def test_a_removed_item_is_missing_for_a_concurrent_change(processes: list[Plant]) -> None:
+async def test_a_removed_item_is_missing_for_a_concurrent_change(processes: list[CatalogStores]) -> None:
     """If an item is removed twice at once, one removal succeeds and the other reports a missing item."""
     administrations = [Administration(each.service) for each in processes]
     codes = await asyncio.gather(
@@ -76,7 +76,7 @@ async def test_a_removed_item_is_missing_for_a_concurrent_change(processes: list
     assert sorted(codes) == ["", "MEMBER_NOT_FOUND"]
 
 
-async def test_broken_rules_are_reported_before_unmet_conditions(processes: list[Plant]) -> None:
+async def test_broken_rules_are_reported_before_unmet_conditions(processes: list[CatalogStores]) -> None:
     """A broken rule is reported before an unmet If-Match condition; for a missing item, each If-Match is unmet."""
     administration = Administration(processes[0].service)
     stale = condition_from_headers('"stale"', None)
@@ -96,23 +96,23 @@ async def test_broken_rules_are_reported_before_unmet_conditions(processes: list
     )
 
 
-async def test_an_equal_definition_changes_nothing(processes: list[Plant]) -> None:
+async def test_an_equal_definition_changes_nothing(processes: list[CatalogStores]) -> None:
     """A PUT of the stored definition creates no version and no event, and does not change the last editor."""
     administration = Administration(processes[0].service)
     stored = await administration.find(ItemKind.SURFACE, "cooling")
     assert stored is not None
     surface = Surface.model_validate(stored.definition)
-    before, events = await processes[0].store.load(), await processes[0].list_events()
+    before, events = await processes[0].store.load(), await processes[0].list_audited_changes()
     matching = condition_from_headers(compute_definition_etag(stored.definition), None)
     replaced = await administration.put(build_caller(), ItemKind.SURFACE, "cooling", lambda _: surface, matching)
     assert (replaced.item, replaced.is_new) == (stored, False)
-    assert (await processes[0].store.load(), await processes[0].list_events()) == (before, events)
+    assert (await processes[0].store.load(), await processes[0].list_audited_changes()) == (before, events)
 
 
-async def test_a_definition_without_newer_members_equals_the_defaults(
-    processes: list[Plant], monkeypatch: pytest.MonkeyPatch
+async def test_a_definition_without_newer_fields_equals_the_defaults(
+    processes: list[CatalogStores], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stored definition without newer fields equals a definition with the defaults of these fields."""
+    """A stored definition that lacks newer fields equals a definition in which these fields have their defaults."""
     service = processes[0].service
     catalog = await service.load()
     stored = find_item(catalog, ItemKind.CONNECTION, "rig")

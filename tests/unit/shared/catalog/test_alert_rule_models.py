@@ -14,7 +14,7 @@ THRESHOLD = {**COMMON, "kind": "threshold", "query": "q", "condition": {"rows": 
 
 
 def test_a_definition_has_only_the_properties_of_its_kind() -> None:
-    """A stored rule has only the fields of its kind, because a document with others would be rejected."""
+    """The stored definition of an alert rule has only the fields of its kind, because a document rejects all others."""
     threshold = AlertRule.model_validate(THRESHOLD).model_dump(mode="json", by_alias=True)
     absence = AlertRule.model_validate(ABSENCE).model_dump(mode="json", by_alias=True)
     assert not threshold.keys() & {"connections", "after"}
@@ -65,5 +65,5 @@ def test_durations_of_alert_rules_are_parsed() -> None:
 def test_contradictions_in_alert_rules_are_reported_at_their_fields(
     rule: dict[str, Any], fields: list[tuple[str | int, ...]]
 ) -> None:
-    """Fields of the other kind of rule, incomplete conditions and repeated values are reported at their fields."""
+    """Fields that do not belong to the kind of rule, incomplete conditions and repeated values are reported."""
     assert [path for path, _ in find_rule_errors(AlertRule.model_validate(rule))] == fields

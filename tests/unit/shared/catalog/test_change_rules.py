@@ -68,14 +68,14 @@ STORED = StoredCatalog(
 )
 
 
-def find_item(kind: ItemKind, key: str) -> dict[str, Any]:
-    """Return a stored definition."""
+def find_definition(kind: ItemKind, key: str) -> dict[str, Any]:
+    """Return the stored definition of an item."""
     return next(item.definition for item in STORED.items if (item.kind, item.key) == (kind, key))
 
 
 def build_change(kind: ItemKind, key: str, **fields: Any) -> ItemChange:
     """Return a change of some fields of a stored item."""
-    before = find_item(kind, key)
+    before = find_definition(kind, key)
     return ItemChange(kind, key, before, {**before, **fields})
 
 
@@ -86,7 +86,7 @@ def build_addition(item: CatalogItem) -> ItemChange:
 
 def build_removal(kind: ItemKind, key: str) -> ItemChange:
     """Return the removal of a stored item."""
-    return ItemChange(kind, key, find_item(kind, key), None)
+    return ItemChange(kind, key, find_definition(kind, key), None)
 
 
 def get_error(changes: list[ItemChange], caller: Caller = ADMIN) -> WorkspaceError:
@@ -218,7 +218,7 @@ def test_changes_that_break_no_rule_are_accepted(name: str) -> None:
 
 @pytest.mark.parametrize("name", REJECTED)
 def test_each_broken_rule_has_an_error_code(name: str) -> None:
-    """Each broken rule has its own error code: a missing right is FORBIDDEN, all others are conflicts."""
+    """Each broken rule has its own error code; a missing right is FORBIDDEN, all other codes are conflicts."""
     code, caller, changes = REJECTED[name]
     error = get_error(changes, caller)
     assert (error.code, error.kind) == (code, Kind.FORBIDDEN if code == "RIGHT_NOT_HELD" else Kind.CONFLICT)
@@ -259,7 +259,7 @@ def test_items_that_use_a_removed_item_are_named(kind: ItemKind, key: str, used_
     ],
 )
 def test_invalid_references_and_settings_are_errors_of_the_field(changed: ItemChange, field: str) -> None:
-    """Unknown references and changes of read-only settings are errors of the field and are reported first."""
+    """Unknown references and changes of read-only settings are reported at their fields, before all other errors."""
     for changes in ([changed], [changed, build_removal(CONNECTION, "rig")]):
         error = get_error(changes)
         assert error.kind is Kind.INVALID
@@ -297,8 +297,8 @@ def test_an_earlier_reference_to_an_unknown_item_blocks_no_changes() -> None:
     check_changes(stored, [build_change(MEMBER, "viewer@p", name="V")], ADMIN)
 
 
-def test_the_other_owner_of_an_object_id_is_named() -> None:
-    """If another member has the object id, the error names this member."""
+def test_the_member_that_already_has_an_object_id_is_named() -> None:
+    """If the Entra object id of a changed member already belongs to another member, the error names the latter."""
     _, caller, changes = REJECTED["use the object id of another"]
     with pytest.raises(
         WorkspaceError, match=r"^Field `oid` of manager@p must be unique; abc is already the object id of"

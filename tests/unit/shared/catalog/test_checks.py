@@ -314,7 +314,7 @@ alertRules:
     ],
 )
 def test_an_invalid_alert_rule_is_reported_at_its_field(old: str, new: str, message: str) -> None:
-    """Fields of the other kind of alert rule, unknown references and invalid durations are reported at their fields."""
+    """Fields that do not belong to the kind of rule, unknown references and invalid durations are reported."""
     assert old in RULES
     found = list_problems(PLANT + RULES.replace(old, new, 1))
     assert any(message in problem for problem in found), found

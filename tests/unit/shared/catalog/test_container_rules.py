@@ -16,20 +16,20 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 CONTAINER = {"name": "orders", "partitionKeyPath": "/line", "dataClass": "operational"}
 
 
-def build_stored(data_class: str) -> StoredCatalog:
-    """Return a catalog with one container of this data class."""
+def build_catalog_with_container(data_class: str) -> StoredCatalog:
+    """Return a catalog with one container of the given data class."""
     definition = {**CONTAINER, "dataClass": data_class}
     return StoredCatalog(1, (CatalogItem("container", "db/orders", definition, ItemOrigin.API, AT, AT, "admin@p"),))
 
 
 def build_document(*names: str) -> WorkspaceDocument:
-    """Return a document with evidence containers of these names."""
+    """Return a document that declares evidence containers with the given names."""
     containers: list[dict[str, Any]] = [{**CONTAINER, "name": name, "dataClass": "evidence"} for name in names]
     stores = [{"lookup": "mes", "databases": [{"lookup": "db", "containers": containers}]}]
     return WorkspaceDocument.model_validate({"workspace": {"id": "p", "name": "P"}, "dataStores": stores})
 
 
-def test_another_partition_key_path_is_rejected() -> None:
+def test_a_changed_partition_key_path_is_rejected() -> None:
     """An existing container must keep its partition key path; a new container may have any path."""
     changed = ItemChange(ItemKind.CONTAINER, "db/orders", CONTAINER, {**CONTAINER, "partitionKeyPath": "/id"})
     with pytest.raises(WorkspaceError) as caught:
@@ -42,6 +42,6 @@ def test_another_partition_key_path_is_rejected() -> None:
 
 def test_only_new_or_changed_evidence_containers_are_found() -> None:
     """Only evidence containers that are new or changed are found."""
-    [path] = find_new_evidence(build_document("orders", "fresh"), build_stored("evidence"))
+    [path] = find_new_evidence(build_document("orders", "fresh"), build_catalog_with_container("evidence"))
     assert path == ("dataStores", 0, "databases", 0, "containers", 1, "dataClass")
-    assert len(list(find_new_evidence(build_document("orders"), build_stored("operational")))) == 1
+    assert len(list(find_new_evidence(build_document("orders"), build_catalog_with_container("operational")))) == 1

@@ -146,7 +146,7 @@ def test_validation_stops_after_many_problems(text: str) -> None:
     assert len(list_problems(text)) == MAX_PROBLEMS
 
 
-def test_an_error_about_expanding_aliases_names_their_member() -> None:
+def test_an_error_about_expanding_aliases_names_the_property() -> None:
     """If aliases make a document too large, the problem names the position and the property of an alias."""
     layers = ["workspace: {id: p, name: P}", "team: &l0 [x, x, x, x, x, x, x, x, x, x]"]
     layers += [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10)]
@@ -184,7 +184,7 @@ def test_all_problems_are_reported_together() -> None:
 
 
 def test_reference_to_invalid_item_is_not_a_second_problem() -> None:
-    """A reference to an invalid item is not reported, but a reference to a missing item is."""
+    """A reference to an invalid item is not reported as a further problem, but a reference to a missing item is."""
     text = replace_in_document("name: Rig,", "name: 7,").replace("connections: [rig, sim]", "connections: [rig, gone]")
     fields = [problem.split(": ", 1)[1] for problem in list_problems(text)]
     assert fields == [
@@ -194,7 +194,7 @@ def test_reference_to_invalid_item_is_not_a_second_problem() -> None:
 
 
 def test_the_error_message_lists_a_limited_number_of_problems() -> None:
-    """The message has the first problems and the number of others; the list has all problems."""
+    """The message has the first problems and the number of all further ones; the error's list has all problems."""
     text = replace_in_document("surfaces:\n", "surfaces:\n" + "  - {lookup: a/b, name: A}\n" * 50)
     with pytest.raises(DocumentError) as caught:
         load_document(text, "w.yaml")

@@ -188,13 +188,13 @@ def check_json_error(text: str, position: tuple[int, int], message: str) -> None
     assert (problem.line, problem.column) == position
 
 
-def test_the_limits_of_documents() -> None:
+def test_documents_have_maximum_sizes() -> None:
     """A document has at most 16 Mi characters, 2,000,000 values and 40 levels."""
     assert (MAX_CHARACTERS, MAX_NODES, MAX_DEPTH) == (16 * 1024 * 1024, 2_000_000, 40)
 
 
-def test_repeated_member_names_are_problems() -> None:
-    """A name that occurs twice in an object is a problem with the position of the second occurrence."""
+def test_repeated_property_names_are_problems() -> None:
+    """A property name that occurs twice in an object is a problem with the position of its second occurrence."""
     text = '{"a": 1,\n "a": 2}'
     values = LocatedValues(parse_json_document(text, "w.json"), "w.json", text)
     values.to_json_values()

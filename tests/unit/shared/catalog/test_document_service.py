@@ -13,7 +13,7 @@ from shared.catalog.document_service import DocumentService
 from shared.conditional_requests import Condition, EntityTags
 from shared.errors import WorkspaceError
 from tests.unit.shared.catalog.documents import PLANT
-from tests.unit.shared.catalog.stores import open_plant
+from tests.unit.shared.catalog.stores import open_catalog_stores
 
 CALLER = Caller("admin@plant-a.example", frozenset(AccessRight))
 WITHOUT = PLANT.partition("dataStores:")[0].encode()
@@ -34,7 +34,7 @@ async def test_containers_that_exist_are_found_once_per_database(tmp_path: Path)
         asked.append((store, database))
         return sorted(containers)
 
-    async with open_plant(tmp_path) as opened:
+    async with open_catalog_stores(tmp_path) as opened:
         await opened.service.apply(load_document(PLANT, "w.yaml"), "apply")
         service = DocumentService(opened.service, list_containers)
         complete = await service.load(PLANT.encode(), DocumentFormat.YAML)

@@ -87,7 +87,7 @@ def test_the_state_of_removed_members_is_not_exported() -> None:
 
 
 def test_an_empty_catalog_cannot_be_exported() -> None:
-    """Exporting a workspace that has no document is an error."""
+    """Exporting a workspace that has no document is rejected."""
     with pytest.raises(WorkspaceError) as caught:
         export_document(StoredCatalog(0, ()))
     assert caught.value.code == "WORKSPACE_NOT_DECLARED"

@@ -8,7 +8,7 @@ from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import StoredCatalog
 from shared.timestamps import parse_rfc3339
 from tests.unit.shared.catalog.documents import PLANT
-from tests.unit.shared.catalog.stores import open_plant
+from tests.unit.shared.catalog.stores import open_catalog_stores
 
 VIEWER = "  - {id: viewer@plant-a.example, name: Viewer, role: Viewer}\n"
 VIEWER_ID = "viewer@plant-a.example"
@@ -24,7 +24,7 @@ def read_state(stored: StoredCatalog) -> dict[str, str | None] | None:
 
 async def test_the_state_of_a_disabled_member_is_stored_with_the_change(tmp_path: Path) -> None:
     """Disabling or removing a member stores a state in the same catalog version; later changes do not alter it."""
-    async with open_plant(tmp_path) as opened:
+    async with open_catalog_stores(tmp_path) as opened:
 
         async def apply_document(document: WorkspaceDocument) -> StoredCatalog:
             await opened.service.apply(document, "apply")
@@ -47,11 +47,11 @@ async def test_the_state_of_a_disabled_member_is_stored_with_the_change(tmp_path
 
 async def test_stored_member_states_are_neither_planned_nor_audited(tmp_path: Path) -> None:
     """The stored states of members are neither in plans nor in the audit log."""
-    async with open_plant(tmp_path) as opened:
+    async with open_catalog_stores(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         await opened.service.apply(DISABLED, "apply")
         await opened.service.apply(REMOVED, "apply")
         plan = await opened.service.plan(REMOVED)
         assert (plan.changes, plan.retained) == ((), ())
-        actions = [action for action, entity in await opened.list_events() if entity == VIEWER_ID]
+        actions = [action for action, entity in await opened.list_audited_changes() if entity == VIEWER_ID]
         assert actions == ["Catalog.Member.Created", "Catalog.Member.Updated", "Catalog.Member.Removed"]

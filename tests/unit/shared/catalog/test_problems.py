@@ -13,7 +13,7 @@ def test_problems_are_sorted_by_position() -> None:
 
 
 def test_only_the_first_problems_are_listed() -> None:
-    """The message has the first problems and the number of others; the error object has all."""
+    """The message has the first problems and the number of further problems; the error object has all problems."""
     error = DocumentError(Problem("w.yaml", line, 1, "", "bad") for line in range(1, MAX_LISTED + 4))
     assert len(error.problems) == MAX_LISTED + 3
     assert str(error).split("\n")[MAX_LISTED:] == ["... and 3 more"]

@@ -31,7 +31,7 @@ def test_an_api_path_that_clients_would_change_is_rejected(path: str, *, is_vali
 
 
 def test_an_api_path_belongs_to_one_query() -> None:
-    """An API path must differ from path and lookup (id in URLs) of other queries; it may equal its query's lookup."""
+    """The API path of a query must differ from paths and lookups (ids in URLs) of all other queries."""
     queries = [
         build_query("a", apiPath="x"),
         build_query("b", apiPath="x"),

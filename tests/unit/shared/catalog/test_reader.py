@@ -15,7 +15,7 @@ from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
 from shared.catalog.reader import CatalogReader, build_catalog
 from shared.errors import Kind, WorkspaceError
 from tests.unit.shared.catalog.documents import PLANT
-from tests.unit.shared.catalog.stores import open_plant
+from tests.unit.shared.catalog.stores import open_catalog_stores
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 DOCUMENT = load_document(PLANT, "w.yaml")
@@ -53,14 +53,14 @@ class CountingStore(SqliteCatalogStore):
 
 async def test_empty_store_gives_empty_catalog(tmp_path: Path) -> None:
     """An empty store has version 0 and no workspace."""
-    async with open_plant(tmp_path) as opened:
+    async with open_catalog_stores(tmp_path) as opened:
         catalog = await CatalogReader(opened.store, NEVER).get_catalog()
     assert (catalog.version, catalog.workspace, catalog.policies.provenance) == (0, None, None)
 
 
 async def test_catalog_contains_all_declared_items(tmp_path: Path) -> None:
     """The catalog contains all declared items, with containers in their databases."""
-    async with open_plant(tmp_path) as opened:
+    async with open_catalog_stores(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         catalog = await CatalogReader(opened.store, NEVER).get_catalog()
     assert catalog.workspace == DOCUMENT.workspace
@@ -84,7 +84,7 @@ async def test_catalog_contains_all_declared_items(tmp_path: Path) -> None:
 
 async def test_recent_catalog_is_used_without_store_call(tmp_path: Path) -> None:
     """Until the refresh time is over, the store is not called, unless the cache is invalidated."""
-    async with open_plant(tmp_path) as opened:
+    async with open_catalog_stores(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         reader = CatalogReader(opened.store, NEVER)
         first = await reader.get_catalog()
@@ -99,7 +99,7 @@ async def test_catalog_is_reloaded_only_for_new_version(tmp_path: Path) -> None:
     database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
     store = CountingStore(database)
     reader = CatalogReader(store, ALWAYS)
-    async with open_plant(tmp_path) as opened:
+    async with open_catalog_stores(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         await asyncio.gather(*(reader.get_catalog() for _ in range(20)))
         assert store.loads == 1
@@ -116,7 +116,7 @@ async def test_a_catalog_change_during_a_load_is_not_lost(tmp_path: Path) -> Non
     store = CountingStore(database)
     store.gate = asyncio.Event()
     reader = CatalogReader(store, NEVER)
-    async with open_plant(tmp_path) as opened:
+    async with open_catalog_stores(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         reading = asyncio.create_task(reader.get_catalog())
         await store.loaded.wait()
@@ -159,7 +159,7 @@ async def test_unavailable_store_is_not_called_for_each_request(tmp_path: Path) 
     assert store.versions == 1
 
 
-async def test_unavailable_store_without_cache_is_an_error(tmp_path: Path) -> None:
+async def test_unavailable_store_without_cache_raises_an_error(tmp_path: Path) -> None:
     """If the store is unavailable and the catalog was never loaded, callers get UNAVAILABLE."""
     store = SqliteCatalogStore(SqliteDatabase(tmp_path, SCHEMA))  # a folder cannot be opened
     with pytest.raises(WorkspaceError) as caught:

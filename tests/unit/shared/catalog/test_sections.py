@@ -22,7 +22,7 @@ def test_a_valid_document_has_all_its_items() -> None:
 
 
 def test_keys_of_invalid_items_remain_known() -> None:
-    """Invalid items are left out, but their keys are known, so that references to them are no errors."""
+    """Invalid items are left out, but their keys are returned, so that references to them are not errors."""
     sections = Sections.from_valid_items(DATA, [("team", 1, "name"), ("surfaces",)])
     assert [(index, member.id) for index, member in sections.team] == [(0, "a@x")]
     assert sections.declared_keys["team"] == {"a@x", "b@x"}

@@ -23,7 +23,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import Target
 from shared.runtime import Runtime
 from tests.unit.shared.catalog.documents import PLANT, draw_valid_document
-from tests.unit.shared.catalog.stores import get_workspace_id, open_plant
+from tests.unit.shared.catalog.stores import get_workspace_id, open_catalog_stores
 from tests.virtual_time import START, VirtualTime
 
 EARLIER = START - timedelta(days=1)
@@ -122,7 +122,7 @@ def test_applying_any_document_makes_its_plan_empty(first: WorkspaceDocument, se
     """After a document is applied over another one, its plan is empty, and each change has one audit event."""
 
     async def run(folder: Path) -> None:
-        async with open_plant(folder) as opened:
+        async with open_catalog_stores(folder) as opened:
             service = opened.service
             applied = list((await service.apply(first, "apply")).changes) if first.policies.provenance else []
             if not first.policies.provenance:
@@ -134,7 +134,7 @@ def test_applying_any_document_makes_its_plan_empty(first: WorkspaceDocument, se
             assert (await service.plan(second)).is_empty
             queries = (item for item in (await opened.store.load()).items if item.kind == "warmQuery")
             assert {item.key for item in queries if item.origin is ItemOrigin.API} == {"mine"}
-            assert len(await opened.list_events()) == len(applied)
+            assert len(await opened.list_audited_changes()) == len(applied)
             assert not await opened.store.list_pending_events()
 
     with TemporaryDirectory() as folder:
@@ -145,7 +145,7 @@ async def test_large_integers_are_text_in_audit_events(tmp_path: Path) -> None:
     """Integers beyond 2^53-1 are text with all digits in audit events."""
     parameters = [{"name": "p", "type": "dynamic", "default": [2**53 - 1, 2**53, -(10**30), 1e300, True]}]
     after = {**EXTRA, "parameters": parameters}
-    async with open_plant(tmp_path) as opened:
+    async with open_catalog_stores(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         await opened.service.change(lambda _: [ItemChange("warmQuery", "mine", None, after)], "editor@p")
         assert not await opened.store.list_pending_events()
@@ -156,7 +156,7 @@ async def test_large_integers_are_text_in_audit_events(tmp_path: Path) -> None:
 
 async def test_each_change_is_an_audit_event(tmp_path: Path) -> None:
     """Each added, changed or removed item has an audit event with both states; members have their own chain."""
-    async with open_plant(tmp_path) as opened:
+    async with open_catalog_stores(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         changed = load_document(
             PLANT.replace("name: Rig,", "name: New rig,").replace("role: Viewer", "role: Editor"), "w.yaml"
@@ -182,7 +182,7 @@ async def test_each_change_is_an_audit_event(tmp_path: Path) -> None:
 async def test_edits_set_time_and_editor_of_an_item(tmp_path: Path) -> None:
     """The creation time never changes; an edit sets time and editor of an item, an approval does not."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    async with open_plant(tmp_path) as opened:
+    async with open_catalog_stores(tmp_path) as opened:
         service = CatalogService(opened.store, opened.log, runtime=Runtime(now=lambda: at))
         await service.apply(DOCUMENT, "apply")
         at += timedelta(days=1)
@@ -209,10 +209,10 @@ async def test_edits_set_time_and_editor_of_an_item(tmp_path: Path) -> None:
 async def test_without_provenance_nothing_is_audited(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Without the provenance policy, changes are not audited, and one warning is logged."""
     with caplog.at_level(logging.WARNING, "workspace"):
-        async with open_plant(tmp_path) as opened:
+        async with open_catalog_stores(tmp_path) as opened:
             await opened.service.apply(UNAUDITED_PLANT, "apply")
             await opened.service.change(create_api_query, "editor")
-            assert await opened.list_events() == []
+            assert await opened.list_audited_changes() == []
             assert not await opened.store.list_pending_events()
     assert [record.message for record in caplog.records] == [
         "provenance is not configured; changes to the catalog are not audited"
@@ -221,16 +221,16 @@ async def test_without_provenance_nothing_is_audited(tmp_path: Path, caplog: pyt
 
 async def test_events_stay_pending_while_audit_log_is_unavailable(tmp_path: Path) -> None:
     """If the audit log is unavailable, changes succeed, and their events are appended once when it is available."""
-    async with open_plant(tmp_path) as opened:
+    async with open_catalog_stores(tmp_path) as opened:
         closed = CatalogService(opened.store, SqliteAuditLog(tmp_path, get_workspace_id))  # a folder cannot be opened
         assert len((await closed.apply(DOCUMENT, "apply")).changes) == ITEMS
         with pytest.raises(WorkspaceError):
             await closed.flush_pending()
         assert len(await opened.store.list_pending_events()) == ITEMS
         assert (await opened.service.apply(DOCUMENT, "apply")).is_empty
-        assert len(await opened.list_events()) == ITEMS
+        assert len(await opened.list_audited_changes()) == ITEMS
         assert await opened.service.flush_pending() == 0
-        assert len(await opened.list_events()) == ITEMS
+        assert len(await opened.list_audited_changes()) == ITEMS
 
 
 async def test_rejected_event_does_not_block_others(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ async def test_rejected_event_does_not_block_others(tmp_path: Path) -> None:
     def exceed_size_limit(_: StoredCatalog) -> Sequence[ItemChange]:
         return [ItemChange("warmQuery", "mine", None, {**EXTRA, "limit": math.nan})]
 
-    async with open_plant(tmp_path) as opened:
+    async with open_catalog_stores(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         await opened.service.change(exceed_size_limit, "editor")
         await opened.service.apply(load_document(PLANT.replace("name: Rig,", "name: New rig,"), "w.yaml"), "apply")
@@ -247,7 +247,7 @@ async def test_rejected_event_does_not_block_others(tmp_path: Path) -> None:
             await opened.service.flush_pending()
         assert caught.value.kind is Kind.INVALID
         assert [event.event["EntityID"] for event in await opened.store.list_pending_events()] == ["mine"]
-        assert (await opened.list_events()).count(("Catalog.Connection.Updated", "rig")) == 1
+        assert (await opened.list_audited_changes()).count(("Catalog.Connection.Updated", "rig")) == 1
 
 
 async def test_concurrent_changes_are_not_lost(tmp_path: Path) -> None:
@@ -259,14 +259,14 @@ async def test_concurrent_changes_are_not_lost(tmp_path: Path) -> None:
             ItemChange("connection", "rig", rig.definition, {**rig.definition, "name": rig.definition["name"] + "+"})
         ]
 
-    async with open_plant(tmp_path) as first, open_plant(tmp_path) as second:
+    async with open_catalog_stores(tmp_path) as first, open_catalog_stores(tmp_path) as second:
         await first.service.apply(DOCUMENT, "apply")
         await asyncio.gather(
             *(each.service.change(increment_number, "editor") for each in (first, second) for _ in range(4))
         )
         (rig,) = [item for item in (await first.store.load()).items if item.key == "rig"]
         assert rig.definition["name"] == "Rig" + "+" * 8
-        assert (await first.list_events()).count(("Catalog.Connection.Updated", "rig")) == 8
+        assert (await first.list_audited_changes()).count(("Catalog.Connection.Updated", "rig")) == 8
 
 
 async def test_an_error_of_the_change_function_is_raised(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ async def test_an_error_of_the_change_function_is_raised(tmp_path: Path) -> None
     def raise_error(_: StoredCatalog) -> Sequence[ItemChange]:
         raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", "no")
 
-    async with open_plant(tmp_path) as opened:
+    async with open_catalog_stores(tmp_path) as opened:
         await opened.service.apply(DOCUMENT, "apply")
         version = await opened.store.read_version()
         with pytest.raises(WorkspaceError, match="no"):
@@ -286,7 +286,7 @@ async def test_an_error_of_the_change_function_is_raised(tmp_path: Path) -> None
 async def test_applying_an_unchanged_document_creates_no_version(tmp_path: Path) -> None:
     """Applying an unchanged document creates no version and causes no reload."""
     calls: list[None] = []
-    async with open_plant(tmp_path) as opened:
+    async with open_catalog_stores(tmp_path) as opened:
         service = CatalogService(opened.store, opened.log, on_change=lambda: calls.append(None))
         await service.apply(DOCUMENT, "apply")
         await service.apply(DOCUMENT, "apply")

@@ -7,14 +7,14 @@ import pytest
 from shared.catalog.signal_models import SignalDefinition, check_signals
 
 
-def find_errors(*signals: dict[str, Any]) -> list[tuple[tuple[str | int, ...], str]]:
-    """Return the fields of a connection's signals that violate a rule."""
+def find_signal_errors(*signals: dict[str, Any]) -> list[tuple[tuple[str | int, ...], str]]:
+    """Check a connection's signals; return the field and the message of each error."""
     return list(check_signals(("signals",), [SignalDefinition.model_validate(each) for each in signals]))
 
 
 def test_signal_names_and_pointers_are_unique() -> None:
     """If two signals have the same name or pointer, the error is at the second signal."""
-    found = find_errors(
+    found = find_signal_errors(
         {"name": "t", "pointer": "/t", "type": "real"},
         {"name": "t", "pointer": "/u", "type": "real"},
         {"name": "v", "pointer": "/t", "type": "real"},
@@ -34,5 +34,5 @@ def test_signal_names_and_pointers_are_unique() -> None:
 )
 def test_only_numeric_signals_have_limits_in_order(signal: dict[str, Any], fields: list[str]) -> None:
     """Only numeric signals can have limits, and the lower limit must not exceed the upper limit."""
-    found = find_errors({"name": "t", "pointer": "/t", **signal})
+    found = find_signal_errors({"name": "t", "pointer": "/t", **signal})
     assert [path for path, _ in found] == [("signals", 0, field) for field in fields]

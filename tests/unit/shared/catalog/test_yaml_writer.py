@@ -21,7 +21,7 @@ _VALUE = st.recursive(
 )
 
 
-def read(text: str) -> Any:
+def read_yaml(text: str) -> Any:
     """Return the values of a YAML text."""
     values = LocatedValues(parse_yaml(text, "w.yaml"), "w.yaml")
     read_values = values.to_json_values()
@@ -32,7 +32,7 @@ def read(text: str) -> Any:
 @given(st.dictionaries(st.sampled_from(["team", "workspace", "kql"]), _VALUE, min_size=1))
 def test_written_yaml_values_are_parsed_to_equal_values(document: dict[str, Any]) -> None:
     """Any JSON value that is written and parsed again is equal, with the same type."""
-    assert json.dumps(read("".join(write_yaml(document)))) == json.dumps(document)
+    assert json.dumps(read_yaml("".join(write_yaml(document)))) == json.dumps(document)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_written_yaml_values_are_parsed_to_equal_values(document: dict[str, Any]
 def test_texts_that_look_like_other_types_are_quoted(text: str) -> None:
     """A text that YAML 1.1 or 1.2 would parse as another type is quoted."""
     written = "".join(write_yaml({"value": [text]}))
-    assert read(written) == yaml.safe_load(written) == {"value": [text]}
+    assert read_yaml(written) == yaml.safe_load(written) == {"value": [text]}
 
 
 def test_multi_line_texts_are_written_as_yaml_blocks() -> None:

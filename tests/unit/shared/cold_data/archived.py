@@ -1,4 +1,4 @@
-"""Helpers of the archive tests: events of the hub with impulses, and reads of the archive."""
+"""Helpers of the archive tests: they build hub events with telemetry messages (impulses) and read the archive."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

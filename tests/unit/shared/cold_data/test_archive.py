@@ -120,9 +120,9 @@ async def test_events_after_a_hub_reset_are_stored(tmp_path: Path) -> None:
 QUIET = timedelta(minutes=10)
 
 
-def compute_later_time(quiets: float = 1.1) -> datetime:
-    """Return the current time plus this number of waiting times (the wait before blobs are merged)."""
-    return now() + quiets * QUIET
+def compute_later_time(waiting_times: float = 1.1) -> datetime:
+    """Return the current time plus a number of waiting times (the wait before blobs are merged)."""
+    return now() + waiting_times * QUIET
 
 
 class Crash(Exception):  # noqa: N818  not an error
@@ -130,7 +130,7 @@ class Crash(Exception):  # noqa: N818  not an error
 
 
 class CrashingStore(FolderBlobStore):
-    """Blob store that crashes before or after a change that the test chooses."""
+    """Fake blob store that simulates a crash before or after a change that the test chooses."""
 
     changes_left = 10**9
 
@@ -242,7 +242,7 @@ async def test_crash_after_any_change_loses_no_row(tmp_path: Path, changes: int)
 
 
 class SweptStore(FolderBlobStore):
-    """Blob store in which compaction runs completely after a reader's listing and before its first fetch."""
+    """Fake blob store that runs the whole compaction between a reader's listing and its first fetch."""
 
     swept = False
 
@@ -266,7 +266,7 @@ async def test_reader_lists_an_hour_again_after_a_deletion(tmp_path: Path) -> No
 
 
 class StaleStore(FolderBlobStore):
-    """Blob store that returns an outdated listing, as a concurrent compaction can see it."""
+    """Fake blob store that returns an outdated listing, as a concurrent compaction can see it."""
 
     seen: tuple[Blob, ...] = ()
 

@@ -31,7 +31,7 @@ class ArchiveMachine(RuleBasedStateMachine):
 
     @rule(ids=st.lists(st.integers(0, 30), min_size=1, max_size=6), gap=st.integers(0, 40))
     def append_events(self, ids: list[int], gap: int) -> None:
-        """Append new events to the hub."""
+        """Append new events to the hub, enqueued over ``gap`` minutes."""
         for number in ids:
             sequence = len(self._events) + 1
             last = self._events[-1].enqueued_at if self._events else NOON
@@ -52,15 +52,19 @@ class ArchiveMachine(RuleBasedStateMachine):
 
     @rule(first=st.integers(0, 100), size=st.integers(1, 30))
     def deliver_earlier_events(self, first: int, size: int) -> None:
-        """Deliver earlier events to the archive again, in a batch with other boundaries."""
+        """Deliver events to the archive again, divided into different batches than before."""
         if self._delivered:
             first %= self._delivered
             self._run(first, min(first + size, self._delivered))
 
-    @rule(changes=st.one_of(st.none(), st.integers(0, 5)))
-    def compact(self, changes: int | None) -> None:
-        """Run the compaction, which crashes after this number of changes."""
-        store = open_folder_store(self._path) if changes is None else build_crashing_store(self._path, changes)
+    @rule(changes_before_crash=st.one_of(st.none(), st.integers(0, 5)))
+    def compact(self, changes_before_crash: int | None) -> None:
+        """Run the compaction, which crashes after the given number of changes, or not at all."""
+        store = (
+            open_folder_store(self._path)
+            if changes_before_crash is None
+            else build_crashing_store(self._path, changes_before_crash)
+        )
         asyncio.run(Compaction(store, QUIET).run(compute_later_time()))
 
     @invariant()

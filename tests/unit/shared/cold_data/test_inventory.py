@@ -42,8 +42,8 @@ async def test_batches_with_overlapping_ranges_may_share_rows(
     assert await load_hour(store, hour.folder) == hour
 
 
-async def test_an_empty_folder_has_no_blobs(tmp_path: Path) -> None:
-    """A folder without blobs is an hour without rows; its name states the hour."""
+async def test_a_folder_without_blobs_is_an_hour_without_rows(tmp_path: Path) -> None:
+    """A folder without blobs is read as an hour without rows; the folder's name states the hour."""
     hour = await load_hour(open_folder_store(tmp_path), "impulses/rig/2026/01/05/12/")
     assert (hour.hour, hour.live, hour.rows) == (NOON, (), 0)
 

@@ -96,7 +96,7 @@ async def test_messages_of_two_connections_are_no_duplicates(tmp_path: Path) -> 
 
 
 async def test_range_of_many_days_is_read_in_order(tmp_path: Path) -> None:
-    """A range of many days is read in order, and duplicates are found also between two blocks."""
+    """A range of many days is read in order, and duplicates are also found in different blocks of days."""
     store = open_folder_store(tmp_path)
     at = [NOON + number * 7 * HOUR for number in range(60)]
     events = [build_event(number, f"m-{number // 2}", at=at, enqueued_at=at) for number, at in enumerate(at, 1)]

@@ -46,8 +46,8 @@ def test_the_key_is_read_from_a_file_or_the_environment(tmp_path: Path, monkeypa
     assert read_api_key(tmp_path / "option") == "from-option-file"
 
 
-def test_a_plan_is_read_from_its_reply() -> None:
-    """An item that stays unchanged is a conflict, unless it stays because it was created over the API."""
+def test_items_that_a_plan_retains_are_read_as_conflicts() -> None:
+    """An item that a plan keeps unchanged is a conflict, unless it is kept because it was created over the API."""
     change = {"kind": "surface", "key": "s", "before": None, "after": {"lookup": "s"}}
     reasons = {"a": "created through the API", "b": "approved by a person"}
     kept = [{"kind": "surface", "key": key, "reason": reason} for key, reason in reasons.items()]

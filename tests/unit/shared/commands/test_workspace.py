@@ -234,7 +234,7 @@ def test_unknown_members_are_rejected_before_apply(
 def test_document_of_another_workspace_is_rejected(
     command_environment: CommandEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An error of the service is printed with its code, and the exit code is 1."""
+    """A document of another workspace is rejected: the error is printed with its code, and the exit code is 1."""
     assert command_environment.run("apply") == DONE
     assert command_environment.run("apply", text=PLANT.replace("id: plant-a,", "id: plant-b,")) == REFUSED
     assert capsys.readouterr().err.startswith("WORKSPACE_ID_FIXED: ")
@@ -266,8 +266,8 @@ def test_invalid_utf8_is_a_problem_with_its_position(tmp_path: Path, capsys: pyt
 
 
 @pytest.mark.parametrize("arguments", [[], ["validate"], ["frobnicate", "x"], ["diff", "x", "--as", "y"]])
-def test_wrong_usage_exits_with_code_2(arguments: list[str]) -> None:
-    """An unknown subcommand exits with 2."""
+def test_an_unknown_subcommand_exits_with_code_2(arguments: list[str]) -> None:
+    """An unknown subcommand ends the command with exit code 2."""
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == FAILED

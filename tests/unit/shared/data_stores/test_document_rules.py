@@ -47,8 +47,8 @@ def test_numbers_with_an_exact_double_are_stored(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [LARGEST_WHOLE + 1, -LARGEST_WHOLE - 1, [{"a": [2**60]}]])
-def test_a_number_that_would_change_is_an_error(value: Any) -> None:
-    """A number that a double cannot represent is rejected, together with an invalid id."""
+def test_a_number_without_an_exact_double_is_rejected(value: Any) -> None:
+    """A number that a double cannot represent is rejected; the same error lists an invalid id."""
     with pytest.raises(WorkspaceError) as raised:
         build_document({"id": "", "n": value}, SYSTEM_RUNTIME)
     errors: Any = raised.value.members["errors"]
@@ -56,7 +56,7 @@ def test_a_number_that_would_change_is_an_error(value: Any) -> None:
 
 
 def test_a_numeric_id_is_reported_once() -> None:
-    """A number as an id is one error, even if a double cannot represent it."""
+    """An id that is a number is reported once, even if a double cannot represent it."""
     with pytest.raises(WorkspaceError) as raised:
         build_document({"id": 2**60}, SYSTEM_RUNTIME)
     errors: Any = raised.value.members["errors"]

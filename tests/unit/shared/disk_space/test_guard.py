@@ -74,7 +74,7 @@ async def test_the_disk_usage_is_read_once_a_second() -> None:
 
 
 async def test_the_last_state_stays_if_the_disk_usage_cannot_be_read() -> None:
-    """If the disk usage cannot be read, the last state stays, because stores report their own failures."""
+    """If the disk usage cannot be read, the last known state is returned, because stores report their own failures."""
     time, disk = VirtualTime(), MovableDisk(500 * GB, 0)
     guard = DiskGuard(disk, runtime=time.runtime)
     assert await guard.read_state() is DiskState.FULL

@@ -24,8 +24,8 @@ async def start_download(environment: Environment, runner: JobRunner | None = No
     )
 
 
-async def get_rejection(environment: Environment) -> tuple[Kind, str]:
-    """Return the reason why a download is rejected."""
+async def get_start_error(environment: Environment) -> tuple[Kind, str]:
+    """Start a download that the quota must reject, and return kind and code of the error."""
     with pytest.raises(WorkspaceError) as failure:
         await start_download(environment)
     assert failure.value.members["limit"]
@@ -53,7 +53,7 @@ async def test_an_ended_job_frees_its_place_in_the_quota(environment_factory: En
     environment = environment_factory.make()
     environment.quotas = Quotas(jobs_per_principal=1)
     job = await start_download(environment)
-    assert await get_rejection(environment) == (Kind.THROTTLED, "TOO_MANY_JOBS")
+    assert await get_start_error(environment) == (Kind.THROTTLED, "TOO_MANY_JOBS")
     match end:
         case "completed":
             await environment.run(job.id)
@@ -93,7 +93,7 @@ async def test_places_of_crashed_processes_are_freed(
     if status is not None:
         await environment.store_job("lost", status=status)
     else:
-        assert await get_rejection(environment) == (Kind.THROTTLED, "TOO_MANY_JOBS")
+        assert await get_start_error(environment) == (Kind.THROTTLED, "TOO_MANY_JOBS")
         environment.now += timedelta(minutes=2)
     job = await start_download(environment)
     assert await list_active_jobs(environment) == [job.id]
@@ -116,7 +116,7 @@ async def test_start_is_rejected_at_the_byte_quota(environment_factory: Environm
     job = await environment.run((await start_download(environment)).id)
     assert job.status is JobStatus.COMPLETED
     environment.quotas = Quotas(download_bytes=job.stored_bytes)
-    assert await get_rejection(environment) == (Kind.STORAGE_FULL, "DOWNLOAD_QUOTA_EXCEEDED")
+    assert await get_start_error(environment) == (Kind.STORAGE_FULL, "DOWNLOAD_QUOTA_EXCEEDED")
     await start_download(environment, owner="other@t")
     environment.now = job.expires_at
     await start_download(environment)
@@ -144,7 +144,7 @@ async def test_a_download_fails_at_the_part_over_the_byte_quota(
 async def test_job_of_another_principal_runs_next(
     environment_factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a principal has many waiting parts, the next part is of another principal."""
+    """If one principal has many waiting parts, the next part to run belongs to another principal."""
     monkeypatch.setattr("shared.downloads.work.LARGE_PART_BYTES", 0)
     environment, order = environment_factory.make(), list[str]()
     busy = [await start_download(environment) for _ in range(5)]

@@ -24,7 +24,7 @@ TEAM = [
 
 
 def build_caller(member: str, *rights: AccessRight) -> Principal:
-    """Return a caller with a token of a member that has these rights."""
+    """Return a caller with a token of a member that has the given rights."""
     return Principal(member, member, member, frozenset(rights), CredentialKind.JWT, "t", None)
 
 
@@ -178,7 +178,7 @@ async def test_job_can_be_cancelled_once(download_environment: Environment) -> N
     assert (refusal.value.code, refusal.value.members) == ("DOWNLOAD_ENDED", {"currentStatus": "cancelled"})
 
 
-async def test_a_repeated_cancellation_deletes_what_the_first_one_left(download_environment: Environment) -> None:
+async def test_a_repeated_cancellation_deletes_remaining_files(download_environment: Environment) -> None:
     """If a cancellation ended before it deleted the files, repeating it deletes them."""
     service, runner, editor = build_service(download_environment), JobRunner(), build_caller("editor@t")
     started = await service.start(editor, ("pump",), DownloadFormat.CSV, START, START + HOUR, runner)

@@ -21,7 +21,7 @@ OVERLAPPING = "{" + " ".join(f"...F{n}" for n in range(400)) + "}"
 FRAGMENTS = " ".join(f"fragment F{n} on Query {{ workspace {{ id }} }}" for n in range(400))
 
 
-def list_messages(prepared: PreparedDocument) -> list[str]:
+def list_validation_errors(prepared: PreparedDocument) -> list[str]:
     """Return the validation errors of a document."""
     return [error.message for error in prepared.errors]
 
@@ -60,7 +60,7 @@ def test_thousands_of_equal_fields_are_validated_as_one() -> None:
 )
 def test_different_fields_are_not_merged(selections: str) -> None:
     """Fields with equal names but different arguments, fields or aliases are rejected, not merged."""
-    assert list_messages(DocumentCache(SCHEMA).prepare(f"{{ {selections} }}"))
+    assert list_validation_errors(DocumentCache(SCHEMA).prepare(f"{{ {selections} }}"))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ async def test_merged_document_has_the_same_result(selections: str, expected: di
 
 def test_expensive_overlap_is_rejected_with_a_reason() -> None:
     """A document is rejected with a reason if comparing its overlapping fields would take too long."""
-    [message] = list_messages(DocumentCache(SCHEMA).prepare(f"{OVERLAPPING} {FRAGMENTS}"))
+    [message] = list_validation_errors(DocumentCache(SCHEMA).prepare(f"{OVERLAPPING} {FRAGMENTS}"))
     assert "same fields" in message
 
 

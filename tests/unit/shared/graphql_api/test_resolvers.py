@@ -58,8 +58,8 @@ def build_catalog() -> Catalog:
         ),
     ],
 )
-async def test_invalid_query_does_not_affect_other_schemas(text: str, place: list[str]) -> None:
-    """An invalid query has an error instead of columns; other queries in the list have columns."""
+async def test_invalid_query_does_not_affect_other_queries(text: str, place: list[str]) -> None:
+    """In a list of warm queries, an invalid query has an error instead of columns; the valid queries have columns."""
     stores = CountingStores(build_catalog())
     service = GraphQLService(
         stores.current, cast("Any", stores), ConnectionStatuses(()), cast("Any", None), QueryColumns(Engine())

@@ -46,7 +46,7 @@ class Requests:
         await self.run_ready_tasks()
 
     async def overload(self, windows: int) -> None:
-        """Let requests wait, then send more requests than are admitted during several time windows."""
+        """Let requests wait, then send more requests than are admitted, during the given number of time windows."""
         await self.send_new_requests(TOLERATED + PLACES + 1)
         for _ in range(windows):
             await self.send_new_requests(40)
@@ -68,7 +68,7 @@ class Requests:
             return f"{error.kind} {error.code} {error.members}"
 
     async def end(self, *numbers: int) -> None:
-        """End this number of running requests."""
+        """End the running requests with the given numbers."""
         for number in numbers:
             self._ends[number].set()
         await self.run_ready_tasks()
@@ -88,7 +88,7 @@ class Requests:
         return [n for n, task in enumerate(self._tasks) if task.done() and task.result() == REJECTION]
 
     async def cancel(self, *numbers: int) -> None:
-        """Cancel requests, as if their callers had disconnected."""
+        """Cancel the requests with the given numbers, as if their callers had disconnected."""
         for number in numbers:
             self._tasks[number].cancel()
         await asyncio.gather(*(self._tasks[number] for number in numbers), return_exceptions=True)

@@ -70,7 +70,7 @@ def test_a_parameter_must_be_utf_8() -> None:
     assert caught.value.members["errors"] == [{"field": "path", "message": "percent-encoded characters must be UTF-8"}]
 
 
-def test_a_wrong_method_lists_the_allowed_ones() -> None:
+def test_the_error_about_a_wrong_method_lists_the_allowed_methods() -> None:
     """The error about an unsupported method lists the methods of the path."""
     with pytest.raises(WorkspaceError) as caught:
         Router(build_operations()).match("DELETE", "/things/x")

@@ -132,7 +132,7 @@ async def test_one_reply_lists_all_unknown_names_and_invalid_fields() -> None:
 
 
 async def test_names_in_other_letter_case_are_unknown() -> None:
-    """A name in wrong letter case is rejected with an error that contains the correct name."""
+    """A name in the wrong letter case is rejected with an error that contains the correct name."""
     assert await get_errors("POST", "/refuses?Scopes=a", {"Name": "x"}) == {
         "Scopes": "Unknown parameter `Scopes`; did you mean `scopes`?",
         "Name": "Unknown member `Name`; did you mean `name`?",
@@ -140,7 +140,7 @@ async def test_names_in_other_letter_case_are_unknown() -> None:
     }
 
 
-async def test_an_operation_without_parameters_rejects_all() -> None:
+async def test_an_operation_without_parameters_rejects_any_parameter() -> None:
     """If an operation has no parameters, the error about an unknown one says so."""
     assert await get_errors("POST", "/nothing?=1&a", {"b": 1}) == {
         "": "Unknown parameter ``; no parameters are accepted.",
@@ -153,12 +153,12 @@ async def test_an_operation_without_parameters_rejects_all() -> None:
 
 @pytest.mark.parametrize("query", ["limit=1&limit=1", "scopes=a&Scopes2=b", "token=a&token=b"])
 async def test_a_repeated_parameter_is_rejected(query: str) -> None:
-    """A parameter is rejected if it occurs twice, also under its two names."""
+    """A parameter is rejected if it occurs twice, even once under each of its two names."""
     [message] = (await get_errors("POST", f"/refuses?{query}", {"name": "x"})).values()
     assert message == "is repeated; send it once"
 
 
-async def test_a_member_under_both_names_is_rejected() -> None:
+async def test_a_field_under_both_of_its_names_is_rejected() -> None:
     """A body is rejected if it contains a field under both of its names."""
     body = {"name": "x", "range": {"start": "a", "from": "b"}}
     assert await get_errors("POST", "/refuses", body) == {"range.from": "repeats `start`; send only one of them"}
@@ -198,7 +198,9 @@ async def test_ignored_names_do_not_change_the_reply() -> None:
         ("b", {"createdAt": STORED["createdAt"]}, ["createdAt"]),
     ],
 )
-async def test_server_set_members_must_be_unchanged(identifier: str, sent: dict[str, Any], failing: list[str]) -> None:
+async def test_fields_that_the_service_sets_must_be_unchanged(
+    identifier: str, sent: dict[str, Any], failing: list[str]
+) -> None:
     """A field that only the service sets is accepted only with its stored value."""
     target, body = f"/things/{identifier}", {"name": "x", **sent}
     if failing:
@@ -207,7 +209,7 @@ async def test_server_set_members_must_be_unchanged(identifier: str, sent: dict[
         assert (await send_request("PUT", target, body)).status == 204
 
 
-async def test_many_unknown_members_get_a_short_reply() -> None:
+async def test_many_unknown_fields_get_a_short_reply() -> None:
     """A body with very many unknown fields is rejected with a single message."""
     body = {"name": "x", **{f"m{number}": 0 for number in range(70_000)}}
     errors = await get_errors("POST", "/refuses", body)

@@ -36,10 +36,10 @@ async def read_stored(path: Mapping[str, str]) -> Mapping[str, Any]:
     return STORED
 
 
-async def check_name(call: Call[Query, Body], faults: ValidationErrors) -> None:
+async def check_name(call: Call[Query, Body], errors: ValidationErrors) -> None:
     """Reject one reserved name."""
-    if faults.has_valid("name") and call.body.name == "reserved":
-        faults.add(invalid("name", "is reserved", code="NAME_RESERVED"))
+    if errors.has_valid("name") and call.body.name == "reserved":
+        errors.add(invalid("name", "is reserved", code="NAME_RESERVED"))
 
 
 async def handle(_: Call[Any, Any]) -> Reply:
@@ -62,7 +62,7 @@ async def validate_request(
     return await read_call(operation, ANONYMOUS, {"id": "7"}, Request("PUT", "/", query, sent, body), SYSTEM_RUNTIME)
 
 
-async def find_fields(operation: Operation, body: bytes, query: str = "") -> list[str]:
+async def find_invalid_fields(operation: Operation, body: bytes, query: str = "") -> list[str]:
     """Return the invalid fields of a request to the operation."""
     with pytest.raises(WorkspaceError) as raised:
         await validate_request(operation, body, query)
@@ -78,13 +78,13 @@ async def test_a_valid_request_is_parsed_to_its_models() -> None:
 
 async def test_all_invalid_fields_are_listed_at_once() -> None:
     """One error lists unknown names, invalid values and repeated parameters together."""
-    fields = await find_fields(build_operation(), b'{"nam": "a", "size": -1}', "limit=0&limit=1&other=1")
+    fields = await find_invalid_fields(build_operation(), b'{"nam": "a", "size": -1}', "limit=0&limit=1&other=1")
     assert fields == ["limit", "other", "limit", "nam", "name", "size"]
 
 
 async def test_rules_of_the_operation_are_checked_on_valid_fields() -> None:
     """The operation's own rules are checked on the valid fields, even if another field is invalid."""
-    assert await find_fields(build_operation(), b'{"name": "reserved", "size": -1}') == ["size", "name"]
+    assert await find_invalid_fields(build_operation(), b'{"name": "reserved", "size": -1}') == ["size", "name"]
 
 
 @pytest.mark.parametrize("body", [b"{", b'{"a":1,"a":2}', b"\xff", b'{"name": NaN}'])
@@ -106,7 +106,7 @@ async def test_parameters_with_a_prefix_are_read_by_the_handler() -> None:
     """Names with the declared prefix are accepted in addition to the model's parameters."""
     operation = build_operation(extra_parameters=("p.*",))
     assert (await validate_request(operation, query="p.device=1")).query == Query()
-    assert await find_fields(operation, b'{"name": "a"}', "q.device=1") == ["q.device"]
+    assert await find_invalid_fields(operation, b'{"name": "a"}', "q.device=1") == ["q.device"]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ async def test_a_put_may_repeat_the_reply_of_a_get(body: bytes, fields: list[str
     )
     operation = build_operation(server_set=owned)
     if fields:
-        assert await find_fields(operation, body) == fields
+        assert await find_invalid_fields(operation, body) == fields
         # With an outdated version the reply is 412, whatever the old values are.
         assert (await validate_request(operation, body, if_match='"0"')).body == Body(name="a")
     else:

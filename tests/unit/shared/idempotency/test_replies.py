@@ -44,14 +44,14 @@ async def run_request(
 
 
 class Worker:
-    """Work that counts its calls and records their ids."""
+    """Fake work of a request, which counts its calls and records their ids."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []
 
-    async def __call__(self, same: str) -> bytes:
+    async def __call__(self, work_id: str) -> bytes:
         """Count the call, record its id, and return the number of calls so far."""
-        self.ids.append(same)
+        self.ids.append(work_id)
         await asyncio.sleep(0.02)
         return SECRET + b"%d" % len(self.ids)
 
@@ -65,7 +65,7 @@ async def test_concurrent_requests_share_one_result(store: SqliteReplyStore) -> 
 
 
 async def test_a_reused_key_is_rejected(store: SqliteReplyStore) -> None:
-    """A caller's Idempotency-Key is rejected for another request; other callers may use the same value."""
+    """An Idempotency-Key is rejected for a different request of the same caller; each caller has separate keys."""
     worker = Worker()
     await run_request(store, worker)
     with pytest.raises(WorkspaceError) as caught:
@@ -87,11 +87,11 @@ async def test_a_rejected_request_releases_its_key(store: SqliteReplyStore) -> N
 
 @pytest.mark.parametrize("error", [WorkspaceError(Kind.UNAVAILABLE, "X", "x"), asyncio.CancelledError(), OSError()])
 async def test_failed_work_is_repeated_with_the_same_id(store: SqliteReplyStore, error: BaseException) -> None:
-    """If work fails and is possibly half done, the key stays reserved, and a retry repeats the work with its id."""
+    """If work fails and is possibly half done, its key stays reserved, and a retry repeats it with the same id."""
     ids = []
 
-    async def raise_error(same: str) -> bytes:
-        ids.append(same)
+    async def raise_error(work_id: str) -> bytes:
+        ids.append(work_id)
         raise error
 
     with pytest.raises(type(error)):
@@ -107,8 +107,8 @@ async def test_a_retry_takes_over_the_work_of_a_crashed_process(store: SqliteRep
     """If a process crashes, a retry repeats the work with the same id after the lease has expired."""
     ids = []
 
-    async def crash_process(same: str) -> bytes:
-        ids.append(same)
+    async def crash_process(work_id: str) -> bytes:
+        ids.append(work_id)
         renewals = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         [task.cancel() for task in renewals if "renew" in repr(task)]
         await asyncio.sleep(3_600)
@@ -143,7 +143,7 @@ async def test_a_slow_process_renews_its_lease(store: SqliteReplyStore, short_ti
 async def test_the_reply_of_the_lease_holder_is_returned(store: SqliteReplyStore) -> None:
     """If a process loses its lease, it returns the reply of the process that took over the work."""
 
-    async def lose_lease(same: str) -> bytes:
+    async def lose_lease(work_id: str) -> bytes:
         async with asyncio.timeout(10):
             await store._execute_update("UPDATE answers SET leased_until = ''")
             assert await run_request(store, Worker()) == SECRET + b"1"

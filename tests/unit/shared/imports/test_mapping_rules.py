@@ -12,7 +12,7 @@ from shared.imports.mapping_rules import check_mapping
 VALID: dict[str, Any] = {"timestamp": "t", "timestamp_format": TimestampFormat.RFC3339}
 
 
-def list_errors(file_format: ImportFormat = ImportFormat.CSV, **mapping: Any) -> list[str]:
+def list_invalid_fields(file_format: ImportFormat = ImportFormat.CSV, **mapping: Any) -> list[str]:
     """Return the fields of a mapping that break a rule."""
     faults = ValidationErrors()
     check_mapping(file_format, {**VALID, **mapping}, faults)
@@ -40,12 +40,12 @@ def list_errors(file_format: ImportFormat = ImportFormat.CSV, **mapping: Any) ->
     ],
 )
 def test_contradictory_mapping_fields_are_listed(mapping: dict[str, Any], field: str) -> None:
-    """The error lists each field of a mapping that contradicts another one or has an unknown value."""
-    assert list_errors(**mapping) == [field]
+    """The error lists each field of a mapping that contradicts another field or has an unknown value."""
+    assert list_invalid_fields(**mapping) == [field]
 
 
 def test_csv_options_require_the_format_csv() -> None:
     """A delimiter or decimal mark is rejected for other formats than CSV."""
-    errors = list_errors(ImportFormat.PARQUET, delimiter=";", decimal=",")
+    errors = list_invalid_fields(ImportFormat.PARQUET, delimiter=";", decimal=",")
     assert errors == ["mapping.delimiter", "mapping.decimal"]
-    assert list_errors(delimiter=";", decimal=",", device="d", time_zone="Europe/Berlin", columns=["a"]) == []
+    assert list_invalid_fields(delimiter=";", decimal=",", device="d", time_zone="Europe/Berlin", columns=["a"]) == []

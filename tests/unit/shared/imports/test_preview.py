@@ -82,14 +82,14 @@ async def test_a_problem_of_the_whole_file_has_no_row(
     assert problem in shown["problems"][0]["message"]
 
 
-async def test_a_preview_can_use_another_mapping(tmp_path: Path) -> None:
-    """A preview with another mapping does not change the import's stored mapping."""
+async def test_a_preview_does_not_change_the_stored_mapping(tmp_path: Path) -> None:
+    """A preview can use a new mapping without changing the stored mapping of the import."""
     shown = await build_preview(tmp_path, GOOD, header="at,x", mapping=ImportMapping(timestamp="at"))
     assert (len(shown["messages"]), shown["problems"]) == (1, [])
 
 
 async def test_a_removed_connection_is_not_found(tmp_path: Path) -> None:
-    """If its connection was removed, an import has no preview."""
+    """The preview of an import whose connection was removed is rejected as not found."""
     with pytest.raises(WorkspaceError) as raised:
         await build_preview(tmp_path, GOOD, lookup="none")
     assert raised.value.code == "CONNECTION_NOT_FOUND"

@@ -67,7 +67,7 @@ class FakeTable:
 
 
 class FakeDisk:
-    """Fake disk that is full while the test wants this."""
+    """Fake disk that is full as long as the test has set this."""
 
     free = 10**12
 
@@ -116,13 +116,13 @@ class Environment:
         self.work = ImportRunner(read_catalog, stores, quota)
         self._dependencies = read_catalog, quota
 
-    def use_archive(self, archive: HistoryArchive) -> None:
+    def replace_archive(self, archive: HistoryArchive) -> None:
         """Import into another archive."""
         catalog, quota = self._dependencies
         self.work = ImportRunner(catalog, replace(self._stores, archive=archive), quota)
 
-    async def start(self, content: str, job_id: str = "a1") -> None:
-        """Store an import whose work can start."""
+    async def store_import(self, content: str, job_id: str = "a1") -> None:
+        """Store an import with an uploaded file, ready to run."""
         await self.blobs.create(build_upload_name(job_id), content.encode())
         blob = await find_upload(self.blobs, job_id)
         assert blob is not None
@@ -147,8 +147,8 @@ class Environment:
         )
         await self.jobs.create(job)
 
-    async def run(self, job_id: str = "a1") -> tuple[JobStatus, int, int, int, str | None]:
-        """Run an import to its end, and return its result."""
+    async def run_import(self, job_id: str = "a1") -> tuple[JobStatus, int, int, int, str | None]:
+        """Run an import to its end, and return its status and counts."""
         while await self.work.run_steps(job_id) is not RunResult.ENDED:
             pass
         job = await self.jobs.get(job_id)
@@ -196,14 +196,14 @@ async def test_a_step_that_failed_is_repeated_with_the_same_result(
 ) -> None:
     """If a step fails after writing to the archive, its repetition stores each row once in archive and table."""
     monkeypatch.setattr(csv_reader, "BULK_STEP_BYTES", 1000)
-    await import_environment.start(build_file(200))
+    await import_environment.store_import(build_file(200))
     import_environment.table.failures = 1
     with pytest.raises(WorkspaceError):
         await import_environment.work.run_steps("a1")
     compaction = Compaction(import_environment.cold, timedelta(0), import_environment.folder / "scratch")
     for _ in range(2):
         await compaction.run(START + 100 * DAY)
-    assert await import_environment.run() == (JobStatus.COMPLETED, 200, 0, 0, None)
+    assert await import_environment.run_import() == (JobStatus.COMPLETED, 200, 0, 0, None)
     assert len(import_environment.table.rows) > 1
     assert set(import_environment.table.ids.values()) == {1}
     assert sorted(await import_environment.list_archived()) == sorted(import_environment.table.ids)
@@ -219,11 +219,11 @@ async def test_a_step_on_two_processes_keeps_the_result_of_the_first(
 
     async def let_other_process_complete(blob: str, tag: str) -> None:
         assert (blob, tag) == ("a1/table/000000.parquet", "import-a1-0")
-        await other.run()
+        await other.run_import()
 
     monkeypatch.setattr(import_environment.table, "ingest", let_other_process_complete)
-    await import_environment.start(build_file(3) + "no time,1\n")
-    assert await import_environment.run() == (JobStatus.COMPLETED, 3, 0, 1, None)
+    await import_environment.store_import(build_file(3) + "no time,1\n")
+    assert await import_environment.run_import() == (JobStatus.COMPLETED, 3, 0, 1, None)
     job = await import_environment.jobs.get("a1")
     assert job is not None
     assert [blob.name async for blob in import_environment.blobs.list("")] == [file.blob for _, file in job.files()]
@@ -233,11 +233,11 @@ async def test_a_step_on_two_processes_keeps_the_result_of_the_first(
 
 async def test_overlapping_files_add_only_new_rows(import_environment: Environment) -> None:
     """A row that another import or the same file has added before counts as a duplicate."""
-    await import_environment.start(build_file(100))
-    assert await import_environment.run() == (JobStatus.COMPLETED, 100, 0, 0, None)
+    await import_environment.store_import(build_file(100))
+    assert await import_environment.run_import() == (JobStatus.COMPLETED, 100, 0, 0, None)
     again = build_file(50, first=80)
-    await import_environment.start(again + again.partition("\n")[2], "b2")
-    assert await import_environment.run("b2") == (JobStatus.COMPLETED, 30, 70, 0, None)
+    await import_environment.store_import(again + again.partition("\n")[2], "b2")
+    assert await import_environment.run_import("b2") == (JobStatus.COMPLETED, 30, 70, 0, None)
     assert sorted(await import_environment.list_archived()) == sorted(import_environment.table.ids.elements())
 
 
@@ -271,25 +271,25 @@ async def test_a_row_that_repeats_a_row_of_the_step_before_is_a_duplicate(
 
     read = CsvReader.read
     monkeypatch.setattr(CsvReader, "read", read_and_report)
-    import_environment.use_archive(RecordingArchive(import_environment.cold, import_environment.folder / "scratch"))
-    await import_environment.start(rows + rows.partition("\n")[2])
-    assert await import_environment.run() == (JobStatus.COMPLETED, 20, 20, 0, None)
+    import_environment.replace_archive(RecordingArchive(import_environment.cold, import_environment.folder / "scratch"))
+    await import_environment.store_import(rows + rows.partition("\n")[2])
+    assert await import_environment.run_import() == (JobStatus.COMPLETED, 20, 20, 0, None)
     assert calls[:3] == ["search from row 1", "write", "search from row 21"]
 
 
 async def test_imports_of_a_connection_wait_for_each_other(import_environment: Environment) -> None:
     """While one import adds rows of a connection, other imports of this connection wait."""
-    await import_environment.start(build_file(3))
+    await import_environment.store_import(build_file(3))
     now = datetime.now(UTC)
     await import_environment.leases.claim("import-pump", "other", now, now + DAY, now)
     assert await import_environment.work.run_steps("a1") is RunResult.WAITING
     await import_environment.leases.release("import-pump", "other", now)
-    assert await import_environment.run() == (JobStatus.COMPLETED, 3, 0, 0, None)
+    assert await import_environment.run_import() == (JobStatus.COMPLETED, 3, 0, 0, None)
 
 
 async def test_imports_wait_for_disk_space(import_environment: Environment) -> None:
     """An import waits while the disk is full."""
-    await import_environment.start(build_file(3))
+    await import_environment.store_import(build_file(3))
     import_environment.disk.free = 0
     assert await import_environment.work.run_steps("a1") is RunResult.WAITING
     assert import_environment.table.rows == {}
@@ -297,10 +297,10 @@ async def test_imports_wait_for_disk_space(import_environment: Environment) -> N
 
 async def test_a_file_that_changed_after_the_start_is_not_imported(import_environment: Environment) -> None:
     """If the uploaded file is replaced after the start of its import, the new file is not imported."""
-    await import_environment.start(build_file(3))
+    await import_environment.store_import(build_file(3))
     (import_environment.folder / "other").write_text(build_file(4))
     await import_environment.blobs.upload(build_upload_name("a1"), import_environment.folder / "other")
-    status, *_, error = await import_environment.run()
+    status, *_, error = await import_environment.run_import()
     assert (status, error) == (JobStatus.FAILED, "The file was uploaded again after the start; create a new import.")
 
 
@@ -316,7 +316,7 @@ async def test_a_cancelled_import_completes_its_running_step(
         await ingest(blob, tag)
 
     monkeypatch.setattr(import_environment.table, "ingest", cancel_and_ingest)
-    await import_environment.start(build_file(200))
+    await import_environment.store_import(build_file(200))
     assert await import_environment.work.run_steps("a1") is RunResult.ENDED
     assert len(import_environment.table.rows) == 1
     assert sorted(await import_environment.list_archived()) == sorted(import_environment.table.ids.elements())
@@ -325,7 +325,7 @@ async def test_a_cancelled_import_completes_its_running_step(
 
 async def test_a_cancelled_import_stops(import_environment: Environment) -> None:
     """A cancelled import adds no more rows, and its files are deleted."""
-    await import_environment.start(build_file(3))
+    await import_environment.store_import(build_file(3))
     await import_environment.jobs.change("a1", Job.cancel)
     assert await import_environment.work.run_steps("a1") is RunResult.ENDED
     assert import_environment.table.rows == {}
@@ -336,7 +336,7 @@ async def test_a_step_whose_process_was_killed_is_completed_after_a_cancellation
     import_environment: Environment,
 ) -> None:
     """If rows are only archived when the process is killed, they get into the query table although the import ends."""
-    await import_environment.start(build_file(200))
+    await import_environment.store_import(build_file(200))
     import_environment.table.failures = 2
     with pytest.raises(WorkspaceError):
         await import_environment.work.run_steps("a1")
@@ -347,15 +347,15 @@ async def test_a_step_whose_process_was_killed_is_completed_after_a_cancellation
     assert sorted(await import_environment.list_archived()) == sorted(import_environment.table.ids.elements())
     assert len(import_environment.table.ids) == 200
     assert [blob.name async for blob in import_environment.blobs.list("")] == []
-    await import_environment.start(build_file(210), "b2")
-    assert await import_environment.run("b2") == (JobStatus.COMPLETED, 10, 200, 0, None)
+    await import_environment.store_import(build_file(210), "b2")
+    assert await import_environment.run_import("b2") == (JobStatus.COMPLETED, 10, 200, 0, None)
     assert set(import_environment.table.ids.values()) == {1}
 
 
 async def test_a_partly_archived_step_is_completed_after_a_cancellation(
     monkeypatch: pytest.MonkeyPatch, import_environment: Environment
 ) -> None:
-    """If another import has stored some rows of an interrupted step, completing the step adds only the others."""
+    """If another import has stored some rows of an interrupted step, completing the step adds the missing rows."""
     create = import_environment.cold.create
 
     async def create_first_hour(name: str, content: bytes) -> bool:
@@ -363,15 +363,15 @@ async def test_a_partly_archived_step_is_completed_after_a_cancellation(
             raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", "down")
         return await create(name, content)
 
-    await import_environment.start(build_file(200))
+    await import_environment.store_import(build_file(200))
     with monkeypatch.context() as patch:
         patch.setattr(import_environment.cold, "create", create_first_hour)
         with pytest.raises(WorkspaceError):
             await import_environment.work.run_steps("a1")
     await import_environment.cancel()
     assert len(await import_environment.list_archived()) == 60
-    await import_environment.start(build_file(150), "b2")
-    assert await import_environment.run("b2") == (JobStatus.COMPLETED, 90, 60, 0, None)
+    await import_environment.store_import(build_file(150), "b2")
+    assert await import_environment.run_import("b2") == (JobStatus.COMPLETED, 90, 60, 0, None)
     assert await import_environment.work.run_steps("a1") is RunResult.ENDED
     assert sorted(await import_environment.list_archived()) == sorted(import_environment.table.ids.elements())
     assert len(import_environment.table.ids) == 200
@@ -379,12 +379,12 @@ async def test_a_partly_archived_step_is_completed_after_a_cancellation(
 
 async def test_a_step_is_completed_after_a_failure(import_environment: Environment) -> None:
     """If an import fails because the query table was not available, its archived rows are added to the table later."""
-    await import_environment.start(build_file(3))
+    await import_environment.store_import(build_file(3))
     import_environment.table.failures = 1
     with pytest.raises(WorkspaceError):
         await import_environment.work.run_steps("a1")
     await import_environment.work.fail("a1")
-    status, *_ = await import_environment.run()
+    status, *_ = await import_environment.run_import()
     assert status is JobStatus.FAILED
     assert sorted(await import_environment.list_archived()) == sorted(import_environment.table.ids)
     assert len(import_environment.table.ids) == 3
@@ -393,7 +393,7 @@ async def test_a_step_is_completed_after_a_failure(import_environment: Environme
 
 async def test_the_completion_of_a_step_waits_for_other_imports(import_environment: Environment) -> None:
     """While another import adds rows of the connection, the open step of a cancelled import is not completed."""
-    await import_environment.start(build_file(3))
+    await import_environment.store_import(build_file(3))
     import_environment.table.failures = 1
     with pytest.raises(WorkspaceError):
         await import_environment.work.run_steps("a1")
@@ -414,7 +414,7 @@ async def test_a_step_does_not_start_to_store_rows_after_a_cancellation(
         await upload(name, source)
         await import_environment.cancel()
 
-    await import_environment.start(build_file(3))
+    await import_environment.store_import(build_file(3))
     monkeypatch.setattr(import_environment.blobs, "upload", upload_and_cancel)
     assert await import_environment.work.run_steps("a1") is RunResult.ENDED
     assert await import_environment.list_archived() == []
@@ -433,8 +433,8 @@ async def test_an_import_that_expires_during_a_step_completes_the_step(
         await ingest(blob, tag)
 
     monkeypatch.setattr(import_environment.table, "ingest", expire_and_ingest)
-    await import_environment.start(build_file(3))
-    status, *_ = await import_environment.run()
+    await import_environment.store_import(build_file(3))
+    status, *_ = await import_environment.run_import()
     assert status is JobStatus.FAILED
     assert sorted(await import_environment.list_archived()) == sorted(import_environment.table.ids)
     assert len(import_environment.table.ids) == 3
@@ -446,7 +446,7 @@ async def test_an_import_that_expires_during_a_step_completes_the_step(
 async def test_an_expired_import_completes_an_interrupted_step_within_two_days(import_environment: Environment) -> None:
     """An expired import with an open step remains for two days, so that a service that was down can complete it."""
     for job_id, age in (("a1", ORPHAN_AGE - timedelta(hours=1)), ("b2", ORPHAN_AGE)):
-        await import_environment.start(build_file(3, first=10 * len(import_environment.table.ids)), job_id)
+        await import_environment.store_import(build_file(3, first=10 * len(import_environment.table.ids)), job_id)
         import_environment.table.failures = 1
         with pytest.raises(WorkspaceError):
             await import_environment.work.run_steps(job_id)
@@ -468,7 +468,7 @@ async def test_a_step_is_not_completed_after_the_reservation_has_ended(
         await claim(name, "other", at, until, first_due)
         return result
 
-    await import_environment.start(build_file(3))
+    await import_environment.store_import(build_file(3))
     import_environment.table.failures = 1
     with pytest.raises(WorkspaceError):
         await import_environment.work.run_steps("a1")

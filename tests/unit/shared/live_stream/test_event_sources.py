@@ -52,7 +52,7 @@ async def is_accepted(source: SignedEvents | IdentifiedEvents, headers: dict[str
 async def test_an_event_needs_a_signature_of_its_connection_id(
     connection: str, signature: str, *, expected: bool
 ) -> None:
-    """An event of Web PubSub needs one valid signature of two, because Web PubSub signs with each of its keys."""
+    """An event needs one valid signature of its connection id, because Web PubSub signs with each of its two keys."""
     headers = {"ce-connectionid": connection, "ce-signature": signature}
     assert await is_accepted(SignedEvents(KEY), headers) is expected
 
@@ -84,6 +84,6 @@ async def test_an_event_token_must_belong_to_the_managed_identity(
 
 
 def test_the_allowed_origin_is_the_host_of_the_service() -> None:
-    """A validation request of Web PubSub must name the service's host; one of the emulator may name any host."""
+    """A validation request of Web PubSub must name the service's host; a request of the emulator may name any host."""
     identified = IdentifiedEvents("https://pubsub.example:443/", Tokens(), "abc")
     assert (identified.get_allowed_origin(), SignedEvents(KEY).get_allowed_origin()) == ("pubsub.example", "*")

@@ -21,7 +21,7 @@ class Engine:
     """Fake query engine with a message at each of the given seconds.
 
     Attributes:
-        limits: numbers of rows that the queries asked for.
+        limits: maximum number of rows of each query.
     """
 
     def __init__(self, *seconds: int) -> None:

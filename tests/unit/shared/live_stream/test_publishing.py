@@ -30,7 +30,7 @@ class Service:
         self.asked = 0
 
     async def publish(self, group: str, text: bytes) -> None:
-        """Record a message, or raise the test's error."""
+        """Record a message, or raise the error that the test has set."""
         if self.failing.get(text):
             raise self.failing[text].pop()
         self.sent.append((group, text))
@@ -49,7 +49,7 @@ class Service:
         """Do nothing: this fake service has no open streams."""
 
     async def link(self, _user: str, _expires_at: datetime) -> str:
-        """Return an empty link, because no test opens a stream."""
+        """Return an empty text as the link to a stream, because no test opens a stream."""
         return ""
 
     async def close(self) -> None:
@@ -57,7 +57,7 @@ class Service:
 
 
 def build_event(number: int, connection: str = "a", age: timedelta = timedelta(0)) -> HubEvent:
-    """Return an event with an impulse."""
+    """Return an event with an impulse (telemetry message)."""
     return HubEvent(b"%d" % number, "0", number, AT - age, {}, "", connection)
 
 
@@ -113,7 +113,7 @@ async def test_a_message_is_repeated_during_an_outage() -> None:
 
 
 async def test_a_batch_retried_after_an_outage_repeats_no_message() -> None:
-    """After an outage, the rest of a batch is published, without messages that were published before."""
+    """After an outage, the messages of a batch that were not published before the outage are published."""
     service = Service()
     service.failing = {b"4": [build_outage_error()] * ATTEMPTS}
     tried = build_publisher(service)
@@ -170,8 +170,8 @@ async def test_rejected_message_is_skipped() -> None:
     assert tried.counters.refused == 1
 
 
-async def test_admitted_listener_gets_messages_immediately() -> None:
-    """As soon as a listener is admitted, its group counts as occupied; an empty group is checked again soon."""
+async def test_a_group_can_have_listeners_from_the_admission_on() -> None:
+    """From the admission of a listener, its group counts as occupied; an empty group is checked again soon."""
     service, clock = Service(), VirtualTime()
     audience = Audience(service, runtime=clock.runtime)
     service.readers_of = set()

@@ -27,7 +27,7 @@ COLUMNS = tuple(
 )
 
 
-class World:
+class ReplaySimulation:
     """Simulated hub with two consumers that can be late: the query table and the live stream."""
 
     def __init__(self, script: Sequence[tuple[int, int, int]]) -> None:
@@ -112,12 +112,12 @@ class World:
         self.held = None
 
 
-class WorldProgress:
+class SimulationProgress:
     """IngestionProgress implementation that reports the progress of the simulated hub."""
 
-    def __init__(self, world: World) -> None:
-        self.wait_for_table = world.wait_for_table
-        self.wait_for_live = world.advance_live
+    def __init__(self, simulation: ReplaySimulation) -> None:
+        self.wait_for_table = simulation.wait_for_table
+        self.wait_for_live = simulation.advance_live
 
 
 @given(
@@ -127,35 +127,37 @@ class WorldProgress:
 )
 def test_each_impulse_is_received_once(script: list[tuple[int, int, int]], before: int, page: int) -> None:
     """However late the query table and the live stream are, a listener receives each impulse exactly once."""
-    world = World(script)
+    simulation = ReplaySimulation(script)
     for _ in range(before):
-        world.advance()
-    world.open_stream()
-    replay = Replay(History(world, page), WorldProgress(world))
-    asyncio.run(replay.run(world, ["a"], START))
-    while world.script:
-        world.advance()
-    asyncio.run(world.advance_live())
-    assert sorted(decode_impulse(text).message_id for text in world.heard) == sorted(
-        each.message_id for each in world.hub
+        simulation.advance()
+    simulation.open_stream()
+    replay = Replay(History(simulation, page), SimulationProgress(simulation))
+    asyncio.run(replay.run(simulation, ["a"], START))
+    while simulation.script:
+        simulation.advance()
+    asyncio.run(simulation.advance_live())
+    assert sorted(decode_impulse(text).message_id for text in simulation.heard) == sorted(
+        each.message_id for each in simulation.hub
     )
-    assert dict.fromkeys(world.heard) == {encode_impulse(decode_impulse(text)): None for text in world.heard}
+    assert dict.fromkeys(simulation.heard) == {encode_impulse(decode_impulse(text)): None for text in simulation.heard}
 
 
 async def test_a_replay_sends_impulses_in_time_order() -> None:
     """A replay sends impulses in time order from the requested start, for any order of arrival."""
-    world = World([(second, 1, 1) for second in (5, 3, 9, 3, 7)])
+    simulation = ReplaySimulation([(second, 1, 1) for second in (5, 3, 9, 3, 7)])
     for _ in range(5):
-        world.advance()
-    world.open_stream()
-    await Replay(History(world, 2), WorldProgress(world)).run(world, ["a"], START + timedelta(seconds=3))
-    assert [decode_impulse(text).timestamp.second for text in world.heard] == [3, 3, 5, 7, 9]
+        simulation.advance()
+    simulation.open_stream()
+    await Replay(History(simulation, 2), SimulationProgress(simulation)).run(
+        simulation, ["a"], START + timedelta(seconds=3)
+    )
+    assert [decode_impulse(text).timestamp.second for text in simulation.heard] == [3, 3, 5, 7, 9]
 
 
 async def test_no_query_is_executed_without_selected_connections() -> None:
     """If the filters select no connections, no query is executed."""
-    world = World([(0, 1, 1)])
-    world.hold()
-    await Replay(History(world), WorldProgress(world)).run(world, [], START)
-    assert len(world.script) == 1
-    assert world.held is None
+    simulation = ReplaySimulation([(0, 1, 1)])
+    simulation.hold()
+    await Replay(History(simulation), SimulationProgress(simulation)).run(simulation, [], START)
+    assert len(simulation.script) == 1
+    assert simulation.held is None

@@ -57,7 +57,7 @@ class Service:
 
 
 class Table(History):
-    """Fake query table whose content differs at each read."""
+    """Fake query table that returns different content at each read."""
 
     def __init__(self, *readings: Sequence[str]) -> None:
         self.readings = list(readings)
@@ -197,7 +197,7 @@ def test_an_unknown_connection_state_requests_no_replay(state: bytes) -> None:
 
 @given(st.sampled_from([None, "pump-rig"]), st.sampled_from([None, "cooling"]), st.integers(1, 3600))
 def test_filters_are_restored_from_the_state(connection: str | None, surface: str | None, seconds: int) -> None:
-    """The filters of a stream are restored from its connection state; a window becomes its start time."""
+    """The filters of a stream are restored from its connection state, with a start time in place of ``windowSec``."""
     asked = StreamFilters.model_validate({"connection": connection, "surface": surface, "windowSec": str(seconds)})
     moment = SINCE + timedelta(microseconds=1)
     kept = asked.to_state(moment)

@@ -105,7 +105,7 @@ def _sign_connection(connection: str, key: str = KEY) -> str:
         ("", {"ce-connectionid": "c", "ce-signature": _sign_connection("c", "")}, False),
     ],
 )
-async def test_events_with_another_signature_are_rejected(key: str, headers: dict[str, str], good: bool) -> None:  # noqa: FBT001  a column
+async def test_wrongly_signed_events_are_rejected(key: str, headers: dict[str, str], good: bool) -> None:  # noqa: FBT001  a column
     """An event of Web PubSub must be signed with the access key; if no key is configured, all events are rejected."""
     if good:
         await SignedEvents(key).verify(headers)
@@ -164,7 +164,9 @@ class Streams:
     async def disconnect(self, connection_id: str, reason: str) -> None:
         """Close a stream, or raise an error if it cannot be closed."""
         if connection_id in self.stuck:
-            raise WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "The message service refuses this.")
+            raise WorkspaceError(
+                Kind.INVALID, "LIVE_MESSAGE_REFUSED", "The message service rejects closing the stream."
+            )
         self.closed[connection_id] = reason
 
     async def publish(self, group: str, text: bytes) -> None:
@@ -184,7 +186,7 @@ class Streams:
 
 
 async def _resume_principal(member_id: str, token_id: str, expires_at: datetime) -> Principal:
-    """Reject the credential of every member; for members with ``unknown`` in front, as an outage of the store."""
+    """Reject each member's credential; if the member id begins with ``unknown``, raise an outage of the store."""
     if member_id.startswith("unknown"):
         raise WorkspaceError(Kind.UNAVAILABLE, "STORE_UNAVAILABLE", "The store does not respond.")
     raise WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", f"{member_id}'s access has ended ({token_id}).")

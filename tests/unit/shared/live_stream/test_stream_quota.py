@@ -32,7 +32,7 @@ class Service:
             yield OpenStream(stream, "")
 
 
-class World:
+class QuotaInstances:
     """Two instances of the quota with one store and one clock."""
 
     def __init__(self, place_store: QuotaStore, limit: int | None, tier: Tier = Tier.ENTERPRISE) -> None:
@@ -58,7 +58,7 @@ async def place_store(tmp_path: Path) -> AsyncIterator[SqliteQuotaStore]:
     await database.close()
 
 
-async def get_rejection(quota: StreamQuota, stream: str) -> dict[str, Any]:
+async def get_stream_rejection(quota: StreamQuota, stream: str) -> dict[str, Any]:
     """Try to open a stream; return the properties of the error that rejects it."""
     with pytest.raises(WorkspaceError) as failure:
         await quota.reserve_stream("viewer@t", stream)
@@ -71,17 +71,17 @@ async def test_the_stream_quota_applies_across_instances(
     place_store: SqliteQuotaStore, tier: Tier, set_to: int | None, limit: int
 ) -> None:
     """A stream over the quota is rejected on each instance; other principals are not affected."""
-    world = World(place_store, set_to, tier)
+    world = QuotaInstances(place_store, set_to, tier)
     for number in range(limit):
         await (world.one if number % 2 else world.two).reserve_stream("viewer@t", f"s{number}")
-    assert (await get_rejection(world.one, "more"))["limit"] == limit
-    assert (await get_rejection(world.two, "more"))["retryAfter"] > 0
+    assert (await get_stream_rejection(world.one, "more"))["limit"] == limit
+    assert (await get_stream_rejection(world.two, "more"))["retryAfter"] > 0
     await world.two.reserve_stream("editor@t", "e1")
 
 
 async def test_ended_stream_frees_its_place(place_store: SqliteQuotaStore) -> None:
     """When any service instance learns of the end of a stream, its place in the quota is free at once."""
-    world = World(place_store, 1)
+    world = QuotaInstances(place_store, 1)
     await world.one.reserve_stream("viewer@t", "s1")
     await world.two.release_stream("viewer@t", "s1")
     await world.one.reserve_stream("viewer@t", "s2")
@@ -89,25 +89,25 @@ async def test_ended_stream_frees_its_place(place_store: SqliteQuotaStore) -> No
 
 async def test_places_of_streams_with_unreported_ends_are_freed(place_store: SqliteQuotaStore) -> None:
     """A place without an open stream is freed after the time that a handshake may take."""
-    world = World(place_store, 2)
+    world = QuotaInstances(place_store, 2)
     world.service.open = ["s1"]
     for stream in ("s1", "lost"):
         await world.one.reserve_stream("viewer@t", stream)
-    await get_rejection(world.two, "s3")
+    await get_stream_rejection(world.two, "s3")
     world.clock.advance(HANDSHAKE_SECONDS + 1)
     await world.two.reserve_stream("viewer@t", "s3")
     world.clock.advance(HANDSHAKE_SECONDS + 1)
     world.service.open.append("s3")
-    await get_rejection(world.one, "s4")
+    await get_stream_rejection(world.one, "s4")
 
 
 async def test_repeated_rejections_list_streams_at_most_once_a_second(place_store: SqliteQuotaStore) -> None:
     """If a principal exceeds the quota repeatedly, streams are listed at most once per second."""
-    world = World(place_store, 1)
+    world = QuotaInstances(place_store, 1)
     world.service.open = ["s1"]
     await world.one.reserve_stream("viewer@t", "s1")
     for _ in range(10):
-        await get_rejection(world.one, "s2")
+        await get_stream_rejection(world.one, "s2")
     assert world.service.asked == 1
 
 
@@ -115,7 +115,7 @@ async def test_streams_open_during_a_store_outage(tmp_path: Path) -> None:
     """If the store does not respond, streams are opened without being counted."""
     (tmp_path / "places.sqlite").mkdir()
     database = SqliteDatabase(tmp_path / "places.sqlite", SCHEMA)
-    world = World(SqliteQuotaStore(database), 1)
+    world = QuotaInstances(SqliteQuotaStore(database), 1)
     for stream in ("s1", "s2"):
         await world.one.reserve_stream("viewer@t", stream)
     await database.close()
@@ -123,13 +123,13 @@ async def test_streams_open_during_a_store_outage(tmp_path: Path) -> None:
 
 async def test_shortly_after_a_rejection_the_store_is_not_called(place_store: SqliteQuotaStore) -> None:
     """Shortly after a rejection, the store is not called again, unless a stream has ended."""
-    world = World(place_store, 1)
+    world = QuotaInstances(place_store, 1)
     await world.one.reserve_stream("viewer@t", "s1")
-    await get_rejection(world.one, "s2")
+    await get_stream_rejection(world.one, "s2")
     await world.two.release_stream("viewer@t", "s1")
-    await get_rejection(world.one, "s2")
+    await get_stream_rejection(world.one, "s2")
     world.clock.advance(FULL_SECONDS)
     await world.one.reserve_stream("viewer@t", "s2")
-    await get_rejection(world.one, "s3")
+    await get_stream_rejection(world.one, "s3")
     await world.one.release_stream("viewer@t", "s2")
     await world.one.reserve_stream("viewer@t", "s3")

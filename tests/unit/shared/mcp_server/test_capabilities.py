@@ -30,7 +30,7 @@ def test_former_names_of_tool_arguments_are_accepted() -> None:
 
 
 def test_an_error_is_a_result_that_the_model_can_read() -> None:
-    """An error of a tool is a result with the API's problem document, so that the model can read it."""
+    """An error of a tool is a result with the API's problem document, so that the AI model can read it."""
     result = to_error_result(WorkspaceError(Kind.NOT_FOUND, "QUERY_NOT_FOUND", "No query.", nearest="q1"))
     assert (result.is_error, result.content["code"], result.content["nearest"]) == (True, "QUERY_NOT_FOUND", "q1")
     assert (result.content["status"], result.content["detail"]) == (404, "No query.")

@@ -43,7 +43,7 @@ VERIFIER = "v" * 43
 
 
 class OneClient:
-    """Client directory with one OAuth client."""
+    """Fake client directory that contains one OAuth client."""
 
     async def find_declared(self, _: str) -> Client | None:
         """Return the client."""
@@ -156,7 +156,7 @@ class Server:
         """Return the principal of an access token."""
         return await self.authenticator(f"Bearer {token}", frozenset({CredentialKind.JWT}))
 
-    def list_reasons(self) -> list[str]:
+    def list_end_reasons(self) -> list[str]:
         """Return the recorded reasons why grants ended."""
         return [event["AfterState"]["reason"] for event in self.trail if event["ActionType"] == "Grant.Ended"]
 

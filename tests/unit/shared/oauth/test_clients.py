@@ -128,7 +128,11 @@ async def test_wrong_replies_to_a_document_request_are_rejected() -> None:
         http = FakeHttp()
         http.document = content
         await load_rejected_document(http)
-    for error in (AddressRefusedError("It is private."), OutboundFailedError("It is too large."), TimeoutError()):
+    for error in (
+        AddressRefusedError("The address is private."),
+        OutboundFailedError("The reply is too large."),
+        TimeoutError(),
+    ):
         http = FakeHttp()
         http.error = error
         await load_rejected_document(http)

@@ -1,4 +1,4 @@
-"""Tests of the errors of the OAuth endpoints, and of the audit events about refused requests."""
+"""Tests of the errors of the OAuth endpoints, and of the audit events about rejected requests."""
 
 from typing import Any
 

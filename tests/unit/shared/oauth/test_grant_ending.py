@@ -18,7 +18,7 @@ async def test_a_removed_client_ends_its_grants(oauth_server: Server) -> None:
     await oauth_server.ender.run()
     with pytest.raises(WorkspaceError):
         await oauth_server.authenticate(second[0])
-    assert oauth_server.list_reasons() == ["clientRemoved", "clientRemoved"]
+    assert oauth_server.list_end_reasons() == ["clientRemoved", "clientRemoved"]
 
 
 async def test_a_revoked_credential_ends_the_grant(oauth_server: Server) -> None:
@@ -33,7 +33,7 @@ async def test_a_revoked_credential_ends_the_grant(oauth_server: Server) -> None
         with pytest.raises(WorkspaceError):
             await oauth_server.authenticate(access)
         await check_invalid_grant(oauth_server.refresh(refresh))
-    assert oauth_server.list_reasons() == ["credentialRevoked", "credentialRevoked"]
+    assert oauth_server.list_end_reasons() == ["credentialRevoked", "credentialRevoked"]
 
 
 async def test_an_interrupted_end_is_completed(oauth_server: Server) -> None:
@@ -44,9 +44,9 @@ async def test_an_interrupted_end_is_completed(oauth_server: Server) -> None:
     with pytest.raises(ConnectionError):
         await oauth_server.ender.end(grant_id, EndReason.MEMBER, MEMBER)
     await check_invalid_grant(oauth_server.refresh(refresh))
-    assert oauth_server.list_reasons() == []
+    assert oauth_server.list_end_reasons() == []
     await oauth_server.ender.run()
     await oauth_server.ender.run()
     with pytest.raises(WorkspaceError):
         await oauth_server.authenticate(access)
-    assert oauth_server.list_reasons() == ["endedByMember"]
+    assert oauth_server.list_end_reasons() == ["endedByMember"]

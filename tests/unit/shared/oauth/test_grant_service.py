@@ -30,7 +30,7 @@ async def test_a_second_redemption_ends_the_grant(oauth_server: Server, seconds:
     with pytest.raises(WorkspaceError):
         await oauth_server.authenticate(access)
     await check_invalid_grant(oauth_server.refresh(refresh))
-    assert oauth_server.list_reasons() == ["tokenReused"]
+    assert oauth_server.list_end_reasons() == ["tokenReused"]
 
 
 async def test_one_of_simultaneous_redemptions_gets_tokens(oauth_server: Server) -> None:
@@ -54,7 +54,7 @@ async def test_simultaneous_refreshes_end_the_grant(oauth_server: Server) -> Non
     with pytest.raises(WorkspaceError):
         await oauth_server.authenticate(won.token)
     await check_invalid_grant(oauth_server.refresh(refresh))
-    assert oauth_server.list_reasons() == ["tokenReused"]
+    assert oauth_server.list_end_reasons() == ["tokenReused"]
 
 
 async def test_a_refresh_token_is_valid_for_thirty_days(oauth_server: Server) -> None:
@@ -87,7 +87,7 @@ async def test_a_failed_audit_leaves_code_and_refresh_token_valid(oauth_server: 
     with pytest.raises(ConnectionError):
         await oauth_server.refresh(text)
     await oauth_server.refresh(text)
-    assert oauth_server.list_reasons() == []
+    assert oauth_server.list_end_reasons() == []
 
 
 async def test_rights_that_the_member_lost_are_not_in_the_next_token(oauth_server: Server) -> None:
@@ -115,7 +115,7 @@ async def test_a_disabled_member_ends_the_grant(oauth_server: Server) -> None:
     oauth_server.time.advance(1)
     oauth_server.enabled = True
     await check_invalid_grant(oauth_server.refresh(used[1]))
-    assert oauth_server.list_reasons() == ["memberDisabled", "memberDisabled"]
+    assert oauth_server.list_end_reasons() == ["memberDisabled", "memberDisabled"]
     assert await oauth_server.grants.list_visible(oauth_server.build_caller()) == []
 
 
@@ -133,8 +133,8 @@ async def test_a_grant_does_not_outlive_its_api_key(oauth_server: Server) -> Non
     await check_invalid_grant(oauth_server.refresh(last))
 
 
-async def test_the_creators_of_the_key_stay_known(oauth_server: Server) -> None:
-    """For a token of a consent by API key, the members who created the key are still found."""
+async def test_the_creators_of_the_consenting_key_are_found(oauth_server: Server) -> None:
+    """A token from a consent by API key still leads to the members who created the key."""
     issued = await oauth_server.api_keys.issue("admin@x", MEMBER, "key", creators=("admin@x",))
     access, _ = await oauth_server.redeem(await oauth_server.consent_as_member(issued.key.key_id))
     caller = await oauth_server.authenticate(access)

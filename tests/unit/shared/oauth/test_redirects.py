@@ -12,7 +12,7 @@ BASE = "https://plant.example"
 
 
 @pytest.mark.parametrize("address", ["https://tool.example/cb", "https://tool.example/cb?a=1", "tool:/cb"])
-def test_a_redirect_keeps_the_query_of_its_address(address: str) -> None:
+def test_a_redirect_keeps_the_query_of_the_redirect_uri(address: str) -> None:
     """Result, state and issuer (RFC 9207) are appended to the query of the registered redirect URI."""
     target = append_parameters(address, Parameters({"state": "x&y=z"}), BASE, {"code": "c d"})
     assert target.startswith(address)

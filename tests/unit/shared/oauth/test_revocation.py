@@ -35,7 +35,7 @@ async def test_a_refresh_token_ends_the_grant(oauth_server: Server) -> None:
     access, refresh = await oauth_server.redeem(await oauth_server.consent_as_member())
     await build_service(oauth_server).revoke(TOOL, refresh)
     assert not await is_accepted(oauth_server, access)
-    assert oauth_server.list_reasons() == ["endedByClient"]
+    assert oauth_server.list_end_reasons() == ["endedByClient"]
 
 
 async def test_revoking_an_access_token_does_not_end_the_grant(oauth_server: Server) -> None:

@@ -29,8 +29,8 @@ AT = datetime(2026, 1, 5, 8, 0, 0, 500_000, tzinfo=UTC)
 NEW = SignInDemand(None, is_new=True)
 
 
-def sign_in_with_key(at: datetime) -> SignIn:
-    """Return a sign-in with an API key at this time."""
+def build_key_sign_in(at: datetime) -> SignIn:
+    """Return a sign-in with an API key at the given time."""
     return start_key_sign_in(build_token_id(SYSTEM_RUNTIME, at), at)
 
 
@@ -53,7 +53,7 @@ def test_prompt_login_and_max_age_0_require_a_new_sign_in(values: dict[str, str]
 
 
 @pytest.mark.parametrize("text", ["-1", "1.5", "soon", " 5", "1" * 10, "٣", "+1"])
-def test_malformed_maximum_age_is_an_error_of_the_client(text: str) -> None:
+def test_malformed_maximum_age_gets_invalid_request(text: str) -> None:
     """A ``max_age`` that is not a number of seconds gets `invalid_request`."""
     with pytest.raises(OAuthError, match="max_age"):
         parse_sign_in_demand(Parameters({"max_age": text}))
@@ -62,11 +62,11 @@ def test_malformed_maximum_age_is_an_error_of_the_client(text: str) -> None:
 @pytest.mark.parametrize("age", [0, 59.9, 60, -119])
 def test_recent_sign_in_meets_maximum_age(age: float) -> None:
     """A sign-in is accepted if it is not older than the client's maximum age."""
-    SignInDemand(60, is_new=False).check(sign_in_with_key(AT - timedelta(seconds=age)), None, AT)
+    SignInDemand(60, is_new=False).check(build_key_sign_in(AT - timedelta(seconds=age)), None, AT)
 
 
 @pytest.mark.parametrize(
-    "sign_in", [NO_SIGN_IN, *(sign_in_with_key(AT - timedelta(seconds=age)) for age in (60.1, -121))]
+    "sign_in", [NO_SIGN_IN, *(build_key_sign_in(AT - timedelta(seconds=age)) for age in (60.1, -121))]
 )
 def test_old_and_unknown_sign_ins_do_not_meet_maximum_age(sign_in: SignIn) -> None:
     """A sign-in is rejected if it is older than the client's maximum age, unknown, or in the future."""
@@ -77,20 +77,20 @@ def test_old_and_unknown_sign_ins_do_not_meet_maximum_age(sign_in: SignIn) -> No
 
 def test_new_sign_in_is_later_than_the_request() -> None:
     """A new sign-in must be later than the request: by microseconds with an API key, by seconds with Entra ID."""
-    NEW.check(sign_in_with_key(AT + timedelta(milliseconds=1)), AT, AT)
+    NEW.check(build_key_sign_in(AT + timedelta(milliseconds=1)), AT, AT)
     NEW.check(SignIn(AT.replace(microsecond=0), ("pwd",), "entra-1"), AT, AT)
 
 
 @pytest.mark.parametrize(
     ("sign_in", "requested_at"),
     [
-        (sign_in_with_key(AT - timedelta(milliseconds=1)), AT),
+        (build_key_sign_in(AT - timedelta(milliseconds=1)), AT),
         (SignIn(AT.replace(microsecond=0) - timedelta(seconds=1), ("pwd",), "entra-1"), AT),
         (NO_SIGN_IN, AT),
-        (sign_in_with_key(AT), None),
+        (build_key_sign_in(AT), None),
     ],
 )
-def test_earlier_and_unknown_sign_ins_are_not_new(sign_in: SignIn, requested_at: datetime | None) -> None:
+def test_sign_ins_that_may_precede_the_request_are_rejected(sign_in: SignIn, requested_at: datetime | None) -> None:
     """If a new sign-in is required, a sign-in that is possibly older than the request is rejected with maxAge 0."""
     with pytest.raises(WorkspaceError) as caught:
         NEW.check(sign_in, requested_at, AT)
@@ -145,9 +145,9 @@ async def consent_to_request(oauth_server: Server, sign_in: SignIn, **values: st
     return redirect.address
 
 
-async def test_tokens_of_a_consent_have_its_sign_in(oauth_server: Server) -> None:
-    """All tokens from a consent, also refreshed ones, state the sign-in with which the member consented."""
-    sign_in = sign_in_with_key(oauth_server.time.runtime.now())
+async def test_tokens_contain_the_sign_in_of_the_consent(oauth_server: Server) -> None:
+    """Each token from a consent, even a refreshed one, contains the sign-in with which the member consented."""
+    sign_in = build_key_sign_in(oauth_server.time.runtime.now())
     code = read_query(await consent_to_request(oauth_server, sign_in, max_age="60"))["code"]
     first, refresh = await oauth_server.redeem(Parameters({"code": code, "code_verifier": VERIFIER}))
     second, _ = await oauth_server.refresh(refresh)
@@ -157,7 +157,7 @@ async def test_tokens_of_a_consent_have_its_sign_in(oauth_server: Server) -> Non
 
 async def test_a_consent_with_an_old_sign_in_is_rejected(oauth_server: Server) -> None:
     """A consent with a sign-in that is too old is rejected, and no grant is stored."""
-    sign_in = sign_in_with_key(oauth_server.time.runtime.now() - timedelta(seconds=61))
+    sign_in = build_key_sign_in(oauth_server.time.runtime.now() - timedelta(seconds=61))
     with pytest.raises(WorkspaceError):
         await consent_to_request(oauth_server, sign_in, max_age="60")
     assert oauth_server.trail == []

@@ -48,7 +48,7 @@ def test_only_errors_of_the_service_fail_a_span(exporter: InMemorySpanExporter, 
     assert _read_failure(exporter, WorkspaceError(kind, "THE_CODE", "A reason.")) == ("THE_CODE", failed)
 
 
-def test_other_exceptions_have_their_type_but_not_their_message(exporter: InMemorySpanExporter) -> None:
+def test_unexpected_exceptions_set_their_type_but_not_their_message(exporter: InMemorySpanExporter) -> None:
     """An unexpected exception sets the span's error type; its message, which can contain values, is left out."""
     assert _read_failure(exporter, ValueError("secret")) == ("ValueError", True)
     for span in exporter.get_finished_spans():

@@ -41,7 +41,7 @@ RIG = build_connection(
 )
 
 
-def test_signals_are_members_of_the_message() -> None:
+def test_signals_are_properties_of_the_message() -> None:
     """The body of a connection's path has the properties that the connection's signals declare."""
     shared = build_operation(GROUP.operations[0], SchemaRegistry())
     created = build_telemetry_operation(shared, RIG)

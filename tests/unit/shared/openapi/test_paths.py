@@ -128,7 +128,7 @@ def test_an_operation_has_the_parameters_of_its_model() -> None:
 
 
 @pytest.mark.parametrize(("body", "required"), [(Body, True), (OptionalBody, False)])
-def test_a_body_is_required_if_one_of_its_members_is(body: type[BaseModel], *, required: bool) -> None:
+def test_a_body_is_required_if_one_of_its_fields_is(body: type[BaseModel], *, required: bool) -> None:
     """A body is required only if one of its fields is required."""
     schemas = SchemaRegistry()
     built = build_operation(declare_test_operation(body=body), schemas)

@@ -78,7 +78,7 @@ def test_an_outbound_url_is_parsed_to_its_origin(text: str, origin: str) -> None
     ],
 )
 def test_a_url_that_breaks_a_rule_is_refused(text: str, rule: str) -> None:
-    """A URL with credentials, another scheme or port, or an unusual host is rejected, and the error names the rule."""
+    """A URL is rejected for credentials, a forbidden scheme or port, or an unusual host; the error names the rule."""
     with pytest.raises(AddressRefusedError, match=rule) as refused:
         parse_outbound_url(text)
     assert "secret" not in refused.value.reason

@@ -26,12 +26,12 @@ BATCH = ChainKey(Target.DOMAIN_EVENTS, "batch/7 +ü")
 
 
 def build_parallel_options(records: int) -> ParallelOptions:
-    """Return options for windows of ``records`` records, all of which except the first are verified in parallel."""
+    """Return options for windows of ``records`` records; all windows except the first are verified in parallel."""
     return ParallelOptions(min_records=1, window=records, ahead=1_000, result_timeout=60)
 
 
 class ParallelChainStore(SqliteChainStore):
-    """Embedded chain store whose window verifier runs in the test process.
+    """Embedded chain store whose windows (ranges of records) are verified in the test process.
 
     Attributes:
         valid_windows: number of windows that were valid.
@@ -88,9 +88,9 @@ class Ledger:
         """Return all records of a chain."""
         return list((await self.store.read(chain, 0, limit=10_000, max_bytes=2**40)).records)
 
-    async def verify(self, chain: ChainKey, named: int | None = None) -> ChainVerdict:
+    async def verify(self, chain: ChainKey, sequence: int | None = None) -> ChainVerdict:
         """Verify a chain, and optionally a single record of it."""
-        return await self.verifier.verify(chain, named)
+        return await self.verifier.verify(chain, sequence)
 
     def tamper(self, work: Callable[[sqlite3.Connection], Any]) -> None:
         """Change the database file directly, without the service."""

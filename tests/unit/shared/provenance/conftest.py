@@ -10,7 +10,7 @@ from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, open_le
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Provide an audit log with one chain of seven records and another of three."""
+    """Provide an audit log with a chain of seven records and a second chain of three."""
     async with open_ledger(tmp_path) as opened:
         await opened.fill(PLATFORM, 7)
         await opened.fill(BATCH, 3)

@@ -1,4 +1,4 @@
-"""Chain store in memory that causes faults, and shares no code with the adapters."""
+"""Fake chain store in memory that injects faults; it shares no code with the real adapters."""
 
 import asyncio
 from collections import Counter
@@ -35,7 +35,7 @@ class AppendOutcome(Enum):
 
 @dataclass
 class FaultyStore:
-    """ChainStore implementation in memory, whose appends have the outcomes that a test chooses.
+    """Fake ChainStore in memory, whose appends have the outcomes that a test chooses.
 
     Attributes:
         outcomes: outcomes of the next appends; all later appends succeed.
@@ -72,7 +72,7 @@ class FaultyStore:
 
     async def read_tip(self, chain: ChainKey) -> Tip:
         """Return the tip (newest record) of the chain."""
-        await self._fail_or_go()
+        await self._raise_injected_error()
         return self._read_tip(chain)
 
     async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
@@ -83,11 +83,11 @@ class FaultyStore:
         if outcome is AppendOutcome.UNAVAILABLE:
             raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "injected failure")
         if outcome is AppendOutcome.MOVED:
-            self.append_as_another(chain)
+            self.append_as_another_process(chain)
         if outcome is AppendOutcome.UNKNOWN_LATE:
-            self.late.append(lambda: self._late(chain, records, expected))
+            self.late.append(lambda: self._append_delayed(chain, records, expected))
         if outcome in (AppendOutcome.STORED, AppendOutcome.UNKNOWN_STORED, AppendOutcome.MOVED):
-            self._store(chain, records, expected)
+            self._store_records(chain, records, expected)
         await asyncio.sleep(0)
         if outcome in (AppendOutcome.UNKNOWN_STORED, AppendOutcome.UNKNOWN_LOST, AppendOutcome.UNKNOWN_LATE):
             raise OutcomeUnknownError("injected unknown outcome")
@@ -95,7 +95,7 @@ class FaultyStore:
 
     async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> RecordPage:
         """Return records after a sequence number, in order."""
-        await self._fail_or_go()
+        await self._raise_injected_error()
         found = [record for record in self.chains.get(chain, []) if record.sequence > after]
         return RecordPage(found[:limit], len(found) > limit, min(len(found), limit + 1) + max_bytes * 0)
 
@@ -118,7 +118,7 @@ class FaultyStore:
 
     async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
         """Find records, then complete the delayed appends, because this moment is the worst for a retry."""
-        await self._fail_or_go()
+        await self._raise_injected_error()
         wanted = set(values)
         found = [record for record in self.chains.get(chain, []) if _get_key(record, by) in wanted]
         while self.late:
@@ -136,7 +136,7 @@ class FaultyStore:
     async def close(self) -> None:
         """Do nothing, because this fake store has nothing to close."""
 
-    def append_as_another(self, chain: ChainKey) -> None:
+    def append_as_another_process(self, chain: ChainKey) -> None:
         """Append a record, as another process would."""
         tip = self._read_tip(chain)
         previous = tip.hash or compute_genesis_hash("plant-a", chain.target, chain.scope_key)
@@ -145,11 +145,11 @@ class FaultyStore:
         record = seal_record(draft, tip.sequence + 1, timestamp, previous, f"other-{tip.sequence + 1}")
         self.chains.setdefault(chain, []).append(record)
 
-    def _late(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> None:
+    def _append_delayed(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> None:
         if self._read_tip(chain) == expected:
-            self._store(chain, records, expected)
+            self._store_records(chain, records, expected)
 
-    def _store(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> None:
+    def _store_records(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> None:
         stored = self.chains.get(chain, [])
         if self._read_tip(chain) != expected:
             raise TipMovedError
@@ -166,7 +166,7 @@ class FaultyStore:
             return Tip()
         return Tip(len(stored), stored[-1].hash, stored[-1].projection["Timestamp"], f"etag-{len(stored)}")
 
-    async def _fail_or_go(self) -> None:
+    async def _raise_injected_error(self) -> None:
         await asyncio.sleep(0)
         if self.read_failures:
             self.read_failures -= 1

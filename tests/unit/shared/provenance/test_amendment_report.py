@@ -44,8 +44,8 @@ SIGNATURE = {
 }
 
 
-def render(signature: Mapping[str, Any] | None, *, altered: Any = None) -> str:
-    """Render an amendment whose decision has this signature, or this altered value in the stored record."""
+def render_with_signature(signature: Mapping[str, Any] | None, *, altered: Any = None) -> str:
+    """Render an amendment whose decision has the given signature; ``altered`` replaces it in the stored text."""
     amendment = seal_record(draft_record(AMENDMENT, "AmendedAt"), 1, "2026-05-04T07:00:00.000000Z", "", "a")
     members = DECISION if signature is None else {**DECISION, "Signature": signature}
     decision = seal_record(draft_record(members, "ApprovedAt"), 2, "2026-05-04T08:00:00.000000Z", amendment.hash, "b")
@@ -59,7 +59,7 @@ def render(signature: Mapping[str, Any] | None, *, altered: Any = None) -> str:
 
 def test_a_signature_shows_printed_name_time_with_zone_and_meaning() -> None:
     """The report shows the signer, time with zone, meaning, statement and signed record of a signature."""
-    page = render(SIGNATURE)
+    page = render_with_signature(SIGNATURE)
     for name, value in (
         ("Signed by", "Bob &lt;Example&gt; (bob@t)"),
         ("Signed at", "2026-05-04 08:00:00.000000 UTC"),
@@ -73,14 +73,14 @@ def test_a_signature_shows_printed_name_time_with_zone_and_meaning() -> None:
 
 def test_a_signature_without_statement_and_methods_has_no_empty_lines() -> None:
     """A missing statement is left out, and unknown sign-in methods are shown as unknown."""
-    page = render({**SIGNATURE, "Statement": None, "AuthMethods": []})
+    page = render_with_signature({**SIGNATURE, "Statement": None, "AuthMethods": []})
     assert "<dt>Statement</dt>" not in page
     assert "2026-05-04 07:59:00.000000 UTC, unknown" in page
 
 
 def test_a_decision_without_signature_shows_its_meaning() -> None:
     """If a decision has no signature, the report shows only its meaning."""
-    page = render(None)
+    page = render_with_signature(None)
     assert "<dt>Meaning of the signature</dt><dd>approval</dd>" in page
     assert "Signed by" not in page
 
@@ -88,4 +88,4 @@ def test_a_decision_without_signature_shows_its_meaning() -> None:
 @pytest.mark.parametrize("signature", ["text", {}, {**SIGNATURE, "AuthMethods": 7}, {**SIGNATURE, "SignedAt": None}])
 def test_a_damaged_signature_is_reported(signature: Any) -> None:
     """If a stored signature is not valid, the report marks its record, and shows the other signatures."""
-    assert "Verify the chain" in render(SIGNATURE, altered=signature)
+    assert "Verify the chain" in render_with_signature(SIGNATURE, altered=signature)

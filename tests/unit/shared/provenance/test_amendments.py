@@ -84,7 +84,7 @@ async def test_decisions_are_stored_as_separate_records(amendments: Amendments, 
 
 
 async def test_an_author_cannot_decide_own_amendments(amendments: Amendments) -> None:
-    """Authors cannot decide about their own amendments, in any letter case; a second decision is a conflict."""
+    """Authors cannot decide about their own amendments, even with another letter case in their user id."""
     await amendments.create(CHAIN, "ann@plant", build_body(), STRICT)
     for decide in (amendments.approve(CHAIN, "000000000001", "ANN@Plant"),
                    amendments.reject(CHAIN, "000000000001", "ann@plant", None)):  # fmt: skip
@@ -96,8 +96,8 @@ async def test_an_author_cannot_decide_own_amendments(amendments: Amendments) ->
 
 
 @pytest.mark.parametrize("amendment", ["000000000009", "000000000002", "", "1", "0" * 13, "../etc"])
-async def test_ids_of_other_records_are_not_found(amendments: Amendments, amendment: str) -> None:
-    """An unknown or malformed id, or the id of a decision, gets the error that the amendment is not found."""
+async def test_ids_that_are_not_of_an_amendment_are_not_found(amendments: Amendments, amendment: str) -> None:
+    """Deciding about an id that is unknown, malformed or of a decision is rejected as not found."""
     await amendments.create(CHAIN, "ann", build_body(), STRICT)
     await amendments.approve(CHAIN, "000000000001", "bob")
     assert (await catch_rejection(amendments.approve(CHAIN, amendment, "bob")))[:2] == (
@@ -126,7 +126,7 @@ async def test_one_of_concurrent_decisions_succeeds(amendments: Amendments, ledg
 
 
 async def test_a_repeated_decision_returns_the_first(amendments: Amendments) -> None:
-    """A decision with an append id of an earlier decision returns that decision."""
+    """Repeating a decision with the same append id returns the decision that was stored first."""
     await amendments.create(CHAIN, "ann", build_body(), STRICT)
     first = await amendments.approve(CHAIN, "000000000001", "bob", append_id="key")
     again = await amendments.approve(CHAIN, "000000000001", "bob", append_id="key")

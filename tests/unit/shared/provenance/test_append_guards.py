@@ -47,7 +47,7 @@ async def test_an_append_after_a_forged_time_is_rejected(ledger: Ledger, time: s
 
 
 @pytest.mark.parametrize("sequence", [2**63 - 1, LAST_SEQUENCE, -1, -(2**63)])
-async def test_a_head_beyond_all_record_ids_is_rejected(ledger: Ledger, sequence: int) -> None:
+async def test_a_head_item_beyond_the_largest_record_id_is_rejected(ledger: Ledger, sequence: int) -> None:
     """A head item whose sequence number has over 12 digits causes an ordinary rejection, not a database error."""
     change_head(ledger, f"UPDATE chains SET sequence = {sequence}")
     assert "an operator must verify" in await read_rejection_detail(ledger)
@@ -76,8 +76,8 @@ async def test_a_cached_tip_does_not_hide_a_forged_hash(ledger: Ledger) -> None:
     assert len(await ledger.records(PLATFORM)) == COUNT + 1
 
 
-async def test_a_record_past_the_head_is_rejected_at_once(ledger: Ledger) -> None:
-    """If a record follows the one in the head item, an append fails at once, because a retry cannot succeed."""
+async def test_an_append_is_rejected_if_a_record_follows_the_head_item(ledger: Ledger) -> None:
+    """If a record is stored after the head item's record, an append fails at once, because a retry cannot succeed."""
     last = f"(SELECT hash FROM records WHERE chain = chains.chain AND sequence = {COUNT - 1})"
     change_head(ledger, f"UPDATE chains SET sequence = {COUNT - 1}, hash = {last}")
     assert "past the end" in await read_rejection_detail(ledger)

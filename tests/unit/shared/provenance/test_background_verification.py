@@ -19,8 +19,8 @@ from tests.unit.shared.provenance.chains import BATCH, PLATFORM, Ledger, open_le
 OTHER = ChainKey(Target.DOMAIN_EVENTS, "other")
 
 
-class Recorder:
-    """Verifier that records which chains it verifies; each step takes one second of simulated time.
+class RecordingVerifier:
+    """Fake verifier that records which chains it verifies; each step takes one second of simulated time.
 
     The attribute ``failing`` is the set of chains whose verification raises an error.
 
@@ -51,13 +51,13 @@ class Recorder:
         return await self._verifier.finish(run)
 
 
-class Parts:
+class VerificationParts:
     """Chains with their overview, their stored verification results and their background verification."""
 
     def __init__(self, ledger: Ledger, overview: SqliteChainOverview, seconds: float = 600) -> None:
         self.ledger = ledger
         self.overview = overview
-        self.recorder = Recorder(ledger.verifier)
+        self.recorder = RecordingVerifier(ledger.verifier)
         self.background = self.open(seconds)
 
     def open(self, seconds: float = 600) -> BackgroundVerification:
@@ -72,17 +72,17 @@ class Parts:
 
 
 @pytest.fixture
-async def verification_parts(tmp_path: Path) -> AsyncIterator[Parts]:
+async def verification_parts(tmp_path: Path) -> AsyncIterator[VerificationParts]:
     """Provide three chains with five records each."""
     overview = SqliteChainOverview(tmp_path / "provenance.sqlite")
     async with open_ledger(tmp_path) as ledger:
         for chain in (PLATFORM, BATCH, OTHER):
             await ledger.fill(chain, 5)
-        yield Parts(ledger, overview)
+        yield VerificationParts(ledger, overview)
     await overview.close()
 
 
-async def test_only_chains_that_grew_are_verified(verification_parts: Parts) -> None:
+async def test_only_chains_that_grew_are_verified(verification_parts: VerificationParts) -> None:
     """Each chain is verified once, and again after it has grown; the results are stored."""
     assert await verification_parts.background.run()
     assert sorted(verification_parts.recorder.started) == sorted((PLATFORM, BATCH, OTHER))
@@ -96,7 +96,7 @@ async def test_only_chains_that_grew_are_verified(verification_parts: Parts) -> 
     assert verification_parts.recorder.started[3:] == [BATCH]
 
 
-async def test_a_broken_chain_is_stored_and_verified_again(verification_parts: Parts) -> None:
+async def test_a_broken_chain_is_stored_and_verified_again(verification_parts: VerificationParts) -> None:
     """A broken chain is stored with position and reason, and verified in each period until it is valid."""
     verification_parts.ledger.tamper(
         lambda file: file.execute("UPDATE records SET hash = upper(hash) WHERE sequence = 3")
@@ -116,7 +116,7 @@ async def test_a_broken_chain_is_stored_and_verified_again(verification_parts: P
     assert all(verdict is not None and verdict.is_valid for verdict in (await verification_parts.verdicts()).values())
 
 
-async def test_the_longest_unverified_chain_is_first(verification_parts: Parts) -> None:
+async def test_the_longest_unverified_chain_is_first(verification_parts: VerificationParts) -> None:
     """Chains that were never verified come first, then the others from the oldest verification to the newest."""
     for chain, hour in ((PLATFORM, "09"), (OTHER, "08")):
         at = f"2026-01-05T{hour}:00:00.000000Z"
@@ -126,7 +126,7 @@ async def test_the_longest_unverified_chain_is_first(verification_parts: Parts) 
 
 
 async def test_a_verification_run_continues_where_the_last_one_stopped(
-    verification_parts: Parts, monkeypatch: pytest.MonkeyPatch
+    verification_parts: VerificationParts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run of the verification stops at its time limit, even within a chain; the next run continues at this point."""
     monkeypatch.setattr(background_verification, "STEP_RECORDS", 2)
@@ -144,7 +144,9 @@ async def test_a_verification_run_continues_where_the_last_one_stopped(
     assert verification_parts.recorder.started == [BATCH, BATCH]
 
 
-async def test_a_chain_that_grew_after_its_verification_waits_for_the_next_period(verification_parts: Parts) -> None:
+async def test_a_chain_that_grew_after_its_verification_waits_for_the_next_period(
+    verification_parts: VerificationParts,
+) -> None:
     """If a chain grows after its verification, it is verified again in the next period."""
     background = verification_parts.open(seconds=1)
     assert not await background.run()
@@ -157,7 +159,7 @@ async def test_a_chain_that_grew_after_its_verification_waits_for_the_next_perio
     assert verification_parts.recorder.started[3:] == [first]
 
 
-async def test_an_error_does_not_stop_other_chains(verification_parts: Parts) -> None:
+async def test_an_error_does_not_stop_other_chains(verification_parts: VerificationParts) -> None:
     """If verifying a chain raises an error, other chains are verified, and this chain is verified later."""
     verification_parts.recorder.failing.add(BATCH)
     assert await verification_parts.background.run()

@@ -111,7 +111,7 @@ def test_values_without_canonical_form_are_rejected_by_name(value: Any, field: s
 
 @pytest.mark.parametrize("innermost", [1, 1.0, "é", 1e300, {"é": 2}])
 def test_writers_and_readers_have_the_same_depth_limit(innermost: Any) -> None:
-    """Writers and readers accept a depth of 128 levels, of which the object is the first, and reject one more."""
+    """Writers and readers accept a depth of 128 levels, counted with the object itself, and reject a depth of 129."""
     levels = MAX_DEPTH - 1 - isinstance(innermost, dict)
     value: Any = innermost
     for _ in range(levels):

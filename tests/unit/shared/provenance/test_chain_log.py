@@ -183,7 +183,7 @@ async def test_a_full_queue_rejects_appends() -> None:
 
 
 async def test_the_check_of_an_exclusive_append_runs_again_after_a_conflict() -> None:
-    """The check of an exclusive append runs again after a conflict, and reads all records stored by then."""
+    """After a conflict, the check of an exclusive append runs again and reads all records that are stored by then."""
     store = FaultyStore(outcomes=[AppendOutcome.MOVED])
     seen: list[int] = []
 
@@ -199,7 +199,7 @@ async def test_the_check_of_an_exclusive_append_runs_again_after_a_conflict() ->
 
 
 async def test_exclusive_appends_see_each_other() -> None:
-    """If two exclusive appends are concurrent, the check of the second one reads the first one's record."""
+    """Of two concurrent exclusive appends, the check of the second one reads the record of the first one."""
     store = FaultyStore()
 
     async def check() -> None:
@@ -245,7 +245,7 @@ async def test_no_sequence_of_events_loses_or_repeats_records(
         for _ in range(delay):
             await asyncio.sleep(0)
             if next(steps) in others:
-                store.append_as_another(CHAIN)
+                store.append_as_another_process(CHAIN)
         if cancelled:
             tasks[-1].cancel()
     results = await asyncio.gather(*tasks, return_exceptions=True)

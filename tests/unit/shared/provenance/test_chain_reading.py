@@ -57,7 +57,7 @@ async def test_a_repeated_stream_of_rows_gives_the_result_of_one_pass(
 
 
 async def test_the_last_record_is_the_one_of_the_head_item(ledger: Ledger) -> None:
-    """The record that the head item states is read; an empty chain and a missing record have none."""
+    """The last record of a chain is the one that its head item states; it is None for an empty chain."""
     tip = await ledger.store.read_tip(PLATFORM)
     record = await read_last_record(ledger.store, PLATFORM, tip)
     assert record is not None

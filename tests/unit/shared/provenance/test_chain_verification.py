@@ -149,7 +149,7 @@ async def test_a_record_with_duplicate_names_is_damaged(
     verdict = await ledger.verify(PLATFORM, 4)
     assert (verdict.chain_valid, verdict.broken_at) == (False, format_record_id(4))
     answer = await export_records(ledger.store, PLATFORM, Filters())
-    shown = json.loads(answer.to_json_array(), object_pairs_hook=_once)
+    shown = json.loads(answer.to_json_array(), object_pairs_hook=_reject_duplicate_names)
     assert [record for record in shown[::-1] if record["RecordID"] != format_record_id(4)] == [*sound[:2], *sound[3:]]
     assert list(answer.damaged) == [format_record_id(4)]
     file = ledger.folder / "export.json"
@@ -158,7 +158,7 @@ async def test_a_record_with_duplicate_names_is_damaged(
     assert f"broken at {format_record_id(4)}:" in capsys.readouterr().out
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     assert len(dict(pairs)) == len(pairs)
     return dict(pairs)
 
@@ -176,8 +176,8 @@ async def test_content_stored_as_text_is_reported_and_shown(ledger: Ledger) -> N
 
 @pytest.mark.parametrize("column", ["sequence", "hash", "timestamp"])
 @pytest.mark.parametrize("value", ["x'ff'", "CAST(x'ff' AS TEXT)", "'many'"])
-async def test_a_damaged_head_is_found(ledger: Ledger, column: str, value: str) -> None:
-    """If the head item contradicts the records of the chain, even only in the time, verification fails."""
+async def test_a_damaged_head_item_is_found(ledger: Ledger, column: str, value: str) -> None:
+    """If the head item of a chain contradicts the chain's records, even only in the time, verification fails."""
     ledger.tamper(lambda file: file.execute(f"UPDATE chains SET {column} = {value} WHERE target = 'PlatformConfig'"))
     verdict = await ledger.verify(PLATFORM)
     assert not verdict.chain_valid
@@ -187,13 +187,13 @@ async def test_a_damaged_head_is_found(ledger: Ledger, column: str, value: str) 
     assert (await ledger.checkpoints.load_current(BATCH)).checkpoint.size == 2
 
 
-async def test_a_head_without_a_valid_target_is_ignored(ledger: Ledger) -> None:
+async def test_a_head_item_without_a_valid_target_is_ignored(ledger: Ledger) -> None:
     """A head item without a valid target is left out of the list of chains."""
     ledger.tamper(lambda file: file.execute("INSERT INTO chains VALUES (99, 'Nothing', '', 1, '', '2026')"))
     assert {chain async for chain, _ in ledger.store.list_tips()} == {PLATFORM, BATCH}
 
 
-def forge_past_head(sequence: int, **changes: Any) -> Callable[[sqlite3.Connection], None]:
+def forge_record_after_head(sequence: int, **changes: Any) -> Callable[[sqlite3.Connection], None]:
     """Return a function that stores a forged record after the head item, linked to the last record."""
 
     def work(connection: sqlite3.Connection) -> None:
@@ -209,10 +209,10 @@ def forge_past_head(sequence: int, **changes: Any) -> Callable[[sqlite3.Connecti
     return work
 
 
-async def test_a_record_past_the_head_is_found(ledger: Ledger) -> None:
-    """A record after the head item is reported by its RecordID, at any position."""
-    ledger.tamper(forge_past_head(COUNT + 1))
-    ledger.tamper(forge_past_head(COUNT + 5))
+async def test_a_record_after_the_head_item_is_found(ledger: Ledger) -> None:
+    """A record after the head item, at any position, makes the chain invalid and is reported by its RecordID."""
+    ledger.tamper(forge_record_after_head(COUNT + 1))
+    ledger.tamper(forge_record_after_head(COUNT + 5))
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (
         False,
@@ -222,28 +222,28 @@ async def test_a_record_past_the_head_is_found(ledger: Ledger) -> None:
     assert "past the end" in verdict.reason
 
 
-async def test_a_fork_past_the_head_is_found(ledger: Ledger) -> None:
+async def test_a_fork_after_the_head_item_is_found(ledger: Ledger) -> None:
     """A record after the head item is reported by its Hash if another record has the same PreviousHash."""
     claimed = json.loads((await ledger.records(PLATFORM))[2].canonical)["PreviousHash"]
-    ledger.tamper(forge_past_head(COUNT + 3, PreviousHash=claimed))
+    ledger.tamper(forge_record_after_head(COUNT + 3, PreviousHash=claimed))
     forged = (await ledger.records(PLATFORM))[-1]
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, True, forged.hash)
     assert "this record and 000000000003" in verdict.reason
 
 
-async def test_a_record_past_the_head_is_named_before_a_fork(ledger: Ledger) -> None:
+async def test_a_record_after_the_head_item_is_reported_before_a_fork(ledger: Ledger) -> None:
     """If there is both a record after the head item and a fork, the record is reported first."""
     claimed = json.loads((await ledger.records(PLATFORM))[2].canonical)["PreviousHash"]
-    ledger.tamper(forge_past_head(COUNT + 1))
-    ledger.tamper(forge_past_head(COUNT + 2, PreviousHash=claimed))
+    ledger.tamper(forge_record_after_head(COUNT + 1))
+    ledger.tamper(forge_record_after_head(COUNT + 2, PreviousHash=claimed))
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.fork_detected, verdict.broken_at) == (True, format_record_id(COUNT + 1))
 
 
-async def test_invalid_data_past_the_head_are_found(ledger: Ledger) -> None:
+async def test_invalid_data_after_the_head_item_are_found(ledger: Ledger) -> None:
     """Invalid data after the head item make the chain invalid and are shown as a placeholder."""
-    ledger.tamper(forge_past_head(COUNT + 1))
+    ledger.tamper(forge_record_after_head(COUNT + 1))
     ledger.tamper(lambda file: file.execute(f"UPDATE records SET canonical = 7 WHERE sequence = {COUNT + 1}"))
     assert (await ledger.verify(PLATFORM)).broken_at == format_record_id(COUNT + 1)
     assert (await query_records(ledger.store, PLATFORM, Filters())).damaged == [format_record_id(COUNT + 1)]

@@ -31,7 +31,7 @@ def test_the_cose_encoding_is_deterministic() -> None:
         *(cbor2.dumps(cbor2.CBORTag(18, 5)), cbor2.dumps(cbor2.CBORTag(18, [1, 2, 3]))),
     ],
 )
-def test_other_content_is_rejected_as_a_root_signature(content: bytes) -> None:
+def test_content_that_is_not_a_root_signature_is_rejected(content: bytes) -> None:
     """Damaged content, another CBOR tag, or an attached payload or proof is rejected as a root signature."""
     with pytest.raises(NoteError):
         RootSignature.parse(content)

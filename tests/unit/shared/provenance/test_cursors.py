@@ -34,6 +34,6 @@ def test_a_cursor_is_decoded_to_its_position(text: str, number: int) -> None:
     ],
 )
 def test_texts_that_are_no_cursor_of_the_list_are_rejected(cursor: str) -> None:
-    """A cursor of another list, or with values of other types, or any other text is rejected."""
+    """A text is rejected unless it is a cursor of the same list with values of the right types."""
     with pytest.raises(ValueError, match="does not belong to this list"):
         decode_cursor("list", cursor, TYPES)

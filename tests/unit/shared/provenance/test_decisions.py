@@ -62,7 +62,7 @@ async def test_a_decision_without_filter_fields_is_found(ledger: Ledger, column:
     ["status = 'approved'", "status = NULL", "amendment_id = '000000000009'", "user_id = 'eve'", "entity_id = NULL"],
 )
 async def test_an_amendment_with_edited_filter_fields_cannot_be_decided(ledger: Ledger, change: str) -> None:
-    """An amendment whose filter fields were edited counts as damaged, even if the edit makes it look decided."""
+    """An amendment with edited filter fields counts as damaged, even if the edit makes it look like a decided one."""
     edit_record(ledger, change, 2)
     amendments = Amendments(ledger.events.log, ledger.store)
     assert (await catch_rejection(amendments.approve(CHAIN, SECOND, "bob")))[1] == "RECORD_DAMAGED"
@@ -72,7 +72,7 @@ async def test_an_amendment_with_edited_filter_fields_cannot_be_decided(ledger: 
     "change", ["canonical = replace(CAST(canonical AS TEXT), 'approv', 'reject')", "canonical = 'x'", "hash = 'x'"]
 )
 async def test_a_damaged_decision_prevents_another_decision(ledger: Ledger, change: str) -> None:
-    """A damaged decision has no effect, but while its filter field names the amendment, no other is possible."""
+    """A damaged decision has no effect, but prevents a new decision while its filter field names the amendment."""
     edit_record(ledger, change, 3)
     amendments = Amendments(ledger.events.log, ledger.store)
     assert (await catch_rejection(amendments.reject(CHAIN, FIRST, "bob", None)))[1] == "RECORD_DAMAGED"
@@ -88,7 +88,7 @@ async def test_a_forged_filter_field_is_not_a_decision(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("column", LOST)
 async def test_a_query_without_filters_returns_every_record(ledger: Ledger, column: str) -> None:
-    """A record with an edited filter field is missing from queries that use this filter, and from no others."""
+    """A record with an edited filter field is missing only from queries that filter by this field."""
     for sequence in (1, 3):
         edit_record(ledger, f"{column} = NULL", sequence)
     answer = await query_amendments(ledger.store, CHAIN, AmendmentFilters())

@@ -85,7 +85,7 @@ def read_value(folder_with_chain: Path, sequence: int, column: str) -> Any:
 def verify_edited(
     folder_with_chain: Path, sequence: int, column: str, edited: Any, expression: str = "?"
 ) -> ChainVerdict:
-    """Change one value, verify the chain, restore the value, and return the result of the verification."""
+    """Change one stored value, verify the chain, restore the value, and return the verdict."""
     stored = read_value(folder_with_chain, sequence, column)
 
     async def verify() -> ChainVerdict:

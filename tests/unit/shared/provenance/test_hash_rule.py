@@ -31,7 +31,7 @@ def test_only_record_times_with_calendar_days_are_valid(year: int) -> None:
 
 
 @given(st.integers(0, len(TIME)), st.characters() | st.just(""), st.integers(0, 1))
-def test_record_times_with_other_characters_are_invalid(place: int, character: str, taken: int) -> None:
+def test_record_times_with_one_edited_character_are_invalid(place: int, character: str, taken: int) -> None:
     """A time with one character replaced, inserted or removed is invalid, unless a digit replaces a digit."""
     text = TIME[:place] + character + TIME[place + taken :]
     same_form = len(text) == len(TIME) and all(

@@ -42,14 +42,14 @@ async def test_a_forged_time_of_the_head_is_found(ledger: Ledger, time: str) -> 
 
 @pytest.mark.parametrize("sequence", [-(2**63), -1, 0])
 async def test_a_head_before_the_first_record_has_no_record_id(ledger: Ledger, sequence: int) -> None:
-    """If the head item's sequence number is below 1, verification reports record 1 as after the end of the chain."""
+    """If the head item's sequence number is below 1, verification reports record 1 as a record after the head item."""
     change_head(ledger, f"UPDATE chains SET sequence = {sequence}")
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, format_record_id(1))
 
 
 @pytest.mark.parametrize("tampering", ["DELETE FROM chains", "UPDATE chains SET target = 'AccessControl'"])
-async def test_records_without_head_are_found(ledger: Ledger, tampering: str) -> None:
+async def test_a_chain_with_a_deleted_head_item_is_reported_as_broken(ledger: Ledger, tampering: str) -> None:
     """If a chain's head item was deleted, the chain is reported as broken instead of empty."""
     change_head(ledger, tampering)
     verdict = await ledger.verify(PLATFORM)
@@ -94,7 +94,7 @@ async def test_a_forged_number_does_not_prevent_new_scopes(ledger: Ledger, numbe
 
 
 @pytest.mark.parametrize("gone", range(1, COUNT))
-async def test_records_without_head_and_first_record_are_found(ledger: Ledger, gone: int) -> None:
+async def test_records_without_head_item_and_first_record_are_found(ledger: Ledger, gone: int) -> None:
     """If any stored record possibly belongs to a chain without a head item, the chain is not reported as empty."""
     deleted = f"DELETE FROM records WHERE sequence <= {gone} AND chain = (SELECT chain FROM chains {OF_PLATFORM})"
     ledger.tamper(lambda file: file.executescript(f"{deleted}; DELETE FROM chains {OF_PLATFORM}"))
@@ -129,7 +129,7 @@ RENUMBERED = {
 
 
 @pytest.mark.parametrize("name", RENUMBERED)
-async def test_moved_records_without_head_are_found(ledger: Ledger, name: str) -> None:
+async def test_moved_records_of_a_chain_without_head_item_are_found(ledger: Ledger, name: str) -> None:
     """If a chain's head item was deleted and its records were moved to another chain, it is not reported as empty."""
     statements = [one.replace("@", f"(SELECT chain FROM chains {OF_PLATFORM})") for one in RENUMBERED[name]]
     ledger.tamper(lambda file: file.executescript(";".join([*statements, f"DELETE FROM chains {OF_PLATFORM}"])))
@@ -154,7 +154,7 @@ async def test_orphaned_amendments_are_found_in_their_scope(ledger: Ledger) -> N
 
 
 async def test_a_restarted_chain_is_a_fork(ledger: Ledger) -> None:
-    """Two first records that link to the genesis hash are reported as a fork."""
+    """If two records link to the genesis hash as first records, the chain is reported as forked."""
     [first, *_] = await ledger.records(BATCH)
     ledger.tamper(lambda file: file.execute("DELETE FROM chains WHERE target = 'DomainEvents'"))
     await ledger.events.write(BATCH, "editor", build_event(9))

@@ -27,7 +27,7 @@ async def test_proofs_hold_against_the_signed_roots(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize(("sequence", "size"), [(0, 5), (6, 5), (1, 0), (1, 8), (-1, -1)])
 async def test_proofs_beyond_the_chain_are_rejected(ledger: Ledger, sequence: int, size: int) -> None:
-    """A proof for a size or sequence number beyond the chain's end is an error of the caller."""
+    """A request for a proof is rejected if its size or sequence number is beyond the end of the chain."""
     with pytest.raises(WorkspaceError):
         await Proofs(ledger.store, ChainTrees(ledger.store)).prove_inclusion(PLATFORM, sequence, size)
     with pytest.raises(WorkspaceError):

@@ -40,10 +40,10 @@ async def ledger(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterato
         yield opened
 
 
-def copy_to_place(
+def copy_first_record_to(
     invalid_sequence: str, chain: ChainKey = PLATFORM, **fields: str
 ) -> Callable[[sqlite3.Connection], Any]:
-    """Return a function that copies the first record to an invalid sequence number."""
+    """Return a function that copies the first record of a chain to an invalid sequence number."""
     forged = {"status": "status", "amendment_id": "amendment_id"} | fields
     sql = (
         f"INSERT INTO records (chain, sequence, append_id, {OTHERS}, status, amendment_id) "
@@ -69,7 +69,7 @@ PLACES = WITHIN | dict.fromkeys(PAST, COUNT + 1)
 async def test_a_misplaced_record_is_found(ledger: Ledger, place: str) -> None:
     """A record at an invalid sequence number is reported by the next RecordID and left out of reads."""
     sound = await ledger.records(PLATFORM)
-    ledger.tamper(copy_to_place(place))
+    ledger.tamper(copy_first_record_to(place))
     for named in (None, 1):
         verdict = await ledger.verify(PLATFORM, named)
         assert (verdict.chain_valid, verdict.empty, verdict.fork_detected) == (False, False, False)
@@ -88,7 +88,7 @@ async def test_a_misplaced_record_is_found(ledger: Ledger, place: str) -> None:
 @pytest.mark.parametrize("place", ["0", "-3", "0.5", *PAST])
 async def test_appends_after_a_misplaced_record_are_rejected(ledger: Ledger, place: str) -> None:
     """While a record has an invalid sequence number, appends are rejected, and no Retry-After suggests a retry."""
-    ledger.tamper(copy_to_place(place))
+    ledger.tamper(copy_first_record_to(place))
     with pytest.raises(WorkspaceError) as refusal:
         await ledger.events.write(PLATFORM, "editor", build_event(9))
     assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
@@ -101,7 +101,7 @@ async def test_appends_after_a_misplaced_record_are_rejected(ledger: Ledger, pla
 
 async def test_the_first_fault_is_reported(ledger: Ledger) -> None:
     """If a chain has several faults, verification reports the first."""
-    ledger.tamper(copy_to_place("3.5"))
+    ledger.tamper(copy_first_record_to("3.5"))
     chain = "chain = (SELECT chain FROM chains WHERE target = 'PlatformConfig')"
     ledger.tamper(lambda file: file.execute(f"UPDATE records SET user_id = 'x' WHERE sequence = 5 AND {chain}"))
     assert (await ledger.verify(PLATFORM)).broken_at == format_record_id(4)
@@ -109,11 +109,11 @@ async def test_the_first_fault_is_reported(ledger: Ledger) -> None:
     assert (await ledger.verify(PLATFORM)).broken_at == format_record_id(2)
 
 
-async def test_a_record_past_the_end_is_reported_first(ledger: Ledger) -> None:
+async def test_a_record_after_the_head_item_is_reported_first(ledger: Ledger) -> None:
     """A record after the head item is reported before a record at an invalid sequence number."""
-    ledger.tamper(copy_to_place("7"))
+    ledger.tamper(copy_first_record_to("7"))
     ledger.tamper(lambda file: file.execute("UPDATE records SET append_id = 'past' WHERE append_id = 'forged'"))
-    ledger.tamper(copy_to_place("'zzz'"))
+    ledger.tamper(copy_first_record_to("'zzz'"))
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.broken_at) == (False, format_record_id(COUNT + 1))
 
@@ -124,7 +124,7 @@ async def test_a_misplaced_decision_has_no_effect(ledger: Ledger, place: str) ->
     amendments = Amendments(ledger.events.log, ledger.store)
     for _ in range(2):
         await amendments.create(AMENDMENTS, "maker", AMENDMENT, POLICY)
-    ledger.tamper(copy_to_place(place, AMENDMENTS, status="'approved'", amendment_id=f"'{format_record_id(1)}'"))
+    ledger.tamper(copy_first_record_to(place, AMENDMENTS, status="'approved'", amendment_id=f"'{format_record_id(1)}'"))
     pending = await query_amendments(ledger.store, AMENDMENTS, AmendmentFilters(status=AmendmentState.PENDING))
     assert [record.sequence for record in pending.records] == [2, 1]
     approved = await query_amendments(ledger.store, AMENDMENTS, AmendmentFilters(status=AmendmentState.APPROVED))

@@ -35,7 +35,7 @@ def test_missing_and_damaged_values_of_a_chain_are_null() -> None:
     assert (row["checkpointSize"], row["pendingAmendments"]) == (0, 0)
 
 
-def test_a_broken_chain_is_marked() -> None:
+def test_a_broken_chain_is_marked_in_the_overview() -> None:
     """If the newest complete verification of a chain has failed, the chain is marked as broken."""
     broken = replace(SUMMARY, verdict=StoredVerdict(AT, 12, is_valid=False, broken_at="000000000003"))
     assert summary_to_row(broken)["lastVerdict"] == "broken"

@@ -77,33 +77,33 @@ async def test_parallel_windows_build_the_same_merkle_tree(ledger: Ledger, windo
     assert whole.tree.size == leaves
 
 
-async def fail_at_once(_store: ParallelChainStore, _question: WindowRequest) -> WindowResult:
+async def fail_at_once(_store: ParallelChainStore, _request: WindowRequest) -> WindowResult:
     """Raise an error, like a verification process that ends at once."""
     raise VerifierUnavailableError("injected end")
 
 
-async def raise_error(_store: ParallelChainStore, _question: WindowRequest) -> WindowResult:
+async def raise_error(_store: ParallelChainStore, _request: WindowRequest) -> WindowResult:
     """Raise an unexpected error."""
     raise ValueError("injected error")
 
 
-async def wait_forever(_store: ParallelChainStore, _question: WindowRequest) -> WindowResult:
+async def wait_forever(_store: ParallelChainStore, _request: WindowRequest) -> WindowResult:
     """Wait forever, like a verification process that hangs."""
     await asyncio.Event().wait()
     raise AssertionError
 
 
-async def fail_later(store: ParallelChainStore, question: WindowRequest) -> WindowResult:
+async def fail_later(store: ParallelChainStore, request: WindowRequest) -> WindowResult:
     """Verify about half of the windows, then raise an error."""
-    if question.first > COUNT // 2:
-        return await verify_window(store, question)
+    if request.first > COUNT // 2:
+        return await verify_window(store, request)
     raise VerifierUnavailableError("injected end")
 
 
-async def return_previous_window(store: ParallelChainStore, question: WindowRequest) -> WindowResult:
+async def return_previous_window(store: ParallelChainStore, request: WindowRequest) -> WindowResult:
     """Return the result of the previous window, which is wrong for this window."""
-    first = max(2, question.first - 4)
-    return await verify_window(store, WindowRequest(question.chain, first, question.last - 4, question.leaves))
+    first = max(2, request.first - 4)
+    return await verify_window(store, WindowRequest(request.chain, first, request.last - 4, request.leaves))
 
 
 @pytest.mark.parametrize("name", [None, "edited field", "deleted middle", "swapped", "deleted tail"])
@@ -125,7 +125,7 @@ async def test_the_verdict_does_not_depend_on_the_window_verifier(
 
 
 class StoreWithHelper(ParallelChainStore):
-    """Embedded chain store whose windows are verified by a function of the test."""
+    """Embedded chain store whose windows (ranges of records) are verified by a function of the test."""
 
     def __init__(self, path: Path, helper: Helper) -> None:
         super().__init__(path)
@@ -135,7 +135,7 @@ class StoreWithHelper(ParallelChainStore):
     async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
         """Return a window verifier that calls the function of the test."""
 
-        async def verify_window(question: WindowRequest) -> WindowResult:
-            return await self.helper(self, question)
+        async def verify_window(request: WindowRequest) -> WindowResult:
+            return await self.helper(self, request)
 
         yield verify_window

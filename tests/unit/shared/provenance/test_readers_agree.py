@@ -31,7 +31,7 @@ REST = f'"PreviousHash":"{FIRST.hash}","RecordID":"{format_record_id(2)}","Times
 
 
 def build_second_record(state: str, *, before: str = "", behind: str = "") -> bytes:
-    """Return the JSON text of the second record, one property of which has the given notation."""
+    """Return the JSON text of the second record, with the given notation of the property ``AfterState``."""
     return f'{before}{{"AfterState":{state},{REST}}}{behind}'.encode("utf-8", "surrogatepass")
 
 
@@ -105,13 +105,13 @@ def compute_possible_hashes(text: bytes) -> set[str]:
     return {compute_digest(text), compute_digest(canonicalise_record(text) or b"")}
 
 
-def assert_readers_agree(text: bytes, hashed: str) -> None:
+def assert_readers_agree(text: bytes, stored_hash: str) -> None:
     """Check that each reader returns the verdict that the published hash rule requires."""
     form = canonicalise_record(text)
-    is_valid, verdict, shown = read_with_all(text, hashed)
+    is_valid, verdict, shown = read_with_all_readers(text, stored_hash)
     # The rule: a record is valid if it is stored in canonical form with the digest of that form.
-    assert is_valid == (form == text and compute_digest(text) == hashed)
-    assert verdict.valid == (form is not None and compute_digest(form) == hashed)
+    assert is_valid == (form == text and compute_digest(text) == stored_hash)
+    assert verdict.valid == (form is not None and compute_digest(form) == stored_hash)
     assert verdict.recomputed_hash == (None if form is None else compute_digest(form))
     # An export contains the values, but not their stored form.
     assert is_valid_offline(shown) == verdict.valid
@@ -119,16 +119,16 @@ def assert_readers_agree(text: bytes, hashed: str) -> None:
     assert ("Damaged" in given) == (form is None)
     assert verdict.record == parse_export(shown)[1]
     content = {member: value for member, value in parse_export(shown)[1].items() if member != "Hash"}
-    assert (compute_digest(rfc8785.dumps(content)) == hashed) == verdict.valid
+    assert (compute_digest(rfc8785.dumps(content)) == stored_hash) == verdict.valid
 
 
-def read_with_all(text: bytes, hashed: str) -> tuple[bool, ChainVerdict, str]:
+def read_with_all_readers(text: bytes, stored_hash: str) -> tuple[bool, ChainVerdict, str]:
     """Return the chain's verdict, the second record's verdict, and the text of the export."""
     try:
         fields = get_filter_fields(json.loads(text))
     except (ValueError, TypeError, AttributeError, RecursionError):
         fields = {}
-    record = ChainRecord(2, text, hashed, "b", fields)
+    record = ChainRecord(2, text, stored_hash, "b", fields)
     walk = ChainVerification(GENESIS)
     walk.verify_rows(to_rows([FIRST, record]))
     shown = [normalise_record(one) or build_placeholder(one) for one in (FIRST, record)]

@@ -42,7 +42,7 @@ class CountingSigner(FileNoteSigner):
 
 
 class Issuer:
-    """Receipt service for the chains of a ledger, with all its parts."""
+    """Receipt service for the chains of a ledger, together with the services that it uses."""
 
     def __init__(self, ledger: Ledger) -> None:
         path = ledger.folder / "checkpoint-key.pem"
@@ -229,7 +229,7 @@ async def test_a_broken_chain_gets_no_receipts(receipt_issuer: Issuer) -> None:
 
 
 @pytest.mark.parametrize("forged", ["0" * 64, "not hex"])
-async def test_an_altered_tree_gets_no_receipts(receipt_issuer: Issuer, forged: str) -> None:
+async def test_a_chain_with_a_changed_hash_gets_no_receipts(receipt_issuer: Issuer, forged: str) -> None:
     """If a stored hash was changed, the proof does not give the signed root, and no receipt is issued."""
     record = (await receipt_issuer.ledger.records(BATCH))[1]
     receipt_issuer.ledger.tamper(
@@ -311,7 +311,7 @@ async def test_receipts_of_a_page_equal_single_receipts(receipt_issuer: Issuer) 
     ],
 )
 async def test_a_page_of_a_damaged_chain_has_no_receipts(receipt_issuer: Issuer, edit: str) -> None:
-    """If a record of the page was changed or deleted, the page is returned without receipts."""
+    """If a record on a page of records was changed or deleted, the page is returned without receipts."""
     record = (await receipt_issuer.ledger.records(BATCH))[-1]
     receipt_issuer.ledger.tamper(lambda file: file.execute(edit, (record.hash,)))
     records = await receipt_issuer.ledger.records(BATCH)

@@ -69,7 +69,7 @@ def test_amendments_are_written_through_their_own_routes() -> None:
 
 @pytest.mark.parametrize("scope_key", [None, ""])
 def test_amendments_have_a_scope(scope_key: str | None) -> None:
-    """Amendments require a scope, because the workspace has no amendments chain of its own."""
+    """Amendments require a scope, because there is no chain of amendments for the whole workspace."""
     with pytest.raises(WorkspaceError) as raised:
         resolve_amendments_chain(scope_key)
     assert raised.value.code == "SCOPE_KEY_REQUIRED"

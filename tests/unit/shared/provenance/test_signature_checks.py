@@ -99,7 +99,7 @@ async def test_signed_decisions_are_valid(tmp_path: Path) -> None:
 async def test_a_signature_of_another_record_fails_verification(
     tmp_path: Path, falsify: Callable[[dict[str, Any]], Any], window: int
 ) -> None:
-    """If a signature is for another record than the decided amendment, verification fails at the decision."""
+    """If a decision is signed for a record other than its amendment, verification fails at the decision."""
     async with open_ledger(tmp_path, build_parallel_options(window)) as ledger:
         await append_decisions(ledger, 2)
         made = await Amendments(ledger.events.log, ledger.store).create(CHAIN, "ann", build_body(), STRICT)

@@ -15,7 +15,7 @@ COUNT = 7
 """Number of records that the fixture ``ledger`` writes."""
 
 
-async def extend(ledger: Ledger, size: int) -> SignedTree:
+async def extend_tree(ledger: Ledger, size: int) -> SignedTree:
     """Extend the tree of a chain's first records to all of its records."""
     covered = await ChainTrees(ledger.store).build_signed_tree(PLATFORM, size) if size else SignedTree()
     tip, until = await ledger.store.read_tip(PLATFORM), rfc3339(now() + timedelta(hours=1))
@@ -26,7 +26,7 @@ async def test_an_extended_tree_contains_all_records(ledger: Ledger) -> None:
     """A tree that was extended from any size equals the tree of the whole chain."""
     whole = await ChainTrees(ledger.store).build_signed_tree(PLATFORM, COUNT)
     for size in range(COUNT):
-        assert await extend(ledger, size) == whole
+        assert await extend_tree(ledger, size) == whole
 
 
 async def test_a_tree_is_not_extended_by_a_faulty_record(ledger: Ledger) -> None:
@@ -36,7 +36,7 @@ async def test_a_tree_is_not_extended_by_a_faulty_record(ledger: Ledger) -> None
         lambda file: file.execute(f"UPDATE records SET user_id = 'nobody' WHERE sequence = 6 AND chain = {covered}")
     )
     with pytest.raises(WorkspaceError, match="The chain is broken"):
-        await extend(ledger, 4)
+        await extend_tree(ledger, 4)
 
 
 async def test_a_stored_tree_is_restored(ledger: Ledger) -> None:

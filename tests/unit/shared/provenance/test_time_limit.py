@@ -13,7 +13,7 @@ from tests.unit.shared.provenance.chains import BATCH, get_workspace_id
 
 
 class SilentStore(SqliteChainStore):
-    """Chain store that never replies."""
+    """Fake chain store that never replies."""
 
     async def read_tip(self, chain: ChainKey) -> Tip:
         """Wait forever."""

@@ -85,9 +85,9 @@ def replace_row(
     return compute_digest(text)
 
 
-def swap_records(one: int, other: int) -> Tampering:
+def swap_records(first: int, second: int) -> Tampering:
     """Return a function that swaps two records."""
-    moves = ((one, 99), (other, one), (99, other))
+    moves = ((first, 99), (second, first), (99, second))
     return execute_sql(
         *(f"UPDATE records SET sequence = {to} WHERE chain = @ AND sequence = {place}" for place, to in moves)
     )
@@ -106,10 +106,10 @@ def set_invalid_member(first: int, name: str, value: Any) -> Tampering:
     return reseal_records(first, lambda record: record.update({name: value}))
 
 
-def copy_over(source: str, sequence: int) -> Tampering:
-    """Return a function that replaces the content of a record with that of another stored row."""
+def replace_content(source_condition: str, sequence: int) -> Tampering:
+    """Return a function that replaces a record's content with that of the row for which an SQL condition is true."""
     names = "canonical, hash, timestamp, user_id, action_type, entity_type, entity_id"
-    columns = f"({names}) = (SELECT {names} FROM records WHERE {source})"
+    columns = f"({names}) = (SELECT {names} FROM records WHERE {source_condition})"
     return execute_sql(f"UPDATE records SET {columns} WHERE chain = @ AND sequence = {sequence}")
 
 
@@ -214,7 +214,7 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
         "filter fields of 000000000009 are not text: EntityType",
     ),
     "duplicated": (
-        copy_over("chain = @ AND sequence = 5", 6),
+        replace_content("chain = @ AND sequence = 5", 6),
         format_record_id(6),
         "000000000005 is stored in the place of 000000000006",
     ),
@@ -223,9 +223,13 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
         format_record_id(4),
         "000000000001 is missing",
     ),
-    "copied from another scope": (copy_over("chain <> @ AND sequence = 5", 5), format_record_id(5), "does not link"),
+    "copied from another scope": (
+        replace_content("chain <> @ AND sequence = 5", 5),
+        format_record_id(5),
+        "does not link",
+    ),
     "first copied from another scope": (
-        copy_over("chain <> @ AND sequence = 1", 1),
+        replace_content("chain <> @ AND sequence = 1", 1),
         format_record_id(1),
         "genesis hash",
     ),
@@ -326,7 +330,9 @@ async def test_a_fork_is_found(ledger: Ledger, tampering: Tampering) -> None:
 async def test_the_flag_of_a_fault_decides_whether_it_is_a_fork(ledger: Ledger, *, is_fork: bool) -> None:
     """ForkDetected depends on the flag of the fault, not on the text of its reason."""
     run = await ledger.verifier.start(PLATFORM)
-    run.verification.fault = ChainFault(format_record_id(1), "fork in the text only", is_fork=is_fork)
+    run.verification.fault = ChainFault(
+        format_record_id(1), "a fault whose reason contains the word fork", is_fork=is_fork
+    )
     verdict = await ledger.verifier.finish(run)
     assert (verdict.chain_valid, verdict.fork_detected) == (False, is_fork)
     assert build_fork_fault("hash", 1).is_fork
@@ -346,7 +352,7 @@ def insert_fork_past_the_end(connection: sqlite3.Connection) -> None:
     replace_row(connection, 10, json.loads(text) | {"Description": "the other story"})
 
 
-def count_in_head(connection: sqlite3.Connection) -> None:
+def count_extra_record_in_head(connection: sqlite3.Connection) -> None:
     """Change the head item so that it also counts the record after the end of the chain."""
     row = f"FROM records WHERE chain = chains.chain AND sequence = 10) {OF_PLATFORM}"
     connection.execute(f"UPDATE chains SET sequence = 10, hash = (SELECT hash {row}")
@@ -355,9 +361,9 @@ def count_in_head(connection: sqlite3.Connection) -> None:
 OF_PLATFORM = "WHERE target = 'PlatformConfig'"
 
 
-@pytest.mark.parametrize("head", [lambda _: None, count_in_head], ids=["head as it was", "head moved"])
+@pytest.mark.parametrize("head", [lambda _: None, count_extra_record_in_head], ids=["head as it was", "head moved"])
 @pytest.mark.parametrize("tampering", [copy_past_the_end, insert_fork_past_the_end], ids=["copy", "fork"])
-async def test_a_copy_is_not_a_fork(
+async def test_a_copy_after_the_end_is_not_a_fork(
     ledger: Ledger, tampering: Tampering, head: Tampering, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Whatever the head item says, a copied record is reported by its RecordID, and a changed copy by its Hash."""

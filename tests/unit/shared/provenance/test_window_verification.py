@@ -27,7 +27,7 @@ async def test_a_valid_window_continues_a_verification(ledger: Ledger) -> None:
     assert with_window == alone
 
 
-async def test_a_window_after_another_record_is_not_used(ledger: Ledger) -> None:
+async def test_a_window_after_a_different_record_is_not_used(ledger: Ledger) -> None:
     """The result of a window is not used if the hash of the record before the window differs."""
     result = await verify_window(ledger.store, WindowRequest(PLATFORM, FIRST, LAST, 0))
     verification = await verify_before_window(ledger)
@@ -43,6 +43,6 @@ async def test_a_window_with_a_faulty_record_is_invalid(ledger: Ledger, sequence
     assert await verify_window(ledger.store, WindowRequest(PLATFORM, FIRST, LAST, 0)) == WindowResult()
 
 
-async def test_a_window_past_the_end_is_invalid(ledger: Ledger) -> None:
+async def test_a_window_beyond_the_end_is_invalid(ledger: Ledger) -> None:
     """A window with missing records has no result."""
     assert await verify_window(ledger.store, WindowRequest(PLATFORM, FIRST, LAST + 1, 0)) == WindowResult()

@@ -20,7 +20,7 @@ from shared.runtime import Runtime
 
 
 class CountingStore:
-    """Store of budget leases that counts its calls."""
+    """Wrapper of a store of budget leases that counts the calls."""
 
     def __init__(self, store: LeaseStore) -> None:
         self._store = store

@@ -104,7 +104,11 @@ async def test_a_failing_store_does_not_stop_the_service() -> None:
     class Down:
         async def lease(self, request: LeaseRequest, at: float) -> Lease:
             called_at.append(at)
-            raise WorkspaceError(Kind.UNAVAILABLE, "RATE_LIMITS_UNAVAILABLE", f"down at {at} for {request.principal}")
+            raise WorkspaceError(
+                Kind.UNAVAILABLE,
+                "RATE_LIMITS_UNAVAILABLE",
+                f"the lease store does not respond to {request.principal} at {at}",
+            )
 
     clock = VirtualTime()
     limiter = RateLimiter(Down(), runtime=clock.runtime)

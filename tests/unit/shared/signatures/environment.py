@@ -65,7 +65,7 @@ class Environment:
     async def append(
         self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""
     ) -> Mapping[str, Any]:
-        """Append an audit event."""
+        """Record an audit event by its append id."""
         if not self.is_available:
             raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "The audit log does not respond.")
         assert (target, scope_key) == (Target.ACCESS_CONTROL, "")

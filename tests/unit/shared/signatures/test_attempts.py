@@ -21,8 +21,8 @@ NONE = MemberAttempts("ann")
 MINUTE = timedelta(minutes=1)
 
 
-def record_attempts(count: int) -> MemberAttempts:
-    """Return a member's rejected attempts: this number, one per minute."""
+def build_rejected_attempts(count: int) -> MemberAttempts:
+    """Return the given number of a member's rejected attempts to sign, one per minute."""
     attempts = NONE
     for number in range(count):
         attempts = add_refused_attempt(attempts, START + number * MINUTE, f"e{number}") or attempts
@@ -31,23 +31,23 @@ def record_attempts(count: int) -> MemberAttempts:
 
 def test_a_lock_out_is_stored_with_its_event() -> None:
     """A lock-out is stored together with its event; earlier attempts are removed and do not count again."""
-    locked = record_attempts(MAX_ATTEMPTS)
+    locked = build_rejected_attempts(MAX_ATTEMPTS)
     at = START + (MAX_ATTEMPTS - 1) * MINUTE
     assert locked.pending == (SuspiciousEvent(f"e{MAX_ATTEMPTS - 1}", at, MAX_ATTEMPTS, START),)
     assert (locked.times, locked.locked_until) == ((), at + WINDOW)
-    assert record_attempts(MAX_ATTEMPTS - 1).pending == ()
+    assert build_rejected_attempts(MAX_ATTEMPTS - 1).pending == ()
 
 
 def test_attempts_during_a_lock_out_do_not_extend_it() -> None:
     """Attempts during a lock-out do not extend it, or a program that repeats them could lock a member out forever."""
-    locked = record_attempts(MAX_ATTEMPTS)
+    locked = build_rejected_attempts(MAX_ATTEMPTS)
     assert add_refused_attempt(locked, START + 10 * MINUTE, "x") is None
 
 
 @pytest.mark.parametrize(("minutes", "retry_after"), [(4, 900), (18.99, 1), (19, None)])
 def test_a_locked_member_learns_when_to_sign_again(minutes: float, retry_after: int | None) -> None:
     """The error of a locked member states the seconds until the end of the lock-out, rounded up."""
-    locked, at = record_attempts(MAX_ATTEMPTS), START + minutes * MINUTE
+    locked, at = build_rejected_attempts(MAX_ATTEMPTS), START + minutes * MINUTE
     if retry_after is None:
         check_lock(locked, at)
         return
@@ -57,7 +57,7 @@ def test_a_locked_member_learns_when_to_sign_again(minutes: float, retry_after: 
 
 
 def test_the_first_challenge_of_a_token_does_not_count() -> None:
-    """The first rejection of a token for an old sign-in is no attempt, because the member did not know the age."""
+    """The first rejection of a token for an old sign-in is no failed attempt, because members cannot know the age."""
     challenged = add_challenge(NONE, "t0", START, "e")
     assert challenged is not None
     assert (challenged.times, challenged.challenged) == ((), ("t0",))
@@ -71,7 +71,7 @@ def test_the_first_challenge_of_a_token_does_not_count() -> None:
 
 def test_a_reported_lock_out_event_is_removed_once() -> None:
     """Removing a reported lock-out event a second time changes nothing."""
-    locked = record_attempts(MAX_ATTEMPTS)
+    locked = build_rejected_attempts(MAX_ATTEMPTS)
     reported = remove_reported_lock_out(locked, locked.pending[0].append_id)
     assert reported is not None
     assert reported.pending == ()
@@ -82,8 +82,8 @@ def test_stored_signing_attempts_are_read_unchanged() -> None:
     """Attempts that are stored and read again are equal, before and after a lock-out."""
     for attempts in (
         NONE,
-        record_attempts(2),
-        record_attempts(MAX_ATTEMPTS),
+        build_rejected_attempts(2),
+        build_rejected_attempts(MAX_ATTEMPTS),
         add_challenge(NONE, "t", START, "e") or NONE,
     ):
         assert MemberAttempts.from_json(attempts.to_json()) == attempts

@@ -1,4 +1,4 @@
-"""Tests of the rule that a sign-in signs only one decision."""
+"""Tests of the rule that one sign-in can be used to sign only one decision."""
 
 from datetime import timedelta
 
@@ -12,22 +12,22 @@ SECOND = timedelta(seconds=1)
 USED = "sign in again for each signature"
 
 
-async def test_a_sign_in_signs_once(environment: Environment) -> None:
-    """After a sign-in has signed a decision, it cannot sign another one, even after its lease has ended."""
+async def test_a_sign_in_can_be_used_for_one_signature(environment: Environment) -> None:
+    """A sign-in that was used to sign a decision cannot be used to sign another one, even after its lease has ended."""
     assert await environment.sign(max_age=0) == ""
     environment.at += LEASE + SECOND
     assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"
 
 
 async def test_a_used_sign_in_cannot_sign_after_a_policy_change(environment: Environment) -> None:
-    """If the policy changes to one signature per sign-in, a sign-in that has signed before cannot sign again."""
+    """If the policy is changed to one signature per sign-in, a sign-in that was used before cannot be used again."""
     assert await environment.sign() == ""
     assert await environment.sign() == ""
     assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"
 
 
 async def test_a_retry_can_use_the_same_sign_in(environment: Environment) -> None:
-    """While a decision is being appended, its sign-in can sign a retry of the same decision, but no other decision."""
+    """While a decision is being appended, its sign-in can be used for a retry of it, but for no other decision."""
     await environment.sign_ins.claim_sign_in("name", "a", CHAIN)
     await environment.sign_ins.claim_sign_in("name", "a", CHAIN)
     with pytest.raises(WorkspaceError, match=USED):
@@ -40,7 +40,7 @@ async def test_a_retry_can_use_the_same_sign_in(environment: Environment) -> Non
 
 
 async def test_a_process_that_ends_before_the_append_frees_its_sign_in(environment: Environment) -> None:
-    """If a process ends before the decision is appended, its sign-in can sign again."""
+    """If a process ends before the signed decision is appended, the sign-in can be used again."""
     await environment.sign_ins.claim_sign_in("name", "a", CHAIN)
     environment.at += LEASE + SECOND
     await environment.sign_ins.claim_sign_in("name", "b", CHAIN)
@@ -49,7 +49,7 @@ async def test_a_process_that_ends_before_the_append_frees_its_sign_in(environme
 
 
 async def test_a_process_that_ends_after_the_append_uses_its_sign_in(environment: Environment) -> None:
-    """If a process ends after the decision is appended, its sign-in cannot sign again."""
+    """If a process ends after the signed decision is appended, the sign-in cannot be used again."""
     await environment.sign_ins.claim_sign_in("name", "a", CHAIN)
     environment.appended.add("a")
     environment.at += LEASE + SECOND

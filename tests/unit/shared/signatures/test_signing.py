@@ -30,7 +30,7 @@ from tests.unit.shared.signatures.environment import Environment
 async def test_form_sign_in_and_person_are_checked_in_order(
     environment: Environment, signature: Any, changes: dict[str, Any], code: str
 ) -> None:
-    """The form of a signature is checked first, then the age of the sign-in, and then the person."""
+    """The form of a signature is checked first, then the age of the sign-in, then whether the caller is a person."""
     assert await environment.sign(signature, **changes) == code
 
 
@@ -57,7 +57,7 @@ async def test_rejections_of_used_sign_ins_are_signing_attempts(environment: Env
     assert await environment.sign(max_age=0, sign_in="sign-in-2") == "SIGNATURE_LOCKED"
 
 
-async def test_a_sign_in_used_by_another_decision_counts(environment: Environment) -> None:
+async def test_a_rejection_for_a_sign_in_used_meanwhile_counts(environment: Environment) -> None:
     """If another decision uses the sign-in between check and append, the rejection counts as an attempt."""
 
     async def take_over_sign_in() -> None:

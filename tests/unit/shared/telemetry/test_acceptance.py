@@ -155,7 +155,7 @@ def test_pointers_select_time_and_ids() -> None:
     assert parse(message.body) == {"meta": {"line": 3}, "timestamp": "yesterday", "deviceId": 5, "messageId": None}
 
 
-def test_pointers_without_a_member_give_defaults() -> None:
+def test_pointers_without_a_property_give_defaults() -> None:
     """If a pointer is empty, or leads to no property, the default value is used."""
     empty = build_connection(
         "empty", source=dict.fromkeys(["timestampPointer", "deviceIdPointer", "messageIdPointer"], "")
@@ -296,9 +296,9 @@ STRICT_RIG = build_connection("rig", source={"devices": ["rig-*"]})
 DEFAULT = TelemetryPolicy()
 
 
-def build_message(connection: str = "", *, ahead: float = 0, device: str | None = None) -> AcceptedMessage:
-    """Return a message whose timestamp is this number of seconds in the future."""
-    return AcceptedMessage(NOW + timedelta(seconds=ahead), None, device, b"{}", connection)
+def build_message(connection: str = "", *, seconds_ahead: float = 0, device: str | None = None) -> AcceptedMessage:
+    """Return a message whose timestamp is the given number of seconds in the future."""
+    return AcceptedMessage(NOW + timedelta(seconds=seconds_ahead), None, device, b"{}", connection)
 
 
 def test_the_policy_can_require_bound_credentials() -> None:
@@ -316,8 +316,10 @@ def test_the_policy_can_require_bound_credentials() -> None:
 def test_timestamps_far_in_the_future_are_rejected(seconds: int) -> None:
     """A timestamp may be in the future by at most the seconds in the policy."""
     policy = TelemetryPolicy.model_validate({"maxAheadSeconds": seconds})
-    check_messages([build_message(ahead=seconds), build_message(ahead=-1e9)], STRICT_RIG, policy, None, NOW)
-    late = [build_message("[0]"), build_message("[1]", ahead=seconds + 0.001)]
+    check_messages(
+        [build_message(seconds_ahead=seconds), build_message(seconds_ahead=-1e9)], STRICT_RIG, policy, None, NOW
+    )
+    late = [build_message("[0]"), build_message("[1]", seconds_ahead=seconds + 0.001)]
     with pytest.raises(WorkspaceError) as caught:
         check_messages(late, STRICT_RIG, policy, None, NOW)
     assert caught.value.kind is Kind.INVALID
@@ -344,17 +346,17 @@ def test_a_message_without_a_device_has_the_lookup_as_device() -> None:
 
 def test_the_number_of_errors_is_limited() -> None:
     """At most 100 errors of a request are listed."""
-    late = [build_message(f"[{number}]", ahead=1e6) for number in range(500)]
+    late = [build_message(f"[{number}]", seconds_ahead=1e6) for number in range(500)]
     with pytest.raises(WorkspaceError) as caught:
         check_messages(late, STRICT_RIG, DEFAULT, None, NOW)
     assert len(caught.value.members["errors"]) == 100  # type: ignore[arg-type]
 
 
-def test_errors_of_other_messages_are_listed_too() -> None:
+def test_invalid_messages_and_broken_rules_are_listed_together() -> None:
     """The reply lists both the messages that cannot be parsed and those that break a rule."""
     with pytest.raises(WorkspaceError) as caught:
         check_messages(
-            [build_message("[0]", ahead=1e6)], STRICT_RIG, DEFAULT, None, NOW, [FieldError("[1].x", "is wrong")]
+            [build_message("[0]", seconds_ahead=1e6)], STRICT_RIG, DEFAULT, None, NOW, [FieldError("[1].x", "is wrong")]
         )
     errors = caught.value.members["errors"]
     assert [error["field"] for error in errors] == ["[1].x", "[0].timestamp"]  # type: ignore[attr-defined]

@@ -27,7 +27,9 @@ STATUSES = ConnectionStatuses(parse_event_hub_sources("press/oi,oven/$Default"))
         ({"source": {"eventHub": "other"}, "enabled": False}, None, "DISCONNECTED"),
     ],
 )
-def test_an_unread_event_hub_is_an_error(fields: dict[str, object], state: ConnectionState | None, status: str) -> None:
+def test_a_connection_whose_event_hub_is_not_read_has_status_error(
+    fields: dict[str, object], state: ConnectionState | None, status: str
+) -> None:
     """If the deployment does not read a connection's Event Hub, the connection has the status error with a reason."""
     named = {"lookup": "a", "name": "A", "type": "CLOUD_EVENT_HUB", **fields}
     derived = STATUSES.derive(Connection.model_validate(named), state)

@@ -24,7 +24,7 @@ EXAMPLE = Impulse(
 )
 
 
-def test_an_impulse_has_the_documented_members() -> None:
+def test_an_impulse_has_the_documented_properties() -> None:
     """A serialised impulse has exactly the documented properties."""
     assert orjson.loads(encode_impulse(EXAMPLE)) == {
         "ID": "m-1",
@@ -82,8 +82,8 @@ def test_texts_are_copied_from_an_impulse(impulse: Impulse) -> None:
 
 
 @given(IMPULSES, st.permutations(["ID", "Timestamp", "Source", "Subject", "Headers", "Metadata", "Payload"]))
-def test_texts_of_other_senders_are_decoded(impulse: Impulse, order: list[str]) -> None:
-    """The texts of an impulse are the same if another program encoded it, with white space or reordered properties."""
+def test_texts_encoded_by_another_program_are_decoded(impulse: Impulse, order: list[str]) -> None:
+    """The texts of an impulse are the same if another program has encoded it, with blanks or reordered properties."""
     members = orjson.loads(encode_impulse(impulse))
     text = json.dumps({name: members[name] for name in order}, indent=1).encode()
     assert read_impulse_texts(text) == to_impulse_texts(decode_impulse(text))
@@ -103,7 +103,7 @@ def test_texts_of_other_senders_are_decoded(impulse: Impulse, order: list[str]) 
         ({"Payload": []}, "Payload"),
     ],
 )
-def test_invalid_members_are_reported(change: dict[str, object], named: str) -> None:
+def test_invalid_impulse_properties_are_reported(change: dict[str, object], named: str) -> None:
     """An object that is not an impulse is rejected with the name of an invalid property."""
     wrong = orjson.loads(encode_impulse(EXAMPLE)) | change
     with pytest.raises(ValueError, match=f"^{named}: "):

@@ -41,7 +41,7 @@ CATALOG = build_catalog(
 )
 
 
-class Plant:
+class IngestEnvironment:
     """Ingestion with a fake hub and a fake state store."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Plant:
 async def test_an_event_becomes_an_impulse() -> None:
     """Pointers select time and ids of an event; the other properties are the payload, and properties become headers."""
     body = b'{"ts":"2026-01-05T07:00:00Z","deviceId":"rig-1","meta":{"id":"m-1","line":3},"Pressure":1.50}'
-    (impulse,) = await Plant().ingest(build_event(body, line="3", connectionLookup="rig"))
+    (impulse,) = await IngestEnvironment().ingest(build_event(body, line="3", connectionLookup="rig"))
     assert impulse == Impulse(
         message_id="m-1",
         timestamp=datetime(2026, 1, 5, 7, tzinfo=UTC),
@@ -73,17 +73,17 @@ async def test_an_event_becomes_an_impulse() -> None:
 
 async def test_missing_values_come_from_the_hub() -> None:
     """A value that a message lacks is read from the metadata that the hub adds."""
-    (impulse,) = await Plant().ingest(build_event(b'{"a":1}', 7, device="rig-5"))
+    (impulse,) = await IngestEnvironment().ingest(build_event(b'{"a":1}', 7, device="rig-5"))
     assert (impulse.message_id, impulse.device_id, impulse.payload) == ("0-7", "rig-5", {"a": 1})
     assert impulse.timestamp == build_event(b"", 7).enqueued_at
-    (impulse,) = await Plant().ingest(build_event(b'{"a":1}', 7), source="press/$Default")
+    (impulse,) = await IngestEnvironment().ingest(build_event(b'{"a":1}', 7), source="press/$Default")
     assert (impulse.connection, impulse.message_id, impulse.device_id) == ("press", "press-0-7", "press")
 
 
-async def test_event_properties_have_priority_over_message_members() -> None:
-    """An event property has priority over the property at a pointer; the property then stays in the payload."""
+async def test_event_properties_have_priority_over_message_properties() -> None:
+    """An event property has priority over the message's property at a pointer, which then stays in the payload."""
     body = b'{"ts":"2026-01-05T07:00:00Z","deviceId":"rig-1"}'
-    (impulse,) = await Plant().ingest(
+    (impulse,) = await IngestEnvironment().ingest(
         build_event(body, connectionLookup="rig", timestamp="2020-01-01T00:00:00Z", messageId="p", deviceId="d")
     )
     assert (impulse.timestamp.year, impulse.message_id, impulse.device_id) == (2020, "p", "d")
@@ -92,13 +92,13 @@ async def test_event_properties_have_priority_over_message_members() -> None:
 
 async def test_the_timestamp_format_applies_to_messages_only() -> None:
     """The connection's timestamp format applies to properties of messages; times in event properties are RFC 3339."""
-    plant = Plant()
-    (impulse,) = await plant.ingest(build_event(b'{"timestamp":1767600000.123456,"a":1}', device="epoch-1"))
+    environment = IngestEnvironment()
+    (impulse,) = await environment.ingest(build_event(b'{"timestamp":1767600000.123456,"a":1}', device="epoch-1"))
     assert (impulse.timestamp, impulse.payload) == (datetime(2026, 1, 5, 8, 0, 0, 123456, UTC), {"a": 1})
-    (impulse,) = await plant.ingest(build_event(b"{}", device="epoch-1", timestamp="2020-01-01T00:00:00Z"))
+    (impulse,) = await environment.ingest(build_event(b"{}", device="epoch-1", timestamp="2020-01-01T00:00:00Z"))
     assert impulse.timestamp == datetime(2020, 1, 1, tzinfo=UTC)
     for body in (b'{"timestamp":"2026-01-05T07:00:00Z"}', b'{"timestamp":true}', b'{"timestamp":1767600000123}'):
-        (impulse,) = await plant.ingest(build_event(body, device="epoch-1"))
+        (impulse,) = await environment.ingest(build_event(body, device="epoch-1"))
         assert impulse.connection == "_unrouted"
         assert impulse.headers["x-unrouted-reason"].startswith("timestamp: ")
 
@@ -115,8 +115,8 @@ async def test_http_and_hub_messages_give_the_same_time_ids_and_payload(
     source = CATALOG.connections["rig"].value
     body = serialise(message)
     (sent,) = to_hub_messages(source, orjson.loads(body), build_event(b"").enqueued_at)
-    (over_http,) = await Plant().ingest(build_event(sent.body, 1, device="", **sent.properties))
-    (as_event,) = await Plant().ingest(build_event(body, connectionLookup="rig"))
+    (over_http,) = await IngestEnvironment().ingest(build_event(sent.body, 1, device="", **sent.properties))
+    (as_event,) = await IngestEnvironment().ingest(build_event(body, connectionLookup="rig"))
     assert over_http._replace(message_id=as_event.message_id) == as_event
     if meta and "id" in meta:
         assert over_http.message_id == as_event.message_id
@@ -126,7 +126,7 @@ async def test_http_and_hub_messages_give_the_same_time_ids_and_payload(
 async def test_the_payload_is_unchanged(payload: dict[str, Any]) -> None:
     """The payload of any accepted message is unchanged."""
     body = serialise(payload)
-    (impulse,) = await Plant().ingest(
+    (impulse,) = await IngestEnvironment().ingest(
         build_event(
             body,
             acceptedBy="http",
@@ -156,7 +156,7 @@ async def test_the_payload_is_unchanged(payload: dict[str, Any]) -> None:
 )
 async def test_unrouted_events_are_stored_completely(body: bytes, reason: str, payload: dict[str, Any] | None) -> None:
     """An event that is invalid or belongs to no connection is stored completely as ``_unrouted``, with a reason."""
-    (impulse,) = await Plant().ingest(build_event(body, 3, line="7"))
+    (impulse,) = await IngestEnvironment().ingest(build_event(body, 3, line="7"))
     assert (impulse.connection, impulse.message_id, impulse.surfaces) == ("_unrouted", "0-3", ())
     assert impulse.headers["x-unrouted-reason"].startswith(reason)
     assert impulse.headers["line"] == "7"
@@ -165,63 +165,63 @@ async def test_unrouted_events_are_stored_completely(body: bytes, reason: str, p
 
 async def test_unrouted_event_contains_its_connection() -> None:
     """If an invalid event belongs to a known connection, its stored form names this connection."""
-    (impulse,) = await Plant().ingest(build_event(b"{", device="rig-1"))
+    (impulse,) = await IngestEnvironment().ingest(build_event(b"{", device="rig-1"))
     assert impulse.headers["x-unrouted-connection"] == "rig"
     assert impulse.device_id == "rig-1"
 
 
 async def test_invalid_events_do_not_block_a_batch() -> None:
     """If a batch has valid and invalid events, all are sent together and in order."""
-    plant = Plant()
+    environment = IngestEnvironment()
     good = b'{"deviceId":"rig-1"}'
-    impulses = await plant.ingest(build_event(good, 1), build_event(b"\xff", 2), build_event(good, 3))
+    impulses = await environment.ingest(build_event(good, 1), build_event(b"\xff", 2), build_event(good, 3))
     assert [impulse.message_id for impulse in impulses] == ["0-1", "0-2", "0-3"]
-    assert [name for name, _ in plant.hub.sends] == ["impulses"]
-    assert [message.partition_key for message in plant.hub.messages] == ["rig", "_unrouted", "rig"]
-    assert plant.states.counts == {"rig": 2, "_unrouted": 1}
+    assert [name for name, _ in environment.hub.sends] == ["impulses"]
+    assert [message.partition_key for message in environment.hub.messages] == ["rig", "_unrouted", "rig"]
+    assert environment.states.counts == {"rig": 2, "_unrouted": 1}
 
 
 @pytest.mark.parametrize("body", [b'{"deviceId":"rig-1","a":"' + b"\\u0001" * 174_000 + b'"}', bytes(1_048_576)])
 async def test_large_events_are_split(body: bytes) -> None:
     """An event that is too large for one impulse is divided into parts, from which it can be restored."""
-    plant = Plant()
-    impulses = await plant.ingest(build_event(body, 9))
+    environment = IngestEnvironment()
+    impulses = await environment.ingest(build_event(body, 9))
     assert b"".join(base64.b64decode(impulse.payload["raw"]) for impulse in impulses) == body
     assert [impulse.message_id for impulse in impulses] == [f"0-9.{n + 1}" for n in range(len(impulses))]
     assert [impulse.headers["x-raw-part"] for impulse in impulses][-1] == f"{len(impulses)}/{len(impulses)}"
-    assert max(len(message.body) for message in plant.hub.messages) < module.MAX_IMPULSE_BYTES
-    assert plant.states.counts == {"_unrouted": 1}
+    assert max(len(message.body) for message in environment.hub.messages) < module.MAX_IMPULSE_BYTES
+    assert environment.states.counts == {"_unrouted": 1}
 
 
 async def test_unavailable_hub_fails_the_batch() -> None:
     """If the hub is unavailable, the batch fails and its messages are not counted; the next delivery succeeds."""
-    plant = Plant()
-    plant.hub.down = True
+    environment = IngestEnvironment()
+    environment.hub.down = True
     with pytest.raises(WorkspaceError):
-        await plant.ingest(build_event(b"{}", device="rig-1"))
-    assert plant.states.counts == {}
-    plant.hub.down = False
-    assert len(await plant.ingest(build_event(b"{}", device="rig-1"))) == 1
-    assert plant.states.counts == {"rig": 1}
+        await environment.ingest(build_event(b"{}", device="rig-1"))
+    assert environment.states.counts == {}
+    environment.hub.down = False
+    assert len(await environment.ingest(build_event(b"{}", device="rig-1"))) == 1
+    assert environment.states.counts == {"rig": 1}
 
 
 async def test_a_connection_is_connected_at_its_first_events() -> None:
     """At its first events a connection becomes CONNECTED, unless it is disabled or the events are unrouted."""
-    plant = Plant()
+    environment = IngestEnvironment()
     for number in range(3):
-        await plant.ingest(
+        await environment.ingest(
             build_event(b"{}", number, device="rig-1"),
             build_event(b"x", number),
             build_event(b"{}", number, connectionLookup="off", acceptedBy="http"),
         )
-    assert plant.states.statuses == [("rig", "CONNECTED")]
+    assert environment.states.statuses == [("rig", "CONNECTED")]
 
 
 async def test_an_empty_batch_sends_nothing() -> None:
     """Ingesting an empty batch sends nothing to the hub."""
-    plant = Plant()
-    assert await plant.ingest() == []
-    assert plant.hub.sends == []
+    environment = IngestEnvironment()
+    assert await environment.ingest() == []
+    assert environment.hub.sends == []
 
 
 STREAM = [
@@ -235,19 +235,19 @@ STREAM = [
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 20)), max_size=8))
 async def test_redelivery_changes_no_impulses_and_counts(rewinds: list[tuple[int, int]]) -> None:
     """However events are divided into batches and delivered again, impulses and counts are the same."""
-    plant, reference = Plant(), Plant()
+    environment, reference = IngestEnvironment(), IngestEnvironment()
     expected = await reference.ingest(*STREAM)
     seen: list[Impulse] = []
     reached = 0
     for back_to, size in [*rewinds, (len(STREAM), len(STREAM)), (0, len(STREAM))]:
         start = min(back_to, reached)
         batch = STREAM[start : start + size]
-        seen += await plant.ingest(*batch)
+        seen += await environment.ingest(*batch)
         reached = max(reached, start + len(batch))
     unique = {(impulse.connection, impulse.message_id): impulse for impulse in seen}
     assert unique == {(impulse.connection, impulse.message_id): impulse for impulse in expected}
     assert all(impulse in expected for impulse in seen)
-    assert plant.states.counts == reference.states.counts
+    assert environment.states.counts == reference.states.counts
     assert Counter(reference.states.counts) == {"rig": 8, "_unrouted": 12}
 
 
@@ -258,25 +258,25 @@ async def test_type_mismatches_are_counted_and_stored(monkeypatch: pytest.Monkey
     """A message is stored unchanged even if a value has another type than declared; the mismatch is counted once."""
     counted: list[tuple[str, int]] = []
     monkeypatch.setattr(module, "count", lambda name, amount: counted.append((name, amount)))
-    plant = Plant()
+    environment = IngestEnvironment()
     declared = build_catalog(
         build_connection("rig", source={"devices": ["rig-*"], "timestampPointer": "/ts"}, signals=SIGNALS)
     )
-    plant.ingestor = TelemetryIngestor(build_catalog_getter(declared), plant.hub, plant.states)
+    environment.ingestor = TelemetryIngestor(build_catalog_getter(declared), environment.hub, environment.states)
     bodies = [b'{"p":1.5,"ts":"2026-01-05T07:00:00Z"}', b'{"p":"high"}', b'{"q":1}', b'{"p":true}', b"not JSON"]
     events = [build_event(body, number, device="rig-1") for number, body in enumerate(bodies, 1)]
-    impulses = await plant.ingest(*events)
+    impulses = await environment.ingest(*events)
     assert [impulse.payload for impulse in impulses[:4]] == [{"p": 1.5}, {"p": "high"}, {"q": 1}, {"p": True}]
-    assert plant.states.mismatches == Counter({"rig": 2, "_unrouted": 0})
+    assert environment.states.mismatches == Counter({"rig": 2, "_unrouted": 0})
     assert counted == [("workspace.telemetry.type_mismatches", 2)]
-    await plant.ingest(*events)
-    assert plant.states.mismatches["rig"] == 2
+    await environment.ingest(*events)
+    assert environment.states.mismatches["rig"] == 2
 
 
 async def test_connections_without_signals_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a connection declares no signals, its payloads are not checked."""
     monkeypatch.setattr(module, "has_type_mismatch", None)
-    assert len(await Plant().ingest(build_event(b'{"p":"high"}', device="rig-1"))) == 1
+    assert len(await IngestEnvironment().ingest(build_event(b'{"p":"high"}', device="rig-1"))) == 1
 
 
 async def test_large_batches_are_processed_in_a_worker_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,15 +290,17 @@ async def test_large_batches_are_processed_in_a_worker_thread(monkeypatch: pytes
 
     monkeypatch.setattr(module, "_process_event", record_thread)
     body = b'{"deviceId":"rig-1","text":"%b"}' % (b"x" * 9_000)
-    await Plant().ingest(build_event(body))
-    await Plant().ingest(build_event(body), build_event(body, 2))
+    await IngestEnvironment().ingest(build_event(body))
+    await IngestEnvironment().ingest(build_event(body), build_event(body, 2))
     assert threads == [True, False, False]
 
 
 async def test_long_integers_are_copied() -> None:
     """Integers with many digits are copied as text, because converting them to ``int`` takes long."""
     digits = "9" * 4_300
-    (impulse,) = await Plant().ingest(build_event(f'{{"deviceId":"rig-1","v":[{digits},-{digits}]}}'.encode()))
+    (impulse,) = await IngestEnvironment().ingest(
+        build_event(f'{{"deviceId":"rig-1","v":[{digits},-{digits}]}}'.encode())
+    )
     assert [type(value) for value in impulse.payload["v"]] == [LongInteger, LongInteger]
     assert serialise(impulse.payload["v"]) == f"[{digits},-{digits}]".encode()
 
@@ -316,7 +318,7 @@ def build_accepted_event(body: bytes, **changes: str) -> HubEvent:
 
 
 def encode_generally(event: HubEvent) -> bytes:
-    """Return the impulse that the general conversion makes of an event."""
+    """Return the impulse (stored message) that the general conversion makes of an event."""
     route = ROUTER.find_route("telemetry", event, None)
     assert route is not None
     return encode_impulse(to_impulse("telemetry", event, route, parse(event.body)), event.body)
@@ -361,6 +363,6 @@ def test_usual_event_is_converted_quickly() -> None:
         build_accepted_event(b"{}")._replace(properties={"connectionLookup": "rig"}),
     ],
 )
-def test_other_events_need_the_general_conversion(event: HubEvent) -> None:
-    """The fast conversion does not support events of other senders, invalid values, or deep payloads."""
+def test_unusual_events_need_the_general_conversion(event: HubEvent) -> None:
+    """The fast conversion rejects events that the service has not accepted, invalid values and deep payloads."""
     assert encode_quickly(event) is None

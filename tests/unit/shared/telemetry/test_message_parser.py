@@ -43,7 +43,7 @@ def test_pointers_apply_to_lines() -> None:
     assert message.payload == b'{"timestamp":"payload"}'
 
 
-def test_an_error_names_member_and_line() -> None:
+def test_an_error_names_property_and_line() -> None:
     """An error contains the name of the invalid property and the number of its line, which also counts empty lines."""
     errors = list_errors(b'{"a":1}\n\nnot json\n[1]\n{"timestamp":"yesterday"}\n{"a":1,"a":2}\n')
     assert [error["field"] for error in errors] == ["line 3", "line 4", "line 5.timestamp", "line 6"]
@@ -79,7 +79,7 @@ def test_the_size_of_a_message_is_limited(size: int) -> None:
 @pytest.mark.parametrize(
     ("position", "start"), [(None, "The message has more than"), (1, "Message [1] of the array has more than")]
 )
-def test_a_large_message_is_named(position: int | None, start: str) -> None:
+def test_the_index_of_a_too_large_message_is_named(position: int | None, start: str) -> None:
     """The error about a message over the size limit begins with the message's index."""
     large = {"a": "x" * MAX_MESSAGE_BYTES}
     with pytest.raises(WorkspaceError, match=f"^{re.escape(start)}"):

@@ -23,7 +23,7 @@ def test_extracted_values_leave_the_payload() -> None:
 
 
 def test_event_properties_have_priority_over_the_message() -> None:
-    """An event property has priority over the property of the message; the property then stays in the payload."""
+    """An event property has priority over the message's property at a pointer, which then stays in the payload."""
     sent = build_event(b"", messageId="p1", deviceId="p2", timestamp="2026-01-05T08:00:00Z")
     impulse = to_impulse("telemetry", sent, ROUTE, {"id": "m1", "device": "d1", "ts": "not a time"})
     assert (impulse.message_id, impulse.device_id, impulse.timestamp) == ("p1", "p2", MOMENT)

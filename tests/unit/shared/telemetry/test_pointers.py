@@ -46,7 +46,7 @@ def test_json_pointers_of_the_rfc_find_their_values(pointer: str, value: object)
 
 
 @pytest.mark.parametrize("pointer", ["/foo/2", "/foo/-", "/foo/00", "/foo/٣", "/foo/-1", "/nothing", "/foo/0/x", "//a"])
-def test_pointers_to_missing_members_give_none(pointer: str) -> None:
+def test_pointers_to_missing_values_give_none(pointer: str) -> None:
     """A pointer to a missing property, an index out of range, or a property of a scalar returns None."""
     missing = object()
     assert resolve_pointer(DOCUMENT, compile_pointer(pointer)) is None
@@ -65,7 +65,7 @@ def _escape_token(name: str) -> str:
 
 
 @given(st.lists(st.text(), min_size=1), st.integers(), st.dictionaries(st.text(), st.integers()))
-def test_any_member_is_found_and_removed(names: list[str], value: int, others: dict[str, int]) -> None:
+def test_any_property_is_found_and_removed(names: list[str], value: int, others: dict[str, int]) -> None:
     """A pointer finds a property with any name; removing this property does not change other properties."""
     inner: dict[str, Any] = {**others, names[-1]: value}
     document = inner

@@ -125,7 +125,7 @@ def test_a_choice_follows_its_weights() -> None:
 
 @pytest.mark.parametrize("weights", [[1], [1, 2, 3], [0, 0], [-1, 2]])
 def test_invalid_weights_are_rejected(weights: list[float]) -> None:
-    """A choice with another number of weights than values is rejected."""
+    """A choice is rejected if the number of its weights differs from the number of its values."""
     with pytest.raises(ValueError, match="weight"):
         _generate_values({"kind": "choice", "values": ["a", "b"], "weights": weights}, range(1))
 
@@ -222,9 +222,9 @@ def _build_instant(seconds: float) -> datetime:
     return MOMENT + timedelta(seconds=seconds)
 
 
-async def _collect_sent_messages(*seconds: float, of: Catalog) -> list[HubMessage]:
+async def _collect_sent_messages(*seconds: float, catalog: Catalog) -> list[HubMessage]:
     hub = Hub()
-    simulators = Simulators(build_catalog_getter(of), hub)
+    simulators = Simulators(build_catalog_getter(catalog), hub)
     for each in seconds:
         await simulators.run(_build_instant(each))
     assert {name for name, _ in hub.sends} <= {"telemetry"}
@@ -233,7 +233,7 @@ async def _collect_sent_messages(*seconds: float, of: Catalog) -> list[HubMessag
 
 async def test_each_device_sends_a_message_per_tick() -> None:
     """Each device sends one message per tick; the message has the tick's time and an id made of device and tick."""
-    messages = await _collect_sent_messages(0, 1, of=build_catalog(_build_simulator("sim", devices=2)))
+    messages = await _collect_sent_messages(0, 1, catalog=build_catalog(_build_simulator("sim", devices=2)))
     first, second = messages[-2:]
     tick = int(_build_instant(1).timestamp())
     assert first.partition_key == "sim"
@@ -251,8 +251,8 @@ async def test_each_device_sends_a_message_per_tick() -> None:
 async def test_restart_repeats_the_same_messages() -> None:
     """The message of a tick is the same in each run and after a restart."""
     of = build_catalog(_build_simulator("sim", interval=300, devices=3))
-    steady = await _collect_sent_messages(*[number / 10 for number in range(90)], of=of)
-    restarted = await _collect_sent_messages(8.9, of=of)
+    steady = await _collect_sent_messages(*[number / 10 for number in range(90)], catalog=of)
+    restarted = await _collect_sent_messages(8.9, catalog=of)
     assert steady[-len(restarted) :] == restarted[-len(steady) :]
     ids = [message.properties["messageId"] for message in steady]
     assert len(set(ids)) == len(ids)
@@ -260,7 +260,9 @@ async def test_restart_repeats_the_same_messages() -> None:
 
 async def test_every_tick_is_sent_once() -> None:
     """If simulators run at irregular times, each tick is still sent once."""
-    messages = await _collect_sent_messages(0.5, 0.9, 3.1, 3.1, 9.99, 10, of=build_catalog(_build_simulator("sim")))
+    messages = await _collect_sent_messages(
+        0.5, 0.9, 3.1, 3.1, 9.99, 10, catalog=build_catalog(_build_simulator("sim"))
+    )
     times = [datetime.fromisoformat(message.properties["timestamp"]) for message in messages]
     assert times == [_build_instant(number) for number in range(-9, 11)]
 
@@ -268,10 +270,10 @@ async def test_every_tick_is_sent_once() -> None:
 @pytest.mark.parametrize("runs", [(0,), (-3600, 0), (3600, 0)])
 async def test_at_most_ten_seconds_are_sent_after_a_gap(runs: tuple[float, ...]) -> None:
     """After a start, a gap or a clock change, only the ticks of the last ten seconds are sent."""
-    messages = (await _collect_sent_messages(*runs, of=build_catalog(_build_simulator("sim"))))[-10:]
+    messages = (await _collect_sent_messages(*runs, catalog=build_catalog(_build_simulator("sim"))))[-10:]
     times = [datetime.fromisoformat(message.properties["timestamp"]) for message in messages]
     assert times == [_build_instant(number) for number in range(-9, 1)]
-    assert len(await _collect_sent_messages(*runs, of=build_catalog(_build_simulator("sim")))) == 10 * len(runs)
+    assert len(await _collect_sent_messages(*runs, catalog=build_catalog(_build_simulator("sim")))) == 10 * len(runs)
 
 
 async def test_failed_messages_are_sent_again() -> None:
@@ -292,7 +294,7 @@ async def test_only_valid_enabled_simulators_run() -> None:
     invalid = {"intervalMs": 1000, "variables": [{"name": "v", "kind": "choice", "values": ["a"], "weights": [1, 2]}]}
     messages = await _collect_sent_messages(
         0,
-        of=build_catalog(
+        catalog=build_catalog(
             _build_simulator("on"),
             _build_simulator("off", enabled=False),
             _build_simulator("invalid", simulator=invalid),

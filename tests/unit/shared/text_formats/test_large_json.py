@@ -78,7 +78,7 @@ ROWS = st.lists(
 
 
 @given(ROWS, st.integers(1, 30))
-def test_members_parsed_together_equal_the_standard_library(rows: list[object], size: int) -> None:
+def test_properties_parsed_together_equal_the_standard_library(rows: list[object], size: int) -> None:
     """Slicing between properties does not change the result, even if the properties contain brackets in texts."""
     text = json.dumps(rows, separators=(",", ":"))
     with pytest.MonkeyPatch.context() as patch:

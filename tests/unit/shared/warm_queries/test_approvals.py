@@ -49,7 +49,7 @@ def build_stored_query(**changes: Any) -> CatalogEntry[WarmQuery]:
         replace(build_stored_query(), edited_by="other@x"),
     ],
 )
-def test_every_change_gives_a_new_etag(other: CatalogEntry[WarmQuery]) -> None:
+def test_every_change_of_a_query_gives_a_new_etag(other: CatalogEntry[WarmQuery]) -> None:
     """A change of text, approval, time or last editor changes a query's ETag."""
     assert compute_etag(other) != compute_etag(build_stored_query())
 
@@ -73,7 +73,7 @@ class NewerQuery(WarmQuery):
     added: str = "something"
 
 
-def test_new_model_members_do_not_change_the_etag() -> None:
+def test_new_model_fields_do_not_change_the_etag() -> None:
     """A new model field without a stored value is ignored, so that two releases compute the same ETag."""
     newer = NewerQuery.model_validate(DEFINITION)
     assert compute_etag(CatalogEntry(newer, AT, AT, "editor@x")) == compute_etag(build_stored_query())

@@ -22,19 +22,19 @@ from shared.warm_queries.columns import QueryColumns
 from shared.warm_queries.definitions import QueryDefinitions
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 from tests.unit.shared.catalog.documents import PLANT
-from tests.unit.shared.catalog.stores import Plant, open_plant
+from tests.unit.shared.catalog.stores import CatalogStores, open_catalog_stores
 
 ADMIN = "admin@plant-a.example"
 
 
 class Engine:
-    """Fake query engine that accepts every query, or rejects every query."""
+    """Fake query engine that accepts every query or, if the test has set this, rejects every query."""
 
     def __init__(self) -> None:
         self.rejects = False
 
     async def execute(self, _: EngineQuery) -> EngineResult:
-        """Return an empty result."""
+        """Return an empty result, or raise QUERY_INVALID if the test has set that queries are rejected."""
         if self.rejects:
             raise invalid(
                 "query", "'fork' is not supported. The query runs on Data Explorer only.", code="QUERY_INVALID"
@@ -49,12 +49,12 @@ class Engine:
 class Processes:
     """Query services of two processes that use the stores of one workspace."""
 
-    plants: list[Plant]
+    opened: list[CatalogStores]
     services: list[QueryDefinitions]
 
-    async def events(self, lookup: str) -> list[str]:
+    async def list_actions(self, lookup: str) -> list[str]:
         """Return the actions of the audit events about a query."""
-        chained = await self.plants[0].list_events()
+        chained = await self.opened[0].list_audited_changes()
         return [action.rsplit(".", 1)[1] for action, entity in chained if entity == lookup]
 
 
@@ -62,9 +62,9 @@ class Processes:
 async def processes(tmp_path: Path) -> AsyncIterator[Processes]:
     """Provide the services of two processes, after a workspace document was applied."""
     async with AsyncExitStack() as stack:
-        plants = [await stack.enter_async_context(open_plant(tmp_path)) for _ in range(2)]
-        await plants[0].service.apply(load_document(PLANT, "w.yaml"), "apply")
-        yield Processes(plants, [QueryDefinitions(each.service, QueryColumns(Engine())) for each in plants])
+        opened = [await stack.enter_async_context(open_catalog_stores(tmp_path)) for _ in range(2)]
+        await opened[0].service.apply(load_document(PLANT, "w.yaml"), "apply")
+        yield Processes(opened, [QueryDefinitions(each.service, QueryColumns(Engine())) for each in opened])
 
 
 @pytest.fixture
@@ -105,20 +105,20 @@ async def test_edit_with_outdated_etag_is_rejected(processes: Processes, queries
     """An edit with an old, weak or unknown ETag in If-Match is rejected and not audited."""
     first, _ = await queries.put(build_member("a"), build_query())
     second, _ = await queries.put(build_member("b"), build_query("Telemetry | take 2"), build_condition(first))
-    version = await processes.plants[0].store.read_version()
+    version = await processes.opened[0].store.read_version()
     for refused in (build_condition(first), build_condition(f"W/{compute_etag(second)}"), build_condition('"x"'), NEW):
         assert await get_error_code(queries.put(build_member("a"), build_query("T"), refused)) == "PRECONDITION_FAILED"
         assert await get_error_code(queries.approve(ADMIN, "mine", refused)) == "PRECONDITION_FAILED"
         assert await get_error_code(queries.delete(build_member("a"), "mine", refused)) == "PRECONDITION_FAILED"
-    assert await processes.plants[0].store.read_version() == version
-    assert await processes.events("mine") == ["Created", "Updated"]
-    assert not await processes.plants[0].store.list_pending_events()
+    assert await processes.opened[0].store.read_version() == version
+    assert await processes.list_actions("mine") == ["Created", "Updated"]
+    assert not await processes.opened[0].store.list_pending_events()
     third, created = await queries.put(
         build_member("a"), build_query("Telemetry | take 3"), build_condition('"x"', second)
     )
     assert not created
     await queries.delete(build_member("a"), "mine", build_condition(third))
-    assert await processes.events("mine") == ["Created", "Updated", "Updated", "Removed"]
+    assert await processes.list_actions("mine") == ["Created", "Updated", "Updated", "Removed"]
 
 
 async def test_a_star_condition_cannot_create_or_replace_a_query(queries: QueryDefinitions) -> None:
@@ -156,14 +156,14 @@ async def test_storing_a_query_again_changes_its_etag(queries: QueryDefinitions)
 
 
 async def test_only_first_approval_changes_etag(processes: Processes, queries: QueryDefinitions) -> None:
-    """The first approval of a query gives it a new ETag; a further approval changes nothing."""
+    """The first approval of a query gives it a new ETag; a repeated approval changes nothing."""
     draft, _ = await queries.put(build_member("a"), build_query())
     approved = await queries.approve(ADMIN, "mine", build_condition(draft))
     assert compute_etag(approved) != compute_etag(draft)
     assert await queries.approve(ADMIN, "mine", build_condition(approved)) == approved
     assert await queries.approve("other@x", "mine") == approved
     assert await get_error_code(queries.approve(ADMIN, "mine", build_condition(draft))) == "PRECONDITION_FAILED"
-    assert await processes.events("mine") == ["Created", "Approved"]
+    assert await processes.list_actions("mine") == ["Created", "Approved"]
 
 
 async def test_approval_can_be_retried_after_lost_reply(processes: Processes, queries: QueryDefinitions) -> None:
@@ -176,7 +176,7 @@ async def test_approval_can_be_retried_after_lost_reply(processes: Processes, qu
     await queries.put(build_member("a"), build_query("Telemetry | take 2"), build_condition(approved))
     refused = queries.approve(ADMIN, "mine", build_condition(draft), repeatable=True)
     assert await get_error_code(refused) == "PRECONDITION_FAILED"
-    assert await processes.events("mine") == ["Created", "Approved", "Updated"]
+    assert await processes.list_actions("mine") == ["Created", "Approved", "Updated"]
 
 
 async def test_the_if_match_condition_is_checked_last(queries: QueryDefinitions) -> None:
@@ -198,7 +198,7 @@ async def test_draft_that_violates_newer_rule_cannot_be_approved(processes: Proc
     [queries, _] = processes.services
     definition = to_definition(build_query('Telemetry\n| union cluster("x").database("y").T'))
     change = ItemChange(ItemKind.WARM_QUERY, "mine", None, definition)
-    await processes.plants[0].service.change(lambda _: [change], "a")
+    await processes.opened[0].service.change(lambda _: [change], "a")
     with pytest.raises(WorkspaceError) as refused:
         await queries.approve(ADMIN, "mine")
     assert (refused.value.code, refused.value.members["line"]) == ("QUERY_INVALID", 2)
@@ -217,9 +217,9 @@ async def test_one_of_concurrent_edits_succeeds(processes: Processes) -> None:
     replies = await asyncio.gather(*edits, return_exceptions=True)
     [winner] = [reply for reply in replies if not isinstance(reply, BaseException)]
     assert {reply.code for reply in replies if isinstance(reply, WorkspaceError)} == {"PRECONDITION_FAILED"}
-    [item] = [each for each in (await processes.plants[1].store.load()).items if each.key == "mine"]
+    [item] = [each for each in (await processes.opened[1].store.load()).items if each.key == "mine"]
     assert (item.definition["kql"], item.edited_by) == (winner[0].value.kql, winner[0].edited_by)
-    assert await processes.events("mine") == ["Created", "Updated"]
+    assert await processes.list_actions("mine") == ["Created", "Updated"]
 
 
 async def test_a_draft_that_the_engine_cannot_run_is_not_approved(processes: Processes) -> None:
@@ -227,13 +227,13 @@ async def test_a_draft_that_the_engine_cannot_run_is_not_approved(processes: Pro
     await processes.services[0].put(build_member("editor@plant-a.example"), build_query())
     engine = Engine()
     engine.rejects = True
-    approving = QueryDefinitions(processes.plants[1].service, QueryColumns(engine))
+    approving = QueryDefinitions(processes.opened[1].service, QueryColumns(engine))
     with pytest.raises(WorkspaceError, match="Data Explorer only") as raised:
         await approving.approve(ADMIN, "mine")
     assert raised.value.code == "QUERY_INVALID"
-    assert "Approved" not in await processes.events("mine")
+    assert "Approved" not in await processes.list_actions("mine")
     engine.rejects = False
-    later = QueryDefinitions(processes.plants[1].service, QueryColumns(engine))
+    later = QueryDefinitions(processes.opened[1].service, QueryColumns(engine))
     assert (await later.approve(ADMIN, "mine")).value.approval is not None
 
 
@@ -248,7 +248,7 @@ async def test_concurrent_edit_and_approval_exclude_each_other(processes: Proces
         )
         refused = [reply.code for reply in replies if isinstance(reply, WorkspaceError)]
         assert refused == ["PRECONDITION_FAILED"]
-        [item] = [each for each in (await processes.plants[0].store.load()).items if each.key == "mine"]
+        [item] = [each for each in (await processes.opened[0].store.load()).items if each.key == "mine"]
         assert (item.definition["approval"] is None) == (item.definition["kql"] != seen.value.kql)
 
 
@@ -264,7 +264,7 @@ async def test_put_returns_etag_of_own_edit(processes: Processes) -> None:
         (f"Telemetry | take {number}", f"e{number}") for number in range(8)
     ]
     tags = {compute_etag(stored) for stored, _ in answered}
-    [item] = [each for each in (await processes.plants[0].store.load()).items if each.key == "mine"]
+    [item] = [each for each in (await processes.opened[0].store.load()).items if each.key == "mine"]
     read = CatalogEntry(WarmQuery.model_validate(item.definition), item.created_at, item.updated_at, item.edited_by)
     assert len(tags) == 8
     assert compute_etag(read) in tags
@@ -273,9 +273,9 @@ async def test_put_returns_etag_of_own_edit(processes: Processes) -> None:
 async def test_apply_changes_etag_of_changed_query(processes: Processes, queries: QueryDefinitions) -> None:
     """Applying a workspace document changes the ETags of only those queries that it changes."""
     draft = await queries.approve(ADMIN, "q2")
-    await processes.plants[1].service.apply(load_document(PLANT, "w.yaml"), "apply")
+    await processes.opened[1].service.apply(load_document(PLANT, "w.yaml"), "apply")
     assert await queries.approve("other@x", "q2", build_condition(draft)) == draft
-    await processes.plants[1].service.apply(load_document(PLANT.replace("take 1", "take 2"), "w.yaml"), "apply")
+    await processes.opened[1].service.apply(load_document(PLANT.replace("take 1", "take 2"), "w.yaml"), "apply")
     assert (
         await get_error_code(queries.delete(build_member("a"), "q2", build_condition(draft))) == "PRECONDITION_FAILED"
     )

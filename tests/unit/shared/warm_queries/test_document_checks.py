@@ -44,7 +44,7 @@ async def check_queries(columns: Columns, **options: object) -> WorkspaceError |
 
 
 async def test_valid_queries_have_no_error() -> None:
-    """All queries of the document, or only those that are listed, are validated; for valid ones, the result is None."""
+    """All queries of the document, or only the listed ones, are validated; if all are valid, the result is None."""
     columns = Columns(VirtualTime())
     assert await check_queries(columns) is None
     assert sorted(columns.resolved) == ["q1", "q2"]

@@ -95,7 +95,7 @@ async def test_draft_cannot_be_executed() -> None:
 
 
 async def test_one_more_row_shows_that_a_result_is_truncated() -> None:
-    """The service requests one row more than the limit, to know whether the result is truncated."""
+    """The service requests one row more than the limit, to find out whether the result is truncated."""
     engine = Engine(ROWS)
     run = await execute_query(engine, "plain", limit=4)
     assert (len(run.rows), run.truncated, engine.requests[0].max_records) == (4, True, 5)
@@ -154,7 +154,7 @@ async def test_result_is_cached_within_cache_seconds() -> None:
 
 
 @pytest.mark.parametrize("first_by_column", [False, True])
-async def test_all_formats_share_a_cached_result(first_by_column: bool) -> None:  # noqa: FBT001  a case
+async def test_a_cached_result_is_returned_by_row_and_by_column(first_by_column: bool) -> None:  # noqa: FBT001  a case
     """A cached result can be returned both as rows and as values by column, so that the query runs only once."""
     engine = Engine(ROWS)
     queries = {"kept": build_query("kept", approval=APPROVAL, cacheSeconds=60)}

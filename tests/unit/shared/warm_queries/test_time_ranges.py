@@ -44,7 +44,7 @@ def test_values_that_are_no_times_are_rejected(value: Any) -> None:
         parse_time(value)
 
 
-def list_fields(duration: timedelta | None, start: datetime | None, end: datetime | None) -> list[str]:
+def list_invalid_fields(duration: timedelta | None, start: datetime | None, end: datetime | None) -> list[str]:
     """Return the fields in the error about a time range."""
     with pytest.raises(WorkspaceError) as caught:
         select_time_range(duration, start, end, NOW)
@@ -61,15 +61,15 @@ def test_a_time_range_spans_at_most_366_days() -> None:
 
 
 def test_contradictory_parameters_are_rejected() -> None:
-    """Other parameters with ``timeRange``, ``to`` without an earlier ``from``, and over 366 days are rejected."""
-    assert list_fields(HOUR, NOW, None) == ["timeRange"]
-    assert list_fields(HOUR, None, NOW) == ["timeRange", "to"]
-    assert list_fields(None, None, NOW) == ["to"]
-    assert list_fields(None, NOW, NOW) == ["to"]
-    assert list_fields(None, NOW, NOW - HOUR) == ["to"]
+    """``from`` or ``to`` with ``timeRange``, ``to`` without an earlier ``from``, and over 366 days are rejected."""
+    assert list_invalid_fields(HOUR, NOW, None) == ["timeRange"]
+    assert list_invalid_fields(HOUR, None, NOW) == ["timeRange", "to"]
+    assert list_invalid_fields(None, None, NOW) == ["to"]
+    assert list_invalid_fields(None, NOW, NOW) == ["to"]
+    assert list_invalid_fields(None, NOW, NOW - HOUR) == ["to"]
     late = timedelta(days=366, milliseconds=1)
-    assert list_fields(None, NOW - late, None) == ["from"]
-    assert list_fields(None, NOW, NOW + late) == ["from"]
+    assert list_invalid_fields(None, NOW - late, None) == ["from"]
+    assert list_invalid_fields(None, NOW, NOW + late) == ["from"]
 
 
 def test_a_duration_includes_both_ends() -> None:
@@ -84,7 +84,7 @@ def test_a_duration_includes_both_ends() -> None:
 
 
 def test_results_of_fixed_time_ranges_can_be_cached() -> None:
-    """The result of a fixed range can be cached, that of a duration cannot; errors name the parameter that was sent."""
+    """The result of a time range can be cached only if the range has fixed times; a duration ends at the present."""
     assert (is_fixed_time_range(None), is_fixed_time_range(TimeInterval(NOW)), is_fixed_time_range(HOUR)) == (
         True,
         True,

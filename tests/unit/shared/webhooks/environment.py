@@ -135,7 +135,7 @@ class WebhookParts:
             if self.worker.is_idle:
                 return
             await asyncio.sleep(0.001)
-        raise AssertionError("the worker did not end")
+        raise AssertionError("the webhook worker did not send all due deliveries in time")
 
     async def wait_until(self, condition: Callable[[], Awaitable[bool]]) -> None:
         """Wait until an asynchronous function returns True."""
@@ -143,7 +143,7 @@ class WebhookParts:
             if await condition():
                 return
             await asyncio.sleep(0.001)
-        raise AssertionError("the probe never returned True")
+        raise AssertionError("the condition did not become true in time")
 
     async def send_due_deliveries_after(self, **span: float) -> None:
         """Advance the clock and send all due deliveries."""

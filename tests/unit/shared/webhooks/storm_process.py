@@ -68,7 +68,7 @@ class ChangingValues:
         return 9.0 if step % 2 and not self.is_calm else 1.0
 
 
-class StormParts:
+class AlertAndWebhookServices:
     """Alerts and webhooks over the SQLite files of a folder, with a real HTTP client.
 
     Args:
@@ -113,9 +113,9 @@ class StormParts:
 
 
 @asynccontextmanager
-async def open_parts(folder: Path, devices: int = 0, period: float = 1.0) -> AsyncIterator[StormParts]:
+async def open_parts(folder: Path, devices: int = 0, period: float = 1.0) -> AsyncIterator[AlertAndWebhookServices]:
     """Open alerts and webhooks over the SQLite files in a folder."""
-    webhook_services = StormParts(folder, ChangingValues(devices, period))
+    webhook_services = AlertAndWebhookServices(folder, ChangingValues(devices, period))
     try:
         yield webhook_services
     finally:
@@ -130,7 +130,7 @@ async def main(folder: Path, devices: int, period: float, mode: str) -> None:
         setattr(module, name, value)
     values = ChangingValues(devices, period)
     values.is_calm = mode == "drain"
-    webhook_services = StormParts(folder, values)
+    webhook_services = AlertAndWebhookServices(folder, values)
     print("ready", flush=True)  # noqa: T201  the test waits for it
     while True:
         await webhook_services.scheduler.run()

@@ -38,7 +38,7 @@ def test_an_address_that_is_no_longer_allowed_is_omitted() -> None:
     ],
 )
 def test_an_event_has_the_states_that_exist(before: Any, after: Any, states: set[str]) -> None:
-    """The audit event of a new endpoint has no state before, and that of a removed endpoint has no state after."""
+    """The audit event of a new endpoint has no `BeforeState`, and that of a removed endpoint no `AfterState`."""
     listed = add_audit_event(EndpointList(), "Updated", before, after, user_id="ann", append_id="x1")
     [pending] = listed.audit
     assert (pending.append_id, pending.user_id, pending.event["ActionType"]) == ("x1", "ann", "Webhook.Updated")

@@ -17,7 +17,7 @@ from shared.alerts.ports import AlertFilter
 from shared.webhooks.events import WebhookEventType
 from shared.webhooks.models import Delivery, DeliveryStatus, WebhookEndpoint, build_delivery_id
 from shared.webhooks.service import EndpointDefinition
-from tests.unit.shared.webhooks.storm_process import ATTEMPTS, StormParts, open_parts
+from tests.unit.shared.webhooks.storm_process import ATTEMPTS, AlertAndWebhookServices, open_parts
 
 ROOT = Path(__file__).parents[4]
 SCRIPT = Path(__file__).with_name("storm_process.py")
@@ -90,7 +90,7 @@ class FailingEndpoints:
 
 
 @dataclass(frozen=True)
-class Storm:
+class CrashTest:
     """Size of a crash test with many deliveries.
 
     Attributes:
@@ -108,8 +108,8 @@ class Storm:
     life: float
 
 
-SHORT = Storm(seconds=1.0, endpoints=10, devices=2, period=0.3, life=1.0)
-LONG = Storm(seconds=60.0, endpoints=50, devices=3, period=3.0, life=5.0)
+SHORT = CrashTest(seconds=1.0, endpoints=10, devices=2, period=0.3, life=1.0)
+LONG = CrashTest(seconds=60.0, endpoints=50, devices=3, period=3.0, life=5.0)
 
 
 @asynccontextmanager
@@ -133,13 +133,13 @@ async def start_process(folder: Path, devices: int, period: float, mode: str) ->
     return process
 
 
-async def run_and_kill(storm: Storm, folder: Path, ends_at: float, chance: random.Random) -> None:
+async def run_and_kill(crash_test: CrashTest, folder: Path, ends_at: float, random_source: random.Random) -> None:
     """Run processes one after another, and kill each after a random time."""
     kills = 0
     while asyncio.get_running_loop().time() < ends_at or kills < LEAST_KILLS:
-        process = await start_process(folder, storm.devices, storm.period, "storm")
-        await asyncio.sleep(chance.uniform(0.1, storm.life))
-        assert process.returncode is None, "a process ended by itself"
+        process = await start_process(folder, crash_test.devices, crash_test.period, "storm")
+        await asyncio.sleep(random_source.uniform(0.1, crash_test.life))
+        assert process.returncode is None, "a process ended although it was not killed"
         process.kill()
         await process.wait()
         kills += 1
@@ -158,14 +158,14 @@ async def send_remaining_deliveries(folder: Path, devices: int) -> None:
         await process.wait()
 
 
-async def create_endpoints(webhook_services: StormParts, number: int, port: int) -> list[WebhookEndpoint]:
+async def create_endpoints(webhook_services: AlertAndWebhookServices, number: int, port: int) -> list[WebhookEndpoint]:
     """Create this number of webhook endpoints, with their numbers as paths of the URLs."""
     types = (FIRING, RESOLVED)
     definitions = [EndpointDefinition(f"http://127.0.0.1:{port}/{each}", types) for each in range(number)]
     return [(await webhook_services.service.create("admin@t", each)).endpoint for each in definitions]
 
 
-async def list_alerts(webhook_services: StormParts) -> list[Alert]:
+async def list_alerts(webhook_services: AlertAndWebhookServices) -> list[Alert]:
     """Return all alerts; check that each has fired and was resolved."""
     return list(await webhook_services.alerts.list_alerts(AlertFilter(), None, 100_000))
 
@@ -182,17 +182,17 @@ def check_endpoint(number: int, found: list[Delivery], wanted: set[str], server:
             assert (number, delivery.id) in server.accepted
 
 
-@pytest.mark.parametrize("storm", [SHORT, pytest.param(LONG, marks=pytest.mark.soak)], ids=["short", "long"])
-async def test_no_event_is_lost(tmp_path: Path, storm: Storm) -> None:
+@pytest.mark.parametrize("crash_test", [SHORT, pytest.param(LONG, marks=pytest.mark.soak)], ids=["short", "long"])
+async def test_no_event_is_lost(tmp_path: Path, crash_test: CrashTest) -> None:
     """Each change of an alert's state causes one delivery per endpoint, which has the same id until it ends."""
     seed = random.randrange(2**32)
     print("seed", seed)  # noqa: T201  shown when it fails
-    chance, server = random.Random(seed), FailingEndpoints(storm.endpoints)
+    random_source, server = random.Random(seed), FailingEndpoints(crash_test.endpoints)
     async with serve_endpoints(server) as port, open_parts(tmp_path) as webhook_services:
-        endpoints = await create_endpoints(webhook_services, storm.endpoints, port)
-        ends_at = asyncio.get_running_loop().time() + storm.seconds
-        await asyncio.gather(*(run_and_kill(storm, tmp_path, ends_at, chance) for _ in range(2)))
-        await send_remaining_deliveries(tmp_path, storm.devices)
+        endpoints = await create_endpoints(webhook_services, crash_test.endpoints, port)
+        ends_at = asyncio.get_running_loop().time() + crash_test.seconds
+        await asyncio.gather(*(run_and_kill(crash_test, tmp_path, ends_at, random_source) for _ in range(2)))
+        await send_remaining_deliveries(tmp_path, crash_test.devices)
         alerts = await list_alerts(webhook_services)
         assert alerts
         keys = {(kind.value, alert.id): f"{kind}/{alert.id}" for alert in alerts for kind in (FIRING, RESOLVED)}
@@ -200,7 +200,7 @@ async def test_no_event_is_lost(tmp_path: Path, storm: Storm) -> None:
             ids = {key: build_delivery_id(endpoint.id, text) for key, text in keys.items()}
             arrived = {key[1:]: found for key, found in server.ids.items() if key[0] == index}
             assert all(found == {ids[key]} for key, found in arrived.items())
-            if index != storm.endpoints - 2:
+            if index != crash_test.endpoints - 2:
                 found = list(await webhook_services.store.list_deliveries(endpoint.id, None, None, 100_000))
                 check_endpoint(index, found, set(ids.values()), server)
     sent, different = sum(server.attempts.values()), len(server.attempts)

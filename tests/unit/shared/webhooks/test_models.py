@@ -92,6 +92,6 @@ def test_the_newest_attempts_are_stored() -> None:
 
 
 def test_a_repeated_event_has_the_same_delivery() -> None:
-    """A repeated event has the same delivery id, so that the receiver recognises it; each endpoint has other ids."""
+    """A repeated event gets the same delivery id for an endpoint, so that the receiver recognises the repetition."""
     assert build_delivery_id("e1", "k") == build_delivery_id("e1", "k")
     assert len({build_delivery_id("e1", "k"), build_delivery_id("e2", "k"), build_delivery_id("e1", "j")}) == 3

@@ -42,7 +42,7 @@ def find_store_classes(local_services: Services, azure_services: Services) -> Ch
 
     def find_class_names(get: Callable[[Services], object]) -> tuple[str, str]:
         found, other = get(local_services), get(azure_services)
-        assert get(local_services) is found, "a service is created once"
+        assert get(local_services) is found, "a second access returned another object"
         return type(found).__name__, type(other).__name__
 
     return find_class_names

@@ -39,7 +39,7 @@ async def services(azure_deployment: Deployment) -> AsyncIterator[Services]:
     await wired.close()
 
 
-def list_failing(log: pytest.LogCaptureFixture) -> set[str]:
+def list_failing_stores(log: pytest.LogCaptureFixture) -> set[str]:
     return {record.__dict__["fields"]["store"] for record in log.records if record.message == "not ready"}
 
 
@@ -60,11 +60,11 @@ async def test_failing_store_is_logged(
     azure_deployment.vault.down = True
     assert (
         set(await services.readiness.find_failing_dependencies())
-        == list_failing(caplog)
+        == list_failing_stores(caplog)
         == {"token key", "checkpoints"}
     )
     azure_deployment.vault.down = False
     assert await services.readiness.find_failing_dependencies() == []
     caplog.clear()
     await asyncio.to_thread(azure_deployment.cosmos.stop)
-    assert set(await services.readiness.find_failing_dependencies()) == list_failing(caplog) >= {"audit log"}
+    assert set(await services.readiness.find_failing_dependencies()) == list_failing_stores(caplog) >= {"audit log"}

@@ -20,7 +20,7 @@ async def test_the_tier_limits_concurrent_requests(local_services: Services) -> 
         assert third.rejection is None
 
 
-def get_stores(services: Services) -> list[str]:
+def list_store_classes(services: Services) -> list[str]:
     """Return the class names of the stores for idempotency keys and for their replies."""
     idempotency = services.idempotency
     return [type(part._store).__name__ for part in (idempotency.keys, idempotency.replies)]
@@ -28,5 +28,5 @@ def get_stores(services: Services) -> list[str]:
 
 def test_the_settings_choose_the_stores(local_services: Services, azure_services: Services) -> None:
     """The setting STORES selects the stores; idempotency keys and their replies are in stores of the same kind."""
-    assert get_stores(local_services) == ["SqliteIdempotencyStore", "SqliteReplyStore"]
-    assert get_stores(azure_services) == ["CosmosIdempotencyStore", "CosmosReplyStore"]
+    assert list_store_classes(local_services) == ["SqliteIdempotencyStore", "SqliteReplyStore"]
+    assert list_store_classes(azure_services) == ["CosmosIdempotencyStore", "CosmosReplyStore"]

@@ -62,8 +62,8 @@ def build_signer(services: Services, sign_in: str = "s1") -> DecisionSigner:
     )
 
 
-async def test_one_sign_in_signs_one_amendment(services: Services) -> None:
-    """A sign-in signs one amendment with a valid signature; the fifth rejected attempt locks the member out."""
+async def test_a_sign_in_can_sign_one_amendment(services: Services) -> None:
+    """A sign-in can be used to sign one amendment; the fifth rejected attempt to use it again locks the member out."""
     amendments = services.provenance.amendments
     for _ in range(2):
         await amendments.create(CHAIN, "ann", BODY, POLICY)

@@ -33,7 +33,7 @@ print(*sorted(sys.modules), sep="\\n")
 """
 
 
-class Part:
+class FakeResource:
     """Fake resource of the services that records when it is closed."""
 
     def __init__(self, name: str, closed: list[str], *, fails: bool = False) -> None:
@@ -64,7 +64,7 @@ async def test_two_instances_of_services_share_nothing(tmp_path: Path) -> None:
     await second.close()
 
 
-async def run_seeded_plant(folder: Path, seed: int) -> tuple[list[ChainRecord], list[StoredEvent]]:
+async def run_seeded_services(folder: Path, seed: int) -> tuple[list[ChainRecord], list[StoredEvent]]:
     """Use services with a fixed clock, seeded randomness and no threads; return the stored records and events."""
     random = Random(seed)
     runtime = Runtime(
@@ -94,7 +94,7 @@ async def test_a_seed_determines_the_stored_data(tmp_path: Path) -> None:
     """With an equal clock and seed, two instances store equal records and events, and no thread is started."""
     threads = threading.active_count()
     first, second, other = [
-        await run_seeded_plant(tmp_path / name, seed) for name, seed in (("a", 1), ("b", 1), ("c", 2))
+        await run_seeded_services(tmp_path / name, seed) for name, seed in (("a", 1), ("b", 1), ("c", 2))
     ]
     assert first == second != other
     assert len(first[0]) > 2
@@ -122,9 +122,9 @@ def test_new_services_import_no_adapter(tmp_path: Path) -> None:
 async def test_resources_are_closed_in_reverse_order(tmp_path: Path) -> None:
     """Background jobs stop first; then resources close, newest first, also after an error."""
     services, closed = build_services(tmp_path), list[str]()
-    services.backends.close_at_exit(Part("first", closed))
-    services.backends.close_at_exit(Part("second", closed, fails=True))
-    services.background.__dict__["runner"] = Part("jobs", closed, fails=True)
+    services.backends.close_at_exit(FakeResource("first", closed))
+    services.backends.close_at_exit(FakeResource("second", closed, fails=True))
+    services.background.__dict__["runner"] = FakeResource("jobs", closed, fails=True)
     with pytest.raises(OSError, match="second"):
         await services.close()
     assert closed == ["jobs", "second", "first"]

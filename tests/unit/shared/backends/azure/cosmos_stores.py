@@ -47,7 +47,7 @@ async def open_stores(
 
 
 def build_batch(tip: Tip, count: int, *, name: str = "e", **event: Any) -> list[ChainRecord]:
-    """Return new records that continue the chain :data:`CHAIN` after a tip (its newest record)."""
+    """Return new records that continue the chain :data:`CHAIN` after its newest record (the tip)."""
     records: list[ChainRecord] = []
     previous = tip.hash or compute_genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)
     for sequence in range(tip.sequence + 1, tip.sequence + 1 + count):
@@ -71,6 +71,6 @@ async def read_sequences(store: CosmosChainStore) -> list[int]:
     return [record.sequence for record in (await store.read(CHAIN, 0, limit=10_000, max_bytes=MANY)).records]
 
 
-def open_logs(opened: Sequence[CosmosChainStore], *, give_up_seconds: float = 60) -> list[ChainLog]:
-    """Return an event log for each store, as separate processes have."""
-    return [ChainLog(store, get_workspace_id, give_up_seconds=give_up_seconds) for store in opened]
+def open_logs(stores: Sequence[CosmosChainStore], *, give_up_seconds: float = 60) -> list[ChainLog]:
+    """Return an event log for each store, as if each were opened by a separate process."""
+    return [ChainLog(store, get_workspace_id, give_up_seconds=give_up_seconds) for store in stores]

@@ -50,7 +50,7 @@ link does not have are empty."""
 
 
 class Account(BlobAccount):
-    """Blob account whose client creates delegation keys locally, because Azure gives them only to an identity."""
+    """Fake Blob Storage account that creates delegation keys locally, because Azure gives them only to an identity."""
 
     def __init__(self) -> None:
         super().__init__("https://plant.blob.core.windows.net")

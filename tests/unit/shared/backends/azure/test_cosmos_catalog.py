@@ -86,14 +86,14 @@ async def test_items_that_no_version_lists_are_deleted(monkeypatch: pytest.Monke
         with pytest.raises(WorkspaceError, match="changed"):
             await small.save([], [], events, 7)
         await state.put(None, {"id": "left-by-a-crash", "scope": SCOPE})
-        assert len(await _list_ids(state)) == 5
+        assert len(await _list_item_ids(state)) == 5
         await small.save([], [], [], 1)
-        assert "left-by-a-crash" in await _list_ids(state)
+        assert "left-by-a-crash" in await _list_item_ids(state)
         monkeypatch.setattr(cosmos_catalog, "ABANDONED_SECONDS", -5)
         await small.save([], [], [], 2)
-        assert len(await _list_ids(state)) == 4
+        assert len(await _list_item_ids(state)) == 4
         await small.delete_pending_events([event.append_id for event in events])
-        assert await _list_ids(state) == {"head"}
+        assert await _list_item_ids(state) == {"head"}
 
 
 async def test_a_change_that_takes_too_long_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,6 +107,6 @@ async def test_a_change_that_takes_too_long_is_rejected(monkeypatch: pytest.Monk
         assert await store.read_version() == 0
 
 
-async def _list_ids(state: CosmosItemStore) -> set[str]:
+async def _list_item_ids(state: CosmosItemStore) -> set[str]:
     found = await state.find("SELECT c.id FROM c WHERE c.scope = @scope", SCOPE, scope=SCOPE)
     return {str(item["id"]) for item in found}

@@ -101,7 +101,9 @@ async def _store_forged_record(
     return forged
 
 
-async def test_records_and_forks_past_the_head_are_found(store: CosmosChainStore, container: ContainerProxy) -> None:
+async def test_records_and_forks_after_the_head_item_are_reported(
+    store: CosmosChainStore, container: ContainerProxy
+) -> None:
     """A record after the chain's head item is reported by its RecordID, and a fork of the chain by its Hash."""
     records = (await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records
     forged = await _store_forged_record(store, container, COUNT + 4, json.loads(records[1].canonical)["PreviousHash"])
@@ -149,7 +151,9 @@ async def test_a_forged_head_breaks_the_chain_and_rejects_appends(
     assert refusal.value.code == "PROVENANCE_UNAVAILABLE"
 
 
-async def test_records_without_a_head_are_found(store: CosmosChainStore, container: ContainerProxy) -> None:
+async def test_records_of_a_chain_without_a_head_item_are_read(
+    store: CosmosChainStore, container: ContainerProxy
+) -> None:
     """If a chain's head item is missing, its records are read, and no second chain can start in their place."""
     await container.delete_item("head", KEY)
     verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
@@ -159,14 +163,16 @@ async def test_records_without_a_head_are_found(store: CosmosChainStore, contain
     assert len((await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records) == COUNT
 
 
-async def test_an_item_without_partition_key_hides_no_head(store: CosmosChainStore, container: ContainerProxy) -> None:
+async def test_an_item_without_partition_key_does_not_hide_the_chain_head(
+    store: CosmosChainStore, container: ContainerProxy
+) -> None:
     """When the head of a chain is read, an item without a partition key is ignored."""
     await container.create_item({"id": "head", "append": "x", "tip": {"timestamp": "2999"}, "scope": "s"})
     assert [chain async for chain, _ in store.list_tips()] == [CHAIN]
 
 
 @pytest.mark.parametrize("lost", ["AmendmentID", "Status", "EntityID"])
-async def test_a_decision_without_filter_fields_counts(server: CosmosServer, lost: str) -> None:
+async def test_a_decision_without_filter_fields_is_still_counted(server: CosmosServer, lost: str) -> None:
     """A decision without filter fields counts as a decision, also in lists of pending amendments."""
     async with open_stores(server) as (store,), CosmosClient(server.endpoint, server.key) as client:
         amendments = Amendments(ChainLog(store, get_workspace_id), store)

@@ -20,7 +20,7 @@ ROUTE = (
 WORKORDERS = AccountContainer("workorders", "/line")
 
 
-class ResourceManager:
+class FakeResourceManager:
     """Fake Resource Manager that lists, returns and creates containers as Azure does."""
 
     def __init__(self) -> None:
@@ -31,10 +31,10 @@ class ResourceManager:
     def app(self) -> web.Application:
         """Return the web application that serves the fake Resource Manager."""
         made = web.Application()
-        made.router.add_get(ROUTE, self._list)
-        made.router.add_get(ROUTE + "/{name}", self._get)
-        made.router.add_put(ROUTE + "/{name}", self._put)
-        made.router.add_get("/operations/{name}", self._return_status)
+        made.router.add_get(ROUTE, self._list_containers)
+        made.router.add_get(ROUTE + "/{name}", self._get_container)
+        made.router.add_put(ROUTE + "/{name}", self._put_container)
+        made.router.add_get("/operations/{name}", self._return_operation_status)
         return made
 
     def add_container(self, name: str, *paths: str) -> None:
@@ -44,7 +44,7 @@ class ResourceManager:
     def _build_reply(self, name: str) -> dict[str, Any]:
         return {"name": name, "properties": {"resource": self.containers[name]}}
 
-    async def _list(self, request: web.Request) -> web.Response:
+    async def _list_containers(self, request: web.Request) -> web.Response:
         self.asked.append("list")
         if "list" in self.refuse:
             return _build_rejection(self.refuse["list"])
@@ -55,14 +55,14 @@ class ResourceManager:
         more = str(request.url.update_query(page="2"))
         return web.json_response({"value": [self._build_reply(name) for name in names[:half]], "nextLink": more})
 
-    async def _get(self, request: web.Request) -> web.Response:
+    async def _get_container(self, request: web.Request) -> web.Response:
         self.asked.append("get")
         name = request.match_info["name"]
         if name not in self.containers:
             return web.json_response({"code": "NotFound", "message": "no container"}, status=404)
         return web.json_response(self._build_reply(name))
 
-    async def _put(self, request: web.Request) -> web.Response:
+    async def _put_container(self, request: web.Request) -> web.Response:
         self.asked.append("put")
         if "put" in self.refuse:
             return _build_rejection(self.refuse["put"])
@@ -71,7 +71,7 @@ class ResourceManager:
         status = str(request.url.with_path(f"/operations/{name}"))
         return web.json_response({"status": "Enqueued"}, status=202, headers={"Azure-AsyncOperation": status})
 
-    async def _return_status(self, _: web.Request) -> web.Response:
+    async def _return_operation_status(self, _: web.Request) -> web.Response:
         self.asked.append("status")
         return web.json_response({"status": "Succeeded"})
 
@@ -83,13 +83,13 @@ def _build_rejection(status: int) -> web.Response:
 
 
 @pytest.fixture
-def manager() -> ResourceManager:
+def manager() -> FakeResourceManager:
     """Provide an empty Resource Manager."""
-    return ResourceManager()
+    return FakeResourceManager()
 
 
 @pytest.fixture
-async def store(manager: ResourceManager) -> AsyncIterator[CosmosContainerStore]:
+async def store(manager: FakeResourceManager) -> AsyncIterator[CosmosContainerStore]:
     """Provide a container store that sends no tokens, because the fake uses plain HTTP."""
     runner = web.AppRunner(manager.app())
     await runner.setup()
@@ -108,7 +108,7 @@ async def store(manager: ResourceManager) -> AsyncIterator[CosmosContainerStore]
     await runner.cleanup()
 
 
-async def test_containers_of_all_pages_are_listed(manager: ResourceManager, store: CosmosContainerStore) -> None:
+async def test_containers_of_all_pages_are_listed(manager: FakeResourceManager, store: CosmosContainerStore) -> None:
     """Containers of all pages are listed by name; a hierarchical partition key has all its paths."""
     for name, paths in (("b", ["/x"]), ("a", ["/y"]), ("c", ["/p", "/q"])):
         manager.add_container(name, *paths)
@@ -119,7 +119,7 @@ async def test_containers_of_all_pages_are_listed(manager: ResourceManager, stor
     ]
 
 
-async def test_a_container_is_created_once(manager: ResourceManager, store: CosmosContainerStore) -> None:
+async def test_a_container_is_created_once(manager: FakeResourceManager, store: CosmosContainerStore) -> None:
     """A created container exists; creating an existing container does not change it."""
     assert await store.find(PLACE, "workorders") is None
     await store.create(PLACE, WORKORDERS)
@@ -138,7 +138,7 @@ async def test_a_container_is_created_once(manager: ResourceManager, store: Cosm
     ("status", "code"), [(429, "THROTTLED"), (403, "DATA_STORE_UNAVAILABLE"), (409, "DATA_STORE_UNAVAILABLE")]
 )
 async def test_errors_of_resource_manager_are_converted(
-    manager: ResourceManager, store: CosmosContainerStore, status: int, code: str
+    manager: FakeResourceManager, store: CosmosContainerStore, status: int, code: str
 ) -> None:
     """Throttling is reported with its delay; other rejections are logged and reported as unavailable."""
     manager.refuse = {"list": status, "put": status}
@@ -159,7 +159,7 @@ async def test_a_store_without_an_account_is_unavailable(store: CosmosContainerS
     assert caught.value.code == "DATA_STORE_UNAVAILABLE"
 
 
-async def test_a_missing_database_has_no_containers(manager: ResourceManager, store: CosmosContainerStore) -> None:
+async def test_a_missing_database_has_no_containers(manager: FakeResourceManager, store: CosmosContainerStore) -> None:
     """If a database does not exist in the account, its list of containers is empty."""
     manager.refuse["list"] = 404
     assert list(await store.list(PLACE)) == []

@@ -19,8 +19,8 @@ from tests.unit.shared.backends.azure.cosmos_stores import DATABASE, create_data
 
 
 @dataclass
-class Plant:
-    """Emulator with two clients of one container."""
+class ItemStores:
+    """Emulator with two item stores that use the same container."""
 
     server: CosmosServer
     account: CosmosAccount
@@ -34,20 +34,20 @@ class Plant:
         self.server.faults.add(*faults)
 
     async def increment(self, state: CosmosItemStore | None = None) -> int:
-        """Increment the number in the item and return it."""
+        """Increment the number in the item and return the new number."""
         item = await (state or self.state).change("n", "n", _increment_value)
         assert item is not None
         return int(item["count"])
 
 
 @pytest.fixture
-async def item_stores() -> AsyncIterator[Plant]:
+async def item_stores() -> AsyncIterator[ItemStores]:
     """Provide an emulator and two clients of one empty container."""
     async with CosmosServer() as server:
         await create_database(server)
         accounts = [CosmosAccount(server.endpoint, DATABASE, key=server.key, read_seconds=0.5) for _ in range(2)]
         states = [CosmosItemStore(each, CONNECTIONS, "CODE", "it", retry_seconds=2) for each in accounts]
-        yield Plant(server, accounts[0], *states)
+        yield ItemStores(server, accounts[0], *states)
         for account in accounts:
             await account.close()
 
@@ -81,7 +81,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.kind.name}-{fault.status}")
-async def test_each_change_is_applied_once(item_stores: Plant, fault: InjectedFault) -> None:
+async def test_each_change_is_applied_once(item_stores: ItemStores, fault: InjectedFault) -> None:
     """If a request or reply of a change is lost, the change is still applied once, and so is the next change."""
     for expected in (1, 2):
         fault.applied = 0
@@ -92,7 +92,7 @@ async def test_each_change_is_applied_once(item_stores: Plant, fault: InjectedFa
     assert await item_stores.increment(item_stores.other) == 3
 
 
-async def test_a_lost_reply_is_found_after_later_writes(item_stores: Plant) -> None:
+async def test_a_lost_reply_is_found_after_later_writes(item_stores: ItemStores) -> None:
     """If the reply to a change is lost, it is applied once, even if other writers change the item before the retry."""
     await item_stores.increment()
     item_stores.inject_faults(InjectedFault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.8))
@@ -103,7 +103,7 @@ async def test_a_lost_reply_is_found_after_later_writes(item_stores: Plant) -> N
     assert await item_stores.increment(item_stores.other) == 6
 
 
-async def _write_items(item_stores: Plant, count: int) -> None:
+async def _write_items(item_stores: ItemStores, count: int) -> None:
     async with asyncio.timeout(10):
         while True:
             found = await item_stores.other.read("n", "n")
@@ -112,7 +112,7 @@ async def _write_items(item_stores: Plant, count: int) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_change_fails_after_its_last_attempt(item_stores: Plant) -> None:
+async def test_a_change_fails_after_its_last_attempt(item_stores: ItemStores) -> None:
     """After its last attempt, a change fails with the store's error code and without internal details."""
     bodies: list[bytes] = []
 
@@ -130,7 +130,7 @@ async def test_a_change_fails_after_its_last_attempt(item_stores: Plant) -> None
     assert await item_stores.increment() == 1
 
 
-async def test_a_rejection_is_not_retried(item_stores: Plant) -> None:
+async def test_a_rejection_is_not_retried(item_stores: ItemStores) -> None:
     """A permanent rejection is raised at once, without another attempt."""
     item_stores.inject_faults(InjectedFault(FaultKind.STATUS, status=403))
     with pytest.raises(WorkspaceError):
@@ -138,8 +138,8 @@ async def test_a_rejection_is_not_retried(item_stores: Plant) -> None:
     assert item_stores.server.requests.count_by_operation()["batch"] == 1
 
 
-async def test_a_missing_container_is_an_error_and_a_missing_item_is_not(item_stores: Plant) -> None:
-    """A missing item is no error, but a missing container is an error, also for the readiness check."""
+async def test_a_missing_container_raises_an_error_but_a_missing_item_does_not(item_stores: ItemStores) -> None:
+    """A missing item is read as None; a missing container raises an error, also in the readiness check."""
     assert await item_stores.state.read("n", "n") is None
     probe = build_probes(item_stores.account)["Cosmos DB container connections"]
     await probe()
@@ -152,7 +152,7 @@ async def test_a_missing_container_is_an_error_and_a_missing_item_is_not(item_st
         await probe()
 
 
-async def test_renewing_a_lease_takes_one_write(item_stores: Plant) -> None:
+async def test_renewing_a_lease_takes_one_write(item_stores: ItemStores) -> None:
     """Renewing a rate-limit lease takes one write and no read; if the store is slow, renewing fails after a timeout."""
     store = CosmosLeaseStore(item_stores.account, timeout_seconds=0.4)
     await store.lease(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), 1_000.0)

@@ -35,7 +35,7 @@ OTHER = ChainKey(CHAIN.target, "line 2")
 
 
 @dataclass
-class Plant:
+class FilledStores:
     """Emulator with the stores that run queries on it."""
 
     server: CosmosServer
@@ -56,7 +56,7 @@ class Plant:
 
 
 @pytest.fixture
-async def filled_stores() -> AsyncIterator[Plant]:
+async def filled_stores() -> AsyncIterator[FilledStores]:
     """Provide two chains, state items and documents, several of each."""
     async with CosmosServer(physical_partitions=2) as server:
         await create_database(server)
@@ -70,11 +70,11 @@ async def filled_stores() -> AsyncIterator[Plant]:
                 assert await states.put(None, {"id": f"s{number}", "scope": "s"})
                 key = DocumentKey(f"d{number}", "l1")
                 await kept.create(LINE, key, json.dumps({"id": key.id, "line": "l1"}).encode())
-            yield Plant(server, chains, states, kept)
+            yield FilledStores(server, chains, states, kept)
             await account.close()
 
 
-READS: dict[str, Callable[[Plant], Awaitable[Any]]] = {
+READS: dict[str, Callable[[FilledStores], Awaitable[Any]]] = {
     "records": lambda plant: plant.chains.read(CHAIN, 0, limit=99, max_bytes=MANY),
     "newest": lambda plant: plant.chains.scan(CHAIN, Filters(), limit=99, max_bytes=MANY),
     "hashes": lambda plant: plant.chains.read_hashes(CHAIN, 0, limit=99),
@@ -86,20 +86,22 @@ READS: dict[str, Callable[[Plant], Awaitable[Any]]] = {
 
 
 @pytest.mark.parametrize("name", READS)
-async def test_a_partition_split_between_two_pages_repeats_no_item(filled_stores: Plant, name: str) -> None:
+async def test_a_partition_split_between_two_pages_repeats_no_item(filled_stores: FilledStores, name: str) -> None:
     """If a partition is split between two pages (410/1002), each item is returned once and in order."""
     undisturbed = await READS[name](filled_stores)
     applied = 0
     for number in range(1, 12):
         gone = InjectedFault(FaultKind.STATUS, _match_nth_query(number), times=1, status=410, substatus=1002)
         filled_stores.server.faults.add(gone, InjectedFault(FaultKind.PARTIAL_PAGE, page_size=PAGE_SIZE))
-        assert await READS[name](filled_stores) == undisturbed, f"410 on query {number}"
+        assert await READS[name](filled_stores) == undisturbed, (
+            f"wrong items after the partition split at query {number}"
+        )
         filled_stores.server.faults.clear()
         applied += gone.applied
     assert applied > 2
 
 
-async def test_each_chain_is_returned_once_despite_a_split(filled_stores: Plant) -> None:
+async def test_each_chain_is_returned_once_despite_a_split(filled_stores: FilledStores) -> None:
     """If a partition is split while chains are listed, each chain is returned once."""
     for number in range(1, 5):
         gone = InjectedFault(FaultKind.STATUS, _match_nth_query(number), times=1, status=410, substatus=1002)
@@ -112,7 +114,7 @@ async def test_each_chain_is_returned_once_despite_a_split(filled_stores: Plant)
         assert gone.applied == 1
 
 
-async def test_the_sdk_alone_repeats_items_after_a_split(filled_stores: Plant) -> None:
+async def test_the_sdk_alone_repeats_items_after_a_split(filled_stores: FilledStores) -> None:
     """The SDK alone repeats items after a split; once this test fails, the service's workaround can be removed."""
     async with CosmosClient(filled_stores.server.endpoint, filled_stores.server.key) as client:
         container = client.get_database_client(DATABASE).get_container_client(CATALOG.name)
@@ -135,7 +137,7 @@ class _RecordingTransport(AioHttpTransport):  # type: ignore[misc]  # the SDK ex
         return await super().send(request, **config)
 
 
-async def test_every_request_of_a_query_has_a_timeout(filled_stores: Plant) -> None:
+async def test_every_request_of_a_query_has_a_timeout(filled_stores: FilledStores) -> None:
     """Each request of a query over all partitions, also for its plan, has the account's read timeout."""
     transport = _RecordingTransport()
     account = CosmosAccount(
@@ -154,7 +156,7 @@ async def test_every_request_of_a_query_has_a_timeout(filled_stores: Plant) -> N
     assert set(transport.timeouts) == {7}
 
 
-async def test_the_sdk_waits_for_a_query_plan_without_a_timeout(filled_stores: Plant) -> None:
+async def test_the_sdk_waits_for_a_query_plan_without_a_timeout(filled_stores: FilledStores) -> None:
     """The SDK alone sets no timeout for query plans; once this test fails, the service's workaround can be removed."""
     transport = _RecordingTransport()
     async with CosmosClient(

@@ -17,14 +17,14 @@ from tests.virtual_time import VirtualTime
 STEPS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 30), st.floats(0, 20)), min_size=1, max_size=40)
 
 
-class Items:
-    """In-memory store with one JSON item for each principal."""
+class InMemoryBudgets:
+    """In-memory replacement of the Cosmos DB container with one rate-limit item for each principal."""
 
     def __init__(self) -> None:
         self.held: dict[str, str] = {}
 
     async def lease(self, request: LeaseRequest, at: float) -> Lease:
-        """Count the call, and grant a lease as the Cosmos DB store does."""
+        """Count the request, and grant a lease as the Cosmos DB store does."""
         text = self.held.get(request.principal)
         account = _PrincipalBudget.from_item(json.loads(text) if text else None, at)
         lease = account.lease(request, at, SYSTEM_RUNTIME.new_id())
@@ -44,7 +44,7 @@ async def test_any_60_seconds_have_at_most_the_budget_of_requests(
     steps: list[tuple[int, int, float]], requests: int
 ) -> None:
     """Whatever the load on three instances is, any 60 seconds have at most as many admitted requests as the budget."""
-    clock, budget, items = VirtualTime(), Budget(requests, 1000), Items()
+    clock, budget, items = VirtualTime(), Budget(requests, 1000), InMemoryBudgets()
     limiters = [RateLimiter(items, runtime=clock.runtime) for _ in range(3)]
     admitted: deque[float] = deque()
     for instance, count, pause in steps:
@@ -59,7 +59,7 @@ async def test_any_60_seconds_have_at_most_the_budget_of_requests(
 
 async def test_the_item_stays_small_and_the_budget_is_used() -> None:
     """Four busy instances use at least 97 % of a budget, and its item is at most some kilobytes large."""
-    clock, budget, items = VirtualTime(), Budget(1000, 1000), Items()
+    clock, budget, items = VirtualTime(), Budget(1000, 1000), InMemoryBudgets()
     limiters = [RateLimiter(items, runtime=clock.runtime) for _ in range(4)]
     let_in: list[Any] = []
     for second in range(180):

@@ -68,7 +68,7 @@ def _build_status_fault(status: int, *, kind: FaultKind = FaultKind.STATUS, subs
     return InjectedFault(kind, _is_batch, times=1, status=status, substatus=substatus, retry_after_ms=1)
 
 
-def _build_fault(kind: FaultKind, **more: Any) -> InjectedFault:
+def _build_batch_fault(kind: FaultKind, **more: Any) -> InjectedFault:
     return InjectedFault(kind, _is_batch, times=1, **more)
 
 
@@ -77,11 +77,11 @@ AFTER = FaultKind.STATUS_AFTER_COMMIT
 IN_BATCH = FaultKind.BATCH_STATUS
 type Expected = tuple[type[Exception] | None, bool]
 FAULTS: dict[str, tuple[InjectedFault, Expected]] = {
-    "drop before": (_build_fault(FaultKind.DROP_BEFORE_COMMIT), (OutcomeUnknownError, False)),
-    "drop after": (_build_fault(FaultKind.DROP_AFTER_COMMIT), (OutcomeUnknownError, True)),
-    "reset after": (_build_fault(FaultKind.DROP_AFTER_COMMIT, reset=True), (OutcomeUnknownError, True)),
-    "drop in reply": (_build_fault(FaultKind.DROP_IN_REPLY), (OutcomeUnknownError, True)),
-    "late reply": (_build_fault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.5), (OutcomeUnknownError, True)),
+    "drop before": (_build_batch_fault(FaultKind.DROP_BEFORE_COMMIT), (OutcomeUnknownError, False)),
+    "drop after": (_build_batch_fault(FaultKind.DROP_AFTER_COMMIT), (OutcomeUnknownError, True)),
+    "reset after": (_build_batch_fault(FaultKind.DROP_AFTER_COMMIT, reset=True), (OutcomeUnknownError, True)),
+    "drop in reply": (_build_batch_fault(FaultKind.DROP_IN_REPLY), (OutcomeUnknownError, True)),
+    "late reply": (_build_batch_fault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.5), (OutcomeUnknownError, True)),
     "408": (_build_status_fault(408), (OutcomeUnknownError, False)),
     "408 after": (_build_status_fault(408, kind=AFTER), (OutcomeUnknownError, True)),
     "410": (_build_status_fault(410, substatus=1002), (OutcomeUnknownError, False)),
@@ -103,7 +103,7 @@ FAULTS: dict[str, tuple[InjectedFault, Expected]] = {
 }
 
 
-def _build_new_fault(name: str) -> InjectedFault:
+def _reset_fault(name: str) -> InjectedFault:
     fault = FAULTS[name][0]
     fault.applied = 0
     return fault
@@ -111,8 +111,8 @@ def _build_new_fault(name: str) -> InjectedFault:
 
 @pytest.mark.parametrize("name", FAULTS)
 async def test_a_failed_append_reports_its_outcome(server: CosmosServer, store: CosmosChainStore, name: str) -> None:
-    """A failed append reports whether nothing was written, the tip has moved, or the result is unknown."""
-    fault, (expected, stored) = _build_new_fault(name), FAULTS[name][1]
+    """The error of a failed append says whether nothing was written, the chain has grown, or the result is unknown."""
+    fault, (expected, stored) = _reset_fault(name), FAULTS[name][1]
     tip = await store.read_tip(CHAIN)
     server.faults.add(fault)
     if expected is None:
@@ -135,7 +135,7 @@ async def _check_stored_once(server: CosmosServer, store: CosmosChainStore, name
     (log,) = open_logs([store])
     before = await read_sequences(store)
     server.faults.clear()
-    server.faults.add(_build_new_fault(name))
+    server.faults.add(_reset_fault(name))
     if FAULTS[name][1][0] is WorkspaceError:
         with pytest.raises(WorkspaceError):
             await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
@@ -151,7 +151,7 @@ async def test_an_abandoned_batch_that_is_executed_late_is_rejected(
 ) -> None:
     """If the account executes an abandoned batch late, it conflicts with its retry and is not stored twice."""
     (log,) = open_logs([store])
-    late = server.faults.add(_build_fault(FaultKind.DELAY, seconds=0.5))
+    late = server.faults.add(_build_batch_fault(FaultKind.DELAY, seconds=0.5))
     appended = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
     assert late.applied == 1
     await _wait_until(lambda: len(server.requests.find_by_operation("batch")) == 5)
@@ -186,7 +186,7 @@ async def test_a_retry_after_throttling_keeps_its_condition(server: CosmosServer
 async def test_an_append_throttled_in_its_last_attempt_is_unavailable(
     server: CosmosServer, store: CosmosChainStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If an append is throttled in its last attempt, it reports that nothing was written."""
+    """If the last attempt of an append is throttled, the error says that nothing was written."""
     monkeypatch.setattr("shared.backends.azure.cosmos_chain.THROTTLED_SECONDS", 0.05)
     server.faults.add(InjectedFault(FaultKind.STATUS, _is_batch, status=429, retry_after_ms=20))
     tip = await store.read_tip(CHAIN)
@@ -298,7 +298,7 @@ async def test_random_faults_neither_lose_nor_duplicate_records(
 
 
 async def _check_heads(server: CosmosServer, last: str) -> None:
-    """Check that all segment heads except the last are sealed, and that the last one contains the last record."""
+    """Check that the head items of all segments but the last are sealed, and the last head has the last record."""
     async with CosmosClient(server.endpoint, server.key) as client:
         container = client.get_database_client(DATABASE).get_container_client(CHAIN.target)
         heads = [item async for item in container.query_items("SELECT * FROM c WHERE c.id = 'head'")]

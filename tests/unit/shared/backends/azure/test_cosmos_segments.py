@@ -113,7 +113,7 @@ async def test_a_reader_finds_later_segments(server: CosmosServer, store: Cosmos
 
 
 async def test_a_sealed_segment_accepts_no_record(server: CosmosServer, store: CosmosChainStore) -> None:
-    """An append with an older tip is rejected, and so is the second of two appends that start the same segment."""
+    """An append to a sealed segment is rejected, and so is the second of two appends that start the same segment."""
     before = await fill_chain(store, 2)
     sealed = await store.append(CHAIN, build_batch(before, 1), before)
     async with open_stores(server) as (unrolled,):

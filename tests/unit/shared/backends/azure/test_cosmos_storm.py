@@ -20,7 +20,7 @@ from tests.unit.shared.backends.storms import (
     SEGMENT_BYTES,
     check_records,
     read_stored_records,
-    run_storm,
+    run_crash_test,
 )
 
 CHAOS, READ_CHAOS = "0.3", "0.1"
@@ -49,7 +49,7 @@ async def test_faults_and_kills_lose_no_event(seconds: float) -> None:
     with run_failing_account(seed) as address:
         async with CosmosClient(address, DEFAULT_KEY) as client:
             await create_containers(await client.create_database(DATABASE))
-        answers = run_storm(("cosmos", address), seconds, random.Random(seed))
+        answers = run_crash_test(("cosmos", address), seconds, random.Random(seed))
         store = CosmosChainStore(CosmosAccount(address, DATABASE, key=DEFAULT_KEY), segment_bytes=SEGMENT_BYTES)
         records = await read_stored_records(store)
         await store.close()

@@ -60,8 +60,8 @@ def build_events(*rows: list[Any]) -> dict[str, Any]:
     ],
     ids=["row", "completion", "completion without reason", "cancelled", "event"],
 )
-async def test_a_failure_in_a_successful_reply_is_an_error(endpoint: Endpoint, frames: list[Any]) -> None:
-    """If a reply with status 200 contains an error, it is raised instead of returning partial rows."""
+async def test_an_error_in_a_reply_with_status_200_is_raised(endpoint: Endpoint, frames: list[Any]) -> None:
+    """If a reply with status 200 contains an error, the error is raised instead of returning partial rows."""
     endpoint.set_reply(frames)
     assert (await get_query_error(endpoint)).kind in (Kind.UNAVAILABLE, Kind.INVALID)
 
@@ -151,7 +151,7 @@ async def test_the_error_names_the_operator_with_several_results(endpoint: Endpo
 async def test_every_query_failure_has_its_error_code(
     endpoint: Endpoint, status: int, body: Any, kind: Kind, code: str
 ) -> None:
-    """A rejected query is an error of the caller; a failure of the engine is a 503 without details."""
+    """A rejected query is the caller's error (4xx); a failure of the engine is a 503 without details."""
     endpoint.set_reply(body, status)
     error = await get_query_error(endpoint)
     assert (error.kind, error.code) == (kind, code)

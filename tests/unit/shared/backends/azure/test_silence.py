@@ -119,7 +119,7 @@ def no_secret_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 async def check_fails(call: Callable[[], Awaitable[Any]], code: str, kind: Kind = Kind.UNAVAILABLE) -> None:
-    """Check that a call fails within its timeout, with this error code."""
+    """Check that a call fails within its timeout with the given error code."""
     with pytest.raises(WorkspaceError) as told:
         async with asyncio.timeout(GIVEN_UP):
             await call()

@@ -19,7 +19,7 @@ from shared.timestamps import now
 KEY = "an access key for tests alone, 40 bytes."
 
 
-class Wire:
+class FakeWebPubSub:
     """Fake Web PubSub that sends a prepared reply to each call and records the requests."""
 
     def __init__(self) -> None:
@@ -41,9 +41,9 @@ class Wire:
 
 
 @pytest.fixture
-def fake_web_pubsub() -> Wire:
+def fake_web_pubsub() -> FakeWebPubSub:
     """Return a running fake Web PubSub."""
-    return Wire()
+    return FakeWebPubSub()
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def wall_clock() -> list[datetime]:
 
 
 @pytest.fixture
-async def service(fake_web_pubsub: Wire, wall_clock: list[datetime]) -> AsyncIterator[WebPubSub]:
+async def service(fake_web_pubsub: FakeWebPubSub, wall_clock: list[datetime]) -> AsyncIterator[WebPubSub]:
     """Return the adapter, connected to the fake server."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", fake_web_pubsub.reply_to_call)
@@ -68,7 +68,7 @@ async def service(fake_web_pubsub: Wire, wall_clock: list[datetime]) -> AsyncIte
     await runner.cleanup()
 
 
-async def test_a_message_is_published_unchanged(service: WebPubSub, fake_web_pubsub: Wire) -> None:
+async def test_a_message_is_published_unchanged(service: WebPubSub, fake_web_pubsub: FakeWebPubSub) -> None:
     """A message is sent to its group as unchanged text."""
     text = json.dumps({"text": "Kühlkreis €"}, ensure_ascii=False).encode()
     await service.publish("pump-rig", text)
@@ -79,7 +79,7 @@ async def test_a_message_is_published_unchanged(service: WebPubSub, fake_web_pub
 
 @pytest.mark.parametrize(("seconds", "tokens"), [(29, 1), (31, 2), (86_400, 2), (-5, 2)])
 async def test_a_signed_token_is_reused_by_the_wall_clock(
-    service: WebPubSub, fake_web_pubsub: Wire, wall_clock: list[datetime], seconds: int, tokens: int
+    service: WebPubSub, fake_web_pubsub: FakeWebPubSub, wall_clock: list[datetime], seconds: int, tokens: int
 ) -> None:
     """A signed token is reused for 30 seconds of the wall clock, also if the computer slept meanwhile."""
     await service.publish("pump-rig", b"{}")
@@ -93,7 +93,7 @@ async def test_a_signed_token_is_reused_by_the_wall_clock(
     [(429, "unavailable"), (500, "unavailable"), (503, "unavailable"), (413, "invalid"), (401, "invalid")],
 )
 async def test_rejections_of_web_pubsub_are_converted(
-    service: WebPubSub, fake_web_pubsub: Wire, status: int, kind: str
+    service: WebPubSub, fake_web_pubsub: FakeWebPubSub, status: int, kind: str
 ) -> None:
     """Temporary and permanent rejections raise different errors, and the adapter does not repeat the request."""
     fake_web_pubsub.status = status
@@ -114,7 +114,7 @@ async def test_an_unavailable_service_is_reported() -> None:
         await adapter.close()
 
 
-async def test_a_group_with_a_stream_exists(service: WebPubSub, fake_web_pubsub: Wire) -> None:
+async def test_a_group_with_a_stream_exists(service: WebPubSub, fake_web_pubsub: FakeWebPubSub) -> None:
     """A group of streams exists while it has at least one connection."""
     fake_web_pubsub.status = 200
     assert await service.has_streams("a")
@@ -123,7 +123,7 @@ async def test_a_group_with_a_stream_exists(service: WebPubSub, fake_web_pubsub:
     assert fake_web_pubsub.asked[0][:2] == ("HEAD", "/api/hubs/live/groups/a")
 
 
-async def test_one_stream_gets_its_message(service: WebPubSub, fake_web_pubsub: Wire) -> None:
+async def test_one_stream_gets_its_message(service: WebPubSub, fake_web_pubsub: FakeWebPubSub) -> None:
     """A message to one stream reaches only this stream; a message to a closed stream is ignored."""
     await service.send("c", "€".encode())
     fake_web_pubsub.status = 200
@@ -135,14 +135,14 @@ async def test_one_stream_gets_its_message(service: WebPubSub, fake_web_pubsub: 
     assert fake_web_pubsub.asked[1][:2] == ("HEAD", "/api/hubs/live/connections/c")
 
 
-async def test_streams_of_all_pages_are_listed(service: WebPubSub, fake_web_pubsub: Wire) -> None:
+async def test_streams_of_all_pages_are_listed(service: WebPubSub, fake_web_pubsub: FakeWebPubSub) -> None:
     """The streams of a group are listed from all pages."""
     first: dict[str, object] = {"value": [{"connectionId": "1", "userId": "u"}, {"connectionId": "2"}]}
     fake_web_pubsub.pages = [first]
     assert [reader async for reader in service.list_streams("_streams")] == [OpenStream("1", "u"), OpenStream("2", "")]
 
 
-async def test_closing_a_closed_stream_succeeds(service: WebPubSub, fake_web_pubsub: Wire) -> None:
+async def test_closing_a_closed_stream_succeeds(service: WebPubSub, fake_web_pubsub: FakeWebPubSub) -> None:
     """Closing a closed stream succeeds."""
     fake_web_pubsub.status = 404
     await service.disconnect("c", "why")
@@ -150,7 +150,9 @@ async def test_closing_a_closed_stream_succeeds(service: WebPubSub, fake_web_pub
 
 
 @pytest.mark.parametrize("reason", ["member's gone", "läuft ab: 期限切れ 🔒", "a+b & c=d; 100% (x)*~!,"])
-async def test_a_stream_is_closed_with_any_reason(service: WebPubSub, fake_web_pubsub: Wire, reason: str) -> None:
+async def test_a_stream_is_closed_with_any_reason(
+    service: WebPubSub, fake_web_pubsub: FakeWebPubSub, reason: str
+) -> None:
     """A stream can be closed with any characters in the reason; the signature covers the encoded URL."""
     fake_web_pubsub.status = 204
     await service.disconnect("c", reason)
@@ -168,7 +170,7 @@ async def test_a_link_is_a_websocket_url_with_user_and_expiry(service: WebPubSub
     assert KEY not in url
 
 
-async def test_concurrent_calls_share_connections(service: WebPubSub, fake_web_pubsub: Wire) -> None:
+async def test_concurrent_calls_share_connections(service: WebPubSub, fake_web_pubsub: FakeWebPubSub) -> None:
     """Concurrent calls share HTTP connections, and each call gets its reply."""
     await asyncio.gather(*(service.publish(f"g{number}", b"%d" % number) for number in range(100)))
     assert {body for _, _, body, _ in fake_web_pubsub.asked} == {b"%d" % number for number in range(100)}

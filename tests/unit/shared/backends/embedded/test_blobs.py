@@ -112,7 +112,7 @@ def test_only_the_owner_can_read_the_key_of_links(tmp_path: Path) -> None:
 
 @given(st.text(min_size=1), st.text(), st.integers(0, 2**31))
 def test_a_link_is_parsed_as_created(tmp_path_factory: pytest.TempPathFactory, name: str, file: str, at: int) -> None:
-    """Parsing a link returns its name; the signature is invalid for another container, name, file or time."""
+    """Parsing a link to a blob returns the blob's name; a link to another container, name, file or time is invalid."""
     try:
         (name + file).encode()
     except UnicodeEncodeError:

@@ -43,7 +43,7 @@ async def test_misplaced_files_do_not_hide_checkpoints(truncated_ledger: Ledger,
 
 
 async def test_a_folder_in_place_of_a_checkpoint_is_reported(truncated_ledger: Ledger) -> None:
-    """If a folder replaces a checkpoint file, verification reports the checkpoint as the place of the fault."""
+    """If a folder replaces a checkpoint file, verification reports a fault of this checkpoint."""
     (get_folder(truncated_ledger) / "999999/999/999999999999").mkdir(parents=True)
     verdict = await truncated_ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.broken_at) == (False, f"{build_name_prefix(PLATFORM)}999999999999")

@@ -22,17 +22,17 @@ MESSAGE = HubMessage(b"{}", "rig", {})
 
 @pytest.fixture
 async def archived_hub(tmp_path: Path) -> AsyncIterator[HubWriter]:
-    """Yield a hub and close it after the test."""
+    """Yield an empty hub, and close it after the test."""
     log = HubWriter(tmp_path / "hub.sqlite")
     yield log
     await log.close()
 
 
-def commit_as_read(hub_path: Path, archived_hub: str, group: str) -> None:
+def commit_as_read(hub_path: Path, hub: str, group: str) -> None:
     """Mark all events of a hub as read by a consumer group."""
     reader = HubReader(hub_path)
-    for partition in reader.list_partitions(archived_hub):
-        reader.commit(archived_hub, group, partition, reader.find_last_sequence_number(archived_hub, partition))
+    for partition in reader.list_partitions(hub):
+        reader.commit(hub, group, partition, reader.find_last_sequence_number(hub, partition))
     reader.close()
 
 
@@ -55,7 +55,7 @@ async def test_the_archive_is_complete_after_all_events_are_read(
 
 
 async def test_a_message_is_archived_with_its_normalised_form(tmp_path: Path, archived_hub: HubWriter) -> None:
-    """A message counts as archived when its normalised form is archived; later messages do not matter."""
+    """A raw message counts as archived when its normalised form is archived, whatever happens to later messages."""
     path = tmp_path / "hub.sqlite"
     await archived_hub.send(TELEMETRY_HUB, [MESSAGE])
     waiting = asyncio.create_task(HubArchiveProgress(path).wait_until_archived(30))

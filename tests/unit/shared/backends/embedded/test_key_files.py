@@ -37,7 +37,7 @@ async def test_two_signers_use_one_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"not a key"])
-def test_a_file_without_a_key_is_an_error(tmp_path: Path, content: bytes) -> None:
+def test_a_file_without_a_key_is_rejected(tmp_path: Path, content: bytes) -> None:
     """A file without a valid key is rejected and not replaced, because old signatures could then never be verified."""
     path = tmp_path / "key.pem"
     path.write_bytes(content)
@@ -46,7 +46,7 @@ def test_a_file_without_a_key_is_an_error(tmp_path: Path, content: bytes) -> Non
     assert path.read_bytes() == content
 
 
-def test_a_key_on_another_curve_is_an_error(tmp_path: Path) -> None:
+def test_a_key_on_a_curve_other_than_p_256_is_rejected(tmp_path: Path) -> None:
     """A key on another curve than P-256 is rejected, because ES256 requires P-256."""
     other = ec.generate_private_key(ec.SECP384R1())
     path = tmp_path / "key.pem"
@@ -56,7 +56,7 @@ def test_a_key_on_another_curve_is_an_error(tmp_path: Path) -> None:
 
 
 async def test_a_lost_checkpoint_key_is_not_replaced_silently(tmp_path: Path) -> None:
-    """If checkpoints exist, a missing key is an error, because a new key would make them untrusted."""
+    """If checkpoints exist but their key is missing, signing fails, because a new key would make them untrusted."""
     notes = tmp_path / "checkpoints"
     notes.mkdir()
     (notes / "1").write_text("a checkpoint", encoding="utf-8")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from shared.backends.embedded.provenance import SqliteChainStore
-from tests.unit.shared.backends.storms import check_records, read_stored_records, run_storm
+from tests.unit.shared.backends.storms import check_records, read_stored_records, run_crash_test
 
 
 @pytest.mark.parametrize("seconds", [4.0, pytest.param(60.0, marks=pytest.mark.soak)])
@@ -15,7 +15,7 @@ async def test_kills_of_writers_lose_no_event(tmp_path: Path, seconds: float) ->
     seed = random.randrange(2**32)
     print("seed", seed)  # noqa: T201  shown when it fails
     file = tmp_path / "provenance.sqlite"
-    answers = run_storm(("sqlite", str(file)), seconds, random.Random(seed))
+    answers = run_crash_test(("sqlite", str(file)), seconds, random.Random(seed))
     store = SqliteChainStore(file)
     records = await read_stored_records(store)
     await store.close()

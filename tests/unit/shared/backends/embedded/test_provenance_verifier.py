@@ -146,7 +146,7 @@ async def wait_until_dead(pid: int) -> None:
     """Wait until a process has ended."""
     deadline = time.monotonic() + 30
     while is_alive(pid):
-        assert time.monotonic() < deadline, f"{pid} still runs"
+        assert time.monotonic() < deadline, f"the process {pid} still runs"
         await asyncio.sleep(0.02)
 
 

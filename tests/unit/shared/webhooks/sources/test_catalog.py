@@ -12,8 +12,8 @@ AT = "2026-03-01T12:00:00.000000Z"
 BEFORE = {"version": "v", "statuses": {"rig": "LIVE", "press": "LIVE"}, "unpublished": []}
 
 
-def build_current(**statuses: str) -> dict[str, dict[str, Any]]:
-    """Return the current status of each connection, as the event source reads it."""
+def build_current_statuses(**statuses: str) -> dict[str, dict[str, Any]]:
+    """Return the current status of each connection in the form in which the event source reads it."""
     return {
         lookup: {"status": status, "lastMessage": None, "surfaces": ["cooling"]} for lookup, status in statuses.items()
     }
@@ -21,12 +21,12 @@ def build_current(**statuses: str) -> dict[str, dict[str, Any]]:
 
 def test_without_a_status_change_nothing_is_stored() -> None:
     """If no status has changed, a run stores nothing."""
-    assert build_next_statuses(BEFORE, build_current(rig="LIVE", press="LIVE"), AT) is None
+    assert build_next_statuses(BEFORE, build_current_statuses(rig="LIVE", press="LIVE"), AT) is None
 
 
 def test_the_first_run_reports_no_status_change() -> None:
     """The first run only stores statuses, because their changes were before the first subscription."""
-    assert build_next_statuses({}, build_current(rig="STALE"), AT) == {
+    assert build_next_statuses({}, build_current_statuses(rig="STALE"), AT) == {
         "version": AT,
         "statuses": {"rig": "STALE"},
         "unpublished": [],
@@ -43,14 +43,14 @@ def test_the_first_run_reports_no_status_change() -> None:
 )
 def test_only_changes_of_known_connections_are_reported(statuses: dict[str, str], changed: list[str]) -> None:
     """A new or removed connection causes no event, but is added to or removed from the stored statuses."""
-    after = build_next_statuses(BEFORE, build_current(**statuses), AT)
+    after = build_next_statuses(BEFORE, build_current_statuses(**statuses), AT)
     assert after is not None
     assert ([each["connection"] for each in after["unpublished"]], after["statuses"]) == (changed, statuses)
 
 
 def test_a_change_of_status_becomes_an_event() -> None:
     """Each change of a status has one event key, so that an event that is published again is delivered once."""
-    after = build_next_statuses(BEFORE, build_current(rig="STALE", press="LIVE"), AT)
+    after = build_next_statuses(BEFORE, build_current_statuses(rig="STALE", press="LIVE"), AT)
     assert after is not None
     event = build_status_event(after["unpublished"][0], after["version"])
     assert event.key == f"connection.status-changed/{AT}/rig"
@@ -58,8 +58,8 @@ def test_a_change_of_status_becomes_an_event() -> None:
     assert (event.surfaces, event.connections) == (frozenset({"cooling"}), frozenset({"rig"}))
 
 
-def build_pending(action: str = "Catalog.WarmQuery.Updated", **members: Any) -> PendingEvent:
-    """Return the audit event of a change to a warm query."""
+def build_pending_event(action: str = "Catalog.WarmQuery.Updated", **members: Any) -> PendingEvent:
+    """Return the pending audit event of a change to a warm query."""
     context = {"editedBy": "ann", "changedAt": "2026-03-01T12:00:00Z"}
     after = {"name": "First", "surface": "cooling", "approval": members.pop("approval", None)}
     event = {"ActionType": action, "EntityType": "WarmQuery", "EntityID": "q1", "AfterState": after, CONTEXT: context}
@@ -77,7 +77,7 @@ def build_pending(action: str = "Catalog.WarmQuery.Updated", **members: Any) -> 
 )
 def test_a_change_of_a_query_becomes_an_event(action: str, approval: Any, kind: str, approved_by: str | None) -> None:
     """A change of a query is announced as pending, approved or rejected, depending on its action and approval."""
-    event = build_query_event(build_pending(action, approval=approval))
+    event = build_query_event(build_pending_event(action, approval=approval))
     assert event is not None
     assert (event.type, event.key, event.surfaces) == (kind, f"{kind}/e1", frozenset({"cooling"}))
     assert (event.data["lookup"], event.data["editedBy"], event.data["approvedBy"]) == ("q1", "ann", approved_by)
@@ -86,7 +86,7 @@ def test_a_change_of_a_query_becomes_an_event(action: str, approval: Any, kind: 
 @pytest.mark.parametrize("members", [{"AfterState": None}, {"EntityType": "Surface"}, {CONTEXT: None}])
 def test_changes_without_a_webhook_event_are_ignored(members: dict[str, Any]) -> None:
     """A deletion, a change of another item, or an audit event of an earlier version causes no webhook event."""
-    assert build_query_event(build_pending(**members)) is None
+    assert build_query_event(build_pending_event(**members)) is None
 
 
 async def test_the_outbox_is_called_only_with_events() -> None:
@@ -98,7 +98,7 @@ async def test_the_outbox_is_called_only_with_events() -> None:
             published.append(events)
 
     source = WarmQueryEvents(Outbox())  # type: ignore[arg-type]  # records lists
-    await source.announce([build_pending(AfterState=None)])
+    await source.announce([build_pending_event(AfterState=None)])
     assert published == []
-    await source.announce([build_pending(AfterState=None), build_pending()])
+    await source.announce([build_pending_event(AfterState=None), build_pending_event()])
     assert [len(each) for each in published] == [1]

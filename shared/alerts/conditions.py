@@ -150,7 +150,7 @@ def find_connection_groups(
     created_at: datetime,
     at: datetime,
 ) -> list[AlertGroup]:
-    """Evaluate an absence rule: a group for each enabled connection, with the seconds since its last message.
+    """Evaluate an absence rule; return a group for each enabled connection, with the seconds since the last message.
 
     Args:
         rule: alert rule of the kind absence.

@@ -77,7 +77,7 @@ class AlertScheduler:
         try:
             while True:
                 catalog = await self._catalog()
-                for source, rules in (await self._find_due(catalog)).items():
+                for source, rules in (await self._find_due_rules(catalog)).items():
                     if source not in running:
                         running[source] = asyncio.create_task(self._evaluate_source(source, rules, catalog, slots))
                 if not running:
@@ -90,12 +90,12 @@ class AlertScheduler:
             await asyncio.gather(*running.values(), return_exceptions=True)
         await self._clean_up()
 
-    async def _find_due(self, catalog: Catalog) -> Mapping[str, Sequence[str]]:
+    async def _find_due_rules(self, catalog: Catalog) -> Mapping[str, Sequence[str]]:
         """Return the lookups (ids in URLs) of the rules to evaluate or end, grouped by the data that they read."""
         if self._runtime.monotonic() >= self._refresh_at:
             self._states = {state.rule: state for state in await self._store.list_states()}
             self._refresh_at = self._runtime.monotonic() + REFRESH_SECONDS
-        at, watched = self._runtime.now(), self._find_disconnected(catalog)
+        at, watched = self._runtime.now(), self._find_absence_rules_to_end(catalog)
         due: dict[str, list[str]] = {}
         for lookup, entry in catalog.alert_rules.items():
             state = self._states.get(lookup)
@@ -111,7 +111,7 @@ class AlertScheduler:
         now = self._runtime.monotonic()
         return {source: rules for source, rules in due.items() if self._retry_at.get(source, 0.0) <= now}
 
-    def _find_disconnected(self, catalog: Catalog) -> set[str]:
+    def _find_absence_rules_to_end(self, catalog: Catalog) -> set[str]:
         """Return the absence rules (alert rules for missing telemetry) with alerts that must end.
 
         These are the open alerts about connections that are disabled or were removed. The result is empty if the

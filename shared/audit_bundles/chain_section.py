@@ -262,7 +262,7 @@ class ChainSection:
         return name
 
     async def _write_proof(self, file: BundleFile, state: _SignedState, *, complete: bool) -> str | None:
-        """Write the inclusion proof of the last record; if filters select records, write one proof for each."""
+        """Write the inclusion proof of the last record or, if filters select records, of each selected record."""
         if not state.tree_size:
             return None
         name = f"proofs/{self._number}.json"

@@ -189,7 +189,7 @@ class Authenticator:
         )
 
     async def _authenticate_token(self, token: str) -> Principal:
-        claims = await self._verify_cached(token)
+        claims = await self._verify_token_with_cache(token)
         credentials = await self._credentials.current()
         team = await self._directory.get_team()
         if claims.token_id in credentials.revoked_tokens:
@@ -211,7 +211,7 @@ class Authenticator:
             personal=claims.personal,
         )
 
-    async def _verify_cached(self, token: str) -> Claims:
+    async def _verify_token_with_cache(self, token: str) -> Claims:
         # The cache stores a digest instead of the token, so that a memory dump contains no usable token.
         digest = hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=32).digest()
         claims = self._claims_cache.get(digest)

@@ -84,7 +84,7 @@ class Team:
     max_sign_in_age: int | None = None
 
     def has_ended_token(self, member_id: str, token_id: str) -> bool:
-        """Return whether a token is invalid: its member was disabled, enabled or removed after it was issued."""
+        """Return whether a token ended because the member was disabled, enabled or removed after the issue."""
         cutoff = self.cutoffs.get(member_id, NO_CUTOFF).tokens
         if cutoff is None:
             return False
@@ -209,7 +209,7 @@ class CredentialStore(Protocol):
 class DelegatedGrants(Protocol):
     """OAuth grants: rights that members delegated to clients.
 
-    A grant ends if the credential used for its consent is revoked.
+    A grant ends if the credential with which the member gave consent is revoked.
     """
 
     async def end_descendants(self, credential_id: str, actor: str, used_credential: Mapping[str, Any] | None) -> None:

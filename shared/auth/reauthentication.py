@@ -48,7 +48,7 @@ def build_reauthentication_error(max_age_seconds: int, rule: str = "This operati
 
 
 def build_challenge(error: WorkspaceError) -> str:
-    """Return the header WWW-Authenticate of an UNAUTHENTICATED error."""
+    """Build the value of the header WWW-Authenticate for an UNAUTHENTICATED error."""
     if error.code != REAUTHENTICATION_REQUIRED:
         return "Bearer"
     return f'Bearer error="insufficient_user_authentication", max_age={error.members["maxAge"]}'

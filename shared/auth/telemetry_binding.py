@@ -61,7 +61,9 @@ class TelemetryBinding:
                 checked[device] = any(fnmatchcase(device, pattern) for pattern in self.devices)
             if not checked[device]:
                 origin = DEFAULT_DEVICE if sent is None else ""
-                detail = f"{_describe_place(place)}this credential is not bound to the device {device[:256]!r}{origin}."
+                detail = (
+                    f"{_describe_position(place)}this credential is not bound to the device {device[:256]!r}{origin}."
+                )
                 detail = detail[:1].upper() + detail[1:]
                 raise WorkspaceError(Kind.FORBIDDEN, "DEVICE_NOT_ALLOWED", detail, field=place or "body")
 
@@ -101,7 +103,7 @@ def _parse_texts(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _describe_place(place: str) -> str:
+def _describe_position(place: str) -> str:
     """Return the start of an error message: the position of a telemetry message, as ``[3]`` or ``line 4``."""
     if not place:
         return ""

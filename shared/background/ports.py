@@ -37,8 +37,8 @@ class JobClaim:
 class JobLeaseStore(Protocol):
     """Store that leases each due background job to one instance (the holder) at a time.
 
-    A job is due from its stored due time on. The due time moves only after the run. If an instance dies during a run,
-    its lease ends, and another instance repeats the run.
+    A job is due from its stored due time on. The due time moves only after the run. If an instance crashes
+    during a run, the lease ends, and another instance repeats the run.
     """
 
     async def claim(self, job: str, holder: str, at: datetime, leased_until: datetime, first_due: datetime) -> JobClaim:

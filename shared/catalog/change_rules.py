@@ -1,7 +1,8 @@
 """Rules for changes that callers request over HTTPS: rights, references, administrators and read-only settings.
 
-Single items and workspace documents follow the same rules. The rules read the stored catalog, so they must be checked
-inside the ``decide`` function of ``CatalogService.change``, which runs again after a concurrent change.
+Single items and workspace documents follow the same rules. The rules read the stored catalog, so they must
+be checked inside the function that is passed to ``CatalogService.change``, which is called again after a
+concurrent change.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +29,7 @@ class Caller:
 
     Attributes:
         user_id: id of the member.
-        rights: rights of the credential, which can be fewer than those of the member.
+        rights: rights of the credential, which can be fewer than the member's rights.
     """
 
     user_id: str
@@ -101,7 +102,7 @@ class _ChangeSet:
 def _find_unknown_references(change_set: _ChangeSet) -> Iterator[FieldError]:
     """Yield an error for each reference to an item that exists neither before nor after the changes.
 
-    A reference to an item that the changes remove is reported elsewhere, as a conflict.
+    A reference to an item that the changes remove is a conflict, which another rule reports.
     """
     for kind, key in change_set.changed:
         definition = change_set.after[kind, key]
@@ -155,7 +156,7 @@ def _check_kind_rights(change_set: _ChangeSet, caller: Caller) -> None:
         )
 
 
-def _check_held_rights(change_set: _ChangeSet, caller: Caller) -> None:
+def _check_rights_over_changed_members(change_set: _ChangeSet, caller: Caller) -> None:
     """Raise an error if a changed member has, before or after the change, a right that the caller lacks."""
     affected = {
         right
@@ -327,7 +328,7 @@ KIND_RIGHTS: Final[Mapping[ItemKind, AccessRight]] = {
 
 RULES: Final[tuple[Callable[[_ChangeSet, Caller], None], ...]] = (
     _check_kind_rights,
-    _check_held_rights,
+    _check_rights_over_changed_members,
     _check_self_lockout,
     _check_last_administrator,
     _check_new_team_members,

@@ -261,8 +261,8 @@ def _check_simulated_variable(variable: Variable) -> Iterator[tuple[str, str]]:
             assert_never(variable)
 
 
-def _check_min_and_max(low: float, high: float) -> Iterator[tuple[str, str]]:
-    if low > high:
+def _check_min_and_max(minimum: float, maximum: float) -> Iterator[tuple[str, str]]:
+    if minimum > maximum:
         yield "min", "must not be above max"
 
 

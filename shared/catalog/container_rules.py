@@ -41,7 +41,7 @@ def find_new_evidence(document: WorkspaceDocument, stored: StoredCatalog) -> Ite
 
 
 def check_partition_key_paths(changes: Iterable[ItemChange]) -> None:
-    """Check that no catalog change gives a container another partition key path.
+    """Check that no catalog change alters the partition key path of a container.
 
     Raises:
         WorkspaceError: CONFLICT ``PARTITION_KEY_IMMUTABLE``.

@@ -76,7 +76,7 @@ class LocatedValues:
         return self._read_value(self._root, (), 0)
 
     def build_problem(self, path: Path, message: str, *, of_name: bool = False) -> Problem:
-        """Build a problem with a value's position in the document; if the value is missing, its closest parent's.
+        """Build a problem at the position of a value, or of the closest parent if the value is missing.
 
         Args:
             path: keys and list indexes from the root of the document to the value.

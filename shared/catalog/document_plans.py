@@ -128,7 +128,7 @@ def _list_new_approvals(
 
 
 def _withdraw_approvals(declared: dict[ItemId, dict[str, Any]], keys: Collection[str]) -> frozenset[str]:
-    """Remove the approvals of these queries from the declared definitions.
+    """Remove the approvals of the given queries from the declared definitions.
 
     Return the lookups of the changed queries.
     """

@@ -17,15 +17,15 @@ type Announce = Callable[[Sequence[PendingEvent]], Awaitable[None]]
 
 
 async def ignore_events(events: Sequence[PendingEvent]) -> None:
-    """Do nothing; used if no part of the service wants to be notified of audit events."""
+    """Do nothing; used instead of ``announce`` if audit events are not announced."""
 
 
 async def flush_outbox(store: PendingEventStore, audit_log: AuditLog, announce: Announce = ignore_events) -> int:
     """Append the pending audit events to their audit chains, oldest first, and announce them. Return their number.
 
-    An event is deleted from the outbox after it was appended and announced. If the process ends in between, both are
-    repeated; the append id of an event makes the second append return the same record. An event that its chain rejects
-    permanently stays pending and does not block later events.
+    An event is deleted from the outbox after it was appended and announced. If the process ends before the
+    deletion, both steps are repeated; the append id of an event makes the second append return the same
+    record. An event that its chain rejects permanently stays pending and does not block later events.
 
     Raises:
         WorkspaceError: from the audit log, the announcement or the store; unappended events stay pending.

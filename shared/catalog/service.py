@@ -301,7 +301,7 @@ class CatalogService:
     ) -> StoredCatalog | None:
         """Save changes with their audit events; return the new catalog.
 
-        Return None, and save nothing, if another change was saved first.
+        Return None, and save nothing, if a concurrent change was saved first.
         """
         size = _estimate_catalog_size(stored) + len(changes) * _ITEM_SIZE
         build = partial(build_commit, changes, stored, actor, origin, self._runtime)

@@ -20,7 +20,7 @@ MAX_AGE_SECONDS: Final = 3600
 _ALWAYS_ALLOWED: Final = (APPROVAL, REJECTION)
 
 
-def _count_declared(meanings: tuple[str, ...]) -> int:
+def _count_declared_meanings(meanings: tuple[str, ...]) -> int:
     """Count the signature meanings that a policy declares, without the default `approval` and `rejection` at the end.
 
     :func:`_add_default_meanings` adds these two meanings. They do not count, because a client may send back a list that
@@ -33,7 +33,7 @@ def _count_declared(meanings: tuple[str, ...]) -> int:
 
 
 def _add_default_meanings(meanings: tuple[str, ...]) -> tuple[str, ...]:
-    if _count_declared(meanings) > MAX_MEANINGS:
+    if _count_declared_meanings(meanings) > MAX_MEANINGS:
         raise ValueError(f"must have at most {MAX_MEANINGS} items")
     return (*meanings, *(each for each in _ALWAYS_ALLOWED if each not in meanings))
 

@@ -207,7 +207,7 @@ class Compaction:
     async def _list_folders(self) -> AsyncIterator[tuple[str, list[Blob]]]:
         """Yield the folder of each connection and hour with its blobs.
 
-        This works because a listing is sorted by folder.
+        The list of blobs is sorted by folder, so each folder is complete when the next folder begins.
         """
         folder: str = ""
         blobs: list[Blob] = []

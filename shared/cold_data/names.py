@@ -75,7 +75,7 @@ def build_batch_name_after_reset(name: str, enqueued: int) -> str:
 
 
 def build_merged_name(sources: list[str]) -> str:
-    """Return the name of a merged blob below its hour's folder; this name sorts after those of the replaced blobs."""
+    """Return the name of a merged blob in its hour's folder; it sorts after the names of the replaced blobs."""
     generation = 1 + max((int(source.split("-")[1]) for source in sources if is_merged_blob(source)), default=0)
     digest = hashlib.sha256("\n".join(sorted(sources)).encode()).hexdigest()[:32]
     return f"merged-{generation:06d}-{digest}.parquet"

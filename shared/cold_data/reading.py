@@ -101,7 +101,7 @@ class DuplicateFinder:
         )
 
     def _add_duplicates_beyond_a_day(self, until: int) -> None:
-        """Add the duplicates of ids whose messages arrived over more than a day: those within a day of an original."""
+        """Add duplicates of ids that span over a day: the messages up to a day after an original message."""
         rows = self._execute_query(
             'SELECT message_id, enqueued, "partition", "sequence", happened FROM suspects '  # noqa: S608  constant namess
             "WHERE message_id IN (SELECT message_id FROM suspects GROUP BY message_id "

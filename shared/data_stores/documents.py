@@ -178,7 +178,7 @@ class Documents:
     async def _resolve_write_condition(self, table: Table, key: DocumentKey, condition: Condition) -> str | None:
         """Return the ETag of the only version that a conditional write may replace.
 
-        Return None if it may replace any version.
+        Return None if the write may replace any version.
         """
         if condition.is_empty or condition.single_etag is not None:
             return condition.single_etag

@@ -80,7 +80,7 @@ class TableFinder:
         if owned is None:
             raise build_database_not_found_error(address.database)
         if owned.store != address.store:
-            detail = "The database is not in this store."
+            detail = "The database belongs to a different data store than the path states."
             raise WorkspaceError(Kind.NOT_FOUND, "DATABASE_NOT_IN_STORE", detail)
         record = await self._find_record(owned, address.table)
         if not record.expose:
@@ -95,7 +95,7 @@ class TableFinder:
     async def _find_record(self, owned: OwnedDatabase, name: str) -> Container:
         """Return the catalog record of a container.
 
-        Ask the account whether the container exists, unless the record states it.
+        Read from the account whether the container exists, unless the record states it.
 
         Raises:
             WorkspaceError: NOT_FOUND ``TABLE_NOT_FOUND`` or ``TABLE_NOT_EXPOSED``.

@@ -207,7 +207,7 @@ class Job(_JobRecord):
     def list_pending_parts(self) -> list[int]:
         """Return the numbers of the parts to convert next.
 
-        These are the parts without files or, if all parts have files, those whose CSV files lack a column.
+        These are the parts without files or, if all parts have files, the parts whose CSV files lack a column.
         """
         parts = list(enumerate(self.parts or ()))
         new = [number for number, part in parts if part.files is None]
@@ -283,7 +283,7 @@ class Job(_JobRecord):
     def open_step(self, number: int) -> "Job":
         """Return the job with an import step whose rows are being stored.
 
-        Return it unchanged if it has ended or contains the result of the step already.
+        Return the job unchanged if it has ended, or if it contains the result of the step already.
         """
         if self.import_request is None or not self.is_unfinished:
             return self
@@ -298,7 +298,7 @@ class Job(_JobRecord):
     def add_import_step(self, number: int, step: ImportStep) -> "Job":
         """Return the job with the result of an import step, whose rows are stored completely.
 
-        If the job has ended, the step is only closed. If the job contains the result already, return it unchanged.
+        If the job has ended, the step is only closed. If the job contains the result already, it does not change.
         """
         if self.import_request is None or not self.is_unfinished:
             return self.close_step(number)

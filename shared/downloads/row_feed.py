@@ -21,7 +21,7 @@ FIXED_COLUMNS: Final = ("timestamp", "connection", "deviceId", "messageId")
 
 
 def slice_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the same rows in batches of similar, limited size: large batches are split, small ones joined."""
+    """Yield the same rows in batches of similar, limited size: split large batches, and join small batches."""
     for batch in _join_small_batches(batches):
         for first in range(0, batch.num_rows, SLICE_ROWS):
             yield from _halve_large_batch(batch.slice(first, SLICE_ROWS))

@@ -88,7 +88,7 @@ class DownloadService:
     async def select_connection(self, lookup: str) -> tuple[str, ...]:
         """Check that a connection exists, and return its lookup (id in URLs).
 
-        A disabled connection is valid, as it has data.
+        A disabled connection is accepted, because its archived data can be downloaded.
 
         Raises:
             WorkspaceError: NOT_FOUND ``CONNECTION_NOT_FOUND``.

@@ -145,7 +145,7 @@ def remove_repeated_selections(document: DocumentNode) -> DocumentNode:
 class _SelectionMerger:
     """Merger of repeated GraphQL selections.
 
-    It gives equal selections equal numbers, so that they are quickly compared.
+    The merger gives equal selections equal numbers, so that they are quickly compared.
     """
 
     def __init__(self) -> None:

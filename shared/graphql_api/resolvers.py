@@ -244,7 +244,7 @@ def _to_execution_result(run: QueryResult) -> dict[str, Any]:
 async def _load_columns(stored: CatalogEntry[WarmQuery], info: Info) -> dict[str, Any]:
     """Resolve ``schema``: return a query's result columns.
 
-    If they are unknown, return an empty list and record an error.
+    If the columns are unknown, return an empty list and record an error.
 
     The result must not be null, because GraphQL would then set the enclosing list to null.
     """

@@ -99,7 +99,7 @@ class GraphQLService:
         operation = get_operation_ast(prepared.document, operation_name)
         if operation is None:
             return _build_rejected_result(
-                [_build_validation_error_object("operationName: the document has no such operation")]
+                [_build_validation_error_object("operationName: the document has no operation with this name")]
             )
         if queries_only and operation.operation is not OperationType.QUERY:
             detail = "GET accepts only queries; use POST for a mutation."

@@ -139,7 +139,7 @@ class LoadShedder:
 
     @asynccontextmanager
     async def admit(self, path: str) -> AsyncIterator[None]:
-        """Wait for a place and occupy it while the block runs. A nested call in the same task needs no further place.
+        """Wait for a free place, and occupy it while the block runs; a nested call in the same task does not wait.
 
         Args:
             path: URL path of the request.

@@ -141,7 +141,7 @@ def _build_unknown_names_error(kind: str, names: Sequence[str], known_names: Map
         for index, name in enumerate(names[:MAX_LISTED])
     ]
     if more := len(names) - len(errors):
-        errors.append(FieldError("...", f"{more} more unknown {kind}s."))
+        errors.append(FieldError("...", f"{more} more unknown {kind}s are not listed."))
     return invalid_fields(errors)
 
 

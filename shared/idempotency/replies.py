@@ -1,4 +1,4 @@
-"""Stored replies to requests with an idempotency key. Operations that only append one audit record do not need them.
+"""Stored replies to requests with an idempotency key; not needed if a request only appends one audit record.
 
 Keys are separate for each caller and each HTTP method, and from the keys of requests that append one record
 (``shared.idempotency.keys``).
@@ -78,7 +78,7 @@ class IdempotentReplyStore(Protocol):
         ...
 
     async def release(self, name: str, lease_id: str, *, forget: bool) -> None:
-        """End the caller's lease of an idempotency key if it still holds the lease.
+        """End the caller's lease of an idempotency key; do nothing if the lease has passed to another caller.
 
         With ``forget``, also delete the claim.
         """
@@ -138,7 +138,7 @@ class IdempotentReplies:
     async def derive_seed(self, caller: str, key: str, append_id: str) -> bytes:
         """Derive 32 secret bytes, the same in every attempt of a request.
 
-        The idempotency key is needed to compute them.
+        Only a caller who has the idempotency key can compute these bytes.
 
         Args:
             caller: id of the caller.

@@ -99,7 +99,7 @@ class HistoryArchive:
     async def remove_stored_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
         """Return only the messages whose ids are not in the archive yet, each id once.
 
-        The ids are compared with those of the same connection in the hours of the messages.
+        The ids are compared with the stored ids of the same connection in the hours of the messages.
 
         Args:
             source: the import; its own rows from ``first_row`` on do not count as stored, because an earlier attempt of
@@ -294,7 +294,8 @@ def _build_columns(source: ImportSource, messages: pa.Table) -> list[pa.Array | 
 def write_table_file(path: Path, connection: str, surfaces: Sequence[str], messages: pa.Table) -> None:
     """Write imported messages to a Parquet file for the KQL table ``Telemetry``; dynamic values are JSON texts.
 
-    The table has no column ``RowNumber``, so the query engine ignores it. :func:`read_table_file` needs it.
+    :func:`read_table_file` needs the column ``RowNumber``; the query engine ignores it, because the table
+    does not have it.
 
     Args:
         path: the new file.

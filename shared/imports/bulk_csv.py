@@ -1,7 +1,8 @@
 """Fast conversion of plain CSV text to telemetry messages with DuckDB.
 
-A row is converted here only if the result certainly equals that of ``RowMapper``. Other rows are returned by number,
-and the caller converts them one by one with ``RowMapper``. The text must be plain; see :func:`is_plain_csv`.
+A row is converted here only if the result certainly equals the result of ``RowMapper``. Other rows are
+returned by number, and the caller converts them one by one with ``RowMapper``. The text must be plain; see
+:func:`is_plain_csv`.
 
 Separate from ``csv_reader`` because it needs DuckDB, and converts only texts without special cases.
 """
@@ -252,7 +253,7 @@ class BulkConverter:
     def _find_safely_converted_rows(
         self, instants: pa.ChunkedArray, device_ids: pa.ChunkedArray, payloads: pa.ChunkedArray
     ) -> pa.ChunkedArray:
-        """Return for each row whether ``RowMapper`` would certainly convert it equally; others are converted again."""
+        """Return for each row whether ``RowMapper`` would certainly convert it equally; else it is converted again."""
         certain = pc.and_(pc.is_valid(instants), pc.less_equal(instants, to_microseconds(self._mapper.latest)))
         certain = pc.and_(certain, pc.is_valid(payloads))
         if self._mapper.patterns:

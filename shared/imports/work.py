@@ -303,7 +303,7 @@ class ImportRunner:
             return await self._stores.archive.remove_stored_messages(source, first_row, messages)
 
     async def _store_step(self, job: Job, step: PreparedStep, archived: asyncio.Event) -> None:
-        """Store the messages of a step, then count its rows; set the event when the next step can be searched for."""
+        """Store a step's messages, then count its rows; set ``archived`` once the archive has the messages."""
         number, accepted = get_import_request(job).steps, step.messages.num_rows
         source = await self._build_import_source(job)
         name = build_table_name(job.id, number)
@@ -317,7 +317,7 @@ class ImportRunner:
         archived.set()
         if accepted:
             await self._stores.table.ingest(name, _build_tag(job, number))
-        await self._store_rejected(job, step)
+        await self._store_rejected_rows(job, step)
         result = ImportStep(
             position=step.position,
             rows=step.rows,
@@ -379,7 +379,7 @@ class ImportRunner:
             await self._stores.blobs.fetch(build_table_name(job.id, number), path)
             return await self._runtime.run_in_thread(read_table_file, path)
 
-    async def _store_rejected(self, job: Job, step: PreparedStep) -> None:
+    async def _store_rejected_rows(self, job: Job, step: PreparedStep) -> None:
         request = get_import_request(job)
         listed = step.rejected[: max(0, MAX_LISTED - request.rejected)]
         if listed:
@@ -389,11 +389,11 @@ class ImportRunner:
     async def _complete_job(self, job: Job) -> None:
         """Store the file of rejected rows, and complete the import."""
         if get_import_request(job).rejected:
-            file = await self._join_rejected(job)
+            file = await self._join_rejected_rows(job)
             await self._stores.jobs.change(job.id, lambda current: current.add_rejected_file(file))
         await self._end_job(job.id, JobStatus.COMPLETED)
 
-    async def _join_rejected(self, job: Job) -> StoredFile:
+    async def _join_rejected_rows(self, job: Job) -> StoredFile:
         blobs = self._stores.blobs
         parts = [blob.name async for blob in blobs.list(_build_rejected_prefix(job))]
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:

@@ -170,7 +170,7 @@ class LivePublisher:
 
         If the batch can be skipped, count its impulses as unheard.
 
-        The events of such a batch need not be read.
+        The events of a skipped batch need not be read.
 
         Args:
             groups: groups of the batch's impulses.
@@ -226,7 +226,7 @@ class LivePublisher:
     async def _publish_once(self, group: str, event: HubEvent) -> None:
         """Publish a telemetry message unless it was published recently.
 
-        Remember it only after it was sent successfully.
+        Remember the message only after it was sent successfully.
         """
         if self._repeats.was_published(group, event.body):
             self.counters.repeated += 1

@@ -45,9 +45,9 @@ _LOGGER = get_logger("live")
 
 
 class IngestionProgress(Protocol):
-    """Progress of ingestion.
+    """Progress of the ingestion of telemetry, which a replay must await.
 
-    It lets a replay wait until the query table or the live stream contains all current events.
+    A replay waits until the query table, or the live stream, contains all current events.
     """
 
     async def wait_for_table(self) -> None:

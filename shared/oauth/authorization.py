@@ -26,7 +26,7 @@ class AuthorizationRequest:
     """Validated OAuth authorization request.
 
     Attributes:
-        client: OAuth client that asks for access.
+        client: OAuth client that requests access.
         redirect_uri: address of the client to which the browser is redirected with the result.
         rights: requested access rights.
         challenge: PKCE code challenge (RFC 7636).
@@ -234,7 +234,7 @@ def _select_rights(question: ConsentQuestion, chosen: Sequence[str]) -> frozense
     """Return the access rights that the member chose, without rights that the member does not have."""
     requested = frozenset(map(str, question.request.rights))
     errors = [
-        FieldError(f"scopes[{index}]", f"{name[:64]!r} was not requested by the client")
+        FieldError(f"scopes[{index}]", f"the client did not request the access right {name[:64]!r}")
         for index, name in enumerate(chosen)
         if name not in requested
     ]

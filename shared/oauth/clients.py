@@ -231,7 +231,8 @@ def _parse_address(client_id: str) -> OutboundUrl:
     try:
         url = parse_outbound_url(client_id)
     except AddressRefusedError as error:
-        raise unknown_client_error(f"Parameter `client_id` is not the address of a document: {error.reason}") from None
+        detail = f"Parameter `client_id` is neither a declared client nor a valid URL: {error.reason}"
+        raise unknown_client_error(detail) from None
     path = urlsplit(client_id).path
     if url.scheme != "https" or path in {"", "/"} or {".", ".."} & set(path.split("/")):
         detail = "Parameter `client_id` must be the id of a declared client, or an https URL with a path."

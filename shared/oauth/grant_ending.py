@@ -54,7 +54,7 @@ class GrantEnder:
     async def end(
         self, grant_id: str, reason: EndReason, actor: str, used_credential: Mapping[str, Any] | None = None
     ) -> None:
-        """End a grant and revoke its access tokens; a repeated call completes an interrupted one.
+        """End a grant and revoke its access tokens; a repeated call completes an interrupted call.
 
         Args:
             grant_id: id of the grant; an unknown grant is ignored.

@@ -85,7 +85,7 @@ class GrantService:
         """Exchange an authorization code for an access token and the first refresh token.
 
         Of several simultaneous calls, one succeeds. A later use of the code ends the grant and its tokens (RFC 6749
-        section 4.1.2), because one of the two callers is possibly a thief.
+        section 4.1.2), because one of the two callers possibly stole the code.
 
         Raises:
             OAuthError: ``invalid_grant``.

@@ -143,7 +143,7 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
         403,
     ),
     "WARM_QUERY_NAME_TAKEN": _build_error_code(
-        "Another query has this name, or the name of one query is the lookup or the API path of another.", 409
+        "Another query has this name, or the name of one query is the lookup or the API path of another query.", 409
     ),
     "WARM_QUERY_PATH_TAKEN": _build_error_code("Another query has this API path or lookup.", 409),
     "QUERY_INVALID": _build_error_code(
@@ -283,7 +283,7 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
         "The record cannot be removed, because its container still exists in the account.", 409
     ),
     "CONTAINER_NOT_DECLARED": _build_error_code(
-        "The container exists in the account, but the workspace has no record of it to remove.", 409
+        "The container exists in the account, but the workspace has no record of the container to remove.", 409
     ),
     "DATA_CLASS_REFUSED": _build_error_code("Containers cannot have the data class `evidence`.", 400),
     "STORE_NOT_AVAILABLE": _build_error_code("The configured store is not supported yet.", 503),
@@ -298,7 +298,9 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     "DELIVERY_NOT_FOUND": _build_error_code(
         "The webhook has no delivery with this id, or it is older than 30 days.", 404
     ),
-    "WEBHOOK_URL_REFUSED": _build_error_code("The URL of a webhook breaks a rule for addresses.", 400),
+    "WEBHOOK_URL_REFUSED": _build_error_code(
+        "The URL of the webhook is not allowed, for example because its host is not public.", 400
+    ),
     "TOO_MANY_WEBHOOKS": _build_error_code("The workspace has 50 webhooks; remove one first.", 409),
     "WEBHOOK_DISABLED": _build_error_code(
         "The webhook is disabled, so nothing can be sent to it; enable it first.", 409

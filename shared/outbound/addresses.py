@@ -237,7 +237,7 @@ class AddressRules:
             AddressRefusedError: one of the addresses is not allowed, or the host has no address.
         """
         if not addresses:
-            raise AddressRefusedError(f"The host `{url.host}` has no address.")
+            raise AddressRefusedError(f"The host `{url.host}` has no IP address.")
         for address in addresses:
             self._check_address(url, address)
         if url.scheme != "https" and (https_only or not all(map(self._is_allowed, addresses))):

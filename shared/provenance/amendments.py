@@ -142,7 +142,7 @@ class Amendments:
         append_id: str = "",
         signer: DecisionSigner | None = None,
     ) -> AppendResult:
-        """Append the rejection of a pending amendment; errors as of :meth:`approve`. The reason is optional."""
+        """Append the rejection of a pending amendment; the reason is optional. Raises the errors of ``approve``."""
         members = {} if reason is None else {"RejectionReason": reason}
         decision = _Decision(chain, amendment, rejector, creators, AmendmentState.REJECTED, members)
         return await self._store_decision(decision, append_id, signer)
@@ -230,7 +230,7 @@ class Amendments:
         record = found.by_amendment.get(amendment)
         current = original["Status"] if record is None else _parse_decided_state(record, amendment)
         if current != AmendmentState.PENDING:
-            detail = f"Amendment {amendment} is {current}."
+            detail = f"Amendment {amendment} is {current}; only pending amendments can be approved or rejected."
             raise WorkspaceError(Kind.CONFLICT, "AMENDMENT_NOT_PENDING", detail, currentStatus=str(current))
 
 

@@ -54,7 +54,7 @@ async def _matches_last_record(store: ChainStore, chain: ChainKey, tip: Tip, ins
 
 
 def reject_future_tip(tip: Tip, instant: datetime) -> None:
-    """Reject an append if the time of the last record is too far ahead, because the next record would repeat that time.
+    """Reject an append if the last record's time, which the next record would repeat, is too far ahead of the clock.
 
     Args:
         tip: number, hash and time of the last record, as the chain's head item states them.

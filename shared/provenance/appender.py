@@ -80,7 +80,7 @@ class PendingAppend:
 
     @property
     def unique_keys(self) -> list[tuple[str, str]]:
-        """Texts that no other append of the batch may have: ``exclusive``, and a possibly stored append id."""
+        """Texts that only one append of a batch may have: ``exclusive``, and a possibly stored append id."""
         keys = [("append", self.append_id)] if self.look_up else []
         return [*keys, ("exclusive", self.exclusive)] if self.exclusive else keys
 

@@ -63,7 +63,7 @@ class BackgroundVerification:
         """
         deadline = self._runtime.monotonic() + self._seconds
         self._period_start = self._period_start or rfc3339(self._runtime.now())
-        due = await self._list_due()
+        due = await self._list_due_chains()
         if self._unfinished is not None:
             due.insert(0, self._unfinished.chain)
         for chain in dict.fromkeys(due):
@@ -72,7 +72,7 @@ class BackgroundVerification:
         self._period_start = ""
         return True
 
-    async def _list_due(self) -> list[ChainKey]:
+    async def _list_due_chains(self) -> list[ChainKey]:
         """Return the chains that must be verified, sorted by the time of their last verification, oldest first."""
         due: list[tuple[str, ChainKey]] = []
         after: ChainKey | None = None

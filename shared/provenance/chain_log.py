@@ -156,7 +156,7 @@ class EventLog:
     async def write(
         self, chain: ChainKey, user_id: str, event: Mapping[str, Any], *, append_id: str = ""
     ) -> AppendResult:
-        """Append one audit event, and return whether it was new.
+        """Append one audit event; the result states whether an earlier call with the append id has stored it.
 
         Args:
             chain: chain to append to.

@@ -1,4 +1,4 @@
-"""Reading of stored chains in order: verification of the records while they are read, and the last record."""
+"""Reading of stored chains: verification of the records in order, and search for the last record."""
 
 from collections.abc import Callable, Iterable
 from copy import deepcopy

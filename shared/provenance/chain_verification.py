@@ -64,7 +64,7 @@ class EventFastPath:
     hashes: list[str]
 
     def advance(self, rows: Iterator[Row], leaf_count: int) -> Row | None:
-        """Verify rows while they are simple events; return the first row that is not one, or None after the last row.
+        """Verify rows while they are simple events; return the first row that is no simple event, or None.
 
         Args:
             rows: iterator over the next rows of the chain; it continues after the returned row.
@@ -243,7 +243,7 @@ class ChainVerification:
         )
 
     def _is_fork(self, record: ChainRecord, value: Any) -> bool:
-        """Return whether a record has the number and PreviousHash of the last valid record, but another content."""
+        """Return whether a record has the number and PreviousHash of the last valid record, but different content."""
         return (
             type(value) is dict
             and self.sequence > 0
@@ -278,7 +278,7 @@ class ChainVerification:
         return f"{here} does not link to {before}"
 
     def _describe_wrong_content(self, record: ChainRecord, value: dict[str, Any], here: str) -> ChainFault:
-        """Describe the fault of a record with a correct position and PreviousHash, but an invalid content."""
+        """Describe the fault of a record with a correct number and PreviousHash, but invalid content."""
         if value.get("RecordID") != here:
             return ChainFault(here, describe_wrong_id(value.get("RecordID"), here))
         stored, computed = record.projection, get_filter_fields(value)
@@ -312,7 +312,7 @@ def to_rows(records: Iterable[ChainRecord]) -> Iterable[Row]:
 
 
 def find_competing_record(records: Sequence[ChainRecord], fault: ChainFault) -> int | None:
-    """Find a record with the same PreviousHash as the faulty record, but another Hash; return its sequence number."""
+    """Find a record that has the faulty record's PreviousHash, but a different Hash; return the sequence number."""
     previous_hash = fault.previous_hash
     for record in records:
         if previous_hash.encode() in record.canonical and record.hash != fault.hash:

@@ -143,7 +143,7 @@ class Checkpoints:
         return await self._notes.find_newest(build_name_prefix(chain))
 
     async def find_newest_size(self, chain: ChainKey) -> int:
-        """Return the number of records that a chain's newest checkpoint covers, from the checkpoint's name.
+        """Return the number of records that a chain's newest checkpoint covers; read it from the checkpoint's name.
 
         Return 0 if the chain has no checkpoint.
         """

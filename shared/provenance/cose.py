@@ -71,7 +71,7 @@ class RootSignature:
         return self._encode_with_header({_PROOFS: {_INCLUSION: [cbor2.dumps([size, leaf_index, list(path)])]}})
 
     def encode_growth_receipt(self, old_size: int, size: int, path: Sequence[bytes]) -> bytes:
-        """Encode a receipt of consistency (RFC 9942 section 5.3); the signature is that of the larger tree.
+        """Encode a receipt of consistency (RFC 9942 section 5.3); it contains the signature of the larger tree.
 
         Args:
             old_size: number of the smaller tree's leaves.

@@ -65,7 +65,7 @@ def read_decided_amendment_id(record: ChainRecord) -> str:
 async def look_up_decisions_by_content(
     store: ChainStore, chain: ChainKey, amendments: Sequence[str], *, runtime: Runtime
 ) -> dict[str, ChainRecord]:
-    """Find decisions about amendments by the content of records; by filter fields if the store cannot do that.
+    """Find decisions about amendments by the content of records, or by filter fields if the store cannot do so.
 
     Returns:
         The first decision about each decided amendment, by the RecordID of the amendment.
@@ -112,9 +112,9 @@ async def find_decisions(
 async def _read_decisions(
     store: ChainStore, chain: ChainKey, amendments: frozenset[str], start: int, runtime: Runtime
 ) -> tuple[list[ChainRecord], int, bool]:
-    """Read the records after ``start``.
+    """Read the next records after ``start`` and return the decisions among them.
 
-    Return the decisions, the last number read, and whether the chain ends there.
+    Also return the last sequence number that was read, and whether the chain ends with it.
     """
     found: list[ChainRecord] = []
     after = start

@@ -74,7 +74,7 @@ def get_filter_fields(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def describe_non_text_fields(here: str, fields: Mapping[str, Any]) -> str:
-    """Return the fault of a record that has a filter property which is not text; an empty text if all are texts."""
+    """Describe the fault of a record with a filter field that is not text; return an empty text if all are texts."""
     names = sorted(name for name, value in fields.items() if not isinstance(value, str))
     return f"filter fields of {here} are not text: {', '.join(names)}" if names else ""
 
@@ -92,7 +92,7 @@ def is_record_time(text: str) -> bool:
 
 
 def describe_invalid_time(here: str) -> str:
-    """Return the fault of a record whose time is not in the format of :func:`is_record_time`."""
+    """Describe the fault of a record whose time is not in the format of :func:`is_record_time`."""
     return f"the time of {here} does not have the format 2026-01-05T08:00:00.000000Z"
 
 
@@ -113,7 +113,7 @@ def is_too_deep(value: Any) -> bool:
 
 
 def describe_earlier_time(here: str, before: int) -> str:
-    """Return the fault of a record whose time is earlier than the time of record number ``before``."""
+    """Describe the fault of a record whose time is earlier than the time of record number ``before``."""
     return f"the time of {here} is earlier than the time of {format_record_id(before)}"
 
 

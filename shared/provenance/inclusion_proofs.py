@@ -59,16 +59,16 @@ class InclusionProofs:
     async def _find_root(self, first: int, last: int) -> bytes:
         start = self._subtree * SUBTREE_LEAVES
         if start <= first and last <= start + SUBTREE_LEAVES:
-            return self._compute_inside(first, last)
+            return self._compute_root_in_subtree(first, last)
         if (first, last) not in self._outside:
             tree = await self._trees.build_tree(self._chain, first, last)
             self._outside[first, last] = tree.compute_root()
         return self._outside[first, last]
 
-    def _compute_inside(self, first: int, last: int) -> bytes:
+    def _compute_root_in_subtree(self, first: int, last: int) -> bytes:
         root = self._inside.get((first, last))
         if root is None:
             middle = first + (1 << (last - first - 1).bit_length() - 1)
-            root = hash_node(self._compute_inside(first, middle), self._compute_inside(middle, last))
+            root = hash_node(self._compute_root_in_subtree(first, middle), self._compute_root_in_subtree(middle, last))
             self._inside[first, last] = root
         return root

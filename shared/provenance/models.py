@@ -99,7 +99,7 @@ class SignatureBody(BaseModel):
 SentSignature = Annotated[
     Any,
     WithJsonSchema({"anyOf": [SignatureBody.model_json_schema(), {"type": "null"}]}),
-    Field(description="Signature of the decision; required if the policy `signatures` says so."),
+    Field(description="Signature of the decision; required if the policy `signatures` requires it."),
 ]
 """Type of the body property ``signature``.
 

@@ -29,7 +29,7 @@ _COORDINATE: Final = 32
 class NoteKeys:
     """Keys of the workspace: the current key signs checkpoints (signed notes of C2SP).
 
-    The retired keys verify older ones.
+    The retired keys verify older checkpoints.
 
     Args:
         signer: port of the signing keys.
@@ -185,7 +185,7 @@ class RootSignatures:
             # Another process has stored its signature first, so that signature is used.
             stored = await self._notes.get(f"{name}{_SUFFIX}")
         if stored is None:
-            raise NoteError("the stored signature over the Merkle root of the checkpoint has disappeared")
+            raise NoteError("the stored signature over the Merkle root of the checkpoint has disappeared; try again")
         found = RootSignature.parse(stored.note)
         await self._keys.verify_root(found, checkpoint)
         return found

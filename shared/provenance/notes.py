@@ -22,7 +22,7 @@ _LINES: Final = 3
 
 
 class NoteError(ValueError):
-    """A note or a verifier key is invalid or not trusted."""
+    """Exception for a note or a verifier key that is invalid or not trusted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,9 +144,9 @@ class AuditOverview:
         return len(counted)
 
     async def _ensure_complete_counts(self) -> None:
-        """Count the records of chains that an earlier version wrote.
+        """Count the records of chains that an earlier version wrote; raise an error if this takes too long.
 
-        Without counts, the index lacks their amendments.
+        Before they are counted, the index lacks the amendments of these chains.
         """
         if self._runtime.monotonic() < self._checked_at + CHECK_SECONDS:
             return

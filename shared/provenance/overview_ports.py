@@ -116,7 +116,7 @@ class ChainOverview(Protocol):
     async def list_uncounted(self, limit: int) -> Sequence[ChainKey]:
         """Return chains whose counts are incomplete, at most ``limit``.
 
-        Use ``limit`` 1 to check whether there is one.
+        Use ``limit`` 1 to check whether such a chain exists.
         """
         ...
 

@@ -234,7 +234,7 @@ async def query_amendments(
     offset: int = 0,
     runtime: Runtime = SYSTEM_RUNTIME,
 ) -> AuditQueryResult:
-    """Return amendments and decisions that match conditions, newest first; arguments as of :func:`query_records`."""
+    """Return amendments and decisions that match conditions, newest first. Arguments: see :func:`query_records`."""
     if amendment_filters.status is not AmendmentState.PENDING:
         return await query_records(
             store, chain, amendment_filters.to_filters(), limit=limit, offset=offset, runtime=runtime

@@ -24,7 +24,7 @@ _LOG = get_logger("provenance")
 
 
 class Receipts:
-    """Issuer of receipts. A receipt contains a stored signature, so that no key must sign it.
+    """Issuer of receipts. A receipt contains a stored signature, so issuing it needs no signing key.
 
     Args:
         store: store of the chains.
@@ -141,7 +141,7 @@ class Receipts:
             if leaf.hex() != record.hash or not is_included(
                 leaf, proof.leaf_index, checkpoint.size, proof.hashes, checkpoint.root
             ):
-                raise _build_broken_error(f"{format_record_id(sequence)} does not match the signed root")
+                raise _build_broken_error(f"{format_record_id(sequence)} does not match the signed Merkle root")
             receipts[format_record_id(sequence)] = root.signature.encode_inclusion_receipt(
                 checkpoint.size, proof.leaf_index, proof.hashes
             )
@@ -181,7 +181,7 @@ class Receipts:
         return new.signature.encode_growth_receipt(proof.old, proof.size, proof.hashes), proof.size
 
     async def _resolve_size(self, chain: ChainKey, size: int | None) -> int:
-        """Return the requested checkpoint size, or that of the newest checkpoint; 0 if the chain has no checkpoint."""
+        """Return ``size``, or the newest checkpoint's size if ``size`` is None; 0 if the chain has no checkpoint."""
         return await self._checkpoints.find_newest_size(chain) if size is None else size
 
     async def _read_records(self, chain: ChainKey, sequence: int) -> list[ChainRecord]:
@@ -192,12 +192,12 @@ class Receipts:
 
 def _require_valid_chain(verdict: StoredVerdict | None) -> None:
     if verdict is not None and not verdict.is_valid:
-        raise _build_broken_error(f"the last verification found a fault at {verdict.broken_at}")
+        raise _build_broken_error(f"the last verification of the chain found a fault in {verdict.broken_at}")
 
 
 def _convert_error(error: WorkspaceError) -> WorkspaceError:
     """Convert an error in the creation of a proof: invalid stored hashes become CONFLICT ``CHAIN_BROKEN``."""
-    return _build_broken_error("a stored Hash is invalid") if error.kind is Kind.CONFLICT else error
+    return _build_broken_error("a record has an invalid stored Hash") if error.kind is Kind.CONFLICT else error
 
 
 def _build_broken_error(reason: str) -> WorkspaceError:

@@ -168,7 +168,7 @@ def record_to_json(record: ChainRecord) -> bytes:
 def normalise_record(record: ChainRecord) -> ChainRecord | None:
     """Convert a stored record to canonical form, which all JSON parsers read equally.
 
-    It is None if the text is not a valid record.
+    Return None if the text is not a valid record.
     """
     if _BREAKS_JSON.search(record.hash):
         return None

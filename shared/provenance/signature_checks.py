@@ -28,7 +28,7 @@ class _SignedDecision(NamedTuple):
 async def find_misdirected_signature(
     store: ChainStore, chain: ChainKey, first: int, last: int, runtime: Runtime
 ) -> ChainFault | None:
-    """Return the fault of the first signature whose hash is not that of the decided amendment.
+    """Return the fault of the first signature whose hash differs from the hash of the decided amendment.
 
     Return None if all hashes match.
 

@@ -99,7 +99,7 @@ async def extend_signed_tree(
 
 
 async def _read_signed_time(store: ChainStore, chain: ChainKey, covered: SignedTree) -> str:
-    """Return the time of the last record that the checkpoint covers; raise an error if that record was changed."""
+    """Return the time of the last record that the checkpoint covers; raise an error if the record was changed."""
     place = covered.before.size + 1
     page = await store.read(chain, place - 1, limit=1, max_bytes=1)
     record = page.records[0] if page.records else None

@@ -269,7 +269,7 @@ class ChainVerifier:
     async def _check_fork(
         self, chain: ChainKey, verification: ChainVerification, fault: ChainFault | None
     ) -> ChainFault | None:
-        """Return the fault of a fork if the faulty record follows a record before the last valid one.
+        """Return the fault of a fork if the faulty record has the same PreviousHash as a valid record.
 
         In all other cases, return ``fault``.
         """
@@ -332,7 +332,7 @@ def _build_misplaced_fault(following: int) -> ChainFault:
 def _build_past_head_fault(record: ChainRecord, last_hash: str) -> ChainFault:
     """Build the fault of a record after the chain's stated end.
 
-    It contains the record's PreviousHash if it is possibly a fork.
+    The fault contains the record's PreviousHash if the record is possibly part of a fork.
     """
     here = format_record_id(record.sequence)
     value = parse_if_canonical(record.canonical)

@@ -1,7 +1,8 @@
 """List of all signatures of the workspace, and its index, which is derived from the audit chains.
 
-A run adds the signatures of new records to the index. It also adds those that interrupted runs have missed, and those
-that were stored before the index existed. Only records whose content matches their stored hash are added.
+A run adds the signatures of new records to the index. It also adds signatures that interrupted runs have
+missed, and signatures that were stored before the index existed. Only records whose content matches their
+stored hash are added.
 """
 
 import asyncio
@@ -179,7 +180,7 @@ def _iter_signatures(chain: ChainKey, records: Sequence[ChainRecord]) -> Iterato
 
 
 def find_signature(target: Target, content: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the signature of a decision, with the names of properties in records; None if it has none.
+    """Return the signature of a decision, with the names of properties in records; None if it is unsigned.
 
     Args:
         target: container of the decision's chain.
@@ -187,7 +188,7 @@ def find_signature(target: Target, content: Mapping[str, Any]) -> Mapping[str, A
     """
     if target is Target.DOMAIN_AMENDMENTS:
         signed = read_signature(content) if "AmendmentID" in content else None
-        return signed if signed is not None and _is_complete(signed) else None
+        return signed if signed is not None and _is_complete_signature(signed) else None
     state = content.get("AfterState")
     if content.get("EntityType") != "WarmQuery" or not isinstance(state, dict):
         return None
@@ -198,10 +199,10 @@ def find_signature(target: Target, content: Mapping[str, Any]) -> Mapping[str, A
         return None
     renamed = {_MEMBERS[each]: value for each, value in signature.items()}
     is_own = renamed["UserID"] == content.get("UserID") and _signature_matches_query(renamed["RecordHash"], state)
-    return renamed if is_own and _is_complete(renamed) else None
+    return renamed if is_own and _is_complete_signature(renamed) else None
 
 
-def _is_complete(signature: Mapping[str, Any]) -> bool:
+def _is_complete_signature(signature: Mapping[str, Any]) -> bool:
     """Return whether a signature has all properties, and a time in the format of records."""
     is_named = signature.keys() == set(_MEMBERS.values()) and isinstance(signature["UserID"], str)
     return is_named and isinstance(signature[SIGNED_AT], str) and is_record_time(signature[SIGNED_AT])

@@ -29,8 +29,8 @@ type Announce = Callable[[str, SuspiciousEvent], Awaitable[None]]
 class AttemptCounter:
     """Counts the refused attempts of each member, and locks the member out after too many of them.
 
-    A lock-out is stored with its event, and then the event is reported. If the process ends in between, :meth:`report`
-    reports the event later.
+    A lock-out is stored with its event, and then the event is reported. If the process ends in between,
+    :meth:`report_interrupted_lock_outs` reports the event later.
 
     Args:
         store: storage of the attempts.

@@ -1,6 +1,6 @@
 """Validation of telemetry that callers post for a connection, its conversion to Event Hub messages, and traced sending.
 
-The rules are those of the credential, which may be bound to connections, and those of the workspace's telemetry policy.
+The rules come from the credential, which may be bound to connections, and from the workspace's telemetry policy.
 """
 
 from collections.abc import Callable, Sequence

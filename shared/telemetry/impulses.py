@@ -69,7 +69,7 @@ def encode_impulse(impulse: Impulse, payload: bytes | None = None) -> bytes:
 def encode_impulse_of_texts(
     message_id: str, timestamp: str, device_id: str, connection: str, surfaces: tuple[str, ...], payload: bytes
 ) -> bytes:
-    """Serialise an impulse without headers, given as texts; the result equals that of :func:`encode_impulse`.
+    """Serialise an impulse without headers, given as texts; the result equals the result of :func:`encode_impulse`.
 
     Args:
         message_id: as in :class:`Impulse`.

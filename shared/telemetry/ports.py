@@ -71,9 +71,10 @@ class ConnectionStateStore(Protocol):
     """Storage for the status and the message statistics of connections."""
 
     async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
-        """Count messages.
+        """Add messages that arrived to the counts of their connections; each message is counted once.
 
-        Messages that were already counted, by the highest counted sequence number of their source, are skipped.
+        The store skips messages up to the highest sequence number that it has counted for their source (hub
+        partition).
         """
         ...
 

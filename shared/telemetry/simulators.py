@@ -4,7 +4,8 @@ A value is a function of the tick (time), the device and the seed. Random number
 key, which names a stream of numbers, and an index. Simulators can therefore restart at any tick and produce the same
 values again.
 
-This module is separate from ``ingest`` because simulated messages pass through the hub like those of real devices.
+This module is separate from ``ingest`` because simulated messages pass through the hub like the messages of
+real devices.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Impulses (telemetry messages) of events that are invalid or match no connection.
 
-Their connection is ``_unrouted``.
+These impulses have the connection ``_unrouted``.
 """
 
 from base64 import b64encode

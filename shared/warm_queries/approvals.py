@@ -42,10 +42,10 @@ class SignedChange:
 
 
 class BuildChanges(Protocol):
-    """Function that checks a decision about a query and returns the change; None if the decision is stored already."""
+    """Function that checks a decision about a query and returns the catalog change to store."""
 
     def __call__(self, stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
-        """Build the catalog change for a decision about a query, given the stored catalog."""
+        """Build the catalog change for a decision about a query; return an empty list if the decision is stored."""
         ...
 
 

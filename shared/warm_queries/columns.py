@@ -85,7 +85,7 @@ class QueryColumns:
                 errors of the engine.
         """
         key = _build_cache_key(query)
-        cached = self._find_cached(key)
+        cached = self._find_cached_result(key)
         if cached is not None and not isinstance(cached, WorkspaceError):
             return cached
         reply = await self._request_columns(query)
@@ -95,7 +95,7 @@ class QueryColumns:
         return reply.columns
 
     def find_approximations(self, query: WarmQuery) -> tuple[str, ...]:
-        """Return the name and mark of each approximate function of a KQL query; empty if the query is not cached."""
+        """Return the approximate functions of a KQL query, as text; empty if the query is not cached."""
         entry = self._cache.get(_build_cache_key(query))
         return () if entry is None else entry.approximations
 
@@ -126,17 +126,17 @@ class QueryColumns:
         """
         self.reserve(len(queries))
         keys = [_build_cache_key(query) for query in queries]
-        results = [self._find_cached(key) for key in keys]
+        results = [self._find_cached_result(key) for key in keys]
         missing = {key: query for key, query, result in zip(keys, queries, results, strict=True) if result is None}
         if missing:
-            loaded = await self._request_missing(missing)
+            loaded = await self._request_missing_columns(missing)
             results = [loaded[key] if result is None else result for key, result in zip(keys, results, strict=True)]
         return [UNAVAILABLE if result is None else result for result in results]
 
     async def check(self, query: WarmQuery) -> WorkspaceError | None:
         """Return the engine's error for a query, or None if the query is valid; wait as long as the engine needs."""
         key = _build_cache_key(query)
-        result = self._find_cached(key)
+        result = self._find_cached_result(key)
         if result is None:
             result = await asyncio.shield(self._start_request(key, query))
         return result if isinstance(result, WorkspaceError) else None
@@ -145,7 +145,7 @@ class QueryColumns:
         """Enlarge the cache to twice this number of queries, so that it also has space for changed queries."""
         self._capacity = max(self._capacity, 2 * queries)
 
-    def _find_cached(self, key: _Key) -> Result | None:
+    def _find_cached_result(self, key: _Key) -> Result | None:
         entry = self._cache.get(key)
         if entry is None or entry.expires_at < self._runtime.monotonic():
             return None
@@ -158,7 +158,7 @@ class QueryColumns:
         while len(self._cache) > self._capacity:
             self._cache.popitem(last=False)
 
-    async def _request_missing(self, missing: Mapping[_Key, WarmQuery]) -> Mapping[_Key, Result]:
+    async def _request_missing_columns(self, missing: Mapping[_Key, WarmQuery]) -> Mapping[_Key, Result]:
         """Request the columns of uncached queries; the result of a query is an error if the engine is too slow."""
         start = self._start_request if len(missing) <= LIST_REQUESTS else self._queue_request
         requests = {key: start(key, query) for key, query in missing.items()}
@@ -192,7 +192,7 @@ class QueryColumns:
             if self._failed_at > queued_at:
                 # The engine failed while this request was in the queue; the request would fail, too.
                 return UNAVAILABLE
-            result = self._find_cached(key)
+            result = self._find_cached_result(key)
             return await self._start_request(key, query) if result is None else result
 
     async def _resolve_safely(self, key: _Key, query: WarmQuery) -> Result:

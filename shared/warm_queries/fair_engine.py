@@ -1,4 +1,4 @@
-"""KQL query engine that limits the concurrent queries of each principal (user or service) of another engine."""
+"""Wrapper of a KQL query engine that limits the concurrent queries of each principal (user or service)."""
 
 import asyncio
 from collections import Counter
@@ -18,7 +18,7 @@ _RETRY_AFTER_SECONDS: Final = 5
 
 
 class FairEngine:
-    """Query engine that runs a limited number of queries of each principal concurrently; others wait in order.
+    """Query engine that runs a limited number of queries of each principal at once; further queries wait in order.
 
     All running queries share the processors of the engine. Without the limit, a principal with many heavy queries would
     get nearly all of the processor time. Queries outside of a request, for instance of alert rules, are not limited. A
@@ -36,11 +36,11 @@ class FairEngine:
         self._active: Counter[str] = Counter()
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Execute a query as soon as its principal may run another one; for further errors, see ``QueryEngine``.
+        """Execute a query as soon as fewer than the allowed number of the principal's queries are running.
 
         Raises:
             WorkspaceError: THROTTLED ``THROTTLED`` if too many earlier queries of the principal were still running at
-                the timeout.
+                the timeout; and the errors of ``QueryEngine.execute``.
         """
         member = acting_member.get()
         with cancel_at_disconnect():

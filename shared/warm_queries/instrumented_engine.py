@@ -21,7 +21,7 @@ class ClosableEngine(QueryEngine, Protocol):
 
 
 class InstrumentedEngine:
-    """Query engine that passes each query to another engine, and records a trace span and the duration by outcome.
+    """Query engine that passes each query to a wrapped engine, and records a trace span and the duration by outcome.
 
     Args:
         engine: engine that executes the queries.

@@ -81,7 +81,7 @@ class DeliveryLog:
     async def retry(self, endpoint_id: str, delivery_id: str) -> Delivery:
         """Send a delivery again now, under the same id; return the delivery.
 
-        A delivery that has ended gets one attempt; a pending one keeps its remaining retries.
+        A delivery that has ended gets one attempt; a pending delivery keeps its remaining retries.
 
         Raises:
             WorkspaceError: NOT_FOUND ``WEBHOOK_NOT_FOUND`` or ``DELIVERY_NOT_FOUND``; CONFLICT ``WEBHOOK_DISABLED``.

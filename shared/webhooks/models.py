@@ -184,7 +184,7 @@ class Delivery(_Record):
     lease: str = ""
 
     def reschedule(self, at: datetime) -> "Delivery":
-        """Return a copy of the delivery whose next attempt has another time.
+        """Return a copy of the delivery whose next attempt is at the given time.
 
         The lease of a claimed delivery does not change.
         """

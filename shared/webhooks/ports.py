@@ -41,7 +41,7 @@ class WebhookStore(Protocol):
     async def find_due(self, at: datetime, excluded: Collection[str]) -> str | None:
         """Return the id of an endpoint that has a due delivery and is not in the excluded ids.
 
-        Return None if there is none.
+        Return None if no endpoint has one.
         """
         ...
 
@@ -50,8 +50,8 @@ class WebhookStore(Protocol):
     ) -> Sequence[Delivery]:
         """Claim due deliveries of an endpoint for this process, in the order in which they became due.
 
-        No other caller gets these deliveries before ``leased_until``. Then they are due again, because this process may
-        have died.
+        No other caller gets these deliveries before ``leased_until``. Then they are due again, because this
+        process may have crashed.
         """
         ...
 

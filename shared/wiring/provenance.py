@@ -151,7 +151,7 @@ class ProvenanceServices:
 
     @cached_property
     def proofs(self) -> "Proofs":
-        """Service that creates Merkle proofs: a checkpoint covers a record, or covers an earlier checkpoint."""
+        """Service that creates Merkle proofs that a checkpoint covers a record or an earlier checkpoint."""
         from shared.provenance.merkle_proofs import Proofs
 
         return Proofs(self.chain_store, self.checkpoints.trees)

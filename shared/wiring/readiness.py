@@ -69,7 +69,7 @@ class ReadinessProbes:
         return probes | build_probes(self._backends.cosmos)
 
     async def _check_audit_log(self) -> None:
-        """Read one item of the catalog and, if the workspace is audited, one of the audit log.
+        """Read one item of the catalog and, if the workspace is audited, one item of the audit log.
 
         For embedded stores, check write access, too.
         """

@@ -130,7 +130,7 @@ class ApprovalBody(TypedDict):
 
     signature: NotRequired[Signature | None]
     """
-    Signature of the decision; required if the policy `signatures` says so.
+    Signature of the decision; required if the policy `signatures` requires it.
     """
 
 
@@ -687,7 +687,7 @@ class QueryApprovalBody(TypedDict):
 
     signature: NotRequired[Signature | None]
     """
-    Signature of the decision; required if the policy `signatures` says so.
+    Signature of the decision; required if the policy `signatures` requires it.
     """
 
 
@@ -734,7 +734,7 @@ class QueryRejectionBody(TypedDict):
     comment: str
     signature: NotRequired[Signature | None]
     """
-    Signature of the decision; required if the policy `signatures` says so.
+    Signature of the decision; required if the policy `signatures` requires it.
     """
 
 
@@ -858,7 +858,7 @@ class RejectionBody(TypedDict):
     RejectionReason: NotRequired[str | None]
     signature: NotRequired[Signature | None]
     """
-    Signature of the decision; required if the policy `signatures` says so.
+    Signature of the decision; required if the policy `signatures` requires it.
     """
 
 

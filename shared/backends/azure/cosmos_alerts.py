@@ -102,7 +102,7 @@ class CosmosAlertStore:
 
 
 def _split_operations(puts: Sequence[Alert], deletes: Sequence[str]) -> list[list[Operation]]:
-    """Split the changes of alerts into the operations of each transaction; the last transaction can be empty."""
+    """Split the changes of alerts into transactions of allowed size; the last transaction can be empty."""
     batches: list[list[Operation]] = [[]]
     size = 0
     for operation, length in _iter_operations(puts, deletes):

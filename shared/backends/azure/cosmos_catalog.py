@@ -109,7 +109,7 @@ class CosmosCatalogStore:
     async def _load_listed(self, list_ids: Callable[[Item], Iterable[str]]) -> tuple[Item | None, list[Item]]:
         """Return the catalog's head item, and the items with the ids that ``list_ids`` returns for this head item.
 
-        If another version of the catalog is stored meanwhile, both are read again.
+        If another version of the catalog is stored meanwhile, the head item and the items are read again.
         """
         for _ in range(READ_ATTEMPTS):
             head = await self._read_head()
@@ -123,7 +123,7 @@ class CosmosCatalogStore:
         raise self._store.unavailable_error()
 
     async def _store_staged_items(self, items: Sequence[Item]) -> int:
-        """Store, before the batch of the head item, the catalog items that do not fit into it; return their number."""
+        """Store the catalog items that do not fit into the batch of the head item; return their number."""
         first = 0
         while not self._fits_in_batch(items[first:]):
             size, count = 0, 0
@@ -144,7 +144,7 @@ class CosmosCatalogStore:
         return len(items) < MAX_OPERATIONS and sum(map(_measure_size, items)) <= self._batch_bytes
 
     async def _delete_unlisted(self, before: Item | None, after: Item) -> None:
-        """Delete the catalog items that the current version does not list, also those that other writers abandoned."""
+        """Delete the replaced items of the catalog, and old items of changes that other writers did not finish."""
         listed = {*after["items"].values(), *after["events"].values(), HEAD}
         old = {*before["items"].values(), *before["events"].values()} if before else set()
         oldest = self._runtime.now().timestamp() - ABANDONED_SECONDS

@@ -290,9 +290,9 @@ class _PageReader:
         return RecordPage(self._records, more=False, scanned=self._scanned)
 
     async def _skip_offset(self, partition: RecordPartition, query: RecordQuery) -> RecordQuery | None:
-        """Restrict a query to the records after the offset.
+        """Restrict a query to the records that follow the skipped matches (the first ``offset`` matches).
 
-        Return None if the partition has no match after the offset.
+        Return None if all matches in the partition are skipped.
         """
         if not self._offset or query.low > query.high:
             return query
@@ -329,7 +329,7 @@ class _PageReader:
 async def list_changed_heads(
     container: ContainerProxy, changed_from: str, usage: CosmosUsage, runtime: Runtime
 ) -> AsyncIterator[Any]:
-    """Yield the head items of all chain segments whose last record is not older than a time."""
+    """Yield the head items of all chain segments whose last record is not older than ``changed_from``."""
     retries = ReadRetries(usage, runtime)
     yielded: set[str] = set()
     while True:

@@ -194,7 +194,7 @@ def record_to_item(key: str, record: ChainRecord) -> dict[str, Any]:
 
 
 def record_from_item(item: Mapping[str, Any]) -> ChainRecord | None:
-    """Convert a Cosmos DB item to a record without validation; return None if the item's id is not that of a record."""
+    """Convert a Cosmos DB item to a record without validation; return None if the item is not a record."""
     sequence = sequence_from_record_id(item["id"])
     if sequence is None:
         return None
@@ -227,7 +227,7 @@ def _parse_canonical(item: Mapping[str, Any]) -> bytes:
 def _convert_fields_to_texts(fields: Mapping[str, Any]) -> dict[str, str]:
     """Convert the filter fields of an item to texts.
 
-    A value of another type becomes a text that no valid record contains.
+    A value that is not a text becomes a text that no valid record contains.
     """
     return {name: value if isinstance(value, str) else f"\ufffd{value!r}" for name, value in fields.items()}
 

@@ -35,10 +35,11 @@ class CosmosConnectionStates:
         self._known: dict[str, Item] = {}
 
     async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
-        """Count the messages with sequence numbers above those that are already counted.
+        """Add messages to the counts, except those up to the last sequence number that is already counted.
 
         Messages that arrive from a partition while its item is being written are counted by the next write. A failed
-        call may have counted some of the messages. A second call with the same messages counts only the others.
+        call may have counted some of the messages. A second call with the same messages counts only those
+        that are not counted yet.
         """
         by_source: defaultdict[str, list[ArrivedMessages]] = defaultdict(list)
         for each in arrivals:

@@ -112,7 +112,7 @@ class CosmosCredentialStore:
         return [token for token in found.values() if token.expires_at >= at]
 
     async def _revoke_key_and_tokens(self, key: str, tokens: Sequence[IssuedToken], at: datetime) -> None:
-        """Revoke a key and tokens in batches, and increase the version with each batch.
+        """Revoke a key and tokens in batches; each batch also increases the version of the credentials.
 
         Earlier revocations stay unchanged.
         """

@@ -58,9 +58,9 @@ _CERTAIN: Final[Mapping[int, Callable[[Exception], WorkspaceError]]] = {
 
 
 def error_from_rejection(error: Exception) -> WorkspaceError | None:
-    """Return the error for a failed request that certainly changed nothing.
+    """Return the error to raise for a failed request that certainly changed nothing in the account.
 
-    Return None if it may have changed something.
+    Return None if the request may have changed something.
     """
     create_error = _CERTAIN.get(read_http_status(error) or 0)
     if create_error is not None:
@@ -151,5 +151,5 @@ def _read_sub_status(error: Exception) -> int:
 
 
 def _invalid_document_error() -> WorkspaceError:
-    detail = "The account rejects the document: its container may have another partition key path than declared."
+    detail = "The account rejects the document; the container's partition key path may differ from the declared path."
     return WorkspaceError(Kind.INVALID, "INVALID_REQUEST", detail, errors=[{"field": "body", "message": detail}])

@@ -203,7 +203,7 @@ class CosmosItemStore:
         await self.commit(partition, [("delete", (item_id,), condition)])
 
     def unavailable_error(self) -> WorkspaceError:
-        """Return the error that states that this store does not respond."""
+        """Build the error which states that this store does not respond."""
         return WorkspaceError(Kind.UNAVAILABLE, self._code, f"{self._name} does not respond; retry later.")
 
     async def _wait_before_retry(self, attempt: int) -> None:

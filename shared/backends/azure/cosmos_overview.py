@@ -214,7 +214,7 @@ class CosmosChainOverview:
         return page.records[0].projection.get("Timestamp", "-") if page.records else "-"
 
     async def _index_amendments(self, chain: ChainKey, last: int) -> int:
-        """Add the pending amendments among a chain's records, from the first record to ``last``, to the index.
+        """Add the pending amendments among a chain's first ``last`` records to the index.
 
         Return the number of amendments minus the number of decisions, both counted in these records.
         """
@@ -247,7 +247,7 @@ class CosmosChainOverview:
     ) -> None:
         """Add the counts of a chain's first records to the chain's head item; retry after concurrent appends.
 
-        Do nothing if another process has already added these counts, or the counts of other first records.
+        Do nothing if another process has counted these records, or some of them, meanwhile.
         """
         runtime = self._account.runtime
         deadline = runtime.monotonic() + CHANGE_SECONDS
@@ -290,7 +290,7 @@ class CosmosChainOverview:
 
 
 def _build_size_change(size: int) -> Callable[[Item], Item | None]:
-    """Return a function that raises the checkpoint size in a chain's status item, and returns the new item.
+    """Return a function that sets a higher checkpoint size in a chain's status item, and returns the new item.
 
     The function returns None if the stored size is not lower than the new size.
     """

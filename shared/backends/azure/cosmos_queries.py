@@ -71,5 +71,5 @@ async def query_page(
 
 
 def _get_read_timeout(container: ContainerProxy) -> float:
-    """Return the number of seconds after which the SDK client stops waiting for a reply."""
+    """Return the read timeout of the SDK client in seconds."""
     return float(container.client_connection.connection_policy.ReadTimeout)

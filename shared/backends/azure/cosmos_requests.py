@@ -74,7 +74,7 @@ class CosmosUsage:
 
 
 class ReadRetries:
-    """Retry policy of one read: exponential backoff, random up to its full length.
+    """Retry policy of one read: random pauses, whose maximum length doubles with each failure.
 
     Args:
         usage: counters of requests.
@@ -172,7 +172,7 @@ async def send(
 def error_from_failed_batch(error: Exception, usage: CosmosUsage) -> Exception:
     """Return the error for a failed batch: TipMovedError (conflict), OutcomeUnknownError, or UNAVAILABLE (not written).
 
-    The batch must have been sent only once. Otherwise, its own first attempt may have caused the conflict.
+    The batch must have been sent only once. If it was sent twice, the first attempt may have caused the conflict.
     """
     status = getattr(error, "status_code", None)
     usage.add_charge(getattr(error, "headers", None) or {})
@@ -190,7 +190,7 @@ def error_from_failed_batch(error: Exception, usage: CosmosUsage) -> Exception:
 
 
 def read_throttle_delay(error: Exception) -> float | None:
-    """Return the seconds to wait before a throttled request is sent again; return None if it was not throttled."""
+    """Return the seconds to wait before a throttled request is sent again; None if the request was not throttled."""
     if isinstance(error, CosmosBatchOperationError):
         if error.status_code not in (HTTPStatus.TOO_MANY_REQUESTS, _RETRY_WITH):
             return None

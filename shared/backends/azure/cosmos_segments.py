@@ -121,7 +121,7 @@ class RecordPartition:
         return 0
 
     async def find_after_skipping(self, query: RecordQuery, count: int) -> int | None:
-        """Skip ``count`` matching records and return the sequence number of the next one; None if there is none."""
+        """Skip ``count`` matches; return the sequence number of the next match, or None after the last match."""
         while True:
             text = f"{query.text} OFFSET {min(int(count), _LARGEST_OFFSET)} LIMIT 1"
             found = await self._query_values(text, query)
@@ -134,7 +134,7 @@ class RecordPartition:
             count += 1
 
     async def count(self, query: RecordQuery) -> int:
-        """Return the number of records in this partition that match a query."""
+        """Count the records in this partition that match a query."""
         return int((await self._query_values(query.count_text, query))[0])
 
     async def _query_values(self, text: str, query: RecordQuery) -> list[Any]:

@@ -111,7 +111,7 @@ def _connect_hub(namespace: str, client_id: str, hub: str) -> Producer:
 
 
 class _ProducerWithCredential:
-    """Producer that also closes the Azure credential with which it signs in."""
+    """Producer of the SDK, together with the Azure credential that is closed with the producer."""
 
     def __init__(self, producer: Producer, credential: Any) -> None:
         self._producer = producer

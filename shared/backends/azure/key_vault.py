@@ -88,7 +88,7 @@ class Vault:
         return sorted(found, key=lambda version: (version.created_at, version.version))
 
     async def sign(self, name: str, version: str, message: bytes) -> bytes:
-        """Return the ES256 signature of a message, which the vault computes: r and s as 64 bytes.
+        """Sign a message in the vault; return the ES256 signature (r and s) as 64 bytes.
 
         Raises:
             AzureError: the vault does not respond, or denies the signature.
@@ -142,7 +142,7 @@ async def call_vault[T](request: Callable[[], Awaitable[T]], error_code: str, ke
     """Send a request to the vault and return its result; convert a failure to an error of the service.
 
     Raises:
-        WorkspaceError: UNAVAILABLE with this code; the message contains ``key_description``.
+        WorkspaceError: UNAVAILABLE with ``error_code``; the message contains ``key_description``.
     """
     try:
         return await request()

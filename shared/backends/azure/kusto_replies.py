@@ -1,4 +1,4 @@
-"""Kusto replies besides their rows: partial failures, times, the annotation of ``render``, and errors of the service.
+"""Parts of Kusto replies other than rows: partial failures, times, the annotation of ``render``, and errors.
 
 Failures that the SDK azure-kusto-data raises are converted to errors of the service.
 
@@ -52,9 +52,9 @@ def reject_partial_result(reply: KustoResponseDataSet, rows: list[Any]) -> None:
 
 
 def _has_failed_events(reply: KustoResponseDataSet) -> bool:
-    """Return whether the end of a reply reports failures, like ``errors_count`` of the SDK.
+    """Return whether the reply's table QueryCompletionInformation reports failures.
 
-    The SDK also converts the other cells of the table, such as its times, which takes longer than reading all rows.
+    The SDK's ``errors_count`` gives the same answer, but also converts all cells of the table, which takes longer.
     """
     for table in reply.tables:
         if table.table_kind is WellKnownDataSet.QueryCompletionInformation:

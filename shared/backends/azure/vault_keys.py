@@ -96,9 +96,9 @@ class VaultSigningKey:
 
 
 def select_signing_version(versions: Sequence[KeyVersion], at: datetime) -> KeyVersion:
-    """Return the key version that signs: the newest one that has been published long enough for all verifiers.
+    """Return the key version that signs: the newest version whose public key all verifiers have had time to load.
 
-    If no version has been published long enough, the oldest version signs.
+    If there is no such version, the oldest version signs.
     """
     settled = [version for version in versions if version.created_at + SETTLING <= at]
     return settled[-1] if settled else versions[0]

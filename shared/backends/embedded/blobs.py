@@ -179,7 +179,7 @@ def _read_blob_entry(name: str, entry: "os.DirEntry[str]") -> Iterator[Blob]:
 def _call_with_folder[T](folder: Path, move_file: Callable[[], T]) -> T:
     """Create a folder, and call the function ``move_file``, which moves a file into the folder.
 
-    Repeat both if another process removed the folder.
+    If another process removed the folder meanwhile, create it and call the function again.
 
     Raises:
         FileNotFoundError: the function fails although the folder exists, or the folder was removed each time.

@@ -76,7 +76,7 @@ _CHUNK = 5_000
 
 
 class HubTrimmer:
-    """Deleter of old events from the file of an embedded event hub. Only one thread may use this object at a time.
+    """Deletes old events from the file of an embedded event hub. Only one thread may use this object at a time.
 
     Several processes may trim one file at the same time.
 

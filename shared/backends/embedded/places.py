@@ -78,7 +78,7 @@ class SqliteQuotaStore:
         ]
 
     async def clear(self, purpose: Purpose) -> None:
-        """Remove the reservations of all principals; a starting host calls this, because it has no open streams yet."""
+        """Remove all reservations for a purpose; the host does so when it starts, because no stream is open then."""
         sql = "DELETE FROM places WHERE purpose = ?"
         with _convert_errors():
             await self._database.write(lambda connection: connection.execute(sql, (purpose,)).rowcount)

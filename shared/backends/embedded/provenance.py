@@ -204,7 +204,7 @@ class SqliteChainStore:
         return await self._read_in_thread(select_records) if values else []
 
     async def find_decisions(self, chain: ChainKey, amendments: Sequence[str]) -> Sequence[ChainRecord]:
-        """Find the decisions about amendments with two indexes: one of the signed content, and one of the filter field.
+        """Find the decisions about amendments, both by the signed content and by the filter field of records.
 
         The filter field is a copy of the content for queries. A forger may have changed only the copy.
         """

@@ -110,7 +110,7 @@ def _find_sequence_range(connection: sqlite3.Connection, chain: int, filters: Fi
 
 
 def _find_first_sequence_from(connection: sqlite3.Connection, chain: int, instant: str, *, strict: bool) -> int:
-    """Return the sequence number of the first record at or after a time; if ``strict``, of the first one after it.
+    """Return the sequence number of the first record at or after a time; if ``strict``, only after the time.
 
     If there is no such record, return the last sequence number + 1.
     """

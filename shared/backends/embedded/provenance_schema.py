@@ -160,7 +160,7 @@ records of every chain number without a head row are included.
 
 
 class RecordPastEndError(Exception):
-    """A record exists after the end of the chain or at an invalid sequence number; a retry cannot help."""
+    """Exception for a record after the end of the chain or at an invalid sequence number; a retry cannot help."""
 
 
 def record_from_row(row: Sequence[Any]) -> ChainRecord:

@@ -73,7 +73,7 @@ def _settle_previous_lease(connection: sqlite3.Connection, request: LeaseRequest
 
 
 def _exchange_active_counts(connection: sqlite3.Connection, request: LeaseRequest, at: float) -> int:
-    """Store the number of requests that this instance is processing; return the total of all other instances."""
+    """Store how many requests this instance is processing; return how many all other instances are processing."""
     limits = (at - BELIEVED_SECONDS, at + BELIEVED_SECONDS)
     connection.execute("DELETE FROM working WHERE seen_at <= ? OR seen_at > ?", limits)
     row = (request.principal, request.instance, at, request.active)

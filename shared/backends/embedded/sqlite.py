@@ -201,7 +201,7 @@ def _run_transaction[T](connection: sqlite3.Connection, begin: str, function: Ca
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """Function that was passed to a batcher and waits until its batch runs."""
+    """Function that waits in a batcher until the next batch runs."""
 
     work: Work
     future: asyncio.Future[Any]

@@ -108,7 +108,7 @@ class AmendmentEvents:
 
 
 def find_first_subscription(endpoint_list: EndpointList, types: Iterable[WebhookEventType]) -> datetime | None:
-    """Return the earliest time from which an enabled endpoint subscribes to any of the types; None if none does."""
+    """Return the earliest time from which an enabled endpoint subscribes to any of the types; else None."""
     times = [
         each.subscribed_at[kind]
         for each in endpoint_list.endpoints.values()

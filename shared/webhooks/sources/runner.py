@@ -38,7 +38,7 @@ class EventSources:
         self._is_closed = False
 
     async def run(self) -> None:
-        """Run each source once. If a source fails, the others still run, and the next run repeats the failed work."""
+        """Run each source once. If a source fails, the next sources run, and the next run repeats the failed work."""
         for name, source in self._sources.items():
             try:
                 await source()

@@ -21,7 +21,7 @@ from functions.paging import CatalogPageQuery, select_page
 from functions.reply_docs import alert_rules as replies
 from shared.alerts.evaluation import find_query_errors
 from shared.alerts.models import RuleState
-from shared.alerts.rule_results import report_status
+from shared.alerts.rule_results import build_status_report
 from shared.alerts.service import Trial
 from shared.auth.rights import AccessRight
 from shared.catalog.administration import build_alert_rule_not_found_error, find_item
@@ -164,7 +164,7 @@ async def _describe_rule(item: CatalogItem) -> dict[str, Any]:
 
 def _rule_to_json(item: CatalogItem, state: RuleState | None) -> dict[str, Any]:
     rule = AlertRule.model_validate(item.definition)
-    report = report_status(CatalogEntry(rule, item.created_at, item.updated_at, item.edited_by), state)
+    report = build_status_report(CatalogEntry(rule, item.created_at, item.updated_at, item.edited_by), state)
     return {
         **rule.model_dump(mode="json", by_alias=True),
         "state": report.status,

@@ -116,7 +116,7 @@ async def publish_live(
     if services().settings.web_pubsub_endpoint:
         publisher, keys = services().live_stream.publisher, read_partition_keys(events)
         with trace_batch(IMPULSES_HUB, LIVE_GROUP, len(events), context), span("publish to the live stream"):
-            if keys is None or not await publisher.skip_without_listeners(keys, len(events)):
+            if keys is None or not await publisher.skip_batch_without_listeners(keys, len(events)):
                 await publisher.publish_events(read_hub_events(events))
         count("workspace.live.published", len(events))
 

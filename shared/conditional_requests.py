@@ -94,7 +94,7 @@ class Condition:
         if not self._is_matched_by(etag):
             raise item_missing_error() if etag is None else precondition_failed_error()
         if self.is_not_modified(etag):
-            raise _item_exists_error()
+            raise _build_item_exists_error()
 
     def _is_matched_by(self, etag: str | None) -> bool:
         """Return whether If-Match contains the ETag of the stored version.
@@ -121,7 +121,7 @@ def item_missing_error() -> WorkspaceError:
     return WorkspaceError(Kind.PRECONDITION_FAILED, "PRECONDITION_FAILED", detail)
 
 
-def _item_exists_error() -> WorkspaceError:
+def _build_item_exists_error() -> WorkspaceError:
     detail = "The item exists already, and If-None-Match matches it; omit the header to replace the item."
     return WorkspaceError(Kind.PRECONDITION_FAILED, "PRECONDITION_FAILED", detail)
 

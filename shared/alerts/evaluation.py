@@ -128,7 +128,7 @@ async def find_query_errors(rule: AlertRule, query: WarmQuery, columns: QueryCol
         WorkspaceError: if the query engine does not return the columns, and the rule has no other error.
     """
     errors = [*_find_parameter_errors(rule, query), *_find_time_range_errors(rule, query)]
-    result = await columns.resolve_or_error(query)
+    result = await columns.resolve_columns_or_error(query)
     if not isinstance(result, WorkspaceError):
         return [*errors, *_find_column_errors(rule, result)]
     if result.kind is not Kind.INVALID:

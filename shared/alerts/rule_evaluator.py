@@ -10,7 +10,12 @@ from shared.alerts.evaluation import RuleData, RuleEvaluation
 from shared.alerts.models import RuleState
 from shared.alerts.notifications import Notifications
 from shared.alerts.ports import AlertStore, RuleRecord
-from shared.alerts.rule_results import apply_end, apply_error, apply_groups, build_revision
+from shared.alerts.rule_results import (
+    build_revision,
+    compute_state_after_end,
+    compute_state_after_evaluation,
+    compute_state_after_failure,
+)
 from shared.alerts.state_machine import Transitions
 from shared.catalog.alert_rule_models import AlertRule
 from shared.catalog.snapshot import Catalog, CatalogEntry
@@ -134,10 +139,12 @@ class RuleEvaluator:
         if isinstance(groups, EvaluationError):
             size, reason = len(record.alerts) * _GROUP_SIZE, str(groups)
             return await self._runtime.run_in_thread_if_large(
-                size, apply_error, entry, record, reason, at, due_at, new_id
+                size, compute_state_after_failure, entry, record, reason, at, due_at, new_id
             )
         size = (len(groups) + len(record.alerts)) * _GROUP_SIZE
-        return await self._runtime.run_in_thread_if_large(size, apply_groups, entry, record, groups, at, due_at, new_id)
+        return await self._runtime.run_in_thread_if_large(
+            size, compute_state_after_evaluation, entry, record, groups, at, due_at, new_id
+        )
 
     async def _end_alerts(self, record: RuleRecord, *, is_deleted: bool) -> RuleState | None:
         """End all alerts of a disabled or deleted alert rule; delete the stored state of a deleted rule.
@@ -147,7 +154,9 @@ class RuleEvaluator:
         if record.state is None:
             return None
         size, at = len(record.alerts) * _GROUP_SIZE, self._runtime.now()
-        ended, changes = await self._runtime.run_in_thread_if_large(size, apply_end, record.state, record.alerts, at)
+        ended, changes = await self._runtime.run_in_thread_if_large(
+            size, compute_state_after_end, record.state, record.alerts, at
+        )
         removed = is_deleted and ended.is_idle
         state = None if removed else ended
         if not removed and ended == record.state:

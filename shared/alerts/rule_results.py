@@ -25,7 +25,7 @@ def build_revision(entry: CatalogEntry[AlertRule]) -> str:
     return f"{rfc3339(entry.created_at)}/{rfc3339(entry.updated_at)}"
 
 
-def apply_groups(
+def compute_state_after_evaluation(
     entry: CatalogEntry[AlertRule],
     record: RuleRecord,
     groups: Iterable[AlertGroup],
@@ -62,7 +62,7 @@ def apply_groups(
     return state, changes
 
 
-def apply_error(
+def compute_state_after_failure(
     entry: CatalogEntry[AlertRule],
     record: RuleRecord,
     reason: str,
@@ -103,7 +103,7 @@ def apply_error(
     return state, ended or Transitions()
 
 
-def apply_end(state: RuleState, alerts: Iterable[Alert], at: datetime) -> tuple[RuleState, Transitions]:
+def compute_state_after_end(state: RuleState, alerts: Iterable[Alert], at: datetime) -> tuple[RuleState, Transitions]:
     """Return the new state of a disabled or deleted rule, and the changes that end all its alerts.
 
     Args:
@@ -197,7 +197,7 @@ class RuleStatusReport:
     due_at: datetime | None
 
 
-def report_status(entry: CatalogEntry[AlertRule], state: RuleState | None) -> RuleStatusReport:
+def build_status_report(entry: CatalogEntry[AlertRule], state: RuleState | None) -> RuleStatusReport:
     """Derive the status of an alert rule, for callers.
 
     Args:

@@ -126,7 +126,7 @@ class Alerts:
         """
         found = await self._store.find(alert_id)
         if found is None:
-            raise alert_not_found()
+            raise build_alert_not_found_error()
         for _ in range(_ATTEMPTS):
             record = await self._store.load(found.rule)
             alert = next((one for one in record.alerts if one.id == alert_id), None)
@@ -152,7 +152,7 @@ class Alerts:
     async def _build_ended_error(self, alert_id: str) -> WorkspaceError:
         """Return the error for acknowledging an alert that is resolved, or that ended while it was pending."""
         if await self._store.find(alert_id) is None:
-            return alert_not_found()
+            return build_alert_not_found_error()
         detail = "The alert is resolved; only pending and firing alerts can be acknowledged."
         return WorkspaceError(Kind.CONFLICT, "ALERT_RESOLVED", detail)
 
@@ -164,6 +164,6 @@ class Alerts:
             _LOG.warning("an acknowledgement is not audited yet: %s", error, extra=fields(rule=record.rule))
 
 
-def alert_not_found() -> WorkspaceError:
+def build_alert_not_found_error() -> WorkspaceError:
     """Return the error for an unknown alert id."""
     return WorkspaceError(Kind.NOT_FOUND, "ALERT_NOT_FOUND", "No alert has this id.")

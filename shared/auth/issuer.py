@@ -121,7 +121,7 @@ class TokenIssuer:
         Raises:
             WorkspaceError: NOT_FOUND ``TOKEN_NOT_FOUND``; FORBIDDEN.
         """
-        caller.require_unbound()
+        caller.require_unbound_credential()
         token = await self._store.find_token(token_id)
         if token is None:
             raise WorkspaceError(Kind.NOT_FOUND, "TOKEN_NOT_FOUND", "No active token has this id.")
@@ -129,7 +129,7 @@ class TokenIssuer:
             caller.require_right(AccessRight.KEYS_MANAGE)
         await self._revoke_with_event(caller, token_id, token.principal)
 
-    async def revoke_own(self, caller: Principal) -> None:
+    async def revoke_own_token(self, caller: Principal) -> None:
         """Revoke the token with which the caller authenticated; this requires no access right."""
         await self._revoke_with_event(caller, caller.credential_id, caller.member_id)
 

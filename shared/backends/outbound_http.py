@@ -288,7 +288,7 @@ class HttpOpenIdProvider:
                 return
             if self._runtime.monotonic() - self._failed_at < MIN_REFRESH_SECONDS:
                 # Otherwise each waiting caller would start another attempt.
-                raise _unavailable_error()
+                raise _build_unavailable_error()
             await self._fetch_keys()
 
     async def _fetch_keys(self) -> None:
@@ -301,11 +301,11 @@ class HttpOpenIdProvider:
             self._keys = {str(key["kid"]): key for key in keys["keys"] if "kid" in key}
         except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError, RecursionError) as error:
             self._failed_at = self._runtime.monotonic()
-            raise _unavailable_error() from error
+            raise _build_unavailable_error() from error
         self._fetched_at = self._runtime.monotonic()
 
 
-def _unavailable_error() -> WorkspaceError:
+def _build_unavailable_error() -> WorkspaceError:
     return WorkspaceError(
         Kind.UNAVAILABLE,
         "IDENTITY_PROVIDER_UNAVAILABLE",

@@ -19,7 +19,7 @@ EVIDENCE_REASON: Final = (
 )
 
 
-def changes_to_evidence(before: Mapping[str, Any] | None, data_class: DataClass | None) -> bool:
+def is_change_to_evidence(before: Mapping[str, Any] | None, data_class: DataClass | None) -> bool:
     """Return whether a change sets the data class of a container to ``evidence``, and the class was different before.
 
     Args:
@@ -36,7 +36,7 @@ def find_new_evidence(document: WorkspaceDocument, stored: StoredCatalog) -> Ite
         for place, database in enumerate(store.databases):
             for number, container in enumerate(database.containers):
                 before = definitions.get((ItemKind.CONTAINER, build_container_key(database.lookup, container.name)))
-                if changes_to_evidence(before, container.data_class):
+                if is_change_to_evidence(before, container.data_class):
                     yield "dataStores", index, "databases", place, "containers", number, "dataClass"
 
 

@@ -244,7 +244,7 @@ class Compaction:
             pairs = zip(
                 hour.live[first : first + _CONCURRENT_FETCHES], files[first : first + _CONCURRENT_FETCHES], strict=True
             )
-            await asyncio.gather(*(self._store.fetch(blob.blob.name, file) for blob, file in pairs))
+            await asyncio.gather(*(self._store.download_to_file(blob.blob.name, file) for blob, file in pairs))
         target = folder / "merged.parquet"
         await self._runtime.run_in_thread(_merge_files, hour, files, target)
         await self._store.upload(hour.folder + build_merged_name([blob.name for blob in hour.live]), target)

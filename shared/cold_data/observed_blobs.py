@@ -58,10 +58,10 @@ class ObservedBlobs:
         with self._open_span("read"):
             return await self._store.read_range(name, start, size)
 
-    async def fetch(self, name: str, target: Path) -> None:
+    async def download_to_file(self, name: str, target: Path) -> None:
         """Download a blob to a file, with a trace span."""
         with self._open_span("fetch"):
-            await self._store.fetch(name, target)
+            await self._store.download_to_file(name, target)
 
     def list(self, prefix: str) -> AsyncIterator[Blob]:
         """Yield blobs; the wrapped stores create a span per page."""
@@ -72,15 +72,15 @@ class ObservedBlobs:
         with self._open_span("delete"):
             await self._store.delete(names)
 
-    async def link(self, name: str, file_name: str, expires_at: datetime) -> str:
+    async def create_download_link(self, name: str, file_name: str, expires_at: datetime) -> str:
         """Create a link, with a trace span."""
         with self._open_span("link"):
-            return await self._store.link(name, file_name, expires_at)
+            return await self._store.create_download_link(name, file_name, expires_at)
 
-    async def upload_link(self, name: str, expires_at: datetime) -> str:
+    async def create_upload_link(self, name: str, expires_at: datetime) -> str:
         """Create an upload link, with a trace span."""
         with self._open_span("link"):
-            return await self._store.upload_link(name, expires_at)
+            return await self._store.create_upload_link(name, expires_at)
 
     async def check(self) -> None:
         """Check the store, with a trace span."""

@@ -66,7 +66,7 @@ class BlobStore(Protocol):
         """
         ...
 
-    async def fetch(self, name: str, target: Path) -> None:
+    async def download_to_file(self, name: str, target: Path) -> None:
         """Write a blob's bytes to a file; streams blobs of any size.
 
         Raises:
@@ -82,7 +82,7 @@ class BlobStore(Protocol):
         """Delete blobs; blobs that do not exist are ignored."""
         ...
 
-    async def link(self, name: str, file_name: str, expires_at: datetime) -> str:
+    async def create_download_link(self, name: str, file_name: str, expires_at: datetime) -> str:
         """Return a URL from which anyone can download the blob until the URL expires.
 
         Args:
@@ -92,7 +92,7 @@ class BlobStore(Protocol):
         """
         ...
 
-    async def upload_link(self, name: str, expires_at: datetime) -> str:
+    async def create_upload_link(self, name: str, expires_at: datetime) -> str:
         """Return a URL to which anyone can upload the blob until the URL expires.
 
         The URL takes requests of Azure Blob Storage: Put Blob, or Put Block, Get Block List and Put Block List.

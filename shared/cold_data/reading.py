@@ -277,7 +277,7 @@ class _RangeReader:
                         files[first : first + _CONCURRENT_FETCHES],
                         strict=True,
                     )
-                    await asyncio.gather(*(self._store.fetch(blob.blob.name, file) for blob, file in pairs))
+                    await asyncio.gather(*(self._store.download_to_file(blob.blob.name, file) for blob, file in pairs))
             except FileNotFoundError:
                 hour = await load_hour(self._store, hour.folder)
             else:

@@ -48,7 +48,7 @@ class WrittenDocument:
 class Documents:
     """Service that reads and writes documents in tables (Cosmos DB containers) that expose the requested operation.
 
-    Every method raises the errors of :meth:`shared.data_stores.tables.TableFinder.find_exposed`, then INVALID
+    Every method raises the errors of :meth:`shared.data_stores.tables.TableFinder.find_exposed_table`, then INVALID
     ``PARTITION_KEY_REQUIRED``, then FORBIDDEN ``DATA_PLANE_FORBIDDEN``, then the errors of the store. A partition key
     is ``MISSING`` if the caller sends none.
 
@@ -80,7 +80,7 @@ class Documents:
         Raises:
             WorkspaceError: INVALID naming ``continuationToken``.
         """
-        found = await self._tables.find_exposed(address, Verb.LIST)
+        found = await self._tables.find_exposed_table(address, Verb.LIST)
         all_partitions = isinstance(partition, Missing)
         tokens = self._continuations
         after = (
@@ -88,7 +88,7 @@ class Documents:
             if continuation_token is None
             else await tokens.read(found.table, partition, continuation_token, all_partitions=all_partitions)
         )
-        found.check_granted()
+        found.check_access_granted()
         page = await self._store.list(found.table, partition, limit, after, all_partitions=all_partitions)
         if page.position is None:
             return DocumentListing(page.texts, None)
@@ -105,7 +105,7 @@ class Documents:
             WorkspaceError: NOT_FOUND ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED.
         """
         check_document_id(document_id, "documentId")
-        found = await self._tables.find_exposed(address, Verb.READ)
+        found = await self._tables.find_exposed_table(address, Verb.READ)
         stored = await self._read_existing_document(found.table, _build_document_key(found, document_id, partition))
         condition.check_match(stored.etag)
         return stored, condition.is_not_modified(stored.etag)
@@ -123,11 +123,11 @@ class Documents:
                 ``DOCUMENT_EXISTS``.
         """
         document, draft = await self._runtime.run_in_thread_if_large(size, _prepare_draft, self._runtime, body)
-        found = await self._tables.find_exposed(address, Verb.CREATE)
+        found = await self._tables.find_exposed_table(address, Verb.CREATE)
         partition = read_partition_key(document, found.path)
         if isinstance(partition, Missing):
             raise _build_missing_partition_key_error(found.path)
-        found.check_granted()
+        found.check_access_granted()
         key = DocumentKey(draft.key.id, partition)
         etag = await self._store.create(found.table, key, draft.text)
         return WrittenDocument(key, StoredDocument(draft.text, etag), found.path)
@@ -155,9 +155,9 @@ class Documents:
         document, draft = await self._runtime.run_in_thread_if_large(
             size, _prepare_draft, self._runtime, {"id": document_id, **body}, document_id
         )
-        found = await self._tables.find_exposed(address, Verb.REPLACE)
+        found = await self._tables.find_exposed_table(address, Verb.REPLACE)
         written = _check_replacement(found, draft, read_partition_key(document, found.path), partition)
-        found.check_granted()
+        found.check_access_granted()
         etag = await self._resolve_write_condition(found.table, written.key, condition)
         return StoredDocument(written.text, await self._store.replace(found.table, written.key, written.text, etag))
 
@@ -170,7 +170,7 @@ class Documents:
             WorkspaceError: NOT_FOUND ``DOCUMENT_NOT_FOUND``; PRECONDITION_FAILED.
         """
         check_document_id(document_id, "documentId")
-        found = await self._tables.find_exposed(address, Verb.DELETE)
+        found = await self._tables.find_exposed_table(address, Verb.DELETE)
         key = _build_document_key(found, document_id, partition)
         etag = await self._resolve_write_condition(found.table, key, condition)
         await self._store.delete(found.table, key, etag)
@@ -207,7 +207,7 @@ def _build_document_key(exposed: ExposedTable, document_id: str, partition: Part
         if exposed.path != ID_PATH:
             raise _build_missing_partition_key_error(exposed.path)
         partition = document_id
-    exposed.check_granted()
+    exposed.check_access_granted()
     return DocumentKey(document_id, partition)
 
 

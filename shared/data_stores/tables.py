@@ -40,7 +40,7 @@ class ExposedTable:
         """Partition key path of the table, such as ``/line``."""
         return self.table.container.partition_key_path
 
-    def check_granted(self) -> None:
+    def check_access_granted(self) -> None:
         """Check that the Cosmos DB account grants access to documents.
 
         Raises:
@@ -68,7 +68,7 @@ class TableFinder:
         self._catalog = catalog
         self._containers = containers
 
-    async def find_exposed(self, address: TableAddress, verb: Verb) -> ExposedTable:
+    async def find_exposed_table(self, address: TableAddress, verb: Verb) -> ExposedTable:
         """Find the table that a URL names, and check that it exposes an operation.
 
         Raises:

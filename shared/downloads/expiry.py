@@ -47,7 +47,7 @@ class DownloadExpiry:
         An import with an open step ends, but remains until its work has completed the step, at most ``ORPHAN_AGE``.
         """
         at = self._runtime.now()
-        expired = await self._jobs.list_expired(at)
+        expired = await self._jobs.list_expired_jobs(at)
         for job_id in expired:
             job = await self._end_import(job_id, await self._jobs.get(job_id))
             if job is not None and job.open_import_step is not None and at < job.expires_at + ORPHAN_AGE:

@@ -33,11 +33,11 @@ class JobStore(Protocol):
         """
         ...
 
-    async def list_owned(self, owner: str) -> Sequence[Job]:
+    async def list_jobs_of_owner(self, owner: str) -> Sequence[Job]:
         """Return the background jobs of an owner, newest first."""
         ...
 
-    async def list_expired(self, at: datetime) -> Sequence[str]:
+    async def list_expired_jobs(self, at: datetime) -> Sequence[str]:
         """Return the ids of the jobs whose lifetime has ended."""
         ...
 

@@ -220,7 +220,7 @@ class DownloadService:
     async def list(self, caller: Principal, *, kind: JobKind = JobKind.DOWNLOAD) -> Sequence[Job]:
         """Return the caller's jobs of one kind, newest first."""
         at = self._runtime.now()
-        jobs = await self._jobs.list_owned(caller.member_id)
+        jobs = await self._jobs.list_jobs_of_owner(caller.member_id)
         return [job for job in jobs if job.expires_at > at and job.kind is kind]
 
     async def wait_until_ended(self, job: Job, seconds: int) -> Job:
@@ -268,7 +268,7 @@ class DownloadService:
         until = min(self._runtime.now() + LINK_LIFETIME, job.expires_at)
         names = list_file_names(job)
         return [
-            LinkedFile(connection, file, await self._blobs.link(file.blob, name, until), until)
+            LinkedFile(connection, file, await self._blobs.create_download_link(file.blob, name, until), until)
             for (connection, file), name in zip(job.files(), names, strict=True)
         ]
 

@@ -91,6 +91,6 @@ def build_column_loader(columns: QueryColumns, catalog: Catalog) -> "DataLoader[
 
     async def load_columns(lookups: list[str]) -> list[Any]:
         # Load one after another: each uncached item executes an engine query.
-        return [await columns.resolve_or_error(catalog.queries[lookup].value) for lookup in lookups]
+        return [await columns.resolve_columns_or_error(catalog.queries[lookup].value) for lookup in lookups]
 
     return DataLoader(batch_load_fn=load_columns)

@@ -194,7 +194,7 @@ class LoadShedder:
         while self._waiting:
             first = self._waiting[0]
             if not first.admission.done():  # else the request was cancelled
-                if self._is_too_late(first, now):
+                if self._has_waited_too_long(first, now):
                     first.admission.set_result(False)
                 elif self._has_room(now):
                     self._admit_or_reject(first, now)
@@ -203,7 +203,7 @@ class LoadShedder:
             self._waiting.popleft()
         self._schedule_queue_processing(now)
 
-    def _is_too_late(self, first: _QueuedRequest, now: float) -> bool:
+    def _has_waited_too_long(self, first: _QueuedRequest, now: float) -> bool:
         if self._detector.is_overloaded and len(self._waiting) > FEW and now - first.since >= PATIENCE_SECONDS:
             self._detector.record_rejection(now)
             return True

@@ -22,7 +22,7 @@ from shared.http.request_span import RequestSpan, open_request_span
 from shared.http.router import Match, Router, UnmatchedRequestError
 from shared.http.security_headers import add_security_headers
 from shared.http.unknown_names import report_unknown_names
-from shared.http.validation import read_call
+from shared.http.validation import build_call_from_request
 from shared.http.versions import add_version, check_version
 from shared.interpreter import exempt_loaded_objects, pause_garbage_collection
 from shared.observability import logs
@@ -198,7 +198,7 @@ class RequestPipeline:
             caller.require_right(right)
         if operation.feature:
             await self._require_feature(operation.feature)
-        call = await read_call(operation, caller, match.path, request, self._runtime)
+        call = await build_call_from_request(operation, caller, match.path, request, self._runtime)
         reply = await operation.handler(call)
         if call.unknown:
             report_unknown_names(reply, call.unknown)

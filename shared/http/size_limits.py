@@ -119,11 +119,11 @@ def _iterate_decoded(body: bytes, encoding: str) -> Iterator[bytes]:
             if decoder.eof:
                 decoder, members = DECODERS[encoding](), members + 1
                 if members > _MAX_MEMBERS:
-                    raise _undecodable_error(f"the {encoding} data must have at most {_MAX_MEMBERS} members")
+                    raise _build_undecodable_error(f"the {encoding} data must have at most {_MAX_MEMBERS} members")
             yield _decode_piece(decoder, piece, encoding)
             piece = decoder.unused_data if decoder.eof else b""
     if not decoder.eof:
-        raise _undecodable_error(f"the {encoding} data end too early")
+        raise _build_undecodable_error(f"the {encoding} data end too early")
 
 
 def _decode_piece(decoder: _Decoder, piece: bytes, encoding: str) -> bytes:
@@ -131,7 +131,7 @@ def _decode_piece(decoder: _Decoder, piece: bytes, encoding: str) -> bytes:
         return decoder.decompress(piece)
     except Exception as error:
         # The two libraries raise different exceptions, whose messages describe internals.
-        raise _undecodable_error(f"must be valid {encoding} data") from error
+        raise _build_undecodable_error(f"must be valid {encoding} data") from error
 
 
 def body_too_large_error(limit: int) -> WorkspaceError:
@@ -148,7 +148,7 @@ def unsupported_encoding_error(supported: list[str]) -> WorkspaceError:
     return WorkspaceError(Kind.UNKNOWN_ENCODING, "CONTENT_ENCODING_UNSUPPORTED", detail, supported=supported)
 
 
-def _undecodable_error(message: str) -> WorkspaceError:
+def _build_undecodable_error(message: str) -> WorkspaceError:
     return invalid("body", message, code="BODY_NOT_DECODABLE")
 
 

@@ -41,7 +41,7 @@ _UNPARSED = object()
 """Placeholder for a query or body that cannot be parsed; its error is already collected."""
 
 
-async def read_call(
+async def build_call_from_request(
     operation: Operation, principal: Principal, path: Mapping[str, str], request: Request, runtime: Runtime
 ) -> Call[Any, Any]:
     """Validate a request and build the call for the operation's handler.

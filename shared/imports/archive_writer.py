@@ -167,7 +167,7 @@ class HistoryArchive:
             files = [target / f"{number}.parquet" for number in range(len(hour.live))]
             try:
                 for blob, file in zip(hour.live, files, strict=True):
-                    await self._store.fetch(blob.blob.name, file)
+                    await self._store.download_to_file(blob.blob.name, file)
             except FileNotFoundError:
                 hour = await load_hour(self._store, hour.folder)
             else:

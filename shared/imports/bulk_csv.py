@@ -351,11 +351,11 @@ class BulkConverter:
         if self._mapper.mapping.decimal == ",":
             number, is_candidate = f"replace({cell}, ',', '.')", f"NOT contains({cell}, '.')"
         is_short = f"{number} NOT LIKE '%0.0000%' AND {number} <> '-0' AND regexp_full_match({number}, '{_DECIMAL}')"
-        is_long = f"contains({number}, '.') AND regexp_full_match({number}, '{_NUMBER}')"
+        is_long_number = f"contains({number}, '.') AND regexp_full_match({number}, '{_NUMBER}')"
         text = f"replace({cell}, '\\', '\\\\')"
         return (
             f"CASE WHEN {cell} IS NULL THEN NULL WHEN {is_candidate} AND {is_short} THEN {number} "
-            f"WHEN {is_candidate} AND {is_long} THEN CAST(CAST({number} AS DOUBLE) AS VARCHAR) "
+            f"WHEN {is_candidate} AND {is_long_number} THEN CAST(CAST({number} AS DOUBLE) AS VARCHAR) "
             f"WHEN {is_candidate} AND regexp_full_match({number}, '{_NUMBER_LIKE}') THEN {_UNCERTAIN} "
             f"""WHEN trim({cell}) = '' THEN NULL ELSE '"' || {text} || '"' END"""
         )

@@ -129,7 +129,7 @@ class ImportService:
 
     async def create_upload_link(self, job: Job) -> str:
         """Return the URL to which the file of an import is uploaded."""
-        return await self._blobs.upload_link(build_upload_name(job.id), job.created_at + UPLOAD_LIFETIME)
+        return await self._blobs.create_upload_link(build_upload_name(job.id), job.created_at + UPLOAD_LIFETIME)
 
     async def start(self, caller: Principal, job_id: str, runner: JobRunner, mapping: ImportMapping | None) -> Job:
         """Start the work of an import; an import that has started already is returned unchanged.

@@ -376,7 +376,7 @@ class ImportRunner:
     async def _load_table_file(self, job: Job, number: int) -> pa.Table:
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
             path = folder / "rows.parquet"
-            await self._stores.blobs.fetch(build_table_name(job.id, number), path)
+            await self._stores.blobs.download_to_file(build_table_name(job.id, number), path)
             return await self._runtime.run_in_thread(read_table_file, path)
 
     async def _store_rejected_rows(self, job: Job, step: PreparedStep) -> None:

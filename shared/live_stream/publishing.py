@@ -165,7 +165,7 @@ class LivePublisher:
             raise failed[0]
         done.clear()
 
-    async def skip_without_listeners(self, groups: Collection[str], count: int) -> bool:
+    async def skip_batch_without_listeners(self, groups: Collection[str], count: int) -> bool:
         """Return whether a batch can be skipped, because none of its groups has a listener.
 
         If the batch can be skipped, count its impulses as unheard.

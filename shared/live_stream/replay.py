@@ -191,7 +191,7 @@ class CatchUp:
         self._history = history
         self._service = service
         self._seconds = max_seconds
-        self._most = max_impulses
+        self._max_impulses = max_impulses
         self._waiting = 0
         self._turn = asyncio.Semaphore(CONCURRENT_REPLAYS)
         self._runtime = runtime
@@ -223,7 +223,7 @@ class CatchUp:
         except TimeoutError:
             return "The replay takes too long; request a shorter time range."
         except OverflowError:
-            return f"The replay exceeds {self._most} messages; request a shorter time range."
+            return f"The replay exceeds {self._max_impulses} messages; request a shorter time range."
         except WorkspaceError as error:
             return f"The replay failed: {error.code}."
         except Exception:
@@ -252,7 +252,7 @@ class CatchUp:
         async for page in self._history.read_pages(connections, since, until):
             for impulse in page:
                 if sent_impulses.add_if_new(impulse.key, impulse.timestamp):
-                    if sent_impulses.count > self._most:
+                    if sent_impulses.count > self._max_impulses:
                         raise OverflowError
                     yield impulse.text
 

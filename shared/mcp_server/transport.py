@@ -197,8 +197,8 @@ class ProtocolSession:
         build = self._capabilities.tools.get(params.name)
         if build is None:
             rule = f"The tool {params.name!r} does not exist, or this token has no right to use it."
-            nearest = await self._describe_nearest(params.name, self._capabilities.tools)
-            raise _invalid_params_error(f"{rule}{nearest} Call tools/list for all tools.")
+            nearest = await self._suggest_nearest_names(params.name, self._capabilities.tools)
+            raise _build_invalid_params_error(f"{rule}{nearest} Call tools/list for all tools.")
         found = build()
         started = self._runtime.monotonic()
         result = await _run_tool(found, params.arguments or {})
@@ -251,7 +251,7 @@ class ProtocolSession:
         uri = str(params.uri)
         build = self._capabilities.resources.get(uri)
         if build is None:
-            nearest = await self._describe_nearest(uri, self._capabilities.resources)
+            nearest = await self._suggest_nearest_names(uri, self._capabilities.resources)
             message = f"The resource {uri!r} does not exist.{nearest} Call resources/list for all resources."
             raise MCPError(types.INVALID_PARAMS, message, {"uri": uri})
         found = build()
@@ -266,7 +266,7 @@ class ProtocolSession:
     async def _get_prompt(self, _: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         found = next((item for item in self._capabilities.prompts if item.name == params.name), None)
         if found is None:
-            raise _invalid_params_error(
+            raise _build_invalid_params_error(
                 f"The prompt {params.name!r} does not exist. Call prompts/list for all prompts."
             )
         message = types.TextContent(type="text", text=_fill_template(found, params.arguments or {}))
@@ -274,7 +274,7 @@ class ProtocolSession:
             description=found.description, messages=[types.PromptMessage(role="user", content=message)]
         )
 
-    async def _describe_nearest(self, name: str, known: Collection[str]) -> str:
+    async def _suggest_nearest_names(self, name: str, known: Collection[str]) -> str:
         """Write a sentence that suggests the known names most similar to an unknown name; empty if none is similar."""
         nearest = await self._runtime.run_in_thread(find_nearest_names, name, list(known))
         return f" The nearest are {', '.join(nearest)}." if nearest else ""
@@ -327,7 +327,7 @@ def _fill_template(prompt: Prompt, arguments: Mapping[str, str]) -> str:
         value = arguments.get(argument.name) or DEFAULTS.get(argument.name)
         if value is None:
             names = ", ".join(item.name for item in prompt.arguments if item.required)
-            raise _invalid_params_error(
+            raise _build_invalid_params_error(
                 f"The argument {argument.name!r} is required. Call prompts/get again with the arguments {names}."
             )
         text = text.replace(f"{{{argument.name}}}", value)
@@ -337,11 +337,11 @@ def _fill_template(prompt: Prompt, arguments: Mapping[str, str]) -> str:
 def _select_page[T](items: Sequence[T], params: types.PaginatedRequestParams | None) -> tuple[Sequence[T], str | None]:
     cursor = params.cursor if params else None
     if cursor is not None and cursor not in {str(start) for start in range(PAGE_SIZE, len(items), PAGE_SIZE)}:
-        raise _invalid_params_error("The cursor does not belong to this list; send the request without a cursor.")
+        raise _build_invalid_params_error("The cursor does not belong to this list; send the request without a cursor.")
     start = int(cursor or 0)
     end = start + PAGE_SIZE
     return items[start:end], str(end) if end < len(items) else None
 
 
-def _invalid_params_error(message: str) -> MCPError:
+def _build_invalid_params_error(message: str) -> MCPError:
     return MCPError(types.INVALID_PARAMS, message)

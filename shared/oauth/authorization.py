@@ -94,7 +94,7 @@ class AuthorizationService:
         Raises:
             WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN`` or ``REDIRECT_URI_MISMATCH``: the reply must not redirect.
         """
-        client = await self._clients.find_declared(parameters.get("client_id") or "")
+        client = await self._clients.find_declared_client(parameters.get("client_id") or "")
         if client is None:
             return None
         redirect_uri = client.find_redirect_uri(parameters.get("redirect_uri"))
@@ -126,7 +126,7 @@ class AuthorizationService:
                 ``DELEGATED_TOKEN`` or ``CREDENTIAL_BOUND``.
         """
         caller.require_not_delegated()
-        caller.require_unbound()
+        caller.require_unbound_credential()
         client = await self._clients.find(parameters.get("client_id") or "")
         redirect_uri = client.find_redirect_uri(parameters.get("redirect_uri"))
         try:

@@ -80,7 +80,7 @@ class ClientDirectory:
         self._catalog = catalog
         self._documents = documents
 
-    async def find_declared(self, client_id: str) -> Client | None:
+    async def find_declared_client(self, client_id: str) -> Client | None:
         """Return the declared client with an id; return None if the id is a URL, which can have a metadata document.
 
         Raises:
@@ -99,7 +99,7 @@ class ClientDirectory:
         Raises:
             WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN``.
         """
-        return await self.find_declared(client_id) or await self._documents.load(client_id)
+        return await self.find_declared_client(client_id) or await self._documents.load(client_id)
 
 
 def unknown_client_error(detail: str) -> WorkspaceError:

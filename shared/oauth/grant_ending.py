@@ -81,9 +81,9 @@ class GrantEnder:
 
     async def run(self) -> None:
         """Complete interrupted ends of grants; end the grants of disabled members and of removed clients."""
-        for stored in await self._store.list_unrecorded():
+        for stored in await self._store.list_unrecorded_grants():
             await self._complete_end(stored)
-        for grant in await self._store.list_active():
+        for grant in await self._store.list_active_grants():
             await self.end_if_orphaned(grant)
 
     async def end_if_orphaned(self, grant: Grant) -> bool:

@@ -188,7 +188,7 @@ class GrantService:
         """Return the active grants of the caller, or of all members if the caller may manage keys, oldest first."""
         can_manage = AccessRight.KEYS_MANAGE in caller.rights
         team = await self._directory.get_team()
-        found = await self._store.list_active(None if can_manage else caller.member_id)
+        found = await self._store.list_active_grants(None if can_manage else caller.member_id)
         return [grant for grant in found if has_enabled_member(team, grant)]
 
     async def end(self, caller: Principal, grant_id: str) -> None:

@@ -156,7 +156,7 @@ class GrantStore(Protocol):
         """
         ...
 
-    async def list_active(self, member_id: str | None = None) -> Sequence[Grant]:
+    async def list_active_grants(self, member_id: str | None = None) -> Sequence[Grant]:
         """Return the active grants of a member, or of all members for None, oldest first."""
         ...
 
@@ -164,7 +164,7 @@ class GrantStore(Protocol):
         """Return the active, unexpired grants whose consent was given with a certain token or API key, oldest first."""
         ...
 
-    async def list_unrecorded(self) -> Sequence[StoredGrant]:
+    async def list_unrecorded_grants(self) -> Sequence[StoredGrant]:
         """Return the ended grants whose audit event is not yet marked as stored, oldest first."""
         ...
 

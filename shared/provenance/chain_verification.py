@@ -214,7 +214,7 @@ class ChainVerification:
             self.sequence, self.last_hash, self.previous_hash = record.sequence, record.hash, value["PreviousHash"]
             self.time = get_record_time(value)
             if MEMBER in value:
-                self.add_signed(record.sequence, record.sequence)
+                self.extend_signed_range(record.sequence, record.sequence)
             if record.sequence <= self.leaves:
                 hashes.append(record.hash)
         elif self._is_fork(record, value):
@@ -224,7 +224,7 @@ class ChainVerification:
             return False
         return True
 
-    def add_signed(self, first: int, last: int) -> None:
+    def extend_signed_range(self, first: int, last: int) -> None:
         """Extend the range of sequence numbers of signed decisions; two zeros mean that there is no signed decision."""
         self.signed = (self.signed[0] or first, last or self.signed[1])
 

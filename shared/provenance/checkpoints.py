@@ -181,7 +181,7 @@ class Checkpoints:
             raise WorkspaceError(Kind.NOT_FOUND, "CHECKPOINT_NOT_FOUND", "This chain has no checkpoint yet.")
         checkpoint = await self.open_checkpoint(chain, stored)
         last = await self._store.read_hashes(chain, checkpoint.size - 1, limit=1)
-        note = await self.keys.cosign(stored.note)
+        note = await self.keys.add_current_signature(stored.note)
         return CurrentCheckpoint(replace(stored, note=note), checkpoint, last[0] if last else "")
 
     async def create(self, chain: ChainKey) -> StoredCheckpoint | None:

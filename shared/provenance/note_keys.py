@@ -119,7 +119,7 @@ class NoteKeys:
                     return
         raise NoteError("the root of the checkpoint is not signed by a trusted key")
 
-    async def cosign(self, note: bytes) -> bytes:
+    async def add_current_signature(self, note: bytes) -> bytes:
         """Add the signature line of the current key to a note that a retired key signed.
 
         Recipients with either key can verify the result. The note is returned unchanged if the current key signed it,

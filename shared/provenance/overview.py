@@ -133,7 +133,7 @@ class AuditOverview:
         """
         counted: set[ChainKey] = set()
         # A chain that is listed again was changed meanwhile; the next run counts it.
-        while new := set(await self._index.list_uncounted(_CHAINS_AT_ONCE)) - counted:
+        while new := set(await self._index.list_uncounted_chains(_CHAINS_AT_ONCE)) - counted:
             for chain in new:
                 await self._index.complete_counts(chain)
             counted |= new
@@ -152,7 +152,7 @@ class AuditOverview:
             return
         deadline = self._runtime.monotonic() + COUNT_SECONDS
         async with self._counting:
-            while chains := await self._index.list_uncounted(1):
+            while chains := await self._index.list_uncounted_chains(1):
                 if self._runtime.monotonic() > deadline:
                     detail = "Amendments of an earlier service version are being counted; retry after the stated time."
                     raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", detail, retryAfter=10)
@@ -190,7 +190,7 @@ class AuditOverview:
 
     async def _remove_entries(self, entries: Sequence[PendingEntry]) -> None:
         try:
-            await self._index.remove_pending(entries)
+            await self._index.remove_pending_entries(entries)
         except WorkspaceError as error:
             # The reply is correct without it, and the next request tries it again.
             _LOG.warning("decided amendments were not removed from their index", extra=fields(cause=str(error)))
@@ -199,7 +199,7 @@ class AuditOverview:
         """Complete a summary with the values that an earlier version of the service did not store."""
         chain, pending, size, first_at = summary.chain, summary.pending, summary.checkpoint_size, summary.first_at
         if pending is None:
-            pending = await self._index.count_pending(chain)
+            pending = await self._index.count_pending_amendments(chain)
         if size is None:
             size = await self._checkpoints.find_newest_size(chain)
         if not first_at:

@@ -75,7 +75,7 @@ class PendingEntry:
     Attributes:
         place: position of the amendment in the list.
         record: the amendment as it is stored; None if the store does not contain it.
-        token: opaque token of the store, for :meth:`ChainOverview.remove_pending`.
+        token: opaque token of the store, for :meth:`ChainOverview.remove_pending_entries`.
     """
 
     place: PendingPlace
@@ -109,11 +109,11 @@ class ChainOverview(Protocol):
         """Return the result of a chain's last complete verification; None if there was none."""
         ...
 
-    async def count_pending(self, chain: ChainKey) -> int:
+    async def count_pending_amendments(self, chain: ChainKey) -> int:
         """Count the pending amendments of a chain from an index, because its summary has no count yet."""
         ...
 
-    async def list_uncounted(self, limit: int) -> Sequence[ChainKey]:
+    async def list_uncounted_chains(self, limit: int) -> Sequence[ChainKey]:
         """Return chains whose counts are incomplete, at most ``limit``.
 
         Use ``limit`` 1 to check whether such a chain exists.
@@ -139,7 +139,7 @@ class ChainOverview(Protocol):
         """
         ...
 
-    async def remove_pending(self, entries: Sequence[PendingEntry]) -> None:
+    async def remove_pending_entries(self, entries: Sequence[PendingEntry]) -> None:
         """Remove the entries of decided amendments from the index."""
         ...
 

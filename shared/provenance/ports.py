@@ -353,7 +353,7 @@ class MisplacedRecords(Protocol):
     item with another id is not a record (docs/adr/0027).
     """
 
-    async def find_misplaced(self, chain: ChainKey) -> int | None:
+    async def find_misplaced_record(self, chain: ChainKey) -> int | None:
         """Find the first misplaced record; return the next valid sequence number after it, or None if there is none.
 
         Args:

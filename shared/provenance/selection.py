@@ -84,7 +84,7 @@ def check_scope(faults: ValidationErrors, scope_key: str | None, scope_field: st
             _validate_scope(scope_key or "", scope_field)
 
 
-def not_provisioned_error() -> WorkspaceError:
+def build_not_provisioned_error() -> WorkspaceError:
     """Build the error of all provenance operations in a workspace without the provenance policy."""
     detail = "Provenance is not provisioned for this workspace."
     # No Retry-After, because a retry cannot help until an operator enables the policy.

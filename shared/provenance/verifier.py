@@ -199,7 +199,9 @@ class ChainVerifier:
             compute_genesis_hash(await self._workspace(), chain.target, chain.scope_key), content.size if content else 0
         )
         # Records that are appended during the verification are not included.
-        misplaced = await self._store.find_misplaced(chain) if isinstance(self._store, MisplacedRecords) else None
+        misplaced = (
+            await self._store.find_misplaced_record(chain) if isinstance(self._store, MisplacedRecords) else None
+        )
         end = tip.sequence if misplaced is None else min(tip.sequence, misplaced - 1)
         return VerificationRun(chain, started_at, newest, content, error, tip, verification, misplaced, end)
 

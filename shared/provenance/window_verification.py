@@ -75,7 +75,7 @@ class WindowResult:
             self.previous_hash,
             self.time,
         )
-        verification.add_signed(*self.signed)
+        verification.extend_signed_range(*self.signed)
         left = self.leaves
         for node in self.nodes:
             size = 1 << (left.bit_length() - 1)

@@ -53,7 +53,7 @@ def encode_impulse(impulse: Impulse, payload: bytes | None = None) -> bytes:
     Raises:
         ValueError: if the payload or the headers cannot be represented in JSON.
     """
-    if payload is None or not is_shallow(payload):
+    if payload is None or not is_payload_shallow(payload):
         payload = serialise(dict(impulse.payload))
         parse(b'{"Payload":%b}' % payload)
     return _FORM % (
@@ -77,7 +77,7 @@ def encode_impulse_of_texts(
         device_id: as in :class:`Impulse`.
         connection: as in :class:`Impulse`.
         surfaces: as in :class:`Impulse`.
-        payload: the payload as compact JSON text; :func:`is_shallow` must be true for it.
+        payload: the payload as compact JSON text; :func:`is_payload_shallow` must be true for it.
 
     Raises:
         ValueError: if an id cannot be represented in JSON.
@@ -86,7 +86,7 @@ def encode_impulse_of_texts(
     return _FORM % (serialise(message_id), timestamp.encode(), _encode_device_id(device_id), b"{}", common, payload)
 
 
-def is_shallow(payload: bytes) -> bool:
+def is_payload_shallow(payload: bytes) -> bool:
     """Return True if a payload's JSON text has so few brackets that it cannot be nested too deeply."""
     return payload.count(b"{") + payload.count(b"[") <= _SHALLOW
 

@@ -16,7 +16,7 @@ from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry import unrouted
-from shared.telemetry.impulses import encode_impulse, encode_impulse_of_texts, is_shallow
+from shared.telemetry.impulses import encode_impulse, encode_impulse_of_texts, is_payload_shallow
 from shared.telemetry.json_text import parse
 from shared.telemetry.layout import validate_id
 from shared.telemetry.models import IMPULSES_HUB, UNROUTED, HubEvent, HubMessage, Impulse
@@ -53,7 +53,7 @@ def encode_accepted_event(event: HubEvent, route: Route) -> bytes | None:
         return None
     timestamp = properties[TIMESTAMP]
     # An hour 24, which the general conversion rejects or changes, must not be copied.
-    if not is_canonical(timestamp) or timestamp[_HOUR] == _END_OF_DAY or not is_shallow(payload):
+    if not is_canonical(timestamp) or timestamp[_HOUR] == _END_OF_DAY or not is_payload_shallow(payload):
         return None
     try:
         datetime.fromisoformat(timestamp)

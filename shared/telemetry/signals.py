@@ -42,12 +42,12 @@ def has_type_mismatch(checks: Sequence[SignalCheck], payload: Mapping[str, Any])
     return False
 
 
-def is_real(value: Any) -> bool:
+def is_real_number(value: Any) -> bool:
     """Return whether a JSON value is valid for the signal type ``real``, which is any number except a boolean."""
     return isinstance(value, int | float | LongInteger) and not isinstance(value, bool)
 
 
-def is_long(value: Any) -> bool:
+def is_long_number(value: Any) -> bool:
     """Return whether a JSON value is a whole number of 64 bits; JSON does not distinguish 1.0 from 1."""
     if isinstance(value, float):
         return value.is_integer() and _MIN_LONG <= value <= _MAX_LONG
@@ -66,8 +66,8 @@ def is_datetime(value: Any) -> bool:
 
 
 TYPE_CHECKS: Final[Mapping[SignalType, Callable[[Any], bool]]] = {
-    SignalType.REAL: is_real,
-    SignalType.LONG: is_long,
+    SignalType.REAL: is_real_number,
+    SignalType.LONG: is_long_number,
     SignalType.BOOL: lambda value: isinstance(value, bool),
     SignalType.STRING: lambda value: isinstance(value, str),
     SignalType.DATETIME: is_datetime,
@@ -154,9 +154,9 @@ def _iterate_values(payload: Mapping[str, Any]) -> Iterator[tuple[Pointer, Any]]
 def _find_signal_type(value: Any) -> SignalType:
     if isinstance(value, bool):
         return SignalType.BOOL
-    if is_long(value):
+    if is_long_number(value):
         return SignalType.LONG
-    if is_real(value):
+    if is_real_number(value):
         return SignalType.REAL
     return SignalType.DATETIME if is_datetime(value) else SignalType.STRING
 

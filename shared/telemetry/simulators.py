@@ -106,13 +106,13 @@ class RandomWalk:
         return place, (low + high) / 2 + draw_normal(self.key, place) * deviation
 
 
-def reflect_into_range(value: float, low: float, high: float) -> float:
-    """Reflect a value at the ends of a range until it lies inside the range; return ``low`` if the range is empty."""
-    span = high - low
+def reflect_into_range(value: float, lowest: float, highest: float) -> float:
+    """Reflect a value at the ends of a range until it lies inside; return ``lowest`` if the range is empty."""
+    span = highest - lowest
     if span <= 0:
-        return low
-    folded = (value - low) % (2 * span)
-    return low + min(folded, 2 * span - folded)
+        return lowest
+    folded = (value - lowest) % (2 * span)
+    return lowest + min(folded, 2 * span - folded)
 
 
 def _draw_bits(key: bytes, index: int) -> int:

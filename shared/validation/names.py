@@ -97,23 +97,25 @@ def _find_script(character: str) -> str:
     return "EAST ASIAN" if first in _EAST_ASIAN else first
 
 
-def find_nearest_name(misspelt: str, known: Iterable[str]) -> str | None:
+def find_nearest_name(misspelt_name: str, known_names: Iterable[str]) -> str | None:
     """Return the known name that is most similar to a misspelt name; None if no known name is similar.
 
     Letter case, underscores and hyphens are ignored.
     """
-    folded = {_normalise_name(name): name for name in known}
-    close = get_close_matches(_normalise_name(misspelt[:MAX_COMPARED]), folded, n=1)
+    folded = {_normalise_name(name): name for name in known_names}
+    close = get_close_matches(_normalise_name(misspelt_name[:MAX_COMPARED]), folded, n=1)
     return folded[close[0]] if close else None
 
 
-def find_nearest_names(misspelt: str, known: Iterable[str]) -> list[str]:
+def find_nearest_names(misspelt_name: str, known_names: Iterable[str]) -> list[str]:
     """Return up to three known names, the most similar to a misspelt name first.
 
     Letter case, underscores and hyphens are ignored. A search in thousands of names takes a tenth of a second.
     """
-    folded = {_normalise_name(name): name for name in known}
-    close = get_close_matches(_normalise_name(misspelt[:MAX_COMPARED]), folded, n=_MAX_NEAREST, cutoff=_MIN_SIMILARITY)
+    folded = {_normalise_name(name): name for name in known_names}
+    close = get_close_matches(
+        _normalise_name(misspelt_name[:MAX_COMPARED]), folded, n=_MAX_NEAREST, cutoff=_MIN_SIMILARITY
+    )
     return [folded[name] for name in close]
 
 

@@ -101,24 +101,24 @@ class QueryColumns:
 
     async def find(self, query: WarmQuery) -> tuple[Column, ...] | None:
         """Return the result columns of a KQL query; None if the query engine is too slow or rejects the query."""
-        result = await self.resolve_or_error(query)
+        result = await self.resolve_columns_or_error(query)
         return None if isinstance(result, WorkspaceError) else result
 
-    async def resolve_or_error(self, query: WarmQuery) -> Result:
+    async def resolve_columns_or_error(self, query: WarmQuery) -> Result:
         """Return the result columns of a KQL query, or the error of the query engine; wait only a few seconds.
 
         After the timeout, the request to the engine continues. Until it ends, other callers get the timeout error
         without waiting.
         """
-        [result] = await self.resolve_all([query])
+        [result] = await self.resolve_columns_of_all([query])
         return result
 
     async def find_all(self, queries: Sequence[WarmQuery]) -> list[tuple[Column, ...] | None]:
         """Return the result columns of each query; None if the engine is too slow or rejects the query."""
-        results = await self.resolve_all(queries)
+        results = await self.resolve_columns_of_all(queries)
         return [None if isinstance(result, WorkspaceError) else result for result in results]
 
-    async def resolve_all(self, queries: Sequence[WarmQuery]) -> list[Result]:
+    async def resolve_columns_of_all(self, queries: Sequence[WarmQuery]) -> list[Result]:
         """Return for each query its result columns or the engine's error; wait only a few seconds.
 
         If the columns of more than ``MAX_AWAITED`` queries are not cached, the result for these is ``UNAVAILABLE``

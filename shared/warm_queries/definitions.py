@@ -154,7 +154,7 @@ class QueryDefinitions:
         query = None if item is None else StoredWarmQuery.model_validate(item.definition)
         if query is None or query.approval is not None:
             return "", None
-        found = await self._columns.resolve_or_error(query)
+        found = await self._columns.resolve_columns_or_error(query)
         if not isinstance(found, WorkspaceError) or found.kind is not Kind.INVALID:
             return "", None
         try:

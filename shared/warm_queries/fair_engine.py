@@ -46,7 +46,7 @@ class FairEngine:
         with cancel_at_disconnect():
             if not member:
                 return await self._engine.execute(query)
-            async with self._occupy_place(member, query.timeout_seconds):
+            async with self._occupy_query_slot(member, query.timeout_seconds):
                 return await self._engine.execute(query)
 
     async def ping(self) -> None:
@@ -58,12 +58,12 @@ class FairEngine:
         await self._engine.close()
 
     @asynccontextmanager
-    async def _occupy_place(self, member: str, timeout_seconds: int) -> AsyncIterator[None]:
+    async def _occupy_query_slot(self, member: str, timeout_seconds: int) -> AsyncIterator[None]:
         """Context manager: wait until a principal may run another query, and count the query while the block runs."""
         places = self._places.setdefault(member, asyncio.Semaphore(self._per_principal))
         self._active[member] += 1
         try:
-            await self._wait_for_place(places, timeout_seconds)
+            await self._wait_for_query_slot(places, timeout_seconds)
             try:
                 yield
             finally:
@@ -73,7 +73,7 @@ class FairEngine:
             if not self._active[member]:
                 del self._active[member], self._places[member]
 
-    async def _wait_for_place(self, places: asyncio.Semaphore, timeout_seconds: int) -> None:
+    async def _wait_for_query_slot(self, places: asyncio.Semaphore, timeout_seconds: int) -> None:
         try:
             async with asyncio.timeout(max(0, min(timeout_seconds, RESPONSE_SECONDS - timeout_seconds))):
                 await places.acquire()

@@ -9,7 +9,7 @@ from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.timestamps import rfc3339
 from shared.webhooks.models import Delivery, DeliveryStatus
 from shared.webhooks.ports import DeliveryPlace, WebhookStore
-from shared.webhooks.service import WebhookService, check_enabled
+from shared.webhooks.service import WebhookService, check_endpoint_is_enabled
 
 RETRY_DELAYS: Final = (
     timedelta(seconds=5),
@@ -86,7 +86,7 @@ class DeliveryLog:
         Raises:
             WorkspaceError: NOT_FOUND ``WEBHOOK_NOT_FOUND`` or ``DELIVERY_NOT_FOUND``; CONFLICT ``WEBHOOK_DISABLED``.
         """
-        check_enabled(await self._service.get(endpoint_id))
+        check_endpoint_is_enabled(await self._service.get(endpoint_id))
         at = self._runtime.now()
 
         def reschedule_delivery(before: Delivery) -> Delivery | None:

@@ -62,7 +62,7 @@ class DeliveryOutbox:
             WorkspaceError: UNAVAILABLE ``WEBHOOKS_UNAVAILABLE``.
         """
         if added := list(deliveries):
-            await self._store.add(added)
+            await self._store.add_deliveries(added)
             self._wake()
 
 

@@ -34,18 +34,18 @@ class WebhookStore(Protocol):
         """
         ...
 
-    async def add(self, deliveries: Sequence[Delivery]) -> None:
+    async def add_deliveries(self, deliveries: Sequence[Delivery]) -> None:
         """Store new webhook deliveries; do nothing for a delivery whose id is already stored."""
         ...
 
-    async def find_due(self, at: datetime, excluded: Collection[str]) -> str | None:
+    async def find_due_endpoint(self, at: datetime, excluded: Collection[str]) -> str | None:
         """Return the id of an endpoint that has a due delivery and is not in the excluded ids.
 
         Return None if no endpoint has one.
         """
         ...
 
-    async def claim(
+    async def claim_due_deliveries(
         self, endpoint: str, at: datetime, leased_until: datetime, lease_id: str, limit: int
     ) -> Sequence[Delivery]:
         """Claim due deliveries of an endpoint for this process, in the order in which they became due.
@@ -71,7 +71,7 @@ class WebhookStore(Protocol):
         """Store the result of a claimed delivery; return False if another worker has claimed it meanwhile."""
         ...
 
-    async def get(self, endpoint: str, delivery_id: str) -> Delivery | None:
+    async def find_delivery(self, endpoint: str, delivery_id: str) -> Delivery | None:
         """Read a delivery of an endpoint; None if it does not exist."""
         ...
 
@@ -107,6 +107,6 @@ class WebhookStore(Protocol):
         """
         ...
 
-    async def expire(self, at: datetime, limit: int) -> int:
+    async def delete_expired(self, at: datetime, limit: int) -> int:
         """Delete up to ``limit`` deliveries whose retention time has ended; return their number."""
         ...

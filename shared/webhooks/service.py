@@ -239,7 +239,7 @@ class WebhookService:
             WorkspaceError: NOT_FOUND ``WEBHOOK_NOT_FOUND``; CONFLICT ``WEBHOOK_DISABLED``.
         """
         endpoint = await self.get(endpoint_id)
-        check_enabled(endpoint)
+        check_endpoint_is_enabled(endpoint)
         event = WebhookEvent(
             key=f"{WebhookEventType.WEBHOOK_TEST}/{append_id or self._runtime.new_id()}",
             type=WebhookEventType.WEBHOOK_TEST,
@@ -250,7 +250,7 @@ class WebhookService:
         await self._outbox.add([delivery])
         return delivery
 
-    async def flush_audit(self) -> int:
+    async def flush_audit_events(self) -> int:
         """Append pending audit events to their chain; return their number.
 
         Raises:
@@ -290,13 +290,13 @@ class WebhookService:
     async def _change_endpoints(self, change: Callable[[EndpointList], EndpointList | None]) -> EndpointList:
         listed = await self._registry.change(change)
         try:
-            await self.flush_audit()
+            await self.flush_audit_events()
         except WorkspaceError:
             _LOG.exception("audit events of webhook changes stay pending")
         return listed
 
 
-def check_enabled(endpoint: WebhookEndpoint) -> None:
+def check_endpoint_is_enabled(endpoint: WebhookEndpoint) -> None:
     """Reject an operation that would send a delivery to a disabled webhook endpoint.
 
     Raises:

@@ -110,12 +110,12 @@ class DeliveryWorker:
         """Claim and start due deliveries of all endpoints with fewer than ``MAX_PER_ENDPOINT`` running deliveries."""
         busy = {endpoint for endpoint, number in self._sending.items() if number > MAX_PER_ENDPOINT // 2}
         listed: EndpointList | None = None
-        while (endpoint := await self._store.find_due(self._runtime.now(), busy)) is not None:
+        while (endpoint := await self._store.find_due_endpoint(self._runtime.now(), busy)) is not None:
             listed = listed or await self._registry.load()
             busy.add(endpoint)
             at, lease = self._runtime.now(), self._runtime.new_id()
             room = MAX_PER_ENDPOINT - self._sending[endpoint]
-            for delivery in await self._store.claim(endpoint, at, at + LEASE, lease, room):
+            for delivery in await self._store.claim_due_deliveries(endpoint, at, at + LEASE, lease, room):
                 self._start_task(self._deliver_claimed(listed.endpoints.get(endpoint), delivery, lease), endpoint)
 
     def _start_task(self, coroutine: Coroutine[Any, Any, None], endpoint: str) -> None:

@@ -149,5 +149,5 @@ class BackgroundServices:
     async def _expire_deliveries(self) -> None:
         """Delete webhook deliveries whose retention time has ended."""
         at = self._backends.runtime.now()
-        while await self._webhooks.store.expire(at, _EXPIRED_AT_ONCE):
+        while await self._webhooks.store.delete_expired(at, _EXPIRED_AT_ONCE):
             pass

@@ -24,7 +24,7 @@ class Features:
         Raises:
             WorkspaceError: UNAVAILABLE ``PROVENANCE_NOT_PROVISIONED``.
         """
-        from shared.provenance.selection import not_provisioned_error
+        from shared.provenance.selection import build_not_provisioned_error
 
         if feature == PROVENANCE and not await self.has(feature):
-            raise not_provisioned_error()
+            raise build_not_provisioned_error()

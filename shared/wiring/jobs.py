@@ -99,7 +99,9 @@ class ImportServices:
     async def _locate_file(self, name: str) -> str:
         """Return the address from which the query engine reads a file: a signed URL; a path if it is embedded."""
         if self._backends.uses_azure:
-            return await self._downloads.blobs.link(name, name, self._backends.runtime.now() + _LINK_LIFETIME)
+            return await self._downloads.blobs.create_download_link(
+                name, name, self._backends.runtime.now() + _LINK_LIFETIME
+            )
         from shared.backends.embedded.blobs import build_blob_path
 
         return str(build_blob_path(self._settings.data_dir.absolute() / "blobs" / DOWNLOADS, name))

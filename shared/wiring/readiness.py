@@ -59,14 +59,14 @@ class ReadinessProbes:
         }
 
     def _build_azure_probes(self) -> "dict[str, Probe]":
-        from shared.backends.azure.cosmos_item_store import build_probes
+        from shared.backends.azure.cosmos_item_store import build_readiness_checks
 
         token_key = self._backends.settings.token_key
         probes: dict[str, Probe] = {
             "token key": lambda: self._backends.key_vault.check_key(token_key),
             "checkpoints": self._check_checkpoints,
         }
-        return probes | build_probes(self._backends.cosmos)
+        return probes | build_readiness_checks(self._backends.cosmos)
 
     async def _check_audit_log(self) -> None:
         """Read one item of the catalog and, if the workspace is audited, one item of the audit log.

@@ -192,7 +192,7 @@ class WebhookEndpointServices:
         amendments = AmendmentEvents(self._provenance.chain_store, *common, runtime=runtime)
         sources = {
             "catalog": self._provenance.catalog_service.flush_pending,
-            "webhooks": self.service.flush_audit,
+            "webhooks": self.service.flush_audit_events,
             "amendments": amendments.publish_new_events,
             "connections": self._connections.publish_status_changes,
             "signatures": self._signatures.attempts.report_interrupted_lock_outs,

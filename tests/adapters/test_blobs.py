@@ -105,7 +105,7 @@ async def test_an_upload_replaces_a_blob(store: BlobStore, tmp_path: Path) -> No
         await store.upload("x/y", source)
         assert await store.read("x/y") == content
         target = tmp_path / "target"
-        await store.fetch("x/y", target)
+        await store.download_to_file("x/y", target)
         assert target.read_bytes() == content
         assert await store.read_end("x/y", 1000) == content[-1000:]
         assert await store.read_range("x/y", 100, 50) == content[100:150]
@@ -146,13 +146,13 @@ async def test_deleted_blobs_cannot_be_read(store: BlobStore, tmp_path: Path) ->
     with pytest.raises(FileNotFoundError):
         await store.read_range(NAMES[0], 0, 8)
     with pytest.raises(FileNotFoundError):
-        await store.fetch(NAMES[0], tmp_path / "target")
+        await store.download_to_file(NAMES[0], tmp_path / "target")
     assert await store.create(NAMES[0], b"again")
 
 
 async def test_an_upload_link_accepts_a_whole_file(store: BlobStore) -> None:
     """With an upload link, anyone can upload its blob, also repeatedly, but no other blob."""
-    url = await store.upload_link("j/upload", datetime.now(UTC) + SOON)
+    url = await store.create_upload_link("j/upload", datetime.now(UTC) + SOON)
     async with httpx.AsyncClient(headers=UPLOAD_HEADERS) as anyone:
         for content in (b"first", b"second" * 300_000):
             assert (await anyone.put(url, content=content)).status_code == 201
@@ -162,7 +162,7 @@ async def test_an_upload_link_accepts_a_whole_file(store: BlobStore) -> None:
 
 async def test_an_upload_link_accepts_blocks(store: BlobStore) -> None:
     """Blocks may be uploaded in any order and repeatedly; the list of blocks defines the file."""
-    url = await store.upload_link("j/upload", datetime.now(UTC) + SOON)
+    url = await store.create_upload_link("j/upload", datetime.now(UTC) + SOON)
     blocks = {name: base64.b64encode(name.encode()).decode() for name in ("a", "b", "c")}
 
     def build_url(**query: str) -> str:
@@ -187,7 +187,7 @@ async def test_an_upload_link_accepts_blocks(store: BlobStore) -> None:
 async def test_a_download_link_grants_access_without_sign_in(store: BlobStore) -> None:
     """With a download link, anyone can download the blob or ranges of it; the link sets the file name."""
     await store.create("j/rig ü.csv", b"0123456789")
-    url = await store.link("j/rig ü.csv", 'rig "ü".csv', datetime.now(UTC) + SOON)
+    url = await store.create_download_link("j/rig ü.csv", 'rig "ü".csv', datetime.now(UTC) + SOON)
     async with httpx.AsyncClient() as anyone:
         whole = await anyone.get(url)
         assert (whole.status_code, whole.content) == (200, b"0123456789")
@@ -205,8 +205,8 @@ async def test_a_blob_link_is_valid_for_one_blob_only(store: BlobStore) -> None:
     """A link that was changed, has expired, or belongs to another blob is rejected."""
     await store.create("j/one", b"%one%")
     await store.create("j/two", b"%two%")
-    url = await store.link("j/one", "one.csv", datetime.now(UTC) + SOON)
-    over = await store.link("j/one", "one.csv", datetime.now(UTC) - timedelta(seconds=2))
+    url = await store.create_download_link("j/one", "one.csv", datetime.now(UTC) + SOON)
+    over = await store.create_download_link("j/one", "one.csv", datetime.now(UTC) - timedelta(seconds=2))
     async with httpx.AsyncClient() as anyone:
         for bad in (over, url.replace("j/one", "j/two"), url[:-3] + "AAA", url.partition("?")[0]):
             reply = await anyone.get(bad)

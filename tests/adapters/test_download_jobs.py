@@ -73,12 +73,12 @@ async def test_a_job_is_loaded_as_stored(open_store: Opener) -> None:
     for each in (first, second, build_job("c", owner="somebody")):
         await store.create(each)
     assert await other.get("a") == first
-    assert list(await other.list_owned("editor@t")) == [second, first]
+    assert list(await other.list_jobs_of_owner("editor@t")) == [second, first]
     assert await other.get("nowhere") is None
     assert await other.change("nowhere", Job.cancel) is None
     await other.delete("a")
     await other.delete("a")
-    assert list(await store.list_owned("editor@t")) == [second]
+    assert list(await store.list_jobs_of_owner("editor@t")) == [second]
 
 
 async def test_starting_an_import_postpones_its_expiry(open_store: Opener) -> None:
@@ -96,8 +96,8 @@ async def test_starting_an_import_postpones_its_expiry(open_store: Opener) -> No
     await store.change("j1", lambda job: job.start_import(START + HOUR, later, file, None))
     for _ in range(2):
         await store.change("j1", lambda job: job.add_import_step(0, step))
-    assert list(await other.list_expired(START + timedelta(days=1))) == []
-    assert list(await other.list_expired(later)) == ["j1"]
+    assert list(await other.list_expired_jobs(START + timedelta(days=1))) == []
+    assert list(await other.list_expired_jobs(later)) == ["j1"]
     stored = (await create_stored_job(other)).import_request
     assert stored is not None
     assert (stored.file, stored.started_at, stored.mapping) == (file, START + HOUR, request.mapping)
@@ -143,8 +143,8 @@ async def test_expired_jobs_are_found(store: JobStore) -> None:
     """From its expiry time on, a job is listed as expired."""
     made = build_job()
     await store.create(made)
-    assert list(await store.list_expired(made.expires_at - timedelta(microseconds=1))) == []
-    assert list(await store.list_expired(made.expires_at)) == ["j1"]
+    assert list(await store.list_expired_jobs(made.expires_at - timedelta(microseconds=1))) == []
+    assert list(await store.list_expired_jobs(made.expires_at)) == ["j1"]
 
 
 async def test_a_large_job_is_stored(store: JobStore) -> None:

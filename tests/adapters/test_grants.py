@@ -94,9 +94,9 @@ async def test_active_grants_are_listed(open_store: Opener) -> None:
     expired = replace(active, grant_id="0005", refresh=replace(REFRESH, expires_at=AT - HOUR))
     for grant in (GRANT, foreign, active, ended, expired):
         await store.add(grant)
-    assert list(await open_store().list_active("viewer@x")) == [active]
-    assert list(await open_store().list_active()) == [active, foreign]
-    assert list(await store.list_active("nobody")) == []
+    assert list(await open_store().list_active_grants("viewer@x")) == [active]
+    assert list(await open_store().list_active_grants()) == [active, foreign]
+    assert list(await store.list_active_grants("nobody")) == []
 
 
 async def test_grants_of_a_credential_are_listed(open_store: Opener) -> None:
@@ -116,7 +116,7 @@ async def test_ended_grants_without_an_audit_event_are_listed(open_store: Opener
     store = open_store()
     await store.add(GRANT)
     await store.add(replace(GRANT, grant_id="0002", refresh=REFRESH, end=END))
-    [found] = await open_store().list_unrecorded()
+    [found] = await open_store().list_unrecorded_grants()
     assert found.grant.grant_id == "0002"
     assert await store.replace(found, replace(found.grant, end=replace(END, is_recorded=True)))
-    assert list(await store.list_unrecorded()) == []
+    assert list(await store.list_unrecorded_grants()) == []

@@ -199,7 +199,7 @@ async def test_pending_amendments_are_listed_oldest_first(adapter: OpenedOvervie
     assert [(place.scope_key, place.sequence) for place in listed] == await list_pending_entries(adapter)
     await append_records(adapter.store, OTHER, build_decision(1), second=4)
     entries = await adapter.overview.list_pending(None, 100, MANY)
-    await adapter.overview.remove_pending([entry for entry in entries if entry.place.chain == OTHER])
+    await adapter.overview.remove_pending_entries([entry for entry in entries if entry.place.chain == OTHER])
     assert await list_pending_entries(adapter) == [("line 1/ü", 1), ("line 1/ü", 2), ("line 1/ü", 4)]
     assert (await summarize_chain(adapter, OTHER)).pending == 0
     assert (await summarize_chain(adapter, AMENDMENTS)).pending == 3
@@ -219,11 +219,11 @@ async def test_chains_stored_by_an_earlier_version_are_counted(adapter: OpenedOv
     await adapter.forget_counts(AMENDMENTS)
     await append_records(adapter.store, AMENDMENTS, build_amendment(), build_decision(2), second=3)
     assert (await summarize_chain(adapter, AMENDMENTS)).pending is None
-    assert await adapter.overview.count_pending(AMENDMENTS) == 2
-    assert await adapter.overview.list_uncounted(10) == [AMENDMENTS]
+    assert await adapter.overview.count_pending_amendments(AMENDMENTS) == 2
+    assert await adapter.overview.list_uncounted_chains(10) == [AMENDMENTS]
     await asyncio.gather(*(adapter.overview.complete_counts(AMENDMENTS) for _ in range(3)))
     await adapter.overview.complete_counts(AMENDMENTS)
-    assert await adapter.overview.list_uncounted(10) == []
+    assert await adapter.overview.list_uncounted_chains(10) == []
     assert (await summarize_chain(adapter, AMENDMENTS)).pending == 2
     assert (await summarize_chain(adapter, AMENDMENTS)).first_at == "2026-01-05T08:00:01.000000Z"
     entries = await adapter.overview.list_pending(None, 100, MANY)
@@ -247,13 +247,15 @@ async def test_counting_during_appends_is_exact(adapter: OpenedOverview, monkeyp
                     break
 
     async def count_until_appended() -> None:
-        while await adapter.overview.list_uncounted(1):
+        while await adapter.overview.list_uncounted_chains(1):
             await adapter.overview.complete_counts(AMENDMENTS)
 
     await asyncio.gather(append_all_records(), count_until_appended(), count_until_appended())
     await count_until_appended()
     assert (
-        (await summarize_chain(adapter, AMENDMENTS)).pending == await adapter.overview.count_pending(AMENDMENTS) == 10
+        (await summarize_chain(adapter, AMENDMENTS)).pending
+        == await adapter.overview.count_pending_amendments(AMENDMENTS)
+        == 10
     )
     entries = await adapter.overview.list_pending(None, 100, MANY)
     assert {1, 3, 5, 7, 9} | {11, 13, 15, 17, 19} <= {entry.place.sequence for entry in entries}

@@ -96,23 +96,23 @@ async def test_an_exception_of_the_change_function_is_raised(store: WebhookStore
 async def test_a_delivery_is_added_once(open_store: Opener) -> None:
     """Adding a delivery again changes nothing; another webhook may have a delivery with the same id."""
     store, other = open_store(), open_store()
-    await store.add([build_delivery(), build_delivery(endpoint="endpoint-b", body="b")])
-    await other.add([build_delivery(body="changed"), build_delivery("m2")])
-    assert await other.get("endpoint-a", "m1") == build_delivery()
-    assert await other.get("endpoint-a", "m2") == build_delivery("m2")
-    assert await other.get("endpoint-b", "m1") == build_delivery(endpoint="endpoint-b", body="b")
-    assert await other.get("endpoint-b", "m2") is None
+    await store.add_deliveries([build_delivery(), build_delivery(endpoint="endpoint-b", body="b")])
+    await other.add_deliveries([build_delivery(body="changed"), build_delivery("m2")])
+    assert await other.find_delivery("endpoint-a", "m1") == build_delivery()
+    assert await other.find_delivery("endpoint-a", "m2") == build_delivery("m2")
+    assert await other.find_delivery("endpoint-b", "m1") == build_delivery(endpoint="endpoint-b", body="b")
+    assert await other.find_delivery("endpoint-b", "m2") is None
 
 
 async def test_a_delivery_is_claimed_by_one_worker(open_store: Opener) -> None:
     """A claimed delivery is not due for other workers until the claim expires."""
     store, other = open_store(), open_store()
-    await store.add([build_delivery(), build_delivery("m2", next_attempt_at=START + SECOND)])
-    [claimed] = await store.claim("endpoint-a", START, START + 30 * SECOND, "lease-1", 10)
+    await store.add_deliveries([build_delivery(), build_delivery("m2", next_attempt_at=START + SECOND)])
+    [claimed] = await store.claim_due_deliveries("endpoint-a", START, START + 30 * SECOND, "lease-1", 10)
     assert claimed == build_delivery(lease="lease-1", scheduled_at=START)
-    assert await other.claim("endpoint-a", START, START + 30 * SECOND, "lease-2", 10) == []
-    assert await other.find_due(START, ()) is None
-    later = await other.claim("endpoint-a", START + 31 * SECOND, START + 60 * SECOND, "lease-2", 10)
+    assert await other.claim_due_deliveries("endpoint-a", START, START + 30 * SECOND, "lease-2", 10) == []
+    assert await other.find_due_endpoint(START, ()) is None
+    later = await other.claim_due_deliveries("endpoint-a", START + 31 * SECOND, START + 60 * SECOND, "lease-2", 10)
     assert [each.id for each in later] == ["m2", "m1"]
 
 
@@ -120,40 +120,43 @@ async def test_deliveries_are_rescheduled_after_the_clocks_were_set_back(open_st
     """After clocks are set back, deliveries that are scheduled in the future are due at once."""
     store, other = open_store(), open_store()
     before = START + 1800 * SECOND
-    await store.add([build_delivery("claimed", next_attempt_at=before)])
-    [claimed] = await store.claim("endpoint-a", before, before + 30 * SECOND, "lease-1", 1)
+    await store.add_deliveries([build_delivery("claimed", next_attempt_at=before)])
+    [claimed] = await store.claim_due_deliveries("endpoint-a", before, before + 30 * SECOND, "lease-1", 1)
     waiting = build_delivery("waiting", next_attempt_at=before, scheduled_at=before)
     later = build_delivery("later", next_attempt_at=before, scheduled_at=START)
     ended = build_delivery("ended", next_attempt_at=None, scheduled_at=before)
-    await store.add([waiting, later, ended])
+    await store.add_deliveries([waiting, later, ended])
     until = START + 30 * SECOND
     assert await other.reschedule(START, until, START + 300 * SECOND, 10) == 2
     assert await other.reschedule(START, until, START + 300 * SECOND, 10) == 0
-    due = await other.claim("endpoint-a", START, START + 60 * SECOND, "lease-2", 10)
+    due = await other.claim_due_deliveries("endpoint-a", START, START + 60 * SECOND, "lease-2", 10)
     assert [each.id for each in due] == ["waiting"]
     done = claimed.add_attempt(Attempt(at=START), status=DeliveryStatus.DELIVERED, next_attempt_at=None)
     assert await store.save(done, "lease-1")
-    assert await other.get("endpoint-a", "later") == later
-    assert await other.get("endpoint-a", "ended") == ended
+    assert await other.find_delivery("endpoint-a", "later") == later
+    assert await other.find_delivery("endpoint-a", "ended") == ended
 
 
 async def test_another_worker_gets_a_delivery_whose_claim_was_rescheduled(open_store: Opener) -> None:
     """If a worker dies after its claim was rescheduled, another worker gets the delivery at the new time."""
     store, other = open_store(), open_store()
     before, until = START + 1800 * SECOND, START + 30 * SECOND
-    await store.add([build_delivery(next_attempt_at=before)])
-    await store.claim("endpoint-a", before, before + 30 * SECOND, "lease-1", 1)
+    await store.add_deliveries([build_delivery(next_attempt_at=before)])
+    await store.claim_due_deliveries("endpoint-a", before, before + 30 * SECOND, "lease-1", 1)
     assert await other.reschedule(START, until, START + 300 * SECOND, 10) == 1
-    assert await other.find_due(until - SECOND, ()) is None
-    assert len(await other.claim("endpoint-a", until, until + 30 * SECOND, "lease-2", 10)) == 1
+    assert await other.find_due_endpoint(until - SECOND, ()) is None
+    assert len(await other.claim_due_deliveries("endpoint-a", until, until + 30 * SECOND, "lease-2", 10)) == 1
 
 
 async def test_simultaneous_claims_share_the_deliveries(open_store: Opener) -> None:
     """Workers that claim at the same time get different deliveries."""
     stores = open_store(), open_store()
-    await stores[0].add([build_delivery(f"m{number}") for number in range(6)])
+    await stores[0].add_deliveries([build_delivery(f"m{number}") for number in range(6)])
     claims = await asyncio.gather(
-        *(store.claim("endpoint-a", START, START + SECOND, f"lease-{number}", 6) for number, store in enumerate(stores))
+        *(
+            store.claim_due_deliveries("endpoint-a", START, START + SECOND, f"lease-{number}", 6)
+            for number, store in enumerate(stores)
+        )
     )
     ids = [each.id for claimed in claims for each in claimed]
     assert sorted(ids) == sorted(set(ids))
@@ -161,56 +164,58 @@ async def test_simultaneous_claims_share_the_deliveries(open_store: Opener) -> N
 
 async def test_a_claim_returns_at_most_the_requested_number_of_deliveries(store: WebhookStore) -> None:
     """A claim returns at most the given number of deliveries, beginning with those that were due first."""
-    await store.add([build_delivery(f"m{number}", next_attempt_at=START - number * SECOND) for number in range(3)])
-    claimed = await store.claim("endpoint-a", START, START + SECOND, "lease-1", 2)
+    await store.add_deliveries(
+        [build_delivery(f"m{number}", next_attempt_at=START - number * SECOND) for number in range(3)]
+    )
+    claimed = await store.claim_due_deliveries("endpoint-a", START, START + SECOND, "lease-1", 2)
     assert sorted(each.id for each in claimed) == ["m1", "m2"]
 
 
 async def test_webhooks_with_due_deliveries_are_listed(store: WebhookStore) -> None:
     """The list contains each webhook with a due delivery, except the excluded ones."""
-    await store.add(
+    await store.add_deliveries(
         [
             build_delivery(),
             build_delivery(endpoint="endpoint-b"),
             build_delivery(endpoint="endpoint-c", next_attempt_at=None),
         ]
     )
-    first = await store.find_due(START, ())
+    first = await store.find_due_endpoint(START, ())
     assert first is not None
-    second = await store.find_due(START, {first})
+    second = await store.find_due_endpoint(START, {first})
     assert {first, second} == {"endpoint-a", "endpoint-b"}
-    assert await store.find_due(START, {"endpoint-a", "endpoint-b"}) is None
-    assert await store.find_due(START - SECOND, ()) is None
+    assert await store.find_due_endpoint(START, {"endpoint-a", "endpoint-b"}) is None
+    assert await store.find_due_endpoint(START - SECOND, ()) is None
 
 
 async def test_a_delivery_result_is_saved_only_with_the_current_lease(open_store: Opener) -> None:
     """A worker can save the result of a delivery only while it holds the lease of its claim."""
     store, other = open_store(), open_store()
-    await store.add([build_delivery()])
-    [first] = await store.claim("endpoint-a", START, START + SECOND, "lease-1", 1)
-    [second] = await other.claim("endpoint-a", START + SECOND, START + 2 * SECOND, "lease-2", 1)
+    await store.add_deliveries([build_delivery()])
+    [first] = await store.claim_due_deliveries("endpoint-a", START, START + SECOND, "lease-1", 1)
+    [second] = await other.claim_due_deliveries("endpoint-a", START + SECOND, START + 2 * SECOND, "lease-2", 1)
     attempt = Attempt(at=START, http_status=204, duration_ms=12)
     done = second.add_attempt(attempt, status=DeliveryStatus.DELIVERED, next_attempt_at=None)
     assert not await store.save(first.add_attempt(attempt, next_attempt_at=START), "lease-1")
     assert await other.save(done, "lease-2")
-    assert await store.get("endpoint-a", "m1") == done
-    assert await store.find_due(START + timedelta(days=1), ()) is None
+    assert await store.find_delivery("endpoint-a", "m1") == done
+    assert await store.find_due_endpoint(START + timedelta(days=1), ()) is None
     assert not await store.save(build_delivery("nowhere"), "lease-1")
 
 
 async def test_a_failed_delivery_is_due_at_its_next_attempt(store: WebhookStore) -> None:
     """A failed delivery is due again at the time of its next attempt."""
-    await store.add([build_delivery()])
-    [claimed] = await store.claim("endpoint-a", START, START + SECOND, "lease-1", 1)
+    await store.add_deliveries([build_delivery()])
+    [claimed] = await store.claim_due_deliveries("endpoint-a", START, START + SECOND, "lease-1", 1)
     assert await store.save(claimed.add_attempt(Attempt(at=START), next_attempt_at=START + 5 * SECOND), "lease-1")
-    assert await store.find_due(START + 4 * SECOND, ()) is None
-    assert await store.find_due(START + 5 * SECOND, ()) == "endpoint-a"
+    assert await store.find_due_endpoint(START + 4 * SECOND, ()) is None
+    assert await store.find_due_endpoint(START + 5 * SECOND, ()) == "endpoint-a"
 
 
 async def test_a_delivery_is_changed(open_store: Opener) -> None:
     """A changed delivery is stored and returned; for an unknown delivery, the result is None."""
     store, other = open_store(), open_store()
-    await store.add([build_delivery(status=DeliveryStatus.FAILED, next_attempt_at=None)])
+    await store.add_deliveries([build_delivery(status=DeliveryStatus.FAILED, next_attempt_at=None)])
 
     def double_attempt(before: Delivery) -> Delivery:
         return before.model_copy(update={"status": DeliveryStatus.PENDING, "next_attempt_at": START})
@@ -219,7 +224,7 @@ async def test_a_delivery_is_changed(open_store: Opener) -> None:
         status=DeliveryStatus.FAILED, next_attempt_at=None
     )
     assert await other.change_delivery("endpoint-a", "m1", double_attempt) == build_delivery()
-    assert await store.find_due(START, ()) == "endpoint-a"
+    assert await store.find_due_endpoint(START, ()) == "endpoint-a"
     assert await store.change_delivery("endpoint-a", "nowhere", double_attempt) is None
 
 
@@ -227,7 +232,7 @@ async def test_deliveries_are_listed_newest_first(store: WebhookStore) -> None:
     """All pages of a webhook together contain each of its deliveries once; they can be filtered by status."""
     made = [build_delivery(f"m{number}", created_at=START + number // 2 * SECOND) for number in range(5)]
     made[1] = made[1].model_copy(update={"status": DeliveryStatus.FAILED, "next_attempt_at": None})
-    await store.add([*made, build_delivery(endpoint="endpoint-b")])
+    await store.add_deliveries([*made, build_delivery(endpoint="endpoint-b")])
     listed: list[str] = []
     after: DeliveryPlace | None = None
     while page := await store.list_deliveries("endpoint-a", None, after, 2):
@@ -241,8 +246,10 @@ async def test_deliveries_are_listed_newest_first(store: WebhookStore) -> None:
 
 async def test_deliveries_are_deleted_after_their_retention_time(store: WebhookStore) -> None:
     """Deliveries are deleted after their retention time, at most the given number in one call."""
-    await store.add([build_delivery(f"m{number}", expires_at=START + number * SECOND) for number in range(3)])
-    assert await store.expire(START + SECOND, 1) == 1
-    assert await store.expire(START + SECOND, 10) == 1
-    assert await store.expire(START + SECOND, 10) == 0
+    await store.add_deliveries(
+        [build_delivery(f"m{number}", expires_at=START + number * SECOND) for number in range(3)]
+    )
+    assert await store.delete_expired(START + SECOND, 1) == 1
+    assert await store.delete_expired(START + SECOND, 10) == 1
+    assert await store.delete_expired(START + SECOND, 10) == 0
     assert [each.id for each in await store.list_deliveries("endpoint-a", None, None, 10)] == ["m2"]

@@ -92,7 +92,7 @@ class SimulatedWebPubSub:
         self.streams[connection_id].is_open = False
         self._reply_or_fail()
 
-    async def link(self, user: str, expires_at: datetime) -> str:
+    async def create_stream_url(self, user: str, expires_at: datetime) -> str:
         """Return a constant address, because the simulation opens streams without it."""
         return f"wss://pubsub.example/{user}?{expires_at:%H%M}"
 

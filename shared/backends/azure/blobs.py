@@ -102,7 +102,7 @@ class BlobAccount:
             **await self._load_signing_key(expires_at),
         )
 
-    async def create_signature(self, blob: BlobClient, file_name: str, expires_at: datetime) -> str:
+    async def create_download_signature(self, blob: BlobClient, file_name: str, expires_at: datetime) -> str:
         """Sign a link with which anyone can read a blob until the link expires; return the link's query string."""
         return generate_blob_sas(
             str(blob.account_name),
@@ -190,7 +190,7 @@ class AzureBlobStore:
 
         return await _convert_errors(download_range)
 
-    async def fetch(self, name: str, target: Path) -> None:
+    async def download_to_file(self, name: str, target: Path) -> None:
         async def download_to_file() -> None:
             found = await self._open_blob(name).download_blob()
             with await self._runtime.run_in_thread(target.open, "wb") as file:
@@ -220,13 +220,12 @@ class AzureBlobStore:
 
         await asyncio.gather(*(delete_blob(name) for name in names))
 
-    async def link(self, name: str, file_name: str, expires_at: datetime) -> str:
+    async def create_download_link(self, name: str, file_name: str, expires_at: datetime) -> str:
         blob = self._open_blob(name)
-        return (
-            f"{blob.url}?{await _convert_errors(lambda: self._account.create_signature(blob, file_name, expires_at))}"
-        )
+        query = await _convert_errors(lambda: self._account.create_download_signature(blob, file_name, expires_at))
+        return f"{blob.url}?{query}"
 
-    async def upload_link(self, name: str, expires_at: datetime) -> str:
+    async def create_upload_link(self, name: str, expires_at: datetime) -> str:
         blob = self._open_blob(name)
         return f"{blob.url}?{await _convert_errors(lambda: self._account.create_upload_signature(blob, expires_at))}"
 
@@ -268,12 +267,12 @@ async def _convert_errors[T](request: Callable[[], Awaitable[T]]) -> T:
     except ResourceNotFoundError as error:
         if getattr(error, "error_code", None) == "BlobNotFound":  # the SDK sets it on its exceptions
             raise FileNotFoundError(error.message) from None
-        raise _unavailable_error(error) from error
+        raise _build_unavailable_error(error) from error
     except AzureError as error:
-        raise _unavailable_error(error) from error
+        raise _build_unavailable_error(error) from error
 
 
-def _unavailable_error(error: AzureError) -> WorkspaceError:
+def _build_unavailable_error(error: AzureError) -> WorkspaceError:
     # The error's text can contain a signed address.
     _LOG.warning("the blob store does not answer", extra=fields(error=type(error).__name__))
     detail = "The blob store does not respond; retry later."

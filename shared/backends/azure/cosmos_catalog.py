@@ -53,7 +53,7 @@ class CosmosCatalogStore:
         return int(head["version"]) if head else 0
 
     async def load(self) -> StoredCatalog:
-        head, found = await self._load_listed(lambda head: head["items"].values())
+        head, found = await self._load_listed_items(lambda head: head["items"].values())
         items = sorted((_item_from_stored(each) for each in found), key=lambda item: (item.kind, item.key))
         return StoredCatalog(int(head["version"]) if head else 0, tuple(items))
 
@@ -81,11 +81,11 @@ class CosmosCatalogStore:
                 raise self._store.unavailable_error()
             operations: list[Operation] = [("create", (item,), {}) for item in draft.items[staged:]]
             if await self._store.put(head, next_head, operations) is not None:
-                await self._delete_unlisted(head, next_head)
+                await self._delete_unlisted_items(head, next_head)
                 return expected_version + 1
 
     async def list_pending_events(self) -> Sequence[PendingEvent]:
-        head, found = await self._load_listed(lambda head: head["events"].values())
+        head, found = await self._load_listed_items(lambda head: head["events"].values())
         by_id = {event["append"]: event for event in found}
         return [_event_from_stored(by_id[append_id]) for append_id in head["order"]] if head else []
 
@@ -106,7 +106,7 @@ class CosmosCatalogStore:
     async def _read_head(self) -> Item | None:
         return await self._store.read(HEAD, SCOPE)
 
-    async def _load_listed(self, list_ids: Callable[[Item], Iterable[str]]) -> tuple[Item | None, list[Item]]:
+    async def _load_listed_items(self, list_ids: Callable[[Item], Iterable[str]]) -> tuple[Item | None, list[Item]]:
         """Return the catalog's head item, and the items with the ids that ``list_ids`` returns for this head item.
 
         If another version of the catalog is stored meanwhile, the head item and the items are read again.
@@ -143,7 +143,7 @@ class CosmosCatalogStore:
     def _fits_in_batch(self, items: Sequence[Item]) -> bool:
         return len(items) < MAX_OPERATIONS and sum(map(_measure_size, items)) <= self._batch_bytes
 
-    async def _delete_unlisted(self, before: Item | None, after: Item) -> None:
+    async def _delete_unlisted_items(self, before: Item | None, after: Item) -> None:
         """Delete the replaced items of the catalog, and old items of changes that other writers did not finish."""
         listed = {*after["items"].values(), *after["events"].values(), HEAD}
         old = {*before["items"].values(), *before["events"].values()} if before else set()

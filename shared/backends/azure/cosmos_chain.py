@@ -93,7 +93,7 @@ class CosmosChainStore:
         """
         container = await self._account.open_container(chain.target)
         before = SegmentHead.from_tip(expected)
-        head = self._compute_head_after(before, records)
+        head = self._compute_head_after_append(before, records)
         operations = (
             _build_head_operation(chain, before, head),
             *_build_record_operations(chain, head, records),
@@ -190,7 +190,7 @@ class CosmosChainStore:
     async def close(self) -> None:
         await self._account.close()
 
-    def _compute_head_after(self, before: SegmentHead | None, records: Sequence[ChainRecord]) -> SegmentHead:
+    def _compute_head_after_append(self, before: SegmentHead | None, records: Sequence[ChainRecord]) -> SegmentHead:
         """Compute the head of a segment after an append; its ETag is empty, because Cosmos DB assigns it later."""
         last = records[-1]
         tip = Tip(last.sequence, last.hash, last.projection["Timestamp"])
@@ -296,7 +296,7 @@ class _PageReader:
         """
         if not self._offset or query.low > query.high:
             return query
-        first = await partition.find_after_skipping(query, self._offset)
+        first = await partition.find_sequence_after_skipping(query, self._offset)
         if first is None:
             skipped = min(await partition.count(query), self._offset)
             self._offset -= skipped

@@ -246,7 +246,7 @@ class CosmosGrantStore:
         known = {**self._grant_to_item(before.grant), "_etag": etag, "writes": writes}
         return await self._items.put(known, self._grant_to_item(after)) is not None
 
-    async def list_active(self, member_id: str | None = None) -> Sequence[Grant]:
+    async def list_active_grants(self, member_id: str | None = None) -> Sequence[Grant]:
         query = (_FOR_ALL, {}) if member_id is None else (_FOR_MEMBER, {"member": member_id})
         at = self._runtime.now()
         return [grant for grant in await self._list_grants(*query) if grant.is_active(at)]
@@ -256,7 +256,7 @@ class CosmosGrantStore:
         found = await self._list_grants(_FOR_ANCESTOR, {"credential": credential_id})
         return [grant for grant in found if grant.end is None and grant.expires_at > at]
 
-    async def list_unrecorded(self) -> Sequence[StoredGrant]:
+    async def list_unrecorded_grants(self) -> Sequence[StoredGrant]:
         items = sorted(await self._items.find(_UNRECORDED), key=lambda item: str(item["scope"]))
         return [_stored_grant_from_item(item) for item in items]
 

@@ -53,7 +53,7 @@ _CERTAIN: Final[Mapping[int, Callable[[Exception], WorkspaceError]]] = {
         build_table_not_found_error() if _read_sub_status(error) == _NO_CONTAINER else build_document_not_found_error()
     ),
     HTTPStatus.PRECONDITION_FAILED: lambda _: precondition_failed_error(),
-    HTTPStatus.BAD_REQUEST: lambda _: _invalid_document_error(),
+    HTTPStatus.BAD_REQUEST: lambda _: _build_invalid_document_error(),
 }
 
 
@@ -139,10 +139,10 @@ class WriteRetries:
         await wait_with_backoff(self._failures, read_throttle_delay(error) or 0, self._runtime)
 
 
-async def wait_with_backoff(failures: int, least_seconds: float, runtime: Runtime) -> None:
-    """Wait for ``least_seconds`` plus a random time; the maximum of the random time doubles with each failure."""
+async def wait_with_backoff(failures: int, min_seconds: float, runtime: Runtime) -> None:
+    """Wait for ``min_seconds`` plus a random time; the maximum of the random time doubles with each failure."""
     longest = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0**failures)
-    await runtime.sleep(least_seconds + runtime.uniform(0, longest))
+    await runtime.sleep(min_seconds + runtime.uniform(0, longest))
 
 
 def _read_sub_status(error: Exception) -> int:
@@ -150,6 +150,6 @@ def _read_sub_status(error: Exception) -> int:
     return int(found or 0)
 
 
-def _invalid_document_error() -> WorkspaceError:
+def _build_invalid_document_error() -> WorkspaceError:
     detail = "The account rejects the document; the container's partition key path may differ from the declared path."
     return WorkspaceError(Kind.INVALID, "INVALID_REQUEST", detail, errors=[{"field": "body", "message": detail}])

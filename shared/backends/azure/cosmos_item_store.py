@@ -219,7 +219,7 @@ class CosmosItemStore:
             raise self.unavailable_error() from error
 
 
-def build_probes(account: CosmosAccount) -> dict[str, Callable[[], Awaitable[None]]]:
+def build_readiness_checks(account: CosmosAccount) -> dict[str, Callable[[], Awaitable[None]]]:
     """Return the readiness checks by name, one for each container that requests use.
 
     A check reads one item and costs one request unit.

@@ -42,12 +42,12 @@ class CosmosJobStore:
         item = await self._items.change(job_id, job_id, change_item)
         return None if item is None else _job_from_item(item)
 
-    async def list_owned(self, owner: str) -> Sequence[Job]:
+    async def list_jobs_of_owner(self, owner: str) -> Sequence[Job]:
         found = await self._items.find("SELECT * FROM c WHERE c.owner = @owner", owner=owner)
         jobs = sorted(map(_job_from_item, found), key=lambda job: job.id)
         return sorted(jobs, key=lambda job: job.created_at, reverse=True)
 
-    async def list_expired(self, at: datetime) -> Sequence[str]:
+    async def list_expired_jobs(self, at: datetime) -> Sequence[str]:
         text = "SELECT c.id, c.expiresAt FROM c WHERE c.expiresAt <= @at"
         found = await self._items.find(text, at=rfc3339(at))
         return [item["id"] for item in sorted(found, key=lambda item: (item["expiresAt"], item["id"]))]

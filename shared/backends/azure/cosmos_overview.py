@@ -71,11 +71,11 @@ class CosmosChainOverview:
         status = await self._items[chain.target].read(items.STATUS_ID, items.compute_partition_key(chain, 1))
         return None if status is None else _verdict_from_properties(status.get("verdict"))
 
-    async def count_pending(self, chain: ChainKey) -> int:
+    async def count_pending_amendments(self, chain: ChainKey) -> int:
         stored = await self._store.count(chain, (_IS_PENDING,))
         return stored - await self._store.count(chain, ("IS_DEFINED(c.p.AmendmentID)",))
 
-    async def list_uncounted(self, limit: int) -> Sequence[ChainKey]:
+    async def list_uncounted_chains(self, limit: int) -> Sequence[ChainKey]:
         found: dict[ChainKey, None] = {}
         for target in sorted(Target):
             for item in await self._query_items(target, _UNCOUNTED, {}, lambda _: False):
@@ -118,7 +118,7 @@ class CosmosChainOverview:
         places = sorted(entries, key=_to_sort_key)[:limit]
         return await self._read_amendments([entries[place] for place in places], max_bytes)
 
-    async def remove_pending(self, entries: Sequence[PendingEntry]) -> None:
+    async def remove_pending_entries(self, entries: Sequence[PendingEntry]) -> None:
         removed: dict[tuple[ChainKey, str], int] = {}
         for entry in entries:
             name = (entry.place.chain, entry.token)
@@ -130,7 +130,7 @@ class CosmosChainOverview:
 
     async def save_checkpoint_sizes(self, sizes: Mapping[ChainKey, int]) -> None:
         for chain, size in sizes.items():
-            await self._change_status(chain, _build_size_change(size))
+            await self._change_status(chain, _build_size_increase(size))
 
     async def save_verdict(self, chain: ChainKey, verdict: StoredVerdict, started_at: str) -> None:
         members: Item = {"at": verdict.verified_at, "records": verdict.records, "valid": verdict.is_valid}
@@ -149,7 +149,7 @@ class CosmosChainOverview:
         found: list[ChainSummary] = []
         more = True
         while more and len(found) < limit:
-            rows, more = await self._read_scopes(target, last_scope, limit - len(found))
+            rows, more = await self._read_items_of_next_chains(target, last_scope, limit - len(found))
             for scope, group in groupby(rows, key=lambda item: item["scope"]):
                 last_scope = scope
                 summary = _summary_from_items(target, list(group))
@@ -170,7 +170,9 @@ class CosmosChainOverview:
                 break
         return found
 
-    async def _read_scopes(self, target: Target, last_scope: str | None, limit: int) -> tuple[list[Item], bool]:
+    async def _read_items_of_next_chains(
+        self, target: Target, last_scope: str | None, limit: int
+    ) -> tuple[list[Item], bool]:
         """Return the head and status items of the next chains in order of scope, and whether more chains follow."""
         scopes: set[str] = set()
 
@@ -289,7 +291,7 @@ class CosmosChainOverview:
         await self._items[chain.target].change(items.STATUS_ID, key, lambda item: change(item or first))
 
 
-def _build_size_change(size: int) -> Callable[[Item], Item | None]:
+def _build_size_increase(size: int) -> Callable[[Item], Item | None]:
     """Return a function that sets a higher checkpoint size in a chain's status item, and returns the new item.
 
     The function returns None if the stored size is not lower than the new size.

@@ -120,7 +120,7 @@ class RecordPartition:
                 return sequence_from_record_id(item["id"]) or 0
         return 0
 
-    async def find_after_skipping(self, query: RecordQuery, count: int) -> int | None:
+    async def find_sequence_after_skipping(self, query: RecordQuery, count: int) -> int | None:
         """Skip ``count`` matches; return the sequence number of the next match, or None after the last match."""
         while True:
             text = f"{query.text} OFFSET {min(int(count), _LARGEST_OFFSET)} LIMIT 1"
@@ -238,7 +238,7 @@ class Segments:
         """
         lasts = self._lasts.get(chain, [])
         while not lasts or lasts[-1] < sequence:
-            last = await self._find_last_sequence(chain, lasts)
+            last = await self._find_last_sequence_of_next_segment(chain, lasts)
             if last is None:
                 return lasts
             lasts = [*lasts, last]
@@ -247,7 +247,7 @@ class Segments:
             self._lasts[chain] = lasts
         return lasts
 
-    async def _find_last_sequence(self, chain: ChainKey, last_sequences: list[int]) -> int | None:
+    async def _find_last_sequence_of_next_segment(self, chain: ChainKey, last_sequences: list[int]) -> int | None:
         """Return the last sequence number of the next segment; None if that segment is not full yet.
 
         Args:

@@ -20,12 +20,12 @@ def create_single_try_transport() -> AioHttpTransport:
         trust_env=True,
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
-        middlewares=(trace_request, _raise_lost_connection),
+        middlewares=(trace_request, _convert_lost_connection_error),
     )
     return AioHttpTransport(session=session)
 
 
-async def _raise_lost_connection(
+async def _convert_lost_connection_error(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
     try:

@@ -43,7 +43,7 @@ class CosmosWebhookStore:
         item = await self._items.change(name, _DOCUMENTS, change_item)
         return None if item is None else str(item["content"])
 
-    async def add(self, deliveries: Sequence[Delivery]) -> None:
+    async def add_deliveries(self, deliveries: Sequence[Delivery]) -> None:
         places = asyncio.Semaphore(_WRITES_AT_ONCE)
 
         async def add_delivery(delivery: Delivery) -> None:
@@ -55,14 +55,14 @@ class CosmosWebhookStore:
 
         await asyncio.gather(*map(add_delivery, deliveries))
 
-    async def find_due(self, at: datetime, excluded: Collection[str]) -> str | None:
+    async def find_due_endpoint(self, at: datetime, excluded: Collection[str]) -> str | None:
         names = {f"e{number}": endpoint for number, endpoint in enumerate(excluded)}
         condition = f" AND NOT c.endpoint IN ({', '.join(f'@{name}' for name in names)})" if names else ""
         text = f"SELECT TOP 1 c.endpoint FROM c WHERE c.dueAt <= @at{condition}"  # noqa: S608  parameter names
         found = await self._items.find(text, at=rfc3339(at), **names)
         return str(found[0]["endpoint"]) if found else None
 
-    async def claim(
+    async def claim_due_deliveries(
         self, endpoint: str, at: datetime, leased_until: datetime, lease_id: str, limit: int
     ) -> Sequence[Delivery]:
         text = f"SELECT TOP {limit} * FROM c WHERE c.endpoint = @endpoint AND c.dueAt <= @at ORDER BY c.dueAt"  # noqa: S608  a number
@@ -95,7 +95,7 @@ class CosmosWebhookStore:
         await self._items.change(delivery.id, delivery.endpoint, change_item)
         return saved[0]
 
-    async def get(self, endpoint: str, delivery_id: str) -> Delivery | None:
+    async def find_delivery(self, endpoint: str, delivery_id: str) -> Delivery | None:
         item = await self._items.read(delivery_id, endpoint)
         return None if item is None else _delivery_from_item(item)
 
@@ -122,7 +122,7 @@ class CosmosWebhookStore:
         )
         return [_delivery_from_item(item) for item in await self._items.find(text, endpoint, **values)]
 
-    async def expire(self, at: datetime, limit: int) -> int:
+    async def delete_expired(self, at: datetime, limit: int) -> int:
         text = f"SELECT TOP {limit} c.id, c.endpoint FROM c WHERE c.expiresAt <= @at"  # noqa: S608  a number
         found = await self._items.find(text, at=rfc3339(at))
         for item in found:

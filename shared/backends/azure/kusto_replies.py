@@ -94,7 +94,7 @@ def _find_operator_with_results(text: str) -> str:
 def parse_computed_at(reply: KustoResponseDataSet) -> datetime | None:
     """Parse the time at which the engine computed a result that it returned from its cache; None for a new result."""
     # The ExtendedProperties of a cached result state its origin: {"OriginalClientRequestId", "OriginalStartedOn"}.
-    for cells in _read_cells(reply, "@ExtendedProperties"):
+    for cells in _read_rows_of_table(reply, "@ExtendedProperties"):
         if cells.get("Key") == "ServerCache":
             return parse_rfc3339(json.loads(cells["Value"])["OriginalStartedOn"])
     return None
@@ -102,7 +102,7 @@ def parse_computed_at(reply: KustoResponseDataSet) -> datetime | None:
 
 def parse_visualization(reply: KustoResponseDataSet) -> dict[str, Any] | None:
     """Parse the properties of a query's operator ``render``, named as in the API; None without ``render``."""
-    for cells in _read_cells(reply, "@ExtendedProperties"):
+    for cells in _read_rows_of_table(reply, "@ExtendedProperties"):
         if cells.get("Key") == "Visualization":
             value = cells["Value"]
             annotation = json.loads(value) if isinstance(value, str) else value
@@ -114,7 +114,7 @@ def parse_visualization(reply: KustoResponseDataSet) -> dict[str, Any] | None:
 
 def parse_approximations(reply: KustoResponseDataSet) -> tuple[str, ...]:
     """Parse the list of the query's functions whose results in the emulator differ from those of Data Explorer."""
-    for cells in _read_cells(reply, "@ExtendedProperties"):
+    for cells in _read_rows_of_table(reply, "@ExtendedProperties"):
         if cells.get("Key") == "Approximations":
             return tuple(map(str, json.loads(cells["Value"])))
     return ()
@@ -126,7 +126,7 @@ def _convert_annotation(name: str, value: Any) -> Any:
     return None if value in ("", "NaN") else value
 
 
-def _read_cells(reply: KustoResponseDataSet, table_name: str) -> Iterator[dict[str, Any]]:
+def _read_rows_of_table(reply: KustoResponseDataSet, table_name: str) -> Iterator[dict[str, Any]]:
     for table in reply.tables:
         if table.table_name == table_name:
             names = [column.column_name for column in table.columns]
@@ -135,7 +135,7 @@ def _read_cells(reply: KustoResponseDataSet, table_name: str) -> Iterator[dict[s
 
 def parse_engine_ms(reply: KustoResponseDataSet, elapsed_ms: float) -> float:
     """Parse the duration in milliseconds that the engine reports for a query; ``elapsed_ms`` if it reports none."""
-    for cells in _read_cells(reply, "QueryCompletionInformation"):
+    for cells in _read_rows_of_table(reply, "QueryCompletionInformation"):
         if cells.get("EventTypeName") == "QueryResourceConsumption":
             return float(json.loads(cells["Payload"]).get("ExecutionTime", elapsed_ms / 1000)) * 1000
     return elapsed_ms
@@ -163,9 +163,9 @@ def raise_query_failure(error: KustoServiceError, query: EngineQuery) -> NoRetur
             build_timeout_error(query) if isinstance(error.__cause__, TimeoutError) else build_unavailable_error()
         ) from error
     failure = _parse_failure(error)
-    if failure.status == HTTPStatus.GATEWAY_TIMEOUT or _contains_any(_TIMED_OUT, failure.code):
+    if failure.status == HTTPStatus.GATEWAY_TIMEOUT or _contains_any_phrase(_TIMED_OUT, failure.code):
         raise build_timeout_error(query) from error
-    if _contains_any(_TOO_LARGE, failure.code):
+    if _contains_any_phrase(_TOO_LARGE, failure.code):
         detail = "The query requires more memory or returns more rows than the engine allows."
         raise invalid("query", detail, code="QUERY_TOO_LARGE") from error
     if failure.is_caused_by_query:
@@ -207,7 +207,7 @@ def _parse_failure(error: KustoServiceError) -> _EngineFailure:
 
 
 def _invalid_query_error(failure: _EngineFailure, query: EngineQuery) -> WorkspaceError:
-    code = "QUERY_NOT_READ_ONLY" if _contains_any(_READ_ONLY, failure.code) else "QUERY_INVALID"
+    code = "QUERY_NOT_READ_ONLY" if _contains_any_phrase(_READ_ONLY, failure.code) else "QUERY_INVALID"
     reported = failure.message
     if _EMBEDDED_ONLY in reported:
         reported += ". The query runs on Data Explorer only."
@@ -221,7 +221,7 @@ def _invalid_query_error(failure: _EngineFailure, query: EngineQuery) -> Workspa
     return error
 
 
-def _contains_any(marks: tuple[str, ...], *texts: str) -> bool:
+def _contains_any_phrase(marks: tuple[str, ...], *texts: str) -> bool:
     return any(mark in text for mark in marks for text in texts)
 
 

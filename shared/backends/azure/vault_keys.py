@@ -149,7 +149,7 @@ class VaultNoteSigner:
         for version in await self._read_current_versions():
             if self._wanted in ("", version.version):
                 return version
-        raise _no_enabled_version_error()
+        raise _build_no_enabled_version_error()
 
     async def _read_current_versions(self, *, reload: bool = False) -> list[KeyVersion]:
         requested_at = self._runtime.monotonic()
@@ -157,7 +157,7 @@ class VaultNoteSigner:
             if requested_at - self._read_at > FRESH_SECONDS or (reload and self._read_at < requested_at):
                 await self._read_versions(reload=reload)
         if not self._versions:
-            raise _no_enabled_version_error()
+            raise _build_no_enabled_version_error()
         return self._versions
 
     async def _read_versions(self, *, reload: bool) -> None:
@@ -178,6 +178,6 @@ def _to_spki(version: KeyVersion) -> bytes:
     return version.public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 
-def _no_enabled_version_error() -> WorkspaceError:
+def _build_no_enabled_version_error() -> WorkspaceError:
     detail = f"The configured version of {_NOTE_KEY} is missing or disabled in Key Vault; enable or replace it."
     return WorkspaceError(Kind.UNAVAILABLE, "CHECKPOINTS_UNAVAILABLE", detail)

@@ -153,7 +153,7 @@ class WebPubSub:
     async def _get_or_open_client(self) -> WebPubSubClient:
         if self._client is None:
             if not self._endpoint:
-                raise _unavailable_error("This deployment has no live stream; set WEB_PUBSUB_ENDPOINT.")
+                raise _build_unavailable_error("This deployment has no live stream; set WEB_PUBSUB_ENDPOINT.")
             await load_modules(self._runtime, *_MODULES)
         if self._client is None:
             self._client = self._create_client()
@@ -233,7 +233,7 @@ def _convert_errors() -> Iterator[None]:
     except WorkspaceError:
         raise
     except (OSError, TimeoutError) as error:
-        raise _unavailable_error("Azure Web PubSub does not respond; retry later.") from error
+        raise _build_unavailable_error("Azure Web PubSub does not respond; retry later.") from error
     except Exception as error:
         # Not earlier, because this import loads the SDK: see _MODULES.
         from azure.core.exceptions import AzureError, HttpResponseError  # noqa: PLC0415
@@ -245,9 +245,9 @@ def _convert_errors() -> Iterator[None]:
             return
         _LOGGER.warning("Azure Web PubSub did not perform a call", extra=fields(status=status))
         if status >= _SERVER_ERROR or status == _THROTTLED:
-            raise _unavailable_error("Azure Web PubSub does not respond; retry later.") from error
+            raise _build_unavailable_error("Azure Web PubSub does not respond; retry later.") from error
         raise WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "Azure Web PubSub rejected the request.") from error
 
 
-def _unavailable_error(detail: str) -> WorkspaceError:
+def _build_unavailable_error(detail: str) -> WorkspaceError:
     return WorkspaceError(Kind.UNAVAILABLE, "LIVE_STREAM_UNAVAILABLE", detail)

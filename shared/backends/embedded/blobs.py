@@ -60,7 +60,7 @@ class FolderBlobStore:
         path = build_blob_path(self._folder, name)
         return await self._run_in_thread(lambda: _read_range(path, start, size))
 
-    async def fetch(self, name: str, target: Path) -> None:
+    async def download_to_file(self, name: str, target: Path) -> None:
         path = build_blob_path(self._folder, name)
         await self._run_in_thread(lambda: shutil.copyfile(path, target))
 
@@ -79,11 +79,11 @@ class FolderBlobStore:
         paths = [build_blob_path(self._folder, name) for name in names]
         await self._run_in_thread(lambda: _remove_files(paths, self._folder))
 
-    async def link(self, name: str, file_name: str, expires_at: datetime) -> str:
+    async def create_download_link(self, name: str, file_name: str, expires_at: datetime) -> str:
         link = FileLink(self._folder.name, name, file_name, expires_at)
         return await self._run_in_thread(lambda: self._links.create(link))
 
-    async def upload_link(self, name: str, expires_at: datetime) -> str:
+    async def create_upload_link(self, name: str, expires_at: datetime) -> str:
         link = FileLink(self._folder.name, name, "", expires_at, LinkPermission.WRITE)
         return await self._run_in_thread(lambda: self._links.create(link))
 
@@ -113,7 +113,7 @@ class FolderBlobStore:
             draft = durable_files.write_temporary_file(self._create_draft_path(path.name), content)
             return durable_files.create_file(path, draft, self._folder)
 
-        return _call_with_folder(path.parent, create_from_draft)
+        return _move_into_folder(path.parent, create_from_draft)
 
     def _copy_blob(self, path: Path, source: Path) -> None:
         draft = durable_files.write_temporary_file(self._create_draft_path(path.name), b"")
@@ -121,7 +121,7 @@ class FolderBlobStore:
             shutil.copyfileobj(content, file, 1024 * 1024)
             file.flush()
             os.fsync(file.fileno())
-        _call_with_folder(path.parent, lambda: draft.replace(path))
+        _move_into_folder(path.parent, lambda: draft.replace(path))
         durable_files.sync_folders(path, self._folder)
 
     def _create_draft_path(self, name: str) -> Path:
@@ -176,7 +176,7 @@ def _read_blob_entry(name: str, entry: "os.DirEntry[str]") -> Iterator[Blob]:
     yield Blob(name, found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
 
-def _call_with_folder[T](folder: Path, move_file: Callable[[], T]) -> T:
+def _move_into_folder[T](folder: Path, move_file: Callable[[], T]) -> T:
     """Create a folder, and call the function ``move_file``, which moves a file into the folder.
 
     If another process removed the folder meanwhile, create it and call the function again.

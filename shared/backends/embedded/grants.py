@@ -74,7 +74,7 @@ class SqliteGrantStore:
             changed: int = await self._database.write(lambda connection: connection.execute(sql, arguments).rowcount)
         return changed == 1
 
-    async def list_active(self, member_id: str | None = None) -> Sequence[Grant]:
+    async def list_active_grants(self, member_id: str | None = None) -> Sequence[Grant]:
         at = self._database.runtime.now()
         query = (_FOR_ALL, (rfc3339(at),)) if member_id is None else (_FOR_MEMBER, (member_id, rfc3339(at)))
         with _convert_errors():
@@ -87,7 +87,7 @@ class SqliteGrantStore:
             rows = await self._database.read(lambda connection: connection.execute(_FOR_ANCESTOR, arguments).fetchall())
         return [grant for grant in map(_grant_from_row, rows) if grant.end is None]
 
-    async def list_unrecorded(self) -> Sequence[StoredGrant]:
+    async def list_unrecorded_grants(self) -> Sequence[StoredGrant]:
         with _convert_errors():
             rows = await self._database.read(lambda connection: connection.execute(_UNRECORDED).fetchall())
         return [StoredGrant(_grant_from_row(row), str(row[1])) for row in rows]

@@ -76,9 +76,9 @@ class HubWriter:
         """
         if not messages:
             return
-        rows = _group_by_place(hub, messages)
+        rows = _group_by_hub_and_partition(hub, messages)
         if self._closed:
-            raise _unavailable_error()
+            raise _build_unavailable_error()
         done = asyncio.get_running_loop().create_future()
         self._pending.append(_Send(rows, done))
         if self._task is None or self._task.done():
@@ -268,7 +268,9 @@ class HubReader:
         return self._ids[place]
 
 
-def _group_by_place(hub: str, messages: Sequence[HubMessage]) -> dict[tuple[str, str], list[tuple[str, str, bytes]]]:
+def _group_by_hub_and_partition(
+    hub: str, messages: Sequence[HubMessage]
+) -> dict[tuple[str, str], list[tuple[str, str, bytes]]]:
     """Group the rows of messages by hub and partition; the rows of each partition keep their order."""
     rows: dict[tuple[str, str], list[tuple[str, str, bytes]]] = {}
     by_key: dict[str, list[tuple[str, str, bytes]]] = {}
@@ -302,7 +304,7 @@ def _resolve_future(future: "asyncio.Future[None]", *, committed: bool) -> None:
     if committed:
         future.set_result(None)
     else:
-        future.set_exception(_unavailable_error())
+        future.set_exception(_build_unavailable_error())
 
 
 def _event_from_row(stored: StoredEvent, partition: str) -> HubEvent:
@@ -316,7 +318,7 @@ def _event_from_row(stored: StoredEvent, partition: str) -> HubEvent:
     )
 
 
-def _unavailable_error() -> WorkspaceError:
+def _build_unavailable_error() -> WorkspaceError:
     return WorkspaceError(
         Kind.UNAVAILABLE,
         "TELEMETRY_HUB_UNAVAILABLE",

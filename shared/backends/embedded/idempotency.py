@@ -36,12 +36,12 @@ class SqliteIdempotencyStore:
             sql = "SELECT fingerprint, append_id FROM idempotency_keys WHERE key = ?"
             return Claim(*connection.execute(sql, (key,)).fetchone())
 
-        with _store_errors():
+        with _convert_store_errors():
             return await self._database.write(claim_key)
 
     async def delete_claim(self, key: str, append_id: str) -> None:
         sql = "DELETE FROM idempotency_keys WHERE key = ? AND append_id = ?"
-        with _store_errors():
+        with _convert_store_errors():
             await self._database.write(lambda connection: connection.execute(sql, (key, append_id)))
 
 
@@ -66,7 +66,7 @@ class SqliteReplyStore:
                 connection.execute(sql, (lease_id, rfc3339(lease_until), name))
             return BeginResult(Claim(fingerprint, append_id), answer, mine)
 
-        with _store_errors():
+        with _convert_store_errors():
             return await self._database.write(begin_reply)
 
     async def renew(self, name: str, lease_id: str, lease_until: datetime) -> None:
@@ -91,9 +91,9 @@ class SqliteReplyStore:
 
     async def _execute_update(self, sql: str, *values: str | bytes) -> bool:
         """Execute an SQL statement in the file; return whether the statement changed a row."""
-        with _store_errors():
+        with _convert_store_errors():
             return await self._database.write(lambda connection: connection.execute(sql, values).rowcount > 0)
 
 
-def _store_errors() -> AbstractContextManager[None]:
+def _convert_store_errors() -> AbstractContextManager[None]:
     return convert_failures("IDEMPOTENCY_UNAVAILABLE", "the store of idempotency keys")

@@ -51,13 +51,13 @@ class SqliteJobStore:
         with _convert_job_errors():
             return await self._database.write(update_job)
 
-    async def list_owned(self, owner: str) -> Sequence[Job]:
+    async def list_jobs_of_owner(self, owner: str) -> Sequence[Job]:
         sql = "SELECT job FROM download_jobs WHERE owner = ? ORDER BY created_at DESC, id"
         with _convert_job_errors():
             rows = await self._database.read(lambda connection: connection.execute(sql, (owner,)).fetchall())
         return [Job.model_validate_json(text) for (text,) in rows]
 
-    async def list_expired(self, at: datetime) -> Sequence[str]:
+    async def list_expired_jobs(self, at: datetime) -> Sequence[str]:
         sql = "SELECT id FROM download_jobs WHERE expires_at <= ? ORDER BY expires_at, id"
         with _convert_job_errors():
             rows = await self._database.read(lambda connection: connection.execute(sql, (rfc3339(at),)).fetchall())

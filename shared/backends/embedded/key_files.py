@@ -120,11 +120,11 @@ class FileNoteSigner:
             return self._load_key_if_changed()
         except FileNotFoundError:
             if self._has_signed():
-                raise _signing_key_error("is missing, although checkpoints signed with it exist") from None
+                raise _build_signing_key_error("is missing, although checkpoints signed with it exist") from None
             create_private_key_file(self._path)
             return self._load_key_if_changed()
         except ValueError:
-            raise _signing_key_error("is not a valid P-256 private key") from None
+            raise _build_signing_key_error("is not a valid P-256 private key") from None
 
     def _load_key_if_changed(self) -> ec.EllipticCurvePrivateKey:
         status = self._path.stat()
@@ -236,7 +236,7 @@ def _to_spki(key: ec.EllipticCurvePublicKey) -> bytes:
     return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 
-def _signing_key_error(reason: str) -> WorkspaceError:
+def _build_signing_key_error(reason: str) -> WorkspaceError:
     _LOG.error("the key that signs checkpoints cannot be used", extra=logs.fields(cause=reason))
     detail = f"The key that signs checkpoints {reason}; restore or replace it to sign again."
     return WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail)

@@ -21,7 +21,7 @@ from shared.backends.embedded.provenance_schema import (
     RecordPastEndError,
     build_lenient_reader,
     find_chain_number,
-    find_misplaced,
+    find_misplaced_record,
     insert_records,
     read_tip,
     record_from_row,
@@ -100,12 +100,12 @@ class SqliteChainStore:
             try:
                 tip = insert_records(connection, chain, records)
             except sqlite3.IntegrityError as error:
-                if find_misplaced(connection, chain) is None:
+                if find_misplaced_record(connection, chain) is None:
                     raise TipMovedError from error
                 # A misplaced record is possibly the cause, which a look-up by append id would not find.
-                raise _damaged_error("A record of this chain has an invalid sequence number") from error
+                raise _build_damaged_chain_error("A record of this chain has an invalid sequence number") from error
             except RecordPastEndError as error:
-                raise _damaged_error("A record exists past the end of this chain") from error
+                raise _build_damaged_chain_error("A record exists past the end of this chain") from error
             committing = True
             return tip
 
@@ -114,7 +114,7 @@ class SqliteChainStore:
         except (sqlite3.Error, OSError) as error:
             if committing:
                 raise OutcomeUnknownError from error
-            raise _unavailable_error() from error
+            raise _build_unavailable_error() from error
 
     async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> RecordPage:
         sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence > ? AND {IN_PLACE} ORDER BY sequence"  # noqa: S608  column names
@@ -215,9 +215,9 @@ class SqliteChainStore:
 
         return await self._read_in_thread(select_decisions)
 
-    async def find_misplaced(self, chain: ChainKey) -> int | None:
+    async def find_misplaced_record(self, chain: ChainKey) -> int | None:
         with convert_failures(CODE, "the audit log"):
-            return await self._verifying.read(lambda connection: find_misplaced(connection, chain))
+            return await self._verifying.read(lambda connection: find_misplaced_record(connection, chain))
 
     async def list_orphans(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
         def select_orphans(connection: sqlite3.Connection) -> list[ChainRecord]:
@@ -273,11 +273,11 @@ class SqliteAuditLog(EventLog):
         return [parse_record(record.canonical, record.hash) for record in page.records]
 
 
-def _unavailable_error(detail: str = "The audit log does not respond; retry later.") -> WorkspaceError:
+def _build_unavailable_error(detail: str = "The audit log does not respond; retry later.") -> WorkspaceError:
     return WorkspaceError(Kind.UNAVAILABLE, CODE, detail)
 
 
-def _damaged_error(fault: str) -> WorkspaceError:
+def _build_damaged_chain_error(fault: str) -> WorkspaceError:
     """Return the error for an append to a damaged chain; it has no Retry-After, because no retry can succeed."""
     detail = f"{fault}; an operator must verify the chain."
     return WorkspaceError(Kind.UNAVAILABLE, CODE, detail, retryAfter=None)

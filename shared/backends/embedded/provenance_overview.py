@@ -108,7 +108,7 @@ class SqliteChainOverview:
 
         return await self._run_read(select_verdict)
 
-    async def count_pending(self, chain: ChainKey) -> int:
+    async def count_pending_amendments(self, chain: ChainKey) -> int:
         sql = f"SELECT count(*) FROM records WHERE chain = ? AND {_IS_UNDECIDED}"  # noqa: S608  names
 
         def select_count(connection: sqlite3.Connection) -> int:
@@ -116,7 +116,7 @@ class SqliteChainOverview:
 
         return await self._run_read(select_count)
 
-    async def list_uncounted(self, limit: int) -> Sequence[ChainKey]:
+    async def list_uncounted_chains(self, limit: int) -> Sequence[ChainKey]:
         def select_uncounted(connection: sqlite3.Connection) -> list[ChainKey]:
             return [ChainKey(Target.DOMAIN_AMENDMENTS, row[0]) for row in connection.execute(_UNCOUNTED, (limit,))]
 
@@ -132,7 +132,7 @@ class SqliteChainOverview:
 
         return await self._run_read(select_pending)
 
-    async def remove_pending(self, entries: Sequence[PendingEntry]) -> None:
+    async def remove_pending_entries(self, entries: Sequence[PendingEntry]) -> None:
         places = [entry.place for entry in entries]
 
         def delete_pending(connection: sqlite3.Connection) -> None:

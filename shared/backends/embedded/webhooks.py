@@ -54,7 +54,7 @@ class SqliteWebhookStore:
 
         return await self._run_write(replace_document)
 
-    async def add(self, deliveries: Sequence[Delivery]) -> None:
+    async def add_deliveries(self, deliveries: Sequence[Delivery]) -> None:
         def insert_deliveries(connection: sqlite3.Connection) -> None:
             connection.executemany(
                 _INSERT, ((each.endpoint, each.id, *_delivery_to_columns(each)) for each in deliveries)
@@ -62,7 +62,7 @@ class SqliteWebhookStore:
 
         await self._run_write(insert_deliveries)
 
-    async def find_due(self, at: datetime, excluded: Collection[str]) -> str | None:
+    async def find_due_endpoint(self, at: datetime, excluded: Collection[str]) -> str | None:
         marks = ",".join("?" * len(excluded))
         sql = f"SELECT endpoint FROM webhook_deliveries WHERE due_at <= ? AND endpoint NOT IN ({marks}) LIMIT 1"  # noqa: S608  marks
 
@@ -72,7 +72,7 @@ class SqliteWebhookStore:
 
         return await self._run_read(select_due_endpoint)
 
-    async def claim(
+    async def claim_due_deliveries(
         self, endpoint: str, at: datetime, leased_until: datetime, lease_id: str, limit: int
     ) -> Sequence[Delivery]:
         sql = "SELECT content FROM webhook_deliveries WHERE endpoint = ? AND due_at <= ? ORDER BY due_at LIMIT ?"
@@ -113,7 +113,7 @@ class SqliteWebhookStore:
 
         return await self._run_write(save_delivery)
 
-    async def get(self, endpoint: str, delivery_id: str) -> Delivery | None:
+    async def find_delivery(self, endpoint: str, delivery_id: str) -> Delivery | None:
         return await self._run_read(lambda connection: _read_delivery(connection, endpoint, delivery_id))
 
     async def change_delivery(
@@ -148,7 +148,7 @@ class SqliteWebhookStore:
 
         return await self._run_read(select_deliveries)
 
-    async def expire(self, at: datetime, limit: int) -> int:
+    async def delete_expired(self, at: datetime, limit: int) -> int:
         sql = (
             "DELETE FROM webhook_deliveries WHERE (endpoint, id) IN "
             "(SELECT endpoint, id FROM webhook_deliveries WHERE expires_at <= ? LIMIT ?)"

@@ -27,7 +27,7 @@ async def file_link(tmp_path: Path, links: FileLinks) -> str:
     """Return a link to a stored file."""
     store = FolderBlobStore(tmp_path / "blobs" / "downloads", links)
     await store.create("job/rig.csv", CONTENT)
-    return await store.link("job/rig.csv", "rig.csv", datetime.now(UTC) + timedelta(minutes=5))
+    return await store.create_download_link("job/rig.csv", "rig.csv", datetime.now(UTC) + timedelta(minutes=5))
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ def blob_store(tmp_path: Path, links: FileLinks) -> FolderBlobStore:
 @pytest.fixture
 async def url(blob_store: FolderBlobStore) -> str:
     """Return a link for the upload of a file."""
-    return await blob_store.upload_link("job/upload", datetime.now(UTC) + timedelta(minutes=5))
+    return await blob_store.create_upload_link("job/upload", datetime.now(UTC) + timedelta(minutes=5))
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ async def test_wrong_upload_links_and_requests_are_rejected(
 ) -> None:
     """An upload link cannot read, a read link cannot upload, and malformed upload requests are rejected."""
     await blob_store.create("job/rig.csv", b"content")
-    readable = await blob_store.link("job/rig.csv", "rig.csv", datetime.now(UTC) + timedelta(minutes=5))
+    readable = await blob_store.create_download_link("job/rig.csv", "rig.csv", datetime.now(UTC) + timedelta(minutes=5))
     over = links.create(
         FileLink("downloads", "job/upload", "", datetime.now(UTC) - timedelta(days=1), LinkPermission.WRITE)
     )

@@ -94,7 +94,7 @@ class Columns:
     def __init__(self, result: tuple[Column, ...] | WorkspaceError) -> None:
         self.result = result
 
-    async def resolve_or_error(self, _: WarmQuery) -> tuple[Column, ...] | WorkspaceError:
+    async def resolve_columns_or_error(self, _: WarmQuery) -> tuple[Column, ...] | WorkspaceError:
         """Return the columns, or raise the error, that the test has set."""
         return self.result
 

@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 from shared.alerts.models import RuleState, RuleStatus
-from shared.alerts.rule_results import RuleStatusReport, build_revision, report_status
+from shared.alerts.rule_results import RuleStatusReport, build_revision, build_status_report
 from tests.unit.shared.alerts.fakes import AT, SECOND, build_entry, build_rule
 
 
 def test_a_new_alert_rule_is_due_at_once() -> None:
     """A rule that was never evaluated has the state ok and is due; a disabled rule is never due."""
-    assert report_status(build_entry(build_rule()), None) == RuleStatusReport(RuleStatus.OK, None, None, AT)
-    disabled = report_status(build_entry(build_rule(enabled=False)), None)
+    assert build_status_report(build_entry(build_rule()), None) == RuleStatusReport(RuleStatus.OK, None, None, AT)
+    disabled = build_status_report(build_entry(build_rule(enabled=False)), None)
     assert (disabled.status, disabled.due_at) == (RuleStatus.OK, None)
 
 
@@ -25,8 +25,8 @@ def test_an_evaluated_rule_shows_its_result() -> None:
         evaluated_at=AT,
         due_at=AT + SECOND,
     )
-    assert report_status(entry, state) == RuleStatusReport(RuleStatus.ERROR, "draft", AT, AT + SECOND)
+    assert build_status_report(entry, state) == RuleStatusReport(RuleStatus.ERROR, "draft", AT, AT + SECOND)
     changed = replace(entry, updated_at=AT + SECOND * 5)
-    assert report_status(changed, state).due_at == AT + SECOND * 5
-    other = report_status(build_entry(build_rule(), created_at=AT + SECOND), state)
+    assert build_status_report(changed, state).due_at == AT + SECOND * 5
+    other = build_status_report(build_entry(build_rule(), created_at=AT + SECOND), state)
     assert (other.status, other.evaluated_at) == (RuleStatus.OK, None)

@@ -246,13 +246,13 @@ class SweptStore(FolderBlobStore):
 
     swept = False
 
-    async def fetch(self, name: str, target: Path) -> None:
+    async def download_to_file(self, name: str, target: Path) -> None:
         """Run all due compaction, then fetch the blob."""
         if not self.swept:
             self.swept = True
             for _ in range(2):
                 await Compaction(self, QUIET).run(compute_later_time())
-        await super().fetch(name, target)
+        await super().download_to_file(name, target)
 
 
 async def test_reader_lists_an_hour_again_after_a_deletion(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ async def test_each_call_reaches_the_wrapped_blob_store(tmp_path: Path) -> None:
     assert not await store.create("a/1", b"other")
     assert (await store.read("a/1"), await store.read_end("a/1", 3)) == (b"content", b"ent")
     assert await store.read_range("a/1", 3, 2) == b"te"
-    await store.fetch("a/1", tmp_path / "fetched")
+    await store.download_to_file("a/1", tmp_path / "fetched")
     await store.upload("a/2", tmp_path / "fetched")
     assert [blob.name async for blob in store.list("a/")] == ["a/1", "a/2"]
     await store.delete(["a/1"])

@@ -25,7 +25,7 @@ class Stores:
         self.calls: list[str] = []
         self.is_failing = False
 
-    async def list_expired(self, at: datetime) -> list[str]:
+    async def list_expired_jobs(self, at: datetime) -> list[str]:
         """Return the ids of expired jobs."""
         return [job.id for job in self.jobs.values() if job.expires_at <= at]
 

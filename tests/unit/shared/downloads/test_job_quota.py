@@ -43,7 +43,7 @@ async def test_concurrent_starts_respect_the_quota(environment_factory: Environm
     started = await asyncio.gather(*(start_download((one, two)[n % 2]) for n in range(14)), return_exceptions=True)
     codes = [each.code for each in started if isinstance(each, WorkspaceError)]
     assert codes == ["TOO_MANY_JOBS"] * 4
-    assert len(await one.jobs.list_owned(OWNER)) == 10
+    assert len(await one.jobs.list_jobs_of_owner(OWNER)) == 10
     await start_download(one, owner="other@t")
 
 

@@ -114,7 +114,7 @@ async def test_job_is_deleted_if_its_start_is_rejected(download_environment: Env
         await build_service(download_environment).start(
             build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, JobRunner(refuse=True)
         )
-    assert await download_environment.jobs.list_owned("editor@t") == []
+    assert await download_environment.jobs.list_jobs_of_owner("editor@t") == []
 
 
 async def test_stalled_job_is_started_at_a_read(download_environment: Environment) -> None:

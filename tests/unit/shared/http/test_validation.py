@@ -11,7 +11,7 @@ from shared.errors import ValidationErrors, WorkspaceError, invalid
 from shared.http.messages import Reply, Request
 from shared.http.operations import Call, Group, Operation, RawBody, ServerManagedProperties
 from shared.http.unknown_names import MAX_LISTED, UnknownNames
-from shared.http.validation import read_call, validate_model
+from shared.http.validation import build_call_from_request, validate_model
 from shared.runtime import SYSTEM_RUNTIME
 
 STORED = {"name": "a", "etag": '"1"', "createdAt": "2026-01-05T08:00:00Z", "runs": 3}
@@ -59,7 +59,9 @@ async def validate_request(
 ) -> Call[Any, Any]:
     """Validate a request to the operation."""
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
-    return await read_call(operation, ANONYMOUS, {"id": "7"}, Request("PUT", "/", query, sent, body), SYSTEM_RUNTIME)
+    return await build_call_from_request(
+        operation, ANONYMOUS, {"id": "7"}, Request("PUT", "/", query, sent, body), SYSTEM_RUNTIME
+    )
 
 
 async def find_invalid_fields(operation: Operation, body: bytes, query: str = "") -> list[str]:

@@ -56,7 +56,7 @@ class FakeTable:
         if self.failures:
             self.failures -= 1
             raise WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "down")
-        await self._blobs.fetch(blob, self._folder / "fetched.parquet")
+        await self._blobs.download_to_file(blob, self._folder / "fetched.parquet")
         found = pq.read_table(self._folder / "fetched.parquet").column("MessageId").to_pylist()
         self.rows.setdefault(tag, found)
 

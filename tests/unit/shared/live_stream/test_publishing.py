@@ -48,7 +48,7 @@ class Service:
     async def disconnect(self, _connection_id: str, _reason: str) -> None:
         """Do nothing: this fake service has no open streams."""
 
-    async def link(self, _user: str, _expires_at: datetime) -> str:
+    async def create_stream_url(self, _user: str, _expires_at: datetime) -> str:
         """Return an empty text as the link to a stream, because no test opens a stream."""
         return ""
 
@@ -207,11 +207,11 @@ async def test_batch_without_listeners_is_skipped() -> None:
     service = Service()
     service.readers_of = {"a"}
     heard = LivePublisher(service, Audience(service))
-    assert await heard.skip_without_listeners({"b", UNROUTED}, 7)
-    assert not await heard.skip_without_listeners({"a", "b"}, 5)
+    assert await heard.skip_batch_without_listeners({"b", UNROUTED}, 7)
+    assert not await heard.skip_batch_without_listeners({"a", "b"}, 5)
     assert heard.counters.unheard == 7
     everybody = LivePublisher(service, None)
-    assert not await everybody.skip_without_listeners({"b"}, 3)
+    assert not await everybody.skip_batch_without_listeners({"b"}, 3)
     assert everybody.counters.unheard == 0
 
 

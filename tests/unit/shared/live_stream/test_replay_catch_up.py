@@ -129,7 +129,7 @@ async def test_replay_ends_when_the_stream_closes() -> None:
 async def test_replay_over_the_limit_closes_the_stream() -> None:
     """A replay that exceeds its limit closes the stream with the reason."""
     service, table = Service(), Table(["1", "2", "3"], [])
-    await build_catch_up(table, service, most=2).run("c", ASKED)
+    await build_catch_up(table, service, max_impulses=2).run("c", ASKED)
     assert service.sent == [b"1", b"2"]
     assert service.closed == [("c", "The replay exceeds 2 messages; request a shorter time range.")]
 

@@ -200,5 +200,5 @@ async def test_audit_events_of_a_crash_are_appended_later(
     monkeypatch.setattr(webhook_services.log, "append", fail_append)
     endpoint = await webhook_services.create_endpoint()
     monkeypatch.setattr(webhook_services.log, "append", append)
-    await webhook_services.service.flush_audit()
+    await webhook_services.service.flush_audit_events()
     assert [event["EntityID"] for event in webhook_services.log.events] == [endpoint.id]

@@ -165,7 +165,7 @@ async def test_status_410_disables_the_endpoint(webhook_services: WebhookParts) 
     disabled = await webhook_services.service.get(endpoint.id)
     assert (disabled.enabled, disabled.disabled_reason) == (False, "The endpoint replied with status 410 (Gone).")
     assert [each.status for each in await webhook_services.list_all(endpoint)] == [DeliveryStatus.FAILED]
-    await webhook_services.service.flush_audit()
+    await webhook_services.service.flush_audit_events()
     event = webhook_services.log.events[-1]
     assert (event["ActionType"], event["user"]) == ("Webhook.Disabled", "system")
     assert "path-with-secret" not in str(webhook_services.log.events)

@@ -78,7 +78,7 @@ async def blob_account() -> AsyncIterator[Account]:
 async def test_a_link_is_signed_with_a_delegation_key(blob_account: Account) -> None:
     """A link allows reading one blob until its expiry, names its signer, and has a valid signature."""
     ends = (now() + timedelta(minutes=15)).replace(microsecond=0)
-    link = urlsplit(await AzureBlobStore(blob_account, "downloads").link("a/b c.csv", "rig.csv", ends))
+    link = urlsplit(await AzureBlobStore(blob_account, "downloads").create_download_link("a/b c.csv", "rig.csv", ends))
     given = {name: values[0] for name, values in parse_qs(link.query).items()}
     assert (link.hostname, link.path) == ("plant.blob.core.windows.net", "/downloads/a/b%20c.csv")
     assert (given["sp"], given["sr"], given["se"]) == ("r", "b", f"{ends:%Y-%m-%dT%H:%M:%SZ}")
@@ -98,9 +98,9 @@ async def test_one_delegation_key_signs_many_links(blob_account: Account) -> Non
     """A delegation key is requested once, and again only for a link that expires later than the key."""
     store, ends = AzureBlobStore(blob_account, "downloads"), now() + timedelta(minutes=15)
     for name in ("a", "b"):
-        await store.link(name, name, ends)
+        await store.create_download_link(name, name, ends)
     assert len(blob_account.asked) == 1
-    await store.link("c", "c", ends + timedelta(days=3))
+    await store.create_download_link("c", "c", ends + timedelta(days=3))
     (begins, until), (_, again) = blob_account.asked
     assert begins < now()
     assert until > ends

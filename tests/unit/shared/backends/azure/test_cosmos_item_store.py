@@ -11,7 +11,7 @@ from emulators.cosmos.faults import FaultKind, InjectedFault
 from emulators.cosmos.wire import CosmosRequest
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import CONNECTIONS, CONTAINERS
-from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item, build_probes
+from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item, build_readiness_checks
 from shared.backends.azure.cosmos_rate_limits import CosmosLeaseStore
 from shared.errors import Kind, WorkspaceError
 from shared.rate_limits.ports import LeaseRequest
@@ -141,7 +141,7 @@ async def test_a_rejection_is_not_retried(item_stores: ItemStores) -> None:
 async def test_a_missing_container_raises_an_error_but_a_missing_item_does_not(item_stores: ItemStores) -> None:
     """A missing item is read as None; a missing container raises an error, also in the readiness check."""
     assert await item_stores.state.read("n", "n") is None
-    probe = build_probes(item_stores.account)["Cosmos DB container connections"]
+    probe = build_readiness_checks(item_stores.account)["Cosmos DB container connections"]
     await probe()
     item_stores.server.faults.add(
         InjectedFault(FaultKind.STATUS, lambda request: request.operation == "read_item", status=404, substatus=1003)

@@ -93,11 +93,11 @@ async def test_counts_are_exact_after_concurrent_appends_and_a_kill(tmp_path: Pa
         await process.communicate()
     assert processes[1].returncode == processes[2].returncode == processes[4].returncode == 0
     store, overview = SqliteChainStore(path), SqliteChainOverview(path)
-    while await overview.list_uncounted(1):
+    while await overview.list_uncounted_chains(1):
         await overview.complete_counts(CHAIN)
     [summary] = await overview.list_chains(None, None, 10)
     entries = await overview.list_pending(None, 1_000, 2**40)
-    assert summary.pending == len(entries) == await overview.count_pending(CHAIN)
+    assert summary.pending == len(entries) == await overview.count_pending_amendments(CHAIN)
     assert summary.records >= EARLIER + EARLIER // 2 + 2 * (APPENDED + APPENDED // 2)
     assert (await ChainVerifier(store, get_workspace_id).verify(CHAIN)).chain_valid
     await overview.close()

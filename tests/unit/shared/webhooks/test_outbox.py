@@ -17,13 +17,13 @@ async def test_many_events_are_stored_in_parts(tmp_path: Path, monkeypatch: pyte
         wanting = [await webhook_services.create_endpoint(DOWNLOAD) for _ in range(3)]
         other = await webhook_services.create_endpoint(TEST)
         sizes: list[int] = []
-        add = webhook_services.store.add
+        add = webhook_services.store.add_deliveries
 
         async def count_deliveries(deliveries: Sequence[Delivery]) -> None:
             sizes.append(len(deliveries))
             await add(deliveries)
 
-        monkeypatch.setattr(webhook_services.store, "add", count_deliveries)
+        monkeypatch.setattr(webhook_services.store, "add_deliveries", count_deliveries)
         number = 2 * MAX_ADDED
         events = [
             WebhookEvent(f"k{each}", DOWNLOAD, webhook_services.time.now, {"downloadId": each})
@@ -45,5 +45,5 @@ async def test_nothing_is_stored_without_a_subscriber(tmp_path: Path, monkeypatc
         async def fail_to_store(deliveries: Sequence[Delivery]) -> None:
             raise AssertionError(deliveries)
 
-        monkeypatch.setattr(webhook_services.store, "add", fail_to_store)
+        monkeypatch.setattr(webhook_services.store, "add_deliveries", fail_to_store)
         await webhook_services.publish()

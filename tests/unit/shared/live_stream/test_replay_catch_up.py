@@ -138,7 +138,7 @@ async def test_replay_timeout_closes_the_stream() -> None:
     """A replay that exceeds its maximum duration closes the stream with the reason."""
     service, table = Service(), Table(["1"], [])
     service.gate.clear()
-    await build_catch_up(table, service, seconds=0.01).run("c", ASKED)
+    await build_catch_up(table, service, max_seconds=0.01).run("c", ASKED)
     assert service.closed == [("c", "The replay takes too long; request a shorter time range.")]
 
 

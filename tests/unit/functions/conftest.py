@@ -36,15 +36,17 @@ def azure_deployment(azure_emulators: Plant) -> Deployment:
 
 
 @pytest.fixture
-async def instances(azure_emulators: Plant, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[], Instance]]:
+async def start_instance(
+    azure_emulators: Plant, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Callable[[], Instance]]:
     """Yield a function that starts an instance of the app; requests go to the newest instance."""
     started: list[Instance] = []
 
-    def start_instance() -> Instance:
+    def create_instance() -> Instance:
         started.append(Instance(azure_emulators.services(), monkeypatch))
         return started[-1]
 
-    yield start_instance
+    yield create_instance
     for instance in started:
         await instance.services.close()
     monkeypatch.undo()

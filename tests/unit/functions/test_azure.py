@@ -33,11 +33,11 @@ type Apply = Callable[[str], str]
 
 
 async def test_the_service_works_on_azure_stores(
-    instances: Callable[[], Instance], apply_sample_document: Apply
+    start_instance: Callable[[], Instance], apply_sample_document: Apply
 ) -> None:
     """Documents, tokens, audit log, amendments, checkpoints and queries work on two instances."""
     keys = {member: await asyncio.to_thread(apply_sample_document, member) for member in (ADMIN, EDITOR, QUALITY)}
-    first = instances()
+    first = start_instance()
     assert (await first.request("GET", "/readyz")).status == 200
     tokens = {member: await first.issue_token(key) for member, key in keys.items()}
     await _check_tokens(first, tokens, keys)
@@ -47,7 +47,7 @@ async def test_the_service_works_on_azure_stores(
     await _check_queries(first, tokens)
     await _check_telemetry(first, tokens)
     await first.services.close()
-    second = instances()
+    second = start_instance()
     verdict = await second.request("POST", f"{EVENTS}/verify", tokens[EDITOR], {"ScopeKey": "line-1"})
     assert verdict.body["ChainValid"] is True
     revoked = await second.request("DELETE", f"/workspace/api/keys/{keys[EDITOR].split('_')[1]}", keys[ADMIN])
@@ -158,7 +158,7 @@ async def _check_telemetry(app: Instance, tokens: dict[str, str]) -> None:
 
 
 async def test_a_client_receives_replayed_late_and_live_messages(
-    instances: Callable[[], Instance], apply_sample_document: Apply, azure_deployment: Deployment
+    start_instance: Callable[[], Instance], apply_sample_document: Apply, azure_deployment: Deployment
 ) -> None:
     """A client receives replayed messages, messages that are stored late, and live messages."""
     key = await asyncio.to_thread(apply_sample_document, EDITOR)
@@ -166,7 +166,7 @@ async def test_a_client_receives_replayed_late_and_live_messages(
     hub = HubSettings(AsgiUpstream(_handle_event, f"/{ROUTE}/events"), events, anonymous=True)
     async with run_emulator(ServiceSettings(KEY, {"live": hub}), Handler()) as service:
         azure_deployment.message_service = service.url
-        app = instances()
+        app = start_instance()
         second_read = asyncio.Event()
 
         async def wait_for_second_read(_: float) -> None:
@@ -227,11 +227,11 @@ async def _handle_event(scope: Message, receive: Receive, send: Send) -> None:
 
 
 async def test_an_outage_of_cosmos_db_returns_503(
-    instances: Callable[[], Instance], apply_sample_document: Apply, azure_deployment: Deployment
+    start_instance: Callable[[], Instance], apply_sample_document: Apply, azure_deployment: Deployment
 ) -> None:
     """While the Cosmos DB account is unavailable, writes and the readiness probe return 503."""
     key = await asyncio.to_thread(apply_sample_document, EDITOR)
-    app = instances()
+    app = start_instance()
     token = await app.issue_token(key)
     await asyncio.to_thread(azure_deployment.cosmos.stop)
     event = {"ActionType": "A", "EntityType": "T", "EntityID": "1", "ScopeKey": "s"}

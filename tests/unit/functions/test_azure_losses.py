@@ -53,7 +53,7 @@ class LoadGenerator:
     async def _store_event(self, entity: str) -> None:
         event = {"ActionType": "Test", "EntityType": "Loss", "EntityID": entity, "ScopeKey": SCOPE}
         while True:
-            reply = await self._send(
+            reply = await self._record_reply(
                 self.app.request("POST", EVENTS, self.token, event, idempotency_key=f"key-{entity}")
             )
             if reply.status == 201:
@@ -64,13 +64,13 @@ class LoadGenerator:
     async def run_queries(self) -> None:
         """Run queries repeatedly."""
         while not self.stopped:
-            await self._send(self.app.request("POST", "/oi-api/warm-queries", self.token, QUERY))
+            await self._record_reply(self.app.request("POST", "/oi-api/warm-queries", self.token, QUERY))
             await asyncio.sleep(0.02)
 
     async def issue_tokens(self) -> None:
         """Issue tokens repeatedly; each token adds an event to the access-control chain."""
         while not self.stopped:
-            await self._send(self.app.request("GET", "/workspace/api/keys/jwt", self.api_key))
+            await self._record_reply(self.app.request("GET", "/workspace/api/keys/jwt", self.api_key))
             await asyncio.sleep(0.1)
 
     async def create_checkpoints(self) -> None:
@@ -82,7 +82,7 @@ class LoadGenerator:
                 assert error.kind.name == "UNAVAILABLE", error  # noqa: PT017  other kinds are errors of the app
             await asyncio.sleep(0.1)
 
-    async def _send(self, request: Awaitable[Any]) -> Any:
+    async def _record_reply(self, request: Awaitable[Any]) -> Any:
         reply = await request
         self.statuses[reply.status] += 1
         assert reply.status in ALLOWED_STATUSES, reply.body
@@ -188,25 +188,25 @@ async def api_key(apply_sample_document: Callable[[str], str]) -> str:
 
 
 async def test_acknowledged_events_are_stored_exactly_once(
-    azure_emulators: Plant, instances: Callable[[], Instance], api_key: str
+    azure_emulators: Plant, start_instance: Callable[[], Instance], api_key: str
 ) -> None:
     """If dependencies fail under load, each acknowledged event is stored exactly once, and the chains are valid."""
-    await fail_each_dependency_under_load(azure_emulators, instances(), api_key, SUITE_SECONDS)
+    await fail_each_dependency_under_load(azure_emulators, start_instance(), api_key, SUITE_SECONDS)
 
 
 @pytest.mark.soak
 async def test_acknowledged_events_are_stored_exactly_once_soak(
-    azure_emulators: Plant, instances: Callable[[], Instance], api_key: str
+    azure_emulators: Plant, start_instance: Callable[[], Instance], api_key: str
 ) -> None:
     """If dependencies fail under load for a long time, each acknowledged event is stored exactly once."""
-    await fail_each_dependency_under_load(azure_emulators, instances(), api_key, SOAK_SECONDS)
+    await fail_each_dependency_under_load(azure_emulators, start_instance(), api_key, SOAK_SECONDS)
 
 
 async def test_a_failed_dependency_affects_only_its_routes(
-    azure_emulators: Plant, instances: Callable[[], Instance], apply_sample_document: Callable[[str], str]
+    azure_emulators: Plant, start_instance: Callable[[], Instance], apply_sample_document: Callable[[str], str]
 ) -> None:
     """While a dependency is unavailable, only routes that need it return 503; then they succeed again."""
-    app, admin = instances(), await asyncio.to_thread(apply_sample_document, EDITOR)
+    app, admin = start_instance(), await asyncio.to_thread(apply_sample_document, EDITOR)
     token = await app.issue_token(admin)
     event = {"ActionType": "A", "EntityType": "T", "EntityID": "1", "ScopeKey": "s"}
 

@@ -71,11 +71,11 @@ def get_status_and_code(reply: Any) -> tuple[int, str]:
 
 
 async def test_a_token_signs_one_amendment(
-    instances: Callable[[], Instance], api_keys: dict[str, str], apply_document_text: ApplyText
+    start_instance: Callable[[], Instance], api_keys: dict[str, str], apply_document_text: ApplyText
 ) -> None:
     """The token of a sign-in signs one amendment; a repeated request gets the first reply; misuse locks the member."""
     await apply_document_text(SIGNED)
-    app = instances()
+    app = start_instance()
     author, signer = await app.issue_token(api_keys[EDITOR]), await app.issue_token(api_keys[QUALITY])
     first, second = [await create_amendment(app, author) for _ in range(2)]
     assert get_status_and_code(
@@ -89,7 +89,7 @@ async def test_a_token_signs_one_amendment(
     signature = decided.body["Signature"]
     assert (signature["PrintedName"], signature["AuthMethods"]) == ("Quality assurance", ["key"])
     assert (signature["RecordHash"], signature["SignedAt"]) == (first["Hash"], decided.body["ApprovedAt"])
-    other = instances()
+    other = start_instance()
     assert (await approve_amendment(other, first, signer, idempotency_key="a1")).body == decided.body
     replies = await asyncio.gather(*(approve_amendment(other, second, signer) for _ in range(5)))
     assert {get_status_and_code(reply) for reply in replies} == {(409, "SIGNATURE_TOKEN_USED")}
@@ -103,11 +103,11 @@ async def test_a_token_signs_one_amendment(
 
 
 async def test_one_of_simultaneous_signatures_with_one_token_succeeds(
-    instances: Callable[[], Instance], api_keys: dict[str, str], apply_document_text: ApplyText
+    start_instance: Callable[[], Instance], api_keys: dict[str, str], apply_document_text: ApplyText
 ) -> None:
     """If the token of one sign-in signs several amendments at the same time, exactly one request succeeds."""
     await apply_document_text(SIGNED)
-    app = instances()
+    app = start_instance()
     author, signer = await app.issue_token(api_keys[EDITOR]), await app.issue_token(api_keys[QUALITY])
     amendments = [await create_amendment(app, author) for _ in range(4)]
     replies = await asyncio.gather(*(approve_amendment(app, each, signer) for each in amendments))
@@ -115,10 +115,10 @@ async def test_one_of_simultaneous_signatures_with_one_token_succeeds(
 
 
 async def test_member_changes_by_another_process_apply_at_once(
-    instances: Callable[[], Instance], api_keys: dict[str, str], apply_document_text: ApplyText
+    start_instance: Callable[[], Instance], api_keys: dict[str, str], apply_document_text: ApplyText
 ) -> None:
     """A signature uses the signer's current policy, name and rights, not those of a cached catalog."""
-    app = instances()
+    app = start_instance()
     admin, editor, quality = [await app.issue_token(api_keys[member]) for member in (ADMIN, EDITOR, QUALITY)]
     of_editor, of_admin = await create_amendment(app, editor), await create_amendment(app, admin)
     renamed = SIGNED.replace("name: Quality assurance", "name: Grace Adams")
@@ -131,11 +131,11 @@ async def test_member_changes_by_another_process_apply_at_once(
 
 
 async def test_signed_query_approvals_are_listed(
-    instances: Callable[[], Instance], api_keys: dict[str, str], apply_document_text: ApplyText
+    start_instance: Callable[[], Instance], api_keys: dict[str, str], apply_document_text: ApplyText
 ) -> None:
     """A signed approval of a query is stored and listed with its hash and statement, like a signed amendment."""
     await apply_document_text(SIGNED)
-    app = instances()
+    app = start_instance()
     editor, quality = await app.issue_token(api_keys[EDITOR]), await app.issue_token(api_keys[QUALITY])
     draft = {"name": "Mine", "surface": "cooling", "kql": "Telemetry | count"}
     assert (await app.request("PUT", "/oi-api/warm-queries/mine", editor, draft)).status == 201
@@ -148,7 +148,7 @@ async def test_signed_query_approvals_are_listed(
     second = await create_amendment(app, editor)
     assert get_status_and_code(await approve_amendment(app, second, quality)) == (409, "SIGNATURE_TOKEN_USED")
     decided = await approve_amendment(app, second, await app.issue_token(api_keys[QUALITY]))
-    for instance in (app, instances()):
+    for instance in (app, start_instance()):
         listed = (await instance.request("GET", "/oi-api/provenance/signatures", editor)).body["signatures"]
         assert [(one["target"], one["scopeKey"]) for one in listed] == [
             ("DomainAmendments", SCOPE),

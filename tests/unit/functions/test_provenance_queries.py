@@ -53,7 +53,7 @@ def test_an_invalid_query_number_is_replaced_with_the_default(
     ],
 )
 def test_a_query_time_is_converted_to_the_format_of_records(text: str | None, instant: str) -> None:
-    """A time without a zone is in UTC; a plus sign that was decoded as a blank is restored."""
+    """A query time without a zone is read as UTC; a plus sign of an offset that was decoded as a blank is restored."""
     parser = LenientParser()
     assert parser.parse_instant("startDate", text) == instant
     assert parser.ignored == ([] if instant or text is None else ["startDate"])

@@ -155,14 +155,14 @@ def test_an_empty_result_has_column_names_in_csv() -> None:
 
 
 SIZES: list[int] = []
-"""Sizes of the replies that were built with :class:`Threads`."""
+"""Sizes of the replies that were built with :class:`CurrentThreadServices`."""
 
 
-class Threads:
+class CurrentThreadServices:
     """Fake services whose runtime calls functions in the current thread."""
 
     @property
-    def runtime(self) -> "Threads":
+    def runtime(self) -> "CurrentThreadServices":
         """Return this object, which is also the fake of the services' runtime."""
         return self
 
@@ -186,7 +186,7 @@ async def test_large_replies_are_built_in_a_worker_thread(
     monkeypatch: pytest.MonkeyPatch, row_format: RowFormat, size: int, *, in_thread: bool
 ) -> None:
     """Only a large reply, or one whose library is possibly not imported yet, is built in a worker thread."""
-    monkeypatch.setattr(query_reply, "services", Threads)
+    monkeypatch.setattr(query_reply, "services", CurrentThreadServices)
     SIZES.clear()
     await build_query_reply(Request("GET", "/q", "", {}, b""), replace(build_result(ROW), size=size), row_format)
     assert {each >= LARGE for each in SIZES} == {in_thread}
@@ -194,7 +194,7 @@ async def test_large_replies_are_built_in_a_worker_thread(
 
 async def test_long_column_names_count_for_the_size_of_a_reply(monkeypatch: pytest.MonkeyPatch) -> None:
     """The names of the columns count once for each row, because each row of a reply has them."""
-    monkeypatch.setattr(query_reply, "services", Threads)
+    monkeypatch.setattr(query_reply, "services", CurrentThreadServices)
     SIZES.clear()
     column = Column("n" * 1000, "long")
     result = QueryResult("q", datetime.now(UTC), (column,), [{column.name: 1}] * 20, False, 1.0, None, size=2000)
@@ -207,7 +207,7 @@ async def test_the_execution_time_does_not_change_the_reply_size(
     monkeypatch: pytest.MonkeyPatch, row_format: RowFormat
 ) -> None:
     """Results that differ only in execution time have bodies of equal length; a header has the execution time."""
-    monkeypatch.setattr(query_reply, "services", Threads)
+    monkeypatch.setattr(query_reply, "services", CurrentThreadServices)
     request = Request("GET", "/q", "", {}, b"")
     fast = build_result(ROW)
     slow = replace(fast, execution_ms=12345.678)

@@ -23,7 +23,7 @@ NAMES = ["zzParameter", "zzMember"]
 
 
 def parametrize_operations(policy: UnknownNames) -> pytest.MarkDecorator:
-    """Parametrize a test with the operations that have this policy."""
+    """Parametrize a test with the operations that have the given policy."""
     selected = [one for one in OPERATIONS if one.unknown is policy]
     return pytest.mark.parametrize("operation", selected, ids=[f"{one.method} /{one.route}" for one in selected])
 

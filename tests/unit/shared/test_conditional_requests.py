@@ -48,7 +48,7 @@ def test_invalid_conditional_headers_are_rejected(header: str) -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), TAGS), min_size=1, max_size=5))
-def test_every_list_is_parsed_completely(tags: list[tuple[bool, str]]) -> None:
+def test_every_etag_list_is_parsed_completely(tags: list[tuple[bool, str]]) -> None:
     """All ETags of a header are returned in order."""
     header = ",".join(f'{"W/" if weak else ""}"{tag}"' for weak, tag in tags)
     read = condition_from_headers(header, None).match
@@ -58,7 +58,7 @@ def test_every_list_is_parsed_completely(tags: list[tuple[bool, str]]) -> None:
 
 
 @given(st.text(max_size=30) | st.text(' \t,"*W/a\x80', max_size=12))
-def test_the_pattern_matches_the_parser(header: str) -> None:
+def test_the_documented_etag_pattern_matches_the_parser(header: str) -> None:
     """The parser of ETag lists accepts exactly the texts that match the documented pattern."""
     described = re.search(HEADER_PATTERN, header) is not None and not header.endswith("\n")
     try:

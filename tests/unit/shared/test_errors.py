@@ -56,7 +56,7 @@ def test_further_rules_are_checked_only_on_valid_fields() -> None:
 
 
 def test_errors_of_the_caller_come_before_failures_of_the_service() -> None:
-    """If both the caller and the service caused an error, the caller's is reported, because a retry would fail."""
+    """If caller and service both caused an error, the caller's error is reported, because a retry would fail."""
     faults = ValidationErrors()
     with pytest.raises(WorkspaceError) as alone, faults.collect():
         raise UNAVAILABLE

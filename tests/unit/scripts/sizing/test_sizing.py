@@ -24,7 +24,7 @@ BICEP = ROOT / "infra" / "bicep"
 # The partition of connection states shrinks when a hub gets more partitions, and with it the item that is written.
 
 
-def _read_default(name: str, text: str) -> str:
+def _read_parameter_default(name: str, text: str) -> str:
     found = re.search(rf"^param {name} \w+ = (.+)$", text, re.MULTILINE)
     assert found, name
     return found[1]
@@ -33,13 +33,13 @@ def _read_default(name: str, text: str) -> str:
 def test_numbers_of_the_sizing_model_equal_those_of_the_templates() -> None:
     """Each number of the sizing model from the Bicep templates or host.json equals the value there."""
     main_text = (BICEP / "main.bicep").read_text(encoding="utf-8")
-    assert int(_read_default("hubPartitions", main_text)) == facts.LEAST_PARTITIONS
-    assert int(_read_default("maximumInstances", main_text)) == facts.DEFAULT_INSTANCES
-    assert int(_read_default("httpConcurrency", main_text)) == facts.HTTP_CONCURRENCY
-    assert int(_read_default("archiveCoolAfterDays", main_text)) == facts.HOT_ARCHIVE_DAYS
-    assert int(_read_default("instanceMemoryMb", main_text)) == Load().instance_memory_mb
-    assert int(_read_default("telemetryHotDays", main_text)) == Load().hot_days
-    assert int(_read_default("telemetryRetentionDays", main_text)) == Load().retention_days
+    assert int(_read_parameter_default("hubPartitions", main_text)) == facts.LEAST_PARTITIONS
+    assert int(_read_parameter_default("maximumInstances", main_text)) == facts.DEFAULT_INSTANCES
+    assert int(_read_parameter_default("httpConcurrency", main_text)) == facts.HTTP_CONCURRENCY
+    assert int(_read_parameter_default("archiveCoolAfterDays", main_text)) == facts.HOT_ARCHIVE_DAYS
+    assert int(_read_parameter_default("instanceMemoryMb", main_text)) == Load().instance_memory_mb
+    assert int(_read_parameter_default("telemetryHotDays", main_text)) == Load().hot_days
+    assert int(_read_parameter_default("telemetryRetentionDays", main_text)) == Load().retention_days
     host = json.loads((ROOT / "host.json").read_text(encoding="utf-8"))
     assert host["extensions"]["eventHubs"]["maxEventBatchSize"] == facts.BATCH_EVENTS
     production = (BICEP / "prod.bicepparam").read_text(encoding="utf-8")

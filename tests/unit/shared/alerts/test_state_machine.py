@@ -117,7 +117,7 @@ def test_each_period_of_a_met_condition_is_a_separate_alert() -> None:
     assert not any(Mark.FIRING in alert.marks for versions in patient.history.values() for alert in versions)
 
 
-def test_values_are_refreshed_up_to_a_number_of_alerts() -> None:
+def test_values_of_active_alerts_are_stored_unless_there_are_many() -> None:
     """Each evaluation stores the values of active alerts; if a rule has many alerts, only transitions store values."""
     timeline, large = AlertTimeline(), AlertTimeline()
     timeline.evaluate({"a": True}, value=6)

@@ -279,7 +279,7 @@ async def test_tampered_token_is_rejected(auth_workspace: Workspace) -> None:
         await get_authentication_error(auth_workspace, f"Bearer {token[:position]}{other}{token[position + 1 :]}")
 
 
-async def test_padding_and_unused_bits_are_rejected(auth_workspace: Workspace) -> None:
+async def test_tokens_with_padding_or_unused_bits_are_rejected(auth_workspace: Workspace) -> None:
     """A token with padding or changed unused bits is rejected, so that each token has one spelling."""
     token = await issue_token(auth_workspace, EDITOR.id)
     last = jose._ALPHABET.index(token[-1])

@@ -102,7 +102,7 @@ async def test_the_creator_of_a_services_key_counts_as_the_service(auth_workspac
 
 
 async def test_too_many_tokens_cannot_hide_a_creator(auth_workspace: Workspace) -> None:
-    """A token that descends from its API key through too many tokens cannot approve."""
+    """If too many tokens lie between a token and its API key, the token cannot be used to approve."""
     expires_at = now() + timedelta(hours=1)
     for number in range(MAX_TOKENS + 1):
         await auth_workspace.store.add_token(IssuedToken(f"t{number}", EDITOR.id, expires_at, f"t{number + 1}"))

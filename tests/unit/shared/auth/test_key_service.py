@@ -11,7 +11,7 @@ from tests.unit.shared.auth.conftest import ADMIN, EDITOR, SERVICE, VIEWER, Work
 KEYS = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
 
 
-async def test_key_of_command_has_no_credential_in_event(auth_workspace: Workspace) -> None:
+async def test_the_event_of_a_key_of_the_command_has_no_credential(auth_workspace: Workspace) -> None:
     """If the deployment command creates an API key, the audit event contains no credential of a caller."""
     await auth_workspace.api_keys.issue("command", EDITOR.id, "k")
     [event] = auth_workspace.trail

@@ -39,7 +39,7 @@ class Events:
         self.is_down = False
 
     async def find(self, append_id: str) -> Mapping[str, Any] | None:
-        """Return the audit event with this append id."""
+        """Return the audit event with the given append id."""
         self.requests.append(append_id)
         if self.is_down:
             raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", "down")

@@ -161,7 +161,7 @@ def check_records(records: Sequence[dict[str, Any]], acknowledgements: Acknowled
     for event, answer in acknowledgements.items():
         assert locations[event] == (answer.record_id, answer.hash), f"{event} is not stored as acknowledged"
     assert 0 <= len(locations) - len(acknowledgements) <= WRITERS
-    _check_real_time([acknowledgements[event] for event in locations if event in acknowledgements])
+    _check_order_in_real_time([acknowledgements[event] for event in locations if event in acknowledgements])
 
 
 def _find_records_of_events(records: Sequence[dict[str, Any]]) -> dict[tuple[str, int], tuple[str, str]]:
@@ -176,7 +176,7 @@ def _find_records_of_events(records: Sequence[dict[str, Any]]) -> dict[tuple[str
     return locations
 
 
-def _check_real_time(in_order: Sequence[Acknowledgement]) -> None:
+def _check_order_in_real_time(in_order: Sequence[Acknowledgement]) -> None:
     earliest_later_reply = float("inf")
     for answer in reversed(in_order):
         assert answer.requested_at <= earliest_later_reply, (

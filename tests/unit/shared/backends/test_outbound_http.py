@@ -252,12 +252,12 @@ class Tenant:
         self.requests = 0
         self.url = ""
 
-    async def discover(self, _: web.Request) -> web.Response:
+    async def return_discovery_document(self, _: web.Request) -> web.Response:
         """Return the discovery document."""
         self.requests += 1
         return web.json_response(self.discovery or {"issuer": "https://issuer/", "jwks_uri": f"{self.url}/keys"})
 
-    async def list_keys(self, _: web.Request) -> web.Response:
+    async def return_public_keys(self, _: web.Request) -> web.Response:
         """Return the public keys of the tenant."""
         return web.json_response({"keys": self.keys})
 
@@ -267,7 +267,7 @@ async def tenant() -> AsyncIterator[Tenant]:
     """Run a server for a fake tenant."""
     made = Tenant()
     app = web.Application()
-    app.add_routes([web.get("/discovery", made.discover), web.get("/keys", made.list_keys)])
+    app.add_routes([web.get("/discovery", made.return_discovery_document), web.get("/keys", made.return_public_keys)])
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

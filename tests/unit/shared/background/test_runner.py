@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -181,14 +182,15 @@ async def test_a_job_whose_instance_dies_is_repeated(lease_store: SqliteJobLease
 async def test_no_job_runs_while_the_lease_store_fails(clock: VirtualTime, caplog: pytest.LogCaptureFixture) -> None:
     """While the lease store fails, no job runs, because another instance is possibly running it."""
 
-    class Down:
+    class UnavailableLeaseStore:
         async def claim(self, *_: object) -> None:
             raise WorkspaceError(Kind.UNAVAILABLE, "BACKGROUND_JOBS_UNAVAILABLE", "down")
 
     async def run_job() -> None:
         pytest.fail("the job must not run")
 
-    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], Down(), runtime=clock.runtime)  # type: ignore[arg-type]
+    store: Any = UnavailableLeaseStore()
+    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], store, runtime=clock.runtime)
     await background.run_due_jobs()
     assert "could not be claimed" in caplog.text
 

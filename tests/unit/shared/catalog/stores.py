@@ -52,7 +52,7 @@ async def get_workspace_id() -> str:
 
 @asynccontextmanager
 async def open_catalog_stores(folder: Path) -> AsyncIterator[CatalogStores]:
-    """Open the stores of a folder; close them after the block."""
+    """Open the catalog and the audit log in a folder; close both at the end of the ``async with`` block."""
     database = SqliteDatabase(folder / "workspace.sqlite", SCHEMA)
     store = SqliteCatalogStore(database)
     log = SqliteAuditLog(folder / "provenance.sqlite", get_workspace_id)

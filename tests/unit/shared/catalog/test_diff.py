@@ -19,7 +19,7 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 DOCUMENT = load_document(PLANT, "w.yaml")
 
 
-def store_document(document: WorkspaceDocument, *more: CatalogItem) -> StoredCatalog:
+def build_catalog_with_document(document: WorkspaceDocument, *more: CatalogItem) -> StoredCatalog:
     """Return the catalog in which a document was applied and then the given items were added."""
     items = [
         CatalogItem(kind, key, found, ItemOrigin.DECLARED, AT, AT, "apply")
@@ -50,13 +50,15 @@ def test_empty_store_gets_all_items() -> None:
 def test_changed_quotas_change_the_settings() -> None:
     """A changed quota changes the settings; stored settings without quotas need no change."""
     policies = DOCUMENT.policies.model_copy(update={"quotas": Quotas(streams_per_principal=3)})
-    [change] = plan_changes(DOCUMENT.model_copy(update={"policies": policies}), store_document(DOCUMENT)).changes
+    [change] = plan_changes(
+        DOCUMENT.model_copy(update={"policies": policies}), build_catalog_with_document(DOCUMENT)
+    ).changes
     assert (change.kind, change.verb, change.after and change.after["policies"]["quotas"]["streamsPerPrincipal"]) == (
         "settings",
         "Updated",
         3,
     )
-    before = store_document(DOCUMENT)
+    before = build_catalog_with_document(DOCUMENT)
     for item in before.items:
         item.definition.get("policies", {}).pop("quotas", None)
     assert plan_changes(DOCUMENT, before).is_empty
@@ -72,13 +74,13 @@ def test_unchanged_document_gives_empty_plan(document: WorkspaceDocument) -> Non
             "warm_queries": document.warm_queries[::-1],
         }
     )
-    assert plan_changes(shuffled, store_document(document)).is_empty
+    assert plan_changes(shuffled, build_catalog_with_document(document)).is_empty
 
 
 def test_change_contains_both_definitions() -> None:
     """Each change in a plan contains the definitions before and after."""
     changed = load_document(PLANT.replace("name: Rig,", "name: New rig,"), "w.yaml")
-    (change,) = plan_changes(changed, store_document(DOCUMENT)).changes
+    (change,) = plan_changes(changed, build_catalog_with_document(DOCUMENT)).changes
     assert (change.kind, change.key, change.verb) == ("connection", "rig", "Updated")
     assert change.before is not None
     assert change.after == {**change.before, "name": "New rig"}
@@ -87,7 +89,7 @@ def test_change_contains_both_definitions() -> None:
 def test_removals_are_last_in_a_plan() -> None:
     """Removals are last in a plan; an item is removed before the items on which it depends."""
     bare = WorkspaceDocument(workspace=DOCUMENT.workspace)
-    changes = plan_changes(bare, store_document(DOCUMENT)).changes
+    changes = plan_changes(bare, build_catalog_with_document(DOCUMENT)).changes
     assert [change.kind for change in changes if change.after is None] == [
         *["container"] * 2, "dataStore", *["warmQuery"] * 2, "surface", *["connection"] * 2, *["member"] * 3,
     ]  # fmt: skip
@@ -97,7 +99,7 @@ def test_removals_are_last_in_a_plan() -> None:
 def test_items_created_over_the_api_are_retained() -> None:
     """Queries and containers that were created over the API stay, and the plan lists them."""
     container = CatalogItem("container", "orders/extra", {}, ItemOrigin.API, AT, AT, "admin")
-    planned = plan_changes(DOCUMENT, store_document(DOCUMENT, build_api_query(), container))
+    planned = plan_changes(DOCUMENT, build_catalog_with_document(DOCUMENT, build_api_query(), container))
     assert planned.is_empty
     assert [(item.key, item.conflict) for item in planned.retained] == [
         ("mine", False),
@@ -108,7 +110,7 @@ def test_items_created_over_the_api_are_retained() -> None:
 def test_api_item_takes_precedence_over_declared_item() -> None:
     """If an item with the key of a declared item was created over the API, it stays and is listed as a conflict."""
     mine = build_api_query(lookup="q2")
-    stored = store_document(DOCUMENT)
+    stored = build_catalog_with_document(DOCUMENT)
     items = tuple(item for item in stored.items if item.key != "q2")
     planned = plan_changes(DOCUMENT, replace(stored, items=(*items, mine)))
     assert planned.is_empty
@@ -118,7 +120,7 @@ def test_api_item_takes_precedence_over_declared_item() -> None:
 def test_a_rejected_query_equals_its_declaration() -> None:
     """A rejected API query equals its declaration in a document, because documents cannot contain rejections."""
     rejection = {"rejectedBy": "admin@plant-a.example", "rejectedAt": "2026-02-01T00:00:00.000000Z", "comment": "no"}
-    declared = store_document(DOCUMENT)
+    declared = build_catalog_with_document(DOCUMENT)
     items = (item for item in declared.items if item.key != "q2")
     rejected = build_api_query(lookup="q2", name="Second", rejection=rejection)
     [kept] = plan_changes(DOCUMENT, replace(declared, items=(*items, rejected))).retained
@@ -143,7 +145,8 @@ def test_declared_query_conflicts_with_api_query(fields: dict[str, Any], message
     path = "fresh-path" if fields.get("lookup") == "fresh-path" else "cooling/fresh"
     line = f"  - {{lookup: fresh, name: Fresh, apiPath: {path}, surface: cooling, kql: T}}\ndataStores:"
     planned = plan_changes(
-        load_document(PLANT.replace("dataStores:", line), "w.yaml"), store_document(DOCUMENT, build_api_query(**fields))
+        load_document(PLANT.replace("dataStores:", line), "w.yaml"),
+        build_catalog_with_document(DOCUMENT, build_api_query(**fields)),
     )
     assert planned.is_empty
     assert [item.reason for item in planned.retained if item.conflict and message in item.reason]
@@ -152,7 +155,7 @@ def test_declared_query_conflicts_with_api_query(fields: dict[str, Any], message
 def test_name_of_retained_query_is_not_reused() -> None:
     """A query that stays in the workspace keeps its name, which no other query can use."""
     swapped = PLANT.replace("name: Second", "name: First", 1).replace("name: First", "name: Mine", 1)
-    planned = plan_changes(load_document(swapped, "w.yaml"), store_document(DOCUMENT, build_api_query()))
+    planned = plan_changes(load_document(swapped, "w.yaml"), build_catalog_with_document(DOCUMENT, build_api_query()))
     assert planned.is_empty
     reasons = {item.key: item.reason for item in planned.retained if item.conflict}
     assert reasons == {
@@ -181,7 +184,7 @@ def test_items_on_which_api_items_depend_are_retained(
     document: WorkspaceDocument, item: CatalogItem, kind: str
 ) -> None:
     """A surface with an API query, or a database with an API container, is not removed."""
-    planned = plan_changes(document, store_document(DOCUMENT, item))
+    planned = plan_changes(document, build_catalog_with_document(DOCUMENT, item))
     assert kind not in [change.kind for change in planned.changes]
     assert [item.conflict for item in planned.retained if item.kind == kind] == [True]
 
@@ -189,7 +192,7 @@ def test_items_on_which_api_items_depend_are_retained(
 def test_records_of_existing_containers_are_retained() -> None:
     """The record of a container is removed only if the container does not exist in its account."""
     declared = items_from_document(load_document_without("data_stores"))
-    planned = plan_items(declared, store_document(DOCUMENT), existing_containers={"orders/recipes"})
+    planned = plan_items(declared, build_catalog_with_document(DOCUMENT), existing_containers={"orders/recipes"})
     assert [(change.kind, change.key) for change in planned.changes] == [("container", "orders/workorders")]
     assert {(item.kind, item.key): item.reason for item in planned.retained} == {
         ("container", "orders/recipes"): "the container exists in the account; delete it there before its record",
@@ -199,7 +202,7 @@ def test_records_of_existing_containers_are_retained() -> None:
 
 def test_later_approval_is_retained_for_same_text() -> None:
     """If a member approves a query that a document declares as a draft, it stays approved until its text changes."""
-    stored = store_document(DOCUMENT)
+    stored = build_catalog_with_document(DOCUMENT)
     approval = {"approvedBy": "admin@plant-a.example", "approvedAt": "2026-02-01T00:00:00.000000Z"}
     items = tuple(
         replace(item, definition={**item.definition, "approval": approval}) if item.key == "q2" else item
@@ -215,7 +218,7 @@ def test_later_approval_is_retained_for_same_text() -> None:
 def test_changed_text_gets_declared_approval() -> None:
     """If a query's text changes, its approval in the document applies."""
     (change,) = plan_changes(
-        load_document(PLANT.replace("Telemetry | count", "Telemetry"), "w.yaml"), store_document(DOCUMENT)
+        load_document(PLANT.replace("Telemetry | count", "Telemetry"), "w.yaml"), build_catalog_with_document(DOCUMENT)
     ).changes
     assert change.after is not None
     assert change.after["approval"]["approvedBy"] == "admin@plant-a.example"
@@ -223,7 +226,7 @@ def test_changed_text_gets_declared_approval() -> None:
 
 def test_a_new_field_with_its_default_is_not_a_change() -> None:
     """A stored item without a newer field equals a declared item with the default of this field."""
-    stored = store_document(DOCUMENT)
+    stored = build_catalog_with_document(DOCUMENT)
     items = tuple(
         replace(item, definition={name: value for name, value in item.definition.items() if name != "enabled"})
         for item in stored.items
@@ -235,7 +238,7 @@ def test_a_missing_timestamp_format_is_the_default() -> None:
     """A stored connection without a timestamp format has the default; only another format is a change."""
     document = load_document(PLANT.replace('["rig-*"]', '["rig-*"], timestampFormat: epochSeconds'), "w")
     assert document != DOCUMENT
-    stored = store_document(DOCUMENT)
+    stored = build_catalog_with_document(DOCUMENT)
     items = tuple(
         replace(
             item, definition={**item.definition, "source": _remove_member(item.definition["source"], "timestampFormat")}
@@ -261,5 +264,5 @@ def test_document_of_another_workspace_is_rejected() -> None:
     with pytest.raises(
         WorkspaceError, match=r"^This deployment serves the workspace 'plant-a', but .* 'plant-b'"
     ) as caught:
-        plan_changes(other, store_document(DOCUMENT))
+        plan_changes(other, build_catalog_with_document(DOCUMENT))
     assert caught.value.code == "WORKSPACE_ID_FIXED"

@@ -173,14 +173,14 @@ def test_a_json_text_beyond_a_limit_has_a_position(
     position: tuple[int, int],
     message: str,
 ) -> None:
-    """A JSON text at a limit is accepted, and one beyond it is one problem, with line and column."""
+    """A JSON text that reaches a limit is accepted; a larger one is reported as one problem with line and column."""
     monkeypatch.setattr(document_parsers, limit, value)
     parse_json_document(accepted, "w.json")
     check_json_error(rejected, position, message)
 
 
 def check_json_error(text: str, position: tuple[int, int], message: str) -> None:
-    """Check that a JSON text has one problem, with this position and a part of this message."""
+    """Check that a JSON text has one problem at the given position, whose message contains the given text."""
     with pytest.raises(DocumentError) as caught:
         parse_json_document(text, "w.json")
     [problem] = caught.value.problems

@@ -50,7 +50,7 @@ def apply_to_catalog(document: WorkspaceDocument) -> StoredCatalog:
     )
 
 
-def list_changes(document: WorkspaceDocument, stored: StoredCatalog) -> list[list[str]]:
+def list_changed_queries(document: WorkspaceDocument, stored: StoredCatalog) -> list[list[str]]:
     """Return the keys of the queries that a document would change, over HTTPS and with the command."""
     plans = (plan_document(document, stored, CALLER).plan, plan_document_of_command(document, stored))
     return [[change.key for change in plan.changes if change.kind == "warmQuery"] for plan in plans]
@@ -61,7 +61,7 @@ def list_changes(document: WorkspaceDocument, stored: StoredCatalog) -> list[lis
 def test_a_document_does_not_remove_a_stored_signature(declared: dict[str, Any], queries: str) -> None:
     """If a document repeats a query's approval, with or without its signature, the stored signature stays."""
     stored = apply_to_catalog(build_document(SIGNED, queries=queries))
-    assert list_changes(build_document(declared, queries=queries), stored) == [[], []]
+    assert list_changed_queries(build_document(declared, queries=queries), stored) == [[], []]
 
 
 @pytest.mark.parametrize("declared", [SIGNED, {**SIGNED, "signature": {**SIGNATURE, "printedName": "Other"}}])
@@ -71,7 +71,7 @@ def test_a_document_cannot_add_a_signature(declared: dict[str, Any]) -> None:
     plan = plan_document_of_command(build_document(declared), stored)
     assert [note.key for note in plan.retained] == ["q"]
     assert "cannot sign" in plan.retained[0].reason
-    assert list_changes(build_document(declared), stored) == [[], []]
+    assert list_changed_queries(build_document(declared), stored) == [[], []]
 
 
 def test_a_changed_text_does_not_keep_the_signature() -> None:

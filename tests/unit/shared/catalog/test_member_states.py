@@ -17,7 +17,7 @@ DISABLED = load_document(PLANT.replace("Viewer, role: Viewer", "Viewer, role: Vi
 REMOVED = load_document(PLANT.replace(VIEWER, ""), "w.yaml")
 
 
-def read_state(stored: StoredCatalog) -> dict[str, str | None] | None:
+def read_viewer_state(stored: StoredCatalog) -> dict[str, str | None] | None:
     """Return the stored state of the member with the role viewer."""
     return next((item.definition for item in stored.items if (item.kind, item.key) == ("memberState", VIEWER_ID)), None)
 
@@ -30,15 +30,15 @@ async def test_the_state_of_a_disabled_member_is_stored_with_the_change(tmp_path
             await opened.service.apply(document, "apply")
             return await opened.store.load()
 
-        assert read_state(await apply_document(DOCUMENT)) is None
-        disabled = read_state(await apply_document(DISABLED))
+        assert read_viewer_state(await apply_document(DOCUMENT)) is None
+        disabled = read_viewer_state(await apply_document(DISABLED))
         assert disabled is not None
         assert disabled["retiredAt"] is None
-        enabled = read_state(await apply_document(DOCUMENT))
+        enabled = read_viewer_state(await apply_document(DOCUMENT))
         assert enabled is not None
         assert parse_rfc3339(enabled["tokensValidFrom"] or "") > parse_rfc3339(disabled["tokensValidFrom"] or "")
         stored = await apply_document(REMOVED)
-        removed = read_state(stored)
+        removed = read_viewer_state(stored)
         assert removed is not None
         assert removed["tokensValidFrom"] == enabled["tokensValidFrom"]
         assert parse_rfc3339(removed["retiredAt"] or "") > parse_rfc3339(removed["tokensValidFrom"] or "")

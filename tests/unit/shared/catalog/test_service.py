@@ -32,7 +32,7 @@ QUERY = ItemChange(ItemKind.WARM_QUERY, "q", None, {"lookup": "q"})
 RUNTIME = VirtualTime().runtime
 
 
-def build_stored(*, audited: bool) -> StoredCatalog:
+def build_stored_catalog(*, audited: bool) -> StoredCatalog:
     """Return a stored catalog that contains the settings of a workspace."""
     settings: dict[str, Any] = {"policies": {"provenance": {} if audited else None}}
     definitions: dict[str, dict[str, Any]] = {ItemKind.WORKSPACE: {"id": "plant-a"}, ItemKind.SETTINGS: settings}
@@ -79,7 +79,7 @@ def test_a_commit_has_items_deletions_and_an_event_per_change() -> None:
         ItemChange(ItemKind.CONNECTION, "rig", None, RIG),
         ItemChange(ItemKind.SURFACE, "s", {"lookup": "s"}, None),
     ]
-    commit = build_commit(changes, build_stored(audited=True), "ann", ItemOrigin.API, RUNTIME)
+    commit = build_commit(changes, build_stored_catalog(audited=True), "ann", ItemOrigin.API, RUNTIME)
     assert [(item.kind, item.key, item.origin) for item in commit.puts] == [("connection", "rig", ItemOrigin.API)]
     assert list(commit.deletes) == [("surface", "s")]
     assert [event.event["ActionType"] for event in commit.events] == [
@@ -91,7 +91,7 @@ def test_a_commit_has_items_deletions_and_an_event_per_change() -> None:
 def test_without_provenance_only_warm_queries_have_events() -> None:
     """Without an audit log, only changes of warm queries have events, which are for webhooks."""
     changes = [ItemChange(ItemKind.CONNECTION, "rig", None, RIG), QUERY]
-    commit = build_commit(changes, build_stored(audited=False), "ann", ItemOrigin.API, RUNTIME)
+    commit = build_commit(changes, build_stored_catalog(audited=False), "ann", ItemOrigin.API, RUNTIME)
     [event] = commit.events
     assert (commit.audited, event.target) == (False, UNAUDITED)
     assert event.event[CONTEXT] == {"editedBy": "ann", "changedAt": "2026-03-01T12:00:00.000000Z"}
@@ -100,7 +100,7 @@ def test_without_provenance_only_warm_queries_have_events() -> None:
 def test_enabling_the_audit_log_is_audited() -> None:
     """The change that enables the audit log is recorded in it."""
     on = CatalogItem(ItemKind.SETTINGS, "-", {"policies": {"provenance": {}}}, ItemOrigin.API, EARLIER, EARLIER, "ann")
-    context = AuditContext.from_catalog(build_stored(audited=False), [on])
+    context = AuditContext.from_catalog(build_stored_catalog(audited=False), [on])
     assert context == AuditContext("plant-a", audited=True)
     assert AuditContext.from_catalog(StoredCatalog(0, ()), []) == AuditContext("", audited=False)
 

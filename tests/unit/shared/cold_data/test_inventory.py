@@ -15,7 +15,7 @@ HOUR = timedelta(hours=1)
 
 
 async def archive_events(store: FolderBlobStore, *sequences: int) -> None:
-    """Archive one batch of events with these sequence numbers."""
+    """Archive one batch of events with the given sequence numbers."""
     await Archive(store).store_events([build_event(sequence) for sequence in sequences])
 
 

@@ -22,7 +22,7 @@ from shared.errors import WorkspaceError
         ("plant.example", False),
     ],
 )
-def test_the_key_is_sent_encrypted_or_on_this_machine(url: str, *, is_allowed: bool) -> None:
+def test_the_api_key_is_sent_only_encrypted_or_to_this_machine(url: str, *, is_allowed: bool) -> None:
     """The API key is sent only over https or to this machine, because others could read plain http."""
     if is_allowed:
         RemoteWorkspace(url, "key")

@@ -95,7 +95,7 @@ class CommandEnvironment:
     engine: Engine = field(default_factory=Engine)
 
     def run(self, *arguments: str, text: str = PLANT) -> int:
-        """Run the workspace command on a document with this text."""
+        """Run the workspace command on a document with the given text."""
         file = self.folder / "w.yaml"
         file.write_text(text, encoding="utf-8")
         return main([arguments[0], str(file), *arguments[1:]], lambda: Services(self.folder, self.keys, self.engine))

@@ -21,7 +21,7 @@ def get_table(listed: ListFilter) -> Table:
 
 
 def build_token_signer(secret: str) -> ContinuationTokens:
-    """Return an object that signs and verifies continuation tokens with this secret."""
+    """Return an object that signs and verifies continuation tokens with the given secret."""
     return ContinuationTokens(derive_secret(secret))
 
 

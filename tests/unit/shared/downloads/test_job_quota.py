@@ -74,7 +74,7 @@ async def test_an_ended_job_frees_its_place_in_the_quota(environment_factory: En
     await start_download(environment)
 
 
-async def test_job_that_cannot_start_frees_its_place(environment_factory: EnvironmentFactory) -> None:
+async def test_job_that_cannot_start_frees_its_place_in_the_quota(environment_factory: EnvironmentFactory) -> None:
     """If the runner rejects the start of a job, the job's place is free again."""
     environment = environment_factory.make()
     with pytest.raises(WorkspaceError):
@@ -83,7 +83,7 @@ async def test_job_that_cannot_start_frees_its_place(environment_factory: Enviro
 
 
 @pytest.mark.parametrize("status", [JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELLED, None])
-async def test_places_of_crashed_processes_are_freed(
+async def test_quota_places_of_crashed_processes_are_freed(
     environment_factory: EnvironmentFactory, status: JobStatus | None
 ) -> None:
     """If a start is rejected for lack of places, places of ended and missing jobs are freed."""

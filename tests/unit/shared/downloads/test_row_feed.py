@@ -21,7 +21,7 @@ from shared.downloads.row_feed import (
 
 
 def build_batch(first: int, count: int, width: int = 1) -> pa.RecordBatch:
-    """Return a batch of numbers, each with a text of this length."""
+    """Return a batch of consecutive numbers, each with a text of ``width`` characters."""
     numbers = pa.array(range(first, first + count), pa.int64())
     return pa.record_batch([numbers, pa.array(["x" * width] * count)], names=["n", "text"])
 

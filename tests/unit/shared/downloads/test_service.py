@@ -51,13 +51,13 @@ class JobRunner:
         self.stopped: list[str] = []
 
     async def start(self, job_id: str) -> None:
-        """Record a start, or reject it."""
+        """Record that a job was started, or reject the start if the test has set this."""
         if self.refuse:
             raise WorkspaceError(Kind.UNAVAILABLE, "DOWNLOADS_UNAVAILABLE", "no")
         self.started.append(job_id)
 
     async def stop(self, job_id: str) -> None:
-        """Record a stop."""
+        """Record that a job was stopped."""
         self.stopped.append(job_id)
 
 

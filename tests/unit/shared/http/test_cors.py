@@ -7,7 +7,7 @@ KNOWN = "https://dash.example"
 
 
 def build_request(method: str = "OPTIONS", **headers: str) -> Request:
-    """Return a request with these headers; the names are passed with underscores instead of hyphens."""
+    """Return a request with the given headers; the names are passed with underscores instead of hyphens."""
     return Request(method, "/x", "", {name.replace("_", "-"): value for name, value in headers.items()}, b"")
 
 

@@ -39,7 +39,7 @@ class Outer(BaseModel):
 
 
 @GROUP.endpoint("POST", "renamed", access=Access.PUBLIC, body=Outer)
-async def accept_renamed_member(_: Call[Any, Outer]) -> Reply:
+async def accept_renamed_field(_: Call[Any, Outer]) -> Reply:
     """Accept a body that contains a renamed field."""
     return Reply(204)
 
@@ -69,7 +69,7 @@ def find_operation(name: str) -> Operation:
     return next(each for each in GROUP.operations if each.name == name)
 
 
-def test_twelve_months_are_between_the_dates() -> None:
+def test_a_removal_is_twelve_months_after_its_announcement() -> None:
     """The removal date of a deprecation must be at least twelve months after its announcement."""
     with pytest.raises(ValueError, match="12 months"):
         Deprecation(date(2026, 12, 1), date(2027, 11, 30))
@@ -84,7 +84,7 @@ def test_a_former_name_counts_only_in_the_object_that_had_it(sent: object, count
     assert list(find_deprecated_usage(Outer, sent)) == [OLD] * count
 
 
-def test_headers_have_the_earliest_dates() -> None:
+def test_deprecation_headers_have_the_earliest_dates() -> None:
     """If several deprecations apply, Deprecation and Sunset have the earliest dates."""
     reply = Reply()
     add_deprecation_headers(reply, [FORMER_NAMES, OLD])
@@ -94,12 +94,12 @@ def test_headers_have_the_earliest_dates() -> None:
 
 
 @pytest.mark.parametrize("body", [b'{"range": {"from": 1}}', b'{"range": {"from": "x"}}'])
-async def test_replies_to_former_names_have_the_headers(body: bytes) -> None:
+async def test_replies_to_former_names_have_deprecation_headers(body: bytes) -> None:
     """Each reply to a request with a former name, also an error, has the deprecation headers."""
     assert (await serve_request("POST", "/renamed", body)).headers["Deprecation"] == "@1767225600"
 
 
-async def test_replies_to_current_names_have_no_headers() -> None:
+async def test_replies_to_current_names_have_no_deprecation_headers() -> None:
     """A reply to a request without deprecated names has no deprecation headers."""
     headers = (await serve_request("POST", "/renamed", b'{"range": {"start": 1}}')).headers
     assert headers.keys().isdisjoint({"Deprecation", "Sunset", "Link"})
@@ -116,6 +116,6 @@ def test_openapi_marks_deprecations() -> None:
     """The OpenAPI document marks deprecated operations and former names as deprecated."""
     schemas = SchemaRegistry()
     assert build_operation(find_operation("reply_as_deprecated"), schemas)["deprecated"] is True
-    assert "deprecated" not in build_operation(find_operation("accept_renamed_member"), schemas)
+    assert "deprecated" not in build_operation(find_operation("accept_renamed_field"), schemas)
     assert schemas.named["Inner"]["properties"]["from"]["deprecated"] is True
     assert "deprecated" not in schemas.named["Inner"]["properties"]["start"]

@@ -117,8 +117,8 @@ async def test_requests_are_admitted_in_the_order_of_arrival(request_source: Req
     assert request_source.working == [0, 1, 2, 3, 4]
 
 
-async def test_a_slow_request_releases_its_place(request_source: Requests) -> None:
-    """A request that runs for long no longer occupies a place, so that it blocks no other request."""
+async def test_a_slow_request_no_longer_counts_as_running(request_source: Requests) -> None:
+    """A request that runs for long no longer counts as running, so that it blocks no other request."""
     await request_source.send_new_requests(PLACES)
     request_source.clock.advance(COUNTED_SECONDS)
     await request_source.send_new_requests(3)
@@ -139,7 +139,7 @@ async def test_a_short_queue_is_never_rejected(request_source: Requests) -> None
     assert request_source.rejected() == []
 
 
-async def test_a_burst_is_processed(request_source: Requests) -> None:
+async def test_all_requests_of_a_burst_are_admitted(request_source: Requests) -> None:
     """If few requests follow a large burst, all requests of the burst are admitted."""
     await request_source.send_new_requests(500)
     for number in range(500):

@@ -12,7 +12,7 @@ class Colour(StrEnum):
     BLUE = "blue"
 
 
-def test_the_schema_lists_the_values() -> None:
+def test_the_schema_of_an_enumeration_lists_its_values() -> None:
     """The schema of an enumeration lists its values, and null if the property is optional."""
     [listed] = build_enum(Colour)["allOf"]
     assert listed["enum"] == ["red", "blue"]

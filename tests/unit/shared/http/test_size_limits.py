@@ -23,7 +23,7 @@ from shared.http.size_limits import DECODERS, MAX_HEADER_BYTES, MAX_HEADERS, MAX
         ("/a", "q" * (MAX_TARGET - 2), False),
     ],
 )
-def test_path_and_query_have_one_limit(path: str, query: str, *, is_allowed: bool) -> None:
+def test_path_and_query_share_one_size_limit(path: str, query: str, *, is_allowed: bool) -> None:
     """Path, question mark and query of a URL together have one size limit."""
     request = Request("GET", path, query, {}, b"")
     if is_allowed:
@@ -58,7 +58,7 @@ LIMIT = 16 * 1024 * 1024
 ENCODERS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstandard.compress}
 
 
-def decode_error(body: bytes, encoding: str, limit: int = LIMIT) -> WorkspaceError:
+def get_decoding_error(body: bytes, encoding: str, limit: int = LIMIT) -> WorkspaceError:
     """Decode a body that must be rejected, and return the error that was raised."""
     with pytest.raises(WorkspaceError) as caught:
         decode_body(body, encoding, limit)
@@ -76,7 +76,7 @@ def test_compressed_members_are_decoded_in_order(parts: list[bytes], encoding: s
 def test_the_size_limit_counts_decoded_bytes(encoding: str) -> None:
     """A body whose decoded size equals the limit is accepted; one byte more is rejected."""
     assert len(decode_body(ENCODERS[encoding](bytes(1000)), encoding, 1000)) == 1000
-    error = decode_error(ENCODERS[encoding](bytes(1001)), encoding, 1000)
+    error = get_decoding_error(ENCODERS[encoding](bytes(1001)), encoding, 1000)
     assert (error.kind, error.code) == (Kind.TOO_LARGE, "BODY_TOO_LARGE")
 
 
@@ -86,7 +86,7 @@ def test_a_small_body_that_becomes_a_gigabyte_is_rejected_in_little_memory(encod
     member = ENCODERS[encoding](bytes(64 * 1024 * 1024))
     bomb = member * 16
     tracemalloc.start()
-    error = decode_error(bomb, encoding)
+    error = get_decoding_error(bomb, encoding)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert error.code == "BODY_TOO_LARGE"
@@ -98,7 +98,7 @@ def test_a_damaged_body_is_rejected(encoding: str) -> None:
     """A body is rejected if it is not encoded, ends too early, or has bytes after its end."""
     whole = ENCODERS[encoding](b"x" * 1000)
     for body in (b"{}", whole[:-1], whole + b"x"):
-        error = decode_error(body, encoding)
+        error = get_decoding_error(body, encoding)
         assert (error.kind, error.code) == (Kind.INVALID, "BODY_NOT_DECODABLE")
 
 
@@ -107,4 +107,4 @@ def test_more_than_1000_compressed_members_are_rejected(encoding: str) -> None:
     """More than 1,000 members are rejected, because empty members take time without adding to the size."""
     member = ENCODERS[encoding](b"")
     assert decode_body(member * 1000, encoding, LIMIT) == b""
-    assert decode_error(member * 1001, encoding).code == "BODY_NOT_DECODABLE"
+    assert get_decoding_error(member * 1001, encoding).code == "BODY_NOT_DECODABLE"

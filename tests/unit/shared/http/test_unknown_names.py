@@ -111,7 +111,7 @@ async def send_request(method: str, target: str, body: object = None) -> Reply:
     )
 
 
-async def get_errors(method: str, target: str, body: object = None) -> dict[str, str]:
+async def get_field_errors(method: str, target: str, body: object = None) -> dict[str, str]:
     """Send an invalid request; return the message of each invalid field."""
     reply = await send_request(method, target, body)
     assert reply.status == 400, reply.body
@@ -121,7 +121,7 @@ async def get_errors(method: str, target: str, body: object = None) -> dict[str,
 async def test_one_reply_lists_all_unknown_names_and_invalid_fields() -> None:
     """One reply lists unknown parameters, unknown fields at any depth, and all other errors."""
     body = {"accessRights": [], "range": {"stert": ""}, "parts": [{"end": ""}], "free": {"any": 1}, "name": 5}
-    assert await get_errors("POST", "/refuses?scope=a&limit=x", body) == {
+    assert await get_field_errors("POST", "/refuses?scope=a&limit=x", body) == {
         "scope": "Unknown parameter `scope`; did you mean `scopes`?",
         "limit": "must be a whole number",
         "accessRights": "Unknown member `accessRights`; did you mean `rights`?",
@@ -133,7 +133,7 @@ async def test_one_reply_lists_all_unknown_names_and_invalid_fields() -> None:
 
 async def test_names_in_other_letter_case_are_unknown() -> None:
     """A name in the wrong letter case is rejected with an error that contains the correct name."""
-    assert await get_errors("POST", "/refuses?Scopes=a", {"Name": "x"}) == {
+    assert await get_field_errors("POST", "/refuses?Scopes=a", {"Name": "x"}) == {
         "Scopes": "Unknown parameter `Scopes`; did you mean `scopes`?",
         "Name": "Unknown member `Name`; did you mean `name`?",
         "name": "is required",
@@ -142,7 +142,7 @@ async def test_names_in_other_letter_case_are_unknown() -> None:
 
 async def test_an_operation_without_parameters_rejects_any_parameter() -> None:
     """If an operation has no parameters, the error about an unknown one says so."""
-    assert await get_errors("POST", "/nothing?=1&a", {"b": 1}) == {
+    assert await get_field_errors("POST", "/nothing?=1&a", {"b": 1}) == {
         "": "Unknown parameter ``; no parameters are accepted.",
         "a": "Unknown parameter `a`; no parameters are accepted.",
         "b": "Unknown member `b`; no members are accepted.",
@@ -154,14 +154,14 @@ async def test_an_operation_without_parameters_rejects_any_parameter() -> None:
 @pytest.mark.parametrize("query", ["limit=1&limit=1", "scopes=a&Scopes2=b", "token=a&token=b"])
 async def test_a_repeated_parameter_is_rejected(query: str) -> None:
     """A parameter is rejected if it occurs twice, even once under each of its two names."""
-    [message] = (await get_errors("POST", f"/refuses?{query}", {"name": "x"})).values()
+    [message] = (await get_field_errors("POST", f"/refuses?{query}", {"name": "x"})).values()
     assert message == "is repeated; send it once"
 
 
 async def test_a_field_under_both_of_its_names_is_rejected() -> None:
     """A body is rejected if it contains a field under both of its names."""
     body = {"name": "x", "range": {"start": "a", "from": "b"}}
-    assert await get_errors("POST", "/refuses", body) == {"range.from": "repeats `start`; send only one of them"}
+    assert await get_field_errors("POST", "/refuses", body) == {"range.from": "repeats `start`; send only one of them"}
 
 
 async def test_declared_names_are_accepted() -> None:
@@ -204,7 +204,7 @@ async def test_fields_that_the_service_sets_must_be_unchanged(
     """A field that only the service sets is accepted only with its stored value."""
     target, body = f"/things/{identifier}", {"name": "x", **sent}
     if failing:
-        assert list(await get_errors("PUT", target, body)) == failing
+        assert list(await get_field_errors("PUT", target, body)) == failing
     else:
         assert (await send_request("PUT", target, body)).status == 204
 
@@ -212,7 +212,7 @@ async def test_fields_that_the_service_sets_must_be_unchanged(
 async def test_many_unknown_fields_get_a_short_reply() -> None:
     """A body with very many unknown fields is rejected with a single message."""
     body = {"name": "x", **{f"m{number}": 0 for number in range(70_000)}}
-    errors = await get_errors("POST", "/refuses", body)
+    errors = await get_field_errors("POST", "/refuses", body)
     assert errors == {"body": f"has 70000 errors; at most {MAX_LISTED} are listed individually"}
 
 

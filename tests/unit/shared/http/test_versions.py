@@ -13,13 +13,13 @@ def build_request(**headers: str) -> Request:
 
 
 @pytest.mark.parametrize("headers", [{}, {"oi-version": CURRENT}, {"oi-version": f" {CURRENT} "}])
-def test_supported_versions_are_accepted(headers: dict[str, str]) -> None:
+def test_supported_api_versions_are_accepted(headers: dict[str, str]) -> None:
     """A request with a supported API version, or without a version, is accepted."""
     check_version(build_request(**headers))
 
 
 @pytest.mark.parametrize("version", ["2026-11-30", "", "latest", f"{CURRENT}, {CURRENT}"])
-def test_unknown_versions_are_rejected(version: str) -> None:
+def test_unknown_api_versions_are_rejected(version: str) -> None:
     """The error about an unknown API version lists the supported versions."""
     with pytest.raises(WorkspaceError) as caught:
         check_version(build_request(**{"oi-version": version}))
@@ -27,7 +27,7 @@ def test_unknown_versions_are_rejected(version: str) -> None:
     assert caught.value.members == {"supported": [CURRENT]}
 
 
-def test_replies_state_the_version() -> None:
+def test_replies_state_the_api_version() -> None:
     """Each reply has a header with the current API version."""
     reply = Reply()
     add_version(reply)

@@ -6,21 +6,21 @@ from shared.errors import WorkspaceError
 from shared.idempotency.keys import MAX_KEY_LENGTH, build_claim, hash_key, reject_reused_key
 
 
-def test_each_caller_and_operation_has_its_own_keys() -> None:
+def test_each_caller_and_operation_has_separate_keys() -> None:
     """The stored hash of an Idempotency-Key depends on the caller, the operation and the key."""
     names = [("a", "x", "1"), ("b", "x", "1"), ("a", "y", "1"), ("a", "x", "2")]
     assert len({hash_key(*name) for name in names}) == len(names)
 
 
 @pytest.mark.parametrize("key", ["", "  ", "a\nb", "\x00", "k" * (MAX_KEY_LENGTH + 1)])
-def test_an_invalid_key_is_rejected(key: str) -> None:
+def test_an_invalid_idempotency_key_is_rejected(key: str) -> None:
     """An Idempotency-Key that is blank, too long or not printable is rejected with the header's name."""
     with pytest.raises(WorkspaceError) as caught:
         hash_key("a", "x", key)
     assert "'field': 'Idempotency-Key'" in str(caught.value.members["errors"])
 
 
-def test_a_key_of_another_request_is_rejected() -> None:
+def test_an_idempotency_key_is_valid_for_one_request() -> None:
     """An Idempotency-Key can be used again only for the same request."""
     reject_reused_key(build_claim(b"same", "1"), build_claim(b"same", "2"))
     with pytest.raises(WorkspaceError) as caught:

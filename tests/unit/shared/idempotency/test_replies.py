@@ -64,7 +64,7 @@ async def test_concurrent_requests_share_one_result(store: SqliteReplyStore) -> 
     assert len(worker.ids) == 1
 
 
-async def test_a_reused_key_is_rejected(store: SqliteReplyStore) -> None:
+async def test_a_key_reused_for_a_different_request_is_rejected(store: SqliteReplyStore) -> None:
     """An Idempotency-Key is rejected for a different request of the same caller; each caller has separate keys."""
     worker = Worker()
     await run_request(store, worker)
@@ -74,7 +74,7 @@ async def test_a_reused_key_is_rejected(store: SqliteReplyStore) -> None:
     assert await run_request(store, worker, caller="b", request=b"other") == SECRET + b"2"
 
 
-async def test_a_rejected_request_releases_its_key(store: SqliteReplyStore) -> None:
+async def test_a_rejected_request_releases_its_idempotency_key(store: SqliteReplyStore) -> None:
     """After a rejection, another request can use the same Idempotency-Key."""
 
     async def raise_rejection(_: str) -> bytes:

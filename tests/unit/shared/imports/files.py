@@ -39,7 +39,7 @@ def build_mapper(file_format: ImportFormat = ImportFormat.CSV, **mapping: Any) -
 
 
 def open_csv(content: bytes, **mapping: Any) -> CsvReader:
-    """Return a reader of a CSV file with this content."""
+    """Return a reader of a CSV file with the given content."""
     return CsvReader(MemorySource(content), build_mapper(**mapping))
 
 
@@ -58,6 +58,6 @@ def list_messages(reader: StepReader) -> list[dict[str, Any]]:
     return [message for step in read_all_steps(reader) for message in step.messages.to_pylist()]
 
 
-def list_rejected(reader: StepReader) -> list[tuple[int, str]]:
+def list_rejected_rows(reader: StepReader) -> list[tuple[int, str]]:
     """Return the numbers and reasons of the rejected rows of a file."""
     return [(each.number, each.reason) for step in read_all_steps(reader) for each in step.rejected]

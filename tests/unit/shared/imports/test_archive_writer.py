@@ -22,7 +22,7 @@ NEXT_HOUR = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
 
 def build_messages(*rows: tuple[int, datetime]) -> pa.Table:
-    """Return messages with these row numbers and times, in two chunks."""
+    """Return messages with the given row numbers and times, in two chunks."""
     tables = [
         pa.Table.from_pylist(
             [

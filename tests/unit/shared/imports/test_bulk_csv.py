@@ -7,7 +7,7 @@ import pytest
 
 from shared.imports import bulk_csv, csv_reader
 from shared.telemetry.json_text import parse
-from tests.unit.shared.imports.files import list_messages, list_rejected, open_csv, read_all_steps
+from tests.unit.shared.imports.files import list_messages, list_rejected_rows, open_csv, read_all_steps
 
 TIMES = [
     "2026-01-05T10:00:00Z",
@@ -103,7 +103,7 @@ def test_bulk_and_single_conversion_give_the_same_messages(
     rows += [("2026-01-05T10:00:00Z", "d1", cell, cell, "1") for cell in CELLS]
     text = "\n".join(["time;device;x;a b;f", *(";".join(row) for row in rows)]).encode()
     bulk = open_csv(text, delimiter=";", **mapping)
-    rejected = list_rejected(bulk)
+    rejected = list_rejected_rows(bulk)
     messages = sorted(list_messages(bulk), key=lambda message: message["number"])
     monkeypatch.setattr(csv_reader, "is_plain_csv", lambda *_: False)
     single = open_csv(text, delimiter=";", **mapping)
@@ -112,7 +112,7 @@ def test_bulk_and_single_conversion_give_the_same_messages(
         return [{**each, "payload": parse(each["payload"].encode())} for each in found]
 
     assert convert_to_comparable(messages) == convert_to_comparable(list_messages(single))
-    assert rejected == list_rejected(single)
+    assert rejected == list_rejected_rows(single)
     assert messages or mapping.get("timestamp_format")
 
 

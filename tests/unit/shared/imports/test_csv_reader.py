@@ -5,7 +5,7 @@ import pytest
 from shared.imports import csv_reader
 from shared.imports.csv_reader import MAX_RECORD_BYTES, find_last_boundary, iterate_records
 from shared.imports.row_mapping import FileRejectedError
-from tests.unit.shared.imports.files import list_messages, list_rejected, open_csv, read_all_steps
+from tests.unit.shared.imports.files import list_messages, list_rejected_rows, open_csv, read_all_steps
 
 ROWS = "time,device,x,y\n2026-01-05T10:00:00Z,d1,1.50,on\n2026-01-05T10:00:01Z,,-3,\n"
 
@@ -36,7 +36,7 @@ def test_an_invalid_csv_row_is_rejected_alone() -> None:
     lines = [f"2026-01-05T10:00:{n:02d}Z,{n}" for n in range(60)]
     lines[7], lines[20], lines[30] = "2026-01-05T10:00:07Z,7,8", "yesterday,1", ",1"
     reader = open_csv("\n".join(["time,x", *lines]).encode())
-    assert list_rejected(reader) == [
+    assert list_rejected_rows(reader) == [
         (8, "The row has 3 cells; the header has 2."),
         (21, "Column `time` has no valid time 'yesterday': a date-time such as 2026-01-01T00:00:00Z is expected."),
         (31, "Column `time` is empty; each row needs a time."),
@@ -83,7 +83,7 @@ def test_ten_thousand_columns_are_read() -> None:
     long = ",".join(["2026-01-05T10:00:00Z", *("x" * 30 for _ in range(10_000))])
     reader = open_csv(f"{header}\n{wide}\n{long}\n".encode())
     assert len(list_messages(reader)) == 1
-    assert list_rejected(reader) == [(2, "The message has more than 262144 bytes.")]
+    assert list_rejected_rows(reader) == [(2, "The message has more than 262144 bytes.")]
 
 
 def test_columns_without_a_name_are_numbered() -> None:

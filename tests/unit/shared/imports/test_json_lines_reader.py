@@ -5,7 +5,7 @@ import pytest
 from shared.downloads.import_request import ImportFormat
 from shared.imports import json_lines_reader
 from shared.imports.json_lines_reader import JsonLinesReader
-from tests.unit.shared.imports.files import MemorySource, build_mapper, list_messages, list_rejected
+from tests.unit.shared.imports.files import MemorySource, build_mapper, list_messages, list_rejected_rows
 
 LINES = (
     b'\xef\xbb\xbf{"time":"2026-01-05T10:00:00Z","x":{"a":null},"device":7}\r\n\n'
@@ -13,7 +13,7 @@ LINES = (
 )
 
 
-def open_lines(content: bytes = LINES) -> JsonLinesReader:
+def open_json_lines(content: bytes = LINES) -> JsonLinesReader:
     """Return a reader of NDJSON content."""
     return JsonLinesReader(MemorySource(content), build_mapper(ImportFormat.NDJSON, device="device"))
 
@@ -22,9 +22,9 @@ def open_lines(content: bytes = LINES) -> JsonLinesReader:
 def test_json_objects_become_messages(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     """Properties that the mapping does not use become the payload; invalid lines are rejected."""
     monkeypatch.setattr(json_lines_reader, "STEP_BYTES", size)
-    first, second = list_messages(open_lines())
+    first, second = list_messages(open_json_lines())
     assert (first["device_id"], first["payload"]) == ("7", '{"x":{"a":null}}')
     assert (second["number"], second["payload"]) == (5, "{}")
-    assert [number for number, _ in list_rejected(open_lines())] == [2, 3, 4]
-    assert list_rejected(open_lines())[2][1] == "The row must be a JSON object."
-    assert "The row is not JSON" in list_rejected(open_lines())[1][1]
+    assert [number for number, _ in list_rejected_rows(open_json_lines())] == [2, 3, 4]
+    assert list_rejected_rows(open_json_lines())[2][1] == "The row must be a JSON object."
+    assert "The row is not JSON" in list_rejected_rows(open_json_lines())[1][1]

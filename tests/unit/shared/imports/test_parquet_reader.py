@@ -12,7 +12,7 @@ from shared.downloads.import_request import ImportFormat
 from shared.imports import parquet_reader
 from shared.imports.parquet_reader import ParquetReader
 from shared.imports.row_mapping import FileRejectedError
-from tests.unit.shared.imports.files import MemorySource, build_mapper, list_messages, list_rejected
+from tests.unit.shared.imports.files import MemorySource, build_mapper, list_messages, list_rejected_rows
 
 START = datetime(2026, 1, 5, 10, tzinfo=UTC)
 
@@ -31,7 +31,7 @@ def build_file(**changed: Any) -> bytes:
 
 
 def open_file(content: bytes, **mapping: Any) -> ParquetReader:
-    """Return a reader of a Parquet file with this content."""
+    """Return a reader of a Parquet file with the given content."""
     return ParquetReader(MemorySource(content), build_mapper(ImportFormat.PARQUET, **mapping))
 
 
@@ -58,7 +58,7 @@ def test_only_mapped_columns_are_read() -> None:
 def test_local_parquet_times_need_a_zone() -> None:
     """Rows with times without a zone are rejected, unless the mapping states a zone."""
     content = build_file(time=pa.array([START.replace(tzinfo=None)] * 10, pa.timestamp("ms")))
-    assert "set `mapping.timeZone`" in list_rejected(open_file(content))[0][1]
+    assert "set `mapping.timeZone`" in list_rejected_rows(open_file(content))[0][1]
     zoned = list_messages(open_file(content, time_zone="Europe/Berlin"))
     assert zoned[0]["timestamp"] == START - timedelta(hours=1)
 

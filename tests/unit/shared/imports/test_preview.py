@@ -28,7 +28,7 @@ async def build_preview(
     mapping: ImportMapping | None = None,
     form: ImportFormat = ImportFormat.CSV,
 ) -> dict[str, Any]:
-    """Return the preview of a file with this header and these rows."""
+    """Return the preview of a file with the given header and rows."""
     blobs = FolderBlobStore(folder / "blobs", FileLinks("http://127.0.0.1", folder / "key"))
     await blobs.create(build_upload_name("a1"), "\n".join((header, *rows)).encode())
     request = ImportRequest(

@@ -39,7 +39,7 @@ class FakeRunner:
         self.started.append(job_id)
 
     async def stop(self, job_id: str) -> None:
-        """Record a stop."""
+        """Record that a job was stopped."""
         self.stopped.append(job_id)
 
 

@@ -50,7 +50,7 @@ async def test_each_format_has_its_reader(
     assert isinstance(opened, reader)
 
 
-async def test_a_file_of_another_format_is_rejected(uploaded_source: UploadedSource) -> None:
+async def test_a_file_that_lacks_its_declared_format_is_rejected(uploaded_source: UploadedSource) -> None:
     """A file is rejected if its content does not have the declared format."""
     mapper = build_mapper(ImportFormat.PARQUET)
     with pytest.raises(FileRejectedError):

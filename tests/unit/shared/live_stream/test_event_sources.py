@@ -29,7 +29,7 @@ class Tokens:
 
 
 async def is_accepted(source: SignedEvents | IdentifiedEvents, headers: dict[str, str]) -> bool:
-    """Return whether an event with these headers is accepted."""
+    """Return whether an event with the given headers is accepted."""
     try:
         await source.verify(headers)
     except WorkspaceError as error:

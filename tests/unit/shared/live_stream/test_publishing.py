@@ -49,7 +49,7 @@ class Service:
         """Do nothing: this fake service has no open streams."""
 
     async def create_stream_url(self, _user: str, _expires_at: datetime) -> str:
-        """Return an empty text as the link to a stream, because no test opens a stream."""
+        """Return an empty URL, because no test opens a stream."""
         return ""
 
     async def close(self) -> None:

@@ -162,7 +162,7 @@ class Streams:
             yield OpenStream(member, Listener(member, "token", FOREVER).name)
 
     async def disconnect(self, connection_id: str, reason: str) -> None:
-        """Close a stream, or raise an error if it cannot be closed."""
+        """Close a stream, or raise an error if the test has set that it cannot be closed."""
         if connection_id in self.stuck:
             raise WorkspaceError(
                 Kind.INVALID, "LIVE_MESSAGE_REFUSED", "The message service rejects closing the stream."

@@ -79,7 +79,7 @@ async def test_the_stream_quota_applies_across_instances(
     await world.two.reserve_stream("editor@t", "e1")
 
 
-async def test_ended_stream_frees_its_place(place_store: SqliteQuotaStore) -> None:
+async def test_ended_stream_frees_its_place_in_the_quota(place_store: SqliteQuotaStore) -> None:
     """When any service instance learns of the end of a stream, its place in the quota is free at once."""
     world = QuotaInstances(place_store, 1)
     await world.one.reserve_stream("viewer@t", "s1")

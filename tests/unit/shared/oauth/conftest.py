@@ -112,7 +112,7 @@ class Server:
     async def append(
         self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""
     ) -> Mapping[str, Any]:
-        """Record an audit event, or do nothing if an event with this append id was recorded."""
+        """Record an audit event, or do nothing if an event with the given append id was recorded."""
         if self.failures:
             self.failures -= 1
             raise ConnectionError(target, scope_key)
@@ -142,7 +142,7 @@ class Server:
         return Parameters({"code": read_query(redirect.address)["code"], "code_verifier": VERIFIER})
 
     async def redeem(self, parameters: Parameters) -> tuple[str, str]:
-        """Redeem an authorization code with these parameters; return the access token and the refresh token."""
+        """Redeem an authorization code with the given parameters; return the access token and the refresh token."""
         token, refresh = await self.grants.redeem_code(await self.grants.find_by_code(CLIENT.client_id, parameters))
         return token.token, refresh
 

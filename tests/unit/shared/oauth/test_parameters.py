@@ -27,7 +27,7 @@ def catch_error_code(call: object, *arguments: object) -> OAuthErrorCode:
 
 
 def encode_basic(text: str) -> str:
-    """Return a Basic Authorization header with this user and password."""
+    """Return a Basic Authorization header with the given user and password."""
     return f"Basic {b64encode(text.encode()).decode()}"
 
 
@@ -80,8 +80,10 @@ def test_a_client_identifies_itself(authorization: str, form: dict[str, str], ex
         (encode_basic("a:s"), {"client_id": "b"}, OAuthErrorCode.INVALID_REQUEST),
     ],
 )
-def test_wrong_identifications_are_rejected(authorization: str, form: dict[str, str], expected: OAuthErrorCode) -> None:
-    """Missing or malformed credentials get ``invalid_client``, repeated credentials ``invalid_request``."""
+def test_wrong_client_credentials_are_rejected(
+    authorization: str, form: dict[str, str], expected: OAuthErrorCode
+) -> None:
+    """Missing or malformed client credentials get ``invalid_client``, repeated ones ``invalid_request``."""
     assert catch_error_code(identify_client, authorization, Parameters(form)) is expected
 
 

@@ -59,7 +59,7 @@ def collector() -> Iterator[Collector]:
 
 
 def run_program(**environment: str) -> str:
-    """Run the test's program in a separate process with these variables, and return its output."""
+    """Run the test's program in a separate process with the given variables, and return its output."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )

@@ -28,7 +28,7 @@ async def handle(_: Call[Any, Any]) -> Reply:
 
 
 def declare_operation(route: str, **docs: Any) -> Operation:
-    """Return an operation with this route and this documentation."""
+    """Return an operation with the given route and documentation."""
     group = Group("test")
     group.endpoint("GET", route, docs=OperationDocs(**docs))(handle)
     return group.operations[0]
@@ -94,7 +94,7 @@ async def do_something(_: Call[Any, Any]) -> Reply:
 
 
 def declare_test_operation(**options: Any) -> Operation:
-    """Return an operation with these attributes."""
+    """Return an operation with the given attributes."""
     group = Group("test")
     group.endpoint("POST", "oi-api/test", **options)(do_something)
     return group.operations[0]

@@ -43,12 +43,12 @@ class ParallelChainStore(SqliteChainStore):
     async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
         """Return a verifier that uses the request format of the verification process."""
 
-        async def ask(request: WindowRequest) -> WindowResult:
+        async def verify_request(request: WindowRequest) -> WindowResult:
             answer = await verify_window(self, request_from_line(request_to_line(request)))
             self.valid_windows += answer.is_valid
             return answer
 
-        yield ask
+        yield verify_request
 
 
 async def get_workspace_id() -> str:
@@ -128,7 +128,7 @@ async def open_reopened_ledger(folder: Path, count: int) -> AsyncIterator[Ledger
         yield again
 
 
-def change_head(ledger: Ledger, sql: str) -> None:
+def change_head_item(ledger: Ledger, sql: str) -> None:
     """Change columns of the head item of the chain :data:`PLATFORM`."""
     ledger.tamper(lambda file: file.execute(f"{sql} {OF_PLATFORM}"))
 

@@ -14,7 +14,7 @@ from tests.unit.shared.provenance.chains import (
     PLATFORM,
     Ledger,
     build_event,
-    change_head,
+    change_head_item,
     open_reopened_ledger,
 )
 
@@ -41,7 +41,7 @@ async def read_rejection_detail(ledger: Ledger) -> str:
 @pytest.mark.parametrize("time", ["2099-01-01T00:00:00.000000Z", "soon"])
 async def test_an_append_after_a_forged_time_is_rejected(ledger: Ledger, time: str) -> None:
     """If the head item has a future time that is not the last record's, an append is rejected."""
-    change_head(ledger, f"UPDATE chains SET timestamp = '{time}'")
+    change_head_item(ledger, f"UPDATE chains SET timestamp = '{time}'")
     assert "an operator must verify" in await read_rejection_detail(ledger)
     assert len(await ledger.records(PLATFORM)) == COUNT
 
@@ -49,7 +49,7 @@ async def test_an_append_after_a_forged_time_is_rejected(ledger: Ledger, time: s
 @pytest.mark.parametrize("sequence", [2**63 - 1, LAST_SEQUENCE, -1, -(2**63)])
 async def test_a_head_item_beyond_the_largest_record_id_is_rejected(ledger: Ledger, sequence: int) -> None:
     """A head item whose sequence number has over 12 digits causes an ordinary rejection, not a database error."""
-    change_head(ledger, f"UPDATE chains SET sequence = {sequence}")
+    change_head_item(ledger, f"UPDATE chains SET sequence = {sequence}")
     assert "an operator must verify" in await read_rejection_detail(ledger)
     assert not (await ledger.verify(PLATFORM)).chain_valid
 
@@ -61,9 +61,9 @@ HASH_OF_FIRST = f"(SELECT hash FROM records WHERE sequence = 1 AND chain = (SELE
 async def test_an_append_after_a_forged_hash_is_rejected(ledger: Ledger, said: str) -> None:
     """If the head item's hash differs from that of the last record, appends are rejected until its repair."""
     true = (await ledger.records(PLATFORM))[-1].hash
-    change_head(ledger, f"UPDATE chains SET hash = {said}")
+    change_head_item(ledger, f"UPDATE chains SET hash = {said}")
     assert "an operator must verify" in await read_rejection_detail(ledger)
-    change_head(ledger, f"UPDATE chains SET hash = '{true}'")
+    change_head_item(ledger, f"UPDATE chains SET hash = '{true}'")
     await ledger.events.write(PLATFORM, "editor", build_event(9))
     assert (await ledger.verify(PLATFORM)).chain_valid
 
@@ -71,7 +71,7 @@ async def test_an_append_after_a_forged_hash_is_rejected(ledger: Ledger, said: s
 async def test_a_cached_tip_does_not_hide_a_forged_hash(ledger: Ledger) -> None:
     """If the head item was changed, a process with a cached tip reads it again before the next append."""
     await ledger.events.write(PLATFORM, "editor", build_event(8))
-    change_head(ledger, "UPDATE chains SET hash = 'x'")
+    change_head_item(ledger, "UPDATE chains SET hash = 'x'")
     assert "an operator must verify" in await read_rejection_detail(ledger)
     assert len(await ledger.records(PLATFORM)) == COUNT + 1
 
@@ -79,7 +79,7 @@ async def test_a_cached_tip_does_not_hide_a_forged_hash(ledger: Ledger) -> None:
 async def test_an_append_is_rejected_if_a_record_follows_the_head_item(ledger: Ledger) -> None:
     """If a record is stored after the head item's record, an append fails at once, because a retry cannot succeed."""
     last = f"(SELECT hash FROM records WHERE chain = chains.chain AND sequence = {COUNT - 1})"
-    change_head(ledger, f"UPDATE chains SET sequence = {COUNT - 1}, hash = {last}")
+    change_head_item(ledger, f"UPDATE chains SET sequence = {COUNT - 1}, hash = {last}")
     assert "past the end" in await read_rejection_detail(ledger)
 
 
@@ -93,6 +93,6 @@ async def test_an_operator_can_remove_future_records(ledger: Ledger) -> None:
     chain = f"(SELECT chain FROM chains {OF_PLATFORM})"
     left = f"(SELECT sequence, hash, timestamp FROM records WHERE chain = {chain} ORDER BY sequence DESC LIMIT 1)"
     ledger.tamper(lambda file: file.execute(f"DELETE FROM records WHERE sequence > {COUNT} AND chain = {chain}"))
-    change_head(ledger, f"UPDATE chains SET (sequence, hash, timestamp) = {left}")
+    change_head_item(ledger, f"UPDATE chains SET (sequence, hash, timestamp) = {left}")
     await ledger.events.write(PLATFORM, "editor", build_event(9))
     assert (await ledger.verify(PLATFORM)).chain_valid

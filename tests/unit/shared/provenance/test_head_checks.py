@@ -15,7 +15,7 @@ from tests.unit.shared.provenance.chains import (
     PLATFORM,
     Ledger,
     build_event,
-    change_head,
+    change_head_item,
     open_ledger,
     open_reopened_ledger,
 )
@@ -34,7 +34,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
 @pytest.mark.parametrize("time", ["2099-01-01T00:00:00.000000Z", "2020-01-01T00:00:00.000000Z", "soon", ""])
 async def test_a_forged_time_of_the_head_is_found(ledger: Ledger, time: str) -> None:
     """If the time of a head item differs from that of its record, verification fails."""
-    change_head(ledger, f"UPDATE chains SET timestamp = '{time}'")
+    change_head_item(ledger, f"UPDATE chains SET timestamp = '{time}'")
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.broken_at) == (False, format_record_id(COUNT))
     assert verdict.reason == f"the time of {format_record_id(COUNT)} differs from the time in the head item"
@@ -43,7 +43,7 @@ async def test_a_forged_time_of_the_head_is_found(ledger: Ledger, time: str) -> 
 @pytest.mark.parametrize("sequence", [-(2**63), -1, 0])
 async def test_a_head_before_the_first_record_has_no_record_id(ledger: Ledger, sequence: int) -> None:
     """If the head item's sequence number is below 1, verification reports record 1 as a record after the head item."""
-    change_head(ledger, f"UPDATE chains SET sequence = {sequence}")
+    change_head_item(ledger, f"UPDATE chains SET sequence = {sequence}")
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, format_record_id(1))
 
@@ -51,7 +51,7 @@ async def test_a_head_before_the_first_record_has_no_record_id(ledger: Ledger, s
 @pytest.mark.parametrize("tampering", ["DELETE FROM chains", "UPDATE chains SET target = 'AccessControl'"])
 async def test_a_chain_with_a_deleted_head_item_is_reported_as_broken(ledger: Ledger, tampering: str) -> None:
     """If a chain's head item was deleted, the chain is reported as broken instead of empty."""
-    change_head(ledger, tampering)
+    change_head_item(ledger, tampering)
     verdict = await ledger.verify(PLATFORM)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, format_record_id(1))
     assert verdict.reason == f"{format_record_id(1)} is stored, but this chain has no head item"

@@ -53,7 +53,7 @@ def compute_root(leaves: list[bytes]) -> bytes:
 
 
 def build_leaves(size: int) -> list[bytes]:
-    """Return this number of different leaves for a Merkle tree."""
+    """Return the given number of different leaves for a Merkle tree."""
     return [number.to_bytes(32) for number in range(size)]
 
 

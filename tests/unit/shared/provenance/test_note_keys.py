@@ -70,12 +70,12 @@ async def rotatable_key(request: pytest.FixtureRequest, tmp_path: Path) -> Async
 
 
 def open_checkpoints(ledger: Ledger, signer: NoteSigner) -> Checkpoints:
-    """Return the checkpoint service of a process with this signer."""
+    """Return the checkpoint service of a process with the given signer."""
     return Checkpoints(ledger.store, FileCheckpointStore(ledger.folder / "checkpoints"), signer, get_workspace_id)
 
 
 async def reports_valid_chains(ledger: Ledger, checkpoints: Checkpoints) -> bool:
-    """Return whether a process with this checkpoint service reports both chains and their checkpoints as valid."""
+    """Return whether a process with the given checkpoint service reports both chains and their checkpoints as valid."""
     verifier = ChainVerifier(ledger.store, get_workspace_id, checkpoints)
     return all([(await verifier.verify(chain)).chain_valid for chain in (PLATFORM, BATCH)])
 
@@ -149,7 +149,7 @@ async def test_a_lost_checkpoint_key_is_not_replaced(ledger: Ledger, tmp_path: P
     assert await reports_valid_chains(ledger, ledger.checkpoints)
 
 
-async def test_without_any_key_there_is_no_verdict(ledger: Ledger, tmp_path: Path) -> None:
+async def test_verification_fails_without_a_trusted_key(ledger: Ledger, tmp_path: Path) -> None:
     """Without a trusted key, verification raises an error, because the chain may have been rewritten."""
     assert await ledger.checkpoints.create(BATCH) is not None
     (tmp_path / "checkpoint-key.pem").unlink()
@@ -167,7 +167,7 @@ async def test_a_missing_key_without_checkpoints_is_created_again(ledger: Ledger
     assert await ledger.checkpoints.load_verifier_key() != first
 
 
-async def test_a_disabled_version_is_not_trusted(ledger: Ledger) -> None:
+async def test_signatures_of_a_disabled_key_are_not_trusted(ledger: Ledger) -> None:
     """Signatures of a disabled key are not trusted, and the verification result says so."""
     with KeyVaultDouble() as double:
         leaked = double.keys.create_version("notes", START)
@@ -204,7 +204,9 @@ async def test_a_note_with_an_invalid_signature_is_not_stored(ledger: Ledger, tm
     assert await ledger.checkpoints.create(BATCH) is not None
 
 
-async def test_a_command_replaces_the_key(ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_command_replaces_the_checkpoint_key(
+    ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The command replaces the key and prints the new public key; without a valid key or data, it changes nothing."""
     assert await ledger.checkpoints.create_all() == 2
     old = await ledger.checkpoints.load_verifier_key()

@@ -11,7 +11,7 @@ VALID = StoredVerdict(AT, 12, is_valid=True)
 SUMMARY = ChainSummary(ChainKey(Target.DOMAIN_EVENTS, "line-1"), 12, AT, AT, 2, 10, VALID)
 
 
-def test_an_entry_has_all_values_of_its_chain() -> None:
+def test_an_overview_entry_has_all_values_of_its_chain() -> None:
     """An entry has all values of its chain; the last RecordID is computed from the number of records."""
     assert summary_to_row(SUMMARY) == {
         "scopeKey": "line-1",

@@ -4,7 +4,7 @@ from shared.provenance.overview_ports import PendingPlace
 from shared.provenance.ports import ChainKey, Target
 
 
-def test_positions_sort_by_time() -> None:
+def test_pending_amendments_are_sorted_by_time() -> None:
     """Pending amendments are sorted by time, oldest first; those with the same time by scope and sequence number."""
     first = PendingPlace("2026-01-05T08:00:00.000000Z", "b", 9)
     later = [PendingPlace("2026-01-05T08:00:00.000001Z", "a", 1), PendingPlace("2026-01-05T08:00:00.000000Z", "b", 10)]

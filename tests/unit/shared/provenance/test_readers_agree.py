@@ -36,7 +36,7 @@ def build_second_record(state: str, *, before: str = "", behind: str = "") -> by
 
 
 def build_nested_record(count: int) -> bytes:
-    """Return the JSON text of a record that is nested to this depth."""
+    """Return the JSON text of a record that is nested to the given depth."""
     return build_second_record("[" * (count - 1) + "]" * (count - 1))
 
 

@@ -92,7 +92,7 @@ def to_pem(key: VerifierKey) -> bytes:
 
 
 async def check_error(code: str, receipts: Receipts, sequence: int, size: int | None = None) -> WorkspaceError:
-    """Request a receipt and check that it fails with this error code; return the error."""
+    """Request a receipt and check that it fails with the given error code; return the error."""
     with pytest.raises(WorkspaceError) as raised:
         await receipts.prove_inclusion(BATCH, sequence, size)
     assert raised.value.code == code

@@ -47,7 +47,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
 
 
 def build_chain(length: int) -> list[dict[str, Any]]:
-    """Return a valid chain of this length."""
+    """Return a valid chain of the given length."""
     records: list[dict[str, Any]] = []
     for sequence in range(1, length + 1):
         made = draft_event("admin", EVENT | {"Name": f"n{sequence}"})

@@ -17,7 +17,7 @@ from shared.provenance.selection import (
 
 
 def get_error_code(target: str | None, scope_key: str | None) -> str:
-    """Return the error code for this target and scope, or an empty text if they are valid."""
+    """Return the error code for the given target and scope, or an empty text if they are valid."""
     faults = ValidationErrors()
     check_chain(faults, target, scope_key)
     try:

@@ -19,7 +19,7 @@ PAGE = (ROOT / "docs" / "explanation" / "audit-trail.md").read_text(encoding="ut
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain["target"])
-def test_the_vectors_follow_from_the_rule(chain: dict[str, Any]) -> None:
+def test_the_published_vectors_follow_from_the_hash_rule(chain: dict[str, Any]) -> None:
     """The Hashes, links and roots in the vectors follow from the hash rule; the append engine writes the same bytes."""
     lines = ("oi-provenance/v1", chain["workspace"], chain["target"], chain["scopeKey"])
     previous = hashlib.sha256("\n".join(lines).encode()).hexdigest()
@@ -41,7 +41,7 @@ def test_the_vectors_follow_from_the_rule(chain: dict[str, Any]) -> None:
     assert tree.compute_root().hex() == chain["merkleRoot"]
 
 
-def test_the_page_shows_the_vectors() -> None:
+def test_the_audit_trail_page_shows_the_vectors() -> None:
     """The page shows the genesis hashes, the roots and one complete chain, for developers of other verifiers."""
     for chain in CHAINS:
         assert chain["genesis"] in PAGE

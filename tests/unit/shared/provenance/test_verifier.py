@@ -94,14 +94,14 @@ def swap_records(first: int, second: int) -> Tampering:
 
 
 def nest_record(depth: int) -> Callable[[dict[str, Any]], None]:
-    """Return a function that adds a property with this depth to a record."""
+    """Return a function that adds a property with the given depth to a record."""
     state: Any = {}
     for _ in range(depth - 2):
         state = [state]
     return lambda value: value.update(AfterState={"n": state} if depth > 2 else state)
 
 
-def set_invalid_member(first: int, name: str, value: Any) -> Tampering:
+def set_invalid_property(first: int, name: str, value: Any) -> Tampering:
     """Return a function that sets a property to an invalid value and corrects hashes and filter fields."""
     return reseal_records(first, lambda record: record.update({name: value}))
 
@@ -132,7 +132,7 @@ def insert_fork_in_place(connection: sqlite3.Connection) -> None:
     replace_row(connection, 6, json.loads(text) | {"RecordID": format_record_id(6)})
 
 
-def add_space(connection: sqlite3.Connection) -> None:
+def add_space_to_last_record(connection: sqlite3.Connection) -> None:
     """Add a space to the stored JSON of the last record, and correct its Hash and the head item."""
     (text,) = connection.execute(f"SELECT canonical FROM records WHERE chain = {CHAIN} AND sequence = 9").fetchone()
     hashed = replace_row(connection, 9, json.loads(text), text.replace(b":", b": ", 1))
@@ -204,12 +204,12 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
         "five is stored in the place of 000000000005",
     ),
     "an actor that is null": (
-        set_invalid_member(5, "UserID", None),
+        set_invalid_property(5, "UserID", None),
         format_record_id(5),
         "filter fields of 000000000005 are not text: UserID",
     ),
     "a type that is null, of the last": (
-        set_invalid_member(9, "EntityType", None),
+        set_invalid_property(9, "EntityType", None),
         format_record_id(9),
         "filter fields of 000000000009 are not text: EntityType",
     ),
@@ -233,7 +233,7 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
         format_record_id(1),
         "genesis hash",
     ),
-    "wrong canonical bytes": (add_space, format_record_id(9), "not stored in its canonical form"),
+    "wrong canonical bytes": (add_space_to_last_record, format_record_id(9), "not stored in its canonical form"),
     "head names another hash": (
         execute_sql(f"UPDATE chains SET hash = '{'0' * 64}' WHERE chain = @"),
         format_record_id(9),
@@ -259,7 +259,7 @@ MATRIX: dict[str, tuple[Tampering, str, str]] = {
     ),
     **{
         f"a time of the form {time!r} at {place}": (
-            set_invalid_member(place, "Timestamp", time),
+            set_invalid_property(place, "Timestamp", time),
             format_record_id(place),
             f"the time of {format_record_id(place)} does not have the format 2026-01-05T08:00:00.000000Z",
         )

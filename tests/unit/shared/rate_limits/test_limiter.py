@@ -101,7 +101,7 @@ async def test_a_failing_store_does_not_stop_the_service() -> None:
     """While the store fails, each instance admits requests by itself, and only a few of them wait for the store."""
     called_at: list[float] = []
 
-    class Down:
+    class UnavailableLeaseStore:
         async def lease(self, request: LeaseRequest, at: float) -> Lease:
             called_at.append(at)
             raise WorkspaceError(
@@ -111,7 +111,7 @@ async def test_a_failing_store_does_not_stop_the_service() -> None:
             )
 
     clock = VirtualTime()
-    limiter = RateLimiter(Down(), runtime=clock.runtime)
+    limiter = RateLimiter(UnavailableLeaseStore(), runtime=clock.runtime)
     for _ in range(40):
         assert await is_request_admitted(limiter)
         clock.advance(0.5)

@@ -15,7 +15,7 @@ MOMENT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
 def build_connection(lookup: str, **members: Any) -> Connection:
-    """Return a connection with these properties of the workspace document."""
+    """Return a connection with the given properties of the workspace document."""
     return Connection.model_validate({"lookup": lookup, "name": lookup, "type": "CLOUD_EVENT_HUB", **members})
 
 

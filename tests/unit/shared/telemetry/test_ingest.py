@@ -317,14 +317,14 @@ def build_accepted_event(body: bytes, **changes: str) -> HubEvent:
     return HubEvent(body, "0", 7, AT, build_properties("rig", AT, "m-1", "d-1", HTTP) | changes, "", "rig")
 
 
-def encode_generally(event: HubEvent) -> bytes:
+def encode_with_general_conversion(event: HubEvent) -> bytes:
     """Return the impulse (stored message) that the general conversion makes of an event."""
     route = ROUTER.find_route("telemetry", event, None)
     assert route is not None
     return encode_impulse(to_impulse("telemetry", event, route, parse(event.body)), event.body)
 
 
-def encode_quickly(event: HubEvent) -> bytes | None:
+def encode_with_fast_conversion(event: HubEvent) -> bytes | None:
     """Return the impulse that the fast conversion makes of an event, or None if it does not support it."""
     route = ROUTER.find_route("telemetry", event, None)
     assert route is not None
@@ -336,14 +336,14 @@ def test_both_conversions_agree(payload: dict[str, object], at: datetime, messag
     """If the fast conversion supports an event, it gives the same text as the general conversion."""
     properties = build_properties("rig", at, message_id, device_id, HTTP)
     event = HubEvent(serialise(payload), "0", 7, AT, properties, "", "rig")
-    text = encode_quickly(event)
-    assert text is None or text == encode_generally(event)
+    text = encode_with_fast_conversion(event)
+    assert text is None or text == encode_with_general_conversion(event)
 
 
 def test_usual_event_is_converted_quickly() -> None:
     """The fast conversion supports an ordinary event that this service has accepted."""
     event = build_accepted_event(b'{"Pressure":1.5}')
-    assert encode_quickly(event) == encode_generally(event)
+    assert encode_with_fast_conversion(event) == encode_with_general_conversion(event)
 
 
 @pytest.mark.parametrize(
@@ -365,4 +365,4 @@ def test_usual_event_is_converted_quickly() -> None:
 )
 def test_unusual_events_need_the_general_conversion(event: HubEvent) -> None:
     """The fast conversion rejects events that the service has not accepted, invalid values and deep payloads."""
-    assert encode_quickly(event) is None
+    assert encode_with_fast_conversion(event) is None

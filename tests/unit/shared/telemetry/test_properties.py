@@ -18,7 +18,7 @@ def test_properties_name_connection_time_and_ids() -> None:
     }
 
 
-def test_only_messages_accepted_by_the_service_count() -> None:
+def test_only_events_with_a_valid_accepted_by_count_as_accepted() -> None:
     """An event counts as accepted only if its property ``acceptedBy`` is HTTP or a simulator."""
     assert is_accepted_by_service(PROPERTIES)
     assert is_accepted_by_service({"acceptedBy": "simulator"})
@@ -26,7 +26,7 @@ def test_only_messages_accepted_by_the_service_count() -> None:
     assert not is_accepted_by_service({})
 
 
-def test_other_event_properties_become_headers() -> None:
+def test_event_properties_without_a_target_become_headers() -> None:
     """Event properties without a corresponding property in the impulse become headers of the impulse."""
     assert select_impulse_headers({**PROPERTIES, "batch": "7"}) == {"batch": "7"}
     assert select_impulse_headers({"batch": "7"}) == {"batch": "7"}

@@ -49,7 +49,7 @@ def test_one_value_of_a_wrong_type_contradicts_the_signals() -> None:
 
 
 def infer_signal(*values: Any) -> dict[str, Any]:
-    """Return the signal that is proposed for messages with these values of one property."""
+    """Return the signal that is proposed for messages with the given values of one property."""
     [signal] = infer_signals([{"a": value} for value in values])
     return signal
 

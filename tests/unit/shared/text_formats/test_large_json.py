@@ -62,7 +62,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES, st.integers(0, 4), st.sampled_from([None, 2]))
-def test_the_result_equals_the_standard_library(value: object, levels: int, indent: int | None) -> None:
+def test_sliced_parsing_equals_the_standard_library(value: object, levels: int, indent: int | None) -> None:
     """For any number of levels that are sliced, and any white space, the result equals that of the standard library."""
     text = json.dumps(value, indent=indent)
     assert loads_in_slices(text, levels) == value
@@ -97,7 +97,7 @@ def test_invalid_json_after_a_cut_is_rejected(text: str, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("size", [2, large_json._SLICE])
-def test_numbers_are_exact(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_of_any_length_are_parsed_exactly(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Integers of any length and numbers beyond the range of doubles are parsed as in the standard library."""
     monkeypatch.setattr(large_json, "_SLICE", size)
     for number in (

@@ -41,7 +41,7 @@ def test_ordinary_names_are_accepted(name: str) -> None:
         ("\u212b-rig", "NFC"),
     ],
 )
-def test_look_alike_forms_are_rejected(name: str, rule: str) -> None:
+def test_names_in_look_alike_forms_are_rejected(name: str, rule: str) -> None:
     """A name with invisible characters, outer blanks or decomposed letters is rejected with the rule that it breaks."""
     message = find_name_error(name)
     assert message is not None
@@ -68,12 +68,12 @@ def test_an_accepted_name_is_displayed_unchanged(name: str) -> None:
         ("42-7", []),
     ],
 )
-def test_scripts_are_found(text: str, scripts: list[str]) -> None:
+def test_the_scripts_of_a_text_are_listed(text: str, scripts: list[str]) -> None:
     """The scripts of the letters and digits in a text are listed; ASCII digits and punctuation have no script."""
     assert find_scripts(text) == scripts
 
 
-def test_ids_that_differ_in_form_only_share_a_key() -> None:
+def test_ids_that_differ_only_in_form_have_equal_keys() -> None:
     """Ids that differ only in letter case, width or compatibility forms have the same key for comparison."""
     assert len({to_identity_key(text) for text in ("Admin", "admin", "\uff21dmin", "\uff41DMIN")}) == 1
     assert to_identity_key("\u0430dmin") != to_identity_key("admin")

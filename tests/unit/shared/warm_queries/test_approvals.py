@@ -31,7 +31,7 @@ DEFINITION: dict[str, Any] = {
 
 
 def build_stored_query(**changes: Any) -> CatalogEntry[WarmQuery]:
-    """Return a stored query whose definition has these changes."""
+    """Return a stored query whose definition is changed in the given fields."""
     return CatalogEntry(WarmQuery.model_validate({**DEFINITION, **changes}), AT, AT, "editor@x")
 
 

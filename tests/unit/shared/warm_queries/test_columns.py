@@ -37,7 +37,7 @@ class Engine:
 
 
 def build_query(kql: str) -> WarmQuery:
-    """Return a query with this KQL text."""
+    """Return a query with the given KQL text."""
     return WarmQuery(lookup="q", name="Q", surface="s", kql=kql)
 
 

@@ -38,7 +38,7 @@ class GatedEngine:
 
 
 def start_query(fair: FairEngine, member: str, text: str = "", seconds: int = 60) -> asyncio.Task[EngineResult]:
-    """Start a query in a request of this member; by default, the text of the query is the member's id."""
+    """Start a query in a request of the given member; by default, the text of the query is the member's id."""
     with act_as(replace(ANONYMOUS, member_id=member)):
         query = replace(QUERY, text=text or member, timeout_seconds=seconds)
         return asyncio.create_task(fair.execute(query))

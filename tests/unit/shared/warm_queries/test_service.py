@@ -34,7 +34,7 @@ class Engine:
 
 
 def build_query(lookup: str, **more: Any) -> CatalogEntry[WarmQuery]:
-    """Return a stored query with this lookup."""
+    """Return a stored query with the given lookup."""
     definition = {"lookup": lookup, "name": lookup.title(), "surface": "s", "kql": "Telemetry | count", **more}
     return CatalogEntry(WarmQuery.model_validate(definition), now(), now(), "editor@x")
 
@@ -199,7 +199,7 @@ HOUR = timedelta(hours=1)
 
 
 def build_result(rows: int, *, by_column: bool = False) -> QueryResult:
-    """Return a result with this number of rows."""
+    """Return a result with the given number of rows."""
     objects = [] if by_column else [{"n": number} for number in range(rows)]
     values = (list(range(rows)),) if by_column else None
     return QueryResult("q", AT, (Column("n", "long"),), objects, False, 1.0, None, values=values)

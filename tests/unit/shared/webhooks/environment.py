@@ -85,7 +85,7 @@ class RecordingLog:
         return {}
 
 
-class WebhookParts:
+class WebhookServices:
     """All webhook services of one process.
 
     Args:
@@ -107,14 +107,14 @@ class WebhookParts:
         self.worker = DeliveryWorker(self.store, self.registry, sender, runtime=self.runtime)
         self.outbox = DeliveryOutbox(self.store, self.registry, lambda: None, runtime=self.runtime)
         self.service = WebhookService(
-            self.registry, self.vault, self.http, self.outbox, self.log, self._read_audited, runtime=self.runtime
+            self.registry, self.vault, self.http, self.outbox, self.log, self._is_audited, runtime=self.runtime
         )
         self.deliveries = DeliveryLog(self.store, self.service, lambda: None, runtime=self.runtime)
 
     async def _load_key(self) -> bytes:
         return b"k" * 32
 
-    async def _read_audited(self) -> bool:
+    async def _is_audited(self) -> bool:
         return self.is_audited
 
     async def create_endpoint(self, *types: WebhookEventType, **changes: Any) -> WebhookEndpoint:
@@ -161,9 +161,9 @@ class WebhookParts:
 
 
 @asynccontextmanager
-async def open_webhooks(path: Path, time: VirtualTime | None = None) -> AsyncIterator[WebhookParts]:
+async def open_webhooks(path: Path, time: VirtualTime | None = None) -> AsyncIterator[WebhookServices]:
     """Open the webhook services over a SQLite file."""
-    webhook_services = WebhookParts(path, time or VirtualTime())
+    webhook_services = WebhookServices(path, time or VirtualTime())
     try:
         yield webhook_services
     finally:

@@ -113,7 +113,7 @@ class AlertAndWebhookServices:
 
 
 @asynccontextmanager
-async def open_parts(folder: Path, devices: int = 0, period: float = 1.0) -> AsyncIterator[AlertAndWebhookServices]:
+async def open_services(folder: Path, devices: int = 0, period: float = 1.0) -> AsyncIterator[AlertAndWebhookServices]:
     """Open alerts and webhooks over the SQLite files in a folder."""
     webhook_services = AlertAndWebhookServices(folder, ChangingValues(devices, period))
     try:

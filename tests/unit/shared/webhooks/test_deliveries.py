@@ -8,7 +8,7 @@ from shared.errors import WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME
 from shared.webhooks.deliveries import RETRY_DELAYS, compute_retry_time
 from shared.webhooks.models import DeliveryStatus
-from tests.unit.shared.webhooks.environment import WebhookParts, reply_with_failure
+from tests.unit.shared.webhooks.environment import WebhookServices, reply_with_failure
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -26,7 +26,7 @@ def test_delays_follow_the_documented_schedule() -> None:
     assert compute_retry_time(len(expected), AT, SYSTEM_RUNTIME) is None
 
 
-async def test_a_manual_retry_sends_an_ended_delivery_once_more(webhook_services: WebhookParts) -> None:
+async def test_a_manual_retry_sends_an_ended_delivery_once_more(webhook_services: WebhookServices) -> None:
     """A manual retry sends an ended delivery once more, without further retries, and a waiting delivery at once."""
     endpoint = await webhook_services.create_endpoint()
     await webhook_services.publish()
@@ -47,7 +47,7 @@ async def test_a_manual_retry_sends_an_ended_delivery_once_more(webhook_services
     ).next_attempt_at == webhook_services.time.now
 
 
-async def test_pages_have_all_deliveries_newest_first(webhook_services: WebhookParts) -> None:
+async def test_pages_have_all_deliveries_newest_first(webhook_services: WebhookServices) -> None:
     """All pages together have each delivery once, newest first; the last page has no cursor."""
     endpoint = await webhook_services.create_endpoint()
     for number in range(3):
@@ -64,7 +64,7 @@ async def test_pages_have_all_deliveries_newest_first(webhook_services: WebhookP
     [("none", "none", "WEBHOOK_NOT_FOUND"), (None, "none", "DELIVERY_NOT_FOUND")],
 )
 async def test_a_retry_distinguishes_missing_endpoints_and_deliveries(
-    webhook_services: WebhookParts, endpoint: str | None, delivery: str, code: str
+    webhook_services: WebhookServices, endpoint: str | None, delivery: str, code: str
 ) -> None:
     """An unknown endpoint and an unknown delivery have different error codes."""
     created = await webhook_services.create_endpoint()

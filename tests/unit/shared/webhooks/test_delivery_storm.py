@@ -17,7 +17,7 @@ from shared.alerts.ports import AlertFilter
 from shared.webhooks.events import WebhookEventType
 from shared.webhooks.models import Delivery, DeliveryStatus, WebhookEndpoint, build_delivery_id
 from shared.webhooks.service import EndpointDefinition
-from tests.unit.shared.webhooks.storm_process import ATTEMPTS, AlertAndWebhookServices, open_parts
+from tests.unit.shared.webhooks.storm_process import ATTEMPTS, AlertAndWebhookServices, open_services
 
 ROOT = Path(__file__).parents[4]
 SCRIPT = Path(__file__).with_name("storm_process.py")
@@ -159,7 +159,7 @@ async def send_remaining_deliveries(folder: Path, devices: int) -> None:
 
 
 async def create_endpoints(webhook_services: AlertAndWebhookServices, number: int, port: int) -> list[WebhookEndpoint]:
-    """Create this number of webhook endpoints, with their numbers as paths of the URLs."""
+    """Create the given number of webhook endpoints, with their numbers as paths of the URLs."""
     types = (FIRING, RESOLVED)
     definitions = [EndpointDefinition(f"http://127.0.0.1:{port}/{each}", types) for each in range(number)]
     return [(await webhook_services.service.create("admin@t", each)).endpoint for each in definitions]
@@ -188,7 +188,7 @@ async def test_no_event_is_lost(tmp_path: Path, crash_test: CrashTest) -> None:
     seed = random.randrange(2**32)
     print("seed", seed)  # noqa: T201  shown when it fails
     random_source, server = random.Random(seed), FailingEndpoints(crash_test.endpoints)
-    async with serve_endpoints(server) as port, open_parts(tmp_path) as webhook_services:
+    async with serve_endpoints(server) as port, open_services(tmp_path) as webhook_services:
         endpoints = await create_endpoints(webhook_services, crash_test.endpoints, port)
         ends_at = asyncio.get_running_loop().time() + crash_test.seconds
         await asyncio.gather(*(run_and_kill(crash_test, tmp_path, ends_at, random_source) for _ in range(2)))

@@ -3,25 +3,25 @@
 from shared.webhooks.audit import add_audit_event
 from shared.webhooks.models import EndpointList, WebhookEndpoint
 from shared.webhooks.registry import put_endpoint
-from tests.unit.shared.webhooks.environment import TEST, URL, WebhookParts
+from tests.unit.shared.webhooks.environment import TEST, URL, WebhookServices
 from tests.virtual_time import START
 
 ENDPOINT = WebhookEndpoint(id="e1", url=URL, event_types=(TEST,), created_at=START, created_by="ann")
 
 
-async def test_an_empty_store_has_no_endpoints(webhook_services: WebhookParts) -> None:
+async def test_an_empty_store_has_no_endpoints(webhook_services: WebhookServices) -> None:
     """A store without a saved document has no endpoints."""
     assert await webhook_services.registry.load() == EndpointList()
 
 
-async def test_a_stored_endpoint_is_read_unchanged(webhook_services: WebhookParts) -> None:
+async def test_a_stored_endpoint_is_read_unchanged(webhook_services: WebhookServices) -> None:
     """An endpoint is read as it was stored; if a change function returns None, nothing is stored."""
     stored = await webhook_services.registry.change(lambda listed: put_endpoint(listed, ENDPOINT))
     assert stored == await webhook_services.registry.load() == EndpointList(endpoints={"e1": ENDPOINT})
     assert await webhook_services.registry.change(lambda _: None) == stored
 
 
-async def test_appended_events_are_removed(webhook_services: WebhookParts) -> None:
+async def test_appended_events_are_removed(webhook_services: WebhookServices) -> None:
     """Audit events are removed from the store after they were appended; the others stay in order."""
     for append_id in ("1", "2", "3"):
         await webhook_services.registry.change(

@@ -12,7 +12,7 @@ from shared.outbound.ports import OutboundRequest
 from shared.timestamps import now
 from shared.webhooks.models import MAX_ENDPOINTS, EventFilter
 from shared.webhooks.service import OVERLAP, EndpointDefinition
-from tests.unit.shared.webhooks.environment import DOWNLOAD, TEST, URL, WebhookParts, open_webhooks
+from tests.unit.shared.webhooks.environment import DOWNLOAD, TEST, URL, WebhookServices, open_webhooks
 from tests.virtual_time import VirtualTime
 
 
@@ -23,7 +23,7 @@ async def get_error_code(call: object) -> str:
     return failure.value.code
 
 
-async def test_an_endpoint_is_created_with_a_secret(webhook_services: WebhookParts) -> None:
+async def test_an_endpoint_is_created_with_a_secret(webhook_services: WebhookServices) -> None:
     """The secret of a new endpoint is in the reply, but neither in the store nor in the audit event."""
     made = await webhook_services.service.create("admin@t", EndpointDefinition(URL, (TEST,), description="Shift"))
     assert made.secret.startswith("whsec_")
@@ -52,13 +52,13 @@ async def test_the_official_library_verifies_a_message(tmp_path: Path) -> None:
 
 
 def is_signed_by(secret: str, request: OutboundRequest) -> bool:
-    """Return whether a request is signed with this secret, even if the request is old."""
+    """Return whether a request is signed with the given secret, even if the request is old."""
     at = datetime.fromtimestamp(int(request.headers["webhook-timestamp"]), tz=UTC)
     expected = Webhook(secret).sign(request.headers["webhook-id"], at, request.body.decode())
     return expected in request.headers["webhook-signature"].split()
 
 
-async def test_both_secrets_sign_after_a_rotation(webhook_services: WebhookParts) -> None:
+async def test_both_secrets_sign_after_a_rotation(webhook_services: WebhookServices) -> None:
     """After a rotation, the new and the previous secret sign requests for 24 hours; older secrets never sign."""
     first = await webhook_services.service.create("admin@t", EndpointDefinition(URL, (DOWNLOAD,)))
     second = await webhook_services.service.rotate_secret("admin@t", first.endpoint.id)
@@ -81,7 +81,7 @@ async def test_both_secrets_sign_after_a_rotation(webhook_services: WebhookParts
     assert second.secret not in str(webhook_services.log.events)
 
 
-async def test_a_repeated_request_returns_the_same_secret(webhook_services: WebhookParts) -> None:
+async def test_a_repeated_request_returns_the_same_secret(webhook_services: WebhookServices) -> None:
     """Repeating a creation or rotation with the same append id returns the same secret."""
     definition = EndpointDefinition(URL, (TEST,))
     made = [await webhook_services.service.create("admin@t", definition, append_id="a1") for _ in range(2)]
@@ -94,14 +94,14 @@ async def test_a_repeated_request_returns_the_same_secret(webhook_services: Webh
     assert len(webhook_services.log.events) == 2
 
 
-async def test_the_number_of_endpoints_is_limited(webhook_services: WebhookParts) -> None:
+async def test_the_number_of_endpoints_is_limited(webhook_services: WebhookServices) -> None:
     """A workspace can have 50 endpoints; the 51st is rejected."""
     for _ in range(MAX_ENDPOINTS):
         await webhook_services.create_endpoint()
     assert await get_error_code(webhook_services.create_endpoint()) == "TOO_MANY_WEBHOOKS"
 
 
-async def test_a_forbidden_url_is_rejected(webhook_services: WebhookParts) -> None:
+async def test_a_forbidden_url_is_rejected(webhook_services: WebhookServices) -> None:
     """A URL is checked when an endpoint is created or its URL changes, but not when other fields change."""
     endpoint = await webhook_services.create_endpoint()
     webhook_services.http.refused = {"hooks.example", "evil.example"}
@@ -118,7 +118,7 @@ async def test_a_forbidden_url_is_rejected(webhook_services: WebhookParts) -> No
     assert changed.description == "x"
 
 
-async def test_a_change_of_an_endpoint_is_conditional_and_audited(webhook_services: WebhookParts) -> None:
+async def test_a_change_of_an_endpoint_is_conditional_and_audited(webhook_services: WebhookServices) -> None:
     """A wrong ETag is rejected; an equal definition causes no audit event; without ``enabled``, the state stays."""
     endpoint = await webhook_services.create_endpoint(TEST, enabled=False)
     definition = EndpointDefinition(URL, (TEST,), description="new")
@@ -144,7 +144,7 @@ async def test_a_change_of_an_endpoint_is_conditional_and_audited(webhook_servic
     ]
 
 
-async def test_enabling_an_endpoint_again_removes_its_failure(webhook_services: WebhookParts) -> None:
+async def test_enabling_an_endpoint_again_removes_its_failure(webhook_services: WebhookServices) -> None:
     """Enabling a disabled endpoint deletes the reason of its failure; it gets only events from then on."""
     endpoint = await webhook_services.create_endpoint()
     await webhook_services.service.replace("admin@t", endpoint.id, EndpointDefinition(URL, (DOWNLOAD,), enabled=False))
@@ -157,7 +157,7 @@ async def test_enabling_an_endpoint_again_removes_its_failure(webhook_services: 
     assert len(await webhook_services.list_all(endpoint)) == 1
 
 
-async def test_a_test_event_ignores_event_types(webhook_services: WebhookParts) -> None:
+async def test_a_test_event_ignores_event_types(webhook_services: WebhookServices) -> None:
     """A test event is sent to an enabled endpoint, whatever event types it subscribes to."""
     endpoint = await webhook_services.create_endpoint(DOWNLOAD)
     delivery = await webhook_services.service.send_test("admin@t", endpoint.id)
@@ -168,7 +168,7 @@ async def test_a_test_event_ignores_event_types(webhook_services: WebhookParts) 
     assert await get_error_code(webhook_services.deliveries.retry(endpoint.id, delivery.id)) == "WEBHOOK_DISABLED"
 
 
-async def test_only_events_that_match_the_filter_are_stored(webhook_services: WebhookParts) -> None:
+async def test_only_events_that_match_the_filter_are_stored(webhook_services: WebhookServices) -> None:
     """An event is stored for an endpoint only if it has a listed value for each list of the filter."""
     wanted = EventFilter(surfaces=("cooling",), severities=("critical",))
     endpoint = await webhook_services.create_endpoint(DOWNLOAD, filter=wanted)
@@ -180,7 +180,7 @@ async def test_only_events_that_match_the_filter_are_stored(webhook_services: We
     assert ["wanted" in each.body for each in await webhook_services.list_all(endpoint)] == [True]
 
 
-async def test_changes_without_provenance_are_not_audited(webhook_services: WebhookParts) -> None:
+async def test_changes_without_provenance_are_not_audited(webhook_services: WebhookServices) -> None:
     """In a workspace without provenance, a change succeeds without an audit event."""
     webhook_services.is_audited = False
     await webhook_services.create_endpoint()
@@ -189,7 +189,7 @@ async def test_changes_without_provenance_are_not_audited(webhook_services: Webh
 
 
 async def test_audit_events_of_a_crash_are_appended_later(
-    webhook_services: WebhookParts, monkeypatch: pytest.MonkeyPatch
+    webhook_services: WebhookServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the audit event of a change cannot be appended, the change is stored, and the next run appends the event."""
 

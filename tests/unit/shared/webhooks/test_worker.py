@@ -13,10 +13,10 @@ from shared.webhooks.deliveries import DISABLED_AFTER, RETRY_DELAYS
 from shared.webhooks.models import DeliveryStatus
 from shared.webhooks.service import EndpointDefinition
 from shared.webhooks.worker import LEASE, MAX_PER_ENDPOINT
-from tests.unit.shared.webhooks.environment import URL, WebhookParts, build_reply, open_webhooks, reply_with_failure
+from tests.unit.shared.webhooks.environment import URL, WebhookServices, build_reply, open_webhooks, reply_with_failure
 
 
-async def test_a_delivery_is_sent_once(webhook_services: WebhookParts) -> None:
+async def test_a_delivery_is_sent_once(webhook_services: WebhookServices) -> None:
     """A successful reply ends a delivery; the log shows the attempt and the beginning of the reply."""
     endpoint = await webhook_services.create_endpoint()
     await webhook_services.publish()
@@ -30,7 +30,7 @@ async def test_a_delivery_is_sent_once(webhook_services: WebhookParts) -> None:
     assert request.headers["User-Agent"] == "oi-webhooks/1"
 
 
-async def test_a_failed_delivery_is_retried_by_the_schedule(webhook_services: WebhookParts) -> None:
+async def test_a_failed_delivery_is_retried_by_the_schedule(webhook_services: WebhookServices) -> None:
     """A failed delivery is retried nine times with the same id, and is then marked as failed."""
     endpoint = await webhook_services.create_endpoint()
     await webhook_services.publish()
@@ -50,7 +50,7 @@ async def test_a_failed_delivery_is_retried_by_the_schedule(webhook_services: We
 
 @pytest.mark.parametrize("retries", [0, 2])
 async def test_deliveries_do_not_wait_for_clocks_that_were_set_back(
-    webhook_services: WebhookParts, retries: int
+    webhook_services: WebhookServices, retries: int
 ) -> None:
     """After the clock is set back by 50 minutes, new deliveries and waiting retries are sent at once."""
     await webhook_services.create_endpoint()
@@ -69,7 +69,7 @@ async def test_deliveries_do_not_wait_for_clocks_that_were_set_back(
     assert len(webhook_services.http.requests) == 1
 
 
-async def test_a_retry_waits_after_a_small_change_of_the_clock(webhook_services: WebhookParts) -> None:
+async def test_a_retry_waits_after_a_small_change_of_the_clock(webhook_services: WebhookServices) -> None:
     """If a clock is set back by only a minute, the times of the retries do not change."""
     await webhook_services.create_endpoint()
     await webhook_services.publish()
@@ -81,7 +81,7 @@ async def test_a_retry_waits_after_a_small_change_of_the_clock(webhook_services:
     assert len(webhook_services.http.requests) == 1
 
 
-async def test_a_short_delay_needs_no_timer_of_the_host(webhook_services: WebhookParts) -> None:
+async def test_a_short_delay_needs_no_timer_of_the_host(webhook_services: WebhookServices) -> None:
     """If a retry is due in five seconds, the worker waits for it without the host's timer."""
     await webhook_services.create_endpoint()
     await webhook_services.publish()
@@ -95,7 +95,7 @@ async def test_a_short_delay_needs_no_timer_of_the_host(webhook_services: Webhoo
     await webhook_services.wait_until(is_repeated)
 
 
-async def test_a_request_without_a_reply_is_a_failure(webhook_services: WebhookParts) -> None:
+async def test_a_request_without_a_reply_is_a_failure(webhook_services: WebhookServices) -> None:
     """A failed or refused connection is a failed attempt, and the log has the reason."""
     endpoint = await webhook_services.create_endpoint()
 
@@ -115,7 +115,7 @@ async def test_a_request_without_a_reply_is_a_failure(webhook_services: WebhookP
     assert {each.http_status for each in delivery.attempts} == {None}
 
 
-async def test_a_reply_shortly_before_the_time_limit_is_a_success(webhook_services: WebhookParts) -> None:
+async def test_a_reply_shortly_before_the_time_limit_is_a_success(webhook_services: WebhookServices) -> None:
     """A reply after 14.9 seconds is a success; the worker's claim on the delivery is still valid then."""
     endpoint = await webhook_services.create_endpoint()
 
@@ -134,7 +134,7 @@ async def test_a_reply_shortly_before_the_time_limit_is_a_success(webhook_servic
     assert len(webhook_services.http.requests) == 1
 
 
-async def test_a_redirect_is_a_failure(webhook_services: WebhookParts) -> None:
+async def test_a_redirect_is_a_failure(webhook_services: WebhookServices) -> None:
     """A redirect is not followed and counts as a failed attempt."""
 
     async def reply_with_redirect(request: OutboundRequest) -> OutboundReply:
@@ -149,7 +149,7 @@ async def test_a_redirect_is_a_failure(webhook_services: WebhookParts) -> None:
     assert (delivery.status, delivery.attempts[0].http_status) == (DeliveryStatus.PENDING, 302)
 
 
-async def test_status_410_disables_the_endpoint(webhook_services: WebhookParts) -> None:
+async def test_status_410_disables_the_endpoint(webhook_services: WebhookServices) -> None:
     """A 410 reply disables the endpoint: the delivery fails, later events are dropped, and this is audited."""
 
     async def reply_with_410(request: OutboundRequest) -> OutboundReply:
@@ -171,7 +171,7 @@ async def test_status_410_disables_the_endpoint(webhook_services: WebhookParts) 
     assert "path-with-secret" not in str(webhook_services.log.events)
 
 
-async def test_a_failure_of_an_earlier_url_has_no_effect(webhook_services: WebhookParts) -> None:
+async def test_a_failure_of_an_earlier_url_has_no_effect(webhook_services: WebhookServices) -> None:
     """After the URL of an endpoint was replaced, a 410 reply or a failure of the old URL has no effect on it."""
     endpoint = await webhook_services.create_endpoint()
     webhook_services.http.answer = reply_with_failure
@@ -192,7 +192,7 @@ async def test_a_failure_of_an_earlier_url_has_no_effect(webhook_services: Webho
     assert (moved.url, moved.enabled, moved.failing_since) == ("https://new.example/", True, None)
 
 
-async def test_an_endpoint_that_fails_for_days_is_disabled(webhook_services: WebhookParts) -> None:
+async def test_an_endpoint_that_fails_for_days_is_disabled(webhook_services: WebhookServices) -> None:
     """An endpoint is disabled at a failure if it has failed for five days without a success."""
     endpoint = await webhook_services.create_endpoint()
     webhook_services.http.answer = reply_with_failure
@@ -213,7 +213,7 @@ async def test_an_endpoint_that_fails_for_days_is_disabled(webhook_services: Web
     assert "failed since" in str(disabled.disabled_reason)
 
 
-async def test_waiting_deliveries_of_a_disabled_endpoint_are_not_sent(webhook_services: WebhookParts) -> None:
+async def test_waiting_deliveries_of_a_disabled_endpoint_are_not_sent(webhook_services: WebhookServices) -> None:
     """A due delivery of a disabled or removed endpoint is not sent, but marked as failed with this reason."""
     first, second = await webhook_services.create_endpoint(), await webhook_services.create_endpoint()
     await webhook_services.publish()
@@ -227,7 +227,7 @@ async def test_waiting_deliveries_of_a_disabled_endpoint_are_not_sent(webhook_se
         assert delivery.attempts[0].error == f"Not sent, because the endpoint is {reason}."
 
 
-async def test_a_slow_endpoint_does_not_delay_another(webhook_services: WebhookParts) -> None:
+async def test_a_slow_endpoint_does_not_delay_another(webhook_services: WebhookServices) -> None:
     """While one endpoint does not reply, all deliveries to other endpoints are sent."""
     slow = await webhook_services.create_endpoint(description="slow")
     released = asyncio.Event()
@@ -289,7 +289,7 @@ async def test_a_delivery_of_a_dead_process_is_sent_again(tmp_path: Path) -> Non
 
 
 async def test_a_delivery_is_sent_again_after_a_failure_of_the_store(
-    webhook_services: WebhookParts, monkeypatch: pytest.MonkeyPatch
+    webhook_services: WebhookServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the result of a delivery cannot be stored, the delivery is sent again when its claim has expired."""
     endpoint = await webhook_services.create_endpoint()

@@ -58,11 +58,11 @@ def build_batch(tip: Tip, count: int, *, name: str = "e", **event: Any) -> list[
     return records
 
 
-async def fill_chain(store: CosmosChainStore, count: int, *, at_once: int = 1) -> Tip:
-    """Append records to the chain in small batches; return the new tip."""
+async def fill_chain(store: CosmosChainStore, count: int, *, batch_size: int = 1) -> Tip:
+    """Append records to the chain in batches of the given size; return the new tip (newest record)."""
     tip = await store.read_tip(CHAIN)
-    for _ in range(0, count, at_once):
-        tip = await store.append(CHAIN, build_batch(tip, at_once), tip)
+    for _ in range(0, count, batch_size):
+        tip = await store.append(CHAIN, build_batch(tip, batch_size), tip)
     return tip
 
 

@@ -42,7 +42,7 @@ def _build_record(**event: Any) -> ChainRecord:
     return seal_record(draft_event("u", members), 1, "2026-01-05T08:00:00.000000Z", "0" * 64, "a" * 255)
 
 
-def _measure_operation(record: ChainRecord) -> int:
+def _measure_create_operation(record: ChainRecord) -> int:
     operation = {"operationType": "Create", "resourceBody": record_to_item(compute_partition_key(CHAIN, 1), record)}
     return len(json.dumps(operation, separators=(",", ":"), ensure_ascii=False).encode())
 
@@ -52,7 +52,7 @@ def test_a_record_is_restored_from_its_item(entity: str, description: str, times
     """A record with any text is restored exactly from its item, and the item is not larger than estimated."""
     record = _build_record(EntityID=entity * times, Description=description * times)
     assert record_from_item(record_to_item("p", record)) == record
-    assert _measure_operation(record) <= compute_batch_weight(record.canonical)
+    assert _measure_create_operation(record) <= compute_batch_weight(record.canonical)
 
 
 @pytest.mark.parametrize("letter", ["a", '"', "\\", "\u0001", "ü", "\U0001f600", "\x7f"])
@@ -61,7 +61,7 @@ def test_the_largest_record_fits_into_a_batch(letter: str) -> None:
     room = MAX_RECORD_BYTES - 700
     record = _build_record(Description=letter * (room // (len(json.dumps(letter, ensure_ascii=False).encode()) - 2)))
     assert len(record.canonical) > MAX_RECORD_BYTES - 1_000
-    assert _measure_operation(record) <= compute_batch_weight(record.canonical) <= MAX_BATCH_WEIGHT
+    assert _measure_create_operation(record) <= compute_batch_weight(record.canonical) <= MAX_BATCH_WEIGHT
     assert len(json.dumps(record_to_item("p", record), ensure_ascii=False).encode()) < REQUEST_BYTES - 1_000
     assert record_from_item(record_to_item("p", record)) == record
 

@@ -23,7 +23,7 @@ UNKNOWN = "DOCUMENT_OUTCOME_UNKNOWN"
 
 
 def build_document_text(key: DocumentKey, n: int = 0) -> bytes:
-    """Return a document with this partition key as JSON text."""
+    """Return a document with the given partition key as JSON text."""
     return json.dumps({"id": key.id, "line": key.partition, "n": n}).encode()
 
 

@@ -70,7 +70,7 @@ async def list_published_ids(key: VaultSigningKey) -> list[str]:
     return [str(each["kid"]) for each in await key.load_public_keys()]
 
 
-async def test_requests_carry_the_challenged_token(
+async def test_requests_carry_the_token_that_the_vault_demands(
     emulator: KeyVaultDouble, vault_client: Vault, tokens: Tokens
 ) -> None:
     """Requests carry the token that the vault demands; keys are read once, but each signature is a request."""
@@ -165,7 +165,7 @@ async def test_the_signature_matches_the_key_id(emulator: KeyVaultDouble, vault_
 
 
 @pytest.mark.usefixtures("uncached_key_versions")
-async def test_an_outage_stops_signing_only(emulator: KeyVaultDouble, vault_client: Vault) -> None:
+async def test_a_key_vault_outage_stops_signing_only(emulator: KeyVaultDouble, vault_client: Vault) -> None:
     """During an outage, cached public keys verify, but signing fails and a new process has no keys."""
     emulator.keys.create_version("tokens")
     key = VaultSigningKey(vault_client, "tokens")
@@ -197,7 +197,7 @@ async def test_the_checkpoint_key_does_not_rotate(emulator: KeyVaultDouble, vaul
     assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
 
 
-async def test_a_missing_key_is_unavailable(vault_client: Vault) -> None:
+async def test_a_missing_key_is_reported_as_unavailable(vault_client: Vault) -> None:
     """If the key is missing, an outage is reported and the key's health check fails."""
     with pytest.raises(WorkspaceError):
         await VaultSigningKey(vault_client, "never-made").get_key_id()

@@ -11,7 +11,7 @@ from shared.backends.embedded.provenance import SqliteAuditLog
 from shared.provenance.ports import Target
 
 
-async def _get_workspace() -> str:
+async def _get_workspace_id() -> str:
     return "plant-a"
 
 
@@ -24,7 +24,7 @@ async def _append_records(log: SqliteAuditLog, name: str, count: int) -> None:
 
 async def main(file: Path, name: str, appenders: int, count: int) -> None:
     """Wait for a line on standard input, then append the events."""
-    log = SqliteAuditLog(file, _get_workspace)
+    log = SqliteAuditLog(file, _get_workspace_id)
     print("ready", flush=True)  # noqa: T201  the test waits for it
     sys.stdin.readline()
     await asyncio.gather(*(_append_records(log, f"{name}-{number}", count) for number in range(appenders)))

@@ -47,7 +47,7 @@ async def test_a_record_is_returned_as_stored(audit_log: SqliteAuditLog) -> None
     assert returned["PreviousHash"] == compute_genesis_hash("plant-a", "PlatformConfig")
 
 
-async def test_chains_are_separate(audit_log: SqliteAuditLog) -> None:
+async def test_each_target_and_scope_has_a_separate_chain(audit_log: SqliteAuditLog) -> None:
     """Each target and scope has its own chain, which begins with sequence number 1."""
     places = [(PLATFORM, ""), (Target.ACCESS_CONTROL, ""), (Target.DOMAIN_EVENTS, "s1"), (Target.DOMAIN_EVENTS, "s2")]
     for number in range(2):

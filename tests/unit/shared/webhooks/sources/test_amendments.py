@@ -18,7 +18,7 @@ from shared.webhooks.sources.amendments import (
     build_decision_event,
     find_first_subscription,
 )
-from tests.unit.shared.webhooks.environment import WebhookParts
+from tests.unit.shared.webhooks.environment import WebhookServices
 from tests.virtual_time import START
 
 PENDING, DECIDED = WebhookEventType.AMENDMENT_PENDING, WebhookEventType.AMENDMENT_DECIDED
@@ -33,8 +33,10 @@ AMENDMENT = {
 }
 
 
-def build_endpoint(name: str, hours: int, *, enabled: bool = True, kind: WebhookEventType = PENDING) -> WebhookEndpoint:
-    """Return an endpoint that was created this number of hours after the start of the test."""
+def build_endpoint(
+    name: str, created_after_hours: int, *, enabled: bool = True, kind: WebhookEventType = PENDING
+) -> WebhookEndpoint:
+    """Return an endpoint that was created the given number of hours after the start of the test."""
     return WebhookEndpoint(
         id=name,
         url="https://a.example/",
@@ -42,7 +44,7 @@ def build_endpoint(name: str, hours: int, *, enabled: bool = True, kind: Webhook
         created_at=START,
         created_by="ann",
         enabled=enabled,
-        subscribed_at={kind: START + timedelta(hours=hours)},
+        subscribed_at={kind: START + timedelta(hours=created_after_hours)},
     )
 
 
@@ -97,7 +99,7 @@ def test_a_record_with_a_damaged_time_has_no_event(at: str | None) -> None:
 
 @pytest.mark.parametrize("forward", [0, 1500], ids=["back", "back and forward"])
 async def test_amendments_are_announced_after_the_clocks_were_set_back(
-    webhook_services: WebhookParts, tmp_path: Path, forward: float
+    webhook_services: WebhookServices, tmp_path: Path, forward: float
 ) -> None:
     """If clocks were set back, an amendment in a new scope still causes an event."""
     chains = SqliteChainStore(tmp_path / "chains.sqlite", runtime=webhook_services.runtime)

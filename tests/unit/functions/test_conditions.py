@@ -12,7 +12,7 @@ def build_request(**headers: str) -> Request:
     return Request("GET", "/", "", {name.replace("_", "-"): value for name, value in headers.items()}, b"")
 
 
-def test_a_request_without_conditions_is_unconditional() -> None:
+def test_a_request_without_conditional_headers_is_always_executed() -> None:
     """A request without conditional headers is executed whatever version is stored."""
     assert parse_condition(build_request()).is_empty
 

@@ -28,7 +28,7 @@ BY_ROW = QueryResult("q", datetime.now(UTC), COLUMNS, to_row_objects(COLUMNS, WI
 BY_COLUMN = replace(BY_ROW, rows=[], values=to_column_values(COLUMNS, WIRE))
 
 
-def test_values_by_column_equal_rows() -> None:
+def test_results_by_column_and_by_row_give_equal_files() -> None:
     """The same result gives the same files and row count whether its values are stored by column or by row."""
     assert to_arrow(BY_COLUMN) == to_arrow(BY_ROW)
     assert to_parquet(BY_COLUMN) == to_parquet(BY_ROW)

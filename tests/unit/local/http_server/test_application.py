@@ -130,7 +130,7 @@ def test_unknown_path_is_a_404(host: Any, http: httpx.Client, path: str) -> None
 
 
 @pytest.mark.parametrize("method", ["TRACE", "PROPFIND", "MKCOL", "QUERY", "GET", "OPTIONS"])
-def test_function_without_methods_accepts_all(host: Any, http: httpx.Client, method: str) -> None:
+def test_function_without_methods_accepts_all_methods(host: Any, http: httpx.Client, method: str) -> None:
     """If a function declares no methods, it is called for each method."""
     assert http.request(method, f"{host.url}/any").text == method
 

@@ -74,7 +74,7 @@ async def test_an_unchanged_file_gets_304(anonymous_client: httpx.AsyncClient, f
     assert (await anonymous_client.head(file_link, headers={"Range": "bytes=0-9"})).status_code == 200
 
 
-async def test_each_rejection_has_its_error_code(
+async def test_each_rejected_file_request_has_its_error_code(
     anonymous_client: httpx.AsyncClient, links: FileLinks, file_link: str
 ) -> None:
     """Each kind of rejected request for a file has its own error code."""

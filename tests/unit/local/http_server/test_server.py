@@ -196,7 +196,7 @@ async def test_connections_over_the_limit_are_rejected(app: App, address: Addres
 
 @pytest.mark.parametrize("limits", [ConnectionLimits(connections=3, seconds=DEADLINE)])
 @pytest.mark.parametrize("begun", [b"", b"GET /a HTTP/1.1\r\nX-Slow: ", HALF_BODY])
-async def test_an_idle_connection_is_replaced(address: Address, begun: bytes) -> None:
+async def test_an_idle_connection_is_closed_for_a_new_one(address: Address, begun: bytes) -> None:
     """If the limit of connections is reached, the connection that is idle longest is closed for the new one."""
     silent = []
     for _ in range(3):

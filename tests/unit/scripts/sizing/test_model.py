@@ -66,7 +66,7 @@ def _compute_capacities(sizes: Sizes) -> dict[str, float]:
 
 
 @given(LOADS, st.sampled_from(GROWING), st.floats(1, 10))
-def test_a_larger_load_never_needs_less(load: Load, field: str, factor: float) -> None:
+def test_a_larger_load_never_needs_a_smaller_deployment(load: Load, field: str, factor: float) -> None:
     """If a part of the load grows, no size shrinks, except the request units for the states of connections."""
     grown = getattr(load, field) * factor
     larger = replace(load, **{field: type(getattr(load, field))(min(grown, MAX_VALUE))})

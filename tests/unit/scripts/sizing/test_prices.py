@@ -69,7 +69,7 @@ def test_price_files_with_a_wrong_structure_are_rejected(tmp_path: Path, text: s
         read_prices(path, ())
 
 
-def test_the_price_sample_is_complete() -> None:
+def test_the_price_sample_lists_every_meter() -> None:
     """samples/prices.example.yaml lists each meter with the address of its price page, without prices."""
     text = PRICES.read_text(encoding="utf-8")
     prices = yaml.safe_load(text)["prices"]

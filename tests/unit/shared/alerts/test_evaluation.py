@@ -29,7 +29,7 @@ from tests.unit.shared.alerts.fakes import (
         (WorkspaceError(Kind.INVALID, "QUERY_INVALID", "no such column"), "no such column"),
     ],
 )
-async def test_a_failing_query_neither_fires_nor_resolves(
+async def test_a_failing_query_neither_fires_nor_resolves_alerts(
     alert_workspace: AlertWorkspace, error: WorkspaceError, reason: str
 ) -> None:
     """If a query fails, the rule's state is error with the reason, alerts stay, and one warning is published."""

@@ -37,7 +37,7 @@ def test_a_key_ends_with_the_first_of_revocation_and_removal(
 
 
 @pytest.mark.parametrize(("issued_at", "has_ended"), [(AT - HOUR, True), (AT, True), (AT + HOUR, False)])
-def test_tokens_until_the_cutoff_have_ended(issued_at: datetime, *, has_ended: bool) -> None:
+def test_tokens_from_before_the_cutoff_have_ended(issued_at: datetime, *, has_ended: bool) -> None:
     """Tokens issued before the cutoff of their member have ended; tokens of other members have not."""
     team = Team("plant-a", {}, audited=True, cutoffs={"ann": CredentialCutoff(tokens=AT)})
     token_id = build_token_id(SYSTEM_RUNTIME, issued_at)

@@ -73,7 +73,7 @@ def test_a_binding_without_device_patterns_allows_all_devices() -> None:
     TelemetryBinding(("pump",)).check_devices([("", "anything")], "pump")
 
 
-def test_a_message_without_a_device_id_has_the_lookup() -> None:
+def test_a_message_without_a_device_id_has_the_lookup_as_device_id() -> None:
     """If a message has no device id, the error names the connection's lookup and states the missing id."""
     binding = TelemetryBinding(("pump",), ("rig",))
     with pytest.raises(

@@ -46,7 +46,7 @@ async def _build_token(slow_key: SlowKey) -> tuple[TokenCodec, str]:
     return TokenCodec(slow_key, "issuer", "audience"), await TokenCodec(slow_key, "issuer", "audience").sign(claims, at)
 
 
-async def test_concurrent_tokens_wait_for_one_fetch(slow_key: SlowKey) -> None:
+async def test_concurrent_token_checks_share_one_load_of_the_keys(slow_key: SlowKey) -> None:
     """After the start, concurrent checks of tokens share one load of the public keys, and each token is verified."""
     codec, token = await _build_token(slow_key)
     verified = [asyncio.create_task(codec.verify(token)) for _ in range(8)]
@@ -69,7 +69,7 @@ async def test_unavailable_keys_are_reported_as_unavailable(slow_key: SlowKey, m
     assert (await codec.verify(token)).token_id == "id"
 
 
-async def test_unknown_key_ids_cause_one_fetch_a_second(slow_key: SlowKey) -> None:
+async def test_unknown_key_ids_cause_one_load_of_the_keys_a_second(slow_key: SlowKey) -> None:
     """However many tokens have unknown key ids, the public keys are loaded at most once a second."""
     codec, token = await _build_token(slow_key)
     slow_key.let_go.set()

@@ -274,7 +274,7 @@ def test_missing_rights_come_before_conflicts() -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in ItemKind if kind is not ItemKind.MEMBER_STATE])
-def test_each_kind_requires_its_right(kind: ItemKind) -> None:
+def test_changes_of_each_item_kind_require_its_right(kind: ItemKind) -> None:
     """Changing an item requires the right for its kind; the error names this right."""
     right = KIND_RIGHTS[kind]
     caller = Caller("admin@p", frozenset(AccessRight) - {right})

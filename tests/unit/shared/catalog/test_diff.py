@@ -77,7 +77,7 @@ def test_unchanged_document_gives_empty_plan(document: WorkspaceDocument) -> Non
     assert plan_changes(shuffled, build_catalog_with_document(document)).is_empty
 
 
-def test_change_contains_both_definitions() -> None:
+def test_a_change_contains_the_definitions_before_and_after() -> None:
     """Each change in a plan contains the definitions before and after."""
     changed = load_document(PLANT.replace("name: Rig,", "name: New rig,"), "w.yaml")
     (change,) = plan_changes(changed, build_catalog_with_document(DOCUMENT)).changes
@@ -215,7 +215,7 @@ def test_later_approval_is_retained_for_same_text() -> None:
     assert change.after["approval"] is None
 
 
-def test_changed_text_gets_declared_approval() -> None:
+def test_a_query_with_changed_text_gets_the_declared_approval() -> None:
     """If a query's text changes, its approval in the document applies."""
     (change,) = plan_changes(
         load_document(PLANT.replace("Telemetry | count", "Telemetry"), "w.yaml"), build_catalog_with_document(DOCUMENT)

@@ -34,7 +34,7 @@ def test_the_field_of_an_error_is_relative_to_the_item() -> None:
     assert find_connection_errors(Connection.model_validate({**broken, "type": "SIMULATOR"})) == []
 
 
-def test_a_surface_names_existing_connections() -> None:
+def test_a_surface_must_name_existing_connections() -> None:
     """A surface with an unknown connection is rejected; the error has the connection's index in the list."""
     surface = Surface.model_validate({"lookup": "s", "name": "S", "connections": ["rig", "none"]})
     assert [error.field for error in find_surface_errors(surface, ["rig"])] == ["connections[1]"]
@@ -50,7 +50,7 @@ def test_a_surface_names_existing_connections() -> None:
         ({"condition": {"rows": "any"}}, ["condition"]),
     ],
 )
-def test_an_alert_rule_names_existing_items(changes: dict[str, Any], fields: list[str]) -> None:
+def test_an_alert_rule_must_name_existing_items(changes: dict[str, Any], fields: list[str]) -> None:
     """An alert rule that names an unknown item is rejected, because it would never fire."""
     rule = AlertRule.model_validate({**RULE, **changes})
     assert [error.field for error in find_alert_rule_errors(rule, ["rig"], ["cooling"])] == fields

@@ -105,7 +105,7 @@ async def test_blob_without_the_longest_row_is_read_and_merged(tmp_path: Path) -
     st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 90), st.text(max_size=5)), min_size=1, max_size=20),
     st.lists(st.integers(1, 20), min_size=1, max_size=3),
 )
-async def test_both_read_paths_return_the_same_rows(
+async def test_reads_of_long_and_short_rows_return_the_same_rows(
     tmp_path_factory: pytest.TempPathFactory, messages: list[tuple[str, int, str]], sizes: Sequence[int]
 ) -> None:
     """The code for long rows and the code for short rows return the same rows, before and after a merge."""

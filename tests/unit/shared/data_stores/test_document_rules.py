@@ -63,7 +63,7 @@ def test_a_numeric_id_is_reported_once() -> None:
     assert len(errors) == 1
 
 
-def test_the_size_of_the_text_is_limited() -> None:
+def test_the_size_of_a_documents_text_is_limited() -> None:
     """The size limit of a document applies to its JSON text without white space."""
     frame = len(b'{"id":"a","t":""}')
     fitting = {"id": "a", "t": "x" * (MAX_DOCUMENT_BYTES - frame)}

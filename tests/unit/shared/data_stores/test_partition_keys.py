@@ -11,13 +11,13 @@ from shared.errors import WorkspaceError
 
 
 @pytest.mark.parametrize("value", ["l1", "", 1, 1.5, True, False, None])
-def test_a_partition_key_is_read_from_a_nested_member(value: Any) -> None:
+def test_a_partition_key_is_read_from_a_nested_property(value: Any) -> None:
     """The partition key is the value at its path: a text, number, boolean or null."""
     assert read_partition_key({"site": {"line": value}}, "/site/line") == value
 
 
 @pytest.mark.parametrize("document", [{}, {"site": {}}, {"site": "a"}, {"line": "a"}])
-def test_a_document_without_the_member_has_the_key_of_missing_values(document: dict[str, Any]) -> None:
+def test_a_document_without_the_property_has_the_key_of_missing_values(document: dict[str, Any]) -> None:
     """A document without a value at the path has the partition key of missing values."""
     assert read_partition_key(document, "/site/line") is MISSING
 
@@ -30,7 +30,7 @@ def test_an_invalid_partition_key_value_is_rejected(value: Any) -> None:
     assert "'field': 'site.line'" in str(caught.value.members["errors"])
 
 
-def test_only_equal_values_have_the_same_text() -> None:
+def test_only_equal_partition_keys_have_the_same_text() -> None:
     """Partition keys have the same text only if they are equal: 1 equals 1.0, and -0 equals 0."""
     for one, other in combinations([MISSING, None, "", "null", "1", 1, True, "true", 0.5], 2):
         assert format_partition_key(one) != format_partition_key(other)

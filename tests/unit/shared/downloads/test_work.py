@@ -294,7 +294,7 @@ def test_parts_cover_the_range_without_gaps(form: DownloadFormat, sizes: list[in
         assert not late or sum(late) <= PART_BYTES
 
 
-def test_rows_count_if_the_archive_is_compressed_well() -> None:
+def test_rows_have_a_minimum_size_despite_compression() -> None:
     """For CSV and NDJSON files, each row counts with a minimum size, even if it is compressed well."""
     list_hours = [HourSummary(START + number * 24 * HOUR, 6_000_000, 1) for number in range(10)]
     end = START + 240 * HOUR

@@ -166,7 +166,7 @@ async def test_a_repeated_parameter_is_rejected() -> None:
     assert value["errors"] == [{"field": "limit", "message": "is repeated; send it once"}]
 
 
-async def test_an_unexpected_error_has_no_details() -> None:
+async def test_a_500_reply_has_no_error_details() -> None:
     """A 500 reply does not contain the message of the unexpected error."""
     reply, value = await send_request("GET", "/broken")
     assert (reply.status, value["code"]) == (500, "INTERNAL_ERROR")

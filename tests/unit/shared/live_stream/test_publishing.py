@@ -130,7 +130,7 @@ def _build_event(number: int, message_id: str, connection: str = "a") -> HubEven
     return HubEvent(encode_impulse(impulse), "0", number, AT, {}, "", connection)
 
 
-async def test_repeated_ids_are_published_once() -> None:
+async def test_messages_with_a_repeated_id_are_published_once() -> None:
     """A message id is published once per connection, in one batch and over several batches."""
     service = Service()
     tried = build_publisher(service)

@@ -24,7 +24,7 @@ async def test_a_token_has_the_rights_of_its_api_key(oauth_server: Server) -> No
 
 
 @pytest.mark.parametrize("change", ["id", "secret", "form"])
-async def test_a_wrong_key_is_an_invalid_client(oauth_server: Server, change: str) -> None:
+async def test_a_wrong_api_key_gets_invalid_client(oauth_server: Server, change: str) -> None:
     """An unknown id and a wrong secret get the same error ``invalid_client``."""
     issued = await oauth_server.api_keys.issue("test", MEMBER, "k")
     sent = {
@@ -45,7 +45,7 @@ async def test_a_wrong_key_is_an_invalid_client(oauth_server: Server, change: st
         (None, Decimal(10**6), "invalid_request"),
     ],
 )
-async def test_a_token_cannot_exceed_its_key(
+async def test_a_token_cannot_exceed_its_api_key(
     oauth_server: Server, scope: str | None, minutes: Decimal | None, error: str
 ) -> None:
     """A right that the API key lacks, or too long a lifetime, is rejected with an OAuth error."""

@@ -16,7 +16,7 @@ DECLARED = ("https://tool.example/callback", "http://127.0.0.1/callback")
 
 
 @pytest.mark.parametrize("requested", [*DECLARED, "http://127.0.0.1:49152/callback"])
-def test_declared_uris_are_accepted(requested: str) -> None:
+def test_declared_redirect_uris_are_accepted(requested: str) -> None:
     """A redirect URI must equal a declared one; a loopback URI may have any port."""
     assert Client("tool", "Tool", DECLARED).find_redirect_uri(requested) == requested
 

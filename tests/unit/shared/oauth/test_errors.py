@@ -66,7 +66,7 @@ async def test_a_client_has_one_event_about_rejections_an_hour() -> None:
     ]
 
 
-async def test_unknown_clients_count_together() -> None:
+async def test_rejections_of_unknown_clients_are_counted_together() -> None:
     """Rejected requests of all unknown clients have one common audit event per hour."""
     trail = Trail()
     recorder = RefusalRecorder(trail, runtime=VirtualTime().runtime)

@@ -36,7 +36,7 @@ async def test_a_revoked_credential_ends_the_grant(oauth_server: Server) -> None
     assert oauth_server.list_end_reasons() == ["credentialRevoked", "credentialRevoked"]
 
 
-async def test_an_interrupted_end_is_completed(oauth_server: Server) -> None:
+async def test_an_interrupted_end_of_a_grant_is_completed(oauth_server: Server) -> None:
     """If a process stops after storing the end of a grant, a job revokes the tokens and records one event."""
     access, refresh = await oauth_server.redeem(await oauth_server.consent_as_member())
     grant_id = refresh.split("_")[1]

@@ -62,7 +62,9 @@ def test_bodies_that_are_no_valid_form_are_rejected(media_type: str, body: bytes
         (encode_basic("a:s:t"), {}, ClientIdentification("a", "s:t")),
     ],
 )
-def test_a_client_identifies_itself(authorization: str, form: dict[str, str], expected: ClientIdentification) -> None:
+def test_client_credentials_are_read_from_header_or_form(
+    authorization: str, form: dict[str, str], expected: ClientIdentification
+) -> None:
     """A client's id and secret are read from the Authorization header or from the form."""
     assert identify_client(authorization, Parameters(form)) == expected
 

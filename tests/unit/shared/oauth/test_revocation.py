@@ -30,7 +30,7 @@ async def is_accepted(oauth_server: Server, token: str) -> bool:
     return True
 
 
-async def test_a_refresh_token_ends_the_grant(oauth_server: Server) -> None:
+async def test_revoking_a_refresh_token_ends_the_grant(oauth_server: Server) -> None:
     """Revoking a refresh token ends its grant and all its access tokens."""
     access, refresh = await oauth_server.redeem(await oauth_server.consent_as_member())
     await build_service(oauth_server).revoke(TOOL, refresh)
@@ -52,7 +52,7 @@ async def test_an_unknown_token_is_ignored(oauth_server: Server) -> None:
     assert oauth_server.trail == []
 
 
-async def test_the_token_of_another_client_is_refused(oauth_server: Server) -> None:
+async def test_revoking_the_token_of_another_client_is_rejected(oauth_server: Server) -> None:
     """A token can be revoked only by the client or API key that it belongs to."""
     access, _ = await oauth_server.redeem(await oauth_server.consent_as_member())
     key = await oauth_server.api_keys.issue("test", MEMBER, "k")

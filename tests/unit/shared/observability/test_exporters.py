@@ -57,7 +57,7 @@ def test_unsupported_exporter_values_are_reported(
     assert {signal for signal in Signal if is_exported(signal, environment)} == expected
 
 
-def test_disabled_signals_report_no_values() -> None:
+def test_invalid_values_of_disabled_signals_are_not_reported() -> None:
     """For a disabled signal, invalid values of its variables are not reported."""
     environment = {**ENDPOINT, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
     assert (

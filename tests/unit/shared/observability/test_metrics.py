@@ -130,7 +130,7 @@ def test_a_failed_span_has_no_exception_message(collector: Collector) -> None:
         ({"OTEL_TRACES_SAMPLER": "always_off"}, {METRICS}),
     ],
 )
-def test_standard_variables_disable_signals(
+def test_standard_variables_disable_traces_or_metrics(
     collector: Collector, variables: dict[str, str], arriving: set[str]
 ) -> None:
     """A signal (traces or metrics) that a standard variable disables is not exported; others are."""
@@ -138,7 +138,7 @@ def test_standard_variables_disable_signals(
     assert set(collector.bodies) == arriving
 
 
-def test_signals_can_have_separate_endpoints(collector: Collector) -> None:
+def test_traces_and_metrics_can_have_separate_endpoints(collector: Collector) -> None:
     """The endpoint variable of one signal (traces or metrics) is used unchanged, and only for this signal."""
     assert run_program(OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"{collector.address}/spans") == "True False True"
     assert collector.read_spans("/spans")

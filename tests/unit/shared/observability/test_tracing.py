@@ -100,7 +100,7 @@ def test_a_span_continues_the_trace_of_another_process(exporter: InMemorySpanExp
     assert spans["orphan"].parent is None
 
 
-def test_replies_are_recorded_on_the_current_span(exporter: InMemorySpanExporter) -> None:
+def test_statuses_of_replies_are_recorded_on_the_current_span(exporter: InMemorySpanExporter) -> None:
     """The status of a dependency's reply is recorded on the current span, with the error type if the call failed."""
     tracing.record_reply({"db.response.status_code": "500"}, failed=True)
     for name, failed in (("good", False), ("bad", True)):

@@ -21,7 +21,7 @@ from tests.unit.shared.telemetry.fakes import build_connection
 [EXECUTE] = [one for group in GROUPS for one in group.operations if one.name == "execute_warm_query"]
 
 
-def test_the_summary_schema_has_all_members_but_the_rows() -> None:
+def test_the_summary_schema_has_all_properties_but_the_rows() -> None:
     """The summary schema has all properties except the rows; generators merge equal properties differently."""
     schemas = SchemaRegistry()
     build_operation(EXECUTE, schemas)

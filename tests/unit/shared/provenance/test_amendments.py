@@ -53,7 +53,7 @@ def read_members(record: ChainRecord) -> dict[str, Any]:
     }
 
 
-async def test_an_amendment_is_stored_with_members_of_the_server(amendments: Amendments) -> None:
+async def test_the_server_sets_some_properties_of_an_amendment(amendments: Amendments) -> None:
     """The server sets author, status and RecordID of an amendment, and ignores properties that it does not know."""
     made = await amendments.create(CHAIN, "ann", build_body(AmendedBy="eve", Status="approved", Extra=1), STRICT)
     assert read_members(made.record) == build_body().model_dump(by_alias=True) | {
@@ -177,7 +177,7 @@ async def test_the_status_pending_excludes_decided_amendments(amendments: Amendm
     assert await list_sequences(reason_category="other", limit=3) == ([9, 6, 5], True)
 
 
-def test_a_stored_event_has_only_its_own_members() -> None:
+def test_a_stored_event_has_only_properties_of_events() -> None:
     """An event is stored without unknown properties, properties that the server sets, and optional ones with null."""
     sent = {
         "ActionType": "A",

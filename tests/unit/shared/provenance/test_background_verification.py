@@ -116,7 +116,7 @@ async def test_a_broken_chain_is_stored_and_verified_again(verification_parts: V
     assert all(verdict is not None and verdict.is_valid for verdict in (await verification_parts.verdicts()).values())
 
 
-async def test_the_longest_unverified_chain_is_first(verification_parts: VerificationParts) -> None:
+async def test_the_chain_with_the_oldest_verification_is_first(verification_parts: VerificationParts) -> None:
     """Chains that were never verified come first, then the others from the oldest verification to the newest."""
     for chain, hour in ((PLATFORM, "09"), (OTHER, "08")):
         at = f"2026-01-05T{hour}:00:00.000000Z"

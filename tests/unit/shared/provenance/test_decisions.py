@@ -108,7 +108,9 @@ async def test_decisions_of_an_entity_are_found_by_their_amendments(ledger: Ledg
     assert list(entity.damaged) == ([format_record_id(3)] if "canonical" in change else [])
 
 
-async def test_a_truncated_entity_chain_is_a_prefix(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_truncated_list_of_entity_records_has_the_first_records(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If an entity has more records than the maximum, the result has the first ones, without any later decision."""
     edit_record(ledger, "entity_id = NULL", 3)
     for most, expected in ((1, [1]), (2, [1, 2]), (3, [1, 2, 3])):
@@ -173,7 +175,9 @@ async def read_rejection_code(store: ChainStore) -> str:
     return ""
 
 
-async def test_without_an_index_the_next_records_are_read(filter_field_store: FilterFieldStore) -> None:
+async def test_without_an_index_decisions_are_searched_in_the_next_records(
+    filter_field_store: FilterFieldStore,
+) -> None:
     """If the store has no index, a decision without filter fields is found in the records after its amendment."""
     filter_field_store.remove_filter_fields(3, "AmendmentID", "Status")
     assert await read_rejection_code(filter_field_store) == "AMENDMENT_NOT_PENDING"
@@ -195,7 +199,9 @@ async def test_a_search_by_content_is_limited_and_states_its_end(
 
 @pytest.mark.parametrize("forged", ["NULL", "'9999'", "''", "5"])
 @pytest.mark.parametrize("edited", [1, 4, 5, 8])
-async def test_an_edited_time_affects_only_its_record(tmp_path: Path, edited: int, forged: str) -> None:
+async def test_only_records_with_an_edited_time_are_missing_from_date_queries(
+    tmp_path: Path, edited: int, forged: str
+) -> None:
     """If the time of a record was edited, only this record is missing from queries by date."""
     start = datetime(2026, 1, 5, tzinfo=UTC)
     ticks = itertools.count()

@@ -64,7 +64,7 @@ def test_verification_finds_any_edited_byte(
 
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("sequence", range(1, len(EVENTS) + 2))
-def test_the_same_characters_of_another_type_are_found(folder_with_chain: Path, sequence: int, column: str) -> None:
+def test_a_value_with_a_changed_column_type_is_found(folder_with_chain: Path, sequence: int, column: str) -> None:
     """Verification finds a value with a changed column type, because filters would not match it."""
     stored = read_value(folder_with_chain, sequence, column)
     if stored is None:

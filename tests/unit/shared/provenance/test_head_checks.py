@@ -32,7 +32,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 
 @pytest.mark.parametrize("time", ["2099-01-01T00:00:00.000000Z", "2020-01-01T00:00:00.000000Z", "soon", ""])
-async def test_a_forged_time_of_the_head_is_found(ledger: Ledger, time: str) -> None:
+async def test_a_forged_time_of_the_head_item_is_found(ledger: Ledger, time: str) -> None:
     """If the time of a head item differs from that of its record, verification fails."""
     change_head_item(ledger, f"UPDATE chains SET timestamp = '{time}'")
     verdict = await ledger.verify(PLATFORM)
@@ -41,7 +41,7 @@ async def test_a_forged_time_of_the_head_is_found(ledger: Ledger, time: str) -> 
 
 
 @pytest.mark.parametrize("sequence", [-(2**63), -1, 0])
-async def test_a_head_before_the_first_record_has_no_record_id(ledger: Ledger, sequence: int) -> None:
+async def test_a_head_item_below_sequence_number_1_is_reported(ledger: Ledger, sequence: int) -> None:
     """If the head item's sequence number is below 1, verification reports record 1 as a record after the head item."""
     change_head_item(ledger, f"UPDATE chains SET sequence = {sequence}")
     verdict = await ledger.verify(PLATFORM)
@@ -59,7 +59,7 @@ async def test_a_chain_with_a_deleted_head_item_is_reported_as_broken(ledger: Le
     assert (await ledger.verify(OTHER)).empty
 
 
-async def test_the_number_of_a_deleted_head_is_not_reused(ledger: Ledger) -> None:
+async def test_the_chain_number_of_a_deleted_head_item_is_not_reused(ledger: Ledger) -> None:
     """The internal chain number in a deleted head item is not reused, so that new scopes get their own records."""
     await ledger.fill(OTHER, 2)
     ledger.tamper(lambda file: file.execute("DELETE FROM chains WHERE chain = (SELECT max(chain) FROM chains)"))
@@ -71,7 +71,7 @@ async def test_the_number_of_a_deleted_head_is_not_reused(ledger: Ledger) -> Non
     assert (await ledger.verify(OTHER)).broken_at == format_record_id(1)
 
 
-async def test_concurrently_created_scopes_have_different_numbers(ledger: Ledger) -> None:
+async def test_concurrently_created_scopes_have_different_chain_numbers(ledger: Ledger) -> None:
     """If two processes create chains in one database file at once, the chains get different numbers."""
     ledger.tamper(lambda file: file.execute("DELETE FROM chains WHERE chain = (SELECT max(chain) FROM chains)"))
     begun = [ChainKey(Target.DOMAIN_EVENTS, f"at once {number}") for number in range(12)]
@@ -82,7 +82,7 @@ async def test_concurrently_created_scopes_have_different_numbers(ledger: Ledger
 
 
 @pytest.mark.parametrize("number", ["'text'", "9223372036854775807", "-5", "x'00'"])
-async def test_a_forged_number_does_not_prevent_new_scopes(ledger: Ledger, number: str) -> None:
+async def test_a_forged_chain_number_does_not_prevent_new_scopes(ledger: Ledger, number: str) -> None:
     """Records with a forged chain number, even the highest or none, do not prevent appends to new scopes."""
     ledger.tamper(
         lambda file: file.execute(

@@ -34,7 +34,7 @@ async def test_each_record_has_a_valid_inclusion_proof(ledger: Ledger, size: int
         assert is_included(leaves[sequence - 1], sequence - 1, size, proof.hashes, tree.compute_root())
 
 
-async def test_a_part_of_the_chain_is_read_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_records_of_a_subtree_are_read_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """The records of each subtree are read once, however many proofs are created from it."""
     reads: list[int] = []
     read = ledger.store.read_hashes

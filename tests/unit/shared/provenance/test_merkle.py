@@ -58,7 +58,7 @@ def build_leaves(size: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("size", range(1, 9))
-def test_published_roots_are_computed(size: int) -> None:
+def test_published_merkle_roots_are_computed(size: int) -> None:
     """The roots of the published reference trees are computed correctly."""
     assert compute_root(LEAVES[:size]).hex() == ROOTS[size - 1]
 

@@ -222,7 +222,7 @@ async def test_a_command_replaces_the_checkpoint_key(
     assert (tmp_path / "checkpoint-key.pem").read_text() == "rubbish"
 
 
-async def test_roots_of_a_retired_key_are_trusted(ledger: Ledger, rotatable_key: RotatableKey) -> None:
+async def test_roots_signed_with_a_retired_key_are_trusted(ledger: Ledger, rotatable_key: RotatableKey) -> None:
     """After a rotation, all processes verify roots of both keys and publish both keys."""
     before = open_checkpoints(ledger, rotatable_key.old)
     old = await before.load_verifier_key()

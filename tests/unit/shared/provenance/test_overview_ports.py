@@ -11,6 +11,6 @@ def test_pending_amendments_are_sorted_by_time() -> None:
     assert min(*later, first) == first
 
 
-def test_a_position_names_the_chain_of_its_scope() -> None:
+def test_the_position_of_a_pending_amendment_contains_its_chain() -> None:
     """The sort position of a pending amendment contains the chain of the amendment's scope."""
     assert PendingPlace("t", "line-1", 1).chain == ChainKey(Target.DOMAIN_AMENDMENTS, "line-1")

@@ -174,7 +174,7 @@ async def test_a_checkpoint_without_signature_is_signed_on_request(receipt_issue
     assert await receipt_issuer.restart().prove_inclusion(BATCH, 13, None)
 
 
-async def test_a_record_without_checkpoint_is_not_ready(receipt_issuer: Issuer) -> None:
+async def test_a_receipt_for_a_record_without_checkpoint_is_not_ready(receipt_issuer: Issuer) -> None:
     """A record without a checkpoint gets the error that its receipt is not ready; a missing record is not found."""
     for chain in (PLATFORM, ChainKey(Target.DOMAIN_EVENTS, "new")):
         if chain != PLATFORM:
@@ -186,7 +186,7 @@ async def test_a_record_without_checkpoint_is_not_ready(receipt_issuer: Issuer) 
     await check_error("RECORD_NOT_FOUND", receipt_issuer.receipts, 14, 20)
 
 
-async def test_a_size_between_checkpoints_is_not_found(receipt_issuer: Issuer) -> None:
+async def test_a_receipt_for_a_size_without_checkpoint_is_not_found(receipt_issuer: Issuer) -> None:
     """A receipt for a chain size that has no stored checkpoint is not found."""
     await check_error("CHECKPOINT_NOT_FOUND", receipt_issuer.receipts, 2, 4)
     for old, size, code in (

@@ -34,7 +34,7 @@ def test_only_an_object_is_a_signature(content: dict[str, Any], signature: dict[
     assert read_signature(content) == signature
 
 
-async def test_a_sign_in_is_used_after_the_append() -> None:
+async def test_a_sign_in_counts_as_used_only_after_the_append() -> None:
     """A sign-in counts as used only after its decision was appended, so that it can be used again after a failure."""
     session = SigningSession(SIGNATURE)
     await session.confirm()

@@ -33,7 +33,7 @@ async def test_a_signed_root_is_cached_for_a_time(ledger: Ledger, tmp_path: Path
     assert raised.value.code == "CHECKPOINT_REFUSED"
 
 
-async def test_a_size_without_a_checkpoint_is_not_found(ledger: Ledger) -> None:
+async def test_a_signed_root_exists_only_for_sizes_of_checkpoints(ledger: Ledger) -> None:
     """A signed root is found only for sizes that have a checkpoint."""
     await ledger.checkpoints.create(PLATFORM)
     with pytest.raises(WorkspaceError) as raised:

@@ -56,7 +56,7 @@ def test_a_locked_member_learns_when_to_sign_again(minutes: float, retry_after: 
     assert (raised.value.code, raised.value.members["retryAfter"]) == ("SIGNATURE_LOCKED", retry_after)
 
 
-def test_the_first_challenge_of_a_token_does_not_count() -> None:
+def test_the_first_rejection_of_an_old_sign_in_does_not_count() -> None:
     """The first rejection of a token for an old sign-in is no failed attempt, because members cannot know the age."""
     challenged = add_challenge(NONE, "t0", START, "e")
     assert challenged is not None

@@ -295,7 +295,7 @@ async def test_large_batches_are_processed_in_a_worker_thread(monkeypatch: pytes
     assert threads == [True, False, False]
 
 
-async def test_long_integers_are_copied() -> None:
+async def test_long_integers_are_copied_as_text() -> None:
     """Integers with many digits are copied as text, because converting them to ``int`` takes long."""
     digits = "9" * 4_300
     (impulse,) = await IngestEnvironment().ingest(
@@ -332,7 +332,9 @@ def encode_with_fast_conversion(event: HubEvent) -> bytes | None:
 
 
 @given(PAYLOADS, TIMES, TEXTS, TEXTS)
-def test_both_conversions_agree(payload: dict[str, object], at: datetime, message_id: str, device_id: str) -> None:
+def test_the_fast_and_the_general_conversion_agree(
+    payload: dict[str, object], at: datetime, message_id: str, device_id: str
+) -> None:
     """If the fast conversion supports an event, it gives the same text as the general conversion."""
     properties = build_properties("rig", at, message_id, device_id, HTTP)
     event = HubEvent(serialise(payload), "0", 7, AT, properties, "", "rig")

@@ -34,7 +34,7 @@ def test_each_ndjson_line_is_a_message() -> None:
     assert [message.message_id for message in messages] == [None, "m", None]
 
 
-def test_pointers_apply_to_lines() -> None:
+def test_pointers_apply_to_each_ndjson_line() -> None:
     """The connection's pointers and timestamp format apply to each line."""
     source = build_connection("rig", source={"timestampPointer": "/ts", "timestampFormat": "epochSeconds"}).source
     (message,) = parse_lines(b'{"ts":1767600000,"timestamp":"payload"}', layout_from_source(source))

@@ -52,7 +52,7 @@ def test_a_message_with_an_invalid_value_is_stored_completely(message: dict[str,
 
 
 @pytest.mark.parametrize(("hub", "message_id"), [("telemetry", "0-7"), ("press", "press-0-7"), ("a/b", "a-0-7")])
-def test_ids_of_different_hubs_differ(hub: str, message_id: str) -> None:
+def test_derived_ids_of_different_hubs_differ(hub: str, message_id: str) -> None:
     """A message id that is derived from an event's position also contains the hub, because positions repeat."""
     assert build_event_id(hub, build_event(b"", 7)) == message_id
 

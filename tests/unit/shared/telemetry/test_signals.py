@@ -54,7 +54,7 @@ def infer_signal(*values: Any) -> dict[str, Any]:
     return signal
 
 
-def test_each_scalar_value_is_a_signal() -> None:
+def test_each_scalar_property_is_proposed_as_a_signal() -> None:
     """Each scalar property is proposed as a signal with its pointer, its limits, and the share of messages with it."""
     messages: list[dict[str, Any]] = [
         {"pressure": 3.5, "motor": {"on": True, "a/b~c": "x"}, "list": [1], "none": None},
@@ -93,7 +93,7 @@ def test_names_of_proposed_signals_are_unique() -> None:
     assert [signal["name"] for signal in signals] == ["a.t", "b.t", "c"]
 
 
-def test_number_of_signals_is_limited() -> None:
+def test_the_number_of_proposed_signals_is_limited() -> None:
     """If there are too many fields, those in the most messages are proposed."""
     messages = [{f"once-{number}-{index}": 1 for index in range(600)} | {"zzz": 1} for number in range(2)]
     signals = infer_signals(messages)

@@ -104,7 +104,7 @@ def test_the_maximum_depth_is_accepted() -> None:
 
 
 @pytest.mark.parametrize("value", [[[]] * 60_000, [[[1.5, "[", None], {"a": [True]}]] * 20_000])
-def test_a_text_with_many_arrays_has_the_same_value(value: object) -> None:
+def test_a_text_with_many_arrays_is_parsed_to_the_same_value(value: object) -> None:
     """The parser for texts with many arrays returns the same values as the ordinary parser."""
     assert parse_json(json.dumps(value).encode()) == value
 

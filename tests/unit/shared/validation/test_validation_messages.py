@@ -46,7 +46,7 @@ def test_validation_messages_state_the_rule(kind: str, message: str, rule: str) 
         (7, "is not an access right"),
     ],
 )
-def test_an_unknown_right_names_the_nearest_one(value: object, rule: str) -> None:
+def test_the_error_about_an_unknown_right_names_the_most_similar(value: object, rule: str) -> None:
     """The message about an unknown access right names the most similar right."""
     message = "Input should be 'Workspace.Catalog.Read' or 'Workspace.Team.Read'"
     assert reword_pydantic_error("enum", message, value) == rule

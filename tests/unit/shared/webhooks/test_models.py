@@ -80,7 +80,7 @@ def test_the_entity_tag_depends_on_the_definition_only() -> None:
     assert failing.etag == ENDPOINT.etag != ENDPOINT.model_copy(update={"description": "x"}).etag
 
 
-def test_the_newest_attempts_are_stored() -> None:
+def test_only_the_newest_attempts_are_stored() -> None:
     """Recording an attempt ends the delivery's lease; only the newest attempts are stored."""
     delivery = Delivery(
         id="d", endpoint="e1", event_type=TEST, body="{}", created_at=START, expires_at=START, lease="worker"

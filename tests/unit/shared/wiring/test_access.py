@@ -6,7 +6,7 @@ from shared.wiring import Services
 from tests.unit.shared.wiring.conftest import Choice
 
 
-def test_the_settings_choose_the_stores(find_store_classes: Choice) -> None:
+def test_the_setting_stores_selects_credential_and_grant_stores(find_store_classes: Choice) -> None:
     """The setting STORES selects the stores; credentials and grants are in stores of the same kind."""
     assert find_store_classes(lambda services: services.access.credential_store) == (
         "SqliteCredentialStore",

@@ -4,7 +4,7 @@ from shared.wiring import Services
 from tests.unit.shared.wiring.conftest import Choice
 
 
-def test_the_settings_choose_the_stores(find_store_classes: Choice) -> None:
+def test_the_setting_stores_selects_the_shared_stores(find_store_classes: Choice) -> None:
     """The setting STORES selects the shared stores; only stores on the local disk have a space limit."""
     assert find_store_classes(lambda services: services.backends.disk) == ("FolderDisk", "UnlimitedDisk")
     assert find_store_classes(lambda services: services.backends.job_leases) == (

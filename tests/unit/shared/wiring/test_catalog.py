@@ -9,7 +9,7 @@ from tests.unit.shared.catalog.documents import PLANT
 from tests.unit.shared.wiring.conftest import Choice
 
 
-def test_the_settings_choose_the_store(find_store_classes: Choice) -> None:
+def test_the_setting_stores_selects_the_catalog_store(find_store_classes: Choice) -> None:
     """The setting STORES selects the store of the catalog, of the same kind as the other stores."""
     assert find_store_classes(lambda services: services.catalog.store) == ("SqliteCatalogStore", "CosmosCatalogStore")
 

@@ -9,7 +9,7 @@ from shared.wiring.features import PROVENANCE
 from tests.unit.shared.catalog.documents import PLANT
 
 
-async def test_the_document_declares_provenance(local_services: Services) -> None:
+async def test_operations_on_the_audit_log_need_declared_provenance(local_services: Services) -> None:
     """If the workspace document does not declare provenance, operations on the audit log fail with one error."""
     assert not await local_services.features.has(PROVENANCE)
     with pytest.raises(WorkspaceError) as raised:

@@ -26,7 +26,7 @@ def list_store_classes(services: Services) -> list[str]:
     return [type(part._store).__name__ for part in (idempotency.keys, idempotency.replies)]
 
 
-def test_the_settings_choose_the_stores(local_services: Services, azure_services: Services) -> None:
+def test_the_setting_stores_selects_the_idempotency_stores(local_services: Services, azure_services: Services) -> None:
     """The setting STORES selects the stores; idempotency keys and their replies are in stores of the same kind."""
     assert list_store_classes(local_services) == ["SqliteIdempotencyStore", "SqliteReplyStore"]
     assert list_store_classes(azure_services) == ["CosmosIdempotencyStore", "CosmosReplyStore"]

@@ -6,12 +6,12 @@ from shared.wiring import Services
 from tests.unit.shared.wiring.conftest import Choice
 
 
-def test_the_settings_choose_the_store(find_store_classes: Choice) -> None:
+def test_the_setting_stores_selects_the_webhook_store(find_store_classes: Choice) -> None:
     """The setting STORES selects the store of endpoints and deliveries, of the same kind as the other stores."""
     assert find_store_classes(lambda services: services.webhooks.store) == ("SqliteWebhookStore", "CosmosWebhookStore")
 
 
-def test_a_change_wakes_the_sources(local_services: Services) -> None:
+def test_a_change_wakes_the_sources_of_webhook_events(local_services: Services) -> None:
     """A change wakes the sources of webhook events, so that its event is published before the next timer run."""
     calls: list[int] = []
     local_services.webhooks.set_source_starter(lambda: calls.append(1))

@@ -91,7 +91,7 @@ def test_partition_keys_are_distinct() -> None:
 
 # aiohttp warns of bodies above 1 MiB.
 @pytest.mark.filterwarnings("ignore:Sending a large body directly:ResourceWarning")
-async def test_the_heaviest_batches_are_accepted() -> None:
+async def test_the_largest_batches_are_accepted() -> None:
     """Batches at the limits of Cosmos DB are stored, and filters by long values give exact results."""
     long = "ü" * 2_000
     async with CosmosServer() as server:

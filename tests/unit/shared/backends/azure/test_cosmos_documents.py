@@ -219,7 +219,7 @@ async def test_returned_documents_have_no_system_properties(server: CosmosServer
     assert json.loads(stored.text) == {"id": "foreign", "line": None, "_own": 1, "n": 1e300}
 
 
-async def test_missing_tables_and_accounts_have_errors(server: CosmosServer, store: CosmosDocumentStore) -> None:
+async def test_missing_tables_and_accounts_raise_errors(server: CosmosServer, store: CosmosDocumentStore) -> None:
     """A missing container is an unknown table; a store without an account is unavailable."""
     missing = Table(PLACE, AccountContainer("missing", "/line"))
     with pytest.raises(WorkspaceError) as caught:
@@ -232,7 +232,7 @@ async def test_missing_tables_and_accounts_have_errors(server: CosmosServer, sto
     assert server.requests.count_by_operation()["create_item"] == 1
 
 
-async def test_several_write_regions_are_rejected() -> None:
+async def test_accounts_with_several_write_regions_are_rejected() -> None:
     """No document is written to an account with several write regions, because ETags are unreliable there."""
     async with CosmosServer(options=AccountOptions(multiple_write_locations=True)) as server:
         accounts = DataAccounts({"mes": DataAccount(server.endpoint, key=server.key)})

@@ -92,7 +92,7 @@ async def test_each_change_is_applied_once(item_stores: ItemStores, fault: Injec
     assert await item_stores.increment(item_stores.other) == 3
 
 
-async def test_a_lost_reply_is_found_after_later_writes(item_stores: ItemStores) -> None:
+async def test_a_change_with_a_lost_reply_is_applied_once(item_stores: ItemStores) -> None:
     """If the reply to a change is lost, it is applied once, even if other writers change the item before the retry."""
     await item_stores.increment()
     item_stores.inject_faults(InjectedFault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.8))

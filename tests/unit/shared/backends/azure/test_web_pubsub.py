@@ -123,7 +123,9 @@ async def test_a_group_with_a_stream_exists(service: WebPubSub, fake_web_pubsub:
     assert fake_web_pubsub.asked[0][:2] == ("HEAD", "/api/hubs/live/groups/a")
 
 
-async def test_one_stream_gets_its_message(service: WebPubSub, fake_web_pubsub: FakeWebPubSub) -> None:
+async def test_a_message_to_one_stream_reaches_only_this_stream(
+    service: WebPubSub, fake_web_pubsub: FakeWebPubSub
+) -> None:
     """A message to one stream reaches only this stream; a message to a closed stream is ignored."""
     await service.send("c", "€".encode())
     fake_web_pubsub.status = 200

@@ -32,7 +32,7 @@ def test_events_of_a_partition_are_adjacent() -> None:
     assert to_event_id(7, largest) < to_event_id(8, 0)
 
 
-def test_a_hub_is_opened_again(tmp_path: Path) -> None:
+def test_a_hub_file_can_be_opened_again(tmp_path: Path) -> None:
     """Opening a hub creates its folders and tables; opening it again keeps its events."""
     path = tmp_path / "a" / "b" / "hub.sqlite"
     with closing(open_hub(path)) as hub:

@@ -159,7 +159,7 @@ async def test_sequence_numbers_are_not_reused_after_trimming(
     assert [event.sequence_number for event in read_all_events(reader)] == [3]
 
 
-async def test_the_space_of_deleted_events_is_returned(
+async def test_the_space_of_deleted_events_is_returned_to_the_disk(
     hub_path: Path, writer: HubWriter, reader: HubReader, trimmer: HubTrimmer
 ) -> None:
     """After trimming, at most a quarter of the file is free space."""

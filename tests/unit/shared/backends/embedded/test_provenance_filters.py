@@ -14,7 +14,7 @@ WITH_AN_INDEX = {"UserID": "by_user", "ReasonCategory": "by_reason", "Status": "
 
 @pytest.mark.parametrize("name", WITH_AN_INDEX)
 @pytest.mark.parametrize("others", [{}, {"ActionType": "Update", "EntityType": "Batch"}])
-def test_rare_values_use_an_index(name: str, others: dict[str, str]) -> None:
+def test_queries_for_rare_values_use_an_index(name: str, others: dict[str, str]) -> None:
     """A query for rare values uses an index and does not scan the chain."""
     plan: list[str] = []
     with closing(sqlite3.connect(":memory:")) as connection:

@@ -74,7 +74,7 @@ def test_events_are_read_from_the_metadata() -> None:
 
 
 def test_partition_keys_are_used_only_if_complete() -> None:
-    """The host leaves out empty partition keys, so keys are used only if their number is that of the events."""
+    """Partition keys are used only if there are as many as events, because the host leaves out empty keys."""
     assert read_partition_keys(decode_batch_with_keys(["rig", "press", "rig"])) == frozenset({"rig", "press"})
     assert read_partition_keys(decode_batch_with_keys(["rig", "press"])) is None
     assert read_partition_keys(decode_batch()) is None

@@ -51,7 +51,7 @@ def test_an_invalid_host_json_is_rejected(tmp_path: Path, text: str) -> None:
 
 
 def test_placeholders_in_bindings_are_replaced_with_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """%NAME% in a binding is replaced with the app setting NAME; the error about a missing setting names it."""
+    """%NAME% in a binding is replaced with the app setting NAME; if it is missing, the error contains the name."""
     monkeypatch.setenv("HUB", "impulses")
     assert resolve_settings("a-%HUB%-%HUB%") == "a-impulses-impulses"
     with pytest.raises(StartError, match="NO_SUCH"):

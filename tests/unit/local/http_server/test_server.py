@@ -118,7 +118,7 @@ async def test_a_408_reply_contains_the_request_id(address: Address) -> None:
 
 
 async def test_function_is_notified_of_a_stalled_caller(app: App, address: Address) -> None:
-    """If a caller stops in the middle of a body, the application that waits for the rest gets an error."""
+    """If a caller stops in the middle of a body, the application that waits for more of the body gets an error."""
     await send_in_parts(address, b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabc")
     async with asyncio.timeout(DEADLINE):
         while not app.gone:  # noqa: ASYNC110  a counter has no event

@@ -61,7 +61,7 @@ async def test_a_missing_query_or_column_is_an_error_of_the_rule(alert_workspace
 
 
 async def test_an_absence_rule_fires_for_each_silent_connection() -> None:
-    """An absence rule fires after a connection was silent for its time, and resolves at the next message."""
+    """An absence rule fires after a connection was silent for the rule's time, and resolves at the next message."""
     workspace = AlertWorkspace(build_catalog(build_entry(build_absence_rule())))
     workspace.connections.states = {"press": ConnectionState("CONNECTED", 1, AT)}
     assert await workspace.run_scheduler_after(60) == []
@@ -128,7 +128,7 @@ async def test_a_misspelt_column_gets_a_suggestion() -> None:
 
 
 async def test_a_query_that_the_engine_rejects_is_an_error_of_the_rule() -> None:
-    """If the engine rejects the query, this is an error of the rule; if the engine fails, the error is raised."""
+    """If the engine rejects a rule's query, the rule gets an error; if the engine fails, the failure is raised."""
     assert await find_invalid_fields(WorkspaceError(Kind.INVALID, "KQL_INVALID", "no such table")) == ["query"]
     with pytest.raises(WorkspaceError):
         await find_invalid_fields(DOWN)

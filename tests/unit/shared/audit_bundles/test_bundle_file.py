@@ -24,7 +24,7 @@ async def write_bundle(path: Path) -> dict[str, str]:
 
 
 async def test_each_bundle_entry_has_its_digest(tmp_path: Path) -> None:
-    """The digest of an entry equals that of its content, also if the content is written in parts."""
+    """The digest of an entry equals the digest of its content, even if the content is written in parts."""
     digests = await write_bundle(tmp_path / "a.zip")
     with zipfile.ZipFile(tmp_path / "a.zip") as archive:
         assert archive.read("chains/b.json") == b"first second"

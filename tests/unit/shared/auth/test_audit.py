@@ -6,7 +6,7 @@ from tests.unit.shared.auth.conftest import Workspace
 
 
 async def test_audit_events_of_credentials_omit_unknown_states(auth_workspace: Workspace) -> None:
-    """The audit event of a creation has no `BeforeState`; that of a revocation has no `AfterState`."""
+    """The audit event of a new credential has no `BeforeState`; the event of a revocation has no `AfterState`."""
     await auth_workspace.audit.record("a", "Key.Made", "ApiKey", "1", append_id="x", after={"name": "n"})
     await auth_workspace.audit.record("a", "Key.Ended", "ApiKey", "1", append_id="y", before={"name": "n"})
     made, ended = auth_workspace.trail

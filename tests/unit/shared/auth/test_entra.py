@@ -68,7 +68,7 @@ async def test_both_versions_and_audience_forms_are_accepted(
     ids=str,
 )
 async def test_wrong_issuers_and_audiences_are_rejected(target: AttackTarget, claims: dict[str, object]) -> None:
-    """A token is rejected if its issuer is that of the wrong version, or if its audience or tenant is wrong."""
+    """A token is rejected if its issuer does not match its version, or if its audience or tenant is wrong."""
     await assert_rejected(target, target.build_token_with_claims(**({"aud": CLIENT_ID, "iss": ISSUER} | claims)))
 
 

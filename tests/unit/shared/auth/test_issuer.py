@@ -106,7 +106,7 @@ async def test_credential_events_contain_the_callers_credential(auth_workspace: 
 
 
 async def test_descendants_of_revoked_credential_are_revoked(auth_workspace: Workspace) -> None:
-    """Revoking an API key or token also revokes tokens that descend from it, and no others."""
+    """Revoking an API key or token also revokes all tokens that descend from it, but no other tokens."""
     key = await auth_workspace.api_keys.issue("test", EDITOR.id, "k")
     by_key = await auth_workspace.authenticator(f"Bearer {key.api_key}", KEYS)
     child = (await auth_workspace.issuer.issue_token(by_key, Decimal(30), None)).token

@@ -78,7 +78,7 @@ async def test_expired_and_future_tokens_are_rejected(target: AttackTarget, name
 
 
 async def test_token_of_another_workspace_is_rejected(auth_workspace: Any) -> None:
-    """If two workspaces have the same signing key, each rejects the other's tokens."""
+    """A token of another workspace is rejected, even if both workspaces have the same signing key."""
     claims = build_service_token_target().claims | {"WorkspaceLookup": "plant-b"}
     header = {"alg": "ES256", "kid": await auth_workspace.key.get_key_id(), "typ": "JWT"}
     message = f"{encode_part(header)}.{encode_part(claims)}"

@@ -194,7 +194,7 @@ def test_reference_to_invalid_item_is_not_a_second_problem() -> None:
 
 
 def test_the_error_message_lists_a_limited_number_of_problems() -> None:
-    """The message has the first problems and the number of all further ones; the error's list has all problems."""
+    """The message has the first problems and the number of further problems; the error object lists all problems."""
     text = replace_in_document("surfaces:\n", "surfaces:\n" + "  - {lookup: a/b, name: A}\n" * 50)
     with pytest.raises(DocumentError) as caught:
         load_document(text, "w.yaml")

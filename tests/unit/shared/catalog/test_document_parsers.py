@@ -152,7 +152,7 @@ def test_json_is_accepted_as_by_the_standard_library(text: str) -> None:
     ids=lambda value: value if isinstance(value, str) and len(value) < 20 else "",
 )
 def test_a_rejected_json_text_has_a_position(text: str, position: tuple[int, int], message: str) -> None:
-    """A text that is not JSON or is nested too deeply is one problem, with line and column."""
+    """A text that is not JSON or is nested too deeply is reported as one problem with line and column."""
     check_json_error(text, position, message)
 
 

@@ -1,4 +1,4 @@
-"""Tests of the restrictions of KQL texts; tests/emulators/kusto has tests of the engines with the same table."""
+"""Tests of the restrictions of KQL texts; tests/emulators/kusto tests that the engines reject the same texts."""
 
 from contextlib import suppress
 from pathlib import Path

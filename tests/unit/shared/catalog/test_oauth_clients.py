@@ -51,7 +51,7 @@ def test_changes_of_clients_need_the_right_to_manage_the_team() -> None:
 
 
 def test_repeated_ids_of_oauth_clients_are_problems() -> None:
-    """If two OAuth clients have the same id, the second one is reported as a problem."""
+    """If two OAuth clients have the same id, a problem is reported at the second client."""
     document = {"workspace": {"id": "p", "name": "P"}, "oauthClients": [CLIENT, CLIENT]}
     with pytest.raises(DocumentError) as caught:
         load_document(json.dumps(document), "document.json")

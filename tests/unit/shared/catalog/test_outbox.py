@@ -71,7 +71,7 @@ async def test_an_event_without_a_chain_is_only_announced() -> None:
 
 
 async def test_an_unavailable_audit_log_leaves_later_events_pending() -> None:
-    """If the audit log is unavailable, this event and all later ones stay pending, so that they stay in order."""
+    """If the audit log is unavailable, the event and all later events stay pending, so that they stay in order."""
     outbox = Outbox([build_event("1", "item"), build_event("2", "item")], {"1": Kind.UNAVAILABLE})
     with pytest.raises(WorkspaceError):
         await flush_outbox(outbox, outbox, outbox.announce)

@@ -119,7 +119,7 @@ def create_api_query(_: StoredCatalog) -> Sequence[ItemChange]:
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(draw_valid_document(), draw_valid_document())
 def test_applying_any_document_makes_its_plan_empty(first: WorkspaceDocument, second: WorkspaceDocument) -> None:
-    """After a document is applied over another one, its plan is empty, and each change has one audit event."""
+    """After a document is applied over any other document, its plan is empty; each change has one audit event."""
 
     async def run(folder: Path) -> None:
         async with open_catalog_stores(folder) as opened:

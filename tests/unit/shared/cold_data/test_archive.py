@@ -63,7 +63,7 @@ async def test_an_archive_row_contains_all_members_of_an_impulse(tmp_path: Path)
 
 
 async def test_repeated_delivery_does_not_change_blobs(tmp_path: Path) -> None:
-    """If every batch is delivered three times, the files are equal byte for byte to those of one delivery."""
+    """If every batch is delivered three times, the files are byte for byte the same as after a single delivery."""
     store = open_folder_store(tmp_path)
     events = [build_event(number, at=NOON + number * timedelta(minutes=7)) for number in range(1, 40)]
     for batch in split_into_batches(events, 10):

@@ -146,7 +146,7 @@ def find_expected_rows(events: Sequence[HubEvent], given_ids: Sequence[str]) -> 
 async def test_any_batches_are_read_like_the_query_table(
     tmp_path_factory: pytest.TempPathFactory, messages: list[tuple[str, int]], sizes: list[int]
 ) -> None:
-    """For any batches and repeated deliveries, a read returns the rows of the query table."""
+    """For any batches and repeated deliveries, the archive returns the same rows as the query table."""
     store = open_folder_store(tmp_path_factory.mktemp("any"))
     events, at = [], NOON
     for number, (message_id, gap) in enumerate(messages, 1):

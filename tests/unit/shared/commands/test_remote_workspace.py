@@ -23,7 +23,7 @@ from shared.errors import WorkspaceError
     ],
 )
 def test_the_api_key_is_sent_only_encrypted_or_to_this_machine(url: str, *, is_allowed: bool) -> None:
-    """The API key is sent only over https or to this machine, because others could read plain http."""
+    """The API key is sent only over https or to this machine, because plain http can be read in the network."""
     if is_allowed:
         RemoteWorkspace(url, "key")
         return

@@ -17,7 +17,7 @@ STEP = ImportStep(position=10, rows=5, accepted=3, duplicates=1, rejected=1)
 
 
 def test_counts_of_all_import_steps_are_added() -> None:
-    """The position of an import is that of its newest step (part of its file); the counts of all steps are added."""
+    """The counts of an import are the sums over its steps (parts of its file); its position is the newest step's."""
     request = add_step_result(REQUEST, 0, STEP)
     request = add_step_result(request, 1, STEP.model_copy(update={"position": 25}))
     assert (request.steps, request.position) == (2, 25)

@@ -166,7 +166,7 @@ async def test_job_of_another_principal_runs_next(
 async def test_one_job_per_principal_is_planned_at_a_time(
     environment_factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While a principal's job is planned, its second job waits, but jobs of others do not."""
+    """While a job is planned, a second job of the same principal waits, but jobs of other principals do not."""
     environment = environment_factory.make()
     gate, waiting = asyncio.Event(), asyncio.Event()
 

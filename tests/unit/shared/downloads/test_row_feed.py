@@ -32,7 +32,7 @@ def list_numbers(batches: list[pa.RecordBatch]) -> list[int]:
 
 
 def test_small_batches_are_joined_and_large_ones_divided() -> None:
-    """Small batches are joined and large ones divided; rows and order stay the same."""
+    """Small batches are joined and large batches divided; the rows and their order stay the same."""
     batches = [build_batch(n * 10, 10) for n in range(5)] + [build_batch(50, SLICE_ROWS + 5)]
     sliced = list(slice_batches(batches))
     assert [batch.num_rows for batch in sliced] == [50, SLICE_ROWS, 5]

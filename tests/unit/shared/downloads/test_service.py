@@ -80,7 +80,7 @@ def build_service(download_environment: Environment) -> DownloadService:
 
 
 async def test_job_is_visible_to_owner_and_administrators(download_environment: Environment) -> None:
-    """Only the owner, and administrators with a token that can manage keys, see a job; others get 404."""
+    """Only the owner, and administrators whose token may manage keys, see a job; all other callers get 404."""
     job = await download_environment.store_job()
     for allowed in (build_caller("editor@t"), build_caller("admin@t", AccessRight.KEYS_MANAGE)):
         assert await build_service(download_environment).get(allowed, "j1") == job

@@ -16,7 +16,7 @@ def test_each_kind_of_error_has_a_status() -> None:
 
 
 def test_a_problem_document_has_the_error_and_the_trace() -> None:
-    """Further properties of an error are in the problem document, but do not replace standard ones."""
+    """Additional properties of an error are in the problem document, but do not replace standard properties."""
     error = WorkspaceError(Kind.CONFLICT, "JOB_ENDED", "The job has ended.", currentStatus="failed", status="x")
     reply = build_problem_reply(error, "trace-1")
     assert (reply.status, reply.error_code) == (409, "JOB_ENDED")

@@ -141,7 +141,7 @@ async def test_names_in_other_letter_case_are_unknown() -> None:
 
 
 async def test_an_operation_without_parameters_rejects_any_parameter() -> None:
-    """If an operation has no parameters, the error about an unknown one says so."""
+    """The error about an unknown parameter of an operation without parameters says that there are none."""
     assert await get_field_errors("POST", "/nothing?=1&a", {"b": 1}) == {
         "": "Unknown parameter ``; no parameters are accepted.",
         "a": "Unknown parameter `a`; no parameters are accepted.",

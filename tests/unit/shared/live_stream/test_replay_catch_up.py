@@ -171,7 +171,7 @@ async def test_failed_messages_are_retried_and_rejected_ones_skipped() -> None:
 
 
 async def test_concurrent_and_waiting_replays_are_limited() -> None:
-    """A limited number of replays run and a limited number wait; further ones are rejected."""
+    """A limited number of replays run, and a limited number wait; further replays are rejected."""
     service = Service()
     table = Table(*[["1"]] * 2 * (MAX_WAITING + 1))
     service.gate.clear()

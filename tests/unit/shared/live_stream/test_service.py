@@ -210,7 +210,7 @@ async def test_unauthorised_streams_are_closed() -> None:
 
 @pytest.mark.parametrize("stuck", [{"a"}, {"a", "b"}, {"c"}])
 async def test_a_stream_that_cannot_be_closed_does_not_block_others(stuck: set[str]) -> None:
-    """If one stream cannot be checked or closed, the others are still closed, and then the error is raised."""
+    """If a stream cannot be checked or closed, all other streams are still closed, and then the error is raised."""
     streams = Streams(["a", "unknown", "b", "c", "d"], stuck)
     with pytest.raises(WorkspaceError):
         await _build_live_stream(streams).close_expired()

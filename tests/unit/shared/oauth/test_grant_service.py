@@ -34,7 +34,7 @@ async def test_a_second_redemption_ends_the_grant(oauth_server: Server, seconds:
 
 
 async def test_one_of_simultaneous_redemptions_gets_tokens(oauth_server: Server) -> None:
-    """If a code is redeemed twice at once, one attempt fails without a token, and the other's tokens work."""
+    """If a code is redeemed twice at once, one redemption fails, and the tokens of the successful redemption work."""
     parameters = await oauth_server.consent_as_member()
     stored = await oauth_server.grants.find_by_code("tool", parameters)
     won, _ = await oauth_server.grants.redeem_code(stored)

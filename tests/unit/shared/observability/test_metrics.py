@@ -133,7 +133,7 @@ def test_a_failed_span_has_no_exception_message(collector: Collector) -> None:
 def test_standard_variables_disable_traces_or_metrics(
     collector: Collector, variables: dict[str, str], arriving: set[str]
 ) -> None:
-    """A signal (traces or metrics) that a standard variable disables is not exported; others are."""
+    """Traces or metrics that a standard variable disables are not exported."""
     run_program(OTEL_EXPORTER_OTLP_ENDPOINT=collector.address, **variables)
     assert set(collector.bodies) == arriving
 

@@ -202,7 +202,7 @@ def test_allowed_networks_admit_addresses_that_embed_others(address: str) -> Non
 
 
 def test_ports_of_this_service_are_rejected_at_internal_addresses() -> None:
-    """A URL with a port of this service is rejected at internal addresses and accepted at public ones."""
+    """A URL with a port of this service is rejected at internal addresses and accepted at public addresses."""
     url = parse_outbound_url("https://hooks.example:7071/")
     with pytest.raises(AddressRefusedError, match="7071"):
         LOOPBACK.check(url, parse_addresses(["127.0.0.1"]))

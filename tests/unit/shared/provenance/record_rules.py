@@ -1,4 +1,4 @@
-"""Simple implementations of the rules for records and chains, with which tests compare the service's fast ones."""
+"""Simple implementations of the rules for records and chains; tests compare the service's fast ones with them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -107,7 +107,7 @@ async def test_ids_that_are_not_of_an_amendment_are_not_found(amendments: Amendm
 
 
 async def test_one_of_concurrent_decisions_succeeds(amendments: Amendments, ledger: Ledger, tmp_path: Path) -> None:
-    """If several decisions about an amendment are sent at once, one succeeds; the others get the new status."""
+    """If several decisions about an amendment are sent at once, one succeeds; the rejections state the new status."""
     for number in range(1, 6):
         await amendments.create(CHAIN, "ann", build_body(), STRICT)
         async with open_ledger(tmp_path) as second:
@@ -178,7 +178,7 @@ async def test_the_status_pending_excludes_decided_amendments(amendments: Amendm
 
 
 def test_a_stored_event_has_only_properties_of_events() -> None:
-    """An event is stored without unknown properties, properties that the server sets, and optional ones with null."""
+    """A stored event has no unknown properties, no properties that the server sets, and no optional nulls."""
     sent = {
         "ActionType": "A",
         "EntityType": "T",

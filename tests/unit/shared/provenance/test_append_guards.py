@@ -59,7 +59,7 @@ HASH_OF_FIRST = f"(SELECT hash FROM records WHERE sequence = 1 AND chain = (SELE
 
 @pytest.mark.parametrize("said", ["'x'", "''", f"'{'0' * 64}'", HASH_OF_FIRST])
 async def test_an_append_after_a_forged_hash_is_rejected(ledger: Ledger, said: str) -> None:
-    """If the head item's hash differs from that of the last record, appends are rejected until its repair."""
+    """If the head item has a hash other than the last record's, appends are rejected until the item is repaired."""
     true = (await ledger.records(PLATFORM))[-1].hash
     change_head_item(ledger, f"UPDATE chains SET hash = {said}")
     assert "an operator must verify" in await read_rejection_detail(ledger)

@@ -117,7 +117,7 @@ async def test_a_broken_chain_is_stored_and_verified_again(verification_parts: V
 
 
 async def test_the_chain_with_the_oldest_verification_is_first(verification_parts: VerificationParts) -> None:
-    """Chains that were never verified come first, then the others from the oldest verification to the newest."""
+    """Chains that were never verified are verified first, then all others, beginning with the oldest verification."""
     for chain, hour in ((PLATFORM, "09"), (OTHER, "08")):
         at = f"2026-01-05T{hour}:00:00.000000Z"
         await verification_parts.overview.save_verdict(chain, StoredVerdict(at, 4, is_valid=True), at)

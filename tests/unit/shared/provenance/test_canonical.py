@@ -39,7 +39,7 @@ def test_the_fast_serialiser_equals_the_library_rfc8785(value: Any) -> None:
 
 @given(FLOATS)
 def test_numbers_have_the_format_of_ecmascript(number: float) -> None:
-    """Numbers have the format of RFC 8785 section 3.2.2.3, which is that of ECMAScript."""
+    """Numbers have the format of ECMAScript, as RFC 8785 section 3.2.2.3 requires."""
     assert encode_jcs([number]).decode() == f"[{_format_as_ecmascript(number)}]"
 
 

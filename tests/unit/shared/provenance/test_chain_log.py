@@ -199,7 +199,7 @@ async def test_the_check_of_an_exclusive_append_runs_again_after_a_conflict() ->
 
 
 async def test_exclusive_appends_see_each_other() -> None:
-    """Of two concurrent exclusive appends, the check of the second one reads the record of the first one."""
+    """Of two concurrent exclusive appends, the second append's check reads the record of the first append."""
     store = FaultyStore()
 
     async def check() -> None:

@@ -41,7 +41,7 @@ async def test_the_verification_ends_at_the_first_faulty_record(ledger: Ledger) 
 async def test_a_repeated_stream_of_rows_gives_the_result_of_one_pass(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the store passes the rows again after a failure, the result is that of one pass."""
+    """If the store passes the rows again after a failure, the verification result does not change."""
     expected = start_verification(leaves=COUNT)
     await verify_in_order(ledger.store, PLATFORM, expected, COUNT)
     stream = ledger.store.stream

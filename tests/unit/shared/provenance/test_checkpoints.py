@@ -78,7 +78,7 @@ async def test_a_checkpoint_is_a_signed_note(ledger: Ledger) -> None:
 
 
 async def test_checkpoints_are_created_for_grown_chains(ledger: Ledger) -> None:
-    """A checkpoint is signed once for each size of a chain, and another one after the chain has grown."""
+    """A checkpoint is signed once for each size of a chain; after the chain has grown, a new checkpoint is signed."""
     assert await ledger.checkpoints.create_all() == 2
     assert await ledger.checkpoints.create_all() == 0
     await ledger.fill(PLATFORM, 1)

@@ -111,7 +111,7 @@ async def test_decisions_of_an_entity_are_found_by_their_amendments(ledger: Ledg
 async def test_a_truncated_list_of_entity_records_has_the_first_records(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If an entity has more records than the maximum, the result has the first ones, without any later decision."""
+    """If an entity has too many records, the result has only the first records, without any later decision."""
     edit_record(ledger, "entity_id = NULL", 3)
     for most, expected in ((1, [1]), (2, [1, 2]), (3, [1, 2, 3])):
         monkeypatch.setattr(queries, "MAX_CHAIN", most)
@@ -137,7 +137,7 @@ async def test_records_of_an_entity_are_parsed_outside_the_event_loop(
 
 
 async def test_amendments_without_status_are_found(ledger: Ledger) -> None:
-    """A record whose content is an amendment counts as one, even if it has no status and action."""
+    """A record whose content is an amendment is an amendment, even if its filter fields lack status and action."""
     edit_record(ledger, "status = NULL, action_type = 'x'", 3)
     entity = await query_entity_amendments(ledger.store, CHAIN, "S-1")
     assert [record.sequence for record in entity.records] == [1, 2, 3]

@@ -48,5 +48,5 @@ def test_record_times_with_one_edited_character_are_invalid(place: int, characte
      "2026-01-31T08:00:00.00000\uff10Z", f"{TIME}\n", ""],
 )  # fmt: skip
 def test_record_times_in_other_formats_are_invalid(text: str) -> None:
-    """Times in ISO 8601 formats other than that of the hash rule are invalid."""
+    """A record's time is invalid in every ISO 8601 format except the format of the hash rule."""
     assert not is_record_time(text)

@@ -19,7 +19,7 @@ def tile_store(tmp_path: Path) -> Tiles:
 
 
 async def test_a_merkle_tile_is_loaded_as_it_was_saved(tile_store: Tiles) -> None:
-    """A saved tile is loaded for its chain and number only."""
+    """A saved tile (stored roots of subtrees) is loaded only for its chain and number."""
     await tile_store.save(PLATFORM, 1, ROOTS)
     assert await tile_store.load(PLATFORM, 1) == ROOTS
     assert await tile_store.load(PLATFORM, 0) == []

@@ -196,7 +196,7 @@ class RotatingSigner(FileNoteSigner):
 
 
 async def test_a_note_with_an_invalid_signature_is_not_stored(ledger: Ledger, tmp_path: Path) -> None:
-    """If the signature of a new checkpoint does not match its key, it is not stored, because it would be permanent."""
+    """A new checkpoint whose signature does not match its key is not stored, because it could not be replaced."""
     turning = open_checkpoints(ledger, RotatingSigner(tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"))
     with pytest.raises(NoteError):
         await turning.create(BATCH)

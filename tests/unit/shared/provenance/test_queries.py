@@ -12,7 +12,7 @@ from tests.unit.shared.provenance.chains import BATCH, WORKSPACE, build_event
 
 
 async def test_an_export_is_limited_in_size(tmp_path: Path) -> None:
-    """An export has at most 64 MiB of JSON and states whether more records exist; another export can continue there."""
+    """An export has at most 64 MiB of JSON and states whether more records follow for a further export."""
     store, count = SqliteChainStore(tmp_path / "provenance.sqlite"), 50
     tip, previous = Tip(), compute_genesis_hash(WORKSPACE, BATCH.target, BATCH.scope_key)
     for number in range(1, count + 1):

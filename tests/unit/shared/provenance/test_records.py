@@ -76,7 +76,7 @@ def test_a_record_is_hashed_over_its_canonical_form() -> None:
 
 
 def test_a_sealed_record_is_canonical() -> None:
-    """A record that is assembled from serialised parts has the same bytes as one from the library rfc8785."""
+    """A record that is assembled from serialised parts has the same bytes as with the library rfc8785."""
     states = {"BeforeState": {"é": 1, "a": [1e20, None]}, "AfterState": {"\u20ac": {}, "\U0001f600": "\x1f"}}
     record = seal_record(draft_event("u", EVENT | states), 7, AT, "ff", "x")
     whole = build_event_record(7, AT, "u", EVENT | states) | {"PreviousHash": "ff"}

@@ -157,7 +157,7 @@ async def test_a_repeated_signed_decision_returns_the_first_record(tmp_path: Pat
 
 
 async def test_an_unconfirmed_signature_rejects_its_decision_only(tmp_path: Path) -> None:
-    """If a signature is not confirmed just before the append, its decision is rejected; others are appended."""
+    """If a signature is not confirmed just before the append, only the decision with this signature is rejected."""
 
     @dataclass
     class UnconfirmedSigner:

@@ -317,7 +317,7 @@ async def verify_in_steps(ledger: Ledger) -> ChainVerdict:
 
 @pytest.mark.parametrize("tampering", [insert_fork_beside, insert_fork_in_place])
 async def test_a_fork_is_found(ledger: Ledger, tampering: Tampering) -> None:
-    """If two records have the same predecessor, the second one is reported by its Hash."""
+    """If two records have the same predecessor, verification reports the second record by its Hash."""
     before = {record.hash for record in await ledger.records(PLATFORM)}
     ledger.tamper(tampering)
     verdict = await ledger.verify(PLATFORM)

@@ -28,7 +28,7 @@ async def test_a_valid_window_continues_a_verification(ledger: Ledger) -> None:
 
 
 async def test_a_window_after_a_different_record_is_not_used(ledger: Ledger) -> None:
-    """The result of a window is not used if the hash of the record before the window differs."""
+    """The result of a window (range of records) is not used if the hash of the record before the window differs."""
     result = await verify_window(ledger.store, WindowRequest(PLATFORM, FIRST, LAST, 0))
     verification = await verify_before_window(ledger)
     verification.last_hash = "0" * 64
@@ -38,11 +38,11 @@ async def test_a_window_after_a_different_record_is_not_used(ledger: Ledger) -> 
 
 @pytest.mark.parametrize("sequence", [FIRST, LAST])
 async def test_a_window_with_a_faulty_record_is_invalid(ledger: Ledger, sequence: int) -> None:
-    """A window with an edited record has no result."""
+    """Verifying a window (range of records) with an edited record gives no result."""
     ledger.tamper(lambda file: file.execute(f"UPDATE records SET user_id = 'nobody' WHERE sequence = {sequence}"))
     assert await verify_window(ledger.store, WindowRequest(PLATFORM, FIRST, LAST, 0)) == WindowResult()
 
 
 async def test_a_window_beyond_the_end_is_invalid(ledger: Ledger) -> None:
-    """A window with missing records has no result."""
+    """Verifying a window (range of records) with missing records gives no result."""
     assert await verify_window(ledger.store, WindowRequest(PLATFORM, FIRST, LAST + 1, 0)) == WindowResult()

@@ -82,7 +82,7 @@ async def test_a_caller_that_waits_for_the_stated_time_is_admitted(
 
 
 async def test_concurrency_is_limited_across_instances(store: SqliteLeaseStore) -> None:
-    """Concurrent requests are counted over all instances; when a request completes, another one is admitted."""
+    """Concurrent requests are counted over all instances; when a request completes, a further request is admitted."""
     clock = VirtualTime()
     first, second = RateLimiter(store, runtime=clock.runtime), RateLimiter(store, runtime=clock.runtime)
     async with AsyncExitStack() as open_requests:

@@ -80,7 +80,7 @@ def build_event(user: str, **changes: Any) -> dict[str, Any]:
 
 
 async def test_signatures_of_existing_records_are_listed(signature_lists: SignatureLists) -> None:
-    """The list has the signatures of all existing records, and new ones at once, newest first."""
+    """The list has the signatures of all existing records, newest first, and new signatures appear at once."""
     await append_decisions(signature_lists.ledger, 2)
     target = "DomainAmendments"
     assert await signature_lists.read_first_page() == [

@@ -13,7 +13,7 @@ USED = "sign in again for each signature"
 
 
 async def test_a_sign_in_can_be_used_for_one_signature(environment: Environment) -> None:
-    """A sign-in that was used to sign a decision cannot be used to sign another one, even after its lease has ended."""
+    """A sign-in that was used to sign a decision cannot sign a different decision, even after its lease has ended."""
     assert await environment.sign(max_age=0) == ""
     environment.at += LEASE + SECOND
     assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"

@@ -43,7 +43,7 @@ def build_catalog_getter(stored_catalog: Catalog) -> CurrentCatalog:
 
 
 def build_event(body: bytes, sequence_number: int = 1, *, device: str = "", **properties: str) -> HubEvent:
-    """Return an event of partition 0; its enqueued time is one second later for each sequence number."""
+    """Return an event of partition 0; with each sequence number, its enqueued time is one second later."""
     enqueued_at = datetime.fromtimestamp(MOMENT.timestamp() + sequence_number, UTC)
     return HubEvent(body, "0", sequence_number, enqueued_at, properties, device)
 

@@ -196,7 +196,7 @@ def test_a_batch_within_an_object_is_rejected(name: str) -> None:
     ],
 )
 def test_objects_with_other_content_are_messages(body: object) -> None:
-    """An object is one message if it has other properties besides an array, or if the array has other elements."""
+    """An object is one message if it has more properties than an array, or if the array contains more than objects."""
     (message,) = to_hub_messages(RIG, body, RECEIVED)
     assert parse(message.body) == (body[0] if isinstance(body, list) else body)
 
@@ -302,7 +302,7 @@ def build_message(connection: str = "", *, seconds_ahead: float = 0, device: str
 
 
 def test_the_policy_can_require_bound_credentials() -> None:
-    """If the policy requires bound credentials, unbound ones are rejected; a bound one can use its own connections."""
+    """If the policy requires bound credentials, a credential is rejected unless it is bound to the connection."""
     strict = TelemetryPolicy.model_validate({"requireBoundKeys": True})
     check_binding(DEFAULT, None, "rig")
     check_binding(strict, TelemetryBinding(("rig",)), "rig")
@@ -327,7 +327,7 @@ def test_timestamps_far_in_the_future_are_rejected(seconds: int) -> None:
 
 
 def test_the_policy_can_require_declared_devices() -> None:
-    """If the policy requires declared devices, others are rejected, unless the connection declares none."""
+    """If the policy requires declared devices, undeclared devices are rejected, unless the connection declares none."""
     strict = TelemetryPolicy.model_validate({"requireDeclaredDevices": True})
     check_messages([build_message(device="other")], STRICT_RIG, DEFAULT, None, NOW)
     check_messages([build_message(device="rig-1")], STRICT_RIG, strict, None, NOW)

@@ -63,7 +63,7 @@ VALUES = st.recursive(
 
 @given(VALUES, st.integers(0, 4), st.sampled_from([None, 2]))
 def test_sliced_parsing_equals_the_standard_library(value: object, levels: int, indent: int | None) -> None:
-    """For any number of levels that are sliced, and any white space, the result equals that of the standard library."""
+    """For any number of sliced levels and any white space, the result equals that of the standard library."""
     text = json.dumps(value, indent=indent)
     assert loads_in_slices(text, levels) == value
     with pytest.MonkeyPatch.context() as patch:

@@ -94,7 +94,7 @@ async def test_cache_holds_all_queries_of_a_list() -> None:
 
 
 async def test_long_list_does_not_wait_for_unknown_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a long list, cached columns are returned at once; the others are requested later, a few at a time."""
+    """For a long list, cached columns are returned at once; missing columns are requested later, a few at a time."""
     monkeypatch.setattr(module, "MAX_AWAITED", 10)
     engine = Engine()
     columns = QueryColumns(engine)

@@ -85,7 +85,7 @@ def build_query(kql: str = "Telemetry | count", lookup: str = "mine", **more: An
 
 
 def build_condition(*stored: CatalogEntry[WarmQuery] | str) -> Condition:
-    """Return an If-Match condition with the given ETags, or with those of the given stored queries."""
+    """Return an If-Match condition with the given ETags, or with the ETags of the given stored queries."""
     return condition_from_headers(
         ", ".join(each if isinstance(each, str) else compute_etag(each) for each in stored), None
     )

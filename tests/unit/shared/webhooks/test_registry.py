@@ -22,7 +22,7 @@ async def test_a_stored_endpoint_is_read_unchanged(webhook_services: WebhookServ
 
 
 async def test_appended_events_are_removed(webhook_services: WebhookServices) -> None:
-    """Audit events are removed from the store after they were appended; the others stay in order."""
+    """Audit events are removed from the store after they were appended; pending events stay in order."""
     for append_id in ("1", "2", "3"):
         await webhook_services.registry.change(
             lambda listed, key=append_id: add_audit_event(  # type: ignore[misc]

@@ -7,7 +7,7 @@ from shared.wiring import Services
 
 
 async def test_the_engine_address_comes_from_setting_process_or_default(tmp_path: Path) -> None:
-    """The engine's address is the setting, else that of the running engine process, else the default."""
+    """The engine's address is the setting's, or else the running engine process's, or else the default."""
     default = Services(Settings.read({"DATA_DIR": str(tmp_path)}))
     assert default.queries.find_engine_uri() == Settings().kusto_uri
     (tmp_path / EMBEDDED_ENGINE).write_text("http://127.0.0.1:4242", encoding="utf-8")

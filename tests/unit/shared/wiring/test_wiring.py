@@ -54,7 +54,7 @@ def build_services(folder: Path) -> Services:
 
 
 async def test_two_instances_of_services_share_nothing(tmp_path: Path) -> None:
-    """Two instances in one process have separate stores and caches; closing one does not affect the other."""
+    """Two sets of services in one process have separate stores and caches; closing one does not affect the other."""
     first, second = build_services(tmp_path / "first"), build_services(tmp_path / "second")
     for services, name in ((first, "plant-1"), (second, "plant-2")):
         await services.provenance.catalog_service.apply(load_document(PLANT.format(name), "test"), "apply")

@@ -54,7 +54,7 @@ async def test_an_unfinished_file_is_not_a_blob(tmp_path: Path) -> None:
 
 
 async def test_old_unfinished_files_are_deleted(tmp_path: Path) -> None:
-    """The next write deletes old unfinished files, but not recent ones, which another process is possibly writing."""
+    """The next write deletes old unfinished files, but not recent files, which another process is possibly writing."""
     store = FolderBlobStore(tmp_path / "cold", FileLinks("", tmp_path / "key"))
     await store.create("a", b"x")
     drafts = tmp_path / "cold" / DRAFTS

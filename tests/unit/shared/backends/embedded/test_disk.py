@@ -49,7 +49,7 @@ def connection(database_path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def test_free_space_is_returned_to_the_disk_in_steps(connection: sqlite3.Connection) -> None:
-    """Free space is returned in steps, between which others can write; a quarter of the file stays free."""
+    """Free space is returned in steps, between which other connections can write; a quarter of the file stays free."""
     steps: list[int] = []
 
     def run(step: object) -> None:

@@ -30,7 +30,7 @@ async def test_a_secret_file_is_created_once(tmp_path: Path) -> None:
 
 
 async def test_two_signers_use_one_key(tmp_path: Path) -> None:
-    """Two signers in one folder use the same key; the first one creates the file."""
+    """Two signers in one folder use the same key, whose file is created by the first signer."""
     first, second = (FileSigningKey(tmp_path / "key.pem") for _ in range(2))
     assert await first.get_key_id() == await second.get_key_id()
     assert len(await first.sign(b"message")) == 64

@@ -57,14 +57,14 @@ async def verify_in_process(store: SqliteChainStore, seconds: float = 60) -> Cha
 
 @pytest.mark.parametrize("scope", ["", "s", 'batch/7 "ü"\n', "\ud800", "x" * 100_000])
 def test_a_verification_request_is_one_line_for_any_scope(scope: str) -> None:
-    """A request to the process is one line, which is parsed to the same chain, whatever its scope contains."""
+    """A request to the verification process is one line, whatever characters the chain's scope contains."""
     asked = WindowRequest(ChainKey(Target.DOMAIN_EVENTS, scope), 5, 8, 7)
     line = request_to_line(asked)
     assert (request_from_line(line), line.count(b"\n"), line[-1:]) == (asked, 1, b"\n")
 
 
 async def test_the_verification_process_returns_the_local_results(audit_log: SqliteAuditLog) -> None:
-    """The process returns the results in the order of the requests, and they equal those of a local verification."""
+    """The verification process returns results in the order of the requests, equal to those of a local verification."""
     asked = [WindowRequest(CHAIN, first, first + 3, 30) for first in range(5, COUNT, 4)]
     async with audit_log.store.open_window_verifier() as ask:
         told = await asyncio.gather(*map(ask, asked))
@@ -73,7 +73,7 @@ async def test_the_verification_process_returns_the_local_results(audit_log: Sql
 
 
 async def test_a_concurrent_verification_runs_without_a_process(audit_log: SqliteAuditLog) -> None:
-    """If several verifications run at once, one uses the process and the others run in the service."""
+    """If several verifications run at once, only one uses the verification process; all others run in the service."""
     async with audit_log.store.open_window_verifier():
         with pytest.raises(VerifierUnavailableError):
             await audit_log.store.open_window_verifier().__aenter__()

@@ -122,7 +122,7 @@ async def test_a_cancelled_write_does_not_affect_others(write_batcher: WriteBatc
 
 
 async def test_each_read_gets_its_own_result(tmp_path: Path) -> None:
-    """Each read gets its own rows or its own error, and cancelling one does not affect others."""
+    """Each of several concurrent reads gets its own rows or error; cancelling one read does not affect other reads."""
     database = SqliteDatabase(tmp_path / "file.sqlite", "CREATE TABLE t (n INTEGER); INSERT INTO t VALUES (1), (2);")
     reads = ReadBatcher(database)
     gone = asyncio.create_task(reads.read(lambda connection: connection.execute("SELECT 1").fetchone()))

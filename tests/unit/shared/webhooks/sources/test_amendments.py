@@ -81,7 +81,7 @@ def test_an_amendment_is_pending_or_decided_at_once(status: str, kind: WebhookEv
     ],
 )
 def test_a_decision_describes_its_amendment(decision: dict[str, Any], decided_by: str) -> None:
-    """The event of a decision contains the RecordID of the amendment; its key contains that of the decision."""
+    """The event of a decision contains the amendment's RecordID; the event's key contains the decision's RecordID."""
     event = build_decision_event(
         "line-1", AMENDMENT, {**decision, "RecordID": "000000000002", "AmendmentID": "000000000001"}
     )

@@ -45,7 +45,7 @@ class Source:
 
 
 async def test_a_failure_stops_no_other_source() -> None:
-    """If one event source fails, the others still run, and the worker is woken afterwards."""
+    """If one event source fails, all other sources still run, and the worker is woken afterwards."""
     broken, working, woken = Source(), Source(), list[int]()
     broken.is_failing = True
     await EventSources({"a": broken, "b": working}, lambda: woken.append(working.runs)).run()

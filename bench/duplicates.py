@@ -49,7 +49,7 @@ def _measure_batches(stored: int) -> list[float]:
         )
         connection.execute("CHECKPOINT")
         store = TelemetryStore(connection)
-        store.append("0", Offset(1, _NOW), _build_rows(0), [], _NOW)
+        store.append_events("0", Offset(1, _NOW), _build_rows(0), [], _NOW)
         times = [_measure_batch(store, number) for number in range(1, ROUNDS + 1)]
         connection.close()
     return times
@@ -58,7 +58,7 @@ def _measure_batches(stored: int) -> list[float]:
 def _measure_batch(store: TelemetryStore, number: int) -> float:
     rows = _build_rows(number)
     started = time.process_time()
-    store.append("0", Offset(number + 1, _NOW), rows, [], _NOW)
+    store.append_events("0", Offset(number + 1, _NOW), rows, [], _NOW)
     return (time.process_time() - started) * 1000
 
 

@@ -58,7 +58,7 @@ class _RuleChecker:
                 if not _is_unbounded(item) or (is_last and item[0] is not _constants.MIN_REPEAT):
                     continue
                 run = self.find_accepted_characters([item])
-                if not any(self._is_separator(before, run) for before in way[:index]):
+                if not any(self._always_ends_run(before, run) for before in way[:index]):
                     yield "a search may restart at each character of a repetition"
 
     def find_accepted_characters(self, items: RegexItems) -> frozenset[str]:
@@ -105,19 +105,19 @@ class _RuleChecker:
             each if isinstance(each, str) else each.decode("latin-1") for each in sample if one.fullmatch(each)
         )
 
-    def _is_separator(self, item: RegexItem, run: frozenset[str]) -> bool:
-        """Return whether an item of an expression always ends a text that consists of the characters ``run``."""
+    def _always_ends_run(self, item: RegexItem, run: frozenset[str]) -> bool:
+        """Return whether an item of an expression always ends a run, a text of only the characters ``run``."""
         operation, value = item
         if operation is _constants.AT:
             is_word = all(each.isalnum() or each == "_" for each in run)
             return value in _STARTS or (value is _constants.AT_BOUNDARY and is_word)
         if operation is _constants.BRANCH:
-            return all(any(self._is_separator(each, run) for each in way) for way in _list_subpatterns(item))
+            return all(any(self._always_ends_run(each, run) for each in way) for way in _list_subpatterns(item))
         if _can_be_empty(item):
             return False
         parts = _list_subpatterns(item)
         if parts:
-            return any(self._is_separator(each, run) for each in parts[0])
+            return any(self._always_ends_run(each, run) for each in parts[0])
         return not self._find_item_characters(item) & run
 
     def _is_ambiguous_repetition(self, item: RegexItem) -> bool:
@@ -129,7 +129,7 @@ class _RuleChecker:
                     return True
         inner = [each for each in _iterate_descendants(body) if _is_unbounded(each)]
         return any(
-            not any(self._is_separator(each, self.find_accepted_characters([one])) for each in body) for one in inner
+            not any(self._always_ends_run(each, self.find_accepted_characters([one])) for each in body) for one in inner
         )
 
     def _find_first_characters(self, items: RegexItems) -> frozenset[str]:
@@ -157,7 +157,7 @@ class _RuleChecker:
             ways = [self._find_next_repetition(run, part) for part in _list_subpatterns(item)]
             if any(meets for meets, _ in ways):
                 return True, False
-            if self._is_separator(item, run):
+            if self._always_ends_run(item, run):
                 return False, True
         return False, False
 

@@ -97,8 +97,8 @@ def _iterate_cases() -> Iterator[tuple[str, _FindMatches, Callable[[int], Any]]]
             yield from _iterate_expression_cases(expression)
     for unit in _KQL_UNITS:
         # Only the growth of `blank` is checked: it is Python code, which lets other threads run.
-        yield "blank", lambda text: (mask_literals(text) for _ in range(1)), partial(_build_text, "", unit)
-        yield "tokens", tokenize, partial(_build_text, "", unit)
+        yield "blank", lambda text: (mask_literals(text) for _ in range(1)), partial(_build_repeating_text, "", unit)
+        yield "tokens", tokenize, partial(_build_repeating_text, "", unit)
 
 
 def _iterate_expression_cases(expression: Expression) -> Iterator[tuple[str, _FindMatches, Callable[[int], Any]]]:
@@ -108,7 +108,7 @@ def _iterate_expression_cases(expression: Expression) -> Iterator[tuple[str, _Fi
         yield (
             expression.place,
             find_matches,
-            partial(_build_text, begin, unit, is_bytes=isinstance(expression.pattern, bytes)),
+            partial(_build_repeating_text, begin, unit, is_bytes=isinstance(expression.pattern, bytes)),
         )
 
 
@@ -116,8 +116,8 @@ def _match_whole_text(pattern: re.Pattern[Any], text: Any) -> Iterator[object]:
     yield pattern.fullmatch(text)
 
 
-def _build_text(begin: str, unit: str, length: int, *, is_bytes: bool = False) -> str | bytes:
-    text = (begin + unit * (length // len(unit) + 1))[: length - 1] + "\0"
+def _build_repeating_text(prefix: str, unit: str, length: int, *, is_bytes: bool = False) -> str | bytes:
+    text = (prefix + unit * (length // len(unit) + 1))[: length - 1] + "\0"
     return text.encode("latin-1", "replace") if is_bytes else text
 
 

@@ -90,7 +90,7 @@ def _measure_gateway(payloads: list[bytes], rate: int) -> _Times:
         query = "Telemetry | summarize n = count() by MessageId | summarize Rows = sum(n), Ids = count()"
         reply: object = call_service(running, "/oi-api/warm-queries", {"query": query})["results"]
     if reply != [{"Rows": len(payloads), "Ids": len(payloads)}]:
-        raise ValueError(f"the table has {reply} for {len(payloads)} sent messages")
+        raise ValueError(f"{len(payloads)} messages were sent, but the numbers of rows and message ids are {reply}")
     return _Times(accepted, rows)
 
 

@@ -38,7 +38,9 @@ def measure_peers() -> Iterator[Figure]:
     """
     for name in ("datasette", "roapi"):
         if not (PEERS / name).is_file():
-            raise ToolMissingError(f"{name} is not installed: make bench installs requirements/bench.txt")
+            raise ToolMissingError(
+                f"the program {name} is not installed; make bench installs it from requirements/bench.txt"
+            )
     with tempfile.TemporaryDirectory(prefix="bench-peers-") as made, ExitStack() as stack:
         folder = Path(made)
         _write_rows(folder)

@@ -59,7 +59,7 @@ def _measure_formats(running: RunningService, lookup: str) -> dict[str, float]:
             times[name].append(time.perf_counter() - started)
             if frame.shape != (MANY_ROWS, 4) or str(frame.dtypes["Timestamp"]) != "datetime64[us, UTC]":
                 raise RuntimeError(
-                    f"{frame.shape[0]} rows instead of {MANY_ROWS}, or wrong type of the column Timestamp"
+                    f"the data frame has {frame.shape[0]} rows instead of {MANY_ROWS}, or Timestamp has a wrong type"
                 )
     return {name: MANY_ROWS / statistics.median(each) for name, each in times.items()}
 

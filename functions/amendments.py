@@ -220,8 +220,8 @@ async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
         services().provenance.chain_store,
         chain,
         filters,
-        limit=parser.parse_number("limit", query.limit, least=1, default=DEFAULT_LIMIT),
-        offset=parser.parse_number("offset", query.offset, least=0, default=0),
+        limit=parser.parse_number("limit", query.limit, minimum=1, default=DEFAULT_LIMIT),
+        offset=parser.parse_number("offset", query.offset, minimum=0, default=0),
         runtime=services().runtime,
     )
     return await build_list_reply(chain, answer, parser)

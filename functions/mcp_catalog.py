@@ -1,4 +1,4 @@
-"""MCP tools that list connections, surfaces (groups of connections) and what waits for approval, and MCP resources.
+"""MCP resources, and tools that list connections, surfaces (groups of connections) and items waiting for approval.
 
 Drafts of warm queries and pending amendments wait for approval. The resources are definitions of the catalog.
 
@@ -155,18 +155,18 @@ def build_catalog_resources(principal: Principal, catalog: Catalog) -> dict[str,
     surfaces = {f"workspace://surfaces/{lookup}": lookup for lookup in sorted(catalog.surfaces)}
     list_once = cache(lambda: {one["lookup"]: one for one in _list_surfaces(catalog)})
 
-    def build_query(uri: str) -> Resource:
-        query = catalog.queries[queries[uri]].value
+    def build_query_resource(query_uri: str) -> Resource:
+        query = catalog.queries[queries[query_uri]].value
         content = query.model_dump(mode="json", by_alias=True)
-        return Resource(uri, query.lookup, query.name, "Definition of a warm query.", content)
+        return Resource(query_uri, query.lookup, query.name, "Definition of a warm query.", content)
 
-    def build_surface(uri: str) -> Resource:
-        surface = list_once()[surfaces[uri]]
-        return Resource(uri, surface["lookup"], surface["name"], "Definition of a surface.", surface)
+    def build_surface_resource(surface_uri: str) -> Resource:
+        surface = list_once()[surfaces[surface_uri]]
+        return Resource(surface_uri, surface["lookup"], surface["name"], "Definition of a surface.", surface)
 
     return {
-        **{uri: partial(build_query, uri) for uri in queries},
-        **{uri: partial(build_surface, uri) for uri in surfaces},
+        **{uri: partial(build_query_resource, uri) for uri in queries},
+        **{uri: partial(build_surface_resource, uri) for uri in surfaces},
     }
 
 

@@ -119,8 +119,8 @@ async def query_audit_events(call: Call[EventsQuery]) -> Reply:
         services().provenance.chain_store,
         chain,
         filters,
-        limit=parser.parse_number("limit", parameters.limit, least=1, default=DEFAULT_LIMIT),
-        offset=parser.parse_number("offset", parameters.offset, least=0, default=0),
+        limit=parser.parse_number("limit", parameters.limit, minimum=1, default=DEFAULT_LIMIT),
+        offset=parser.parse_number("offset", parameters.offset, minimum=0, default=0),
         runtime=services().runtime,
     )
     return await build_list_reply(chain, answer, parser)
@@ -166,7 +166,7 @@ async def export_audit_events(call: Call[ExportQuery]) -> Reply:
     parameters, parser = call.query, LenientParser()
     chain = resolve_chain_to_read(parameters.target, parameters.scope_key)
     filters = replace(parser.parse_window(parameters), equal=build_equality_filters(parameters))
-    limit = parser.parse_number("limit", parameters.limit, least=1, default=DEFAULT_EXPORT_LIMIT)
+    limit = parser.parse_number("limit", parameters.limit, minimum=1, default=DEFAULT_EXPORT_LIMIT)
     as_csv = parameters.format is ExportFormat.CSV
     answer = await export_records(
         services().provenance.chain_store,

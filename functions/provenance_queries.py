@@ -49,9 +49,9 @@ TargetName = Annotated[str | None, WithJsonSchema(build_optional_enum(Target))]
 WritableTargetName = Annotated[str | None, WithJsonSchema(build_optional_enum(WritableTarget))]
 
 
-def _build_integer_schema(least: int) -> WithJsonSchema:
+def _build_integer_schema(minimum: int) -> WithJsonSchema:
     """Build the JSON schema of an integer parameter. The model's field is text, because invalid values are ignored."""
-    return WithJsonSchema({"type": "integer", "format": "int64", "minimum": least})
+    return WithJsonSchema({"type": "integer", "format": "int64", "minimum": minimum})
 
 
 class WindowQuery(BaseModel):
@@ -171,11 +171,11 @@ class LenientParser:
 
     ignored: list[str] = field(default_factory=list)
 
-    def parse_number(self, name: str, text: str | None, *, least: int, default: int) -> int:
+    def parse_number(self, name: str, text: str | None, *, minimum: int, default: int) -> int:
         """Return a parameter as a whole number, or the default if the parameter is missing, invalid or too small."""
         if text is None:
             return default
-        if _NUMBER.fullmatch(text) and int(text) >= least:
+        if _NUMBER.fullmatch(text) and int(text) >= minimum:
             return _limit_to_range(text)
         self.ignored.append(name)
         return default

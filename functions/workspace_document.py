@@ -96,7 +96,7 @@ async def _load_document(request: Request) -> LoadedDocument:
 
 
 async def _check_changed_queries(
-    loaded: LoadedDocument, plan: DocumentPlan, seconds: float
+    loaded: LoadedDocument, plan: DocumentPlan, max_seconds: float
 ) -> Iterable[DocumentWarning]:
     """Validate the changed queries of a document with the query engine; return a warning if the engine is unavailable.
 
@@ -107,7 +107,7 @@ async def _check_changed_queries(
         change.key for change in plan.plan.changes if change.kind == ItemKind.WARM_QUERY and _has_new_text(change)
     }
     outage = await check_document_queries(
-        loaded, services().queries.columns, lookups=changed, seconds=seconds, runtime=services().runtime
+        loaded, services().queries.columns, lookups=changed, seconds=max_seconds, runtime=services().runtime
     )
     if outage is None:
         return []

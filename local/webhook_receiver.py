@@ -20,7 +20,7 @@ DEFAULT_PORT: Final = 9_000
 _PREFIX: Final = "whsec_"
 
 
-def describe_signature(headers: Mapping[str, str], body: bytes, secret: str, at: float) -> str:
+def describe_signature(headers: Mapping[str, str], body: bytes, secret: str, received_at: float) -> str:
     """Return a sentence that states whether the signature of a webhook message is valid, and if not, the reason.
 
     The rules are those of the Standard Webhooks specification 1.0.
@@ -29,7 +29,7 @@ def describe_signature(headers: Mapping[str, str], body: bytes, secret: str, at:
         headers: headers of the request by their names in lowercase.
         body: body of the request.
         secret: secret of the webhook; empty if it is not known.
-        at: the current time in seconds since 1970.
+        received_at: the current time in seconds since 1970.
     """
     message_id, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     signatures = headers.get("webhook-signature", "").split()
@@ -37,8 +37,8 @@ def describe_signature(headers: Mapping[str, str], body: bytes, secret: str, at:
         return "not signed: the request lacks webhook-id, webhook-timestamp or webhook-signature"
     if not secret:
         return "signature not checked: no secret is known; use --secret-file"
-    if abs(at - int(timestamp)) > TOLERANCE_SECONDS:
-        return f"signature INVALID: the message is {at - int(timestamp):.0f} s old"
+    if abs(received_at - int(timestamp)) > TOLERANCE_SECONDS:
+        return f"signature INVALID: the message is {received_at - int(timestamp):.0f} s old"
     content = f"{message_id}.{timestamp}.".encode() + body
     expected = "v1," + b64encode(hmac.digest(b64decode(secret.removeprefix(_PREFIX)), content, hashlib.sha256)).decode()
     valid = any(hmac.compare_digest(expected, signature) for signature in signatures)

@@ -84,9 +84,9 @@ def _build_inclusion(leaves: list[bytes], sequence: int, size: int) -> dict[str,
     return {"sequence": sequence, "size": size, "hashes": path}
 
 
-def _build_consistency_proof(leaves: list[bytes], old: int, size: int) -> dict[str, Any]:
-    path = [_to_base64(_compute_root(leaves[first:last])) for first, last in list_consistency_ranges(old, size)]
-    return {"from": old, "size": size, "fromRoot": _to_base64(_compute_root(leaves[:old])), "hashes": path}
+def _build_consistency_proof(leaves: list[bytes], old_size: int, size: int) -> dict[str, Any]:
+    path = [_to_base64(_compute_root(leaves[first:last])) for first, last in list_consistency_ranges(old_size, size)]
+    return {"from": old_size, "size": size, "fromRoot": _to_base64(_compute_root(leaves[:old_size])), "hashes": path}
 
 
 def _to_base64(data: bytes) -> str:

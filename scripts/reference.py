@@ -65,8 +65,8 @@ def _build_setting_row(name: str) -> tuple[str, ...]:
     return f"`{field.alias}`", f"`{field.default}`" if field.default != "" else "", field.description or ""
 
 
-def _format_table(head: tuple[str, ...], rows: object) -> str:
-    lines = [head, ("---",) * len(head), *rows]  # type: ignore[misc]
+def _format_table(column_titles: tuple[str, ...], rows: object) -> str:
+    lines = [column_titles, ("---",) * len(column_titles), *rows]  # type: ignore[misc]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

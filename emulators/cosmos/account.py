@@ -33,7 +33,7 @@ class ThroughputBudget:
         self._used = 0.0
         self._at: float | None = None
 
-    def check(self, now: float) -> None:
+    def check_remaining_units(self, now: float) -> None:
         """Check that the container has request units left before a request is executed.
 
         Args:
@@ -49,7 +49,7 @@ class ThroughputBudget:
             wait_ms = int((self._used - self._rate) / self._rate * 1000) + 1
             raise CosmosError(429, "The request rate is too large. More request units may be needed.", 3200, wait_ms)
 
-    def spend(self, units: float) -> None:
+    def spend_units(self, units: float) -> None:
         """Subtract the charge of an executed request."""
         self._used += units
 

@@ -98,7 +98,7 @@ class CosmosService:
         container = self._control.find_container(request)
         budget = self._find_budget(container.rid)
         if budget is not None:
-            budget.check(self._clock())
+            budget.check_remaining_units(self._clock())
         if request.operation == "batch":
             reply = data_plane.execute_batch_request(container, request)
         elif request.operation in ("query", "read_feed"):
@@ -107,7 +107,7 @@ class CosmosService:
         else:
             reply = data_plane.execute_item_operation(container, request)
         if budget is not None:
-            budget.spend(float(reply.headers.get("x-ms-request-charge", "0")))
+            budget.spend_units(float(reply.headers.get("x-ms-request-charge", "0")))
         range_id = request.read_header("x-ms-documentdb-partitionkeyrangeid") or "0"
         link = "/".join(request.segments[:4])
         reply.headers |= {

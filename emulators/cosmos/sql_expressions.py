@@ -33,11 +33,10 @@ class SqlToken:
     end: int
 
 
-def build_syntax_error(text: str, at: int) -> CosmosError:
+def build_syntax_error(text: str, position: int) -> CosmosError:
     """Return the error that reports invalid syntax at a position of a query."""
-    return CosmosError(
-        400, f"Syntax error, or syntax that the Cosmos test server does not implement, near '{text[at : at + 30]}'."
-    )
+    found = text[position : position + 30]
+    return CosmosError(400, f"Syntax error, or syntax that the Cosmos test server does not implement, near '{found}'.")
 
 
 @lru_cache(maxsize=1_000)

@@ -111,7 +111,7 @@ class SqlStatement:
         where = f" WHERE {self.condition_text}" if self.condition_text else ""
         if self.aggregates:
             if not self.is_value or len(self.aggregates) != 1 or self.sort_keys or self.max_results is not None:
-                raise build_unsupported_error("aggregates over partitions other than one SELECT VALUE")
+                raise build_unsupported_error("cross-partition aggregates except a single one after SELECT VALUE")
             return f"SELECT VALUE {self._render_partial_aggregate()} FROM {self.alias}{where}"  # noqa: S608  parsed by this server
         needed = None if self.max_results is None else self.skipped + self.max_results
         limit = "" if needed is None else f" OFFSET 0 LIMIT {needed}"
@@ -131,7 +131,9 @@ class SqlStatement:
             return self.alias
         if self.is_value:
             return self.select_text[len("VALUE") :]
-        raise build_unsupported_error("ORDER BY over partitions with a list of fields; use SELECT * or SELECT VALUE")
+        raise build_unsupported_error(
+            "cross-partition ORDER BY after SELECT with a list of fields; use SELECT * or SELECT VALUE"
+        )
 
     def _render_partial_aggregate(self) -> str:
         name, _ = self.aggregates[0]

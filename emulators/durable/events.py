@@ -59,20 +59,23 @@ def build_event(kind: EventType, at: datetime, number: int = NO_ID, **members: A
     return {"EventType": int(kind), "EventId": number, "Timestamp": rfc3339(at), **members}
 
 
-def build_execution_started(start: NewInstance, at: datetime) -> Event:
+def build_execution_started(new_instance: NewInstance, at: datetime) -> Event:
     """Build the event ExecutionStarted, which is the second event in the history of every orchestration."""
-    parent = start.parent and {
+    parent = new_instance.parent and {
         "Name": None,
-        "TaskScheduleId": start.parent.task,
-        "OrchestrationInstance": {"InstanceId": start.parent.instance, "ExecutionId": start.parent.execution},
+        "TaskScheduleId": new_instance.parent.task,
+        "OrchestrationInstance": {
+            "InstanceId": new_instance.parent.instance,
+            "ExecutionId": new_instance.parent.execution,
+        },
     }
     return build_event(
         EventType.EXECUTION_STARTED,
         at,
-        Name=start.name,
-        Version=start.version,
-        Input=start.input,
-        OrchestrationInstance={"InstanceId": start.instance, "ExecutionId": start.execution},
+        Name=new_instance.name,
+        Version=new_instance.version,
+        Input=new_instance.input,
+        OrchestrationInstance={"InstanceId": new_instance.instance, "ExecutionId": new_instance.execution},
         ParentInstance=parent,
     )
 

@@ -33,10 +33,10 @@ class Management:
         self._clock = clock
         self._wake = wake
 
-    async def start(self, new: NewInstance) -> bool:
+    async def start_instance(self, new_instance: NewInstance) -> bool:
         """Start an orchestration instance; return False if an instance with the same id has not ended."""
         at = self._clock.now()
-        started = await self._database.write(lambda connection: rows.start_instance(connection, new, at))
+        started = await self._database.write(lambda connection: rows.start_instance(connection, new_instance, at))
         self._wake()
         return started
 
@@ -63,13 +63,13 @@ class Management:
         query = "SELECT event FROM history WHERE instance = ? ORDER BY number"
         return await self._database.read(lambda connection: [row[0] for row in connection.execute(query, (instance,))])
 
-    async def list_page(self, instance_filter: InstanceFilter, after: str, limit: int) -> list[Instance]:
-        """Return up to ``limit`` instances whose ids follow ``after``, sorted by id."""
+    async def list_page(self, instance_filter: InstanceFilter, after_instance_id: str, limit: int) -> list[Instance]:
+        """Return up to ``limit`` instances whose ids follow ``after_instance_id``, sorted by id."""
         condition, values = _build_condition(instance_filter)
         query = f"SELECT {rows.COLUMNS} FROM instances WHERE {condition} AND id > ? ORDER BY id LIMIT ?"  # noqa: S608  constants
         return await self._database.read(
             lambda connection: [
-                rows.instance_from_row(row) for row in connection.execute(query, (*values, after, limit))
+                rows.instance_from_row(row) for row in connection.execute(query, (*values, after_instance_id, limit))
             ]
         )
 
@@ -151,7 +151,7 @@ class Management:
         restarted = replace(
             found.start, instance=create_id() if new_instance else instance, execution=create_id(), parent=None
         )
-        return restarted.instance if await self.start(restarted) else None
+        return restarted.instance if await self.start_instance(restarted) else None
 
     async def _set_status(
         self, instance: str, status: OrchestrationStatus, kind: EventType, reason: str | None

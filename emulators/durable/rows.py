@@ -74,15 +74,15 @@ def send_message(
     )
 
 
-def notify_parent(connection: sqlite3.Connection, ended: Instance, at: datetime) -> None:
+def notify_parent(connection: sqlite3.Connection, ended_instance: Instance, at: datetime) -> None:
     """Store the result of an ended sub-orchestration as a message to its caller, if the caller has not ended."""
-    parent = ended.start.parent
+    parent = ended_instance.start.parent
     if parent is None or not is_active_run(connection, parent.instance, parent.execution):
         return
-    if ended.status is OrchestrationStatus.COMPLETED:
-        event = events.build_sub_orchestration_completed(parent.task, ended.output, at)
+    if ended_instance.status is OrchestrationStatus.COMPLETED:
+        event = events.build_sub_orchestration_completed(parent.task, ended_instance.output, at)
     else:
-        event = events.build_sub_orchestration_failed(parent.task, _format_failure_reason(ended), at)
+        event = events.build_sub_orchestration_failed(parent.task, _format_failure_reason(ended_instance), at)
     send_message(connection, parent.instance, MessageKind.DONE, event, at)
 
 

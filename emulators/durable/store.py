@@ -92,15 +92,15 @@ class OrchestrationStore:
         """
         return await self.database.write(lambda connection: _commit_turn(connection, turn_input, turn, at))
 
-    async def list_activities(self, after: int, limit: int) -> list[PendingActivity]:
-        """Return up to ``limit`` pending activities whose number is above ``after``, oldest first."""
+    async def list_activities(self, after_number: int, limit: int) -> list[PendingActivity]:
+        """Return up to ``limit`` pending activities whose number is above ``after_number``, oldest first."""
         query = (
             "SELECT number, instance, execution, task, name, input FROM activities WHERE number > ?"
             " ORDER BY number LIMIT ?"
         )
         return await self.database.read(
             lambda connection: [
-                PendingActivity(row[0], Activity(*row[1:])) for row in connection.execute(query, (after, limit))
+                PendingActivity(row[0], Activity(*row[1:])) for row in connection.execute(query, (after_number, limit))
             ]
         )
 

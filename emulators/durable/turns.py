@@ -100,18 +100,20 @@ async def run_turn(
 
 
 class _TurnRunner:
-    def __init__(self, work: TurnInput, known: FunctionNames, now: datetime) -> None:
-        self._work = work
-        self._start = work.instance.start
-        self._known = known
+    def __init__(self, turn_input: TurnInput, known_functions: FunctionNames, now: datetime) -> None:
+        self._work = turn_input
+        self._start = turn_input.instance.start
+        self._known = known_functions
         self._now = now
-        self._progress = records.load_progress(work.progress)
+        self._progress = records.load_progress(turn_input.progress)
         self._new: list[Event] = []
         self._turn = Turn([], self._progress)
 
     async def run_turn(self, run_orchestrator: Orchestrate) -> Turn:
         if len(self._work.history) > MAX_HISTORY:
-            self._record_failure(f"its history has more than {MAX_HISTORY} events; let it continue as new")
+            self._record_failure(
+                f"the history has more than {MAX_HISTORY} events; call continue_as_new in the orchestrator"
+            )
             return self._build_turn()
         try:
             self._deliver_messages()
@@ -121,7 +123,7 @@ class _TurnRunner:
             self._record_failure(str(failure))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             self._record_failure(
-                f"its state is not in the format of the Durable Functions SDK ({type(error).__name__}: {error})"
+                f"the state is not in the format of the Durable Functions SDK ({type(error).__name__}: {error})"
             )
         return self._build_turn()
 

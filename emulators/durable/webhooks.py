@@ -110,9 +110,9 @@ def _parse_instant(text: str) -> datetime | None:
         return None
 
 
-def build_continuation_token(last: str) -> str:
-    """Build the continuation token of a page; ``last`` is the last instance id on the page."""
-    return base64.urlsafe_b64encode(last.encode()).decode()
+def build_continuation_token(last_instance_id: str) -> str:
+    """Build the continuation token of a page; ``last_instance_id`` is the last instance id on the page."""
+    return base64.urlsafe_b64encode(last_instance_id.encode()).decode()
 
 
 def parse_continuation_token(token: str) -> str | None:
@@ -200,7 +200,7 @@ class Webhooks:
         if given is None and request.body.strip():
             return _build_invalid_json_reply()
         instance = request.segments[2] if len(request.segments) == _NAMED_SEGMENTS else create_id()
-        started = await self._management.start(
+        started = await self._management.start_instance(
             NewInstance(instance, create_id(), name, request.query.get("version") or self._names.version, given)
         )
         if not started:

@@ -227,7 +227,7 @@ class Engine:
                 raise result_too_large_error(
                     f"The results of this query exceed the set limit of {options.max_bytes} bytes"
                 )
-            place = _find_next_place(place, translation)
+            place = _find_next_result_place(place, translation)
         first, *further = results
         return replace(first, further=tuple(further))
 
@@ -332,7 +332,7 @@ class Engine:
         task.add_done_callback(self._stopping.discard)
 
 
-def _find_next_place(place: ResultPlace, translation: Translation) -> ResultPlace | None:
+def _find_next_result_place(place: ResultPlace, translation: Translation) -> ResultPlace | None:
     """Return the position (statement and result number) of a query's next result; None after the last result."""
     if place.part + 1 < translation.parts:
         return ResultPlace(place.statement, place.part + 1)

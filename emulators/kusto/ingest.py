@@ -326,7 +326,7 @@ class HubConsumer:
                 unrouted += 1
             else:
                 rows.setdefault(row.key, row)
-        added = self._store.append(partition, offset, list(rows.values()), rejected, _get_current_time())
+        added = self._store.append_events(partition, offset, list(rows.values()), rejected, _get_current_time())
         self.added += added
         self.unrouted += unrouted
         self.malformed += len(rejected)
@@ -344,7 +344,7 @@ class HubConsumer:
         if time.monotonic() < self._next_trim:
             return
         now = _get_current_time()
-        self._store.trim(now)
+        self._store.trim_keys_and_rejected(now)
         deleted = self._store.delete_expired(now - self._retention) if self._retention is not None else 0
         self.expired += deleted
         if deleted:

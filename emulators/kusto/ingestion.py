@@ -82,7 +82,7 @@ class FileIngestion:
         # Values of these columns repeat in most rows; without copies of them, the insertion takes a sixth less time.
         with pq.ParquetFile(path, read_dictionary=_REPEATING) as file:
             rows = pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches(_BATCH_ROWS))
-            TelemetryStore(cursor).ingest(tag, rows, datetime.now(UTC).replace(tzinfo=None))
+            TelemetryStore(cursor).ingest_file_rows(tag, rows, datetime.now(UTC).replace(tzinfo=None))
 
 
 def parse_command(text: str) -> IngestCommand:

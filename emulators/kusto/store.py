@@ -77,15 +77,15 @@ class RecentKeys:
         self._capacity = filter_bits // _BITS_PER_KEY
         self._generations: list[_Generation] = []
 
-    def add(self, keys: Keys, stored: TimeRange) -> None:
+    def add(self, keys: Keys, time_range: TimeRange) -> None:
         """Add keys that were stored in a time range."""
         while len(keys):
-            generation = self._get_or_open_generation(stored)
+            generation = self._get_or_open_generation(time_range)
             chunk = keys[: self._capacity - generation.count]
             self._set_bits(generation.bits, chunk)
             generation.count += len(chunk)
             oldest, newest = generation.stored
-            generation.stored = TimeRange(min(oldest, stored.oldest), max(newest, stored.newest))
+            generation.stored = TimeRange(min(oldest, time_range.oldest), max(newest, time_range.newest))
             keys = keys[len(chunk) :]
 
     def find_possible(self, keys: Keys) -> tuple[npt.NDArray[np.bool_], TimeRange | None]:
@@ -224,7 +224,7 @@ class TelemetryStore:
         rows = self._connection.execute("SELECT hub_partition, sequence, newest FROM ingest.offsets").fetchall()
         return {partition: Offset(sequence, newest) for partition, sequence, newest in rows}
 
-    def append(
+    def append_events(
         self,
         partition: str,
         offset: Offset,
@@ -257,7 +257,7 @@ class TelemetryStore:
             raise
         return added
 
-    def ingest(self, tag: str, rows: pa.RecordBatchReader, now: datetime) -> bool:
+    def ingest_file_rows(self, tag: str, rows: pa.RecordBatchReader, now: datetime) -> bool:
         """Insert the rows of a file in one transaction, unless rows with the same tag were inserted before.
 
         Args:
@@ -286,7 +286,7 @@ class TelemetryStore:
             raise
         return found is None
 
-    def trim(self, now: datetime) -> None:
+    def trim_keys_and_rejected(self, now: datetime) -> None:
         """Delete expired message keys, and the oldest rejected events if there are too many."""
         self._connection.execute("DELETE FROM ingest.seen WHERE first_seen < ?", [now - SEEN_FOR])
         if self._recent is not None:

@@ -147,7 +147,9 @@ class JsonSession:
 
     def _acknowledge_request(self, ack_id: int, *, succeeded: bool) -> None:
         if not succeeded:
-            self._send_error_ack(ack_id, "Forbidden", "The client lacks the permission.")
+            self._send_error_ack(
+                ack_id, "Forbidden", "The client does not have the permission that this request requires."
+            )
             return
         self._acked[ack_id] = None
         if len(self._acked) > _MAX_KNOWN_ACKS:

@@ -78,14 +78,14 @@ class HubEvents:
         return await self._send_event("user", event, subject, content_type, data)
 
     def notify(
-        self, event: str, subject: EventSubject, after: asyncio.Task[None] | None = None, **document: str
+        self, event: str, subject: EventSubject, previous_event: asyncio.Task[None] | None = None, **document: str
     ) -> asyncio.Task[None] | None:
         """Start to send a ``connected`` or ``disconnected`` event without waiting for it; errors are only logged.
 
         Args:
             event: name of the event, ``connected`` or ``disconnected``.
             subject: the connection that the event is about.
-            after: task that sends an earlier event, which must arrive first; None for no such event.
+            previous_event: task that sends an earlier event, which must arrive first; None for no such event.
             document: data of the event, which is sent as a JSON object.
 
         Returns:
@@ -93,7 +93,7 @@ class HubEvents:
         """
         if self._settings.upstream is None or event not in self._settings.system_events:
             return None
-        task = asyncio.create_task(self._send_notification(event, subject, after, document))
+        task = asyncio.create_task(self._send_notification(event, subject, previous_event, document))
         self._pending.add(task)
         task.add_done_callback(self._pending.discard)
         return task
@@ -106,10 +106,10 @@ class HubEvents:
             await self._settings.upstream.close()
 
     async def _send_notification(
-        self, event: str, subject: EventSubject, after: asyncio.Task[None] | None, document: Mapping[str, str]
+        self, event: str, subject: EventSubject, previous_event: asyncio.Task[None] | None, document: Mapping[str, str]
     ) -> None:
-        if after is not None:
-            await asyncio.wait((after,))
+        if previous_event is not None:
+            await asyncio.wait((previous_event,))
         try:
             response = await self._send_event("sys", event, subject, _JSON, orjson.dumps(document))
         except UpstreamError as error:

@@ -65,7 +65,7 @@ def _verify_token(token: str, access_key: str, host: str, target: str) -> Claims
         raise _build_unauthenticated_error(_INVALID)
     audiences = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
     if not any(isinstance(audience, str) and _is_audience_for(audience, host, target) for audience in audiences):
-        raise _build_unauthenticated_error("The access token is for another URL.")
+        raise _build_unauthenticated_error("Claim `aud` of the access token is not the URL of this request.")
     return claims
 
 

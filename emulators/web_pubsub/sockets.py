@@ -127,7 +127,7 @@ class FrameSocket(WebSocketsSansIOProtocol):
                 b"".join(self.frames).decode()
             except UnicodeDecodeError:
                 self.frames = []
-                self.conn.fail(CloseCode.INVALID_DATA, "text that is not UTF-8")
+                self.conn.fail(CloseCode.INVALID_DATA, "a text message is not UTF-8")
                 self.handle_parser_exception()
                 return
         super().send_receive_event_to_app()

@@ -200,10 +200,10 @@ class PartitionLoop:
             if self._setting.collect_seconds and len(events) < self._batch_size:
                 await self._stopping.wait_for(self._setting.collect_seconds)
 
-    async def _read_events(self, after: int) -> list[StoredEvent]:
+    async def _read_events(self, after_sequence: int) -> list[StoredEvent]:
         where, limit = self._reader, self._batch_size
         return await self._hub.run_with_reader(
-            lambda reader: reader.read_rows(where.hub, where.partition, after, limit)
+            lambda reader: reader.read_rows(where.hub, where.partition, after_sequence, limit)
         )
 
     async def _commit_offset(self, sequence_number: int) -> None:

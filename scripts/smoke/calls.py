@@ -114,15 +114,15 @@ class SmokeContext:
             return member
         raise FeatureMissingError(f"no API key belongs to a member with the rights {', '.join(rights)}")
 
-    def find_pair(self, first: str, second: str) -> tuple[TokenHolder, TokenHolder]:
-        """Return two different team members: the first has the access right ``first``, the other has ``second``."""
-        self.find_member(first)
-        for one in self._find_members(first):
-            for other in self._find_members(second):
+    def find_pair(self, first_right: str, second_right: str) -> tuple[TokenHolder, TokenHolder]:
+        """Return two different team members: one with the access right ``first_right``, one with ``second_right``."""
+        self.find_member(first_right)
+        for one in self._find_members(first_right):
+            for other in self._find_members(second_right):
                 if other.name != one.name:
                     return one, other
         raise FeatureMissingError(
-            f"API keys of two members are required: one with the right {first}, one with {second}"
+            f"API keys of two members are required: one with the right {first_right}, one with {second_right}"
         )
 
     def _find_members(self, *rights: str) -> list[TokenHolder]:

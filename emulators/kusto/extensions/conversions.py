@@ -96,9 +96,9 @@ CONVERSIONS = {
 }  # fmt: skip
 
 
-def _render_abs(render: Callable[[list[str]], str], call: ir.FunctionCall) -> str:
+def _render_abs(render_library_call: Callable[[list[str]], str], call: ir.FunctionCall) -> str:
     value = render_expression(call.args[0])
-    return f"kql_abs({value})" if infer_type(call.args[0]) in (None, "timespan") else render([value])
+    return f"kql_abs({value})" if infer_type(call.args[0]) in (None, "timespan") else render_library_call([value])
 
 
 _NUMBERS = {"toint": "INTEGER", "tolong": "BIGINT", "todouble": "DOUBLE", "toreal": "DOUBLE"}

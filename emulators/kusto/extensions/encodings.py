@@ -302,8 +302,8 @@ def _list_paths_of_value(value: Any) -> list[str]:
     return list(paths)
 
 
-def _compute_jaccard_index(one: list[Any], other: list[Any]) -> float | None:
-    left, right = ({repr(each) for each in values} for values in (one, other))
+def _compute_jaccard_index(first_set: list[Any], second_set: list[Any]) -> float | None:
+    left, right = ({repr(each) for each in values} for values in (first_set, second_set))
     union = left | right
     return len(left & right) / len(union) if union else None
 

@@ -107,9 +107,13 @@ def call_views(pattern: str) -> list[ir.TableRef]:
 
 
 def _patch_match_wildcard(library_function: Callable[..., list[str]]) -> Callable[..., list[str]]:
-    def match_wildcard(source: ir.WildcardTableRef, known: Mapping[str, Any] | None) -> list[str]:
+    def match_wildcard(source: ir.WildcardTableRef, known_tables: Mapping[str, Any] | None) -> list[str]:
         """Return the tables that a wildcard matches, but not the internal tables that represent function calls."""
-        tables = None if known is None else {name: each for name, each in known.items() if _CALL_MARK not in name}
+        tables = (
+            None
+            if known_tables is None
+            else {name: each for name, each in known_tables.items() if _CALL_MARK not in name}
+        )
         return library_function(source, tables)
 
     return match_wildcard

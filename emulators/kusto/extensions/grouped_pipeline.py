@@ -99,18 +99,20 @@ class GroupedRows:
     contiguous: bool = False
 
 
-def render_grouped(groups: GroupedRows, before: list[ir.Operator], body: ir.Query) -> tuple[str, list[str]]:
+def render_pipeline_per_group(
+    groups: GroupedRows, operators_before: list[ir.Operator], body: ir.Query
+) -> tuple[str, list[str]]:
     """Return one SELECT that runs a pipeline for all groups, and the names of its columns without the group column.
 
     Args:
         groups: input rows with the column that identifies their group.
-        before: query operators that run before the pipeline and create the rows of each group.
+        operators_before: query operators that run before the pipeline and create the rows of each group.
         body: the nested pipeline.
 
     Raises:
         QueryError: the emulator does not support an operator of the pipeline inside a group.
     """
-    operators = [*before, *_apply_operators_per_group(body.operators, groups)]
+    operators = [*operators_before, *_apply_operators_per_group(body.operators, groups)]
     source = ir.CommandSource(f"SELECT * FROM {groups.rows}", tuple(groups.input_columns), "")  # noqa: S608  a generated name
     query = ir.Query(source, operators)
     known = writer.nested_schema()

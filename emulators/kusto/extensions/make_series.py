@@ -351,9 +351,9 @@ def _parse_aggregate(node: Any, misread_nodes: Sequence[Any]) -> tuple[ir.NamedE
     return named, reader.lower_expr(get_child_rules(node.Default)[-1])
 
 
-def _parse_misread_aggregate(first: Any, last: Any) -> ir.NamedExpr:
+def _parse_misread_aggregate(first_node: Any, last_node: Any) -> ir.NamedExpr:
     """Parse ``name = f(x)`` again, which the grammar misreads as the parameter ``name = f`` followed by ``(x)``."""
-    text = first.start.getInputStream().getText(first.start.start, last.stop.stop)
+    text = first_node.start.getInputStream().getText(first_node.start.start, last_node.stop.stop)
     (written,) = find_rules(parse(f"print {text}").tree, "PrintOperator")
     (named,) = get_child_rules(written)
     lowered: ir.NamedExpr = reader.lower_named(named)

@@ -196,22 +196,23 @@ def _render_comparison(library_function: Callable[[ir.Expr], str], node: ir.Bina
     return sql
 
 
-def _check_operand_types(operator: str, left: str, right: str) -> None:
-    """Check that a comparison operator accepts operands of the types ``left`` and ``right``.
+def _check_operand_types(operator: str, left_type: str, right_type: str) -> None:
+    """Check that a comparison operator accepts operands of the types ``left_type`` and ``right_type``.
 
     Raises:
         QueryError: the operator does not accept these types, or the emulator does not support the comparison.
     """
-    kinds = {left, right}
+    kinds = {left_type, right_type}
     if "null" in kinds:
         return
     if "string" in kinds and kinds & (_NUMBERS | {"bool"}):
-        raise _build_incomparable_types_error(left, right)
+        raise _build_incomparable_types_error(left_type, right_type)
     if operator in _EQUALITIES:
         return
     if kinds == {"string"} or "guid" in kinds or ("dynamic" in kinds and not kinds & _NUMBERS and kinds != {"dynamic"}):
         raise semantic_error(
-            f"The operator '{operator}' is not defined for the operand types {left} and {right}", inner="SEM0065"
+            f"The operator '{operator}' is not defined for the operand types {left_type} and {right_type}",
+            inner="SEM0065",
         )
     if kinds == {"dynamic"}:
         raise unsupported_error(
@@ -219,9 +220,9 @@ def _check_operand_types(operator: str, left: str, right: str) -> None:
         )
 
 
-def _build_incomparable_types_error(left: str, right: str) -> QueryError:
+def _build_incomparable_types_error(left_type: str, right_type: str) -> QueryError:
     return semantic_error(
-        f"Cannot compare values of types {left} and {right}. Try adding explicit casts", inner="SEM0064"
+        f"Cannot compare values of types {left_type} and {right_type}. Try adding explicit casts", inner="SEM0064"
     )
 
 
@@ -285,8 +286,10 @@ def _add_column_pair_guard(operator: str, left: str, right: str, sql: str) -> st
     return add_guard(mixed, _render_type_mismatch_error("string", "long"), sql)
 
 
-def _render_type_mismatch_error(left: str, right: str) -> str:
-    return render_error("SEM0064", f"Cannot compare values of types {left} and {right}. Try adding explicit casts")
+def _render_type_mismatch_error(left_type: str, right_type: str) -> str:
+    return render_error(
+        "SEM0064", f"Cannot compare values of types {left_type} and {right_type}. Try adding explicit casts"
+    )
 
 
 def _render_undefined_operator_error(operator: str) -> str:

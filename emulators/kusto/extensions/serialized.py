@@ -115,16 +115,16 @@ def _patch_render_query_in_scope(library_function: Callable[..., Any]) -> Callab
     return render_query_in_scope
 
 
-def _check_order_of_operators(query: ir.Query, known: Mapping[str, RowOrder]) -> list[ir.Operator]:
-    order = _infer_source_order(query.source, known)
+def _check_order_of_operators(query: ir.Query, let_orders: Mapping[str, RowOrder]) -> list[ir.Operator]:
+    order = _infer_source_order(query.source, let_orders)
     for operator in query.operators:
         check_order(operator, order)
         order = infer_order_after(operator, order)
     return query.operators
 
 
-def _infer_query_order(query: ir.Query, known: Mapping[str, RowOrder]) -> RowOrder:
-    inner = dict(known)
+def _infer_query_order(query: ir.Query, let_orders: Mapping[str, RowOrder]) -> RowOrder:
+    inner = dict(let_orders)
     for name, bound in query.lets:
         if isinstance(bound, ir.Query):
             inner[name] = _infer_query_order(bound, inner)
@@ -134,10 +134,10 @@ def _infer_query_order(query: ir.Query, known: Mapping[str, RowOrder]) -> RowOrd
     return order
 
 
-def _infer_source_order(source: ir.Source, known: Mapping[str, RowOrder]) -> RowOrder:
+def _infer_source_order(source: ir.Source, let_orders: Mapping[str, RowOrder]) -> RowOrder:
     if isinstance(source, ir.RangeSource):
         return RowOrder.SERIALIZED
-    return known.get(source.name, RowOrder.NONE) if isinstance(source, ir.TableRef) else RowOrder.NONE
+    return let_orders.get(source.name, RowOrder.NONE) if isinstance(source, ir.TableRef) else RowOrder.NONE
 
 
 def infer_order_after(operator: ir.Operator, order: RowOrder) -> RowOrder:

@@ -119,8 +119,8 @@ def _make_names_distinct(columns: Sequence[_ResultColumn]) -> list[_ResultColumn
     return [dataclasses.replace(column, name=name) for column, name in zip(columns, taken, strict=True)]
 
 
-def _has_column(columns: Columns, wanted: _ResultColumn) -> bool:
-    return any(name == wanted.source and wanted.kind in ("", kusto_type(type_name)) for name, type_name in columns)
+def _has_column(columns: Columns, column: _ResultColumn) -> bool:
+    return any(name == column.source and column.kind in ("", kusto_type(type_name)) for name, type_name in columns)
 
 
 def _read_probed_columns(op: ir.Union) -> list[Columns] | None:
@@ -160,13 +160,13 @@ def _expand_wildcard(branch: ir.Query, label: str | None, *, fuzzy: bool) -> Ite
 
 
 def _patch_infer_union_columns(library_function: Callable[..., list[str]]) -> Callable[..., list[str]]:
-    def infer_union_columns(op: ir.Union, left: list[str], known: Any) -> list[str]:
+    def infer_union_columns(op: ir.Union, left_columns: list[str], known_tables: Any) -> list[str]:
         if isinstance(op, TypedUnion) and op.describes:
             return ["input", "columns"]
         inputs = _read_probed_columns(op)
         planned = None if inputs is None else _plan_result_columns(inputs, op.kind)
         if planned is None:
-            return library_function(op, left, known)
+            return library_function(op, left_columns, known_tables)
         return [*([op.with_source] if op.with_source else []), *(column.name for column in planned)]
 
     return infer_union_columns

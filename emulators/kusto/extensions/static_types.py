@@ -109,12 +109,12 @@ def _infer_arithmetic_type(expr: ir.BinaryOp) -> str | None:
     return None
 
 
-def _infer_temporal_type(op: str, left: str | None, right: str | None) -> str | None:
-    if left is None or right is None:
+def _infer_temporal_type(op: str, left_type: str | None, right_type: str | None) -> str | None:
+    if left_type is None or right_type is None:
         return None
-    if left == right:
-        return {"-": "timespan", "/": "real"}.get(op, left)
-    return "datetime" if "datetime" in (left, right) else "timespan"
+    if left_type == right_type:
+        return {"-": "timespan", "/": "real"}.get(op, left_type)
+    return "datetime" if "datetime" in (left_type, right_type) else "timespan"
 
 
 def _find_widest_type(types: Types) -> str | None:

@@ -20,7 +20,7 @@ from emulators.kusto.extensions.grouped_pipeline import (
     create_group_column_name,
     create_subquery_name,
     parse_nested_pipeline,
-    render_grouped,
+    render_pipeline_per_group,
 )
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.pipeline import add_operator
@@ -51,7 +51,7 @@ class PartitionWithSource(GroupedOperator):
         source = ir.Query(self.body.source, [])
         own_columns = list(schema.output_columns(source, known))
         groups = GroupedRows(rows, [*own_columns, self.key], self.key)
-        nested, own = render_grouped(groups, [], self._bind_key(own_columns))
+        nested, own = render_pipeline_per_group(groups, [], self._bind_key(own_columns))
         message = quote_text(f"kql:SEM0100:partition: the column has more than {MAX_PARTITIONS} distinct values")
         values = f"SELECT DISTINCT {quote_name(self.column)} AS v FROM {input_sql}"  # noqa: S608  quoted names
         keys = (
@@ -75,12 +75,12 @@ class PartitionWithSource(GroupedOperator):
         return ir.Query(self.body.source, operators)
 
 
-def parse_partition_with_source(node: Any, by: ir.ColumnRef, body: Any) -> ir.Operator:
+def parse_partition_with_source(node: Any, column: ir.ColumnRef, body: Any) -> ir.Operator:
     """Convert the parse tree of a ``partition`` with a subquery in braces to a query operator.
 
     Args:
         node: parse tree node of the operator.
-        by: column for whose values the subquery runs.
+        column: column for whose values the subquery runs.
         body: parse tree node of the braces.
 
     Raises:
@@ -88,15 +88,15 @@ def parse_partition_with_source(node: Any, by: ir.ColumnRef, body: Any) -> ir.Op
     """
     key = f"partition key {node.start.start}"
     query = reader.lower_query_node(get_child_rules(body)[0])
-    if any(_is_toscalar_of_column(each, by.name) for each in iterate_nodes(query.source)):
+    if any(_is_toscalar_of_column(each, column.name) for each in iterate_nodes(query.source)):
         raise unsupported_error(
             "partition with toscalar() in the source of its subquery", position=get_source_position(body)
         )
     operators = [
-        _replace_nodes(operator, lambda node: _is_toscalar_of_column(node, by.name), ir.ColumnRef(key))
+        _replace_nodes(operator, lambda node: _is_toscalar_of_column(node, column.name), ir.ColumnRef(key))
         for operator in query.operators
     ]
-    return PartitionWithSource(ir.Query(query.source, operators), by.name, key)
+    return PartitionWithSource(ir.Query(query.source, operators), column.name, key)
 
 
 def _is_toscalar_of_column(node: Any, column: str) -> bool:
@@ -199,7 +199,7 @@ class MvApply(GroupedOperator):
         return list(schema.output_columns(ir.Query(source, operators), None))
 
     def _render_nested_pipeline(self, groups: GroupedRows) -> tuple[str, list[str]]:
-        return render_grouped(groups, self._build_expansion_operators(), self.body)
+        return render_pipeline_per_group(groups, self._build_expansion_operators(), self.body)
 
     def _build_expansion_operators(self) -> list[ir.Operator]:
         return [ir.Extend(self.computed), self.expansion] if self.computed else [self.expansion]
@@ -256,7 +256,7 @@ class PartitionOperator(GroupedOperator):
         if self.column not in input_columns:
             raise semantic_error(f"Failed to resolve column named '{self.column[:200]}'")
         group, rows = create_group_column_name(input_columns), create_subquery_name("rows")
-        nested, own = render_grouped(GroupedRows(rows, [*input_columns, group], group), [], self.body)
+        nested, own = render_pipeline_per_group(GroupedRows(rows, [*input_columns, group], group), [], self.body)
         key = f"{translate.quote_ident(self.column)} AS {translate.quote_ident(group)}"
         selected = ", ".join(map(translate.quote_ident, own))
         return f"WITH {rows} AS (SELECT *, {key} FROM {input_sql}) SELECT {selected} FROM ({nested})"  # noqa: S608  quoted

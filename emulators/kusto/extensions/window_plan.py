@@ -194,21 +194,21 @@ def render_numbered_rows(input_sql: str, row: str, partition: RowPartition, scra
 
 
 def add_session_start_column(
-    plan: WindowPlan, arguments: tuple[str, str, str], begins: str | None, depth: int
+    plan: WindowPlan, arguments: tuple[str, str, str], begin_condition: str | None, depth: int
 ) -> tuple[str, int]:
     """Add a column with the start of the session to which a row belongs, as in ``row_window_session()``.
 
     A session starts at the first value, after a null, ``longest`` or more after the start of the session, ``gap`` or
-    more after the previous value, and where ``begins`` is true. A gap or a restart ends every session. The rows between
-    two gaps or restarts are a "run"; its first row starts a session. Only a run with a value ``longest`` or more after
-    its first value has further starts. A recursive query finds these, because each start determines the next start. In
-    a run with ascending values the next start is in the next span of the length ``longest``, so the query advances by
-    spans; in any other run it advances by rows. It processes one span of all runs in each iteration.
+    more after the previous value, and where ``begin_condition`` is true. A gap or a restart ends every session. The
+    rows between two gaps or restarts are a "run"; its first row starts a session. Only a run with a value ``longest``
+    or more after its first value has further starts. A recursive query finds these, because each start determines the
+    next start. In a run with ascending values the next start is in the next span of the length ``longest``, so the
+    query advances by spans; in any other run it advances by rows. It processes one span of all runs in each iteration.
 
     Args:
         plan: plan to which the columns are added.
         arguments: SQL of the value, the maximum session length and the maximum gap.
-        begins: name of a column that is true in rows where a session must start; None for no such column.
+        begin_condition: name of a column that is true in rows where a session must start; None for no such column.
         depth: depth of the columns that the arguments read.
 
     Returns:
@@ -217,7 +217,9 @@ def add_session_start_column(
     value, longest, gap = arguments
     at = plan.add_column(f"epoch_us({value})", depth + 1)
     before = f"lag({at}) OVER ()"
-    breaks = f"coalesce({at} >= {before} + epoch_us({gap}), true)" + (f" OR {begins}" if begins else "")
+    breaks = f"coalesce({at} >= {before} + epoch_us({gap}), true)" + (
+        f" OR {begin_condition}" if begin_condition else ""
+    )
     broken = plan.add_column(f"({breaks})", depth + 2)
     falls = plan.add_column(f"coalesce({at} < {before}, false)", depth + 2)
     run = plan.add_column(f"count(*) FILTER (WHERE {broken}) {RUNNING}", depth + 3)

@@ -198,17 +198,20 @@ def score_outliers(
 
 
 def compute_scores(
-    values: Numbers, percentiles: tuple[float, float], known: Flags | None = None, tested_points: int | None = None
+    values: Numbers,
+    percentiles: tuple[float, float],
+    known_points: Flags | None = None,
+    tested_points: int | None = None,
 ) -> Numbers:
     """Return the score of each point of a series relative to a low and a high percentile of the series.
 
     Args:
         values: points of the series.
         percentiles: the low and the high percentile.
-        known: flags of the points that are not missing; None for all finite points.
+        known_points: flags of the points that are not missing; None for all finite points.
         tested_points: number of points at the end that do not influence the percentiles.
     """
-    present = np.isfinite(values) if known is None else known
+    present = np.isfinite(values) if known_points is None else known_points
     learned = slice(max(len(values) - max(tested_points or 0, 0), 0))
     ordered = np.sort(values[learned][present[learned]])
     scores = np.zeros(len(values))
@@ -235,12 +238,12 @@ def _interpolate_percentile(ordered: Numbers, percentile: float) -> float:
     return float(ordered[index] + (position - index) * (ordered[following] - ordered[index]))
 
 
-def _compute_factors(low: float, high: float) -> tuple[float, float]:
+def _compute_factors(low_percentile: float, high_percentile: float) -> tuple[float, float]:
     """Compute the factors by which scores below the low and above the high percentile are scaled."""
-    if (low, high) == _CUSTOM:
+    if (low_percentile, high_percentile) == _CUSTOM:
         return _CUSTOM_FACTOR, _CUSTOM_FACTOR
     quantile = NormalDist().inv_cdf
-    below, above, quartile = quantile(low / 100), quantile(high / 100), quantile(0.75)
+    below, above, quartile = quantile(low_percentile / 100), quantile(high_percentile / 100), quantile(0.75)
     fence = quartile * (1 + 2 * _MILD_SCORE)
     width = _MILD_SCORE * (above - below)
     return width / max(fence + below, 1e-9), width / max(fence - above, 1e-9)

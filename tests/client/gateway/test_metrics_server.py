@@ -23,7 +23,7 @@ async def send_request(port: int, text: bytes) -> str:
 async def test_metrics_are_served_on_this_machine(line: str, status: int) -> None:
     """GET /metrics returns the metrics; other paths and methods are rejected."""
     metrics = Metrics()
-    metrics.count("rejected_messages_total", 2, 'reason="not_json"')
+    metrics.increase_counter("rejected_messages_total", 2, 'reason="not_json"')
     metrics.set_gauge("spool_blocked", 0)
     server = await serve_metrics(metrics, 0)
     socket: Any = server.sockets[0]

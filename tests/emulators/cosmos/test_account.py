@@ -187,22 +187,22 @@ async def test_slow_reads_are_hedged() -> None:
 def test_an_exhausted_budget_rejects_requests() -> None:
     """If no request units are left, a request gets 429 with the time until the next request is accepted."""
     budget = ThroughputBudget(10)
-    budget.check(100.0)
-    budget.spend(25)
+    budget.check_remaining_units(100.0)
+    budget.spend_units(25)
     with pytest.raises(CosmosError) as refused:
-        budget.check(100.5)
+        budget.check_remaining_units(100.5)
     assert (refused.value.status, refused.value.substatus, refused.value.retry_after_ms) == (429, 3200, 1001)
-    budget.check(101.501)
+    budget.check_remaining_units(101.501)
 
 
 def test_a_budget_saves_at_most_the_units_of_one_second() -> None:
     """An idle container saves at most the unused request units of one second."""
     budget = ThroughputBudget(10)
-    budget.check(0.0)
-    budget.check(1000.0)
-    budget.spend(10)
+    budget.check_remaining_units(0.0)
+    budget.check_remaining_units(1000.0)
+    budget.spend_units(10)
     with pytest.raises(CosmosError):
-        budget.check(1000.0)
+        budget.check_remaining_units(1000.0)
 
 
 async def test_a_container_beyond_its_throughput_replies_429() -> None:

@@ -118,7 +118,7 @@ class EngineHarness:
     async def start_orchestration(self, name: str, given: object = None, instance: str = "one") -> bool:
         """Start an orchestration; its input is JSON text within JSON, as the SDK's client sends it."""
         text = None if given is None else json.dumps(json.dumps(given))
-        return await self.management.start(NewInstance(instance, create_id(), name, None, text))
+        return await self.management.start_instance(NewInstance(instance, create_id(), name, None, text))
 
     async def raise_event(self, name: str, data: object, instance: str = "one") -> None:
         """Raise an event with JSON data, as an HTTP client does."""

@@ -32,7 +32,7 @@ def append_old_row(store: TelemetryStore, name: str, now: datetime) -> None:
     """Append a row with an old timestamp."""
     values = (datetime(2001, 1, 1), "press", "[]", "dev", name, "{}")  # noqa: DTZ001  as above
     key = (hash(name) & 0xFFFF, 0)
-    store.append("0", Offset(1, now), [TelemetryRow(key, values)], [], now)
+    store.append_events("0", Offset(1, now), [TelemetryRow(key, values)], [], now)
 
 
 def read_ids(connection: duckdb.DuckDBPyConnection) -> list[str]:

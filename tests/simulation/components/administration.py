@@ -54,7 +54,7 @@ class AdministrationComponent(Component):
         read = await send_until_final(self.world, member, "GET", _PATH)
         if read is None:
             return
-        current = _parse_number(read.json)
+        current = _parse_surface_number(read.json)
         tag = read.get_header("etag")
         wanted = current + 1
         body = {"name": f"Hall {wanted}", "connections": ["press", "lathe"]}
@@ -63,7 +63,7 @@ class AdministrationComponent(Component):
         if reply is None:
             return
         if reply.status == 200:
-            self.world.require(_parse_number(reply.json) == wanted, f"{wanted} was answered by {reply.json}")
+            self.world.require(_parse_surface_number(reply.json) == wanted, f"{wanted} was answered by {reply.json}")
             self.world.require(wanted not in self._acknowledged, f"{wanted} was acknowledged twice")
             self._acknowledged.add(wanted)
         else:
@@ -74,7 +74,7 @@ class AdministrationComponent(Component):
         before = 0
         while not before:
             read = await send_until_done(self.world, "ann@t", "GET", _PATH)
-            wanted = _parse_number(read.json) + 1
+            wanted = _parse_surface_number(read.json) + 1
             body = {"name": f"Hall {wanted}", "connections": ["press", "lathe"]}
             self._attempted.add(wanted)
             headers = {"if-match": read.get_header("etag")}
@@ -90,7 +90,9 @@ class AdministrationComponent(Component):
             for record in read_chains(self.world, folder)
             if record["Chain"] == "PlatformConfig/" and record.get("EntityID") == "hall" and "BeforeState" in record
         ]
-        numbers = [(_parse_number(one["BeforeState"]), _parse_number(one["AfterState"])) for one in events]
+        numbers = [
+            (_parse_surface_number(one["BeforeState"]), _parse_surface_number(one["AfterState"])) for one in events
+        ]
         expected = [(number, number + 1) for number in range(len(numbers))]
         self.world.require(numbers == expected, f"the audit events of the changes are {numbers}")
         missing = self._acknowledged - {after for _, after in numbers}
@@ -98,6 +100,6 @@ class AdministrationComponent(Component):
         self.world.require({after for _, after in numbers} <= self._attempted, "an event of a change that nobody made")
 
 
-def _parse_number(surface: Any) -> int:
+def _parse_surface_number(surface: Any) -> int:
     content = json.loads(surface) if isinstance(surface, str) else surface
     return int(str(content["name"]).removeprefix("Hall").strip() or 0)

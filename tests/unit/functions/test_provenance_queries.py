@@ -32,7 +32,7 @@ def test_an_invalid_query_number_is_replaced_with_the_default(
 ) -> None:
     """An invalid number is replaced with the default, as the contract requires; a header names the parameter."""
     parser = LenientParser()
-    assert parser.parse_number("limit", text, least=1, default=100) == number
+    assert parser.parse_number("limit", text, minimum=1, default=100) == number
     assert parser.build_headers() == ({"x-provenance-ignored": "limit"} if is_ignored else {})
 
 

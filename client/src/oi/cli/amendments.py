@@ -12,12 +12,12 @@ _RIGHT = "Workspace.Amendment.Approve"
 _COLUMNS = ("RecordID", "ScopeKey", "Status", "EntityType", "EntityID", "ReasonCategory", "AmendedBy", "AmendedAt")
 
 
-@click.group()
-def amendments() -> None:
+@click.group("amendments")
+def amendment_commands() -> None:
     """Create, list, approve and reject amendments."""
 
 
-@amendments.command("list")
+@amendment_commands.command("list")
 @click.option("--scope", help="Scope; pending amendments of all scopes if omitted.")
 @click.option("--status", type=click.Choice(["pending", "approved", "rejected"]))
 @click.option("--entity-type")
@@ -43,7 +43,7 @@ def list_amendments(scope: str | None, status: str | None, as_json: bool, **filt
         click.echo("further amendments match; raise --limit", err=True)
 
 
-@amendments.command("create")
+@amendment_commands.command("create")
 @click.option("--scope", required=True)
 @click.option("--entity-type", required=True)
 @click.option("--entity-id", required=True)
@@ -59,7 +59,7 @@ def create_amendment(as_json: bool, **members: Any) -> None:
     print_json(record) if as_json else click.echo(f"amendment {record['RecordID']} is {record['Status']}")
 
 
-@amendments.command("approve")
+@amendment_commands.command("approve")
 @click.argument("record_id")
 @click.option("--scope", required=True)
 @signature_options
@@ -78,7 +78,7 @@ def approve_amendment(record_id: str, scope: str, meaning: str | None, statement
     print_json(record) if as_json else click.echo(f"{record_id} is approved (record {record['RecordID']})")
 
 
-@amendments.command("reject")
+@amendment_commands.command("reject")
 @click.argument("record_id")
 @click.option("--scope", required=True)
 @click.option("--reason", required=True, help="Why it is rejected.")

@@ -8,7 +8,7 @@ import click
 
 from oi.cli.main import DONE, REFUSED
 from oi.cli.output import Command, JsonObject, json_option, open_workspace, print_json, print_rows
-from oi.cli.verify import fetch
+from oi.cli.verify import fetch_chain
 
 if TYPE_CHECKING:
     from oi.models import Verdict
@@ -38,12 +38,12 @@ def _filter_options(command: Command) -> Command:
     return chain_options(command)
 
 
-@click.group()
-def audit() -> None:
+@click.group("audit")
+def audit_commands() -> None:
     """Append to, read, export and verify the audit log."""
 
 
-@audit.command("append")
+@audit_commands.command("append")
 @chain_options
 @click.option("--action-type", required=True, help="What was done.")
 @click.option("--entity-type", required=True, help="Kind of the entity.")
@@ -77,7 +77,7 @@ _NAMES = {
 }
 
 
-@audit.command("query")
+@audit_commands.command("query")
 @_filter_options
 @click.option("--offset", type=click.IntRange(0), help="Number of records to skip.")
 @json_option
@@ -93,7 +93,7 @@ def query_events(as_json: bool, start_date: str | None, end_date: str | None, **
         click.echo("further records match; narrow the filters or raise --limit", err=True)
 
 
-@audit.command("export")
+@audit_commands.command("export")
 @_filter_options
 @click.option("form", "--format", type=click.Choice(["json", "csv"]), default="json")
 @click.option("output", "-o", "--output", type=click.Path(path_type=Path), help="Write to a file.")
@@ -110,7 +110,7 @@ def export_events(form: str, output: Path | None, start_date: str | None, end_da
         click.echo("this is only the start of the records; narrow the filters or raise --limit", err=True)
 
 
-@audit.command("verify")
+@audit_commands.command("verify")
 @chain_options
 @click.option("--record-id", metavar="ID", help="Also recompute the digest of this record.")
 @json_option
@@ -159,10 +159,10 @@ def explain_verdict(verdict: "Verdict") -> str:
     return "\n".join(lines)
 
 
-audit.add_command(fetch)
+audit_commands.add_command(fetch_chain)
 
 
-@audit.command("prove")
+@audit_commands.command("prove")
 @chain_options
 @click.argument("record_id")
 @json_option
@@ -182,7 +182,7 @@ def prove_record(record_id: str, target: str | None, scope: str | None, as_json:
         click.echo(f"  {each}")
 
 
-@audit.command("scopes")
+@audit_commands.command("scopes")
 @click.option("--target", type=_TARGETS)
 @json_option
 def list_scopes(target: str | None, as_json: bool) -> None:
@@ -195,7 +195,7 @@ def list_scopes(target: str | None, as_json: bool) -> None:
     print_rows(found, ["target", "scopeKey", "records", "lastAt", "pendingAmendments", "lastVerdict"])
 
 
-@audit.command("signatures")
+@audit_commands.command("signatures")
 @click.option("--user-id", metavar="ID", help="Signatures of one member.")
 @click.option("start", "--from", metavar="TIME", help="Earliest time, inclusive; RFC 3339.")
 @click.option("end", "--to", metavar="TIME", help="Latest time, exclusive; RFC 3339.")

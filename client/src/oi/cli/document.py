@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from oi.models import WorkspacePlan
 
 
-@click.group()
-def workspace() -> None:
+@click.group("workspace")
+def workspace_commands() -> None:
     """Export, plan and apply the workspace document."""
 
 
-@workspace.command("show")
+@workspace_commands.command("show")
 @json_option
 def show_workspace(as_json: bool) -> None:
     """Show the name, limits and policies of the workspace."""
@@ -31,7 +31,7 @@ def show_workspace(as_json: bool) -> None:
     print_json(shown["policies"])
 
 
-@workspace.command("export")
+@workspace_commands.command("export")
 @click.option("output", "-o", "--output", type=click.Path(path_type=Path), help="Write to a file.")
 @click.option("as_json", "--json", is_flag=True, help="Export JSON instead of YAML.")
 def export_workspace(output: Path | None, as_json: bool) -> None:
@@ -48,7 +48,7 @@ def export_workspace(output: Path | None, as_json: bool) -> None:
         output.write_text(document, encoding="utf-8")
 
 
-@workspace.command("plan")
+@workspace_commands.command("plan")
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @json_option
 def plan_workspace(file: Path, as_json: bool) -> None:
@@ -58,7 +58,7 @@ def plan_workspace(file: Path, as_json: bool) -> None:
     print_json(plan) if as_json else _print_plan(plan)
 
 
-@workspace.command("apply")
+@workspace_commands.command("apply")
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
 
 
-@click.group()
-def gateway() -> None:
+@click.group("gateway")
+def gateway_commands() -> None:
     """Read an MQTT broker, store the messages on disk, and send them to the workspace.
 
     \b
@@ -35,9 +35,9 @@ def gateway() -> None:
         )
 
 
-@gateway.command()
+@gateway_commands.command("run")
 @_FILE
-def run(file: Path) -> int:
+def run_edge_gateway(file: Path) -> int:
     """Run the gateway until SIGTERM or Ctrl-C; messages that were not sent stay in the spool file."""
     from oi.gateway.gateway import run_gateway  # noqa: PLC0415  needs the extra
     from oi.gateway.sections import SettingsError  # noqa: PLC0415
@@ -52,11 +52,11 @@ def run(file: Path) -> int:
     return 0
 
 
-@gateway.command()
+@gateway_commands.command("check")
 @_FILE
 @click.option("--count", type=click.IntRange(1, 1000), default=20, show_default=True, help="Messages to show.")
 @click.option("--seconds", type=click.IntRange(1, 3600), default=30, show_default=True, help="Maximum time to wait.")
-def check(file: Path, count: int, seconds: int) -> int:
+def check_configuration(file: Path, count: int, seconds: int) -> int:
     """Connect to the service and the MQTT broker, and show messages as they would be sent; nothing is sent.
 
     The exit code is 1 if the API key lacks a right, or if the service would not accept a message.
@@ -80,11 +80,11 @@ def check(file: Path, count: int, seconds: int) -> int:
     return 0 if is_good else 1
 
 
-@gateway.command()
+@gateway_commands.command("rejected")
 @_FILE
 @click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, help="Messages to show.")
 @click.option("as_json", "--json", is_flag=True, help="Print a JSON object a line, with the whole message.")
-def rejected(file: Path, limit: int, as_json: bool) -> None:
+def show_rejected_messages(file: Path, limit: int, as_json: bool) -> None:
     """Show the newest messages that cannot be sent, with the reasons; stop the gateway first."""
     from oi.control_characters import escape_controls  # noqa: PLC0415  only commands that ran need it
     from oi.gateway.rejected import describe_rejected  # noqa: PLC0415  needs the extra

@@ -61,19 +61,19 @@ connections = _build_group(
 surfaces = _build_group("surfaces", "surfaces", ["lookup", "name", "connections"], lambda workspace: workspace.surfaces)
 
 
-@click.group()
-def alerts() -> None:
+@click.group("alerts")
+def alert_commands() -> None:
     """List, acknowledge and configure alerts."""
 
 
-alerts.add_command(
+alert_commands.add_command(
     _build_group(
         "rules", "rules", ["lookup", "name", "severity", "kind", "state"], lambda workspace: workspace.alerts.rules
     )
 )
 
 
-@alerts.command("list")
+@alert_commands.command("list")
 @click.option("--state", type=click.Choice(["pending", "firing", "resolved"]))
 @click.option("--severity", type=click.Choice(["info", "warning", "critical"]))
 @click.option("--surface", metavar="LOOKUP")
@@ -88,7 +88,7 @@ def list_alerts(state: str | None, severity: str | None, surface: str | None, as
     print_rows(found, ["id", "rule", "labels", "state", "severity", "value", "firedAt", "acknowledgedBy"])
 
 
-@alerts.command("acknowledge")
+@alert_commands.command("acknowledge")
 @click.argument("alert_id")
 @click.option("--comment")
 @json_option

@@ -10,12 +10,12 @@ from oi.cli.output import json_option, open_workspace, print_json, print_rows
 _ROUTE = "/workspace/api/keys"
 
 
-@click.group()
-def keys() -> None:
+@click.group("keys")
+def key_commands() -> None:
     """List, create and revoke API keys."""
 
 
-@keys.command("list")
+@key_commands.command("list")
 @json_option
 def list_keys(as_json: bool) -> None:
     """List your API keys."""
@@ -27,7 +27,7 @@ def list_keys(as_json: bool) -> None:
     print_rows(found["keys"], ["keyId", "name", "principal", "createdAt", "expiresAt", "lastUsedAt", "revokedAt"])
 
 
-@keys.command("create")
+@key_commands.command("create")
 @click.argument("name")
 @click.option("--principal", help="Member of the key; the caller if omitted.")
 @click.option("--right", "rights", multiple=True, help="An access right of the key; all of the member if omitted.")
@@ -48,7 +48,7 @@ def create_key(as_json: bool, **members: Any) -> None:
     click.echo(created["apiKey"])
 
 
-@keys.command("revoke")
+@key_commands.command("revoke")
 @click.argument("key_id")
 @json_option
 def revoke_key(key_id: str, as_json: bool) -> None:

@@ -17,13 +17,13 @@ _MAX_BODY_BYTES = 1_048_576
 _TIMEOUT_SECONDS = 30
 
 
-@click.command()
+@click.command("listen")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=9000, show_default=True, help="Port; 0 for any.")
 @click.option("--secret-file", type=click.Path(path_type=Path, dir_okay=False), help="File with the webhook's secret.")
 @click.option("--status", type=click.IntRange(200, 599), default=200, show_default=True, help="Status of the replies.")
 @json_option
-def listen(host: str, port: int, secret_file: Path | None, status: int, as_json: bool) -> None:
+def listen_for_webhooks(host: str, port: int, secret_file: Path | None, status: int, as_json: bool) -> None:
     """Receive webhook requests on this computer, verify their signatures, and print them until Ctrl-C.
 
     The file with the secret is read for each request, so you can write it after you have created the webhook. Without a

@@ -48,7 +48,8 @@ class _LazyGroup(click.Group):
             return None
         from oi.cli.examples import add_examples  # noqa: PLC0415  only commands that ran need it
 
-        command: click.Command = getattr(import_module(_COMMANDS[cmd_name][0]), cmd_name.replace("-", "_"))
+        module = vars(import_module(_COMMANDS[cmd_name][0]))
+        command = next(each for each in module.values() if isinstance(each, click.Command) and each.name == cmd_name)
         add_examples(cmd_name, command)
         return command
 

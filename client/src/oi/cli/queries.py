@@ -44,12 +44,12 @@ def _time_options(command: Command) -> Command:
     return command
 
 
-@click.group()
-def query() -> None:
+@click.group("query")
+def query_commands() -> None:
     """List, execute, change and approve warm queries."""
 
 
-@query.command("list")
+@query_commands.command("list")
 @json_option
 def list_queries(as_json: bool) -> None:
     """List the warm queries."""
@@ -68,7 +68,7 @@ def _describe_state(definition: "QueryDefinition") -> str:
     return "rejected draft" if definition.get("rejection") else "draft"
 
 
-@query.command("show")
+@query_commands.command("show")
 @click.argument("lookup")
 @json_option
 def show_query(lookup: str, as_json: bool) -> None:
@@ -84,7 +84,7 @@ def show_query(lookup: str, as_json: bool) -> None:
     click.echo(escape_text(found["kql"]))
 
 
-@query.command("run")
+@query_commands.command("run")
 @click.argument("lookup")
 @click.option("parameters", "-p", "--parameter", metavar="NAME=VALUE", multiple=True, help="Value of a parameter.")
 @_time_options
@@ -156,7 +156,7 @@ def _print_result(result: "QueryResult", output: Path | None = None) -> None:
         click.echo("the query has more rows; raise --limit to see them", err=True)
 
 
-@query.command("put")
+@query_commands.command("put")
 @click.argument("lookup")
 @click.argument("file", type=JSON_FILE)
 @json_option
@@ -168,7 +168,7 @@ def put_query(lookup: str, file: Any, as_json: bool) -> None:
     print_json(stored) if as_json else click.echo(f"{lookup} is saved as a draft and waits for approval")
 
 
-@query.command("approve")
+@query_commands.command("approve")
 @click.argument("lookup")
 @signature_options
 @json_option
@@ -186,7 +186,7 @@ def approve_query(lookup: str, meaning: str | None, statement: str | None, as_js
     print_json(stored) if as_json else click.echo(f"{lookup} is approved")
 
 
-@query.command("reject")
+@query_commands.command("reject")
 @click.argument("lookup")
 @click.option("--comment", required=True, help="What the editor should change.")
 @signature_options
@@ -205,11 +205,11 @@ def reject_query(lookup: str, comment: str, meaning: str | None, statement: str 
     print_json(stored) if as_json else click.echo(f"{lookup} is rejected")
 
 
-@click.command()
+@click.command("kql")
 @click.argument("text")
 @_time_options
 @json_option
-def kql(
+def run_kql_text(
     text: str, time_range: str | None, start: str | None, end: str | None, limit: int | None, as_json: bool
 ) -> None:
     """Execute the text of a KQL query; ``-`` reads the text from standard input.

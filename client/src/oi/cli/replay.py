@@ -66,7 +66,7 @@ _MEMBERS = {
 }
 
 
-@click.command()
+@click.command("replay")
 @click.argument("files", type=_FILE, nargs=-1, required=True, metavar="FILE...")
 @click.option("--connection", required=True, metavar="LOOKUP", help="Connection that receives the rows.")
 @click.option("--time-column", default=TIMESTAMP, show_default=True, help="Column of the time.")
@@ -83,7 +83,7 @@ _MEMBERS = {
 @click.option("--message-id-pointer", type=_PointerText(), help="Place of the message id, likewise.")
 @click.option("--timestamp-format", type=click.Choice(TIMESTAMP_FORMATS), help="Format of the time, likewise.")
 @json_option
-def replay(as_json: bool, **options: Any) -> None:
+def replay_csv_files(as_json: bool, **options: Any) -> None:
     """Send CSV files as telemetry of a connection.
 
     All files are checked before the first row is sent. The message id of a row is derived from connection, device, time

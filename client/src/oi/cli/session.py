@@ -8,13 +8,13 @@ import click
 from oi.cli.output import json_option, open_workspace, print_json, print_rows
 
 
-@click.command()
+@click.command("login")
 @click.argument("url")
 @click.option("--browser", is_flag=True, help="Sign in as a person on a page of the service.")
 @click.option("rights", "--right", multiple=True, metavar="RIGHT", help="Request only this right; with --browser.")
 @click.option("--client-id", default="oi", show_default=True, help="OAuth client of the workspace; with --browser.")
 @json_option
-def login(url: str, browser: bool, rights: tuple[str, ...], client_id: str, as_json: bool) -> None:
+def log_in(url: str, browser: bool, rights: tuple[str, ...], client_id: str, as_json: bool) -> None:
     """Store the address and the credential of a workspace.
 
     The command asks for the API key, or reads it from standard input if that is not a terminal. The key is never an
@@ -74,8 +74,8 @@ def _list_rights() -> tuple[str, ...]:
     return get_args(AccessRight)
 
 
-@click.command()
-def logout() -> None:
+@click.command("logout")
+def log_out() -> None:
     """Remove the stored login; a sign-in with the browser is also ended at the service.
 
     An API key remains valid until you revoke it with `oi keys revoke`.
@@ -96,9 +96,9 @@ def logout() -> None:
         click.echo(f"the login of {stored.get('url')} is removed", err=True)
 
 
-@click.command()
+@click.command("whoami")
 @json_option
-def whoami(as_json: bool) -> None:
+def show_caller(as_json: bool) -> None:
     """Show the identity and the access rights of the caller."""
     with open_workspace() as workspace:
         identity = workspace.whoami()
@@ -112,9 +112,9 @@ def whoami(as_json: bool) -> None:
         click.echo(f"  {right}")
 
 
-@click.command()
+@click.command("status")
 @json_option
-def status(as_json: bool) -> None:
+def show_status(as_json: bool) -> None:
     """Show the workspace and its connections."""
     with open_workspace() as workspace:
         shown = workspace.request("GET", "/oi-api/workspace")
@@ -131,9 +131,9 @@ def status(as_json: bool) -> None:
     print_rows(rows, ["lookup", "name", "status", "messagesReceived", "lastMessage"], empty="no connections")
 
 
-@click.command()
+@click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
+def print_completion_script(shell: str) -> None:
     """Print the shell script that completes commands.
 
     \b

@@ -30,11 +30,11 @@ _Placed = tuple[str, dict[str, Any]]
 """Message with its place in the input, such as ``line 7``."""
 
 
-@click.command()
+@click.command("send")
 @click.argument("lookup")
 @click.argument("file", type=click.File("r", encoding="utf-8"), default="-")
 @json_option
-def send(lookup: str, file: IO[str], as_json: bool) -> None:
+def send_telemetry(lookup: str, file: IO[str], as_json: bool) -> None:
     """Send telemetry of a connection: one JSON message, a JSON array, or one JSON message per line.
 
     \b
@@ -140,7 +140,7 @@ def _check_message(value: Any, place: str) -> _Placed:
     return place, value
 
 
-@click.command()
+@click.command("tail")
 @click.option("--connection", metavar="LOOKUP", help="Messages of one connection.")
 @click.option("--surface", metavar="LOOKUP", help="Messages of one surface.")
 @click.option("--since", metavar="TIME", help="Begin with the messages since this time; RFC 3339.")
@@ -148,7 +148,7 @@ def _check_message(value: Any, place: str) -> _Placed:
 @click.option("--chart", metavar="FIELD", help="Draw the last values of this field of the payload, for each device.")
 @click.option("--lines", is_flag=True, help="Print each message as a line, also in a terminal.")
 @json_option
-def tail(
+def show_live_telemetry(
     connection: str | None,
     surface: str | None,
     since: str | None,
@@ -197,7 +197,7 @@ def _show_live(messages: "Iterable[Mapping[str, Any]]", view: LiveTable | LiveCh
             live.update(view.build())
 
 
-@click.command()
+@click.command("download")
 @click.argument("kind", type=click.Choice(["connection", "surface"]))
 @click.argument("lookup")
 @click.option("start", "--from", metavar="TIME", required=True, help="Start of the time range, inclusive; RFC 3339.")
@@ -205,7 +205,7 @@ def _show_live(messages: "Iterable[Mapping[str, Any]]", view: LiveTable | LiveCh
 @click.option("form", "--format", type=click.Choice(["csv", "jsonl", "parquet"]), default="csv")
 @click.option("folder", "-o", "--output", type=click.Path(path_type=Path), default=Path(), help="Folder of the files.")
 @json_option
-def download(kind: str, lookup: str, start: str, end: str, form: str, folder: Path, as_json: bool) -> None:
+def download_telemetry(kind: str, lookup: str, start: str, end: str, form: str, folder: Path, as_json: bool) -> None:
     """Download stored telemetry and check each file's SHA-256.
 
     \b

@@ -18,7 +18,7 @@ def verify_file(arguments: tuple[str, ...]) -> int:
 
 @click.command("fetch", context_settings=_RAW, add_help_option=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def fetch(arguments: tuple[str, ...]) -> int:
+def fetch_chain(arguments: tuple[str, ...]) -> int:
     """Download a whole audit chain and its newest checkpoint, for `oi verify-file`."""
     return main(["fetch", *arguments], _sign_in)
 

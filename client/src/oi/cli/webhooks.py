@@ -4,22 +4,22 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from oi.cli.listen import listen
+from oi.cli.listen import listen_for_webhooks
 from oi.cli.output import JSON_FILE, json_option, open_workspace, print_json, print_rows, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@click.group()
-def webhooks() -> None:
+@click.group("webhooks")
+def webhook_commands() -> None:
     """Show and change webhooks."""
 
 
-webhooks.add_command(listen)
+webhook_commands.add_command(listen_for_webhooks)
 
 
-@webhooks.command("list")
+@webhook_commands.command("list")
 @json_option
 def list_webhooks(as_json: bool) -> None:
     """List the webhooks."""
@@ -28,7 +28,7 @@ def list_webhooks(as_json: bool) -> None:
     print_json({"webhooks": found}) if as_json else print_rows(found, ["id", "url", "eventTypes", "enabled"])
 
 
-@webhooks.command("create")
+@webhook_commands.command("create")
 @click.argument("url")
 @click.option("--event-type", "event_types", multiple=True, required=True)
 @click.option("--format", type=click.Choice(["standard", "teams", "slack"]), default="standard")
@@ -50,7 +50,7 @@ def _print_secret(webhook: "Mapping[str, Any]", as_json: bool) -> None:
     click.echo(webhook["secret"])
 
 
-@webhooks.command("show")
+@webhook_commands.command("show")
 @click.argument("webhook_id")
 @json_option
 def show_webhook(webhook_id: str, as_json: bool) -> None:  # noqa: ARG001  the output is always JSON
@@ -59,7 +59,7 @@ def show_webhook(webhook_id: str, as_json: bool) -> None:  # noqa: ARG001  the o
         print_json(workspace.webhooks.get(webhook_id)[0])
 
 
-@webhooks.command("put")
+@webhook_commands.command("put")
 @click.argument("webhook_id")
 @click.argument("file", type=JSON_FILE)
 @click.option("--if-match", "etag", help="Only if the webhook still has this ETag.")
@@ -72,7 +72,7 @@ def put_webhook(webhook_id: str, file: IO[str], etag: str | None, as_json: bool)
     print_json(stored) if as_json else click.echo(f"{webhook_id} is stored")
 
 
-@webhooks.command("rotate-secret")
+@webhook_commands.command("rotate-secret")
 @click.argument("webhook_id")
 @json_option
 def rotate_secret(webhook_id: str, as_json: bool) -> None:
@@ -82,7 +82,7 @@ def rotate_secret(webhook_id: str, as_json: bool) -> None:
     _print_secret(rotated, as_json)
 
 
-@webhooks.command("delete")
+@webhook_commands.command("delete")
 @click.argument("webhook_id")
 @click.confirmation_option(prompt="Delete it?")
 @json_option
@@ -94,7 +94,7 @@ def delete_webhook(webhook_id: str, as_json: bool) -> None:
         click.echo(f"{webhook_id} is deleted")
 
 
-@webhooks.command("test")
+@webhook_commands.command("test")
 @click.argument("webhook_id")
 @json_option
 def test_webhook(webhook_id: str, as_json: bool) -> None:
@@ -107,7 +107,7 @@ def test_webhook(webhook_id: str, as_json: bool) -> None:
     click.echo("the test event is on its way; `oi webhooks deliveries` shows the result")
 
 
-@webhooks.command("deliveries")
+@webhook_commands.command("deliveries")
 @click.argument("webhook_id")
 @click.option("--status", type=click.Choice(["pending", "delivered", "failed"]))
 @json_option
@@ -122,7 +122,7 @@ def list_deliveries(webhook_id: str, status: str | None, as_json: bool) -> None:
     print_rows(rows, ["id", "eventType", "status", "attempts", "nextAttemptAt", "createdAt"])
 
 
-@webhooks.command("retry")
+@webhook_commands.command("retry")
 @click.argument("webhook_id")
 @click.argument("delivery_id")
 @json_option

@@ -78,7 +78,7 @@ class Intake:
 
     def put(self, delivery: Delivery) -> None:
         """Accept a message, and acknowledge the message to the source when it is on disk."""
-        self._metrics.count("received_messages_total")
+        self._metrics.increase_counter("received_messages_total")
         pending = self._convert_delivery(delivery)
         self._pending.append(pending)
         self._pending_bytes += len(pending.line)
@@ -132,24 +132,24 @@ class Intake:
             for function in waiting:
                 function()
 
-    async def _store_once(self, taken: list[_Pending]) -> bool:
+    async def _store_once(self, pending: list[_Pending]) -> bool:
         """Store received messages on disk and acknowledge them to the source.
 
         Return False if storing failed and must be repeated.
         """
         lines: dict[str, list[bytes]] = {}
-        for each in taken:
+        for each in pending:
             if each.rejected is None:
                 lines.setdefault(each.lookup, []).append(each.line)
-        rejected = [each.rejected for each in taken if each.rejected is not None]
-        mark = b"".join([each.delivery.mark for each in taken])
+        rejected = [each.rejected for each in pending if each.rejected is not None]
+        mark = b"".join([each.delivery.mark for each in pending])
         try:
             dropped = await self._spool.run(self._spool.spool.append, lines, rejected, mark)
         except (OSError, sqlite3.Error) as error:
             self._report_blocked(error)
             return False
-        self._report_stored(len(taken) - len(rejected), dropped)
-        for each in taken:
+        self._report_stored(len(pending) - len(rejected), dropped)
+        for each in pending:
             if each.delivery.acknowledge is not None:
                 each.delivery.acknowledge()
         for function in self._stored_listeners:
@@ -177,7 +177,7 @@ class Intake:
         # Log one line per thousand messages, so that a device that sends only such messages does not fill the log.
         if self._metrics.get_count("rejected_messages_total", label) % 1000 == 0:
             _LOG.warning("A message on %r was rejected (%s): %s", rejected.address, rejected.reason, rejected.detail)
-        self._metrics.count("rejected_messages_total", label=label)
+        self._metrics.increase_counter("rejected_messages_total", label=label)
 
     def _report_blocked(self, error: Exception) -> None:
         if not self._blocked:
@@ -190,7 +190,7 @@ class Intake:
             _LOG.info("Messages are stored again.")
         self._blocked = False
         self._metrics.set_gauge("spool_blocked", 0)
-        self._metrics.count("stored_messages_total", stored)
+        self._metrics.increase_counter("stored_messages_total", stored)
         if dropped:
             _LOG.warning("The spool is full: %s of the oldest messages were deleted.", f"{dropped:,}")
-            self._metrics.count("dropped_messages_total", dropped)
+            self._metrics.increase_counter("dropped_messages_total", dropped)

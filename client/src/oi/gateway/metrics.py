@@ -35,7 +35,7 @@ class Metrics:
         self._counters: Counter[tuple[str, str]] = Counter()
         self._gauges: dict[str, Callable[[], float]] = {}
 
-    def count(self, name: str, amount: int = 1, label: str = "") -> None:
+    def increase_counter(self, name: str, amount: int = 1, label: str = "") -> None:
         """Increase a counter by an amount.
 
         Args:
@@ -53,9 +53,9 @@ class Metrics:
         """Set the value of a gauge."""
         self._gauges[name] = lambda: value
 
-    def observe_gauge(self, name: str, read: Callable[[], float]) -> None:
+    def observe_gauge(self, name: str, read_value: Callable[[], float]) -> None:
         """Set a function that returns the value of a gauge and is called each time the metrics are output."""
-        self._gauges[name] = read
+        self._gauges[name] = read_value
 
     def format_text(self) -> str:
         """Return all metrics in Prometheus' text format."""

@@ -109,7 +109,7 @@ def parse_route(section: Section) -> Route:
         SettingsError: a setting is invalid; the message names the first one.
     """
     topic = section.get_text("topic")
-    _check_topic(topic, section.describe("topic"))
+    _check_topic(topic, section.describe_property("topic"))
     fields = Fields(
         _read_pointer(section, "timestampPointer"),
         section.get_choice("timestampFormat", TIMESTAMP_FORMATS, "rfc3339"),
@@ -119,7 +119,7 @@ def parse_route(section: Section) -> Route:
     route = Route(topic, section.get_text("connection"), section.get_text("device", None), fields)
     if route.device is not None and fields.device_id is not None:
         raise SettingsError(
-            f"{section.describe('device')} and `deviceIdPointer` cannot both be set; remove one of them."
+            f"{section.describe_property('device')} and `deviceIdPointer` cannot both be set; remove one of them."
         )
     section.check_all_read()
     names = set(_NAMED_LEVEL.findall(topic))
@@ -127,35 +127,40 @@ def parse_route(section: Section) -> Route:
         for used in _NAMED_LEVEL.findall(template):
             if used not in names:
                 raise SettingsError(
-                    f"{section.describe(name)} uses the placeholder {{{used}}}, but the topic has no level {{{used}}}; "
-                    "add it to the topic."
+                    f"{section.describe_property(name)} uses the placeholder {{{used}}}, but the topic has no level "
+                    f"{{{used}}}; add it to the topic."
                 )
     if not _NAMED_LEVEL.search(route.connection) and not _LOOKUP.fullmatch(route.connection):
         raise SettingsError(
-            f"{section.describe('connection')} must be the lookup (short name) of a connection, such as pump-rig."
+            f"{section.describe_property('connection')} must be the lookup (short name) of a connection, "
+            "such as pump-rig."
         )
     return route
 
 
-def _check_topic(topic: str, place: str) -> None:
+def _check_topic(topic: str, setting_path: str) -> None:
     levels = topic.split("/")
     for index, level in enumerate(levels):
         is_wildcard = level in {"+", "#"} or _NAMED_LEVEL.fullmatch(level)
         if not is_wildcard and any(each in level for each in "+#{}\0"):
-            raise SettingsError(f"{place}: `+`, `#` and a name in braces must each be a whole level of the topic.")
+            raise SettingsError(
+                f"{setting_path}: `+`, `#` and a name in braces must each be a whole level of the topic."
+            )
         if level == "#" and index != len(levels) - 1:
-            raise SettingsError(f"{place}: `#` must be the last level of the topic.")
+            raise SettingsError(f"{setting_path}: `#` must be the last level of the topic.")
     if topic.startswith("$share/"):
-        raise SettingsError(f"{place}: remove the prefix $share; for a shared subscription set `source.sharedGroup`.")
+        raise SettingsError(
+            f"{setting_path}: remove the prefix $share; for a shared subscription set `source.sharedGroup`."
+        )
     names = _NAMED_LEVEL.findall(topic)
     if len(names) != len(set(names)):
-        raise SettingsError(f"{place}: each name in braces, such as {{line}}, may occur only once.")
+        raise SettingsError(f"{setting_path}: each name in braces, such as {{line}}, may occur only once.")
 
 
 def _read_pointer(section: Section, name: str) -> str | None:
     pointer: str | None = section.get_text(name, None)
     if pointer is not None and not pointer.startswith("/"):
-        raise SettingsError(f"{section.describe(name)} must be a JSON pointer, such as /header/time.")
+        raise SettingsError(f"{section.describe_property(name)} must be a JSON pointer, such as /header/time.")
     return pointer
 
 
@@ -218,9 +223,9 @@ def _covers_filter(wide: str, narrow: str) -> bool:
     return len(wide_levels) == len(narrow_levels)
 
 
-def _do_filters_overlap(one: str, other: str) -> bool:
+def _do_filters_overlap(first_filter: str, second_filter: str) -> bool:
     """Return whether two MQTT topic filters overlap: whether a topic can match both."""
-    first, second = one.split("/"), other.split("/")
+    first, second = first_filter.split("/"), second_filter.split("/")
     for left, right in zip(first, second, strict=False):
         if "#" in {left, right}:
             return True

@@ -29,7 +29,7 @@ class Section:
         self._place = place
         self._read: list[str] = []
 
-    def describe(self, name: str) -> str:
+    def describe_property(self, name: str) -> str:
         """Return the path of a property in the file, for error messages."""
         return f"`{self._place}.{name}`" if self._place else f"`{name}`"
 
@@ -45,7 +45,7 @@ class Section:
         """
         value = self._get_property(name, default)
         if value is not default and (not isinstance(value, str) or not value):
-            raise SettingsError(f"{self.describe(name)} must be a text that is not empty.")
+            raise SettingsError(f"{self.describe_property(name)} must be a text that is not empty.")
         return value
 
     def get_choice(self, name: str, choices: Sequence[str], default: Any = _REQUIRED) -> Any:
@@ -53,14 +53,16 @@ class Section:
         value = self._get_property(name, default)
         # YAML reads `5` as a number; it names the same choice as the text.
         if value is not default and (isinstance(value, bool) or str(value) not in choices):
-            raise SettingsError(f"{self.describe(name)} must be one of {', '.join(choices)}.")
+            raise SettingsError(f"{self.describe_property(name)} must be one of {', '.join(choices)}.")
         return value if value is default else str(value)
 
-    def get_integer(self, name: str, default: Any, *, least: int, most: int) -> int:
+    def get_integer(self, name: str, default: Any, *, minimum: int, maximum: int) -> int:
         """Return the integer of a property, which must be within bounds."""
         value = self._get_property(name, default)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise SettingsError(f"{self.describe(name)} must be an integer between {least:,} and {most:,}.")
+        if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
+            raise SettingsError(
+                f"{self.describe_property(name)} must be an integer between {minimum:,} and {maximum:,}."
+            )
         return value
 
     def get_path(self, name: str, default: Any = _REQUIRED) -> Any:
@@ -70,14 +72,14 @@ class Section:
 
     def get_section(self, name: str, default: Any = _REQUIRED) -> "Section":
         """Return the section for a property whose value is an object."""
-        return Section(self._get_property(name, default), self.describe(name).strip("`"))
+        return Section(self._get_property(name, default), self.describe_property(name).strip("`"))
 
     def get_sections(self, name: str) -> "list[Section]":
         """Return the sections for a property whose value is a list of one or more objects."""
         value = self._get_property(name, _REQUIRED)
         if not isinstance(value, list) or not value:
-            raise SettingsError(f"{self.describe(name)} must be a list with at least one element.")
-        place = self.describe(name).strip("`")
+            raise SettingsError(f"{self.describe_property(name)} must be a list with at least one element.")
+        place = self.describe_property(name).strip("`")
         return [Section(each, f"{place}[{index}]") for index, each in enumerate(value)]
 
     def check_all_read(self) -> None:
@@ -90,7 +92,7 @@ class Section:
             if name not in self._read:
                 known = ", ".join(sorted(set(self._read)))
                 raise SettingsError(
-                    f"{self.describe(str(name))} is not a known setting; the known settings here are {known}."
+                    f"{self.describe_property(str(name))} is not a known setting; the known settings here are {known}."
                 )
 
     def _get_property(self, name: str, default: Any) -> Any:
@@ -98,6 +100,6 @@ class Section:
         value = self._values.get(name)
         if value is None:
             if default is _REQUIRED:
-                raise SettingsError(f"{self.describe(name)} is missing.")
+                raise SettingsError(f"{self.describe_property(name)} is missing.")
             return default
         return value

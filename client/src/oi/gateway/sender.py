@@ -121,10 +121,10 @@ class Sender:
         self._report_sent(batch)
 
     def _count_failure(self, code: str) -> None:
-        self._metrics.count("failed_requests_total", label=f'code="{code or "UNREACHABLE"}"')
+        self._metrics.increase_counter("failed_requests_total", label=f'code="{code or "UNREACHABLE"}"')
 
     def _report_sent(self, batch: Batch) -> None:
-        self._metrics.count("sent_messages_total", batch.messages)
+        self._metrics.increase_counter("sent_messages_total", batch.messages)
         self._metrics.set_gauge("last_sent_timestamp_seconds", time.time())
         self._pause = _FIRST_PAUSE_SECONDS
         for key in ("", batch.lookup):
@@ -163,7 +163,7 @@ class Sender:
             return
         accepted = [line for number, line in enumerate(lines, 1) if number not in named]
         await self._spool.run(self._spool.spool.reject, batch, accepted, rejected)
-        self._metrics.count("rejected_messages_total", len(rejected), label=f'reason="{code}"')
+        self._metrics.increase_counter("rejected_messages_total", len(rejected), label=f'reason="{code}"')
         _LOG.warning("%s", refusal.text)
 
     def _log_once(self, key: str, text: str) -> None:

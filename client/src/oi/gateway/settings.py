@@ -125,7 +125,7 @@ def parse_settings(file: Section) -> GatewaySettings:
     routes = [parse_route(each) for each in file.get_sections("routes")]
     spool = _parse_spool(file.get_section("spool"))
     metrics = file.get_section("metrics", {})
-    port = metrics.get_integer("port", 9108, least=0, most=65_535)
+    port = metrics.get_integer("port", 9108, minimum=0, maximum=65_535)
     metrics.check_all_read()
     file.check_all_read()
     return GatewaySettings(service, kind, source, _build_routes(routes), spool, port)
@@ -152,18 +152,18 @@ def _parse_service(section: Section) -> ServiceSettings:
 
 def _parse_spool(section: Section) -> SpoolSettings:
     path = section.get_path("path")
-    size = parse_size(section.get_text("maxSize", "10GiB"), section.describe("maxSize"))
+    size = parse_size(section.get_text("maxSize", "10GiB"), section.describe_property("maxSize"))
     when_full = section.get_choice("whenFull", (STOP, DROP_OLDEST), STOP)
     section.check_all_read()
     return SpoolSettings(path, size, when_full)
 
 
-def parse_size(text: str, place: str) -> int:
+def parse_size(text: str, setting_path: str) -> int:
     """Convert a size such as ``10GiB`` to bytes.
 
     Args:
         text: number with an optional unit: B, KiB, MiB, GiB, TiB.
-        place: path of the setting in the file, for the error message.
+        setting_path: path of the setting in the file, for the error message.
 
     Raises:
         SettingsError: the text is not a size in this form, or the size is less than 1 MiB.
@@ -171,5 +171,5 @@ def parse_size(text: str, place: str) -> int:
     match = _SIZE.fullmatch(text)
     size = int(match[1]) * _UNITS[(match[2] or "").upper()] if match else 0
     if size < _LEAST_SPOOL:
-        raise SettingsError(f"{place} must be a size of at least 1MiB, such as 10GiB.")
+        raise SettingsError(f"{setting_path} must be a size of at least 1MiB, such as 10GiB.")
     return size

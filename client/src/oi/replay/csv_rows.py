@@ -178,12 +178,12 @@ class CsvRow:
     own_id: str
 
 
-def _validate_optional_id(text: str, place: str) -> str:
+def _validate_optional_id(text: str, position: str) -> str:
     """Check a cell with a message id or device id; return the id, or an empty text for an empty cell."""
     if not text.strip():
         return ""
     if len(text) > MAX_ID_CHARACTERS:
-        raise FileError(f"{place}: must be a string of 1 to {MAX_ID_CHARACTERS} characters")
+        raise FileError(f"{position}: must be a string of 1 to {MAX_ID_CHARACTERS} characters")
     return text
 
 

@@ -73,7 +73,7 @@ class MqttSource:
     def _report_connected(self) -> None:
         _LOG.info("Connected to the broker %s as `%s`.", self._settings.place, self._settings.client_id)
         self._reported = ""
-        self._context.metrics.count("connections_total")
+        self._context.metrics.increase_counter("connections_total")
         self._context.metrics.set_gauge("source_connected", 1)
 
     async def _report_and_pause(self, error: Exception, lasted: float) -> None:

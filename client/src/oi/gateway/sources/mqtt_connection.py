@@ -206,14 +206,14 @@ class MqttConnection:
         metrics, receiver = self._context.metrics, self._context.receiver
         topic, payload, packet_id = publication.topic, publication.payload, publication.packet_id
         if publication.is_retained:
-            metrics.count("ignored_messages_total")
+            metrics.increase_counter("ignored_messages_total")
             self._client.ack(packet_id, publication.qos)
         elif publication.qos == 0:
             receiver.put(Delivery(topic, payload))
         else:
             mark = build_mark(packet_id, topic, payload)
             if publication.is_repeated and self._redeliveries.remove_if_known(mark):
-                metrics.count("repeated_messages_total")
+                metrics.increase_counter("repeated_messages_total")
                 self._client.ack(packet_id, publication.qos)
                 return
             receiver.put(Delivery(topic, payload, mark, partial(self._acknowledge, packet_id)))
@@ -276,12 +276,13 @@ class MqttConnection:
         raise BrokerError(f"The broker {self._settings.place} did not {action} within {_REPLY_SECONDS:.0f} seconds.")
 
 
-def _explain_failure(error: OSError | ValueError, place: str) -> str:
+def _explain_failure(error: OSError | ValueError, broker_address: str) -> str:
     """Return a sentence that explains why the connection to the broker could not be opened."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"The certificate of the broker {place} is not valid: {error.verify_message}."
+        return f"The certificate of the broker {broker_address} is not valid: {error.verify_message}."
     if isinstance(error, ssl.SSLError):
-        return f"The broker {place} refuses the TLS connection: {error.reason or error}. Check the client certificate."
+        reason = error.reason or error
+        return f"The broker {broker_address} refuses the TLS connection: {reason}. Check the client certificate."
     if isinstance(error, socket.gaierror):
-        return f"The host of the broker {place} is unknown: {error.strerror}."
-    return f"The broker {place} cannot be reached: {error}."
+        return f"The host of the broker {broker_address} is unknown: {error.strerror}."
+    return f"The broker {broker_address} cannot be reached: {error}."

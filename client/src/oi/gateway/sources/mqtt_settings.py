@@ -128,10 +128,10 @@ def parse_mqtt_settings(section: Section, *, is_check: bool = False) -> MqttSett
     section.get_choice("tls", (), None) if tls is None else None
     client_id, group = section.get_text("clientId"), section.get_text("sharedGroup", None)
     if group is not None and any(each in group for each in "/+#"):
-        raise SettingsError(f"{section.describe('sharedGroup')} must have none of the characters / + #.")
+        raise SettingsError(f"{section.describe_property('sharedGroup')} must have none of the characters / + #.")
     settings = MqttSettings(
         section.get_text("host"),
-        section.get_integer("port", 8883 if tls else 1883, least=1, most=65_535),
+        section.get_integer("port", 8883 if tls else 1883, minimum=1, maximum=65_535),
         section.get_choice("version", VERSIONS, "5"),
         f"{client_id}-check-{uuid.uuid4().hex[:6]}" if is_check else client_id,
         section.get_text("username", None),
@@ -139,15 +139,15 @@ def parse_mqtt_settings(section: Section, *, is_check: bool = False) -> MqttSett
         tls,
         None if is_check else group,
         0 if is_check else int(section.get_choice("qos", ("0", "1"), "1")),
-        section.get_integer("keepAliveSeconds", 30, least=5, most=_HOUR),
-        section.get_integer("maxInFlight", 1_000, least=1, most=4_096),
-        0 if is_check else section.get_integer("sessionSeconds", _DEFAULT_SESSION, least=0, most=_YEAR),
+        section.get_integer("keepAliveSeconds", 30, minimum=5, maximum=_HOUR),
+        section.get_integer("maxInFlight", 1_000, minimum=1, maximum=4_096),
+        0 if is_check else section.get_integer("sessionSeconds", _DEFAULT_SESSION, minimum=0, maximum=_YEAR),
     )
     if is_check:
         section.get_choice("qos", ("0", "1"), "1")
-        section.get_integer("sessionSeconds", _DEFAULT_SESSION, least=0, most=_YEAR)
+        section.get_integer("sessionSeconds", _DEFAULT_SESSION, minimum=0, maximum=_YEAR)
     if settings.password_file is not None and settings.username is None:
-        raise SettingsError(f"{section.describe('passwordFile')} requires the setting `username`.")
+        raise SettingsError(f"{section.describe_property('passwordFile')} requires the setting `username`.")
     section.check_all_read()
     return settings
 
@@ -158,7 +158,8 @@ def _parse_tls(section: Section) -> TlsSettings:
     )
     if (settings.certificate_file is None) != (settings.key_file is None):
         raise SettingsError(
-            f"{section.describe('certificateFile')} and {section.describe('keyFile')} must be set together."
+            f"{section.describe_property('certificateFile')} and {section.describe_property('keyFile')} "
+            "must be set together."
         )
     section.check_all_read()
     return settings

@@ -123,11 +123,11 @@ def build_body_attacks() -> list[Attack]:
         found += [
             Attack(f"telemetry-{name}", "POST", "/oi-api/telemetry/line", f'{{"v":{array}}}'.encode()),
             Attack(f"telemetry-array-{name}", "POST", "/oi-api/telemetry/line", whole.encode()),
-            Attack(f"document-{name}", "PUT", f"{documents}/big?partitionKey=a", _build_document(twice)),
+            Attack(f"document-{name}", "PUT", f"{documents}/big?partitionKey=a", _build_document_body(twice)),
             Attack(
                 f"event-{name}", "POST", "/oi-api/provenance/events", f'{given},"AfterState":{{"v":{whole}}}}}'.encode()
             ),
-            Attack(f"graphql-{name}", "POST", _GRAPHQL, _build_variables(whole)),
+            Attack(f"graphql-{name}", "POST", _GRAPHQL, _build_graphql_body(whole)),
             Attack(f"mcp-{name}", "POST", "/oi-api/mcp", _build_raw_tool_call(whole), _MCP),
         ]
     messages = [{"messageId": f"m{number}", "value": number, "text": "x" * 1_900} for number in range(500)]
@@ -250,9 +250,9 @@ def _build_raw_tool_call(arguments: str) -> bytes:
     )
 
 
-def _build_document(values: str) -> bytes:
+def _build_document_body(values: str) -> bytes:
     return b'{"id":"big","line":"a","v":%b}' % values[: 2 * MIB].encode()
 
 
-def _build_variables(values: str) -> bytes:
+def _build_graphql_body(values: str) -> bytes:
     return b'{"query":"{workspace{id}}","variables":{"a":%b}}' % values.encode()

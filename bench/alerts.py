@@ -46,7 +46,7 @@ def measure_alerts() -> Iterator[Figure]:
     """
     with TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         document = Path(folder) / "workspace.yaml"
-        document.write_text(json.dumps(_build_document()), encoding="utf-8")
+        document.write_text(json.dumps(_build_rules_document()), encoding="utf-8")
         with run_service({"WORKSPACE_FILE": str(document)}) as running:
             _store_rows(running, Path(folder))
             alone = asyncio.run(_send_telemetry(running, "alone", SECONDS / 4))
@@ -76,7 +76,7 @@ def _build_message(prefix: str, number: int, at: datetime) -> dict[str, Any]:
     return {"timestamp": at.isoformat(), "messageId": f"{prefix}-{number}", "deviceId": device, "pressure": pressure}
 
 
-def _build_document() -> dict[str, Any]:
+def _build_rules_document() -> dict[str, Any]:
     return {
         **UNLIMITED_WORKSPACE,
         "connections": [{"lookup": "line", "name": "Line", "type": "CLOUD_EVENT_HUB"}],

@@ -129,14 +129,14 @@ def _measure_raw_inserts(file: Path, records: Sequence[ChainRecord]) -> float:
     started = time.perf_counter()
     for batch in batched(records, CALLERS, strict=False):
         connection.execute("BEGIN IMMEDIATE")
-        connection.executemany(f"INSERT INTO records VALUES ({marks})", map(_to_row, batch))  # noqa: S608  marks alone
+        connection.executemany(f"INSERT INTO records VALUES ({marks})", map(_to_table_row, batch))  # noqa: S608  marks alone
         connection.execute("COMMIT")
     seconds = time.perf_counter() - started
     connection.close()
     return len(records) / seconds
 
 
-def _to_row(record: ChainRecord) -> tuple[Any, ...]:
+def _to_table_row(record: ChainRecord) -> tuple[Any, ...]:
     fields = (record.projection.get(name) for name in PROJECTED)
     return (record.sequence, record.canonical, record.hash, record.append_id, *fields)
 

@@ -49,23 +49,27 @@ def find_expressions() -> Iterator[Expression]:
         for path in sorted((ROOT / package).rglob("*.py")):
             text = path.read_text(encoding="utf-8")
             if _ANY_CALL.search(text):
-                yield from _find_in_module(path, ast.parse(text))
+                yield from _find_expressions_in_module(path, ast.parse(text))
 
 
-def _find_in_module(path: Path, tree: ast.Module) -> Iterator[Expression]:
+def _find_expressions_in_module(path: Path, tree: ast.Module) -> Iterator[Expression]:
     name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-    found = [(node, *each) for node in ast.walk(tree) if isinstance(node, ast.Call) for each in _find_patterns(node)]
+    found = [
+        (node, *each) for node in ast.walk(tree) if isinstance(node, ast.Call) for each in _find_pattern_arguments(node)
+    ]
     if not found:
         return
     values = vars(importlib.import_module(name))
     nodes = list(ast.walk(tree))
     for call, function, pattern in found:
         place = f"{path.relative_to(ROOT)}:{call.lineno}"
-        flags = _evaluate_constant(_find_flags(call), values) if function != "pattern" else 0
-        yield Expression(place, _evaluate_constant(pattern, values), flags or 0, _is_anchored(nodes, call, function))
+        flags = _evaluate_constant(_find_flags_argument(call), values) if function != "pattern" else 0
+        yield Expression(
+            place, _evaluate_constant(pattern, values), flags or 0, _is_match_anchored(nodes, call, function)
+        )
 
 
-def _find_patterns(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
+def _find_pattern_arguments(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
     match call.func:
         case ast.Attribute(value=ast.Name(id="re"), attr=attribute) if attribute in _CALLS:
             yield attribute, call.args[0]
@@ -73,7 +77,7 @@ def _find_patterns(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
             yield from (("pattern", keyword.value) for keyword in call.keywords if keyword.arg == "pattern")
 
 
-def _find_flags(call: ast.Call) -> ast.expr:
+def _find_flags_argument(call: ast.Call) -> ast.expr:
     for keyword in call.keywords:
         if keyword.arg == "flags":
             return keyword.value
@@ -96,7 +100,7 @@ def _evaluate_constant(node: ast.expr, values: Mapping[str, Any]) -> Any:
         return None
 
 
-def _is_anchored(nodes: Sequence[ast.AST], call: ast.Call, function: str) -> bool:
+def _is_match_anchored(nodes: Sequence[ast.AST], call: ast.Call, function: str) -> bool:
     if function != "compile":
         return function in ANCHORED_CALLS
     names = [

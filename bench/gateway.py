@@ -83,7 +83,7 @@ def _measure_gateway(payloads: list[bytes], rate: int) -> _Times:
         metrics = stack.enter_context(_run_gateway(folder, running, broker))
         started = time.perf_counter()
         publish_messages(broker, "plant/line", payloads, rate)
-        _wait_for_sent(metrics, len(payloads))
+        _wait_until_sent(metrics, len(payloads))
         accepted = time.perf_counter() - started
         wait_for_rows(running, len(payloads))
         rows = time.perf_counter() - started
@@ -97,7 +97,7 @@ def _measure_gateway(payloads: list[bytes], rate: int) -> _Times:
 @contextmanager
 def _run_broker(folder: Path) -> Iterator[int]:
     """Context manager: run an MQTT broker on a free port of 127.0.0.1."""
-    port = _find_port()
+    port = _find_free_port()
     configuration = folder / "mosquitto.conf"
     configuration.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n")
     with subprocess.Popen([str(MOSQUITTO), "-c", str(configuration)], stderr=subprocess.DEVNULL) as process:
@@ -110,7 +110,7 @@ def _run_broker(folder: Path) -> Iterator[int]:
 @contextmanager
 def _run_gateway(folder: Path, running: RunningService, broker: int) -> Iterator[str]:
     """Context manager: run the edge gateway; yield the URL of its metrics when it is connected to the broker."""
-    metrics = _find_port()
+    metrics = _find_free_port()
     configuration = {
         "service": {"url": running.url},
         "source": {"kind": "mqtt", "host": "127.0.0.1", "port": broker, "clientId": "bench"},
@@ -134,18 +134,18 @@ def _run_gateway(folder: Path, running: RunningService, broker: int) -> Iterator
             process.terminate()
 
 
-def _wait_for_sent(metrics: str, count: int) -> None:
+def _wait_until_sent(metrics_url: str, message_count: int) -> None:
     deadline = time.monotonic() + _WAIT_SECONDS
     while time.monotonic() < deadline:
-        with urllib.request.urlopen(metrics, timeout=30) as reply:  # noqa: S310  our own
+        with urllib.request.urlopen(metrics_url, timeout=30) as reply:  # noqa: S310  our own
             found = re.search(r"^oi_gateway_sent_messages_total (\d+)$", reply.read().decode(), re.MULTILINE)
-        if found and int(found[1]) >= count:
+        if found and int(found[1]) >= message_count:
             return
         time.sleep(0.05)
-    raise TimeoutError(f"the gateway sent fewer than {count} messages in {_WAIT_SECONDS} s")
+    raise TimeoutError(f"the gateway sent fewer than {message_count} messages in {_WAIT_SECONDS} s")
 
 
-def _find_port() -> int:
+def _find_free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

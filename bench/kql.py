@@ -69,17 +69,21 @@ def _translate_to_sql(
     return translation.sql
 
 
-def _measure_median_times(connection: duckdb.DuckDBPyConnection, ours: str, theirs: str) -> tuple[float, float]:
-    times: dict[str, list[float]] = {ours: [], theirs: []}
+def _measure_median_times(
+    connection: duckdb.DuckDBPyConnection, kql_sql: str, reference_sql: str
+) -> tuple[float, float]:
+    times: dict[str, list[float]] = {kql_sql: [], reference_sql: []}
     answers: dict[str, int] = {}
     for _ in range(RUNS):
         for sql, measured in times.items():
             started = time.perf_counter()
             answers[sql] = len(connection.execute(sql).fetchall())
             measured.append((time.perf_counter() - started) * 1000)
-    if answers[ours] != answers[theirs]:
-        raise RuntimeError(f"the KQL returned {answers[ours]} rows, the hand-written SQL {answers[theirs]}: {ours}")
-    return statistics.median(times[ours]), statistics.median(times[theirs])
+    if answers[kql_sql] != answers[reference_sql]:
+        raise RuntimeError(
+            f"the KQL returned {answers[kql_sql]} rows, the hand-written SQL {answers[reference_sql]}: {kql_sql}"
+        )
+    return statistics.median(times[kql_sql]), statistics.median(times[reference_sql])
 
 
 def _write_rows(path: Path) -> None:

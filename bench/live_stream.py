@@ -60,10 +60,14 @@ def measure_live_stream() -> Iterator[Figure]:
 def _measure_ingestion_rate(settings: dict[str, str], *, with_listener: bool) -> float:
     bodies = [json.dumps(batch).encode() for batch in build_messages(EVENTS, BATCH)]
     with run_service(settings) as running:
-        return asyncio.run(_ingest_with_listener(running, bodies)) if with_listener else _ingest_alone(running, bodies)
+        return (
+            asyncio.run(_ingest_with_listener(running, bodies))
+            if with_listener
+            else _ingest_without_listener(running, bodies)
+        )
 
 
-def _ingest_alone(running: RunningService, bodies: list[bytes]) -> float:
+def _ingest_without_listener(running: RunningService, bodies: list[bytes]) -> float:
     started = time.perf_counter()
     post_bodies(f"{running.url}/oi-api/telemetry/line", running.headers, bodies, CONNECTIONS)
     wait_for_rows(running, EVENTS)
@@ -75,7 +79,7 @@ async def _ingest_with_listener(running: RunningService, bodies: list[bytes]) ->
     async with aiohttp.ClientSession(headers=running.headers) as session:
         listening = asyncio.create_task(listener.listen(session, running.url, EVENTS))
         await listener.ready.wait()
-        rate = await asyncio.to_thread(_ingest_alone, running, bodies)
+        rate = await asyncio.to_thread(_ingest_without_listener, running, bodies)
         listening.cancel()
         await asyncio.wait((listening,))
     return rate

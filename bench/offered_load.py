@@ -174,8 +174,8 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
 
-    def send_request(self, due: float, late: float, request: bytes) -> None:
-        self._due, self._late = due, late
+    def send_request(self, due_at: float, late_seconds: float, request: bytes) -> None:
+        self._due, self._late = due_at, late_seconds
         if self._transport is not None:
             self._transport.write(request)
 

@@ -122,7 +122,7 @@ def _run_datasette(folder: Path) -> Iterator[None]:
     # Without the index, a query takes longer than the default limit of a second if the machine is busy.
     settings = ["--setting", "default_cache_ttl", "0", "--setting", "sql_time_limit_ms", "60000"]
     arguments = ["datasette", str(folder / "rows.db"), "-p", str(DATASETTE_PORT), *settings]
-    with _run_peer(arguments, address):
+    with _run_peer_tool(arguments, address):
         yield
 
 
@@ -130,12 +130,12 @@ def _run_datasette(folder: Path) -> Iterator[None]:
 def _run_roapi(folder: Path) -> Iterator[None]:
     table = f"Telemetry={folder / 'kusto' / 'Telemetry.parquet'}"
     arguments = ["roapi", "--table", table, "--addr-http", f"127.0.0.1:{ROAPI_PORT}"]
-    with _run_peer(arguments, f"http://127.0.0.1:{ROAPI_PORT}/api/schema"):
+    with _run_peer_tool(arguments, f"http://127.0.0.1:{ROAPI_PORT}/api/schema"):
         yield
 
 
 @contextmanager
-def _run_peer(arguments: list[str], address: str) -> Iterator[None]:
+def _run_peer_tool(arguments: list[str], address: str) -> Iterator[None]:
     environment = {**os.environ, "RUST_LOG": "error"}
     command = [str(PEERS / arguments[0]), *arguments[1:]]
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:

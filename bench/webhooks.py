@@ -163,14 +163,14 @@ async def _wait_for_rows(session: aiohttp.ClientSession, prefix: str, number: in
 
 
 async def _put_rule(
-    session: aiohttp.ClientSession, lookup: str, parameters: dict[str, str], every: str, time_range: str
+    session: aiohttp.ClientSession, lookup: str, parameters: dict[str, str], interval: str, time_range: str
 ) -> None:
     rule = {
         "name": lookup,
         "severity": "info",
         "surface": "hall",
         "kind": "threshold",
-        "every": every,
+        "every": interval,
         "query": "levels",
         "parameters": parameters,
         "timeRange": time_range,

@@ -79,7 +79,7 @@ async def read_alert_rule(call: Call) -> Reply:
     return build_item_reply(await _describe_rule(catalog.items[ItemKind.ALERT_RULE, call.path["lookup"]]))
 
 
-async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
+async def _read_current_rule(path: Mapping[str, str]) -> Mapping[str, Any]:
     item = await get_administration().find(ItemKind.ALERT_RULE, path["lookup"])
     return {"lookup": path["lookup"]} if item is None else await _describe_rule(item)
 
@@ -112,7 +112,7 @@ async def _find_query_errors(rule: AlertRule, stored: StoredCatalog) -> list[Fie
     body=AlertRuleBody,
     server_set=ServerManagedProperties(
         frozenset(replies.AlertRuleDefinition.__annotations__) - list_accepted_names(AlertRuleBody).keys(),
-        _read_current,
+        _read_current_rule,
         volatile=_LIVE,
     ),
     check=_check_rule,
@@ -151,10 +151,10 @@ def _build_trial_reply(trial: Trial) -> Reply:
     return json_reply({"alerts": alerts, "rows": trial.rows, "error": trial.error})
 
 
-def _build_rule(lookup: str, body: AlertRuleBody, before: Mapping[str, Any] | None) -> AlertRule:
+def _build_rule(lookup: str, body: AlertRuleBody, stored_rule: Mapping[str, Any] | None) -> AlertRule:
     fields = {name: getattr(body, name) for name in AlertRuleFields.model_fields}
-    if before is not None and "enabled" not in body.model_fields_set:
-        fields["enabled"] = bool(before.get("enabled", True))
+    if stored_rule is not None and "enabled" not in body.model_fields_set:
+        fields["enabled"] = bool(stored_rule.get("enabled", True))
     return AlertRule.model_construct(lookup=lookup, **fields)
 
 

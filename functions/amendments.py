@@ -66,11 +66,11 @@ async def load_report_header(chain: ChainKey, author: Principal) -> ReportHeader
         created_at=rfc3339(services().runtime.now()),
         created_by=author.member_id,
         author_name=author.name,
-        evidence=await _load_evidence(chain, author) if AccessRight.PROVENANCE_READ in author.rights else None,
+        evidence=await _load_chain_evidence(chain, author) if AccessRight.PROVENANCE_READ in author.rights else None,
     )
 
 
-async def _load_evidence(chain: ChainKey, author: Principal) -> ChainEvidence:
+async def _load_chain_evidence(chain: ChainKey, author: Principal) -> ChainEvidence:
     provenance = services().provenance
     if AccessRight.PROVENANCE_VERIFY in author.rights:
         try:
@@ -155,7 +155,7 @@ async def _check_amendment(call: Call[Any, AmendmentBody], faults: ValidationErr
     if faults:
         # A valid request is not checked against the policy here: it may be a retry, which gets the first reply again
         # even if the policy has changed meanwhile.
-        check_reason(faults, call.body, await _load_policy())
+        check_reason(faults, call.body, await _load_amendment_policy())
 
 
 async def _check_rejection(call: Call[RejectQuery, RejectionBody], faults: ValidationErrors) -> None:
@@ -185,7 +185,7 @@ async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
     Its status is pending if the workspace's policy requires approval, else approved.
     """
     chain = resolve_amendments_chain(call.body.scope_key)
-    policy = await _load_policy()
+    policy = await _load_amendment_policy()
     async with reserve_append_id(call) as append_id:
         created = await services().provenance.amendments.create(
             chain, call.principal.member_id, call.body, policy, append_id=append_id, size=len(call.request.body)
@@ -268,7 +268,7 @@ async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
 )
 async def reason_categories(_: Call) -> Reply:
     """Return the reason categories that an amendment may use."""
-    return json_reply({"categories": list((await _load_policy()).reason_categories)})
+    return json_reply({"categories": list((await _load_amendment_policy()).reason_categories)})
 
 
 @GROUP.endpoint(
@@ -334,7 +334,7 @@ async def _build_signer(call: Call[Any, Any], sent: Any, *, is_rejection: bool) 
     )
 
 
-async def _load_policy() -> AmendmentPolicy:
+async def _load_amendment_policy() -> AmendmentPolicy:
     policies = (await services().catalog.current()).policies
     policy = policies.provenance
     if policy is None:

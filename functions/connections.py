@@ -80,7 +80,7 @@ async def read_connection(call: Call) -> Reply:
     return build_item_reply(await _describe_connection(catalog.items[ItemKind.CONNECTION, call.path["lookup"]]))
 
 
-async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
+async def _read_current_connection(path: Mapping[str, str]) -> Mapping[str, Any]:
     """Return the stored connection as JSON with its read-only properties.
 
     If the connection does not exist, return the lookup (id in URLs) and an empty list of surfaces.
@@ -112,7 +112,7 @@ async def _check_connection(call: Call[Any, ConnectionBody], faults: ValidationE
     body=ConnectionBody,
     server_set=ServerManagedProperties(
         frozenset(replies.ConnectionDefinition.__annotations__) - list_accepted_names(ConnectionBody).keys(),
-        _read_current,
+        _read_current_connection,
         volatile=LIVE_MEMBERS,
     ),
     check=_check_connection,
@@ -137,13 +137,15 @@ async def delete_connection(call: Call) -> Reply:
     return Reply(204)
 
 
-def _build_connection(lookup: str, body: ConnectionBody, before: Mapping[str, Any] | None) -> Connection:
-    kept = before is not None and "enabled" not in body.model_fields_set
+def _build_connection(lookup: str, body: ConnectionBody, stored_connection: Mapping[str, Any] | None) -> Connection:
+    kept = stored_connection is not None and "enabled" not in body.model_fields_set
     return Connection(
         lookup=lookup,
         name=body.name,
         type=body.type,
-        enabled=bool(before.get("enabled", True)) if kept and before is not None else body.enabled,
+        enabled=bool(stored_connection.get("enabled", True))
+        if kept and stored_connection is not None
+        else body.enabled,
         source=body.source,
         simulator=body.simulator,
         signals=body.signals,

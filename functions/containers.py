@@ -122,7 +122,7 @@ async def read_container(call: Call) -> Reply:
     return build_item_reply(_record_to_json(await _get_record(call.path)))
 
 
-async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
+async def _read_current_record(path: Mapping[str, str]) -> Mapping[str, Any]:
     key = build_container_key(path["lookup"], path["containerName"])
     item = await get_administration().find(ItemKind.CONTAINER, key)
     return {"name": path["containerName"]} if item is None else _record_to_json(item)
@@ -143,7 +143,7 @@ async def _check_record(call: Call[Any, ContainerRecordBody], faults: Validation
     body=ContainerRecordBody,
     server_set=ServerManagedProperties(
         frozenset(replies.ContainerRecord.__annotations__) - list_accepted_names(ContainerRecordBody).keys(),
-        _read_current,
+        _read_current_record,
         volatile=LIVE_MEMBERS,
     ),
     check=_check_record,

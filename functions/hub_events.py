@@ -155,15 +155,15 @@ def read_partition_keys(events: Sequence[func.EventHubEvent]) -> frozenset[str] 
     return frozenset(keys) if keys is not None and len(keys) == len(events) else None
 
 
-def _read_sequence_numbers(places: Sequence[Mapping[str, Any]]) -> list[int]:
-    numbers = [place.get("SequenceNumber") for place in places]
+def _read_sequence_numbers(event_metadata: Sequence[Mapping[str, Any]]) -> list[int]:
+    numbers = [place.get("SequenceNumber") for place in event_metadata]
     if not set(map(type, numbers)) <= _NUMBER:
         raise ValueError("an event of the Event Hub batch lacks its sequence number")
     return cast("list[int]", numbers)
 
 
-def _read_enqueued_times(places: Sequence[Mapping[str, Any]]) -> list[datetime]:
-    times = [_parse_enqueued_time_to_utc(place.get("EnqueuedTimeUtc")) for place in places]
+def _read_enqueued_times(event_metadata: Sequence[Mapping[str, Any]]) -> list[datetime]:
+    times = [_parse_enqueued_time_to_utc(place.get("EnqueuedTimeUtc")) for place in event_metadata]
     if None in times:
         raise ValueError("an event of the Event Hub batch lacks its enqueued time")
     return cast("list[datetime]", times)
@@ -186,11 +186,11 @@ def _read_metadata(metadata: Mapping[str, Any], name: str) -> Any:
     value = None if datum is None else datum.value
     for _ in range(2):
         if isinstance(value, str):
-            value = _parse_metadata(value)
+            value = _parse_metadata_json(value)
     return value
 
 
-def _parse_metadata(text: str) -> Any:
+def _parse_metadata_json(text: str) -> Any:
     try:
         return parse(text.encode())
     except ValueError:
@@ -204,13 +204,13 @@ def _convert_properties(properties: Sequence[Mapping[str, Any] | None]) -> Seque
     # All values are checked at once, because almost all events have texts only.
     if set(map(type, chain.from_iterable(map(_get_values, known)))) <= _TEXT:
         return known
-    return [_to_texts(values) for values in known]
+    return [_to_text_properties(values) for values in known]
 
 
 _get_values = methodcaller("values")
 
 
-def _to_texts(properties: Mapping[str, Any]) -> Mapping[str, str]:
+def _to_text_properties(properties: Mapping[str, Any]) -> Mapping[str, str]:
     return {
         name: value if isinstance(value, str) else json.dumps(value)
         for name, value in properties.items()

@@ -130,7 +130,7 @@ async def preview_import(call: Call[Any, RemappingBody]) -> Reply:
     """Return the first messages of an uploaded file as an import would store them, and problems of its first rows."""
     imports = services().imports
     job = await imports.service.get(call.principal, call.path["importId"])
-    preview = await imports.preview.run(job, _replace_mapping(call.body, job))
+    preview = await imports.preview.run(job, _read_new_mapping(call.body, job))
     return json_reply(preview.to_json())
 
 
@@ -144,7 +144,7 @@ async def preview_import(call: Call[Any, RemappingBody]) -> Reply:
 async def start_import(call: Call[Any, RemappingBody]) -> Reply:
     """Start an import; its file must already be uploaded."""
     imports, job_id = services().imports.service, call.path["importId"]
-    mapping = _replace_mapping(call.body, await imports.get(call.principal, job_id))
+    mapping = _read_new_mapping(call.body, await imports.get(call.principal, job_id))
     job = await imports.start(call.principal, job_id, RUNNER, mapping)
     headers = {"Location": _build_status_url(job)}
     if wait := parse_wait_seconds(call.request.headers.get("prefer", "")):
@@ -183,7 +183,7 @@ def to_mapping(body: MappingBody) -> ImportMapping:
     return ImportMapping(**given)
 
 
-def _replace_mapping(body: RemappingBody, job: Job) -> ImportMapping | None:
+def _read_new_mapping(body: RemappingBody, job: Job) -> ImportMapping | None:
     """Return the column mapping in a request; None if the request contains no mapping.
 
     Raises:

@@ -133,7 +133,7 @@ async def probe_live_stream_events(_: Call) -> Reply:
     return Reply(200, b"", {"WebHook-Allowed-Origin": services().live_stream.events.get_allowed_origin()})
 
 
-async def _verify_sender(request: Request) -> None:
+async def _verify_event_sender(request: Request) -> None:
     await services().live_stream.events.verify(request.headers)
 
 
@@ -141,7 +141,7 @@ async def _verify_sender(request: Request) -> None:
     "POST",
     f"{ROUTE}/events",
     access=Access.PUBLIC,
-    check_sender=_verify_sender,
+    check_sender=_verify_event_sender,
     body=ConnectEvent,
     unknown=UnknownNames.IGNORE,
     docs=EVENTS_DOCS,

@@ -175,13 +175,13 @@ async def build_capabilities(principal: Principal, catalog: Catalog) -> "Capabil
         *build_decision_tools(principal, catalog, has_amendments="list_pending_amendments" in operations),
         *build_tail_tools(principal, catalog),
     ]
-    tools: dict[str, Callable[[], Tool]] = {tool.name: partial(_return_tool, tool) for tool in plain}
+    tools: dict[str, Callable[[], Tool]] = {tool.name: partial(_return_same_tool, tool) for tool in plain}
     if "execute_warm_query" in operations:
         tools |= build_query_tools(operations["execute_warm_query"], catalog)
     return Capabilities(principal.member_id, tools, build_catalog_resources(principal, catalog), PROMPTS)
 
 
-def _return_tool(tool: "Tool") -> "Tool":
+def _return_same_tool(tool: "Tool") -> "Tool":
     return tool
 
 

@@ -172,10 +172,10 @@ def build_catalog_resources(principal: Principal, catalog: Catalog) -> dict[str,
 
 async def _list_connections(catalog: Catalog) -> list[dict[str, Any]]:
     states = await services().telemetry.connection_states.load_states()
-    return [_to_json(catalog, lookup, states.get(lookup)) for lookup in sorted(catalog.connections)]
+    return [_connection_to_json(catalog, lookup, states.get(lookup)) for lookup in sorted(catalog.connections)]
 
 
-def _to_json(catalog: Catalog, lookup: str, state: ConnectionState | None) -> dict[str, Any]:
+def _connection_to_json(catalog: Catalog, lookup: str, state: ConnectionState | None) -> dict[str, Any]:
     connection = catalog.connections[lookup].value
     return {
         "lookup": lookup,
@@ -193,7 +193,7 @@ async def _describe_connection(catalog: Catalog, lookup: str) -> dict[str, Any]:
     surfaces = catalog.find_surfaces(lookup)
     queries = (stored.value for stored in catalog.queries.values() if stored.value.surface in surfaces)
     return {
-        **_to_json(catalog, lookup, state),
+        **_connection_to_json(catalog, lookup, state),
         "enabled": connection.enabled,
         "statusReason": services().telemetry.statuses.derive(connection, state).reason,
         "signals": [signal.model_dump(mode="json", by_alias=True) for signal in connection.signals],
@@ -256,7 +256,9 @@ def build_decision_tools(principal: Principal, catalog: Catalog, *, has_amendmen
         values = {name: value for name, value in arguments.items() if value is not None}
         parsed = validate_model(DecisionArguments, values)
         may_read = AccessRight.CATALOG_READ in principal.rights and parsed.cursor is None
-        return ToolResult({"drafts": _list_drafts(catalog) if may_read else [], **await _list_amendments(parsed)})
+        return ToolResult(
+            {"drafts": _list_draft_queries(catalog) if may_read else [], **await _list_pending_amendments(parsed)}
+        )
 
     return (
         Tool(
@@ -271,17 +273,17 @@ def build_decision_tools(principal: Principal, catalog: Catalog, *, has_amendmen
     )
 
 
-def _is_undecided(query: WarmQuery) -> bool:
+def _is_waiting_for_approval(query: WarmQuery) -> bool:
     is_rejected = isinstance(query, StoredWarmQuery) and query.rejection is not None
     return query.approval is None and not is_rejected
 
 
-def _list_drafts(catalog: Catalog) -> list[DraftQuery]:
-    queries = [stored.value for _, stored in sorted(catalog.queries.items()) if _is_undecided(stored.value)]
+def _list_draft_queries(catalog: Catalog) -> list[DraftQuery]:
+    queries = [stored.value for _, stored in sorted(catalog.queries.items()) if _is_waiting_for_approval(stored.value)]
     return [{"lookup": one.lookup, "name": one.name, "surface": one.surface, "kql": one.kql} for one in queries]
 
 
-async def _list_amendments(arguments: DecisionArguments) -> dict[str, Any]:
+async def _list_pending_amendments(arguments: DecisionArguments) -> dict[str, Any]:
     page = await services().provenance.overview.list_pending(parse_pending_cursor(arguments.cursor), arguments.limit)
     records = [parse_record(record.canonical, record.hash) for record in page.result.records]
     return {"amendments": records, "cursor": encode_pending_cursor(page)}

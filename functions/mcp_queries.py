@@ -90,11 +90,13 @@ _NAMES: Final = _ToolNames()
 
 def build_query_tools(execute: Operation, catalog: Catalog) -> dict[str, Callable[[], Tool]]:
     """Return functions that build tools, by tool name: one tool for any query, and one for each approved query."""
-    builders = {name: partial(_build_tool, name, query) for name, query in _NAMES.find_queries(catalog).items()}
-    return {_GENERAL: partial(_build_general_tool, execute), **builders}
+    builders = {
+        name: partial(_build_approved_query_tool, name, query) for name, query in _NAMES.find_queries(catalog).items()
+    }
+    return {_GENERAL: partial(_build_any_query_tool, execute), **builders}
 
 
-def _build_general_tool(execute: Operation) -> Tool:
+def _build_any_query_tool(execute: Operation) -> Tool:
     async def run_any_query(arguments: Mapping[str, Any]) -> ToolResult:
         parsed = validate_model(RunArguments, _drop_nulls(arguments))
         return await _run_query(parsed.lookup, parsed, parsed.parameters, "parameters.{}".format)
@@ -129,7 +131,7 @@ def _assign_names(queries: Sequence[CatalogEntry[WarmQuery]]) -> Iterable[tuple[
         yield name, query
 
 
-def _build_tool(name: str, query: WarmQuery) -> Tool:
+def _build_approved_query_tool(name: str, query: WarmQuery) -> Tool:
     parameters = {_format_argument_name(parameter.name): parameter for parameter in query.parameters}
     input_schema = {
         "type": "object",
@@ -140,7 +142,7 @@ def _build_tool(name: str, query: WarmQuery) -> Tool:
         "required": [argument for argument, parameter in parameters.items() if parameter.required],
         "additionalProperties": False,
     }
-    return Tool(name, query.name, _describe_query(query), input_schema, _RESULT, _build_runner(query, parameters))
+    return Tool(name, query.name, _describe_query(query), input_schema, _RESULT, _build_query_runner(query, parameters))
 
 
 def _format_argument_name(parameter: str) -> str:
@@ -155,7 +157,7 @@ def _describe_query(query: WarmQuery) -> str:
     return f"{description} Approved by {approval.approved_by} on {approval.approved_at:%Y-%m-%d}."
 
 
-def _build_runner(query: WarmQuery, parameters: Mapping[str, QueryParameter]) -> Run:
+def _build_query_runner(query: WarmQuery, parameters: Mapping[str, QueryParameter]) -> Run:
     async def run_this_query(arguments: Mapping[str, Any]) -> ToolResult:
         present = _drop_nulls(arguments)
         values = {parameter.name: present[name] for name, parameter in parameters.items() if name in present}
@@ -175,7 +177,7 @@ async def _run_query(
             raise
         approved = _NAMES.find_queries(await services().catalog.current()).values()
         raise await build_unknown_name_error(error, lookup, [query.lookup for query in approved]) from None
-    return ToolResult(await _to_json(run))
+    return ToolResult(await _result_to_json(run))
 
 
 async def build_unknown_name_error(error: WorkspaceError, lookup: str, known: Iterable[str]) -> WorkspaceError:
@@ -185,8 +187,8 @@ async def build_unknown_name_error(error: WorkspaceError, lookup: str, known: It
     return WorkspaceError(error.kind, error.code, detail, nearest=nearest)
 
 
-async def _to_json(run: QueryResult) -> dict[str, Any]:
-    reply = await build_query_reply(Request("POST", "", "", {}, b""), run)
+async def _result_to_json(result: QueryResult) -> dict[str, Any]:
+    reply = await build_query_reply(Request("POST", "", "", {}, b""), result)
     content: dict[str, Any] = await parse_result(reply.body)
     return content
 

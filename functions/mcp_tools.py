@@ -113,17 +113,21 @@ ROUTE_TOOLS: Final = (
 
 def build_route_tools(operations: Mapping[str, Operation], send: SendRequest) -> Iterable[Tool]:
     """Build the MCP tools for the operations of the HTTP API that the caller may use."""
-    return [_build_tool(spec, operations[spec.operation], send) for spec in ROUTE_TOOLS if spec.operation in operations]
+    return [
+        _build_route_tool(spec, operations[spec.operation], send)
+        for spec in ROUTE_TOOLS
+        if spec.operation in operations
+    ]
 
 
-def _build_tool(spec: RouteTool, operation: Operation, send: SendRequest) -> Tool:
+def _build_route_tool(spec: RouteTool, operation: Operation, send: SendRequest) -> Tool:
     return Tool(
         spec.name,
         spec.title,
         spec.description,
         _build_input_schema(spec, operation),
         build_output_schema(operation),
-        _build_runner(spec, operation, send),
+        _build_operation_runner(spec, operation, send),
         hidden_arguments=tuple(spec.renamed.values()),
     )
 
@@ -177,7 +181,7 @@ def build_output_schema(operation: Operation) -> Schema:
     return {**built, "$defs": definitions} if definitions else built
 
 
-def _build_runner(spec: RouteTool, operation: Operation, send: SendRequest) -> Run:
+def _build_operation_runner(spec: RouteTool, operation: Operation, send: SendRequest) -> Run:
     parameters = _list_query_parameters(spec, operation)
     types = {one["name"]: one["schema"].get("type", "string") for one in parameters}
 

@@ -230,11 +230,13 @@ async def prove(call: Call[ProofQuery]) -> Reply:
     if parameters.sequence is not None:
         inclusion = await services().provenance.proofs.prove_inclusion(chain, parameters.sequence, size)
         return json_reply(
-            {"leafIndex": inclusion.leaf_index, "size": inclusion.size, "hashes": _to_base64(inclusion.hashes)}
+            {"leafIndex": inclusion.leaf_index, "size": inclusion.size, "hashes": _to_base64_texts(inclusion.hashes)}
         )
     consistency = await services().provenance.proofs.prove_consistency(chain, parameters.from_size or 0, size)
-    return json_reply({"from": consistency.old, "size": consistency.size, "hashes": _to_base64(consistency.hashes)})
+    return json_reply(
+        {"from": consistency.old, "size": consistency.size, "hashes": _to_base64_texts(consistency.hashes)}
+    )
 
 
-def _to_base64(hashes: Sequence[bytes]) -> list[str]:
+def _to_base64_texts(hashes: Sequence[bytes]) -> list[str]:
     return [base64.b64encode(one).decode() for one in hashes]

@@ -28,7 +28,7 @@ _TARGET_DESCRIPTION: Final = "Container of the chain. Default: DomainEvents with
 def _parse_sequence(text: str) -> int:
     if not _SIGNED_NUMBER.fullmatch(text):
         raise ValueError("must be a whole number")
-    return _limit_to_range(text)
+    return _parse_number_within_range(text)
 
 
 Sequence = Annotated[
@@ -153,7 +153,7 @@ class ProofQuery(CheckpointQuery):
     size: Sequence = Field(None, description="Size of the checkpoint; required.")
 
 
-def _limit_to_range(text: str) -> int:
+def _parse_number_within_range(text: str) -> int:
     """Parse a whole number.
 
     A number beyond the range of the audit stores is replaced by the nearest number in that range.
@@ -176,7 +176,7 @@ class LenientParser:
         if text is None:
             return default
         if _NUMBER.fullmatch(text) and int(text) >= minimum:
-            return _limit_to_range(text)
+            return _parse_number_within_range(text)
         self.ignored.append(name)
         return default
 

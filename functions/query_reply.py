@@ -55,13 +55,13 @@ def _to_table(result: QueryResult) -> Any:
     arrays = [
         _to_arrow_times(cells, types["datetime"])
         if column.type == "datetime"
-        else pa.array(_convert_values(column.type, cells), types.get(column.type, pa.string()))
-        for column, cells in zip(result.columns, _list_columns(result), strict=True)
+        else pa.array(_convert_cells(column.type, cells), types.get(column.type, pa.string()))
+        for column, cells in zip(result.columns, _list_column_values(result), strict=True)
     ]
     return pa.Table.from_arrays(arrays, names=[column.name for column in result.columns])
 
 
-def _list_columns(result: QueryResult) -> Sequence[list[Any]]:
+def _list_column_values(result: QueryResult) -> Sequence[list[Any]]:
     if result.values is not None:
         return result.values
     return [[row[column.name] for row in result.rows] for column in result.columns]
@@ -77,7 +77,7 @@ def _to_arrow_times(cells: list[Any], kind: Any) -> Any:
     return pa.array(cells, pa.string()).cast(kind)
 
 
-def _convert_values(kind: str, cells: Iterable[Any]) -> list[Any]:
+def _convert_cells(kind: str, cells: Iterable[Any]) -> list[Any]:
     convert: Callable[[Any], Any] = _CONVERTERS.get(kind, _to_cell_text)
     return [None if cell is None else convert(cell) for cell in cells]
 

@@ -76,7 +76,7 @@ async def read_surface(call: Call) -> Reply:
     return build_item_reply(await _describe_surface(catalog.items[ItemKind.SURFACE, call.path["lookup"]]))
 
 
-async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
+async def _read_current_surface(path: Mapping[str, str]) -> Mapping[str, Any]:
     item = await get_administration().find(ItemKind.SURFACE, path["lookup"])
     return {"lookup": path["lookup"], "queries": []} if item is None else await _describe_surface(item)
 
@@ -98,7 +98,7 @@ async def _check_surface(call: Call[Any, SurfaceBody], faults: ValidationErrors)
     body=SurfaceBody,
     server_set=ServerManagedProperties(
         frozenset(replies.SurfaceDefinition.__annotations__) - list_accepted_names(SurfaceBody).keys(),
-        _read_current,
+        _read_current_surface,
         volatile=LIVE_MEMBERS,
     ),
     check=_check_surface,

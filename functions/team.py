@@ -70,7 +70,7 @@ async def read_member(call: Call) -> Reply:
     return build_item_reply(_member_to_json(catalog.items[ItemKind.MEMBER, member.id], member))
 
 
-async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
+async def _read_current_member(path: Mapping[str, str]) -> Mapping[str, Any]:
     item = await get_administration().find(ItemKind.MEMBER, path["id"])
     return {"id": path["id"]} if item is None else _describe_member(item)
 
@@ -91,7 +91,7 @@ async def _check_member(call: Call[Any, MemberBody], faults: ValidationErrors) -
     body=MemberBody,
     server_set=ServerManagedProperties(
         frozenset(replies.MemberDefinition.__annotations__) - list_accepted_names(MemberBody).keys(),
-        _read_current,
+        _read_current_member,
         volatile=LIVE_MEMBERS,
     ),
     check=_check_member,
@@ -116,8 +116,12 @@ async def delete_member(call: Call) -> Reply:
     return Reply(204)
 
 
-def _build_member(member_id: str, body: MemberBody, before: Mapping[str, Any] | None) -> Member:
-    kept = {} if before is None else {name: before[name] for name in ("enabled", "oid") if name in before}
+def _build_member(member_id: str, body: MemberBody, stored_member: Mapping[str, Any] | None) -> Member:
+    kept = (
+        {}
+        if stored_member is None
+        else {name: stored_member[name] for name in ("enabled", "oid") if name in stored_member}
+    )
     sent = body.model_dump(include={"enabled", "oid"}, exclude_unset=True)
     return Member.model_validate(
         {

@@ -62,7 +62,7 @@ async def list_warm_queries(call: Call[CatalogPageQuery]) -> Reply:
 _SERVER_MEMBERS = frozenset(replies.QueryDefinition.__annotations__) - list_accepted_names(QueryBody).keys()
 
 
-async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
+async def _read_current_definition(path: Mapping[str, str]) -> Mapping[str, Any]:
     """Return the stored definition of a query as JSON.
 
     If the query does not exist, return an object with its lookup only.
@@ -85,7 +85,7 @@ async def _check_definition(call: Call[Any, QueryBody], faults: ValidationErrors
     right=AccessRight.WARM_QUERY_MANAGE,
     body=QueryBody,
     server_set=ServerManagedProperties(
-        _SERVER_MEMBERS, _read_current, frozenset({"schema"}), volatile=frozenset({"updatedAt", "warnings"})
+        _SERVER_MEMBERS, _read_current_definition, frozenset({"schema"}), volatile=frozenset({"updatedAt", "warnings"})
     ),
     check=_check_definition,
     docs=replies.PUT,

@@ -167,7 +167,7 @@ async def read_webhook(call: Call) -> Reply:
     return _build_reply(await services().webhook_endpoints.service.get(call.path["id"]))
 
 
-async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
+async def _read_current_webhook(path: Mapping[str, str]) -> Mapping[str, Any]:
     listed = {each.id: each for each in await services().webhook_endpoints.service.list_endpoints()}
     return _webhook_to_json(listed[path["id"]]) if path["id"] in listed else {"id": path["id"]}
 
@@ -178,7 +178,7 @@ async def _read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
     right=_RIGHT,
     body=WebhookChangeBody,
     server_set=ServerManagedProperties(
-        frozenset(replies.Webhook.__annotations__) - list_accepted_names(WebhookBody).keys(), _read_current
+        frozenset(replies.Webhook.__annotations__) - list_accepted_names(WebhookBody).keys(), _read_current_webhook
     ),
     check=_check_webhook,
     docs=replies.WEBHOOK_PUT,

@@ -52,7 +52,7 @@ async def read_workspace(_: Call) -> Reply:
     return build_item_reply(_workspace_to_json(catalog))
 
 
-async def _read_current(_: Mapping[str, str]) -> Mapping[str, Any]:
+async def _read_current_workspace(_: Mapping[str, str]) -> Mapping[str, Any]:
     stored = await services().provenance.catalog_service.load()
     return _workspace_to_json(await services().runtime.run_in_thread(build_catalog, stored))
 
@@ -71,7 +71,7 @@ async def _check_workspace(call: Call[Any, WorkspaceBody], faults: ValidationErr
     body=WorkspaceBody,
     server_set=ServerManagedProperties(
         frozenset(replies.WorkspaceDescription.__annotations__) - list_accepted_names(WorkspaceBody).keys(),
-        _read_current,
+        _read_current_workspace,
         volatile=LIVE_MEMBERS,
     ),
     check=_check_workspace,

@@ -74,7 +74,7 @@ class ControlPlane:
     def create_database(self, request: CosmosRequest) -> CosmosReply:
         """Create the database that a request defines."""
         name = _validate_new_name(request.json, self._databases)
-        rid = encode_rid(self._create_id().to_bytes(4, "little"))
+        rid = encode_rid(self._assign_resource_number().to_bytes(4, "little"))
         self_link = f"dbs/{rid}/"
         properties = {
             "id": name,
@@ -106,8 +106,8 @@ class ControlPlane:
         database = self.find_database(request.database)
         body = request.json
         name = _validate_new_name(body, database.containers)
-        _check_definition(body)
-        rid_bytes = (self._create_id() | 1 << 31).to_bytes(4, "big")
+        _check_container_definition(body)
+        rid_bytes = (self._assign_resource_number() | 1 << 31).to_bytes(4, "big")
         database_rid = database.properties["_rid"]
         rid = encode_rid(decode_rid(database_rid) + rid_bytes)
         self_link = f"dbs/{database_rid}/colls/{rid}/"
@@ -130,7 +130,7 @@ class ControlPlane:
     def replace_container(self, request: CosmosRequest) -> CosmosReply:
         """Replace the indexing policy of a container; changes of its id, partition key or unique keys are rejected."""
         container, body = self.find_container(request), request.json
-        _check_definition(body)
+        _check_container_definition(body)
         if body.get("uniqueKeyPolicy") != container.properties.get("uniqueKeyPolicy"):
             raise CosmosError(400, "The unique keys of a container cannot be changed.")
         if body.get("id") != container.properties["id"] or body["partitionKey"]["paths"] != container.paths:
@@ -194,7 +194,7 @@ class ControlPlane:
         throughput = request.read_header("x-ms-offer-throughput")
         if not throughput:
             return
-        offer_rid = f"o{self._create_id():05d}"
+        offer_rid = f"o{self._assign_resource_number():05d}"
         self._offers[offer_rid] = {
             "id": offer_rid,
             **self._build_system_properties(offer_rid, f"offers/{offer_rid}/"),
@@ -205,7 +205,7 @@ class ControlPlane:
             "offerResourceId": rid,
         }
 
-    def _create_id(self) -> int:
+    def _assign_resource_number(self) -> int:
         self._last_id += 1
         return self._last_id
 
@@ -222,7 +222,7 @@ def _validate_new_name(body: Any, existing: dict[str, Any]) -> str:
     return str(body["id"])
 
 
-def _check_definition(body: dict[str, Any]) -> None:
+def _check_container_definition(body: dict[str, Any]) -> None:
     definition = body.get("partitionKey") or {}
     paths = definition.get("paths")
     kind = definition.get("kind", "Hash")
@@ -232,7 +232,7 @@ def _check_definition(body: dict[str, Any]) -> None:
         raise CosmosError(400, f"Too many partition key paths for kind '{kind}'.")
     if definition.get("version", 1) != 2:
         raise build_unsupported_error("partition keys of hash version 1")
-    _check_unique_keys(body.get("uniqueKeyPolicy"))
+    _check_unique_key_policy(body.get("uniqueKeyPolicy"))
     ttl = body.get("defaultTtl")
     if ttl is not None and (not isinstance(ttl, int) or (ttl < 1 and ttl != -1)):
         raise CosmosError(400, "The time to live of a container must be -1 or a positive number of seconds.")
@@ -243,7 +243,7 @@ def _check_definition(body: dict[str, Any]) -> None:
             raise build_unsupported_error(f"the container property '{name}'")
 
 
-def _check_unique_keys(policy: Any) -> None:
+def _check_unique_key_policy(policy: Any) -> None:
     keys = (policy or {}).get("uniqueKeys") or []
     if not all(isinstance(key, dict) and key.get("paths") for key in keys):
         raise CosmosError(400, "Each unique key must have at least one path.")

@@ -231,7 +231,7 @@ def build_failed_batch_reply(request: CosmosRequest, refusal: CosmosError) -> Co
 
 def build_plan_reply(request: CosmosRequest) -> CosmosReply:
     """Reply with the plan of a query, which tells the client how to merge the results of the partitions."""
-    return CosmosReply(200, _build_plan(_parse_query(request)), {"x-ms-request-charge": "1.0"})
+    return CosmosReply(200, _build_query_plan(_parse_query(request)), {"x-ms-request-charge": "1.0"})
 
 
 def execute_query(container: CosmosContainer, request: CosmosRequest, page_limit: int | None) -> CosmosReply:
@@ -249,7 +249,7 @@ def execute_query(container: CosmosContainer, request: CosmosRequest, page_limit
         raise build_unsupported_error("the change feed")
     statement = _parse_query(request) if request.operation == "query" else parse_statement("SELECT * FROM c", {})
     check_sort(container.properties["indexingPolicy"], statement.sort_keys)
-    scope = _parse_scope(container, request, statement)
+    scope = _parse_query_scope(container, request, statement)
     requested = int(request.read_header("x-ms-max-item-count") or _PAGE_ITEMS)
     limit = min(requested if requested > 0 else _MOST_PAGE_ITEMS, _MOST_PAGE_ITEMS)
     identity = _build_token_scope(request, container)
@@ -269,7 +269,7 @@ def _build_page_reply(container: CosmosContainer, page: QueryPage, identity: str
     return CosmosReply(200, {"_rid": container.rid, "Documents": page.results, "_count": len(page.results)}, headers)
 
 
-def _parse_scope(container: CosmosContainer, request: CosmosRequest, statement: SqlStatement) -> QueryScope:
+def _parse_query_scope(container: CosmosContainer, request: CosmosRequest, statement: SqlStatement) -> QueryScope:
     key = request.read_header("x-ms-documentdb-partitionkey")
     if key:
         return QueryScope(container, key=parse_header_key(key, container.paths))
@@ -298,14 +298,14 @@ def _parse_query(request: CosmosRequest) -> SqlStatement:
     body = request.json
     if not isinstance(body, dict) or not isinstance(body.get("query"), str):
         raise CosmosError(400, "The body of a query must be a JSON object with the text of the query in `query`.")
-    return parse_statement(body["query"], _parse_parameters(body))
+    return parse_statement(body["query"], _parse_query_parameters(body))
 
 
-def _parse_parameters(body: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_query_parameters(body: Mapping[str, Any]) -> dict[str, Any]:
     return {entry["name"]: entry["value"] for entry in body.get("parameters") or []}
 
 
-def _build_plan(statement: SqlStatement) -> dict[str, Any]:
+def _build_query_plan(statement: SqlStatement) -> dict[str, Any]:
     whole = {"min": "", "max": "FF", "isMinInclusive": True, "isMaxInclusive": False}
     return {"partitionedQueryExecutionInfoVersion": 2, "queryInfo": statement.build_plan(), "queryRanges": [whole]}
 

@@ -243,31 +243,33 @@ def apply_patch(document: Mapping[str, Any], patch: Any) -> dict[str, Any]:
 def _apply_patch_operation(document: dict[str, Any], operation: Mapping[str, Any]) -> None:
     kind, path = operation.get("op"), operation.get("path")
     if kind == "move":
-        value = _remove_value(document, operation.get("from"))
-        _set_value(document, path, value, insert=True)
+        value = _remove_value_at_path(document, operation.get("from"))
+        _set_value_at_path(document, path, value, insert=True)
     elif kind in ("add", "set"):
-        _set_value(document, path, operation.get("value"), insert=kind == "add")
+        _set_value_at_path(document, path, operation.get("value"), insert=kind == "add")
     elif kind == "replace":
-        _remove_value(document, path, is_read_only=True)
-        _set_value(document, path, operation.get("value"), insert=False)
+        _remove_value_at_path(document, path, is_read_only=True)
+        _set_value_at_path(document, path, operation.get("value"), insert=False)
     elif kind == "remove":
-        _remove_value(document, path)
+        _remove_value_at_path(document, path)
     elif kind == "incr":
-        _set_value(document, path, _add_numbers(document, path, operation.get("value")), insert=False)
+        _set_value_at_path(
+            document, path, _compute_incremented_number(document, path, operation.get("value")), insert=False
+        )
     else:
         raise CosmosError(400, f"The patch operation '{kind}' is invalid.")
 
 
-def _add_numbers(document: dict[str, Any], path: object, increment: object) -> float:
-    parent, name = _find_parent(document, path)
-    before = parent.get(name, 0) if isinstance(parent, dict) else parent[_parse_index(parent, name)]
+def _compute_incremented_number(document: dict[str, Any], path: object, increment: object) -> float:
+    parent, name = _find_patched_parent(document, path)
+    before = parent.get(name, 0) if isinstance(parent, dict) else parent[_parse_array_index(parent, name)]
     if any(isinstance(number, bool) or not isinstance(number, int | float) for number in (before, increment)):
         raise CosmosError(400, f"The operation 'incr' requires numbers, but '{path}' or the increment is not a number.")
     total: float = before + increment
     return total
 
 
-def _find_parent(document: dict[str, Any], path: object) -> tuple[Any, str]:
+def _find_patched_parent(document: dict[str, Any], path: object) -> tuple[Any, str]:
     if not isinstance(path, str) or not path.startswith("/"):
         raise CosmosError(400, f"'{path}' is not a valid path of a patch; a path starts with '/'.")
     *parents, name = (part.replace("~1", "/").replace("~0", "~") for part in path[1:].split("/"))
@@ -276,7 +278,7 @@ def _find_parent(document: dict[str, Any], path: object) -> tuple[Any, str]:
         if isinstance(value, dict) and part in value:
             value = value[part]
         elif isinstance(value, list):
-            value = value[_parse_index(value, part)]
+            value = value[_parse_array_index(value, part)]
         else:
             raise CosmosError(400, f"The path '{path}' does not exist in the document.")
     if not isinstance(value, dict | list):
@@ -284,29 +286,29 @@ def _find_parent(document: dict[str, Any], path: object) -> tuple[Any, str]:
     return value, name
 
 
-def _parse_index(values: list[Any], name: str) -> int:
+def _parse_array_index(values: list[Any], name: str) -> int:
     """Parse the last part of a patch path as an array index; raise a 400 error if the array has no such index."""
     if not name.isdecimal() or int(name) >= len(values):
         raise CosmosError(400, f"'{name}' in the path of a patch is not an index of the array.")
     return int(name)
 
 
-def _set_value(document: dict[str, Any], path: object, value: object, *, insert: bool) -> None:
-    parent, name = _find_parent(document, path)
+def _set_value_at_path(document: dict[str, Any], path: object, value: object, *, insert: bool) -> None:
+    parent, name = _find_patched_parent(document, path)
     if isinstance(parent, dict):
         parent[name] = value
     elif insert and (name == "-" or name == str(len(parent))):
         parent.append(value)
     elif insert:
-        parent.insert(_parse_index(parent, name), value)
+        parent.insert(_parse_array_index(parent, name), value)
     else:
-        parent[_parse_index(parent, name)] = value
+        parent[_parse_array_index(parent, name)] = value
 
 
-def _remove_value(document: dict[str, Any], path: object, *, is_read_only: bool = False) -> Any:
-    parent, name = _find_parent(document, path)
+def _remove_value_at_path(document: dict[str, Any], path: object, *, is_read_only: bool = False) -> Any:
+    parent, name = _find_patched_parent(document, path)
     if isinstance(parent, list):
-        index = _parse_index(parent, name)
+        index = _parse_array_index(parent, name)
         return parent[index] if is_read_only else parent.pop(index)
     if name not in parent:
         raise CosmosError(400, f"The path '{path}' does not exist in the document.")

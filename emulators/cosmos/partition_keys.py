@@ -42,12 +42,12 @@ def parse_header_key(text: str, paths: Sequence[str]) -> PartitionKey:
             " or doesn't match partition key field values specified in the document.",
             1001,
         )
-    return tuple(_component_from_header(value) for value in values)
+    return tuple(_key_component_from_header(value) for value in values)
 
 
 def key_from_document(document: Mapping[str, Any], paths: Sequence[str]) -> PartitionKey:
     """Return the partition key of a document; a missing value, an object or an array counts as undefined."""
-    return tuple(_component_from_value(_find_key_value(document, parse_path(path))) for path in paths)
+    return tuple(_key_component_from_value(_find_key_value(document, parse_path(path))) for path in paths)
 
 
 def parse_path(path: str) -> list[str]:
@@ -57,7 +57,7 @@ def parse_path(path: str) -> list[str]:
 
 def hash_partition_key(key: PartitionKey) -> str:
     """Hash a partition key to the effective partition key: 32 hexadecimal digits for each value (hash version 2)."""
-    return "".join(_hash_component(component) for component in key)
+    return "".join(_hash_key_component(component) for component in key)
 
 
 def split_hash_range(count: int) -> list[tuple[str, str]]:
@@ -66,12 +66,12 @@ def split_hash_range(count: int) -> list[tuple[str, str]]:
     return list(itertools.pairwise(bounds))
 
 
-def _component_from_header(value: object) -> KeyComponent:
+def _key_component_from_header(value: object) -> KeyComponent:
     if value == {}:
         return UNDEFINED_COMPONENT
     if isinstance(value, dict | list):
         raise CosmosError(400, "Partition key values must be strings, numbers, booleans or null.")
-    return _component_from_value((value,))
+    return _key_component_from_value((value,))
 
 
 def _find_key_value(document: Mapping[str, Any], path: Sequence[str]) -> tuple[Any] | None:
@@ -83,7 +83,7 @@ def _find_key_value(document: Mapping[str, Any], path: Sequence[str]) -> tuple[A
     return (value,)
 
 
-def _component_from_value(wrapped_value: tuple[Any] | None) -> KeyComponent:
+def _key_component_from_value(wrapped_value: tuple[Any] | None) -> KeyComponent:
     match wrapped_value:
         case (None,):
             return ("null", None)
@@ -99,13 +99,13 @@ def _component_from_value(wrapped_value: tuple[Any] | None) -> KeyComponent:
             return UNDEFINED_COMPONENT
 
 
-def _hash_component(component: KeyComponent) -> str:
-    digest = bytearray(reversed(_compute_murmur3(_encode_component(component))))
+def _hash_key_component(component: KeyComponent) -> str:
+    digest = bytearray(reversed(_compute_murmur3(_encode_key_component(component))))
     digest[0] &= 0x3F  # all hashes are below FF, the end of the last range
     return digest.hex().upper()
 
 
-def _encode_component(component: KeyComponent) -> bytes:
+def _encode_key_component(component: KeyComponent) -> bytes:
     match component:
         case ("null", _):
             return b"\x01"

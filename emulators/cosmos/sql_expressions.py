@@ -175,7 +175,7 @@ class ExpressionReader:
             return lambda row: _evaluate_operands(bounds, row, decisive=False)
         self.expect_word("IN")
         self.expect_word("(")
-        tests = [self._parse_equality(left) for _ in self._iterate_list(")")]
+        tests = [self._parse_equality(left) for _ in self._iterate_list_elements(")")]
         if not tests:
             raise self.build_error()
         return lambda row: _evaluate_operands(tests, row, decisive=True)
@@ -184,7 +184,7 @@ class ExpressionReader:
         right = self.parse_expression()
         return lambda row: compare_equal(left(row), right(row))
 
-    def _iterate_list(self, closing: str) -> Any:
+    def _iterate_list_elements(self, closing: str) -> Any:
         """Iterate over the elements of a list up to the symbol ``closing``.
 
         The caller must parse one element in each step.
@@ -229,10 +229,10 @@ class ExpressionReader:
                 raise build_syntax_error(self.text, number.start)
             return _build_constant(-json.loads(number.text))
         if self.read_token_if("["):
-            elements = [self.parse_expression() for _ in self._iterate_list("]")]
+            elements = [self.parse_expression() for _ in self._iterate_list_elements("]")]
             return lambda row: [value for part in elements if (value := part(row)) is not UNDEFINED]
         self.expect_word("{")
-        members = [self._parse_property() for _ in self._iterate_list("}")]
+        members = [self._parse_property() for _ in self._iterate_list_elements("}")]
         return lambda row: {name: value for name, part in members if (value := part(row)) is not UNDEFINED}
 
     def _parse_property(self) -> tuple[str, SqlExpression]:
@@ -274,7 +274,7 @@ class ExpressionReader:
         raise build_syntax_error(self.text, token.start)
 
     def _parse_function_call(self, token: SqlToken, upper: str) -> SqlExpression:
-        arguments = [self.parse_expression() for _ in self._iterate_list(")")]
+        arguments = [self.parse_expression() for _ in self._iterate_list_elements(")")]
         if upper in AGGREGATES and len(arguments) == 1:
             self.aggregates.append((upper, arguments[0]))
             index = len(self.aggregates) - 1
@@ -290,7 +290,7 @@ class ExpressionReader:
 
 def build_path_expression(steps: tuple[str | int, ...]) -> SqlExpression:
     """Return a function that finds the value at a path in the document of a row."""
-    return lambda row: _find_value(row.document, steps)
+    return lambda row: _find_value_at_path(row.document, steps)
 
 
 def _build_constant(value: Any) -> SqlExpression:
@@ -332,7 +332,7 @@ def _evaluate_operands(parts: list[SqlExpression], row: SqlRow, *, decisive: boo
     return result
 
 
-def _find_value(value: Any, steps: tuple[str | int, ...]) -> Any:
+def _find_value_at_path(value: Any, steps: tuple[str | int, ...]) -> Any:
     for step in steps:
         is_index = isinstance(value, list) and isinstance(step, int) and step < len(value)
         if not is_index and not (isinstance(value, dict) and step in value):

@@ -63,9 +63,11 @@ class Management:
         query = "SELECT event FROM history WHERE instance = ? ORDER BY number"
         return await self._database.read(lambda connection: [row[0] for row in connection.execute(query, (instance,))])
 
-    async def list_page(self, instance_filter: InstanceFilter, after_instance_id: str, limit: int) -> list[Instance]:
+    async def list_instance_page(
+        self, instance_filter: InstanceFilter, after_instance_id: str, limit: int
+    ) -> list[Instance]:
         """Return up to ``limit`` instances whose ids follow ``after_instance_id``, sorted by id."""
-        condition, values = _build_condition(instance_filter)
+        condition, values = _build_filter_condition(instance_filter)
         query = f"SELECT {rows.COLUMNS} FROM instances WHERE {condition} AND id > ? ORDER BY id LIMIT ?"  # noqa: S608  constants
         return await self._database.read(
             lambda connection: [
@@ -130,7 +132,7 @@ class Management:
     async def purge_all(self, instance_filter: InstanceFilter) -> int:
         """Delete all ended instances that match a filter; return the number of deleted instances."""
         statuses = ENDED.intersection(instance_filter.statuses) if instance_filter.statuses else ENDED
-        condition, values = _build_condition(replace(instance_filter, statuses=statuses))
+        condition, values = _build_filter_condition(replace(instance_filter, statuses=statuses))
         query = f"DELETE FROM instances WHERE {condition}"  # noqa: S608  constants
         if not statuses:
             return 0
@@ -195,7 +197,7 @@ def _append_event(connection: sqlite3.Connection, instance: str, event: events.E
     rows.append_history(connection, instance, [event])
 
 
-def _build_condition(instance_filter: InstanceFilter) -> tuple[str, tuple[str, ...]]:
+def _build_filter_condition(instance_filter: InstanceFilter) -> tuple[str, tuple[str, ...]]:
     conditions: list[str] = ["TRUE"]
     values: list[str] = []
     if instance_filter.created_from is not None:

@@ -157,7 +157,7 @@ class _TurnRunner:
         If the orchestrator raises an exception, the SDK appends the state to the exception's text.
         """
         try:
-            return json.loads(await run_orchestrator(self._start.name, self._build_context())), None
+            return json.loads(await run_orchestrator(self._start.name, self._build_orchestrator_context())), None
         except OrchestratorFailed as failure:
             message, mark, text = str(failure).rpartition(_STATE_MARK)
             if not mark:
@@ -165,7 +165,7 @@ class _TurnRunner:
             state = json.loads(text)
             return state, state.get("error") or message
 
-    def _build_context(self) -> str:
+    def _build_orchestrator_context(self) -> str:
         played = ['{"IsPlayed":true,' + text[1:] for text in self._work.history]
         fresh = ['{"IsPlayed":false,' + json.dumps(event)[1:] for event in self._new]
         members = {

@@ -251,7 +251,7 @@ class Webhooks:
         after = parse_continuation_token(request.headers.get(TOKEN, ""))
         if after is None:
             return WebhookReply(400, {"Message": f"The {TOKEN} is not a continuation token of this host."})
-        found = await self._management.list_page(parse_filter(request), after, limit + 1)
+        found = await self._management.list_instance_page(parse_filter(request), after, limit + 1)
         shown = [build_status_document(instance, show_input=is_input_requested(request)) for instance in found[:limit]]
         token = build_continuation_token(found[limit - 1].start.instance) if len(found) > limit else ""
         return WebhookReply(200, shown, {TOKEN: token} if token else {})

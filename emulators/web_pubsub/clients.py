@@ -182,10 +182,10 @@ async def forward_event(
         if expiry is not None:
             connection.close_at(expiry)
     if response.body:
-        connection.send(Payload(response.body, _read_data_type(response)))
+        connection.send(Payload(response.body, _read_response_data_type(response)))
 
 
-def _read_data_type(response: HandlerResponse) -> DataType:
+def _read_response_data_type(response: HandlerResponse) -> DataType:
     media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     for data_type, name in _TYPES.items():
         if media_type == name.partition(";")[0]:

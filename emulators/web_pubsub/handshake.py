@@ -92,7 +92,7 @@ def _is_audience_for(audience: str, host: str, target: str) -> bool:
         parts.scheme in _SCHEMES
         and parts.netloc.lower() == host
         and _decode_segments(parts.path) == _decode_segments(path)
-        and (not parts.query or _parse_parameters(parts.query) == _parse_parameters(query))
+        and (not parts.query or _parse_query_parameters(parts.query) == _parse_query_parameters(query))
     )
 
 
@@ -104,7 +104,7 @@ def _decode_segments(path: str) -> list[bytes]:
     return [unquote_to_bytes(segment) for segment in path.split("/")]
 
 
-def _parse_parameters(query: str) -> list[tuple[str, str]]:
+def _parse_query_parameters(query: str) -> list[tuple[str, str]]:
     # Invalid UTF-8 must be preserved, because two different URLs could otherwise become equal.
     return parse_qsl(query, keep_blank_values=True, errors="surrogateescape")
 
@@ -242,14 +242,16 @@ def _build_connect_document(scope: Message, headers: dict[str, list[str]], claim
 
 
 def _list_claim_values(value: Any) -> list[str]:
-    return [each if isinstance(each, str) else orjson.dumps(each).decode() for each in _wrap_in_list(value)]
+    return [each if isinstance(each, str) else orjson.dumps(each).decode() for each in _ensure_list(value)]
 
 
-def _wrap_in_list(value: Any) -> list[Any]:
+def _ensure_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _apply_connect_response(admission: AcceptedClient, response: HandlerResponse, offered: Sequence[str]) -> None:
+def _apply_connect_response(
+    admission: AcceptedClient, response: HandlerResponse, offered_subprotocols: Sequence[str]
+) -> None:
     if not 200 <= response.status < 300:  # noqa: PLR2004  any 2xx
         raise HandlerRejectionError(response)
     admission.headers = response.headers
@@ -269,7 +271,7 @@ def _apply_connect_response(admission: AcceptedClient, response: HandlerResponse
     admission.user_id = given.userId or admission.user_id
     admission.groups += given.groups or []
     admission.roles += given.roles or []
-    if given.subprotocol in offered:
+    if given.subprotocol in offered_subprotocols:
         admission.subprotocol = given.subprotocol
 
 

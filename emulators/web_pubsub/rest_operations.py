@@ -252,7 +252,7 @@ def find_operation(method: str, path_below_hub: str) -> tuple[Operation, Mapping
     """Return the operation for a method and a path below the hub, and the decoded path parameters."""
     segments = path_below_hub.split("/")
     for template, operations in OPERATIONS.items():
-        parts = _match_path(template.split("/"), segments)
+        parts = _match_path_template(template.split("/"), segments)
         if parts is None:
             continue
         if method not in operations:
@@ -266,7 +266,7 @@ def find_operation(method: str, path_below_hub: str) -> tuple[Operation, Mapping
     raise build_route_not_found_error()
 
 
-def _match_path(template: Sequence[str], segments: Sequence[str]) -> dict[str, str] | None:
+def _match_path_template(template: Sequence[str], segments: Sequence[str]) -> dict[str, str] | None:
     if len(template) != len(segments):
         return None
     parts: dict[str, str] = {}

@@ -15,7 +15,7 @@ from oi.cli import browser_login, stored_grant
 from oi.cli.browser_login import sign_in
 from oi.cli.main import execute
 from oi.cli.stored_grant import StoredGrant, store_grant
-from oi.cli.stored_login import find_login, get_path, read_login, remove_login
+from oi.cli.stored_login import find_login, get_login_path, read_login, remove_login
 from oi.oauth import AuthorizationRequest, AuthorizationServer, Grant, find_server, refresh_grant
 
 URL = "https://plant.example"
@@ -76,7 +76,7 @@ def open_oauth_client(server: FakeServer) -> httpx.Client:
 
 def store_tokens(expires_in: float) -> None:
     """Store tokens of the server, as a sign-in does."""
-    get_path().parent.mkdir(parents=True, exist_ok=True)
+    get_login_path().parent.mkdir(parents=True, exist_ok=True)
     store_grant(URL, Grant("oi", "a0", time.time() + expires_in, "r0"))
 
 
@@ -218,7 +218,7 @@ def test_an_outage_raises_server_error(server: FakeServer) -> None:
 def test_a_valid_token_is_not_refreshed(server: FakeServer) -> None:
     """A valid token is not refreshed; the file with the token is readable only by its owner."""
     store_tokens(3600)
-    assert get_path().stat().st_mode & 0o777 == 0o600
+    assert get_login_path().stat().st_mode & 0o777 == 0o600
     login = find_login()
     assert callable(login.token)
     assert (login.token(), server.refreshes) == ("a0", 0)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 import pytest
-from oi.cli.stored_login import Login, find_login, get_path, store_login
+from oi.cli.stored_login import Login, find_login, get_login_path, store_login
 
 
 @pytest.fixture(autouse=True)
@@ -17,8 +17,8 @@ def _isolated_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_login_file_is_private() -> None:
     """Without a keyring, the API key is stored in a file that only the user can read."""
     place = store_login("https://plant.example", "oik_1")
-    assert str(get_path()) in place
-    assert get_path().stat().st_mode & 0o777 == 0o600
+    assert str(get_login_path()) in place
+    assert get_login_path().stat().st_mode & 0o777 == 0o600
     assert find_login() == Login("https://plant.example", key="oik_1")
 
 

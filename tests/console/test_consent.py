@@ -19,7 +19,7 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 from oi.cli.main import execute
-from oi.cli.stored_login import get_path, read_login
+from oi.cli.stored_login import get_login_path, read_login
 from playwright.sync_api import expect
 from pydantic import AnyUrl
 
@@ -263,7 +263,7 @@ def test_the_command_signs_a_person_in(
         expect(page.get_by_role("heading", name="Signed in")).to_be_visible()
         assert run.result(60) == 0
     first = read_login()
-    get_path().write_text(json.dumps({**first, "expiresAt": 0}))
+    get_login_path().write_text(json.dumps({**first, "expiresAt": 0}))
     assert execute(["whoami"]) == 0
     assert "(viewer@t) in plant-t" in capsys.readouterr().out
     refreshed = read_login()

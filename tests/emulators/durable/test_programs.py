@@ -59,7 +59,7 @@ async def run_to_end(harness: EngineHarness, crashes: Crashes) -> dict[str, Any]
 
     async def check_end() -> bool:
         await crashes.crash_if_due()
-        for instance in await harness.management.list_page(InstanceFilter(), "", 100):
+        for instance in await harness.management.list_instance_page(InstanceFilter(), "", 100):
             for name in programs.EVENTS:
                 key = (instance.start.execution, name)
                 if not instance.status.ended and fed.setdefault(key, 0) < 1:

@@ -58,11 +58,11 @@ def list_queries(as_json: bool) -> None:
     if as_json:
         print_json({"warmQueries": found})
         return
-    rows = [{**each, "state": _describe_state(each)} for each in found]
+    rows = [{**each, "state": _describe_approval_state(each)} for each in found]
     print_rows(rows, ["lookup", "name", "surface", "state"], empty="no warm queries")
 
 
-def _describe_state(definition: "QueryDefinition") -> str:
+def _describe_approval_state(definition: "QueryDefinition") -> str:
     if approval := definition["approval"]:
         return f"approved by {approval['approvedBy']}"
     return "rejected draft" if definition.get("rejection") else "draft"
@@ -78,7 +78,7 @@ def show_query(lookup: str, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    click.echo(f"{found['name']} ({found['lookup']}), surface {found['surface']}, {_describe_state(found)}")
+    click.echo(f"{found['name']} ({found['lookup']}), surface {found['surface']}, {_describe_approval_state(found)}")
     for parameter in found.get("parameters") or ():
         click.echo(f"  parameter {parameter['name']}: {parameter['type']}, default {parameter.get('default')!r}")
     click.echo(escape_text(found["kql"]))
@@ -117,7 +117,7 @@ def run_query(
     """
     from oi._sync.queries import build_parameters  # noqa: PLC0415  loads httpx
 
-    values = dict(_split_parameter(each) for each in parameters)
+    values = dict(_split_query_parameter(each) for each in parameters)
     form = "json" if as_json else form or (_SUFFIXES.get(output.suffix.lower()) if output else None) or "table"
     if form in _BINARY and output is None and sys.stdout.isatty():
         raise click.UsageError(f"The format {form} is binary; pass an output file with -o.")
@@ -139,7 +139,7 @@ def run_query(
         sys.stdout.buffer.write(b"\n")
 
 
-def _split_parameter(text: str) -> tuple[str, str]:
+def _split_query_parameter(text: str) -> tuple[str, str]:
     name, found, value = text.partition("=")
     if not found or not name:
         raise click.UsageError(f"{text!r} is not NAME=VALUE.")

@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from oi.cli.stored_login import get_path, read_keyring, read_login, store_secret
+from oi.cli.stored_login import get_login_path, read_keyring, read_login, store_secret
 from oi.credentials import RENEW_SECONDS
 from oi.errors import SignInError
 from oi.file_lock import lock_file
@@ -35,7 +35,7 @@ class StoredGrant:
         stored = read_login()
         if not _is_fresh(stored):
             # A refresh token works once: two processes that use the same one end the sign-in.
-            with lock_file(get_path().with_name("login.lock")):
+            with lock_file(get_login_path().with_name("login.lock")):
                 stored = read_login()
                 if not _is_fresh(stored):
                     return _refresh_token(stored)

@@ -108,16 +108,16 @@ def store_secret(login: Mapping[str, Any], name: str, secret: str) -> str:
         secret: API key or refresh token.
     """
     if _write_keyring(login["url"], secret):
-        _write_file(login)
+        _write_login_file(login)
         return "the keyring of this computer"
-    _write_file({**login, name: secret})
-    return f"{get_path()} (readable by you only)"
+    _write_login_file({**login, name: secret})
+    return f"{get_login_path()} (readable by you only)"
 
 
 def remove_login() -> None:
     """Remove the stored login; do nothing if no login is stored."""
     url = read_login().get("url")
-    get_path().unlink(missing_ok=True)
+    get_login_path().unlink(missing_ok=True)
     if url:
         with suppress(Exception):  # as in read_keyring
             import keyring  # noqa: PLC0415  optional
@@ -125,7 +125,7 @@ def remove_login() -> None:
             keyring.delete_password(_SERVICE, url)
 
 
-def get_path() -> Path:
+def get_login_path() -> Path:
     """Return the path of the file that stores the login."""
     base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Path(base) / "oi" / "login.json"
@@ -134,7 +134,7 @@ def get_path() -> Path:
 def read_login() -> dict[str, Any]:
     """Return the JSON properties of the login file; empty if the file is missing or damaged."""
     try:
-        stored = json.loads(get_path().read_text(encoding="utf-8"))
+        stored = json.loads(get_login_path().read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return stored if isinstance(stored, dict) else {}
@@ -159,8 +159,8 @@ def _write_keyring(url: str, secret: str) -> bool:
     return False
 
 
-def _write_file(content: Mapping[str, Any]) -> None:
-    path = get_path()
+def _write_login_file(content: Mapping[str, Any]) -> None:
+    path = get_login_path()
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.new")
     partial.unlink(missing_ok=True)

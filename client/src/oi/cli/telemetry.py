@@ -107,7 +107,7 @@ def _read_messages(file: IO[str]) -> Iterator[_Placed]:
         try:
             value = parse_json("\n" * (start - 1) + first + rest)
         except JsonTextError as error:
-            is_line = _is_message(rest.partition("\n")[0])
+            is_line = _is_json_message(rest.partition("\n")[0])
             described = f"line {start}: {fault}" if is_line else f"the input is not valid JSON: {error}"
             raise click.UsageError(described) from None
     if isinstance(value, list):
@@ -123,21 +123,21 @@ def _read_messages(file: IO[str]) -> Iterator[_Placed]:
         yield _check_message(parsed, f"line {number}")
 
 
-def _is_message(line: str) -> bool:
+def _is_json_message(line: str) -> bool:
     try:
         return isinstance(parse_json(line), dict)
     except JsonTextError:
         return False
 
 
-def _check_message(value: Any, place: str) -> _Placed:
+def _check_message(value: Any, position: str) -> _Placed:
     if not isinstance(value, dict):
-        raise click.UsageError(f"{place} is not a JSON object")
+        raise click.UsageError(f"{position} is not a JSON object")
     try:
         encode_json(value)
     except JsonTextError as error:
-        raise click.UsageError(f"{place}: {error}") from None
-    return place, value
+        raise click.UsageError(f"{position}: {error}") from None
+    return position, value
 
 
 @click.command("tail")

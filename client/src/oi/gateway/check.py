@@ -38,7 +38,7 @@ async def check_gateway(settings: GatewaySettings, *, count: int, seconds: float
         SettingsError: a setting of the source is invalid.
         Exception: the source cannot be reached; the message explains why.
     """
-    identity = await _identify_key(settings)
+    identity = await _request_key_identity(settings)
     accepted = _check_key(settings, identity, show)
     receiver = _MessagePrinter(settings, identity, count, show)
     context = SourceContext(settings.routes.filters, receiver, _EmptyMarkStore(), Metrics(), is_check=True)
@@ -57,7 +57,7 @@ async def check_gateway(settings: GatewaySettings, *, count: int, seconds: float
     return accepted and receiver.rejected == 0
 
 
-async def _identify_key(settings: GatewaySettings) -> dict[str, Any]:
+async def _request_key_identity(settings: GatewaySettings) -> dict[str, Any]:
     uplink = Uplink(settings.service, ReceiveClock())
     try:
         return await uplink.request_identity()
@@ -130,8 +130,8 @@ class _MessagePrinter:
             return f"rejected: {error}"
         return f"→ {target.connection}  {line.decode().strip()[:_LONGEST_SHOWN]}"
 
-    def _check_device(self, sent: Any, default: str) -> None:
-        device = str(default if sent is None else sent)
+    def _check_device(self, sent_device: Any, default_device: str) -> None:
+        device = str(default_device if sent_device is None else sent_device)
         if self._devices is not None and not any(fnmatchcase(device, pattern) for pattern in self._devices):
             raise RejectedError("not_bound", f"The key is not bound to the device {device[:_LONGEST_DEVICE]!r}.")
 

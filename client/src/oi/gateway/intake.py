@@ -146,7 +146,7 @@ class Intake:
         try:
             dropped = await self._spool.run(self._spool.spool.append, lines, rejected, mark)
         except (OSError, sqlite3.Error) as error:
-            self._report_blocked(error)
+            self._report_storage_failure(error)
             return False
         self._report_stored(len(pending) - len(rejected), dropped)
         for each in pending:
@@ -179,7 +179,7 @@ class Intake:
             _LOG.warning("A message on %r was rejected (%s): %s", rejected.address, rejected.reason, rejected.detail)
         self._metrics.increase_counter("rejected_messages_total", label=label)
 
-    def _report_blocked(self, error: Exception) -> None:
+    def _report_storage_failure(self, error: Exception) -> None:
         if not self._blocked:
             _LOG.error("Messages cannot be stored, so none are acknowledged: %s Trying again every second.", error)
         self._blocked = True

@@ -76,7 +76,7 @@ class Routes:
     """
 
     def __init__(self, routes: Sequence[Route]) -> None:
-        self._routes = [(route, _compile_topic(route)) for route in routes]
+        self._routes = [(route, _compile_topic_pattern(route)) for route in routes]
         self._targets: dict[str, Target | None] = {}
         self.filters = _drop_covered_filters([route.filter for route in routes])
 
@@ -111,10 +111,10 @@ def parse_route(section: Section) -> Route:
     topic = section.get_text("topic")
     _check_topic(topic, section.describe_property("topic"))
     fields = Fields(
-        _read_pointer(section, "timestampPointer"),
+        _read_json_pointer(section, "timestampPointer"),
         section.get_choice("timestampFormat", TIMESTAMP_FORMATS, "rfc3339"),
-        _read_pointer(section, "messageIdPointer"),
-        _read_pointer(section, "deviceIdPointer"),
+        _read_json_pointer(section, "messageIdPointer"),
+        _read_json_pointer(section, "deviceIdPointer"),
     )
     route = Route(topic, section.get_text("connection"), section.get_text("device", None), fields)
     if route.device is not None and fields.device_id is not None:
@@ -157,14 +157,14 @@ def _check_topic(topic: str, setting_path: str) -> None:
         raise SettingsError(f"{setting_path}: each name in braces, such as {{line}}, may occur only once.")
 
 
-def _read_pointer(section: Section, name: str) -> str | None:
+def _read_json_pointer(section: Section, name: str) -> str | None:
     pointer: str | None = section.get_text(name, None)
     if pointer is not None and not pointer.startswith("/"):
         raise SettingsError(f"{section.describe_property(name)} must be a JSON pointer, such as /header/time.")
     return pointer
 
 
-def _compile_topic(route: Route) -> re.Pattern[str]:
+def _compile_topic_pattern(route: Route) -> re.Pattern[str]:
     parts = []
     for index, level in enumerate(route.topic.split("/")):
         separator = "/" if index else ""

@@ -105,7 +105,7 @@ class GatewaySpool:
         self.waiting = Waiting()
         self.rejected_bytes = 0
         self._by_lookup: dict[str, int] = {}
-        self._count_waiting()
+        self._count_waiting_messages()
 
     def close(self) -> None:
         """Close the spool file."""
@@ -135,7 +135,7 @@ class GatewaySpool:
         dropped = 0
         with self._begin_change():
             if self.waiting.bytes + size > self._settings.max_bytes:
-                dropped = self._make_room(size)
+                dropped = self._drop_oldest_if_full(size)
             now = time.time()
             for lookup, own in lines.items():
                 for block in split_into_batches(own):
@@ -209,10 +209,10 @@ class GatewaySpool:
         except BaseException:
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
-            self._count_waiting()
+            self._count_waiting_messages()
             raise
 
-    def _count_waiting(self) -> None:
+    def _count_waiting_messages(self) -> None:
         self.waiting = Waiting()
         self._by_lookup = {}
         (self.rejected_bytes,) = self._database.execute(
@@ -252,7 +252,7 @@ class GatewaySpool:
                 del self._by_lookup[lookup]
         return deleted
 
-    def _make_room(self, size: int) -> int:
+    def _drop_oldest_if_full(self, size: int) -> int:
         if self._settings.when_full != DROP_OLDEST:
             limit = self._settings.max_bytes
             raise SpoolFullError(f"The spool holds {self.waiting.bytes:,} bytes; `spool.maxSize` is {limit:,}.")

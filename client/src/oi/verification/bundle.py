@@ -73,10 +73,10 @@ def verify_bundle(path: Path, keys: Sequence[VerifierKey], workspace: str | None
     files = _read_files(path)
     _check_digests(files)
     manifest = parse_manifest(files[MANIFEST])
-    _check_names(files, manifest)
+    _check_file_names(files, manifest)
     if workspace is not None and manifest["workspace"] != workspace:
         raise BrokenError(MANIFEST, f"the bundle belongs to the workspace {manifest['workspace']}, not to {workspace}")
-    enclosed = _parse_key(files[VERIFIER_KEY])
+    enclosed = _parse_verifier_key(files[VERIFIER_KEY])
     result = BundleResult([f"workspace {manifest['workspace']}, created {manifest['createdAt']}"])
     if not keys:
         fingerprint = hashlib.sha256(enclosed.spki).hexdigest()
@@ -129,7 +129,7 @@ def _describe_difference(name: str, files: Mapping[str, bytes], source: str) -> 
     return f"{source} lists this file, but the bundle does not contain it"
 
 
-def _check_names(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> None:
+def _check_file_names(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> None:
     named = {MANIFEST, VERIFIER_KEY, REPORT, README} | list_receipt_files(files, len(manifest["chains"]))
     for entry in manifest["chains"]:
         named |= {entry[name] for name in ("file", "checkpoint", "proof") if entry[name] is not None}
@@ -137,7 +137,7 @@ def _check_names(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> Non
         raise BrokenError(name, _describe_difference(name, files, MANIFEST))
 
 
-def _parse_key(content: bytes) -> VerifierKey:
+def _parse_verifier_key(content: bytes) -> VerifierKey:
     try:
         return VerifierKey.parse(content.decode())
     except (NoteError, UnicodeDecodeError) as error:

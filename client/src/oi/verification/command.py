@@ -296,8 +296,8 @@ def _add_chain_arguments(parser: argparse.ArgumentParser, *, required: bool = Tr
     parser.add_argument("--scope", default="", help="scope key of a domain chain")
 
 
-def _report_broken(where: str, reason: str) -> int:
-    _print_line(f"broken at {where}: {reason}")
+def _report_broken(place: str, reason: str) -> int:
+    _print_line(f"broken at {place}: {reason}")
     return BROKEN
 
 

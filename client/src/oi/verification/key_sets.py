@@ -57,7 +57,7 @@ def _parse_cose_key(key: Any) -> VerifierKey:
         raise ValueError("a key of the COSE_KeySet is not on the curve P-256")
     if key.get(_ALGORITHM, _ES256) != _ES256:
         raise ValueError("a key of the COSE_KeySet is not for ES256")
-    return _build_key(key.get(_X), key.get(_Y), key.get(_KEY_ID))
+    return _build_p256_key(key.get(_X), key.get(_Y), key.get(_KEY_ID))
 
 
 def _parse_jwks(text: str) -> list[VerifierKey]:
@@ -78,7 +78,7 @@ def _parse_jwk(key: Any) -> VerifierKey:
         x, y = (_decode_coordinate(str(key.get(name))) for name in ("x", "y"))
     except ValueError:
         raise ValueError("a key of the JWK set has an invalid coordinate or id") from None
-    return _build_key(x, y, key_id)
+    return _build_p256_key(x, y, key_id)
 
 
 def _decode_coordinate(text: str) -> bytes:
@@ -87,7 +87,7 @@ def _decode_coordinate(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "=")
 
 
-def _build_key(x: Any, y: Any, key_id: Any) -> VerifierKey:
+def _build_p256_key(x: Any, y: Any, key_id: Any) -> VerifierKey:
     if not all(isinstance(part, bytes) and len(part) == _COORDINATE for part in (x, y)):
         raise ValueError("a coordinate of a key must have 32 bytes")
     numbers = ec.EllipticCurvePublicNumbers(int.from_bytes(x, "big"), int.from_bytes(y, "big"), ec.SECP256R1())

@@ -76,8 +76,8 @@ class MqttSource:
         self._context.metrics.increase_counter("connections_total")
         self._context.metrics.set_gauge("source_connected", 1)
 
-    async def _report_and_pause(self, error: Exception, lasted: float) -> None:
-        is_short = lasted < _STABLE_SECONDS
+    async def _report_and_pause(self, error: Exception, connected_seconds: float) -> None:
+        is_short = connected_seconds < _STABLE_SECONDS
         if not is_short:
             self._pause = _FIRST_PAUSE_SECONDS
         self._short_connections = self._short_connections + 1 if is_short and not self._reported else 0

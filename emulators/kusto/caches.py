@@ -57,20 +57,20 @@ class QueryResultsCache:
     def store(self, key: Key, cached: CachedQueryResult) -> None:
         """Store a result under a cache key in place of an older result; do nothing if the result is too large."""
         self._remove_result(key)
-        if _count_bytes(key, cached) > MAX_RESULT_BYTES + len(key):
+        if _count_cached_bytes(key, cached) > MAX_RESULT_BYTES + len(key):
             return
         self._results[key] = cached
-        self._bytes += _count_bytes(key, cached)
+        self._bytes += _count_cached_bytes(key, cached)
         while self._bytes > self._max_bytes:
             self._remove_result(next(iter(self._results)))
 
     def _remove_result(self, key: Key) -> None:
         cached = self._results.pop(key, None)
         if cached is not None:
-            self._bytes -= _count_bytes(key, cached)
+            self._bytes -= _count_cached_bytes(key, cached)
 
 
-def _count_bytes(key: Key, cached: CachedQueryResult) -> int:
+def _count_cached_bytes(key: Key, cached: CachedQueryResult) -> int:
     return len(key) + sum(len(each.rows) for each in (cached.result, *cached.result.further))
 
 

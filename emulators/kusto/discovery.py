@@ -93,7 +93,7 @@ def bind_probe_rows(
         QueryError: the query requires too many probe queries, or calls a function with a data-dependent operator twice.
     """
     places = list(_find_data_dependent_operators(query))
-    _check_places([operator for operator, _ in places if not operator.probes_types])
+    _check_operator_places([operator for operator, _ in places if not operator.probes_types])
     rows: dict[int, Rows] = {}
     token = _PROBE_ROWS.set(rows)
     try:
@@ -102,7 +102,7 @@ def bind_probe_rows(
         _PROBE_ROWS.reset(token)
 
 
-def _check_places(operators: Sequence[DataDependentOperator]) -> None:
+def _check_operator_places(operators: Sequence[DataDependentOperator]) -> None:
     if len(operators) > MAX_PROBES:
         raise query_fault_error(
             "EMB0001",
@@ -166,13 +166,13 @@ def _find_data_dependent_operators(
             yield from _find_data_dependent_operators(bound, scope)
         scope.append((name, bound))
     for index, operator in enumerate(query.operators):
-        for nested in _find_queries(operator):
+        for nested in _find_nested_queries(operator):
             yield from _find_data_dependent_operators(nested, scope)
         if isinstance(operator, DataDependentOperator):
             yield operator, ir.Query(query.source, query.operators[:index], scope, list(query.parameters))
 
 
-def _find_queries(root: Any) -> Iterator[ir.Query]:
+def _find_nested_queries(root: Any) -> Iterator[ir.Query]:
     stack: list[Any] = [root]
     seen: set[int] = set()
     while stack:

@@ -94,7 +94,7 @@ def parse_parameter(value: Any, kind: str, name: str) -> Any:
     """
     try:
         if kind == "string":
-            return _check_string(value)
+            return _require_string(value)
         if not isinstance(value, str):
             value = json.dumps(value, ensure_ascii=False)
         inner = _unwrap_typed_literal(value, _SPELLINGS[kind])
@@ -109,7 +109,7 @@ def _type_mismatch_error(name: str, kind: str) -> QueryError:
     return semantic_error(f"the value of the query parameter '{name}' is not of its declared type '{kind}'")
 
 
-def _check_string(value: Any) -> str:
+def _require_string(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("the value of a parameter must be a string")  # noqa: TRY004  one error type for all invalid values
     value.encode()  # raises a ValueError for a lone surrogate, which UTF-8 cannot encode
@@ -171,7 +171,7 @@ def _parse_datetime(text: str) -> datetime:
     return value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
 
 
-def _check_dynamic(text: str) -> str:
+def _check_dynamic_text(text: str) -> str:
     json.loads(text, parse_constant=_reject_json_constant)
     return text
 
@@ -189,5 +189,5 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "datetime": _parse_datetime,
     "timespan": read_timespan,
     "guid": uuid.UUID,
-    "dynamic": _check_dynamic,
+    "dynamic": _check_dynamic_text,
 }

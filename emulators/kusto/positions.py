@@ -41,11 +41,11 @@ def add_position(error: QueryError, text: str) -> QueryError:
         error: error whose attribute ``subject`` is the name to search, ``name()`` for a call.
         text: KQL text of the query.
     """
-    subject = error.subject or _find_name(error.sentence)
+    subject = error.subject or _find_name_in_message(error.sentence)
     if error.position is not None or not subject:
         return error
     tokens = list(_tokenize(text))
-    found = _find_token(tokens, subject, declared=error.inner == "EMB0001")
+    found = _find_subject_token(tokens, subject, declared=error.inner == "EMB0001")
     if found is None:
         return error
     operator = _find_operator(tokens, found) if error.sentence.startswith("Failed to resolve scalar") else ""
@@ -69,12 +69,12 @@ def _tokenize(text: str) -> Iterator[_Token]:
             yield _Token("''" if match["string"] else match[0], match.start(), named=bool(match["word"]))
 
 
-def _find_name(sentence: str) -> str:
+def _find_name_in_message(sentence: str) -> str:
     named = _NAMED.search(sentence)
     return "" if named is None else named["name"] or f"{named['function']}()"
 
 
-def _find_token(tokens: Sequence[_Token], subject: str, *, declared: bool) -> int | None:
+def _find_subject_token(tokens: Sequence[_Token], subject: str, *, declared: bool) -> int | None:
     name = subject.removesuffix("()")
     places = [index for index, token in enumerate(tokens) if token.named and token.text == name]
     if subject.endswith("()"):

@@ -220,17 +220,19 @@ def _parse_arguments() -> Arguments:
     parser.add_argument("--database", default="Telemetry", help="name of the database")
     parser.add_argument("--hub", type=Path, help="file of the event hub to ingest into the table Telemetry")
     retention_help = "days after their ingestion at which rows from the hub are deleted; default: never"
-    parser.add_argument("--retention-days", type=_parse_days, metavar="N", dest="retention", help=retention_help)
+    parser.add_argument(
+        "--retention-days", type=_parse_retention_days, metavar="N", dest="retention", help=retention_help
+    )
     files_help = "folder of the Parquet files that the command .ingest may add to the table Telemetry"
     parser.add_argument("--files", type=Path, help=files_help)
     parser.add_argument("--exit-with-parent", action="store_true", help="exit at the end of standard input")
     memory_help = "memory limit of the query engine"
-    parser.add_argument("--memory-limit", type=_parse_size, default="1GB", dest="memory_bytes", help=memory_help)
+    parser.add_argument("--memory-limit", type=_parse_memory_size, default="1GB", dest="memory_bytes", help=memory_help)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="threads of the query engine")
     return Arguments(**vars(parser.parse_args()))
 
 
-def _parse_days(text: str) -> timedelta:
+def _parse_retention_days(text: str) -> timedelta:
     try:
         days = float(text)
     except ValueError:
@@ -240,7 +242,7 @@ def _parse_days(text: str) -> timedelta:
     return timedelta(days=days)
 
 
-def _parse_size(text: str) -> int:
+def _parse_memory_size(text: str) -> int:
     match = re.fullmatch(r"(\d+)(KB|MB|GB)", text)
     if match is None:
         raise argparse.ArgumentTypeError("must be a size such as 1GB or 512MB")

@@ -175,7 +175,7 @@ def check_mistranslated_constructs(query: ir.Query) -> None:
         elif isinstance(node, ir.Where) and isinstance(node.predicate, ir.Literal):
             _check_predicate(node.predicate)
         elif isinstance(node, ir.DataTable):
-            _check_decimals(node)
+            _check_datatable_decimals(node)
 
 
 def _check_strrep_multiplier(name: str, arguments: Sequence[ir.Expr]) -> None:
@@ -196,7 +196,7 @@ def _check_predicate(predicate: ir.Literal) -> None:
         )
 
 
-def _check_decimals(table: ir.DataTable) -> None:
+def _check_datatable_decimals(table: ir.DataTable) -> None:
     kinds = [kind for _, kind in table.columns]
     for index, value in enumerate(table.values):
         if kinds[index % len(kinds)] == "decimal" and isinstance(value, ir.Literal) and isinstance(value.value, float):
@@ -232,14 +232,14 @@ def _check_set_statements(tokens: Sequence[Token]) -> None:
         begins = token.text == ";"
 
 
-def _check_string(text: str, position: tuple[int, int]) -> None:
+def _check_string_literal(text: str, position: tuple[int, int]) -> None:
     try:
         parse_string_literal(text)
     except UnreadableLiteralError as error:
         raise syntax_error(f"{error} in a string literal", position) from error
 
 
-def _check_timespan(text: str, position: tuple[int, int]) -> None:
+def _check_timespan_literal(text: str, position: tuple[int, int]) -> None:
     try:
         check_timespan_literal(text)
     except TimespanRangeError as error:
@@ -247,8 +247,8 @@ def _check_timespan(text: str, position: tuple[int, int]) -> None:
 
 
 _LITERALS: Mapping[int, Callable[[str, tuple[int, int]], None]] = {
-    KqlLexer.STRINGLITERAL: _check_string,
-    KqlLexer.TIMESPANLITERAL: _check_timespan,
+    KqlLexer.STRINGLITERAL: _check_string_literal,
+    KqlLexer.TIMESPANLITERAL: _check_timespan_literal,
 }
 
 

@@ -96,7 +96,7 @@ class RecentKeys:
         found = np.zeros(len(keys), dtype=bool)
         ranges: list[TimeRange] = []
         places = self._compute_places(keys)
-        positions, masks = places >> np.uint64(3), _to_masks(places)
+        positions, masks = places >> np.uint64(3), _to_bit_masks(places)
         for generation in self._generations:
             hits = ((generation.bits[positions] & masks) != 0).all(axis=1)
             if hits.any():
@@ -118,7 +118,7 @@ class RecentKeys:
     def _set_bits(self, bits: npt.NDArray[np.uint8], keys: Keys) -> None:
         if len(keys) < _CHUNK_KEYS:
             places = self._compute_places(keys)
-            np.bitwise_or.at(bits, places >> np.uint64(3), _to_masks(places))
+            np.bitwise_or.at(bits, places >> np.uint64(3), _to_bit_masks(places))
             return
         # Setting a byte for each bit first takes a fifth of the time, but only for many keys.
         flags = np.zeros(self._filter_bits, dtype=bool)
@@ -138,8 +138,8 @@ def to_keys(pairs: Iterable[tuple[int, int]]) -> Keys:
     return np.array(list(pairs), dtype=np.uint64).reshape(-1, 2)
 
 
-def _to_masks(places: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
-    return np.left_shift(np.uint8(1), (places & np.uint64(7)).astype(np.uint8))
+def _to_bit_masks(bit_positions: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
+    return np.left_shift(np.uint8(1), (bit_positions & np.uint64(7)).astype(np.uint8))
 
 
 SEEN_FOR = timedelta(hours=24)
@@ -316,7 +316,7 @@ class TelemetryStore:
         rows = [row for row in rows if row.key not in copies]
         # Before the commit: after a rollback, a key that is not stored only costs a search.
         recent.add(to_keys(row.key for row in rows), TimeRange(now, now))
-        self._connection.register("arrived", _to_arrow(rows))
+        self._connection.register("arrived", _to_arrow_table(rows))
         try:
             insertion = f'INSERT INTO "{RAW_TABLE}" ({COLUMN_LIST}, "IngestedAt") SELECT {COLUMN_LIST}, ? FROM arrived'  # noqa: S608  constants
             self._connection.execute(insertion, [now])
@@ -362,7 +362,7 @@ class TelemetryStore:
             )
 
 
-def _to_arrow(rows: Sequence[TelemetryRow]) -> pa.Table:
+def _to_arrow_table(rows: Sequence[TelemetryRow]) -> pa.Table:
     columns = [*zip(*(row.values for row in rows), strict=True)] or [()] * len(COLUMNS)
     keys = [*zip(*(row.key for row in rows), strict=True)] or [()] * 2
     arrays = [pa.array(values, field.type) for values, field in zip([*columns, *keys], _ROWS, strict=True)]
@@ -392,10 +392,10 @@ def row_from_impulse(body: bytes) -> TelemetryRow | None:
     if connection == _UNROUTED:
         return None
     values = (timestamp, connection, _to_json(surfaces), device_id, message_id, _to_json(payload))
-    return TelemetryRow(_hash_key(connection, message_id), values)
+    return TelemetryRow(_hash_message_key(connection, message_id), values)
 
 
-def _hash_key(connection: str, message_id: str) -> tuple[int, int]:
+def _hash_message_key(connection: str, message_id: str) -> tuple[int, int]:
     text = f"{len(connection)}:{connection}{message_id}".encode()
     high, low = _KEY.unpack(hashlib.blake2b(text, digest_size=_KEY.size).digest())
     return high, low

@@ -62,7 +62,7 @@ def _decode_escape(escape: re.Match[str]) -> str:
         if escape[group] is not None:
             return _decode_code_point(int(escape[group], 16), escape[0])
     if escape["octal"] is not None:
-        return _decode_octal(escape)
+        return _decode_octal_escape(escape)
     plain = escape["plain"] or ""
     if plain not in _PLAIN:
         raise UnreadableLiteralError(f"\\{plain} is not a valid escape")
@@ -79,7 +79,7 @@ def _decode_code_point(code_point: int, escape: str) -> str:
     return character
 
 
-def _decode_octal(escape: re.Match[str]) -> str:
+def _decode_octal_escape(escape: re.Match[str]) -> str:
     digits, after = escape["octal"], escape.string[escape.end() : escape.end() + 1]
     if len(digits) < _WHOLE_OCTAL and after in _DIGITS:
         raise UnreadableLiteralError(f"\\{digits} before the digit {after} is ambiguous; use three octal digits")

@@ -200,7 +200,7 @@ _MARK = re.compile(r"(?:evaluate )?(\w+)(?: by)? \((approximate[^)]*)\)")
 
 
 @functools.cache
-def _list_marks() -> Mapping[str, str]:
+def _list_approximation_marks() -> Mapping[str, str]:
     """Return each approximate function, plugin and operator by name, with the mark that query replies show for it."""
     listed = (entry for extension in EXTENSIONS for entry in getattr(extension, "SUPPORTED", ()))
     return {found[1]: found[2] for entry in listed if (found := _MARK.fullmatch(entry))}
@@ -212,7 +212,7 @@ def find_approximations(tokens: Sequence[Token]) -> tuple[str, ...]:
     Args:
         tokens: tokens of the query without comments and white space.
     """
-    marks = _list_marks()
+    marks = _list_approximation_marks()
     names = [token.text.lower() for token in tokens]
     found = {
         name

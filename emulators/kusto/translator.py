@@ -116,13 +116,13 @@ class Translator:
             self._slow.popitem(last=False)
 
     def _store_translation(self, text: str, translation: Translation) -> None:
-        self._cached_characters += _count_characters(text, translation) - _count_characters(
+        self._cached_characters += _count_cached_characters(text, translation) - _count_cached_characters(
             text, self._cache.pop(text, None)
         )
         self._cache[text] = translation
         while len(self._cache) > MAX_CACHED_TRANSLATIONS or self._cached_characters > MAX_CACHED_CHARACTERS:
             oldest, dropped = self._cache.popitem(last=False)
-            self._cached_characters -= _count_characters(oldest, dropped)
+            self._cached_characters -= _count_cached_characters(oldest, dropped)
 
 
 def _build_too_slow_error() -> QueryError:
@@ -202,5 +202,5 @@ def _to_translation(reply: Mapping[str, Any]) -> Translation:
     )
 
 
-def _count_characters(text: str, translation: Translation | None) -> int:
+def _count_cached_characters(text: str, translation: Translation | None) -> int:
     return 0 if translation is None else len(text) + len(translation.sql)

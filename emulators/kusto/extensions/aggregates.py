@@ -146,20 +146,20 @@ def _replace_sorted_summarize(query: ir.Query, sorted_lets: Mapping[str, bool], 
     known = dict(sorted_lets)
     for name, bound in query.lets:
         known[name] = isinstance(bound, ir.Query) and _replace_sorted_summarize(bound, known, seen)
-    for inner in _find_queries((query.source, query.operators), seen):
+    for inner in _find_nested_queries((query.source, query.operators), seen):
         _replace_sorted_summarize(inner, known, seen)
     is_sorted = isinstance(query.source, ir.TableRef) and known.get(query.source.name, False)
     for index, op in enumerate(query.operators):
         if type(op) is ir.Summarize and is_sorted and is_order_sensitive(op):
             query.operators[index] = OrderedSummarize(op.aggregates, op.by)
-        is_sorted = _is_sorted_after(op, before=is_sorted)
+        is_sorted = _is_sorted_after(op, sorted_before=is_sorted)
     return is_sorted
 
 
-def _is_sorted_after(op: ir.Operator, *, before: bool) -> bool:
+def _is_sorted_after(op: ir.Operator, *, sorted_before: bool) -> bool:
     if isinstance(op, _SORTING) or (isinstance(op, TakeRows) and op.keys):
         return True
-    return before and not isinstance(op, _UNORDERED)
+    return sorted_before and not isinstance(op, _UNORDERED)
 
 
 def is_order_sensitive(op: ir.Summarize) -> bool:
@@ -168,7 +168,7 @@ def is_order_sensitive(op: ir.Summarize) -> bool:
     return any(call.name.lower() in ORDER_SENSITIVE for call in calls)
 
 
-def _find_queries(root: object, seen: set[int]) -> Iterator[ir.Query]:
+def _find_nested_queries(root: object, seen: set[int]) -> Iterator[ir.Query]:
     return (node for node in _iterate_nodes(root, seen) if isinstance(node, ir.Query))
 
 

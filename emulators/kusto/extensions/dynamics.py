@@ -105,7 +105,7 @@ def install_extension() -> None:
     _install_bag_functions()
     _install_set_functions()
     add_bound_function("range", (2, 3), _render_range_array)
-    add_custom_function("repeat", (2,), _render_repeat)
+    add_custom_function("repeat", (2,), _render_repeat_array)
 
 
 def _install_array_functions() -> None:
@@ -186,7 +186,7 @@ def _render_array_sort(call: ir.FunctionCall, direction: str) -> str:
     )
 
 
-def _render_repeat(call: ir.FunctionCall) -> str:
+def _render_repeat_array(call: ir.FunctionCall) -> str:
     value, count = render_argument("repeat", 0, call.args[0]), render_argument("repeat", 1, call.args[1])
 
     def render_repetition(value: str, count: str) -> str:

@@ -49,17 +49,17 @@ def compute_xxhash64(data: bytes, seed: int = 0) -> int:
         lanes = [(seed + first + second) & _MASK, (seed + second) & _MASK, seed, (seed - first) & _MASK]
         whole = len(data) // _STRIPE * _STRIPE
         for stripe in struct.iter_unpack("<4Q", data[:whole]):
-            lanes = [_mix_lane(lane, value) for lane, value in zip(lanes, stripe, strict=True)]
+            lanes = [_mix_hash_lane(lane, value) for lane, value in zip(lanes, stripe, strict=True)]
         position = whole
         value = sum(_rotate_bits(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)) & _MASK
         for lane in lanes:
-            value = ((value ^ _mix_lane(0, lane)) * first + fourth) & _MASK
+            value = ((value ^ _mix_hash_lane(0, lane)) * first + fourth) & _MASK
     else:
         value = (seed + fifth) & _MASK
     value = (value + len(data)) & _MASK
     while position + 8 <= len(data):
         (word,) = struct.unpack_from("<Q", data, position)
-        value = (_rotate_bits(value ^ _mix_lane(0, word), 27) * first + fourth) & _MASK
+        value = (_rotate_bits(value ^ _mix_hash_lane(0, word), 27) * first + fourth) & _MASK
         position += 8
     if position + 4 <= len(data):
         (half,) = struct.unpack_from("<I", data, position)
@@ -76,7 +76,7 @@ def _rotate_bits(value: int, bits: int) -> int:
     return ((value << bits) | (value >> (64 - bits))) & _MASK
 
 
-def _mix_lane(lane: int, value: int) -> int:
+def _mix_hash_lane(lane: int, value: int) -> int:
     return (_rotate_bits((lane + value * _PRIMES[1]) & _MASK, 31) * _PRIMES[0]) & _MASK
 
 

@@ -78,7 +78,7 @@ class FindRows(PipelineOperator):
         ]
         rows = f"(SELECT {', '.join(['*', *missing])} FROM {input_sql})" if missing else input_sql  # noqa: S608
         condition = render_expression(
-            replace_nodes(self.predicate, lambda node: _expand_star_and_term(node, input_columns))
+            replace_nodes(self.predicate, lambda node: _expand_star_or_search_term(node, input_columns))
         )
         chosen = ", ".join([label, *self._render_result_columns(input_columns)])
         return f"SELECT {chosen} FROM {rows} WHERE {condition}"  # noqa: S608  quoted names, rendered expressions
@@ -160,7 +160,7 @@ def _is_column_name(node: Any) -> bool:
     return isinstance(node, ir.ColumnRef) or (isinstance(node, SearchTerm) and node.column is not None)
 
 
-def _expand_star_and_term(node: ir.Expr, input_columns: list[str]) -> ir.Expr:
+def _expand_star_or_search_term(node: ir.Expr, input_columns: list[str]) -> ir.Expr:
     if isinstance(node, SearchTerm) and node.column is not None and node.column not in input_columns:
         return ir.Literal(value=False, kind="bool")
     return node.to_condition(input_columns) if isinstance(node, StarCondition | SearchTerm) else node

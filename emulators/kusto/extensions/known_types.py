@@ -286,14 +286,16 @@ def _find_outermost_operands(predicate: ir.Expr) -> frozenset[int]:
     An operand object that occurs several times is omitted, because its ``id()`` could not identify a single comparison.
     """
     counts = collections.Counter(map(id, _iterate_references(predicate)))
-    lefts = (each.left if isinstance(each, ir.BinaryOp) else each.value for each in _find_comparisons(predicate))
+    lefts = (
+        each.left if isinstance(each, ir.BinaryOp) else each.value for each in _find_outermost_comparisons(predicate)
+    )
     return frozenset(id(left) for left in lefts if counts[id(left)] == 1)
 
 
-def _find_comparisons(predicate: ir.Expr) -> Iterator[ir.BinaryOp | ir.InList]:
+def _find_outermost_comparisons(predicate: ir.Expr) -> Iterator[ir.BinaryOp | ir.InList]:
     if isinstance(predicate, ir.BinaryOp) and predicate.op == "and":
-        yield from _find_comparisons(predicate.left)
-        yield from _find_comparisons(predicate.right)
+        yield from _find_outermost_comparisons(predicate.left)
+        yield from _find_outermost_comparisons(predicate.right)
     elif isinstance(predicate, ir.BinaryOp | ir.InList):
         yield predicate
 

@@ -221,7 +221,7 @@ _NO_CONDITIONS = ("BIGINT", "INTEGER", "DOUBLE", "HUGEINT", "VARCHAR", "TIMESTAM
 def _patch_render_expr(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
     def render_expr(node: ir.Expr) -> str:
         if isinstance(node, ir.FunctionCall):
-            rendered = _render_call(library_function, node)
+            rendered = _render_checked_call(library_function, node)
         elif isinstance(node, ir.UnaryOp) and node.op == "+":
             rendered = _render_unary_plus(library_function, node.operand)
         elif isinstance(node, ir.BinaryOp) and node.op in _LOGICAL:
@@ -303,7 +303,7 @@ def _bind_condition_types(types: Sequence[str], *exprs: ir.Expr) -> contextlib.A
     return _CONDITIONS.bound({**_CONDITIONS.get(), **{id(each): types for each in unknown}})
 
 
-def _render_call(library_function: Callable[[ir.Expr], str], call: ir.FunctionCall) -> str:
+def _render_checked_call(library_function: Callable[[ir.Expr], str], call: ir.FunctionCall) -> str:
     error = _find_call_error(call)
     try:
         converted = _convert_values_to_common_type(call) if call.name in _CONDITIONALS | _COMMON else call

@@ -229,14 +229,14 @@ def add_session_start_column(
     exceeded = plan.add_column(f"({at} - {origin} >= {length})", depth + 4)
 
     def render_later_starts(rows: str) -> str:
-        return _render_later_starts(rows, (plan.row, at, run, origin, unsorted, exceeded), length)
+        return _render_later_session_starts(rows, (plan.row, at, run, origin, unsorted, exceeded), length)
 
     later = plan.add_row_flag(render_later_starts, depth + 4)
     last = f"last_value(CASE WHEN {later} OR {broken} THEN {at} END IGNORE NULLS) {RUNNING}"
     return plan.add_column(f"CASE WHEN {at} IS NOT NULL THEN make_timestamp({last}) END", depth + 5), depth + 5
 
 
-def _render_later_starts(rows: str, names: tuple[str, str, str, str, str, str], longest: str) -> str:
+def _render_later_session_starts(rows: str, names: tuple[str, str, str, str, str, str], longest: str) -> str:
     row, at, run, origin, unsorted, exceeded = names
     long = f"{run} IN (SELECT {run} FROM {rows} WHERE {exceeded})"  # noqa: S608  generated names
     falling = f"{run} IN (SELECT {run} FROM {rows} WHERE {unsorted})"  # noqa: S608

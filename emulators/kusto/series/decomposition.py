@@ -62,7 +62,7 @@ def validate_periods(values: Numbers | None, periods: Numbers | None) -> Any:
     if values is None or periods is None:
         return None
     correlation = _compute_autocorrelation(_fill_gaps(values))
-    scores = [_compute_score(correlation, period) for period in periods]
+    scores = [_compute_period_score(correlation, period) for period in periods]
     return {"periods": periods, "scores": np.asarray(scores, dtype=float)}
 
 
@@ -72,14 +72,16 @@ def find_periods(values: Numbers, shortest: float, longest: float, threshold: fl
     Periods with a score below ``threshold`` are omitted.
     """
     filled = _fill_gaps(values)
-    found = _find_peaks(filled, (shortest, longest), threshold)
+    found = _find_correlation_peaks(filled, (shortest, longest), threshold)
     if not found or found[0][1] < _WEAK_SCORE:
-        straight = _find_peaks(_subtract_trend_line(filled), (shortest, longest), threshold)
+        straight = _find_correlation_peaks(_subtract_trend_line(filled), (shortest, longest), threshold)
         found = max(found, straight, key=lambda each: each[0][1] if each else 0.0)
     return found
 
 
-def _find_peaks(values: Numbers, limits: tuple[float, float], threshold: float) -> list[tuple[float, float]]:
+def _find_correlation_peaks(
+    values: Numbers, limits: tuple[float, float], threshold: float
+) -> list[tuple[float, float]]:
     correlation = _compute_autocorrelation(values)
     first = max(SHORTEST_PERIOD, math.ceil(min(max(limits[0], 0), len(correlation))))
     last = int(min(max(limits[1], 0), len(correlation) - 2))
@@ -89,7 +91,7 @@ def _find_peaks(values: Numbers, limits: tuple[float, float], threshold: float) 
         (inner > max(threshold - 1e-12, 0)) & (inner >= correlation[:-2]) & (inner >= correlation[2:])
     )
     lags = [lag for lag in (rising + 1).tolist() if first <= lag <= last and _is_highest_nearby(correlation, lag)]
-    scored = [(float(lag), score) for lag in lags if (score := _compute_score(correlation, lag)) > 0]
+    scored = [(float(lag), score) for lag in lags if (score := _compute_period_score(correlation, lag)) > 0]
     kept = [each for each in _drop_multiples(scored) if each[1] >= threshold]
     return sorted(kept, key=lambda each: (-each[1], each[0]))
 
@@ -100,7 +102,7 @@ def _is_highest_nearby(correlation: Numbers, lag: int) -> bool:
     return bool(correlation[lag] >= correlation[lag - near : lag + near + 1].max())
 
 
-def _compute_score(correlation: Numbers, period: float) -> float:
+def _compute_period_score(correlation: Numbers, period: float) -> float:
     if not SHORTEST_PERIOD <= period <= len(correlation) - 1:
         return 0.0
     multiples = np.arange(1, int((len(correlation) - 1) / period) + 1) * period

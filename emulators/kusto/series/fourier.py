@@ -10,13 +10,13 @@ type Numbers = np.ndarray[Any, np.dtype[np.float64]]
 def compute_transform(real: Numbers | None, imaginary: Numbers | None) -> Any:
     """Return real and imaginary parts of the Fourier transform; None if a point is missing or the lengths differ."""
     points = _to_complex(real, imaginary)
-    return None if points is None else _to_parts(np.fft.fft(points) if len(points) else points)
+    return None if points is None else _to_real_and_imaginary(np.fft.fft(points) if len(points) else points)
 
 
 def compute_inverse_transform(real: Numbers | None, imaginary: Numbers | None) -> Any:
     """Return real and imaginary parts of the inverse transform; None if a point is missing or the lengths differ."""
     points = _to_complex(real, imaginary)
-    return None if points is None else _to_parts(np.fft.ifft(points) if len(points) else points)
+    return None if points is None else _to_real_and_imaginary(np.fft.ifft(points) if len(points) else points)
 
 
 def _to_complex(real: Numbers | None, imaginary: Numbers | None) -> Any:
@@ -29,5 +29,5 @@ def _to_complex(real: Numbers | None, imaginary: Numbers | None) -> Any:
     return real + 1j * imaginary
 
 
-def _to_parts(points: Any) -> dict[str, Numbers]:
+def _to_real_and_imaginary(points: Any) -> dict[str, Numbers]:
     return {"real": points.real, "imag": points.imag}

@@ -44,7 +44,7 @@ def compute_basket(codes: Any, weights: Any, columns: float, threshold: float, d
         (pattern, float(weights[mask].sum()))
         for pattern, mask in _find_closed_patterns(table, weights, threshold * weights.sum(), int(dimensions))
     ]
-    found.sort(key=lambda each: (-each[1] * _count_values(each[0]), each[0]))
+    found.sort(key=lambda each: (-each[1] * _count_pattern_values(each[0]), each[0]))
     return _to_pattern_result([pattern for pattern, _ in found], [[count for _, count in found]])
 
 
@@ -60,7 +60,7 @@ def compute_clusters(codes: Any, weights: Any, columns: float, size_weight: floa
     scored = []
     for pattern, mask in _find_closed_patterns(table, weights, _LEAST_CLUSTER * total, int(columns)):
         count = float(weights[mask].sum())
-        score = (count / total) ** size_weight * (_count_values(pattern) / columns) ** (1 - size_weight)
+        score = (count / total) ** size_weight * (_count_pattern_values(pattern) / columns) ** (1 - size_weight)
         scored.append((float(score), count, pattern, mask))
     scored.sort(key=lambda each: (-each[0], each[2]))
     chosen = _choose_distinct_patterns(scored, weights, _LEAST_SCORE * scored[0][0] if scored else 0.0)
@@ -104,7 +104,7 @@ def _reshape_codes(codes: Any, columns: float) -> Codes | None:
     return table
 
 
-def _count_values(pattern: Pattern) -> int:
+def _count_pattern_values(pattern: Pattern) -> int:
     return sum(code != 0 for code in pattern)
 
 
@@ -162,12 +162,12 @@ def _choose_distinct_patterns(
     for each in scored:
         if each[0] < min_weight or len(chosen) == max_patterns:
             break
-        if all(_compute_overlap(each[3], other[3], weights) <= _MOST_SHARED for other in chosen):
+        if all(_compute_row_overlap(each[3], other[3], weights) <= _MOST_SHARED for other in chosen):
             chosen.append(each)
     return chosen
 
 
-def _compute_overlap(left: Mask, right: Mask, weights: Weights) -> float:
+def _compute_row_overlap(left: Mask, right: Mask, weights: Weights) -> float:
     return float(weights[left & right].sum() / weights[left | right].sum())
 
 

@@ -98,7 +98,7 @@ def compute_beta_pdf(x: float | None, alpha: float | None, beta: float | None) -
         return None
     if not (0 < x < 1 and 0 < alpha < math.inf and 0 < beta < math.inf):
         return {"value": math.nan}
-    return {"value": _compute_density(x, alpha, beta)}
+    return {"value": _compute_beta_density(x, alpha, beta)}
 
 
 def compute_beta_inv(probability: float | None, alpha: float | None, beta: float | None) -> Any:
@@ -110,21 +110,21 @@ def compute_beta_inv(probability: float | None, alpha: float | None, beta: float
         return None
     if not (0 < alpha < math.inf and 0 < beta < math.inf):
         return {"value": math.nan}
-    return {"value": 1.0 if probability == 1 else _compute_quantile(probability, alpha, beta)}
+    return {"value": 1.0 if probability == 1 else _compute_beta_quantile(probability, alpha, beta)}
 
 
-def _compute_density(x: float, alpha: float, beta: float) -> float:
+def _compute_beta_density(x: float, alpha: float, beta: float) -> float:
     return math.exp((alpha - 1) * math.log(x) + (beta - 1) * math.log1p(-x) - compute_log_beta(alpha, beta))
 
 
-def _compute_quantile(probability: float, alpha: float, beta: float) -> float:
+def _compute_beta_quantile(probability: float, alpha: float, beta: float) -> float:
     """Compute a quantile by Newton's method; if a step leaves the valid range, use bisection for this step."""
     low, high = 0.0, 1.0
     x = alpha / (alpha + beta)
     for _ in range(_MAX_QUANTILE_STEPS):
         error = compute_incomplete_beta(x, alpha, beta) - probability
         low, high = (x, high) if error < 0 else (low, x)
-        density = _compute_density(x, alpha, beta)
+        density = _compute_beta_density(x, alpha, beta)
         following = x - error / density if density > 0 else (low + high) / 2
         if not low < following < high:
             following = (low + high) / 2

@@ -14,7 +14,7 @@ from typing import Final
 
 from tests.simulation.exploration import Exploration, list_components, simulate_world
 from tests.simulation.mutation import find_mutants
-from tests.simulation.soak import Limits, run_soak
+from tests.simulation.soak import SoakLimits, run_soak
 
 _SHOWN: Final = 60
 
@@ -29,7 +29,7 @@ def main() -> int:
     if os.environ.get("MUTANTS"):
         return find_mutants(min(worlds, 10_000), os.environ.get("MUTANT", ""))
     seconds = float(os.environ.get("MINUTES") or 10) * 60
-    return run_soak(Limits(seconds, worlds, first, bool(os.environ.get("STOP_AT_VIOLATION"))), names)
+    return run_soak(SoakLimits(seconds, worlds, first, bool(os.environ.get("STOP_AT_VIOLATION"))), names)
 
 
 def _replay_world(seed: int, names: tuple[str, ...]) -> int:

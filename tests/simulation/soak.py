@@ -28,8 +28,8 @@ _SLOW_MODULES: Final = ("duckdb", "pandas", "pyarrow.dataset", "pyarrow.pandas_c
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Limits of a long exploration of worlds.
+class SoakLimits:
+    """Limits of a soak run, which explores many simulated worlds.
 
     Attributes:
         seconds: time after which no new batch of worlds starts.
@@ -129,7 +129,7 @@ class _Totals:
                 print(f"violation: make simulate {arguments}: {text}", flush=True)
 
 
-def run_soak(limits: Limits, names: tuple[str, ...] = ()) -> int:
+def run_soak(limits: SoakLimits, names: tuple[str, ...] = ()) -> int:
     """Simulate worlds until a limit is reached; print a summary as the last line; return the exit code.
 
     Args:
@@ -160,7 +160,7 @@ def run_soak(limits: Limits, names: tuple[str, ...] = ()) -> int:
     return int(totals.violations > 0)
 
 
-def _run_batches(batches: Iterator[Batch], totals: _Totals, limits: Limits) -> None:
+def _run_batches(batches: Iterator[Batch], totals: _Totals, limits: SoakLimits) -> None:
     """Run each batch of worlds in a new process; if ``stops_at_violation`` is set, end at the first violation."""
     cores = os.process_cpu_count() or 1
     running: deque[AsyncResult[BatchSummary]] = deque()
@@ -178,7 +178,7 @@ def _run_batches(batches: Iterator[Batch], totals: _Totals, limits: Limits) -> N
         pool.join()
 
 
-def _list_batches(limits: Limits, deadline: float, names: tuple[str, ...]) -> Iterator[Batch]:
+def _list_batches(limits: SoakLimits, deadline: float, names: tuple[str, ...]) -> Iterator[Batch]:
     most = _WORLDS_BEFORE_A_STOP if limits.stops_at_violation else _WORLDS_OF_A_PROCESS
     size = min(most, -(-limits.worlds // (os.process_cpu_count() or 1)))
     for first in range(limits.first, limits.first + limits.worlds, size):

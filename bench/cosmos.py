@@ -79,10 +79,12 @@ async def _measure_single_appends(store: CosmosChainStore, callers: int) -> floa
     return SWAPS / (time.perf_counter() - started)
 
 
-async def _append_if_unchanged(store: CosmosChainStore, tip: Tip, name: str) -> Tip | None:
-    previous = tip.hash or compute_genesis_hash("bench", CHAIN.target, CHAIN.scope_key)
-    record = seal_record(draft_event("editor@plant", build_event(1)), tip.sequence + 1, rfc3339(now()), previous, name)
+async def _append_if_unchanged(store: CosmosChainStore, chain_tip: Tip, name: str) -> Tip | None:
+    previous = chain_tip.hash or compute_genesis_hash("bench", CHAIN.target, CHAIN.scope_key)
+    record = seal_record(
+        draft_event("editor@plant", build_event(1)), chain_tip.sequence + 1, rfc3339(now()), previous, name
+    )
     try:
-        return await store.append(CHAIN, [record], tip)
+        return await store.append(CHAIN, [record], chain_tip)
     except TipMovedError:
         return None

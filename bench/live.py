@@ -70,9 +70,9 @@ async def _measure_deliveries(port: int) -> float:
 class _ByteCountingClient(asyncio.Protocol):
     """WebSocket client that only counts the received bytes, so that its cost does not affect the measurement."""
 
-    def __init__(self, port: int, done: asyncio.Future[None]) -> None:
+    def __init__(self, port: int, received_all: asyncio.Future[None]) -> None:
         self.began = 0.0
-        self.done = done
+        self.done = received_all
         self._port = port
         self._left = _MESSAGES * _FRAME_BYTES
         self._head: bytes | None = b""

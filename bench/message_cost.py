@@ -134,10 +134,10 @@ async def _run_round() -> dict[str, float]:
     return cost
 
 
-async def _measure_step[T](run: Callable[[T], Awaitable[None]], inputs: Sequence[T]) -> float:
+async def _measure_step[T](run_step: Callable[[T], Awaitable[None]], inputs: Sequence[T]) -> float:
     started = time.process_time()
     for each in inputs:
-        await run(each)
+        await run_step(each)
     return (time.process_time() - started) / EVENTS * 1e6
 
 

@@ -95,13 +95,13 @@ class ConnectionPool:
         self.sent = 0
         self.outcomes: list[RequestOutcome] = []
 
-    def queue_request(self, request: bytes, due: float) -> None:
+    def queue_request(self, request: bytes, due_at: float) -> None:
         """Add a request to the queue.
 
-        It is sent as soon as a connection is free, and its response time counts from ``due``.
+        It is sent as soon as a connection is free, and its response time counts from ``due_at``.
         """
         self.sent += 1
-        self._waiting.append((due, time.perf_counter() - due, request))
+        self._waiting.append((due_at, time.perf_counter() - due_at, request))
         self._dispatch_requests()
 
     async def wait_for_replies(self) -> list[RequestOutcome]:

@@ -328,9 +328,9 @@ async def reject_amendment(call: Call[RejectQuery, RejectionBody]) -> Reply:
     return replace(build_created_reply(chain, decision.record), status=200)
 
 
-async def _build_signer(call: Call[Any, Any], sent: Any, *, is_rejection: bool) -> DecisionSigner | None:
+async def _build_signer(call: Call[Any, Any], sent_signature: Any, *, is_rejection: bool) -> DecisionSigner | None:
     return await build_signer(
-        call, sent, AccessRight.AMENDMENT_APPROVE, lambda policy: policy.amendments, is_rejection=is_rejection
+        call, sent_signature, AccessRight.AMENDMENT_APPROVE, lambda policy: policy.amendments, is_rejection=is_rejection
     )
 
 

@@ -15,7 +15,7 @@ from shared.wiring import services
 
 async def build_signer(
     call: Call[Any, Any],
-    sent: Any,
+    sent_signature: Any,
     right: AccessRight,
     get_requirement: Callable[[SignaturePolicy], SignatureRequirement],
     *,
@@ -25,7 +25,7 @@ async def build_signer(
 
     Args:
         call: request that decides.
-        sent: body property ``signature``; None if it is missing.
+        sent_signature: body property ``signature``; None if it is missing.
         right: access right that the decision needs.
         get_requirement: selects from the policy whether this kind of decision needs a signature.
         is_rejection: whether the decision is a rejection.
@@ -38,7 +38,7 @@ async def build_signer(
     services().catalog.reader.invalidate()
     catalog = await services().catalog.current()
     policy = catalog.policies.signatures
-    if sent is None and get_requirement(policy) is SignatureRequirement.OFF:
+    if sent_signature is None and get_requirement(policy) is SignatureRequirement.OFF:
         return None
     member = catalog.members.get(call.principal.member_id)
     if member is None or not member.enabled or member.service:
@@ -46,5 +46,5 @@ async def build_signer(
     if right not in member.access_rights:
         detail = f"This operation requires the access right {right}."
         raise WorkspaceError(Kind.FORBIDDEN, "ACCESS_RIGHT_MISSING", detail, accessRight=right)
-    request = SigningRequest(call.principal, member.name, policy, sent, is_rejection)
+    request = SigningRequest(call.principal, member.name, policy, sent_signature, is_rejection)
     return services().signatures.signing.build_signer(request)

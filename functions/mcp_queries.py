@@ -180,9 +180,9 @@ async def _run_query(
     return ToolResult(await _result_to_json(run))
 
 
-async def build_unknown_name_error(error: WorkspaceError, lookup: str, known: Iterable[str]) -> WorkspaceError:
+async def build_unknown_name_error(error: WorkspaceError, lookup: str, known_names: Iterable[str]) -> WorkspaceError:
     """Build the error for an unknown short name (lookup); its property `nearest` lists the most similar known names."""
-    nearest = await services().runtime.run_in_thread(find_nearest_names, lookup, list(known))
+    nearest = await services().runtime.run_in_thread(find_nearest_names, lookup, list(known_names))
     detail = f"{error.detail} The nearest are {', '.join(nearest)}." if nearest else error.detail
     return WorkspaceError(error.kind, error.code, detail, nearest=nearest)
 

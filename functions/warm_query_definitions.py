@@ -190,9 +190,9 @@ async def reject_warm_query(call: Call[Any, QueryRejectionBody]) -> Reply:
     return await _build_reply(stored)
 
 
-async def _build_signer(call: Call[Any, Any], sent: Any, *, is_rejection: bool) -> DecisionSigner | None:
+async def _build_signer(call: Call[Any, Any], sent_signature: Any, *, is_rejection: bool) -> DecisionSigner | None:
     return await build_signer(
-        call, sent, AccessRight.WARM_QUERY_APPROVE, lambda policy: policy.queries, is_rejection=is_rejection
+        call, sent_signature, AccessRight.WARM_QUERY_APPROVE, lambda policy: policy.queries, is_rejection=is_rejection
     )
 
 

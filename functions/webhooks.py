@@ -133,11 +133,11 @@ async def _check_filter(faults: ValidationErrors, body: FilterBody) -> None:
         faults.add(invalid_fields(errors))
 
 
-def _list_unknown_lookups(kind: str, lookups: Sequence[str], known: Collection[str]) -> list[FieldError]:
+def _list_unknown_lookups(kind: str, lookups: Sequence[str], known_lookups: Collection[str]) -> list[FieldError]:
     return [
         FieldError(f"filter.{kind}s[{index}]", f"The workspace has no {kind} `{lookup}`.")
         for index, lookup in enumerate(lookups)
-        if lookup not in known
+        if lookup not in known_lookups
     ]
 
 

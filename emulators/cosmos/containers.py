@@ -75,9 +75,9 @@ class ItemList:
             yield self._items[self._numbers[index]]
 
     def iterate_sorted_after(
-        self, path: tuple[str | int, ...], last: SortEntry | None, *, descending: bool
+        self, path: tuple[str | int, ...], last_entry: SortEntry | None, *, descending: bool
     ) -> Iterator[CosmosItem]:
-        """Yield the items after the index entry ``last``, sorted by the value at ``path``.
+        """Yield the items after the index entry ``last_entry``, sorted by the value at ``path``.
 
         The list must not change during the iteration.
         """
@@ -85,7 +85,7 @@ class ItemList:
             self._indexes[path] = SortIndex(path)
             for item in self._items.values():
                 self._indexes[path].add(item.number, item.document)
-        numbers = self._indexes[path].iterate_after(last, descending=descending)
+        numbers = self._indexes[path].iterate_after(last_entry, descending=descending)
         return (self._items[number] for number in numbers)
 
     def __len__(self) -> int:

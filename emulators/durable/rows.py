@@ -29,29 +29,33 @@ def find_instance(connection: sqlite3.Connection, instance: str) -> Instance | N
     return instance_from_row(row) if row else None
 
 
-def start_instance(connection: sqlite3.Connection, new: NewInstance, at: datetime) -> bool:
+def start_instance(connection: sqlite3.Connection, new_instance: NewInstance, at: datetime) -> bool:
     """Store a new instance, or replace an ended one; return False if an instance with this id has not ended."""
-    found = find_instance(connection, new.instance)
+    found = find_instance(connection, new_instance.instance)
     if found is not None and not found.status.ended:
         return False
-    connection.execute("DELETE FROM instances WHERE id = ?", (new.instance,))
-    parent = (new.parent.instance, new.parent.execution, new.parent.task) if new.parent else (None, None, None)
+    connection.execute("DELETE FROM instances WHERE id = ?", (new_instance.instance,))
+    parent = (
+        (new_instance.parent.instance, new_instance.parent.execution, new_instance.parent.task)
+        if new_instance.parent
+        else (None, None, None)
+    )
     connection.execute(
         "INSERT INTO instances (id, execution, name, version, input, status, created_at, updated_at, parent_id,"
         " parent_execution, parent_task) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            new.instance,
-            new.execution,
-            new.name,
-            new.version,
-            new.input,
+            new_instance.instance,
+            new_instance.execution,
+            new_instance.name,
+            new_instance.version,
+            new_instance.input,
             OrchestrationStatus.PENDING,
             rfc3339(at),
             rfc3339(at),
             *parent,
         ),
     )
-    send_message(connection, new.instance, MessageKind.START, {}, at)
+    send_message(connection, new_instance.instance, MessageKind.START, {}, at)
     return True
 
 
@@ -92,9 +96,9 @@ def is_active_run(connection: sqlite3.Connection, instance: str, execution: str)
     return found is not None and found.start.execution == execution and found.status not in ENDED
 
 
-def _format_failure_reason(ended: Instance) -> str:
-    output = json.loads(ended.output) if ended.output is not None else str(ended.status)
-    return f"Sub-orchestrator function '{ended.start.name}' failed: {output}"
+def _format_failure_reason(ended_instance: Instance) -> str:
+    output = json.loads(ended_instance.output) if ended_instance.output is not None else str(ended_instance.status)
+    return f"Sub-orchestrator function '{ended_instance.start.name}' failed: {output}"
 
 
 def append_history(connection: sqlite3.Connection, instance: str, new_events: list[Event]) -> None:

@@ -40,9 +40,9 @@ class DataDependentOperator(ir.Operator):
     probes_types = False
     """True if the probe finds types only: its rows depend on no data, and the operator also works without them."""
 
-    def needs_probe(self, before: ir.Query, tables: Mapping[str, Sequence[str]]) -> bool:
-        """Return whether the output columns of the operator, if it follows ``before``, need a probe query."""
-        del before, tables
+    def needs_probe(self, query_before: ir.Query, tables: Mapping[str, Sequence[str]]) -> bool:
+        """Return whether the output columns of the operator, if it follows ``query_before``, need a probe query."""
+        del query_before, tables
         return True
 
     def build_probe(self) -> ir.Operator:
@@ -118,15 +118,15 @@ def _check_operator_places(operators: Sequence[DataDependentOperator]) -> None:
 
 
 def _find_next_probe(
-    places: Sequence[tuple[DataDependentOperator, ir.Query]],
+    operators_with_queries: Sequence[tuple[DataDependentOperator, ir.Query]],
     probe_rows: Sequence[Rows],
     tables: Mapping[str, Sequence[str]],
     rows: dict[int, Rows],
 ) -> NextProbe | None:
     """Assign the probe rows to the operators in order; return the probe query of the first operator without rows."""
-    calls = collections.Counter(operator.offset for operator, _ in places)
+    calls = collections.Counter(operator.offset for operator, _ in operators_with_queries)
     used = types = 0
-    for operator, before in places:
+    for operator, before in operators_with_queries:
         if operator.probes_types:
             if calls[operator.offset] > 1 or types == MAX_TYPE_PROBES or not operator.needs_probe(before, tables):
                 continue

@@ -251,7 +251,12 @@ class Engine:
         raise internal_error()
 
     async def _translate_with_probes(
-        self, text: str, parameters: Mapping[str, Any], options: RequestOptions, deadline: float, place: ResultPlace
+        self,
+        text: str,
+        parameters: Mapping[str, Any],
+        options: RequestOptions,
+        deadline: float,
+        result_place: ResultPlace,
     ) -> tuple[Translation, Mapping[str, Any]]:
         """Translate a KQL text to SQL; first run the probe queries that find its output columns.
 
@@ -261,7 +266,7 @@ class Engine:
         probing = replace(options, take_records=None, max_records=MAX_COLUMNS)
         found: list[Rows] = []
         while True:
-            translation = await _wait_until_deadline(deadline, self._translator.translate(text, found, place))
+            translation = await _wait_until_deadline(deadline, self._translator.translate(text, found, result_place))
             bound = bind_parameters(translation.declarations, translation.slots, parameters)
             if not translation.probe:
                 return translation, bound
@@ -332,11 +337,11 @@ class Engine:
         task.add_done_callback(self._stopping.discard)
 
 
-def _find_next_result_place(place: ResultPlace, translation: Translation) -> ResultPlace | None:
+def _find_next_result_place(current_place: ResultPlace, translation: Translation) -> ResultPlace | None:
     """Return the position (statement and result number) of a query's next result; None after the last result."""
-    if place.part + 1 < translation.parts:
-        return ResultPlace(place.statement, place.part + 1)
-    following = place.statement + 1
+    if current_place.part + 1 < translation.parts:
+        return ResultPlace(current_place.statement, current_place.part + 1)
+    following = current_place.statement + 1
     return ResultPlace(following) if following < translation.statements else None
 
 

@@ -112,8 +112,8 @@ class HubFile:
         rows = self._connection.execute("SELECT partition FROM partitions WHERE hub = ? ORDER BY id", (HUB,))
         return [row[0] for row in rows]
 
-    def read_events(self, partition: str, after: int, limit: int) -> list[QueuedEvent]:
-        """Return up to ``limit`` events of a partition with a sequence number above ``after``, oldest first."""
+    def read_events(self, partition: str, after_sequence: int, limit: int) -> list[QueuedEvent]:
+        """Return up to ``limit`` events of a partition after sequence number ``after_sequence``, oldest first."""
         row = self._connection.execute(
             "SELECT id FROM partitions WHERE hub = ? AND partition = ?", (HUB, partition)
         ).fetchone()
@@ -122,7 +122,7 @@ class HubFile:
         first = row[0] << _SEQUENCE_BITS
         rows = self._connection.execute(
             "SELECT id, enqueued, body FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT ?",
-            (first + after, first + (1 << _SEQUENCE_BITS), limit),
+            (first + after_sequence, first + (1 << _SEQUENCE_BITS), limit),
         )
         events: list[QueuedEvent] = []
         size = 0

@@ -77,7 +77,7 @@ def translate(
     schema: Mapping[str, Sequence[str]],
     probe_rows: Sequence[Rows] = (),
     types: Mapping[str, str] | None = None,
-    place: ResultPlace = FIRST_RESULT,
+    result_place: ResultPlace = FIRST_RESULT,
 ) -> Translation:
     """Translate a KQL query to SQL; if its columns depend on the data, translate the next probe query that finds them.
 
@@ -88,7 +88,7 @@ def translate(
         schema: columns, in order, of each table that the query may read.
         probe_rows: rows of the probe queries that have run to find output columns (see ``emulators.kusto.discovery``).
         types: DuckDB type by column name; only columns that have the same type in all tables.
-        place: the result to translate, if the query has several.
+        result_place: the result to translate, if the query has several.
 
     Raises:
         QueryError: the text is not a query, is invalid, or contains an unsupported construct.
@@ -96,7 +96,7 @@ def translate(
     if is_control_command(text):
         raise not_read_only_error((1, 1))
     try:
-        return _translate_statement(text, schema, probe_rows, types or {}, place)
+        return _translate_statement(text, schema, probe_rows, types or {}, result_place)
     except RecursionError:
         raise too_complex_error("the query is nested too deeply") from None
     except QueryError as error:
@@ -113,7 +113,7 @@ def _translate_statement(
     schema: Mapping[str, Sequence[str]],
     probe_rows: Sequence[Rows],
     types: Mapping[str, str],
-    place: ResultPlace,
+    result_place: ResultPlace,
 ) -> Translation:
     tokens = _tokenize(text)
     check_tokens(tokens)
@@ -122,8 +122,8 @@ def _translate_statement(
         command = _find_control_command(tokens)
         if command is not None:
             raise not_read_only_error(command)
-        text = blank_other_statements(text, statements, place.statement)
-    with select_result(place.part):
+        text = blank_other_statements(text, statements, result_place.statement)
+    with select_result(result_place.part):
         translation = _translate_query(text, schema, probe_rows, types)
     return replace(translation, statements=max(1, len(statements)), approximations=find_approximations(tokens))
 

@@ -64,7 +64,7 @@ class Translator:
         await self._long.kill_process()
 
     async def translate(
-        self, text: str, probe_rows: Sequence[Rows] = (), place: ResultPlace = FIRST_RESULT
+        self, text: str, probe_rows: Sequence[Rows] = (), result_place: ResultPlace = FIRST_RESULT
     ) -> Translation:
         """Translate a KQL text, or return its cached translation.
 
@@ -74,12 +74,12 @@ class Translator:
             text: KQL text of the query.
             probe_rows: rows of the probe queries that have run to find output columns (see
                 ``emulators.kusto.discovery``).
-            place: the result to translate, if the query has several.
+            result_place: the result to translate, if the query has several.
 
         Raises:
             QueryError: the text cannot be translated.
         """
-        further = [probe_rows, place] if probe_rows or place != FIRST_RESULT else []
+        further = [probe_rows, result_place] if probe_rows or result_place != FIRST_RESULT else []
         key = f"{text}\0{orjson.dumps(further).decode()}" if further else text
         cached = self._cache.get(key)
         if cached is not None:
@@ -87,13 +87,15 @@ class Translator:
             self.hits += 1
             return cached
         self.misses += 1
-        translation = await self._translate_in_process(text, probe_rows, place)
+        translation = await self._translate_in_process(text, probe_rows, result_place)
         self._store_translation(key, translation)
         return translation
 
-    async def _translate_in_process(self, text: str, probe_rows: Sequence[Rows], place: ResultPlace) -> Translation:
+    async def _translate_in_process(
+        self, text: str, probe_rows: Sequence[Rows], result_place: ResultPlace
+    ) -> Translation:
         request: dict[str, Any] = {"text": text, "schema": self._schema, "found": probe_rows, "types": self._types}
-        request["place"] = [place.statement, place.part]
+        request["place"] = [result_place.statement, result_place.part]
         if len(text) <= SHORT_CHARACTERS:
             async with self._short.lock:
                 # If several callers wait with the same slow text, only the first tries it in this process.

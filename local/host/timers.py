@@ -143,8 +143,8 @@ class Timer:
             if self._monitored:
                 await self._store_status(started)
 
-    async def _store_status(self, started: datetime) -> None:
-        occurrence = Occurrence(started, self._setting.schedule.find_next_time(now()))
+    async def _store_status(self, started_at: datetime) -> None:
+        occurrence = Occurrence(started_at, self._setting.schedule.find_next_time(now()))
         try:
             await asyncio.to_thread(self._statuses.write, self._setting.function.name, occurrence)
         except OSError:

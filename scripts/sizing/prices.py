@@ -57,12 +57,12 @@ METERS: Final[Mapping[str, Meter]] = {
 }
 
 
-def read_prices(path: Path, needed: Iterable[str]) -> tuple[str, dict[str, float]]:
+def read_prices(path: Path, needed_meters: Iterable[str]) -> tuple[str, dict[str, float]]:
     """Read the currency and the prices from a price file.
 
     Args:
         path: YAML file with ``currency`` and ``prices``, see ``samples/prices.example.yaml``.
-        needed: names of the meters whose prices the file must contain; other prices may be null.
+        needed_meters: names of the meters whose prices the file must contain; other prices may be null.
 
     Returns:
         The currency, and the required prices by meter.
@@ -90,12 +90,12 @@ def read_prices(path: Path, needed: Iterable[str]) -> tuple[str, dict[str, float
     ]
     problems += [
         f"the price of meter `{name}` is missing (unit: {METERS[name].unit}); look it up on {METERS[name].page}"
-        for name in needed
+        for name in needed_meters
         if prices.get(name) is None
     ]
     if problems:
         raise ValueError("\n".join(f"{path}: {problem}." for problem in problems))
-    return currency, {name: float(prices[name]) for name in needed}
+    return currency, {name: float(prices[name]) for name in needed_meters}
 
 
 def _is_price(value: object) -> bool:

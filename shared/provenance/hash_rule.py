@@ -73,10 +73,10 @@ def get_filter_fields(record: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def describe_non_text_fields(here: str, fields: Mapping[str, Any]) -> str:
+def describe_non_text_fields(record_name: str, fields: Mapping[str, Any]) -> str:
     """Describe the fault of a record with a filter field that is not text; return an empty text if all are texts."""
     names = sorted(name for name, value in fields.items() if not isinstance(value, str))
-    return f"filter fields of {here} are not text: {', '.join(names)}" if names else ""
+    return f"filter fields of {record_name} are not text: {', '.join(names)}" if names else ""
 
 
 def is_record_time(text: str) -> bool:
@@ -91,9 +91,9 @@ def is_record_time(text: str) -> bool:
         return False
 
 
-def describe_invalid_time(here: str) -> str:
+def describe_invalid_time(record_name: str) -> str:
     """Describe the fault of a record whose time is not in the format of :func:`is_record_time`."""
-    return f"the time of {here} does not have the format 2026-01-05T08:00:00.000000Z"
+    return f"the time of {record_name} does not have the format 2026-01-05T08:00:00.000000Z"
 
 
 def is_too_deep(value: Any) -> bool:
@@ -112,9 +112,9 @@ def is_too_deep(value: Any) -> bool:
     return any(isinstance(item, dict | list | tuple) for item in level)
 
 
-def describe_earlier_time(here: str, before: int) -> str:
-    """Describe the fault of a record whose time is earlier than the time of record number ``before``."""
-    return f"the time of {here} is earlier than the time of {format_record_id(before)}"
+def describe_earlier_time(record_name: str, previous_number: int) -> str:
+    """Describe the fault of a record whose time is earlier than the time of record number ``previous_number``."""
+    return f"the time of {record_name} is earlier than the time of {format_record_id(previous_number)}"
 
 
 def compute_digest(canonical: bytes) -> str:

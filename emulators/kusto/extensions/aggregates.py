@@ -137,7 +137,7 @@ def _patch_lower_query(library_function: Callable[..., ir.Query]) -> Callable[..
     return lower_query
 
 
-def _replace_sorted_summarize(query: ir.Query, sorted_lets: Mapping[str, bool], seen: set[int]) -> bool:
+def _replace_sorted_summarize(query: ir.Query, sorted_lets: Mapping[str, bool], seen_ids: set[int]) -> bool:
     """Replace each ``summarize`` over sorted rows in a query and its subqueries by an `OrderedSummarize`.
 
     Returns:
@@ -145,9 +145,9 @@ def _replace_sorted_summarize(query: ir.Query, sorted_lets: Mapping[str, bool], 
     """
     known = dict(sorted_lets)
     for name, bound in query.lets:
-        known[name] = isinstance(bound, ir.Query) and _replace_sorted_summarize(bound, known, seen)
-    for inner in _find_nested_queries((query.source, query.operators), seen):
-        _replace_sorted_summarize(inner, known, seen)
+        known[name] = isinstance(bound, ir.Query) and _replace_sorted_summarize(bound, known, seen_ids)
+    for inner in _find_nested_queries((query.source, query.operators), seen_ids):
+        _replace_sorted_summarize(inner, known, seen_ids)
     is_sorted = isinstance(query.source, ir.TableRef) and known.get(query.source.name, False)
     for index, op in enumerate(query.operators):
         if type(op) is ir.Summarize and is_sorted and is_order_sensitive(op):
@@ -168,19 +168,19 @@ def is_order_sensitive(op: ir.Summarize) -> bool:
     return any(call.name.lower() in ORDER_SENSITIVE for call in calls)
 
 
-def _find_nested_queries(root: object, seen: set[int]) -> Iterator[ir.Query]:
-    return (node for node in _iterate_nodes(root, seen) if isinstance(node, ir.Query))
+def _find_nested_queries(root: object, seen_ids: set[int]) -> Iterator[ir.Query]:
+    return (node for node in _iterate_nodes(root, seen_ids) if isinstance(node, ir.Query))
 
 
-def _iterate_nodes(root: object, seen: set[int]) -> Iterator[object]:
+def _iterate_nodes(root: object, seen_ids: set[int]) -> Iterator[object]:
     """Yield each node of a query's intermediate representation once; yield subqueries without their inner nodes."""
     stack: list[object] = [root]
     while stack:
         node = stack.pop()
         if isinstance(node, tuple | list):
             stack.extend(node)
-        elif dataclasses.is_dataclass(node) and not isinstance(node, type) and id(node) not in seen:
-            seen.add(id(node))
+        elif dataclasses.is_dataclass(node) and not isinstance(node, type) and id(node) not in seen_ids:
+            seen_ids.add(id(node))
             yield node
             if not isinstance(node, ir.Query):
                 stack.extend(getattr(node, field.name) for field in dataclasses.fields(node))

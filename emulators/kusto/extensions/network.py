@@ -102,8 +102,8 @@ def _format_ipv4_mask(address: str, prefix: int | None) -> str:
     return f"{ipaddress.IPv4Address(value)}/{bits}"
 
 
-def _compare_ipv6(one: str, other: str, prefix: int | None) -> int:
-    (left, left_bits), (right, right_bits) = _parse_ip_address(one), _parse_ip_address(other)
+def _compare_ipv6(first_address: str, second_address: str, prefix: int | None) -> int:
+    (left, left_bits), (right, right_bits) = _parse_ip_address(first_address), _parse_ip_address(second_address)
     bits = min(left_bits, right_bits, _V6_BITS if prefix is None else prefix)
     if bits < 0:
         raise ValueError(prefix)
@@ -153,8 +153,8 @@ def _has_address_prefix(address: str, prefix: str) -> bool:
     return address == prefix if is_whole else prefix.endswith(".") and address.startswith(prefix)
 
 
-def _list_cidr_ranges(first: str, last: str) -> list[str]:
-    start, end = ipaddress.IPv4Address(first.strip()), ipaddress.IPv4Address(last.strip())
+def _list_cidr_ranges(first_address: str, last_address: str) -> list[str]:
+    start, end = ipaddress.IPv4Address(first_address.strip()), ipaddress.IPv4Address(last_address.strip())
     return [str(each) for each in ipaddress.summarize_address_range(start, end)][:_MAX_RANGES]
 
 

@@ -269,18 +269,18 @@ def _add_column_guard(
     return sql
 
 
-def _add_column_pair_guard(operator: str, left: str, right: str, sql: str) -> str:
-    dynamics = join_with_and(render_type_test(left, DYNAMICS), render_type_test(right, DYNAMICS))
+def _add_column_pair_guard(operator: str, left_sql: str, right_sql: str, sql: str) -> str:
+    dynamics = join_with_and(render_type_test(left_sql, DYNAMICS), render_type_test(right_sql, DYNAMICS))
     sql = add_guard(dynamics, render_error("SEM0001", "Cannot compare dynamic values without explicit cast"), sql)
     mixed = join_with_or(
-        join_with_and(render_type_test(left, TEXTS), render_number_test(right)),
-        join_with_and(render_number_test(left), render_type_test(right, TEXTS)),
+        join_with_and(render_type_test(left_sql, TEXTS), render_number_test(right_sql)),
+        join_with_and(render_number_test(left_sql), render_type_test(right_sql, TEXTS)),
     )
     if operator in _ORDERS:
         texts = join_with_or(
-            join_with_and(render_type_test(left, TEXTS), render_type_test(right, TEXTS)),
-            render_type_test(left, DYNAMICS),
-            render_type_test(right, DYNAMICS),
+            join_with_and(render_type_test(left_sql, TEXTS), render_type_test(right_sql, TEXTS)),
+            render_type_test(left_sql, DYNAMICS),
+            render_type_test(right_sql, DYNAMICS),
         )
         sql = add_guard(texts, _render_undefined_operator_error(operator), sql)
     return add_guard(mixed, _render_type_mismatch_error("string", "long"), sql)

@@ -151,11 +151,11 @@ def _patch_render_operator(library_function: Callable[..., str]) -> Callable[...
 
 def _patch_infer_operator_columns(library_function: Callable[..., list[str]]) -> Callable[..., list[str]]:
     def infer_operator_columns(
-        op: ir.Operator, input_columns: list[str], known: dict[str, list[str]] | None
+        op: ir.Operator, input_columns: list[str], known_tables: dict[str, list[str]] | None
     ) -> list[str]:
         if not isinstance(op, PipelineOperator):
-            return library_function(op, input_columns, known)
-        token = _KNOWN.set(known)
+            return library_function(op, input_columns, known_tables)
+        token = _KNOWN.set(known_tables)
         try:
             return op.infer_columns(input_columns)
         finally:

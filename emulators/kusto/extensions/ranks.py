@@ -307,16 +307,16 @@ def _render_extreme(
 
 
 def _find_returned_columns(
-    args: Sequence[ir.Expr], taken: list[str], input_columns: list[str], unnamed: str, first_index: int
+    args: Sequence[ir.Expr], taken_names: list[str], input_columns: list[str], unnamed_prefix: str, first_index: int
 ) -> Columns:
     """Return the output columns that an aggregate's arguments select, with their SQL; ``*`` adds all other columns."""
     star = any(isinstance(arg, ir.Wildcard) for arg in args)
     columns: Columns = []
-    seen = set(taken) if star else set()
+    seen = set(taken_names) if star else set()
     for index, arg in enumerate(args, first_index):
         found = [ir.ColumnRef(name) for name in input_columns] if isinstance(arg, ir.Wildcard) else [arg]
         for each in found:
-            name = naming.expression_name(each) or f"{unnamed}{index}"
+            name = naming.expression_name(each) or f"{unnamed_prefix}{index}"
             if isinstance(each, ir.ColumnRef) and name in seen:
                 continue
             seen |= {name} if star else set()

@@ -107,7 +107,7 @@ def _replace_in_step(step: ScanStep, substitute: Substitute) -> ScanStep:
     return dataclasses.replace(step, condition=substitute(step.condition), assignments=assignments)
 
 
-def _assign_hidden_column(step: ScanStep, name: str, hidden: str, steps: Sequence[str]) -> ScanStep:
+def _assign_hidden_column(step: ScanStep, name: str, hidden_name: str, steps: Sequence[str]) -> ScanStep:
     """Return a step that copies an input column to a hidden column, even if the step does not change the column.
 
     References such as ``s1.name`` read the hidden column.
@@ -115,25 +115,27 @@ def _assign_hidden_column(step: ScanStep, name: str, hidden: str, steps: Sequenc
     assigned = [each for each in step.assignments if each.name == name]
     others = tuple(each for each in step.assignments if each.name != name)
     value = assigned[-1].expr if assigned else ir.ColumnRef(name)
-    assignments = (*others, ir.NamedExpr(value, hidden))
+    assignments = (*others, ir.NamedExpr(value, hidden_name))
     renamed: ScanStep = _rename_references(
-        dataclasses.replace(step, assignments=assignments), name, hidden, frozenset(steps)
+        dataclasses.replace(step, assignments=assignments), name, hidden_name, frozenset(steps)
     )
     return renamed
 
 
-def _rename_references(node: Any, name: str, hidden: str, steps: frozenset[str]) -> Any:
+def _rename_references(node: Any, name: str, hidden_name: str, steps: frozenset[str]) -> Any:
     if isinstance(node, tuple):
-        return tuple(_rename_references(each, name, hidden, steps) for each in node)
+        return tuple(_rename_references(each, name, hidden_name, steps) for each in node)
     if not dataclasses.is_dataclass(node) or isinstance(node, ir.Query | type):
         return node
     if isinstance(node, ir.PathAccess) and isinstance(node.base, ir.ColumnRef) and node.steps[0].name == name:
         return (
-            dataclasses.replace(node, steps=(ir.PathStep(hidden), *node.steps[1:])) if node.base.name in steps else node
+            dataclasses.replace(node, steps=(ir.PathStep(hidden_name), *node.steps[1:]))
+            if node.base.name in steps
+            else node
         )
     parts = {field.name: getattr(node, field.name) for field in dataclasses.fields(node)}
     return dataclasses.replace(
-        node, **{field: _rename_references(part, name, hidden, steps) for field, part in parts.items()}
+        node, **{field: _rename_references(part, name, hidden_name, steps) for field, part in parts.items()}
     )
 
 

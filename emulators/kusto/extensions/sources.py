@@ -48,15 +48,15 @@ class TypedUnion(ir.Union, DataDependentOperator):
     labels: tuple[str | None, ...] = ()
     probes_types = True
 
-    def needs_probe(self, before: ir.Query, tables: Mapping[str, Sequence[str]]) -> bool:
+    def needs_probe(self, query_before: ir.Query, tables: Mapping[str, Sequence[str]]) -> bool:
         """Return whether several inputs have a column of the same name whose type only DuckDB knows."""
         known = {name: list(input_columns) for name, input_columns in tables.items()}
-        for name, bound in before.lets:
+        for name, bound in query_before.lets:
             if isinstance(bound, ir.Query):
                 with contextlib.suppress(KqlError, QueryError):
                     known[name] = schema.output_columns(bound, known)
         try:
-            inputs = list(_find_input_columns(before, known))
+            inputs = list(_find_input_columns(query_before, known))
             for branch in schema.surviving_branches(self, known):
                 inputs += _find_input_columns(branch, known)
         except (KqlError, QueryError):

@@ -183,14 +183,14 @@ WHOLE = RowPartition()
 """All rows in one group."""
 
 
-def render_numbered_rows(input_sql: str, row: str, partition: RowPartition, scratch: str) -> str:
-    """Return SQL that yields the rows with their number in the column ``row``, after sorting each group together."""
+def render_numbered_rows(input_sql: str, row_column: str, partition: RowPartition, scratch_column: str) -> str:
+    """Return SQL that sorts the rows by group and yields them with their number in the column ``row_column``."""
     if not partition.columns or partition.contiguous:
-        return f"(SELECT *, row_number() OVER () AS {row} FROM {input_sql})"  # noqa: S608  generated names
+        return f"(SELECT *, row_number() OVER () AS {row_column} FROM {input_sql})"  # noqa: S608  generated names
     keys = writer.quoted(list(partition.columns))
-    once = f"(SELECT *, row_number() OVER () AS {scratch} FROM {input_sql})"  # noqa: S608
-    grouped = f"(SELECT * FROM {once} ORDER BY {keys}, {scratch})"  # noqa: S608
-    return f"(SELECT * EXCLUDE ({scratch}), row_number() OVER () AS {row} FROM {grouped})"  # noqa: S608
+    once = f"(SELECT *, row_number() OVER () AS {scratch_column} FROM {input_sql})"  # noqa: S608
+    grouped = f"(SELECT * FROM {once} ORDER BY {keys}, {scratch_column})"  # noqa: S608
+    return f"(SELECT * EXCLUDE ({scratch_column}), row_number() OVER () AS {row_column} FROM {grouped})"  # noqa: S608
 
 
 def add_session_start_column(

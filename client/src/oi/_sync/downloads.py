@@ -53,8 +53,8 @@ class Downloads:
         """Start a download of the telemetry of a surface (group of connections); arguments as :meth:`connection`."""
         return self._start_download(f"surfaces/{quote(lookup, safe='')}", start, end, format)
 
-    def _start_download(self, path: str, start: datetime | str, end: datetime | str, form: str) -> "Download":
-        body = {"format": form, "dateRange": {"start": format_instant(start), "end": format_instant(end)}}
+    def _start_download(self, path: str, start: datetime | str, end: datetime | str, file_format: str) -> "Download":
+        body = {"format": file_format, "dateRange": {"start": format_instant(start), "end": format_instant(end)}}
         response = self._transport.request("POST", f"{_ROUTE}/{path}", json=body, appends=True)
         return Download(self._transport, parse_json_reply(response))
 
@@ -142,7 +142,7 @@ def _build_error(job: Mapping[str, Any]) -> ApiError:
     return ApiError(0, "", reason)
 
 
-def _choose_name(file: Mapping[str, Any], form: str) -> str:
+def _choose_name(file: Mapping[str, Any], file_format: str) -> str:
     """Return the file name for a downloaded file: the last path segment of the file's link."""
     name = Path(file["url"].partition("?")[0]).name
-    return name if "." in name else f"{file['connection']}-{file['sha256'][:8]}.{form}"
+    return name if "." in name else f"{file['connection']}-{file['sha256'][:8]}.{file_format}"

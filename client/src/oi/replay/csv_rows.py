@@ -147,7 +147,7 @@ class CsvFile:
         _set_tree_member(tree, target.timestamp, _quote_json(_format_moment(moment, target.timestamp_format)))
         return _tree_to_json(tree | payload).encode()
 
-    def _parse_time(self, cell: str, place: str) -> datetime:
+    def _parse_time(self, cell: str, position: str) -> datetime:
         text = cell.strip()
         try:
             return parse_time(text)
@@ -155,7 +155,7 @@ class CsvFile:
             local = _parse_time_without_zone(text)
             if local is None or self.zone is None:
                 hint = "; set its zone with --assume-zone" if local else ""
-                raise FileError(f"{place}: {text!r} is not a valid time: {error}{hint}") from None
+                raise FileError(f"{position}: {text!r} is not a valid time: {error}{hint}") from None
         return local.replace(tzinfo=self.zone).astimezone(UTC)
 
 

@@ -87,10 +87,12 @@ def _decode_coordinate(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "=")
 
 
-def _build_p256_key(x: Any, y: Any, key_id: Any) -> VerifierKey:
-    if not all(isinstance(part, bytes) and len(part) == _COORDINATE for part in (x, y)):
+def _build_p256_key(x_coordinate: Any, y_coordinate: Any, key_id: Any) -> VerifierKey:
+    if not all(isinstance(part, bytes) and len(part) == _COORDINATE for part in (x_coordinate, y_coordinate)):
         raise ValueError("a coordinate of a key must have 32 bytes")
-    numbers = ec.EllipticCurvePublicNumbers(int.from_bytes(x, "big"), int.from_bytes(y, "big"), ec.SECP256R1())
+    numbers = ec.EllipticCurvePublicNumbers(
+        int.from_bytes(x_coordinate, "big"), int.from_bytes(y_coordinate, "big"), ec.SECP256R1()
+    )
     try:
         public = numbers.public_key()
     except ValueError:

@@ -15,7 +15,7 @@ def test_chain_of_activities_completes(durable: DurableHost) -> None:
 def test_fan_out_survives_a_crash(durable: DurableHost) -> None:
     """If a host is killed during 50 parallel activities, the next host completes them; the results are in order."""
     links = durable.start_orchestration("fan_out", 50)
-    durable.host.wait_until(lambda: len(durable.host.records()) >= 10)
+    durable.host.wait_until(lambda: len(durable.host.read_records()) >= 10)
     durable.host.kill()
     (durable.host.data_dir / "open").touch()
     durable.start_host()
@@ -27,8 +27,10 @@ def test_repeated_crashes_lose_no_orchestration(durable: DurableHost) -> None:
     """If the host is killed repeatedly during orchestrations, each still completes correctly."""
     ways = [durable.start_orchestration("long_way", number) for number in range(4)]
     for crash in range(12):
-        seen = len(durable.host.records())
-        durable.host.wait_until(lambda seen=seen, crash=crash: len(durable.host.records()) >= min(seen + crash, 200))
+        seen = len(durable.host.read_records())
+        durable.host.wait_until(
+            lambda seen=seen, crash=crash: len(durable.host.read_records()) >= min(seen + crash, 200)
+        )
         durable.host.kill()
         durable.start_host()
     for number, links in enumerate(ways):

@@ -125,7 +125,7 @@ async def test_the_size_of_a_history_is_limited(harness: EngineHarness, monkeypa
             yield context.call_activity("return_value", 1)
 
     await harness.start_orchestration("call_activities_forever")
-    assert "more than 40 events; let it continue as new" in (await harness.wait_for_end())["output"]
+    assert "more than 40 events; call continue_as_new" in (await harness.wait_for_end())["output"]
 
 
 async def test_invalid_state_fails_the_orchestration(harness: EngineHarness, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,11 +170,11 @@ async def test_a_locked_file_loses_no_result(harness: EngineHarness, monkeypatch
 def test_the_next_host_repeats_activities_after_a_stop(durable: DurableHost) -> None:
     """After SIGTERM the host ends within five seconds, and the next host repeats unfinished activities."""
     links = durable.start_orchestration("fan_out", 12)
-    durable.host.wait_until(lambda: len(durable.host.records()) == 12)
+    durable.host.wait_until(lambda: len(durable.host.read_records()) == 12)
     durable.host.process.terminate()
     assert durable.host.process.wait(timeout=10) == 0
-    levels = [json.loads(line)["level"] for line in durable.host.log().splitlines()]
-    assert set(levels) <= {"INFO"}, durable.host.log()
+    levels = [json.loads(line)["level"] for line in durable.host.read_log().splitlines()]
+    assert set(levels) <= {"INFO"}, durable.host.read_log()
     (durable.host.data_dir / "open").touch()
     durable.start_host()
     assert durable.wait_for_end(links)["output"] == [number * number for number in range(12)]
@@ -187,7 +187,7 @@ def test_a_second_host_waits_until_the_first_has_ended(durable: DurableHost) -> 
     durable.start_host()
     links = durable.start_orchestration("fan_out", 4)
     assert durable.wait_for_end(links)["output"] == [0, 1, 4, 9]
-    assert len(durable.host.records()) == 4
+    assert len(durable.host.read_records()) == 4
     first.kill()
     assert durable.wait_for_end(durable.start_orchestration("chain", 5))["output"][0] == 40
 

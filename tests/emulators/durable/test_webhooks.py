@@ -69,4 +69,4 @@ def test_the_management_api_requires_its_system_key(durable: DurableHost) -> Non
     kept = durable.host.data_dir / "durable.key"
     assert (kept.read_text(), kept.stat().st_mode & 0o777) == (key, 0o600)
     assert durable.host.terminate() == 0
-    assert key not in durable.host.log()
+    assert key not in durable.host.read_log()

@@ -226,7 +226,7 @@ async def _check_page(call: Call[DeliveriesQuery], faults: ValidationErrors) -> 
             _parse_cursor(call)
 
 
-def _describe_list(call: Call[DeliveriesQuery]) -> str:
+def _format_list_filters(call: Call[DeliveriesQuery]) -> str:
     """Return the webhook and the filter as texts for the cursor, which is valid only for the same list."""
     return f"{call.path['id']} {call.query.status or ''}"
 
@@ -238,7 +238,7 @@ def _parse_cursor(call: Call[DeliveriesQuery]) -> DeliveryPlace | None:
         listed, created_at, delivery_id = map(str, decode_cursor(_CURSOR, call.query.cursor, (str, str, str)))
     except ValueError as error:
         raise invalid("cursor", str(error)) from error
-    if listed != _describe_list(call):
+    if listed != _format_list_filters(call):
         raise invalid("cursor", "belongs to a list with other filters; omit the cursor to request the first page")
     return DeliveryPlace(created_at, delivery_id)
 
@@ -257,7 +257,7 @@ async def list_webhook_deliveries(call: Call[DeliveriesQuery]) -> Reply:
     page, last = await services().webhook_endpoints.log.list_page(
         call.path["id"], query.status, _parse_cursor(call), query.limit
     )
-    cursor = None if last is None else encode_cursor(_CURSOR, (_describe_list(call), *last))
+    cursor = None if last is None else encode_cursor(_CURSOR, (_format_list_filters(call), *last))
     return json_reply({"deliveries": [_delivery_to_json(each) for each in page], "cursor": cursor})
 
 

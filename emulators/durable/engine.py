@@ -148,7 +148,7 @@ class DurableEngine:
         work = await self._store.load_turn_input(instance, at)
         if work is None:
             return False
-        turn = await turns.run_turn(work, self._functions.run_orchestrator, self._functions.names, at)
+        turn = await turns.run_turn(work, self._functions.run_orchestrator, self._functions.function_names, at)
         stored = await self._store.commit_turn(work, turn, at)
         if stored and turn.status is OrchestrationStatus.FAILED:
             where = fields(instance=instance, function=work.instance.start.name)

@@ -77,7 +77,7 @@ class DurableExtension[F: DurableFunction]:
         self._engine = DurableEngine(self._store, app, settings, clock, stopping)
         self._clock = clock
         self._management = Management(self._store, clock, self._engine.wake)
-        self.webhooks = Webhooks(self._management, self._urls, app.names, ports.may_manage)
+        self.webhooks = Webhooks(self._management, self._urls, app.function_names, ports.may_manage)
 
     def build_client_bindings(self, function: F) -> dict[str, str]:
         """Return the JSON text for each ``durableClient`` binding of a function, by binding name."""

@@ -15,7 +15,7 @@ class FunctionRunner(Protocol):
     """Port through which the engine calls the orchestrators and activities of the app."""
 
     @property
-    def names(self) -> FunctionNames:
+    def function_names(self) -> FunctionNames:
         """Names of the orchestrators and activities of the app."""
         ...
 
@@ -46,7 +46,7 @@ class AppFunctions[F: DurableFunction]:
     version: str | None
 
     @property
-    def names(self) -> FunctionNames:
+    def function_names(self) -> FunctionNames:
         """Names of the orchestrators and activities of the app."""
         return FunctionNames(frozenset(self.activities), frozenset(self.orchestrators), self.version)
 

@@ -126,19 +126,19 @@ def patch_library() -> None:
     The patches concern string literals, tables in parentheses, and unknown columns in ``project-rename``.
     """
     lower._string_value = parse_string_literal  # noqa: SLF001  the library has no hook for this
-    lower._lower_head = _patch_lower_pipeline(lower._lower_head)  # noqa: SLF001
+    lower._lower_head = _patch_convert_pipeline(lower._lower_head)  # noqa: SLF001
     rendering.render_operator = _patch_render_operator(rendering.render_operator)
 
 
-def _patch_lower_pipeline(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
-    def lower_pipeline(first_node: Any, operator_nodes: list[Any]) -> ir.Query:
+def _patch_convert_pipeline(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
+    def convert_pipeline(first_node: Any, operator_nodes: list[Any]) -> ir.Query:
         inner = lower._unparenthesize(first_node)  # noqa: SLF001
         if lower._cls(inner) == "PipeExpression":  # noqa: SLF001
             first, *piped = lower._rule_children(inner)  # noqa: SLF001
-            return lower_pipeline(first, [*piped, *operator_nodes])
+            return convert_pipeline(first, [*piped, *operator_nodes])
         return library_function(inner, operator_nodes)
 
-    return lower_pipeline
+    return convert_pipeline
 
 
 def _patch_render_operator(library_function: Callable[..., str]) -> Callable[..., str]:

@@ -128,13 +128,13 @@ class OrderedSummarize(ir.Summarize):
     """Query operator ``summarize`` over sorted rows; lists, as from ``make_list``, keep the order of the rows."""
 
 
-def _patch_lower_query(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
-    def lower_query(*args: Any) -> ir.Query:
+def _patch_convert_query(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
+    def convert_query(*args: Any) -> ir.Query:
         query = library_function(*args)
         _replace_sorted_summarize(query, {}, set())
         return query
 
-    return lower_query
+    return convert_query
 
 
 def _replace_sorted_summarize(query: ir.Query, sorted_lets: Mapping[str, bool], seen_ids: set[int]) -> bool:
@@ -262,7 +262,7 @@ def install_extension() -> None:
         AGGREGATE_FUNCTIONS[old] = AGGREGATE_FUNCTIONS[new]
     _allow_result_paths()
     replace_attribute(translate, "render_summarize", _patch_render_summarize)
-    replace_attribute(lower, "_lower", _patch_lower_query)
+    replace_attribute(lower, "_lower", _patch_convert_query)
 
 
 def _add_aggregate(spec: AggregateSpec) -> None:

@@ -280,8 +280,8 @@ def _parse_project_by_names(node: Any) -> ir.Operator | None:
     return ProjectByNames(tuple(reader.lower_named(each).expr for each in get_child_rules(node)))
 
 
-def _patch_lower_function_call(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
-    def lower_function_call(node: Any) -> ir.Expr:
+def _patch_convert_function_call(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+    def convert_function_call(node: Any) -> ir.Expr:
         if not node.getText().startswith("column_names_of("):
             return library_function(node)
         arguments = get_child_rules(node)[1:]
@@ -293,7 +293,7 @@ def _patch_lower_function_call(library_function: Callable[[Any], ir.Expr]) -> Ca
             raise semantic_error("column_names_of(): the argument must be a table", inner="SEM0219")
         return ir.FunctionCall("column_names_of", (ir.ToScalar(query),))
 
-    return lower_function_call
+    return convert_function_call
 
 
 def _find_columns_of_table(call: ir.FunctionCall) -> list[str]:
@@ -367,5 +367,5 @@ def install_extension() -> None:
     add_operator("ProjectOperator", _parse_project_by_names)
     add_operator("AssertSchemaOperator", _parse_assert_schema)
     add_operator("ConsumeOperator", lambda _: Consume())
-    replace_attribute(lower, "_lower_function_call", _patch_lower_function_call)
+    replace_attribute(lower, "_lower_function_call", _patch_convert_function_call)
     add_custom_function("column_names_of", (1,), _render_column_names_array)

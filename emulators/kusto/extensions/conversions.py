@@ -146,8 +146,8 @@ def _patch_render_tostring(library_function: Callable[[ir.Expr], str]) -> Callab
     return render_tostring
 
 
-def _patch_lower_expr(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
-    def lower_expr(node: Any) -> ir.Expr:
+def _patch_convert_expression(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+    def convert_expression(node: Any) -> ir.Expr:
         try:
             return library_function(node)
         except KqlUnsupportedError as error:
@@ -156,7 +156,7 @@ def _patch_lower_expr(library_function: Callable[[Any], ir.Expr]) -> Callable[[A
             text = reader.collapse(node).getText()
             return ir.FunctionCall(_TYPE, (ir.Literal(text[len(_TYPE) + 1 : -1].strip().lower(), "string"),))
 
-    return lower_expr
+    return convert_expression
 
 
 def convert_to_type(sql: str, kind: ir.Expr, function: str) -> str:
@@ -369,7 +369,7 @@ functions = build_python_functions(CALLS)
 
 def install_extension() -> None:
     """Add conversions and functions over numbers to the KQL translator library."""
-    replace_attribute(lower, "_lower_expr", _patch_lower_expr)
+    replace_attribute(lower, "_lower_expr", _patch_convert_expression)
     extract = SCALAR_FUNCTIONS["extract"]
     add_custom_function("extract", (3, 4), lambda call: _render_extract(extract, call))
     for name in ("extract_json", "extractjson"):

@@ -146,7 +146,7 @@ def _install_bin_auto() -> None:
     for name in (SIZE, START):
         options.OPTION_SUPPORT[name] = (options.OptionSupport.NO_OP, "read by bin_auto()")
     replace_attribute(lower, "_apply_set_statements", _patch_apply_set_statements)
-    replace_attribute(lower, "_lower_function_call", _patch_lower_function_call)
+    replace_attribute(lower, "_lower_function_call", _patch_convert_function_call)
     add_custom_function(
         "array_strcat", (2,), lambda call: render_expression(ir.FunctionCall("strcat_array", call.args))
     )
@@ -172,8 +172,8 @@ def _read_set_value(statement: Any, name: str, value: Any) -> ir.Expr:
     return lowered
 
 
-def _patch_lower_function_call(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
-    def lower_function_call(node: Any) -> ir.Expr:
+def _patch_convert_function_call(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+    def convert_function_call(node: Any) -> ir.Expr:
         parts = get_child_rules(node)
         if not parts or parts[0].getText() != "bin_auto":
             return library_function(node)
@@ -186,4 +186,4 @@ def _patch_lower_function_call(library_function: Callable[[Any], ir.Expr]) -> Ca
             ir.FunctionCall("bin", (value, size)) if start is None else ir.FunctionCall("bin_at", (value, size, start))
         )
 
-    return lower_function_call
+    return convert_function_call

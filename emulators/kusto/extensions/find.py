@@ -188,7 +188,7 @@ class OrderFindColumns(PipelineOperator):
 
 def install_extension() -> None:
     """Add the operator ``find``, which can only start a query, to the KQL translator library."""
-    replace_attribute(lower, "_lower_head", _patch_lower_pipeline)
+    replace_attribute(lower, "_lower_head", _patch_convert_pipeline)
     replace_attribute(lower, "_is_tabular_value", _patch_is_tabular)
 
 
@@ -199,10 +199,10 @@ def _patch_is_tabular(library_function: Callable[..., bool]) -> Callable[..., bo
     return is_tabular
 
 
-def _patch_lower_pipeline(
+def _patch_convert_pipeline(
     library_function: Callable[[Any, list[Any]], ir.Query],
 ) -> Callable[[Any, list[Any]], ir.Query]:
-    def lower_pipeline(first_node: Any, operator_nodes: list[Any]) -> ir.Query:
+    def convert_pipeline(first_node: Any, operator_nodes: list[Any]) -> ir.Query:
         inner = reader.collapse(first_node)
         if get_rule_name(inner) == "FindOperator":
             return _parse_find(inner, operator_nodes)
@@ -212,7 +212,7 @@ def _patch_lower_pipeline(
             )
         return library_function(first_node, operator_nodes)
 
-    return lower_pipeline
+    return convert_pipeline
 
 
 def _parse_find(node: Any, operator_nodes: list[Any]) -> ir.Query:

@@ -66,24 +66,24 @@ _FUNCTIONS: State[dict[str, RowFunction]] = State("emulators.kusto.row_functions
 
 def install_extension() -> None:
     """Add user-defined functions that return rows, and their calls, to the KQL translator library."""
-    replace_attribute(lower, "_lower", _patch_lower_query)
+    replace_attribute(lower, "_lower", _patch_convert_query)
     replace_attribute(lower, "_declare_let_function", _patch_declare_function)
     replace_attribute(lower, "_declare_body_local", _patch_declare_local)
     replace_attribute(schema, "match_wildcard", _patch_match_wildcard)
-    replace_attribute(lower, "_stored_call_source", _patch_lower_call_source)
-    replace_attribute(lower, "_stored_bare_source", _patch_lower_bare_source)
+    replace_attribute(lower, "_stored_call_source", _patch_convert_call_source)
+    replace_attribute(lower, "_stored_bare_source", _patch_convert_bare_source)
     replace_attribute(translate, "_table_label", _patch_label_table)
     replace_attribute(lower, "_is_tabular_value", _patch_is_tabular)
-    replace_attribute(lower, "_lower_function_call", _patch_lower_call_expression)
-    replace_attribute(lower, "_lower_head", _patch_lower_pipeline)
+    replace_attribute(lower, "_lower_function_call", _patch_convert_call_expression)
+    replace_attribute(lower, "_lower_head", _patch_convert_pipeline)
 
 
-def _patch_lower_query(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
-    def lower_query(*args: Any) -> ir.Query:
+def _patch_convert_query(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
+    def convert_query(*args: Any) -> ir.Query:
         with _FUNCTIONS.bound({}):
             return library_function(*args)
 
-    return lower_query
+    return convert_query
 
 
 def _find_called_function(node: Any) -> RowFunction | None:
@@ -91,12 +91,14 @@ def _find_called_function(node: Any) -> RowFunction | None:
     return _FUNCTIONS.get().get(parts[0].getText()) if parts else None
 
 
-def _patch_lower_call_source(library_function: Callable[[Any], ir.Source | None]) -> Callable[[Any], ir.Source | None]:
-    def lower_call_source(node: Any) -> ir.Source | None:
+def _patch_convert_call_source(
+    library_function: Callable[[Any], ir.Source | None],
+) -> Callable[[Any], ir.Source | None]:
+    def convert_call_source(node: Any) -> ir.Source | None:
         function = _find_called_function(node)
         return library_function(node) if function is None else _convert_call_to_let(function, node)
 
-    return lower_call_source
+    return convert_call_source
 
 
 def call_views(pattern: str) -> list[ir.TableRef]:
@@ -127,14 +129,14 @@ def _patch_label_table(library_function: Callable[..., str | None]) -> Callable[
     return label_table
 
 
-def _patch_lower_bare_source(library_function: Callable[..., ir.Source | None]) -> Callable[..., ir.Source | None]:
-    def lower_bare_source(node: Any, name: str, database: str | None = None) -> ir.Source | None:
+def _patch_convert_bare_source(library_function: Callable[..., ir.Source | None]) -> Callable[..., ir.Source | None]:
+    def convert_bare_source(node: Any, name: str, database: str | None = None) -> ir.Source | None:
         function = _FUNCTIONS.get().get(name) if database is None else None
         if function is None or any(each.tabular or each.default is None for each in function.parameters):
             return library_function(node, name, database)
         return _add_let_for_call(function, {}, {})
 
-    return lower_bare_source
+    return convert_bare_source
 
 
 def _patch_is_tabular(library_function: Callable[..., bool]) -> Callable[..., bool]:
@@ -147,18 +149,18 @@ def _patch_is_tabular(library_function: Callable[..., bool]) -> Callable[..., bo
     return is_tabular
 
 
-def _patch_lower_call_expression(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
-    def lower_call_expression(node: Any) -> ir.Expr:
+def _patch_convert_call_expression(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+    def convert_call_expression(node: Any) -> ir.Expr:
         function = _find_called_function(node)
         if function is not None:
             # For `x in (f())` this error tells the library that the list is a table.
             raise _build_call_error(function, "the function returns rows and cannot be used as a scalar value")
         return library_function(node)
 
-    return lower_call_expression
+    return convert_call_expression
 
 
-def _patch_lower_pipeline(
+def _patch_convert_pipeline(
     library_function: Callable[[Any, list[Any]], ir.Query],
 ) -> Callable[[Any, list[Any]], ir.Query]:
     """Patch the library so that ``T | invoke f(x)`` becomes ``f(T, x)``.
@@ -166,17 +168,17 @@ def _patch_lower_pipeline(
     The patch only applies to functions whose body the library cannot insert into the pipeline.
     """
 
-    def lower_pipeline(first_node: Any, operator_nodes: list[Any]) -> ir.Query:
+    def convert_pipeline(first_node: Any, operator_nodes: list[Any]) -> ir.Query:
         for index in reversed(range(len(operator_nodes))):
             function, call = _find_invoked_function(operator_nodes[index])
             if function is not None:
-                rows = lower_pipeline(first_node, operator_nodes[:index])
+                rows = convert_pipeline(first_node, operator_nodes[:index])
                 return ir.Query(
                     _convert_invoke_to_let(function, call, rows), reader.lower_operators(operator_nodes[index + 1 :])
                 )
         return library_function(first_node, operator_nodes)
 
-    return lower_pipeline
+    return convert_pipeline
 
 
 def _find_invoked_function(node: Any) -> tuple[RowFunction | None, Any]:

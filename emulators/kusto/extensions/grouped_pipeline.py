@@ -154,7 +154,7 @@ def _convert_to_group_operator(
     if isinstance(operator, ir.Count):
         counted = ir.Summarize((ir.NamedExpr(ir.FunctionCall("count"), operator.name),))
         return _summarize_per_group(counted, groups, may_be_empty=may_be_empty)
-    lifted = _convert_operator(operator, groups.group, partition)
+    lifted = _apply_operator_to_groups(operator, groups.group, partition)
     if isinstance(operator, EndOfResult):
         raise misplaced_results_error()
     if lifted is None:
@@ -163,7 +163,7 @@ def _convert_to_group_operator(
     return lifted
 
 
-def _convert_operator(operator: ir.Operator, group: str, partition: RowPartition) -> ir.Operator | None:
+def _apply_operator_to_groups(operator: ir.Operator, group: str, partition: RowPartition) -> ir.Operator | None:
     """Return an operator that applies ``operator`` to each group separately; None if this is not supported."""
     lifted: ir.Operator | None = None
     named = ir.NamedExpr(ir.ColumnRef(group), group)

@@ -82,22 +82,22 @@ def build_property_reader(bag: str) -> Reader:
 
 def install_multi_results() -> None:
     """Make ``extend``, ``project`` and ``print`` create one column for each output of a multi-output function."""
-    replace_attribute(lower, "_lower_operator", _patch_lower_operator)
-    replace_attribute(lower, "_lower_source", _patch_lower_source)
+    replace_attribute(lower, "_lower_operator", _patch_convert_operator)
+    replace_attribute(lower, "_lower_source", _patch_convert_source)
 
 
-def _patch_lower_operator(library_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def lower_operator(node: Any) -> Any:
+def _patch_convert_operator(library_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def convert_operator(node: Any) -> Any:
         op = library_function(node)
         if isinstance(op, ir.Extend | ir.Project):
             return dataclasses.replace(op, expressions=_expand_multi_result_calls(op.expressions, adds_unnamed=True))
         return op
 
-    return lower_operator
+    return convert_operator
 
 
-def _patch_lower_source(library_function: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
-    def lower_source(node: Any) -> ir.Source:
+def _patch_convert_source(library_function: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
+    def convert_source(node: Any) -> ir.Source:
         source = library_function(node)
         if isinstance(source, ir.PrintSource):
             return dataclasses.replace(
@@ -105,7 +105,7 @@ def _patch_lower_source(library_function: Callable[[Any], ir.Source]) -> Callabl
             )
         return source
 
-    return lower_source
+    return convert_source
 
 
 @dataclasses.dataclass(frozen=True)

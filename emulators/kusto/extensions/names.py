@@ -50,14 +50,14 @@ class NameListExpr(ir.NamedExpr):
 
 def _install_name_syntax() -> None:
     """Add lists of names and named arguments to the KQL translator library, which otherwise ignores this syntax."""
-    replace_attribute(lower, "_lower_named", _patch_lower_named_expression)
-    replace_attribute(lower, "_lower_operator", _patch_lower_operator)
-    replace_attribute(lower, "_lower_source", _patch_lower_source)
-    replace_attribute(lower, "_lower_function_call", _patch_lower_function_call)
+    replace_attribute(lower, "_lower_named", _patch_convert_named_expression)
+    replace_attribute(lower, "_lower_operator", _patch_convert_operator)
+    replace_attribute(lower, "_lower_source", _patch_convert_source)
+    replace_attribute(lower, "_lower_function_call", _patch_convert_function_call)
 
 
-def _patch_lower_named_expression(library_function: Callable[[Any], ir.NamedExpr]) -> Callable[[Any], ir.NamedExpr]:
-    def lower_named_expression(node: Any) -> ir.NamedExpr:
+def _patch_convert_named_expression(library_function: Callable[[Any], ir.NamedExpr]) -> Callable[[Any], ir.NamedExpr]:
+    def convert_named_expression(node: Any) -> ir.NamedExpr:
         inner = reader.collapse(node)
         parts = get_child_rules(inner)
         lists = find_rules(parts[0], "NamedExpressionNameList") if len(parts) == 2 else []  # noqa: PLR2004
@@ -66,11 +66,11 @@ def _patch_lower_named_expression(library_function: Callable[[Any], ir.NamedExpr
         names = tuple(reader.find_names(lists[0]))
         return NameListExpr(reader.lower_expr(parts[1]), names[0], names)
 
-    return lower_named_expression
+    return convert_named_expression
 
 
-def _patch_lower_operator(library_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def lower_operator(node: Any) -> Any:
+def _patch_convert_operator(library_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def convert_operator(node: Any) -> Any:
         op = library_function(node)
         if isinstance(op, ir.Extend | ir.Project):
             return dataclasses.replace(op, expressions=tuple(_expand_name_lists(op.expressions)))
@@ -80,17 +80,17 @@ def _patch_lower_operator(library_function: Callable[[Any], Any]) -> Callable[[A
             _reject_name_lists(getattr(op, "expressions", ()), node)
         return op
 
-    return lower_operator
+    return convert_operator
 
 
-def _patch_lower_source(library_function: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
-    def lower_source(node: Any) -> ir.Source:
+def _patch_convert_source(library_function: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
+    def convert_source(node: Any) -> ir.Source:
         source = library_function(node)
         if isinstance(source, ir.PrintSource):
             return dataclasses.replace(source, expressions=tuple(_expand_name_lists(source.expressions)))
         return source
 
-    return lower_source
+    return convert_source
 
 
 def _expand_name_lists(expressions: tuple[ir.NamedExpr, ...]) -> Iterator[ir.NamedExpr]:
@@ -111,14 +111,14 @@ def _reject_name_lists(expressions: tuple[Any, ...], node: Any) -> None:
         raise unsupported_error("a list of names on the left of =", position=get_source_position(node))
 
 
-def _patch_lower_function_call(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
-    def lower_function_call(node: Any) -> ir.Expr:
+def _patch_convert_function_call(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+    def convert_function_call(node: Any) -> ir.Expr:
         parts = get_child_rules(node)
         if len(parts) > 1 and any(find_argument_name(part) for part in parts[1:]):
             return _parse_call_with_named_arguments(node, parts)
         return library_function(node)
 
-    return lower_function_call
+    return convert_function_call
 
 
 def _parse_call_with_named_arguments(node: Any, parts: list[Any]) -> ir.Expr:

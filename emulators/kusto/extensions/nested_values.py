@@ -151,8 +151,8 @@ def _render_indexed_element(base: str, index: str) -> str:
     )
 
 
-def _patch_lower_literal(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
-    def lower_dynamic_literal(node: Any) -> ir.Expr:
+def _patch_convert_literal(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+    def convert_dynamic_literal(node: Any) -> ir.Expr:
         lowered = library_function(node)
         match lowered:
             case ir.FunctionCall("parse_json", (ir.FunctionCall("strcat", (ir.Literal(value=str(text)), *_)),)):
@@ -160,18 +160,18 @@ def _patch_lower_literal(library_function: Callable[[Any], ir.Expr]) -> Callable
                 return DynamicLiteral(lowered.name, lowered.args, form) if form else lowered
         return lowered
 
-    return lower_dynamic_literal
+    return convert_dynamic_literal
 
 
-def _patch_lower_path(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
-    def lower_path(node: Any) -> ir.Expr:
+def _patch_convert_path(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+    def convert_path(node: Any) -> ir.Expr:
         base, *steps = get_child_rules(node)
         inner = [reader.collapse(step) for step in steps]
         if _LEGACY_ELEMENT not in map(get_rule_name, inner):
             return library_function(node)
         return ir.PathAccess(reader.lower_expr(base), tuple(map(_read_path_step, inner)))
 
-    return lower_path
+    return convert_path
 
 
 def _read_path_step(node: Any) -> ir.PathStep:
@@ -231,15 +231,15 @@ def install_extension() -> None:
     install_scalar_calls(CALLS)
     render_call = writer.SPECIAL_FORMS["dynamic_to_json"]
     add_custom_function("dynamic_to_json", (1,), lambda call: _render_to_json(render_call, call))
-    replace_attribute(lower, "_lower_dynamic_literal", _patch_lower_literal)
-    replace_attribute(lower, "_lower_path", _patch_lower_path)
+    replace_attribute(lower, "_lower_dynamic_literal", _patch_convert_literal)
+    replace_attribute(lower, "_lower_path", _patch_convert_path)
     replace_attribute(translate, "render_path", _patch_render_path)
     for name in _SORT_FUNCTIONS:
         single = writer.SPECIAL_FORMS[name]
         add_custom_function(name, range(1, _MAX_ARRAYS + 1), functools.partial(_render_array_sort, single))
         MULTI_RESULT_FUNCTIONS[name] = _expand_sort_names
-    replace_attribute(lower, "_lower_operator", _patch_lower_operator)
-    replace_attribute(lower, "_lower_source", _patch_lower_source)
+    replace_attribute(lower, "_lower_operator", _patch_convert_operator)
+    replace_attribute(lower, "_lower_source", _patch_convert_source)
 
 
 def _split_arguments(call: ir.FunctionCall) -> tuple[Sequence[ir.Expr], ir.Expr | None]:
@@ -294,18 +294,18 @@ def _expand_sort_calls(expressions: Sequence[ir.NamedExpr]) -> Iterator[ir.Named
                 yield GeneratedName(result, f"{name}_sorted")
 
 
-def _patch_lower_operator(library_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def lower_operator(node: Any) -> Any:
+def _patch_convert_operator(library_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def convert_operator(node: Any) -> Any:
         op = library_function(node)
         if isinstance(op, ir.Extend | ir.Project):
             return dataclasses.replace(op, expressions=number_generated_names(_expand_sort_calls(op.expressions)))
         return op
 
-    return lower_operator
+    return convert_operator
 
 
-def _patch_lower_source(library_function: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
-    def lower_source(node: Any) -> ir.Source:
+def _patch_convert_source(library_function: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
+    def convert_source(node: Any) -> ir.Source:
         source = library_function(node)
         if isinstance(source, ir.PrintSource):
             return dataclasses.replace(
@@ -313,4 +313,4 @@ def _patch_lower_source(library_function: Callable[[Any], ir.Source]) -> Callabl
             )
         return source
 
-    return lower_source
+    return convert_source

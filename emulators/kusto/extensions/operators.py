@@ -64,14 +64,14 @@ functions: tuple[PythonFunction, ...] = (
 )
 
 
-def _patch_lower_expr(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
-    def lower_expr(node: Any) -> ir.Expr:
+def _patch_convert_expression(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+    def convert_expression(node: Any) -> ir.Expr:
         inner = reader.collapse(node)
         if get_rule_name(inner) != "DecimalLiteralExpression":
             return library_function(node)
         return _parse_decimal(inner)
 
-    return lower_expr
+    return convert_expression
 
 
 def _parse_decimal(node: Any) -> ir.Expr:
@@ -165,7 +165,7 @@ _NUMBERS = frozenset({"int", "long", "real", "decimal"})
 _UNORDERED = frozenset({"string", "dynamic", "guid"})
 
 
-def _install_comparisons() -> None:
+def _install_comparison_checks() -> None:
     """Make the translator library check the operand types of comparisons and the key types of joins."""
     replace_attribute(translate, "render_expr", _patch_render_expr)
     replace_attribute(translate, "render_in_list", _patch_render_in_list)
@@ -458,8 +458,8 @@ macros: tuple[str, ...] = (
 
 def install_extension() -> None:
     """Add decimals, and the type rules of comparison and arithmetic operators, to the KQL translator library."""
-    replace_attribute(lower, "_lower_expr", _patch_lower_expr)
+    replace_attribute(lower, "_lower_expr", _patch_convert_expression)
     replace_attribute(translate, "render_expr", _patch_render_decimals)
     replace_attribute(translate, "render_kql_tostring", _patch_render_tostring)
-    _install_comparisons()
+    _install_comparison_checks()
     _install_arithmetic()

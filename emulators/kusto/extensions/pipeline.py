@@ -113,20 +113,20 @@ def find_operator_node(node: Any) -> Any:
 
 def install_extension() -> None:
     """Make all stages of the translator library (parsing, column inference, SQL) accept `PipelineOperator`."""
-    replace_attribute(lower, "_lower_operator", _patch_lower_operator)
+    replace_attribute(lower, "_lower_operator", _patch_convert_operator)
     replace_attribute(lower, "_substitute_operator", _patch_substitute_operator)
     replace_attribute(translate, "render_operator", _patch_render_operator)
     replace_attribute(schema, "_operator_columns_unchecked", _patch_infer_operator_columns)
 
 
-def _patch_lower_operator(library_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def lower_operator(node: Any) -> Any:
+def _patch_convert_operator(library_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def convert_operator(node: Any) -> Any:
         inner = find_operator_node(node)
         lowering = _LOWERINGS.get(reader.cls(inner))
         lowered = None if lowering is None else lowering(inner)
         return library_function(node) if lowered is None else lowered
 
-    return lower_operator
+    return convert_operator
 
 
 def _patch_substitute_operator(library_function: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:

@@ -101,14 +101,14 @@ class SearchOperator(PipelineOperator):
 
 def install_extension() -> None:
     """Add the operator ``search``, which may start a query or follow a table, to the KQL translator library."""
-    replace_attribute(lower, "_lower_head", _patch_lower_pipeline)
+    replace_attribute(lower, "_lower_head", _patch_convert_pipeline)
     add_operator("SearchOperator", lambda node: SearchOperator(_parse_search_predicate(node)))
 
 
-def _patch_lower_pipeline(
+def _patch_convert_pipeline(
     library_function: Callable[[Any, list[Any]], ir.Query],
 ) -> Callable[[Any, list[Any]], ir.Query]:
-    def lower_pipeline(first_node: Any, operator_nodes: list[Any]) -> ir.Query:
+    def convert_pipeline(first_node: Any, operator_nodes: list[Any]) -> ir.Query:
         inner = reader.collapse(first_node)
         if get_rule_name(inner) == "SearchOperator":
             return _parse_search(inner, operator_nodes)
@@ -118,7 +118,7 @@ def _patch_lower_pipeline(
                 query.operators[index] = _set_table_name(operator, query.source if index == 0 else None)
         return query
 
-    return lower_pipeline
+    return convert_pipeline
 
 
 def _set_table_name(search: SearchOperator, source: ir.Source | None) -> SearchOperator:

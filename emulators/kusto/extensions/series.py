@@ -402,11 +402,11 @@ def _render_argument(function: str, argument: Argument, value: ir.Expr) -> str:
     return _RENDERERS[argument.kind](function, argument, value)
 
 
-def _render_series(_function: str, _argument: Argument, value: ir.Expr) -> str:
+def _render_series_argument(_function: str, _argument: Argument, value: ir.Expr) -> str:
     return f"kql_numbers({render_expression(value)})"
 
 
-def _render_number(function: str, argument: Argument, value: ir.Expr) -> str:
+def _render_number_argument(function: str, argument: Argument, value: ir.Expr) -> str:
     if isinstance(value, ir.Literal) and (
         isinstance(value.value, bool) or not isinstance(value.value, int | float | None)
     ):
@@ -414,7 +414,7 @@ def _render_number(function: str, argument: Argument, value: ir.Expr) -> str:
     return render_expression(value)
 
 
-def _render_text(function: str, argument: Argument, value: ir.Expr) -> str:
+def _render_text_argument(function: str, argument: Argument, value: ir.Expr) -> str:
     accepted = " or ".join(f"'{each}'" for each in argument.values)
     message = f"{function}(): the argument {argument.name} must be {accepted}"
     if isinstance(value, ir.Literal):
@@ -429,8 +429,8 @@ def _render_text(function: str, argument: Argument, value: ir.Expr) -> str:
 
 
 _RENDERERS: Mapping[str, Callable[[str, Argument, ir.Expr], str]] = {
-    "series": _render_series,
-    "real": _render_number,
-    "int": _render_number,
-    "string": _render_text,
+    "series": _render_series_argument,
+    "real": _render_number_argument,
+    "int": _render_number_argument,
+    "string": _render_text_argument,
 }

@@ -129,17 +129,17 @@ def _read_probed_columns(op: ir.Union) -> list[Columns] | None:
     return None if rows is None else [[(each["name"], each["type"]) for each in row[1]] for row in rows]
 
 
-def _patch_lower_union(library_function: Callable[..., ir.Union]) -> Callable[..., ir.Union]:
-    def lower_union(node: Any, kids: list[Any]) -> ir.Union:
-        union = library_function(node, kids)
-        branches = [(branch, label) for branch, label in zip(union.branches, _read_labels(kids), strict=True)]
+def _patch_convert_union(library_function: Callable[..., ir.Union]) -> Callable[..., ir.Union]:
+    def convert_union(node: Any, child_nodes: list[Any]) -> ir.Union:
+        union = library_function(node, child_nodes)
+        branches = [(branch, label) for branch, label in zip(union.branches, _read_labels(child_nodes), strict=True)]
         matched = [each for branch, label in branches for each in _expand_wildcard(branch, label, fuzzy=union.isfuzzy)]
         left = [] if is_first_operator(node) else [find_as_name(find_operator_before(node))]
         labels = (*left, *(label for _, label in matched))
         found = tuple(branch for branch, _ in matched)
         return TypedUnion(found, union.kind, union.with_source, union.isfuzzy, node.start.start, labels=labels)
 
-    return lower_union
+    return convert_union
 
 
 def _read_labels(nodes: Sequence[Any]) -> list[str | None]:
@@ -357,11 +357,11 @@ _TABLE_ARGUMENTS = 2
 
 def install_extension() -> None:
     """Add ``range``, ``union``, ``table()`` and ``materialized_view()`` to the KQL translator library."""
-    replace_attribute(lower, "_lower_union", _patch_lower_union)
+    replace_attribute(lower, "_lower_union", _patch_convert_union)
     replace_attribute(schema, "union_output_columns", _patch_infer_union_columns)
     replace_attribute(translate, "render_union", lambda _: _render_union)
     _install_range()
-    replace_attribute(lower, "_lower_source", _patch_lower_source)
+    replace_attribute(lower, "_lower_source", _patch_convert_source)
     replace_attribute(lower, "_is_tabular_value", _patch_is_tabular)
 
 
@@ -377,12 +377,12 @@ def _patch_is_tabular(library_function: Callable[..., bool]) -> Callable[..., bo
     return lambda node, scalars: _find_table_call(node) is not None or library_function(node, scalars)
 
 
-def _patch_lower_source(library_function: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
-    def lower_source(node: Any) -> ir.Source:
+def _patch_convert_source(library_function: Callable[[Any], ir.Source]) -> Callable[[Any], ir.Source]:
+    def convert_source(node: Any) -> ir.Source:
         call = _find_table_call(node)
         return library_function(node) if call is None else ir.TableRef(_read_table_name(call))
 
-    return lower_source
+    return convert_source
 
 
 def _read_table_name(call: Any) -> str:

@@ -55,8 +55,8 @@ def replace_nodes(root: Any, replace: Callable[[ir.Expr], ir.Expr]) -> Any:
     return dataclasses.replace(node, **changed) if changed else node
 
 
-def _patch_lower_expr(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
-    def lower_expr(node: Any) -> ir.Expr:
+def _patch_convert_expression(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+    def convert_expression(node: Any) -> ir.Expr:
         inner = reader.collapse(node)
         if get_rule_name(inner) != "StringStarOperatorExpression":
             return library_function(node)
@@ -65,7 +65,7 @@ def _patch_lower_expr(library_function: Callable[[Any], ir.Expr]) -> Callable[[A
             return StarCondition("has", library_function(right))
         return StarCondition(operator.getText(), library_function(right))
 
-    return lower_expr
+    return convert_expression
 
 
 def _patch_resolve_let_references(library_function: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
@@ -93,5 +93,5 @@ def _expand_where(where: ir.Where, expand_star: Callable[[ir.Expr], ir.Expr]) ->
 
 def install_extension() -> None:
     """Add conditions over all columns to the KQL translator library."""
-    replace_attribute(lower, "_lower_expr", _patch_lower_expr)
+    replace_attribute(lower, "_lower_expr", _patch_convert_expression)
     replace_attribute(schema, "resolve_let_refs", _patch_resolve_let_references)

@@ -253,7 +253,7 @@ def _parse_distinct(node: Any) -> ir.Operator | None:
 def _install_as_operator() -> None:
     """Add the query operator ``as`` to the KQL translator library."""
     add_operator("AsOperator", _parse_as)
-    replace_attribute(lower, "_lower", _patch_lower_query)
+    replace_attribute(lower, "_lower", _patch_convert_query)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -333,8 +333,8 @@ def is_first_operator(node: Any) -> bool:
     return bool(get_child_rules(parent)[0].start.start == node.start.start)
 
 
-def _patch_lower_query(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
-    def lower_query(*args: Any) -> ir.Query:
+def _patch_convert_query(library_function: Callable[..., ir.Query]) -> Callable[..., ir.Query]:
+    def convert_query(*args: Any) -> ir.Query:
         query = library_function(*args)
         for index, operator in enumerate(query.operators):
             if isinstance(operator, NameRows):
@@ -346,11 +346,11 @@ def _patch_lower_query(library_function: Callable[..., ir.Query]) -> Callable[..
                 )
         return query
 
-    return lower_query
+    return convert_query
 
 
 def _convert_names_to_lower_case(query: ir.Query) -> ir.Query:
-    return _patch_lower_query(lambda: query)()
+    return _patch_convert_query(lambda: query)()
 
 
 _NESTING = frozenset({"ParenthesizedExpression", "ForkOperatorFork", "ForkOperatorExpression", "LetStatement"})

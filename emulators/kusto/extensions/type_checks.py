@@ -248,13 +248,13 @@ def _render_unary_plus(library_function: Callable[[ir.Expr], str], operand: ir.E
     return library_function(operand)
 
 
-def _patch_lower_expr(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
-    def lower_expr(node: Any) -> ir.Expr:
+def _patch_convert_expression(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+    def convert_expression(node: Any) -> ir.Expr:
         # The library drops the sign, so that it would accept an operand of any type.
         lowered = library_function(node)
         return ir.UnaryOp("+", lowered) if _is_unary_plus(reader.collapse(node)) else lowered
 
-    return lower_expr
+    return convert_expression
 
 
 def _is_unary_plus(node: Any) -> bool:
@@ -264,8 +264,8 @@ def _is_unary_plus(node: Any) -> bool:
     return get_rule_name(node) == "InvocationExpression" and len(rules) == 1 and node.getText().startswith("+")
 
 
-def _patch_lower_function_call(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
-    def lower_function_call(node: Any) -> ir.Expr:
+def _patch_convert_function_call(library_function: Callable[[Any], ir.Expr]) -> Callable[[Any], ir.Expr]:
+    def convert_function_call(node: Any) -> ir.Expr:
         lowered = library_function(node)
         if isinstance(lowered, ir.FunctionCall) and lowered.args:
             name, *args = get_child_rules(node)
@@ -273,7 +273,7 @@ def _patch_lower_function_call(library_function: Callable[[Any], ir.Expr]) -> Ca
                 _reject_parenthesized_constants(lowered.name, args)
         return lowered
 
-    return lower_function_call
+    return convert_function_call
 
 
 def _reject_parenthesized_constants(name: str, args: Sequence[Any]) -> None:
@@ -382,7 +382,7 @@ macros: tuple[str, ...] = ()
 
 def install_extension() -> None:
     """Make the translator library check the arguments of calls, conditions and keys."""
-    replace_attribute(lower, "_lower_expr", _patch_lower_expr)
-    replace_attribute(lower, "_lower_function_call", _patch_lower_function_call)
+    replace_attribute(lower, "_lower_expr", _patch_convert_expression)
+    replace_attribute(lower, "_lower_function_call", _patch_convert_function_call)
     replace_attribute(translate, "render_expr", _patch_render_expr)
     replace_attribute(translate, "render_operator", _patch_render_operator)

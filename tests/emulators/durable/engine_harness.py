@@ -64,7 +64,7 @@ class SdkFunctions:
         return function
 
     @property
-    def names(self) -> FunctionNames:
+    def function_names(self) -> FunctionNames:
         """Return the names of the registered functions."""
         return FunctionNames(frozenset(self.activities), frozenset(self.orchestrators))
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from oi.cli.output import JsonObject, json_option, open_workspace, print_json, print_rows
-from oi.cli.signing import send_decision, signature_options
+from oi.cli.output import JsonObject, add_json_option, open_workspace, print_json, print_rows
+from oi.cli.signing import add_signature_options, send_decision
 
 _RIGHT = "Workspace.Amendment.Approve"
 _COLUMNS = ("RecordID", "ScopeKey", "Status", "EntityType", "EntityID", "ReasonCategory", "AmendedBy", "AmendedAt")
@@ -23,7 +23,7 @@ def amendment_commands() -> None:
 @click.option("--entity-type")
 @click.option("--entity-id")
 @click.option("--limit", type=click.IntRange(1, 1000))
-@json_option
+@add_json_option
 def list_amendments(scope: str | None, status: str | None, as_json: bool, **filters: Any) -> None:
     """List the amendments of a scope, newest first, or the pending amendments of all scopes."""
     if scope is None and (status not in {None, "pending"} or any(value is not None for value in filters.values())):
@@ -51,7 +51,7 @@ def list_amendments(scope: str | None, status: str | None, as_json: bool, **filt
 @click.option("--amended", required=True, type=JsonObject(), help="The record after.")
 @click.option("--reason-category", required=True)
 @click.option("--reason-text", default="", help="The reason in words.")
-@json_option
+@add_json_option
 def create_amendment(as_json: bool, **members: Any) -> None:
     """Create an amendment; the changed fields are those that differ between the old and the new values."""
     with open_workspace() as workspace:
@@ -62,8 +62,8 @@ def create_amendment(as_json: bool, **members: Any) -> None:
 @amendment_commands.command("approve")
 @click.argument("record_id")
 @click.option("--scope", required=True)
-@signature_options
-@json_option
+@add_signature_options
+@add_json_option
 def approve_amendment(record_id: str, scope: str, meaning: str | None, statement: str | None, as_json: bool) -> None:
     """Approve a pending amendment of another user; --meaning signs the approval.
 
@@ -82,8 +82,8 @@ def approve_amendment(record_id: str, scope: str, meaning: str | None, statement
 @click.argument("record_id")
 @click.option("--scope", required=True)
 @click.option("--reason", required=True, help="Why it is rejected.")
-@signature_options
-@json_option
+@add_signature_options
+@add_json_option
 def reject_amendment(
     record_id: str, scope: str, reason: str, meaning: str | None, statement: str | None, as_json: bool
 ) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oi.cli.main import DONE, REFUSED
-from oi.cli.output import Command, JsonObject, json_option, open_workspace, print_json, print_rows
+from oi.cli.output import Command, JsonObject, add_json_option, open_workspace, print_json, print_rows
 from oi.cli.verify import fetch_chain
 
 if TYPE_CHECKING:
@@ -19,13 +19,13 @@ _RECORD_ID_DIGITS = 12
 _COLUMNS = ("RecordID", "Timestamp", "UserID", "ActionType", "EntityType", "EntityID")
 
 
-def chain_options(command: Command) -> Command:
+def add_chain_options(command: Command) -> Command:
     """Add the command-line options that select an audit chain to a command (decorator)."""
     command = click.option("--scope", metavar="SCOPE", help="Scope of plant events; none for the workspace.")(command)
     return click.option("--target", type=_TARGETS, help="Container; chosen by the scope if omitted.")(command)
 
 
-def _filter_options(command: Command) -> Command:
+def _add_filter_options(command: Command) -> Command:
     for option in (
         click.option("--limit", type=click.IntRange(1), help="Maximum number of records."),
         click.option("--end-date", metavar="TIME", help="Latest time, inclusive; RFC 3339."),
@@ -35,7 +35,7 @@ def _filter_options(command: Command) -> Command:
         click.option("--entity-type", metavar="TYPE", help="Records with one EntityType."),
     ):
         command = option(command)
-    return chain_options(command)
+    return add_chain_options(command)
 
 
 @click.group("audit")
@@ -44,7 +44,7 @@ def audit_commands() -> None:
 
 
 @audit_commands.command("append")
-@chain_options
+@add_chain_options
 @click.option("--action-type", required=True, help="What was done.")
 @click.option("--entity-type", required=True, help="Kind of the entity.")
 @click.option("--entity-id", required=True, help="Id of the entity.")
@@ -53,7 +53,7 @@ def audit_commands() -> None:
 @click.option("--after-state", type=JsonObject(), help="State after, a JSON object.")
 @click.option("--name", help="Name of the event.")
 @click.option("--description", help="Description of the event.")
-@json_option
+@add_json_option
 def append_event(target: str | None, scope: str | None, as_json: bool, **fields: Any) -> None:
     """Append an event to the audit log.
 
@@ -78,9 +78,9 @@ _NAMES = {
 
 
 @audit_commands.command("query")
-@_filter_options
+@_add_filter_options
 @click.option("--offset", type=click.IntRange(0), help="Number of records to skip.")
-@json_option
+@add_json_option
 def query_events(as_json: bool, start_date: str | None, end_date: str | None, **filters: Any) -> None:
     """Show audit records, newest first."""
     with open_workspace() as workspace:
@@ -94,7 +94,7 @@ def query_events(as_json: bool, start_date: str | None, end_date: str | None, **
 
 
 @audit_commands.command("export")
-@_filter_options
+@_add_filter_options
 @click.option("form", "--format", type=click.Choice(["json", "csv"]), default="json")
 @click.option("output", "-o", "--output", type=click.Path(path_type=Path), help="Write to a file.")
 def export_events(form: str, output: Path | None, start_date: str | None, end_date: str | None, **filters: Any) -> None:
@@ -111,9 +111,9 @@ def export_events(form: str, output: Path | None, start_date: str | None, end_da
 
 
 @audit_commands.command("verify")
-@chain_options
+@add_chain_options
 @click.option("--record-id", metavar="ID", help="Also recompute the digest of this record.")
-@json_option
+@add_json_option
 def verify_chain(target: str | None, scope: str | None, record_id: str | None, as_json: bool) -> int:
     """Verify an audit chain from its first record to its last.
 
@@ -163,9 +163,9 @@ audit_commands.add_command(fetch_chain)
 
 
 @audit_commands.command("prove")
-@chain_options
+@add_chain_options
 @click.argument("record_id")
-@json_option
+@add_json_option
 def prove_record(record_id: str, target: str | None, scope: str | None, as_json: bool) -> None:
     """Show the newest checkpoint of an audit chain, and the proof that the chain contains a record."""
     if not (record_id.isascii() and record_id.isdigit() and len(record_id) <= _RECORD_ID_DIGITS):
@@ -184,7 +184,7 @@ def prove_record(record_id: str, target: str | None, scope: str | None, as_json:
 
 @audit_commands.command("scopes")
 @click.option("--target", type=_TARGETS)
-@json_option
+@add_json_option
 def list_scopes(target: str | None, as_json: bool) -> None:
     """List the audit chains with the results of their last verifications."""
     with open_workspace() as workspace:
@@ -199,7 +199,7 @@ def list_scopes(target: str | None, as_json: bool) -> None:
 @click.option("--user-id", metavar="ID", help="Signatures of one member.")
 @click.option("start", "--from", metavar="TIME", help="Earliest time, inclusive; RFC 3339.")
 @click.option("end", "--to", metavar="TIME", help="Latest time, exclusive; RFC 3339.")
-@json_option
+@add_json_option
 def list_signatures(user_id: str | None, start: str | None, end: str | None, as_json: bool) -> None:
     """List the electronic signatures of the workspace, newest first, for a periodic review."""
     with open_workspace() as workspace:

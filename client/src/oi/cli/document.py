@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from oi.cli.output import json_option, open_workspace, print_json
+from oi.cli.output import add_json_option, open_workspace, print_json
 
 if TYPE_CHECKING:
     from oi.models import WorkspacePlan
@@ -19,7 +19,7 @@ def workspace_commands() -> None:
 
 
 @workspace_commands.command("show")
-@json_option
+@add_json_option
 def show_workspace(as_json: bool) -> None:
     """Show the name, limits and policies of the workspace."""
     with open_workspace() as opened:
@@ -50,7 +50,7 @@ def export_workspace(output: Path | None, as_json: bool) -> None:
 
 @workspace_commands.command("plan")
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@json_option
+@add_json_option
 def plan_workspace(file: Path, as_json: bool) -> None:
     """Show the changes that a workspace document would make."""
     with open_workspace() as opened:
@@ -61,7 +61,7 @@ def plan_workspace(file: Path, as_json: bool) -> None:
 @workspace_commands.command("apply")
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option
+@add_json_option
 def apply_workspace(file: Path, yes: bool, as_json: bool) -> None:
     """Change the workspace so that it matches a document, after showing the planned changes."""
     text = _read_document(file)

@@ -87,9 +87,9 @@ def check_configuration(file: Path, count: int, seconds: int) -> int:
 def show_rejected_messages(file: Path, limit: int, as_json: bool) -> None:
     """Show the newest messages that cannot be sent, with the reasons; stop the gateway first."""
     from oi.control_characters import escape_controls  # noqa: PLC0415  only commands that ran need it
-    from oi.gateway.rejected import describe_rejected  # noqa: PLC0415  needs the extra
+    from oi.gateway.rejected import describe_rejected_messages  # noqa: PLC0415  needs the extra
 
-    lines = describe_rejected(_load_settings(file).spool, limit, as_json=as_json)
+    lines = describe_rejected_messages(_load_settings(file).spool, limit, as_json=as_json)
     if not lines and not as_json:
         click.echo("no rejected messages")
     for line in lines:

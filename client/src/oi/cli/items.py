@@ -5,7 +5,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from oi.cli.output import JSON_FILE, json_option, open_workspace, print_json, print_rows, read_json
+from oi.cli.output import JSON_FILE, add_json_option, open_workspace, print_json, print_rows, read_json
 
 if TYPE_CHECKING:
     from oi import Workspace
@@ -17,7 +17,7 @@ def _build_group(name: str, member: str, columns: Sequence[str], get: Callable[[
     group = click.Group(name, help=f"Show and change {'members' if name == 'team' else name}.")
 
     @group.command("list", help="List them.")
-    @json_option
+    @add_json_option
     def list_items(as_json: bool) -> None:
         with open_workspace() as workspace:
             found = get(workspace).list()
@@ -25,7 +25,7 @@ def _build_group(name: str, member: str, columns: Sequence[str], get: Callable[[
 
     @group.command("show", help="Show one as JSON.")
     @click.argument("key")
-    @json_option
+    @add_json_option
     def show_item(key: str, as_json: bool) -> None:  # noqa: ARG001  the output is always JSON
         with open_workspace() as workspace:
             print_json(get(workspace).get(key)[0])
@@ -34,7 +34,7 @@ def _build_group(name: str, member: str, columns: Sequence[str], get: Callable[[
     @click.argument("key")
     @click.argument("file", type=JSON_FILE)
     @click.option("--if-match", "etag", help="Only if it still has this ETag.")
-    @json_option
+    @add_json_option
     def put_item(key: str, file: IO[str], etag: str | None, as_json: bool) -> None:
         definition = read_json(file)
         with open_workspace() as workspace:
@@ -44,7 +44,7 @@ def _build_group(name: str, member: str, columns: Sequence[str], get: Callable[[
     @group.command("delete", help="Delete one.")
     @click.argument("key")
     @click.confirmation_option(prompt="Delete it?")
-    @json_option
+    @add_json_option
     def delete_item(key: str, as_json: bool) -> None:
         with open_workspace() as workspace:
             get(workspace).delete(key)
@@ -77,7 +77,7 @@ alert_commands.add_command(
 @click.option("--state", type=click.Choice(["pending", "firing", "resolved"]))
 @click.option("--severity", type=click.Choice(["info", "warning", "critical"]))
 @click.option("--surface", metavar="LOOKUP")
-@json_option
+@add_json_option
 def list_alerts(state: str | None, severity: str | None, surface: str | None, as_json: bool) -> None:
     """List alerts."""
     with open_workspace() as workspace:
@@ -91,7 +91,7 @@ def list_alerts(state: str | None, severity: str | None, surface: str | None, as
 @alert_commands.command("acknowledge")
 @click.argument("alert_id")
 @click.option("--comment")
-@json_option
+@add_json_option
 def acknowledge_alert(alert_id: str, comment: str | None, as_json: bool) -> None:
     """Acknowledge an alert."""
     with open_workspace() as workspace:

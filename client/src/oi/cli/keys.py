@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import click
 
-from oi.cli.output import json_option, open_workspace, print_json, print_rows
+from oi.cli.output import add_json_option, open_workspace, print_json, print_rows
 
 _ROUTE = "/workspace/api/keys"
 
@@ -16,7 +16,7 @@ def key_commands() -> None:
 
 
 @key_commands.command("list")
-@json_option
+@add_json_option
 def list_keys(as_json: bool) -> None:
     """List your API keys."""
     with open_workspace() as workspace:
@@ -34,7 +34,7 @@ def list_keys(as_json: bool) -> None:
 @click.option("--expires-in-days", type=click.IntRange(1))
 @click.option("--connection", "connections", multiple=True, help="Bind the key to a connection; for devices.")
 @click.option("--device", "devices", multiple=True, help="Bind the key to device ids that match a pattern.")
-@json_option
+@add_json_option
 def create_key(as_json: bool, **members: Any) -> None:
     """Create an API key; it is printed only this once."""
     names = {"expires_in_days": "expiresInDays"}
@@ -50,7 +50,7 @@ def create_key(as_json: bool, **members: Any) -> None:
 
 @key_commands.command("revoke")
 @click.argument("key_id")
-@json_option
+@add_json_option
 def revoke_key(key_id: str, as_json: bool) -> None:
     """Revoke an API key; its tokens become invalid within 15 seconds."""
     with open_workspace() as workspace:

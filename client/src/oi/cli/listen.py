@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from oi.cli.output import json_option
+from oi.cli.output import add_json_option
 from oi.errors import WebhookError
 from oi.webhook import verify_webhook
 
@@ -22,7 +22,7 @@ _TIMEOUT_SECONDS = 30
 @click.option("--port", type=click.IntRange(0, 65535), default=9000, show_default=True, help="Port; 0 for any.")
 @click.option("--secret-file", type=click.Path(path_type=Path, dir_okay=False), help="File with the webhook's secret.")
 @click.option("--status", type=click.IntRange(200, 599), default=200, show_default=True, help="Status of the replies.")
-@json_option
+@add_json_option
 def listen_for_webhooks(host: str, port: int, secret_file: Path | None, status: int, as_json: bool) -> None:
     """Receive webhook requests on this computer, verify their signatures, and print them until Ctrl-C.
 

@@ -25,7 +25,7 @@ JSON_FILE = click.File("r", encoding="utf-8-sig")
 """Type of a command-line argument that names a JSON file; editors on Windows begin such a file with a mark."""
 
 
-def json_option(command: Command) -> Command:
+def add_json_option(command: Command) -> Command:
     """Add the option ``--json`` to a command."""
     return click.option("as_json", "--json", is_flag=True, help="Print the JSON of the service.")(command)
 

@@ -9,14 +9,14 @@ import click
 from oi.cli.output import (
     JSON_FILE,
     Command,
+    add_json_option,
     format_rows,
-    json_option,
     open_workspace,
     print_json,
     print_rows,
     read_json,
 )
-from oi.cli.signing import send_decision, signature_options
+from oi.cli.signing import add_signature_options, send_decision
 from oi.control_characters import escape_text
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _SUFFIXES = {".json": "json", ".csv": "csv", ".parquet": "parquet", ".arrow": "a
 _BINARY = frozenset({"parquet", "arrow"})
 
 
-def _time_options(command: Command) -> Command:
+def _add_time_options(command: Command) -> Command:
     for option in (
         click.option("--limit", type=click.IntRange(1, 10_000), help="Maximum number of rows."),
         click.option("end", "--to", metavar="TIME", help="End of the time range, exclusive; RFC 3339."),
@@ -50,7 +50,7 @@ def query_commands() -> None:
 
 
 @query_commands.command("list")
-@json_option
+@add_json_option
 def list_queries(as_json: bool) -> None:
     """List the warm queries."""
     with open_workspace() as workspace:
@@ -70,7 +70,7 @@ def _describe_approval_state(definition: "QueryDefinition") -> str:
 
 @query_commands.command("show")
 @click.argument("lookup")
-@json_option
+@add_json_option
 def show_query(lookup: str, as_json: bool) -> None:
     """Show the definition of a warm query."""
     with open_workspace() as workspace:
@@ -87,7 +87,7 @@ def show_query(lookup: str, as_json: bool) -> None:
 @query_commands.command("run")
 @click.argument("lookup")
 @click.option("parameters", "-p", "--parameter", metavar="NAME=VALUE", multiple=True, help="Value of a parameter.")
-@_time_options
+@_add_time_options
 @click.option(
     "form",
     "--format",
@@ -95,7 +95,7 @@ def show_query(lookup: str, as_json: bool) -> None:
     help="Format of the rows; that of the file's suffix if omitted, else a table.",
 )
 @click.option("output", "-o", "--output", type=click.Path(path_type=Path), help="Write to a file.")
-@json_option
+@add_json_option
 def run_query(
     lookup: str,
     parameters: tuple[str, ...],
@@ -159,7 +159,7 @@ def _print_result(result: "QueryResult", output: Path | None = None) -> None:
 @query_commands.command("put")
 @click.argument("lookup")
 @click.argument("file", type=JSON_FILE)
-@json_option
+@add_json_option
 def put_query(lookup: str, file: Any, as_json: bool) -> None:
     """Create or replace a warm query from a JSON file with name, surface and kql; it is a draft until approved."""
     definition = read_json(file)
@@ -170,8 +170,8 @@ def put_query(lookup: str, file: Any, as_json: bool) -> None:
 
 @query_commands.command("approve")
 @click.argument("lookup")
-@signature_options
-@json_option
+@add_signature_options
+@add_json_option
 def approve_query(lookup: str, meaning: str | None, statement: str | None, as_json: bool) -> None:
     """Approve a draft that another user edited; --meaning signs the approval.
 
@@ -189,8 +189,8 @@ def approve_query(lookup: str, meaning: str | None, statement: str | None, as_js
 @query_commands.command("reject")
 @click.argument("lookup")
 @click.option("--comment", required=True, help="What the editor should change.")
-@signature_options
-@json_option
+@add_signature_options
+@add_json_option
 def reject_query(lookup: str, comment: str, meaning: str | None, statement: str | None, as_json: bool) -> None:
     """Reject a draft with a comment; --meaning rejection signs the rejection.
 
@@ -207,8 +207,8 @@ def reject_query(lookup: str, comment: str, meaning: str | None, statement: str 
 
 @click.command("kql")
 @click.argument("text")
-@_time_options
-@json_option
+@_add_time_options
+@add_json_option
 def run_kql_text(
     text: str, time_range: str | None, start: str | None, end: str | None, limit: int | None, as_json: bool
 ) -> None:

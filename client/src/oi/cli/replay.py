@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oi.cli.output import json_option, open_async_workspace, print_json
+from oi.cli.output import add_json_option, open_async_workspace, print_json
 from oi.replay.csv_rows import TIMESTAMP, CsvFile, CsvRow
 from oi.replay.layout import TIMESTAMP_FORMATS, build_target, parse_pointer
 from oi.replay.message_ids import parse_zone
@@ -82,7 +82,7 @@ _MEMBERS = {
 @click.option("--device-id-pointer", type=_PointerText(), help="Place of the device id, likewise.")
 @click.option("--message-id-pointer", type=_PointerText(), help="Place of the message id, likewise.")
 @click.option("--timestamp-format", type=click.Choice(TIMESTAMP_FORMATS), help="Format of the time, likewise.")
-@json_option
+@add_json_option
 def replay_csv_files(as_json: bool, **options: Any) -> None:
     """Send CSV files as telemetry of a connection.
 

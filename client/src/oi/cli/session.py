@@ -5,7 +5,7 @@ from typing import get_args
 
 import click
 
-from oi.cli.output import json_option, open_workspace, print_json, print_rows
+from oi.cli.output import add_json_option, open_workspace, print_json, print_rows
 
 
 @click.command("login")
@@ -13,7 +13,7 @@ from oi.cli.output import json_option, open_workspace, print_json, print_rows
 @click.option("--browser", is_flag=True, help="Sign in as a person on a page of the service.")
 @click.option("rights", "--right", multiple=True, metavar="RIGHT", help="Request only this right; with --browser.")
 @click.option("--client-id", default="oi", show_default=True, help="OAuth client of the workspace; with --browser.")
-@json_option
+@add_json_option
 def log_in(url: str, browser: bool, rights: tuple[str, ...], client_id: str, as_json: bool) -> None:
     """Store the address and the credential of a workspace.
 
@@ -97,7 +97,7 @@ def log_out() -> None:
 
 
 @click.command("whoami")
-@json_option
+@add_json_option
 def show_caller(as_json: bool) -> None:
     """Show the identity and the access rights of the caller."""
     with open_workspace() as workspace:
@@ -113,7 +113,7 @@ def show_caller(as_json: bool) -> None:
 
 
 @click.command("status")
-@json_option
+@add_json_option
 def show_status(as_json: bool) -> None:
     """Show the workspace and its connections."""
     with open_workspace() as workspace:

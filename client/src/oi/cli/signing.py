@@ -19,7 +19,7 @@ _SIGN_IN_AGAIN = frozenset({"REAUTHENTICATION_REQUIRED", "SIGNATURE_TOKEN_USED",
 _MEANING = frozenset({"SIGNATURE_REQUIRED", "SIGNATURE_MEANING_INVALID"})
 
 
-def signature_options(command: Command) -> Command:
+def add_signature_options(command: Command) -> Command:
     """Add the options ``--meaning`` and ``--statement`` to a command that approves or rejects something."""
     for option in (
         click.option("--statement", metavar="TEXT", help="Text that is stored with the signature."),

@@ -11,7 +11,7 @@ import click
 
 from oi.batches import MESSAGE_ID_POINTER
 from oi.cli.live_views import LiveChart, LiveTable
-from oi.cli.output import format_cell, format_json, json_option, open_workspace, print_json
+from oi.cli.output import add_json_option, format_cell, format_json, open_workspace, print_json
 from oi.control_characters import escape_controls
 from oi.errors import ApiError, ForbiddenError, NotFoundError
 from oi.json_text import JsonTextError, encode_json, parse_json
@@ -33,7 +33,7 @@ _Placed = tuple[str, dict[str, Any]]
 @click.command("send")
 @click.argument("lookup")
 @click.argument("file", type=click.File("r", encoding="utf-8"), default="-")
-@json_option
+@add_json_option
 def send_telemetry(lookup: str, file: IO[str], as_json: bool) -> None:
     """Send telemetry of a connection: one JSON message, a JSON array, or one JSON message per line.
 
@@ -147,7 +147,7 @@ def _check_message(value: Any, position: str) -> _Placed:
 @click.option("--count", type=click.IntRange(1), help="Stop after this number of messages.")
 @click.option("--chart", metavar="FIELD", help="Draw the last values of this field of the payload, for each device.")
 @click.option("--lines", is_flag=True, help="Print each message as a line, also in a terminal.")
-@json_option
+@add_json_option
 def show_live_telemetry(
     connection: str | None,
     surface: str | None,
@@ -204,7 +204,7 @@ def _show_live(messages: "Iterable[Mapping[str, Any]]", view: LiveTable | LiveCh
 @click.option("end", "--to", metavar="TIME", required=True, help="End of the time range, exclusive; RFC 3339.")
 @click.option("form", "--format", type=click.Choice(["csv", "jsonl", "parquet"]), default="csv")
 @click.option("folder", "-o", "--output", type=click.Path(path_type=Path), default=Path(), help="Folder of the files.")
-@json_option
+@add_json_option
 def download_telemetry(kind: str, lookup: str, start: str, end: str, form: str, folder: Path, as_json: bool) -> None:
     """Download stored telemetry and check each file's SHA-256.
 

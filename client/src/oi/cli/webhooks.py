@@ -5,7 +5,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from oi.cli.listen import listen_for_webhooks
-from oi.cli.output import JSON_FILE, json_option, open_workspace, print_json, print_rows, read_json
+from oi.cli.output import JSON_FILE, add_json_option, open_workspace, print_json, print_rows, read_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,7 @@ webhook_commands.add_command(listen_for_webhooks)
 
 
 @webhook_commands.command("list")
-@json_option
+@add_json_option
 def list_webhooks(as_json: bool) -> None:
     """List the webhooks."""
     with open_workspace() as workspace:
@@ -33,7 +33,7 @@ def list_webhooks(as_json: bool) -> None:
 @click.option("--event-type", "event_types", multiple=True, required=True)
 @click.option("--format", type=click.Choice(["standard", "teams", "slack"]), default="standard")
 @click.option("--description", default="")
-@json_option
+@add_json_option
 def create_webhook(url: str, event_types: tuple[str, ...], as_json: bool, **members: Any) -> None:
     """Create a webhook; its secret is printed only this once."""
     with open_workspace() as workspace:
@@ -52,7 +52,7 @@ def _print_secret(webhook: "Mapping[str, Any]", as_json: bool) -> None:
 
 @webhook_commands.command("show")
 @click.argument("webhook_id")
-@json_option
+@add_json_option
 def show_webhook(webhook_id: str, as_json: bool) -> None:  # noqa: ARG001  the output is always JSON
     """Show a webhook as JSON, without its secret."""
     with open_workspace() as workspace:
@@ -63,7 +63,7 @@ def show_webhook(webhook_id: str, as_json: bool) -> None:  # noqa: ARG001  the o
 @click.argument("webhook_id")
 @click.argument("file", type=JSON_FILE)
 @click.option("--if-match", "etag", help="Only if the webhook still has this ETag.")
-@json_option
+@add_json_option
 def put_webhook(webhook_id: str, file: IO[str], etag: str | None, as_json: bool) -> None:
     """Replace the definition of a webhook by a JSON file; its secret remains the same."""
     definition = read_json(file)
@@ -74,7 +74,7 @@ def put_webhook(webhook_id: str, file: IO[str], etag: str | None, as_json: bool)
 
 @webhook_commands.command("rotate-secret")
 @click.argument("webhook_id")
-@json_option
+@add_json_option
 def rotate_secret(webhook_id: str, as_json: bool) -> None:
     """Create a new secret for a webhook; the previous secret also signs for 24 hours."""
     with open_workspace() as workspace:
@@ -85,7 +85,7 @@ def rotate_secret(webhook_id: str, as_json: bool) -> None:
 @webhook_commands.command("delete")
 @click.argument("webhook_id")
 @click.confirmation_option(prompt="Delete it?")
-@json_option
+@add_json_option
 def delete_webhook(webhook_id: str, as_json: bool) -> None:
     """Delete a webhook."""
     with open_workspace() as workspace:
@@ -96,7 +96,7 @@ def delete_webhook(webhook_id: str, as_json: bool) -> None:
 
 @webhook_commands.command("test")
 @click.argument("webhook_id")
-@json_option
+@add_json_option
 def test_webhook(webhook_id: str, as_json: bool) -> None:
     """Send a test event to a webhook."""
     with open_workspace() as workspace:
@@ -110,7 +110,7 @@ def test_webhook(webhook_id: str, as_json: bool) -> None:
 @webhook_commands.command("deliveries")
 @click.argument("webhook_id")
 @click.option("--status", type=click.Choice(["pending", "delivered", "failed"]))
-@json_option
+@add_json_option
 def list_deliveries(webhook_id: str, status: str | None, as_json: bool) -> None:
     """Show the newest deliveries (sent or waiting events) of a webhook."""
     with open_workspace() as workspace:
@@ -125,7 +125,7 @@ def list_deliveries(webhook_id: str, status: str | None, as_json: bool) -> None:
 @webhook_commands.command("retry")
 @click.argument("webhook_id")
 @click.argument("delivery_id")
-@json_option
+@add_json_option
 def retry_delivery(webhook_id: str, delivery_id: str, as_json: bool) -> None:
     """Send the event of a delivery again now; `oi webhooks deliveries` shows the ids."""
     with open_workspace() as workspace:

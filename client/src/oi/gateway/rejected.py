@@ -9,7 +9,7 @@ from oi.gateway.spool import GatewaySpool
 _LONGEST_SHOWN = 120
 
 
-def describe_rejected(settings: SpoolSettings, limit: int, *, as_json: bool) -> list[str]:
+def describe_rejected_messages(settings: SpoolSettings, limit: int, *, as_json: bool) -> list[str]:
     """Return a line of text about each of the newest rejected messages, with the reason.
 
     Args:

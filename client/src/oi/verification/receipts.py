@@ -119,7 +119,7 @@ def parse_receipt(content: bytes) -> RecordReceipt:
     message = decode_cbor(content, "the receipt")
     if not isinstance(message, cbor2.CBORTag) or message.tag != _SIGN1_TAG:
         raise ReceiptError("the receipt is not a COSE_Sign1 with tag 18")
-    protected, unprotected, payload, signature = _parse_array(message.value, 4, "the COSE_Sign1")
+    protected, unprotected, payload, signature = _require_array(message.value, 4, "the COSE_Sign1")
     if payload is not None:
         raise ReceiptError("the receipt must not contain its payload, the Merkle root")
     if not isinstance(signature, bytes) or len(signature) != _SIGNATURE_BYTES:
@@ -200,7 +200,7 @@ def decode_cbor(content: bytes, name: str) -> Any:
     return value
 
 
-def _parse_array(value: Any, length: int, name: str) -> Sequence[Any]:
+def _require_array(value: Any, length: int, name: str) -> Sequence[Any]:
     if not isinstance(value, list | tuple) or len(value) != length:
         raise ReceiptError(f"{name} must be an array of {length} items")
     return value
@@ -237,10 +237,10 @@ def _parse_proof(unprotected: Any) -> tuple[int, int, Sequence[bytes]]:
         raise ReceiptError(
             "the unprotected header of the receipt must contain exactly one inclusion proof and nothing else"
         )
-    [proof] = _parse_array(proofs[_INCLUSION], 1, "the list of proofs")
+    [proof] = _require_array(proofs[_INCLUSION], 1, "the list of proofs")
     if not isinstance(proof, bytes):
         raise ReceiptError("the inclusion proof must be a byte string")
-    size, index, path = _parse_array(decode_cbor(proof, "the proof"), 3, "the proof")
+    size, index, path = _require_array(decode_cbor(proof, "the proof"), 3, "the proof")
     if type(size) is not int or type(index) is not int or not 0 <= index < size < 1 << MAX_PATH:
         raise ReceiptError("the inclusion proof must have a tree size, and a record index below that size")
     if not isinstance(path, list | tuple) or len(path) > MAX_PATH:

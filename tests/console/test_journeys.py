@@ -22,6 +22,8 @@ KQL = "Telemetry | summarize readings = count() by DeviceId"
 
 type Screen = tuple[int, Theme]
 
+STREAM_MS = 90_000
+"""Time limit of the first live data after the start of the service."""
 WIDE_FIRST: list[Screen] = [(1440, "light"), (1024, "dark"), (390, "light")]
 DARK_FIRST: list[Screen] = [(1440, "dark"), (1024, "light"), (390, "dark")]
 
@@ -78,7 +80,7 @@ def test_an_engineer_writes_a_query_and_amends_a_record(service: Service, screen
     append_events(service.caller(EDITOR), scope, 2)
     with open_as_member(service, screen, EDITOR) as console:
         page = open_page(console, "Overview")
-        expect(page.locator("canvas").first).to_be_visible()
+        expect(page.locator("canvas").first).to_be_visible(timeout=STREAM_MS)
         console.check_fits_in_both_themes(f"engineer-overview-{width}")
         open_page(console, "Queries")
         press_button(page, "New query")

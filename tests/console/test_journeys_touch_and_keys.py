@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.console.test_journeys import AUDITOR, EDITOR, WIDE_FIRST, Screen, expect_heading, open_as_member
+from tests.console.test_journeys import AUDITOR, EDITOR, STREAM_MS, WIDE_FIRST, Screen, expect_heading, open_as_member
 from tests.console.visits import Theme, open_console
 from tests.service.local_service import Service
 
@@ -23,7 +23,7 @@ def test_an_engineer_reads_the_plant_on_a_phone(service: Service, theme: Theme) 
     with open_as_member(service, (390, theme), EDITOR, touch=True) as console:
         page = console.page
         open_page_by_touch(page, "Overview")
-        expect(page.locator("canvas").first).to_be_visible()
+        expect(page.locator("canvas").first).to_be_visible(timeout=STREAM_MS)
         page.get_by_role("button", name="Show a table").tap()
         expect(page.get_by_role("region", name="Values of the charts")).to_be_visible()
         console.check_fits(f"phone-values-{theme}")

@@ -52,7 +52,7 @@ class AlertsQuery(BaseModel):
         return f"{self.state or ''} {self.severity or ''} {self.surface or ''}"
 
 
-async def _check_page(call: Call[AlertsQuery], faults: ValidationErrors) -> None:
+async def _check_alerts_page(call: Call[AlertsQuery], faults: ValidationErrors) -> None:
     if faults.has_valid("cursor", "state", "severity", "surface"):
         with faults.collect():
             _parse_cursor(call.query)
@@ -63,7 +63,7 @@ async def _check_page(call: Call[AlertsQuery], faults: ValidationErrors) -> None
     "oi-api/alerts",
     right=AccessRight.ALERT_READ,
     query=AlertsQuery,
-    check=_check_page,
+    check=_check_alerts_page,
     docs=replies.ALERTS_LISTED,
 )
 async def list_alerts(call: Call[AlertsQuery]) -> Reply:

@@ -54,7 +54,7 @@ class ScopesQuery(PageQuery):
         return f"{self.target or ''} {self.verdict or ''}"
 
 
-async def _check_scopes(call: Call[ScopesQuery], faults: ValidationErrors) -> None:
+async def _check_scopes_query(call: Call[ScopesQuery], faults: ValidationErrors) -> None:
     target = call.query.target
     if target is not None and faults.has_valid("target") and target not in set(Target):
         faults.add(invalid("target", f"must be one of {', '.join(Target)}", code="TARGET_UNKNOWN"))
@@ -63,7 +63,7 @@ async def _check_scopes(call: Call[ScopesQuery], faults: ValidationErrors) -> No
             parse_scopes_cursor(call.query)
 
 
-async def _check_pending(call: Call[PageQuery], faults: ValidationErrors) -> None:
+async def _check_pending_query(call: Call[PageQuery], faults: ValidationErrors) -> None:
     if faults.has_valid("cursor"):
         with faults.collect():
             parse_pending_cursor(call.query.cursor)
@@ -75,7 +75,7 @@ async def _check_pending(call: Call[PageQuery], faults: ValidationErrors) -> Non
     right=AccessRight.PROVENANCE_READ,
     feature=PROVENANCE,
     query=ScopesQuery,
-    check=_check_scopes,
+    check=_check_scopes_query,
     docs=replies.SCOPES_LISTED,
 )
 async def list_scopes(call: Call[ScopesQuery]) -> Reply:
@@ -98,7 +98,7 @@ async def list_scopes(call: Call[ScopesQuery]) -> Reply:
     right=AccessRight.AMENDMENT_READ,
     feature=PROVENANCE,
     query=PageQuery,
-    check=_check_pending,
+    check=_check_pending_query,
     docs=replies.PENDING_LISTED,
 )
 async def list_pending_amendments(call: Call[PageQuery]) -> Reply:

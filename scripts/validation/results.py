@@ -62,13 +62,13 @@ def read_results(report: Path, names: Iterable[TestName]) -> Mapping[TestName, R
         names: tests whose results are read.
     """
     found: dict[tuple[str, str], list[ET.Element]] = {}
-    for case in _read_cases(report):
+    for case in _read_test_cases(report):
         function = case.get("name", "").partition("[")[0]
         found.setdefault((case.get("classname", ""), function), []).append(case)
     return {name: _summarise_cases(found.get((_to_module(name.path), name.function), [])) for name in names}
 
 
-def _read_cases(report: Path) -> list[ET.Element]:
+def _read_test_cases(report: Path) -> list[ET.Element]:
     try:
         return list(ET.parse(report).iter("testcase"))  # noqa: S314  the file is written by our own pytest
     except (OSError, ET.ParseError):

@@ -224,7 +224,7 @@ def _measure_triangle_area(a: Vector, b: Vector, c: Vector) -> float:
     )
 
 
-def _measure_area(shape: Any) -> float:
+def _measure_polygon_area(shape: Any) -> float:
     if shape["type"] not in ("Polygon", "MultiPolygon"):
         raise ValueError(shape["type"])
     parts = [shape["coordinates"]] if shape["type"] == "Polygon" else shape["coordinates"]
@@ -333,7 +333,7 @@ def _compute_edge_height(edge: Edge, x: float) -> float:
     return y1 + (y2 - y1) * (x - x1) / (x2 - x1)
 
 
-_POLYGON_CALLS = (ScalarCall("geo_polygon_area", _measure_area, "dynamic", "real"),)
+_POLYGON_CALLS = (ScalarCall("geo_polygon_area", _measure_polygon_area, "dynamic", "real"),)
 
 SUPPORTED: tuple[str, ...] = (
     "geo_distance_2points",

@@ -99,10 +99,12 @@ class ScanOperator(SerializedInputOperator):
 
     def replace_expressions(self, substitute: Substitute) -> "ScanOperator":
         """Return a copy of the operator with ``substitute`` applied to the conditions and assignments of the steps."""
-        return dataclasses.replace(self, steps=tuple(_replace_in_step(step, substitute) for step in self.steps))
+        return dataclasses.replace(
+            self, steps=tuple(_replace_step_expressions(step, substitute) for step in self.steps)
+        )
 
 
-def _replace_in_step(step: ScanStep, substitute: Substitute) -> ScanStep:
+def _replace_step_expressions(step: ScanStep, substitute: Substitute) -> ScanStep:
     assignments = tuple(dataclasses.replace(each, expr=substitute(each.expr)) for each in step.assignments)
     return dataclasses.replace(step, condition=substitute(step.condition), assignments=assignments)
 

@@ -163,7 +163,7 @@ def _render_joined_array(json: str, joined: str) -> str:
 def _render_indexof(call: ir.FunctionCall) -> str:
     texts = [render_text_argument(arg) for arg in call.args[:2]]
     has_limits = len(call.args) == 5 and not _is_unlimited_length(call.args[3])  # noqa: PLR2004
-    render = _render_limited_position if has_limits else _render_position
+    render = _render_limited_position if has_limits else _render_text_position
     return bind_once([*texts, *map(render_expression, call.args[2:])], render)
 
 
@@ -178,7 +178,7 @@ def _render_limited_position(text: str, match: str, start: str, length: str, occ
     turns = f"range(0, least({occurrence}, length({text}) + 1))"
     last = f"list_reduce(list_prepend(CAST(({first}) - 1 AS BIGINT), {turns}), lambda _p, _n: {step})"
     return (
-        f"CASE WHEN {length} < 0 THEN {_render_position(text, match, start, length, occurrence)} "
+        f"CASE WHEN {length} < 0 THEN {_render_text_position(text, match, start, length, occurrence)} "
         f"WHEN ({first}) < 0 OR {occurrence} < 0 THEN NULL WHEN {occurrence} = 0 THEN -1 ELSE greatest({last}, -1) END"
     )
 
@@ -187,7 +187,7 @@ def _is_unlimited_length(expr: ir.Expr) -> bool:
     return isinstance(expr, ir.Literal) and expr.value == -1
 
 
-def _render_position(text: str, match: str, start: str = "0", length: str = "-1", occurrence: str = "1") -> str:
+def _render_text_position(text: str, match: str, start: str = "0", length: str = "-1", occurrence: str = "1") -> str:
     first = f"CASE WHEN {start} < 0 THEN length({text}) + {start} ELSE {start} END"
     size = f"CASE WHEN {length} < 0 THEN length({text}) ELSE {length} END"
     part = f"substr({text}, ({first}) + 1, {size})"

@@ -68,10 +68,10 @@ class TopNested(UnorderedOutputOperator):
 
     def replace_expressions(self, substitute: Substitute) -> "TopNested":
         """Return a copy of the operator with ``substitute`` applied to the expressions of all levels."""
-        return TopNested(tuple(_replace_in_level(level, substitute) for level in self.levels))
+        return TopNested(tuple(_replace_level_expressions(level, substitute) for level in self.levels))
 
 
-def _replace_in_level(level: TopNestedLevel, substitute: Substitute) -> TopNestedLevel:
+def _replace_level_expressions(level: TopNestedLevel, substitute: Substitute) -> TopNestedLevel:
     return dataclasses.replace(
         level,
         of=dataclasses.replace(level.of, expr=substitute(level.of.expr)),

@@ -31,7 +31,7 @@ class FileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class CsvFile:
-    """CSV file and its format.
+    """CSV file of telemetry rows, with its format and the connection that receives the rows.
 
     Attributes:
         path: the file, UTF-8.

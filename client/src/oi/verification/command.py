@@ -84,7 +84,7 @@ def _verify_bundle(parser: argparse.ArgumentParser, options: argparse.Namespace)
         if getattr(options, name):
             parser.error(f"--{name} is not used with a bundle, which names its chains and contains their checkpoints")
     try:
-        keys = [] if options.key is None else _load_keys(options.key)
+        keys = [] if options.key is None else _load_verifier_keys(options.key)
         result = verify_bundle(Path(options.export), keys, options.workspace)
     except BrokenError as error:
         return _report_broken(error.broken_at, str(error))
@@ -109,7 +109,7 @@ def _verify_receipt(parser: argparse.ArgumentParser, options: argparse.Namespace
     if options.export is not None or options.checkpoint is not None:
         parser.error("--receipt verifies one record; pass no export, bundle or checkpoint with it")
     try:
-        keys, content = _load_keys(options.key), Path(options.receipt).read_bytes()
+        keys, content = _load_verifier_keys(options.key), Path(options.receipt).read_bytes()
         records = parse_records(Path(options.record).read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError:
         return _report_undecided(f"{options.record} is not UTF-8 text")
@@ -198,7 +198,7 @@ def _load_checkpoint(options: argparse.Namespace) -> CheckpointContent | None:
     """
     if options.key is None:
         return None
-    keys = _load_keys(options.key)
+    keys = _load_verifier_keys(options.key)
     saved = build_checkpoint_path(Path(options.export))
     if options.checkpoint is None and not saved.exists():
         raise ValueError(
@@ -209,7 +209,7 @@ def _load_checkpoint(options: argparse.Namespace) -> CheckpointContent | None:
     return open_checkpoint(note, find_signer(note, keys) or keys[0], origin)
 
 
-def _load_keys(option: str) -> list[VerifierKey]:
+def _load_verifier_keys(option: str) -> list[VerifierKey]:
     """Load the keys of the option ``--key``: a verifier key line, or a file with such lines, COSE_KeySet or JWK set.
 
     Raises:

@@ -155,7 +155,7 @@ def _verify_records(records: Sequence[Mapping[str, Any]], progress: _Progress) -
         reason = _check_content(record)
         if not reason:
             _check_fork(record, progress)
-            reason = _check_link(record, progress) or _check_fields(record, progress)
+            reason = _check_hash_link(record, progress) or _check_fields(record, progress)
         if reason:
             raise BrokenError(_locate_fault(records, index, progress), reason)
         stored = str(record["Hash"])
@@ -207,7 +207,7 @@ def _check_fork(record: Mapping[str, Any], progress: _Progress) -> None:
         raise BrokenError(stored, f"fork: this record and {other} have the same PreviousHash")
 
 
-def _check_link(record: Mapping[str, Any], progress: _Progress) -> str:
+def _check_hash_link(record: Mapping[str, Any], progress: _Progress) -> str:
     """Describe a fault in a record's RecordID or PreviousHash; return an empty string if both are valid."""
     here, expected = str(record.get("RecordID")), format_record_id(progress.sequence + 1)
     if here != expected:

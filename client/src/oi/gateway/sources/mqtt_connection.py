@@ -86,7 +86,9 @@ class MqttConnection:
         Raises:
             BrokerError: the broker rejects one of the filters.
         """
-        topics: list[tuple[str, Any]] = [(self._settings.build_filter(each), self._settings.qos) for each in filters]
+        topics: list[tuple[str, Any]] = [
+            (self._settings.build_subscription_filter(each), self._settings.qos) for each in filters
+        ]
         if self._settings.version == "5":
             # Retained messages are old values without a time of their own.
             do_not_send = SubscribeOptions.RETAIN_DO_NOT_SEND

@@ -104,7 +104,7 @@ class MqttSettings:
         except (OSError, ValueError) as error:
             raise SettingsError(f"The password of the broker cannot be read: {error}") from None
 
-    def build_filter(self, topic_filter: str) -> str:
+    def build_subscription_filter(self, topic_filter: str) -> str:
         """Return the topic filter to subscribe to.
 
         If the gateway belongs to a group of gateways, this is the filter of a shared subscription.

@@ -75,7 +75,7 @@ class RuleEvaluation:
                 return await self._read_connections(catalog)
             return await self._read_rows(rule, catalog)
         except WorkspaceError as error:
-            raise EvaluationError(_describe_error(rule, error)) from error
+            raise EvaluationError(_describe_evaluation_error(rule, error)) from error
 
     async def find_groups(self, entry: CatalogEntry[AlertRule], data: RuleData) -> list[AlertGroup]:
         """Evaluate the condition of an alert rule for each group of its data.
@@ -108,7 +108,7 @@ class RuleEvaluation:
         return ConnectionData(enabled, last_messages, self._runtime.now())
 
 
-def _describe_error(rule: AlertRule, error: WorkspaceError) -> str:
+def _describe_evaluation_error(rule: AlertRule, error: WorkspaceError) -> str:
     if error.code == "QUERY_NOT_APPROVED":
         return f"The warm query {rule.query!r} is a draft; it must be approved first."
     return error.detail

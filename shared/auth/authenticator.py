@@ -257,13 +257,13 @@ class Authenticator:
 
     async def _find_key(self, key_id: str, secret: str) -> ApiKey | None:
         """Return the API key with this id and secret, else None. A wrong secret takes as long as an unknown id."""
-        key = _match_key(await self._credentials.current(), key_id, secret)
+        key = _find_matching_key(await self._credentials.current(), key_id, secret)
         started_at = self._runtime.monotonic()
         if key is None and started_at - self._reloaded_at > RELOAD_SECONDS:
             # Another process may just have created the key. Invalid keys cause the reload, too, so it is rate-limited.
             self._reloaded_at = started_at
             self._credentials.invalidate()
-            key = _match_key(await self._credentials.current(), key_id, secret)
+            key = _find_matching_key(await self._credentials.current(), key_id, secret)
         return key
 
     async def _authenticate_entra(self, tokens: EntraTokens, token: str) -> Principal:
@@ -287,7 +287,7 @@ class Authenticator:
         )
 
 
-def _match_key(credentials: Credentials, key_id: str, secret: str) -> ApiKey | None:
+def _find_matching_key(credentials: Credentials, key_id: str, secret: str) -> ApiKey | None:
     key = credentials.keys.get(key_id)
     valid = api_keys.is_secret_valid(key.salt if key else _NO_SALT, key.digest if key else _NO_DIGEST, secret)
     return key if valid else None

@@ -40,7 +40,7 @@ def parse_header(token: str) -> Mapping[str, Any]:
     if len(segments) != 3:  # noqa: PLR2004  header, payload, signature
         raise ValueError("the token is not a signed token in compact form")
     header, payload, _ = (_decode_segment(segment) for segment in segments)
-    _check_times(_parse_object(payload))
+    _check_time_claims(_parse_object(payload))
     return _parse_object(header)
 
 
@@ -73,20 +73,20 @@ def _decode_segment(segment: str) -> bytes:
 
 def _parse_object(data: bytes) -> Mapping[str, Any]:
     # Decode first, because the JSON parser also accepts UTF-16 and UTF-32 bytes (RFC 7519 section 3 requires UTF-8).
-    value = json.loads(data.decode("utf-8"), object_pairs_hook=build_object, parse_constant=_reject_constant)
+    value = json.loads(data.decode("utf-8"), object_pairs_hook=build_object, parse_constant=_reject_non_json_constant)
     if not isinstance(value, dict):
         raise ValueError("header and payload of the token must be JSON objects")  # noqa: TRY004  callers catch one error
     return value
 
 
-def _check_times(payload: Mapping[str, Any]) -> None:
+def _check_time_claims(payload: Mapping[str, Any]) -> None:
     for name in _TIMES & payload.keys():
         value = payload[name]
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _END_OF_TIME:
             raise ValueError(f"claim {name} of the token is not a valid time")
 
 
-def _reject_constant(name: str) -> Any:
+def _reject_non_json_constant(name: str) -> Any:
     raise ValueError(f"the token contains {name}, which is not JSON")
 
 

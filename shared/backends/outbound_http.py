@@ -149,7 +149,7 @@ class _NameLookups:
             self._pool = self._pool or self._runtime.open_pool(RESOLVER_THREADS, "outbound names")
             threads = replace(self._runtime, threads=self._pool)
             self._running[host] = asyncio.create_task(threads.run_in_thread(self._look_up, host))
-            self._running[host].add_done_callback(partial(self._forget_lookup, host))
+            self._running[host].add_done_callback(partial(self._remove_finished_lookup, host))
         try:
             async with asyncio.timeout(RESOLVE_SECONDS):
                 return await asyncio.shield(self._running[host])
@@ -161,7 +161,7 @@ class _NameLookups:
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _forget_lookup(self, host: str, task: asyncio.Task[Sequence[str]]) -> None:
+    def _remove_finished_lookup(self, host: str, task: asyncio.Task[Sequence[str]]) -> None:
         del self._running[host]
         if not task.cancelled():
             task.exception()  # every caller may have given up; asyncio would log the exception

@@ -127,7 +127,7 @@ class BackgroundRunner:
         for job in due:
             task = asyncio.create_task(self._run_if_claimed(job), name=f"background job {job.name}")
             self._running[job.name] = task
-            task.add_done_callback(partial(self._forget_task, job.name))
+            task.add_done_callback(partial(self._remove_finished_task, job.name))
         if due:
             await asyncio.wait([self._running[job.name] for job in due], timeout=WAIT_SECONDS)
 
@@ -138,7 +138,7 @@ class BackgroundRunner:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _forget_task(self, name: str, task: asyncio.Task[None]) -> None:
+    def _remove_finished_task(self, name: str, task: asyncio.Task[None]) -> None:
         if self._running.get(name) is task:
             del self._running[name]
 

@@ -248,11 +248,11 @@ class _Parser:
         self._count = 0
 
     def parse(self) -> Node:
-        start = self._skip_space(0)
+        start = self._skip_white_space(0)
         if start == len(self._text):
             raise self.build_error(0, "the document is empty")
         root, end = self._parse_value(start, 0)
-        end = self._skip_space(end)
+        end = self._skip_white_space(end)
         if end < len(self._text):
             raise self.build_error(end, "not JSON: text follows the value")
         return root
@@ -260,7 +260,7 @@ class _Parser:
     def build_error(self, position: int, message: str) -> DocumentError:
         return DocumentError([Problem(self._source, *LineIndex(self._text).locate(position), "", message)])
 
-    def _skip_space(self, position: int) -> int:
+    def _skip_white_space(self, position: int) -> int:
         found = _SPACE.match(self._text, position)
         return found.end() if found else position
 
@@ -304,7 +304,7 @@ class _Parser:
     def _parse_array(self, position: int, depth: int) -> tuple[Node, int]:
         items: list[Node] = []
         node = Node("seq", 0, position, items=items)
-        place = self._skip_space(position + 1)
+        place = self._skip_white_space(position + 1)
         if self._text.startswith("]", place):
             return node, place + 1
         while True:
@@ -317,7 +317,7 @@ class _Parser:
     def _parse_object(self, position: int, depth: int) -> tuple[Node, int]:
         entries: list[tuple[Node, Node]] = []
         node = Node("map", 0, position, entries=entries)
-        place = self._skip_space(position + 1)
+        place = self._skip_white_space(position + 1)
         if self._text.startswith("}", place):
             return node, place + 1
         while True:
@@ -332,7 +332,7 @@ class _Parser:
             key, place = self._parse_value(place, depth)
             colon = _AFTER_KEY.match(self._text, place)
             if colon is None:
-                raise self.build_error(self._skip_space(place), "not JSON: a colon is expected")
+                raise self.build_error(self._skip_white_space(place), "not JSON: a colon is expected")
             value, place = self._parse_value(colon.end(), depth)
             entries.append((key, value))
             place, is_last = self._parse_separator(place, "}")
@@ -350,5 +350,5 @@ class _Parser:
         """Read a comma or a closing bracket; return the position after it, and True if it was a closing bracket."""
         found = _AFTER_ITEM.match(self._text, position)
         if found is None or found[1] not in (",", closing):
-            raise self.build_error(self._skip_space(position), f"not JSON: a comma or {closing} is expected")
+            raise self.build_error(self._skip_white_space(position), f"not JSON: a comma or {closing} is expected")
         return found.end(), found[1] == closing

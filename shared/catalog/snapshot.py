@@ -112,10 +112,10 @@ class Catalog:
 
     @cached_property
     def _surfaces_by_connection(self) -> Mapping[str, tuple[str, ...]]:
-        return _group_surfaces(stored.value for stored in self.surfaces.values())
+        return _group_surfaces_by_connection(stored.value for stored in self.surfaces.values())
 
 
-def _group_surfaces(surfaces: Iterable[Surface]) -> Mapping[str, tuple[str, ...]]:
+def _group_surfaces_by_connection(surfaces: Iterable[Surface]) -> Mapping[str, tuple[str, ...]]:
     owners: dict[str, set[str]] = {}
     for surface in surfaces:
         for connection in surface.connections:

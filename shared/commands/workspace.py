@@ -39,7 +39,7 @@ def main(arguments: Sequence[str], services: Callable[[], Any] | None = None) ->
         parser.error("--as and --issue-key need the stores; with --url, the owner of the API key applies")
     try:
         if options.url:
-            return _run_remote(options)
+            return _run_over_https(options)
         if options.verb == "export":
             return asyncio.run(_export_document(options, services or _load_services))
         return asyncio.run(_run_command(options, services or _load_services))
@@ -86,7 +86,7 @@ async def _run_command(options: argparse.Namespace, services: Callable[[], Any])
         # Approvals that are stored already stay valid when their approver can no longer approve.
         loaded = load_located_document(text, source, checks_approvers=options.verb == "validate")
     except DocumentError as error:
-        return _print_problems(error)
+        return _print_document_problems(error)
     _print_warnings(loaded)
     document = loaded.document
     if options.verb == "validate":
@@ -104,7 +104,7 @@ async def _run_command(options: argparse.Namespace, services: Callable[[], Any])
             await _check_queries(loaded, running)
             await _apply_document(document, options, running)
     except DocumentError as error:
-        return _print_problems(error)
+        return _print_document_problems(error)
     finally:
         await running.close()
     return DONE
@@ -118,7 +118,7 @@ def _print_warnings(loaded: "LoadedDocument") -> None:
             print(f"warning: {problem}", file=sys.stderr)
 
 
-def _print_problems(error: Any) -> int:
+def _print_document_problems(error: Any) -> int:
     for problem in error.problems:
         print(problem, file=sys.stderr)
     return REFUSED
@@ -173,7 +173,7 @@ async def _export_document(options: argparse.Namespace, services: Callable[[], A
     return DONE
 
 
-def _run_remote(options: argparse.Namespace) -> int:
+def _run_over_https(options: argparse.Namespace) -> int:
     """Run the subcommand ``diff``, ``apply`` or ``export`` against a running service over HTTPS."""
     from shared.catalog.problems import DocumentError  # noqa: PLC0415  avoids slow imports for --help
     from shared.commands import remote_workspace  # noqa: PLC0415  as above
@@ -188,7 +188,7 @@ def _run_remote(options: argparse.Namespace) -> int:
         if options.verb == "apply":
             planned = workspace.apply(content, options.file, planned["planTag"])
     except DocumentError as error:
-        return _print_problems(error)
+        return _print_document_problems(error)
     for warning in planned["warnings"]:
         print(f"warning: {options.file}: {warning['field']}: {warning['message']}", file=sys.stderr)
     if options.verb != "validate":

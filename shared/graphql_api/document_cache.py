@@ -125,10 +125,10 @@ class DocumentCache:
             errors = validate(self._schema, runnable, specified_rules, max_errors=_MAX_ERRORS)
         except RecursionError:
             return PreparedDocument(document, (GraphQLError(_TOO_DEEP),))
-        return PreparedDocument(document, tuple(map(_reword_error, errors)), runnable)
+        return PreparedDocument(document, tuple(map(_replace_error_message, errors)), runnable)
 
 
-def _reword_error(error: GraphQLError) -> GraphQLError:
+def _replace_error_message(error: GraphQLError) -> GraphQLError:
     return GraphQLError(_TOO_MANY_SELECTIONS) if error.message == _ABORTED else error
 
 

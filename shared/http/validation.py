@@ -262,7 +262,7 @@ def _add_errors(failure: ValidationError, model: Any, faults: ValidationErrors) 
 
 def _build_model_of_valid_fields(model: type[BaseModel], value: Any, faults: ValidationErrors) -> BaseModel:
     """Build a model instance from the valid fields only, so that rules about these fields can still be checked."""
-    partial_model, known = _make_optional(model), list_accepted_names(model)
+    partial_model, known = _make_fields_optional(model), list_accepted_names(model)
     try:
         valid = {name: value[name] for name in known.keys() & value.keys() if faults.has_valid(name)}
         return partial_model.model_validate(valid, extra="ignore")
@@ -273,7 +273,7 @@ def _build_model_of_valid_fields(model: type[BaseModel], value: Any, faults: Val
 
 
 @cache
-def _make_optional(model: type[BaseModel]) -> type[BaseModel]:
+def _make_fields_optional(model: type[BaseModel]) -> type[BaseModel]:
     fields: dict[str, Any] = {}
     for name, info in model.model_fields.items():
         if info.is_required():

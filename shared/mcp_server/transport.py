@@ -261,7 +261,7 @@ class ProtocolSession:
 
     async def _list_prompts(self, _: Any, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         page, cursor = _select_page(self._capabilities.prompts, params)
-        return types.ListPromptsResult(prompts=[_to_prompt(item) for item in page], next_cursor=cursor)
+        return types.ListPromptsResult(prompts=[_to_sdk_prompt(item) for item in page], next_cursor=cursor)
 
     async def _get_prompt(self, _: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         found = next((item for item in self._capabilities.prompts if item.name == params.name), None)
@@ -298,10 +298,10 @@ async def _run_tool(tool: Tool, arguments: Mapping[str, Any]) -> ToolResult:
 
 
 def _build_tools(builders: Iterable[Callable[[], Tool]]) -> list[types.Tool]:
-    return [_to_tool(build()) for build in builders]
+    return [_to_sdk_tool(build()) for build in builders]
 
 
-def _to_tool(tool: Tool) -> types.Tool:
+def _to_sdk_tool(tool: Tool) -> types.Tool:
     hints = types.ToolAnnotations(read_only_hint=tool.read_only, open_world_hint=False)
     return types.Tool(
         name=tool.name,
@@ -313,7 +313,7 @@ def _to_tool(tool: Tool) -> types.Tool:
     )
 
 
-def _to_prompt(prompt: Prompt) -> types.Prompt:
+def _to_sdk_prompt(prompt: Prompt) -> types.Prompt:
     arguments = [
         types.PromptArgument(name=item.name, description=item.description, required=item.required)
         for item in prompt.arguments

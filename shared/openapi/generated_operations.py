@@ -13,7 +13,7 @@ from typing import Any, Final
 from shared.catalog.models import Connection, ParameterType, QueryParameter, SignalDefinition, SignalType, WarmQuery
 from shared.catalog.snapshot import CatalogEntry
 from shared.openapi.paths import LONGEST_PARAMETER, to_camel_case
-from shared.openapi.schemas import Schema, SchemaRegistry, limit_lengths
+from shared.openapi.schemas import Schema, SchemaRegistry, add_length_limits
 from shared.telemetry.pointers import compile_pointer
 from shared.timestamps import rfc3339
 from shared.warm_queries.ports import Column
@@ -106,7 +106,7 @@ def _build_parameter(parameter: QueryParameter) -> Schema:
         "in": "query",
         "required": parameter.required,
         "description": f"Kusto type `{parameter.type}`.",
-        "schema": limit_lengths(build_parameter_schema(parameter), LONGEST_PARAMETER),
+        "schema": add_length_limits(build_parameter_schema(parameter), LONGEST_PARAMETER),
     }
 
 

@@ -11,7 +11,7 @@ from shared.http.operations import Access, NoBody, NoQuery, Operation, RawBody
 from shared.http.unknown_names import UnknownNames
 from shared.http.versions import HEADER, SUPPORTED
 from shared.openapi.responses import build_responses
-from shared.openapi.schemas import ClosedBody, Schema, SchemaRegistry, limit_lengths
+from shared.openapi.schemas import ClosedBody, Schema, SchemaRegistry, add_length_limits
 
 LONGEST_PARAMETER: Final = 65_536
 """Maximum characters of a parameter; most hosts limit request lines to fewer."""
@@ -148,14 +148,14 @@ def _build_request_body(operation: Operation, schemas: SchemaRegistry) -> Schema
         return {}
     longest = max([operation.body_limit, *dict(operation.form_limits).values()])
     forms: dict[str, Schema] = {
-        form: {"schema": limit_lengths(described, longest) if "properties" in described else dict(described)}
+        form: {"schema": add_length_limits(described, longest) if "properties" in described else dict(described)}
         for form, described in operation.docs.body_forms.items()
     }
     for form, shown in operation.docs.form_examples.items():
         forms[form]["example"] = shown
     if operation.body is RawBody and takes is None and operation.docs.body_forms:
         return {"required": True, "content": forms}
-    schema = _build_body_schema(operation, schemas) if takes is None else limit_lengths(takes, longest)
+    schema = _build_body_schema(operation, schemas) if takes is None else add_length_limits(takes, longest)
     example = {} if operation.docs.example is None else {"example": operation.docs.example}
     required = takes is not None or _has_required_members(operation.body)
     return {"required": required, "content": {JSON: {"schema": schema, **example}, **forms}}
@@ -192,7 +192,7 @@ def build_query_parameters(operation: Operation, schemas: SchemaRegistry) -> lis
 
 
 def _build_schema(parameter: Schema, owner: str, schemas: SchemaRegistry) -> Schema:
-    limited: Schema = limit_lengths(parameter["schema"], LONGEST_PARAMETER)
+    limited: Schema = add_length_limits(parameter["schema"], LONGEST_PARAMETER)
     return schemas.name_enums(limited, owner[0].upper() + owner[1:], parameter["name"])
 
 
@@ -204,7 +204,7 @@ def build_header_parameters(operation: Operation, schemas: SchemaRegistry) -> li
             "name": name,
             "in": "header",
             "required": False,
-            "schema": schemas.name_enums(limit_lengths(header["schema"], LONGEST_PARAMETER), "", name),
+            "schema": schemas.name_enums(add_length_limits(header["schema"], LONGEST_PARAMETER), "", name),
         }
         for name, header in _list_headers(operation)
     ]

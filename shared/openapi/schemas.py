@@ -81,7 +81,7 @@ class SchemaRegistry:
         """
         schema_copy = _copy_schema(python_type, mode)
         if max_length:
-            schema_copy = limit_lengths(schema_copy, max_length)
+            schema_copy = add_length_limits(schema_copy, max_length)
         if closed is not None:
             schema_copy = closed.close_schema(schema_copy)
         for name, schema in schema_copy.pop("$defs", {}).items():
@@ -232,7 +232,7 @@ _VALUES = frozenset({"example", "examples", "default", "const", "enum"})
 """Keywords that contain values, not schemas."""
 
 
-def limit_lengths(schema: Any, max_length: int) -> Any:
+def add_length_limits(schema: Any, max_length: int) -> Any:
     """Return a copy of a schema with a maximum length for all strings and arrays without a maximum length.
 
     Args:
@@ -240,10 +240,10 @@ def limit_lengths(schema: Any, max_length: int) -> Any:
         max_length: maximum number of characters of the parameter or body that contains the value.
     """
     if isinstance(schema, list):
-        return [limit_lengths(each, max_length) for each in schema]
+        return [add_length_limits(each, max_length) for each in schema]
     if not isinstance(schema, Mapping):
         return schema
-    schema_copy = {key: each if key in _VALUES else limit_lengths(each, max_length) for key, each in schema.items()}
+    schema_copy = {key: each if key in _VALUES else add_length_limits(each, max_length) for key, each in schema.items()}
     if schema_copy.get("type") == "string" and not {"enum", "const", "format", "maxLength"} & schema_copy.keys():
         schema_copy["maxLength"] = max_length
     if schema_copy.get("type") == "array" and "maxItems" not in schema_copy:

@@ -14,7 +14,7 @@ from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
 from shared.provenance.overview_ports import ChainOverview, ChainSummary
 from shared.provenance.ports import ChainKey
-from shared.provenance.verifier import ChainVerifier, VerificationRun, store_result
+from shared.provenance.verifier import ChainVerifier, VerificationRun, store_verification_result
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.timestamps import rfc3339
 
@@ -117,4 +117,4 @@ class BackgroundVerification:
         count("workspace.chain.verified", target=run.chain.target.value, sound=verdict.chain_valid)
         if self._on_broken is not None and not verdict.chain_valid:
             await self._on_broken(run.chain, verdict.broken_at or "", verdict.reason)
-        await store_result(self._overview, run, verdict, self._runtime)
+        await store_verification_result(self._overview, run, verdict, self._runtime)

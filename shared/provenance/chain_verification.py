@@ -87,7 +87,7 @@ class EventFastPath:
                     or not (projection[0] == time > "" or matches_time(projection[0]) or is_record_time(projection[0]))
                     or dumps(value, None, STRICT) != canonical
                     or not canonical.isascii()
-                    or not _is_plain_event(value)
+                    or not _is_simple_event(value)
                 ):
                     break
             except (TypeError, ValueError, LookupError, AttributeError):
@@ -101,7 +101,7 @@ class EventFastPath:
         return row
 
 
-def _is_plain_event(value: dict[str, Any]) -> bool:
+def _is_simple_event(value: dict[str, Any]) -> bool:
     """Return whether a record has the content of a simple event; its links and filter fields are not checked.
 
     Most events have one or two states with numbers and text, which are checked without a function call.

@@ -263,7 +263,7 @@ async def query_entity_amendments(
         amendment: one for amendment, one in decisions.items() if one.sequence not in present and one.sequence < last
     }
     missed = await runtime.run_in_thread(_select_decisions, candidates)
-    return await _merge_results(answer, missed, runtime) if missed else answer
+    return await _add_missed_records(answer, missed, runtime) if missed else answer
 
 
 def list_amendment_ids(records: Iterable[ChainRecord]) -> list[str]:
@@ -276,7 +276,9 @@ def _select_decisions(by_amendment: Mapping[str, ChainRecord]) -> list[ChainReco
     return [record for amendment, record in by_amendment.items() if read_decided_amendment_id(record) == amendment]
 
 
-async def _merge_results(answer: AuditQueryResult, missed: Sequence[ChainRecord], runtime: Runtime) -> AuditQueryResult:
+async def _add_missed_records(
+    answer: AuditQueryResult, missed: Sequence[ChainRecord], runtime: Runtime
+) -> AuditQueryResult:
     more = await build_result(missed, len(missed), has_more=False, runtime=runtime)
     records = sorted((*answer.records, *more.records), key=lambda record: record.sequence)
     first, damaged = records[:MAX_CHAIN], {*answer.damaged, *more.damaged}

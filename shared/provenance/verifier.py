@@ -177,7 +177,7 @@ class ChainVerifier:
         if self._overview is None:
             return
         try:
-            await store_result(self._overview, run, verdict, self._runtime)
+            await store_verification_result(self._overview, run, verdict, self._runtime)
         except WorkspaceError:
             _LOG.warning("the result of a verification could not be stored", exc_info=True)
 
@@ -231,10 +231,10 @@ class ChainVerifier:
             WorkspaceError: UNAVAILABLE if a store does not respond.
         """
         chain, verification = run.chain, run.verification
-        fault = await self._check_fork(chain, verification, verification.fault) or await find_future_timestamps(
+        fault = await self._find_fork_fault(chain, verification, verification.fault) or await find_future_timestamps(
             self._store, chain, verification, self._runtime.now()
         )
-        fault = fault or await self._check_end(chain, verification, run.tip, run.misplaced)
+        fault = fault or await self._find_fault_at_end(chain, verification, run.tip, run.misplaced)
         forked = verification.fork is not None or (fault is not None and fault.is_fork)
         fault = (
             fault
@@ -242,7 +242,7 @@ class ChainVerifier:
             or _find_checkpoint_fault(verification, run.newest, run.checkpoint_content, run.error)
         )
         fault = fault or await find_head_time_mismatch(self._store, chain, run.tip, self._runtime)
-        fault = fault or await self._check_signatures(chain, verification)
+        fault = fault or await self._find_signature_fault(chain, verification)
         empty = not verification.sequence and fault is None
         if fault is not None:
             count("workspace.chain.broken", target=chain.target.value)
@@ -252,7 +252,7 @@ class ChainVerifier:
             )
         return _build_verdict(fault, empty=empty, forked=forked, count=verification.sequence)
 
-    async def _check_signatures(self, chain: ChainKey, verification: ChainVerification) -> ChainFault | None:
+    async def _find_signature_fault(self, chain: ChainKey, verification: ChainVerification) -> ChainFault | None:
         first, last = verification.signed
         if not first or chain.target is not Target.DOMAIN_AMENDMENTS:
             return None
@@ -268,7 +268,7 @@ class ChainVerifier:
         except NoteError as error:
             return None, error
 
-    async def _check_fork(
+    async def _find_fork_fault(
         self, chain: ChainKey, verification: ChainVerification, fault: ChainFault | None
     ) -> ChainFault | None:
         """Return the fault of a fork if the faulty record has the same PreviousHash as a valid record.
@@ -286,7 +286,7 @@ class ChainVerifier:
             after = page.records[-1].sequence
         return fault
 
-    async def _check_end(
+    async def _find_fault_at_end(
         self, chain: ChainKey, verification: ChainVerification, tip: Tip, misplaced: int | None
     ) -> ChainFault | None:
         """Return the first fault at the end of a chain, or None.
@@ -317,7 +317,9 @@ class ChainVerifier:
         head = (await self._store.read_tip(chain)).sequence
         past_head = [record for record in page.records if record.sequence > head]
         for record in past_head[:MAX_BRANCHES]:
-            fault = await self._check_fork(chain, verification, _build_past_head_fault(record, verification.last_hash))
+            fault = await self._find_fork_fault(
+                chain, verification, _build_past_head_fault(record, verification.last_hash)
+            )
             if fault is not None and fault.is_fork:
                 verification.fork = verification.fork or fault
                 break
@@ -343,7 +345,9 @@ def _build_past_head_fault(record: ChainRecord, last_hash: str) -> ChainFault:
     return ChainFault(here, f"{here} is past the end of the chain according to the head item", branch, record.hash)
 
 
-async def store_result(overview: ChainOverview, run: VerificationRun, verdict: ChainVerdict, runtime: Runtime) -> None:
+async def store_verification_result(
+    overview: ChainOverview, run: VerificationRun, verdict: ChainVerdict, runtime: Runtime
+) -> None:
     """Store the result of a complete verification in the summary of the chain; an empty chain has no summary.
 
     Raises:

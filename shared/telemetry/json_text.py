@@ -29,7 +29,7 @@ def parse(text: bytes) -> Any:
         return orjson.loads(text)
     try:
         value = json.loads(
-            text, parse_int=parse_integer, parse_float=_parse_finite_number, parse_constant=_reject_constant
+            text, parse_int=parse_integer, parse_float=_parse_finite_number, parse_constant=_reject_non_json_constant
         )
         _serialise(value)
     except RecursionError:
@@ -73,5 +73,5 @@ def _parse_finite_number(text: str) -> float:
     return number
 
 
-def _reject_constant(constant: str) -> NoReturn:
+def _reject_non_json_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")

@@ -102,16 +102,16 @@ def loads_in_slices(text: str, levels: int) -> Any:
         ValueError: the text is not JSON.
     """
     if len(text) <= _SLICE:
-        return _parse_at_once(text)
+        return _parse_in_one_call(text)
     value, end = _parse_value(text, _skip_whitespace(text, 0), levels)
     if _skip_whitespace(text, end) != len(text):
         raise json.JSONDecodeError("Extra data", text, end)
     return value
 
 
-def _parse_at_once(text: str) -> Any:
+def _parse_in_one_call(text: str) -> Any:
     try:
-        return _parse_exactly(text)
+        return _parse_complete_text(text)
     except (ValueError, RecursionError):
         # The fast parser also rejects texts that the other parser accepts, for instance NaN.
         return json.loads(text)
@@ -161,12 +161,12 @@ def _parse_members(text: str, at: int) -> tuple[list[Any], int]:
     if cut < 0 or cut > at + 2 * _SLICE:
         return [], at + _SLICE
     try:
-        return _parse_exactly(f"[{text[at : cut + 1]}]"), cut + 2
+        return _parse_complete_text(f"[{text[at : cut + 1]}]"), cut + 2
     except (ValueError, RecursionError):
         return [], cut + 1
 
 
-def _parse_exactly(text: str) -> Any:
+def _parse_complete_text(text: str) -> Any:
     encoded = text.encode()
     # The fast parser possibly does not return a number with so many digits exactly.
     return json.loads(text) if _LONG in encoded.translate(_ZEROS) else orjson.loads(encoded)
@@ -178,9 +178,9 @@ def _parse_object(text: str, at: int, levels: int) -> tuple[dict[str, Any], int]
     if text[at : at + 1] == "}":
         return found, at + 1
     while True:
-        at = _expect_mark(text, _skip_whitespace(text, at), '"')
+        at = _skip_expected_mark(text, _skip_whitespace(text, at), '"')
         name, at = scanstring(text, at)
-        at = _expect_mark(text, _skip_whitespace(text, at), ":")
+        at = _skip_expected_mark(text, _skip_whitespace(text, at), ":")
         found[name], at = _parse_value(text, _skip_whitespace(text, at), levels)
         at = _skip_whitespace(text, at)
         if _is_closing_mark(text, at, "}"):
@@ -196,11 +196,11 @@ def _skip_whitespace(text: str, at: int) -> int:
 def _is_closing_mark(text: str, at: int, mark: str) -> bool:
     if text[at : at + 1] == mark:
         return True
-    _expect_mark(text, at, ",")
+    _skip_expected_mark(text, at, ",")
     return False
 
 
-def _expect_mark(text: str, at: int, mark: str) -> int:
+def _skip_expected_mark(text: str, at: int, mark: str) -> int:
     if text[at : at + 1] != mark:
         raise json.JSONDecodeError(f"Expecting {mark!r}", text, at)
     return at + 1

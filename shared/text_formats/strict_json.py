@@ -68,10 +68,10 @@ def _parse_fast(body: bytes) -> Any:
         is_complete = orjson.dumps(value).count(b'"') == body.count(b'"')
     except (ValueError, TypeError):
         return _UNDECIDED
-    return value if is_complete and _is_shallow(value) else _UNDECIDED
+    return value if is_complete and _is_within_depth_limit(value) else _UNDECIDED
 
 
-def _is_shallow(value: Any) -> bool:
+def _is_within_depth_limit(value: Any) -> bool:
     """Return whether a JSON value has at most :data:`MAX_DEPTH` nested levels."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(MAX_DEPTH):
@@ -97,7 +97,7 @@ def _parse_slowly(body: bytes, parse_int: Callable[[str], Any]) -> Any:
         raise ValueError("not JSON: the text is empty")
     _reject_too_many_containers(text)
     value = _load_json(text, parse_int)
-    _check_depth(value)
+    _reject_deep_nesting(value)
     if _SURROGATE.search(text):
         _reject_lone_surrogates(value)
     return value
@@ -114,10 +114,10 @@ def find_invalid_element(body: bytes) -> int | None:
         _reject_too_many_containers(text)
     except ValueError:
         return None
-    at = _skip_space(text, 0)
+    at = _skip_white_space(text, 0)
     index = 0
     while text[at : at + 1] == ("," if index else "["):
-        start = _skip_space(text, at + 1)
+        start = _skip_white_space(text, at + 1)
         try:
             _, end = _LENIENT.raw_decode(text, start)
             parse_json(b"[%b]" % text[start:end].encode())
@@ -125,11 +125,11 @@ def find_invalid_element(body: bytes) -> int | None:
             return None
         except (ValueError, RecursionError):
             return index
-        at, index = _skip_space(text, end), index + 1
+        at, index = _skip_white_space(text, end), index + 1
     return None
 
 
-def _skip_space(text: str, start: int) -> int:
+def _skip_white_space(text: str, start: int) -> int:
     found = _SPACE.match(text, start)
     return found.end() if found else start
 
@@ -155,7 +155,7 @@ def _load_json(text: str, parse_int: Callable[[str], Any]) -> Any:
         return json.loads(
             text,
             object_pairs_hook=build_object,
-            parse_constant=_reject_constant,
+            parse_constant=_reject_non_json_constant,
             parse_int=parse_int,
             parse_float=_parse_float,
         )
@@ -196,11 +196,11 @@ def _parse_float(text: str) -> float:
     return float(text)
 
 
-def _reject_constant(name: str) -> Any:
+def _reject_non_json_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _check_depth(value: Any) -> None:
+def _reject_deep_nesting(value: Any) -> None:
     level = [value]
     for _ in range(MAX_DEPTH):
         level = _list_children(level)

@@ -23,10 +23,10 @@ class OutboundServices:
         from shared.outbound.addresses import AddressRules, parse_networks
 
         networks = parse_networks(self._backends.settings.webhook_allowed_networks)
-        rules = AddressRules(networks, self._list_own_ports())
+        rules = AddressRules(networks, self._list_forbidden_ports())
         return self._backends.close_at_exit(CheckedHttp(rules, runtime=self._backends.runtime))
 
-    def _list_own_ports(self) -> frozenset[int]:
+    def _list_forbidden_ports(self) -> frozenset[int]:
         """Return the ports of this service and of the services on which it depends; users must not call these ports."""
         configured = self._backends.settings
         addresses = (

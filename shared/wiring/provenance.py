@@ -67,12 +67,12 @@ class ProvenanceServices:
         return CatalogService(
             self._catalog.store,
             self.audit_log,
-            on_change=self._handle_catalog_change,
+            on_change=self._refresh_after_catalog_change,
             announce=self._webhooks.announce_query_changes,
             runtime=self._backends.runtime,
         )
 
-    def _handle_catalog_change(self) -> None:
+    def _refresh_after_catalog_change(self) -> None:
         self._catalog.reader.invalidate()
         self._webhooks.run_sources_soon()
 

@@ -65,7 +65,7 @@ class CosmosAlertStore:
             if current is None:
                 return None
         if state is None:
-            return "" if await self._delete_state(record.rule, current, last) else None
+            return "" if await self._delete_rule_state(record.rule, current, last) else None
         stored = await self._items.put(current, {**before, "content": _serialize_state(state)}, last)
         return None if stored is None else _build_token(stored)
 
@@ -91,7 +91,7 @@ class CosmosAlertStore:
     async def delete_resolved(self, before: datetime) -> int:  # noqa: ARG002  resolved alerts expire by their ttl
         return 0
 
-    async def _delete_state(self, rule: str, current: Item | None, operations: Sequence[Operation]) -> bool:
+    async def _delete_rule_state(self, rule: str, current: Item | None, operations: Sequence[Operation]) -> bool:
         if current is None:
             return not operations
         deletion: Operation = ("delete", (_STATE,), {"if_match_etag": current["_etag"]})

@@ -82,7 +82,7 @@ class CosmosChainStore:
             head = next_head
         if head is None:
             return Tip()
-        self._cache_segment(chain, head.segment)
+        self._cache_newest_segment(chain, head.segment)
         return head.to_tip()
 
     async def append(self, chain: ChainKey, records: Sequence[ChainRecord], expected: Tip) -> Tip:
@@ -100,7 +100,7 @@ class CosmosChainStore:
             *_build_pending_operation(chain, head, records),
         )
         results = await self._send_batch(container, operations, items.compute_partition_key(chain, head.segment))
-        self._cache_segment(chain, head.segment)
+        self._cache_newest_segment(chain, head.segment)
         return replace(head, etag=str(results[0]["eTag"])).to_tip()
 
     async def read(self, chain: ChainKey, after: int, *, limit: int, max_bytes: int) -> RecordPage:
@@ -225,7 +225,7 @@ class CosmosChainStore:
             raise
         return SegmentHead.from_item(item)
 
-    def _cache_segment(self, chain: ChainKey, segment: int) -> None:
+    def _cache_newest_segment(self, chain: ChainKey, segment: int) -> None:
         if len(self._newest) >= KNOWN_CHAINS and chain not in self._newest:
             self._newest.clear()
         self._newest[chain] = max(segment, self._newest.get(chain, 1))

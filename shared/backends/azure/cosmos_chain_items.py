@@ -110,7 +110,7 @@ class SegmentHead:
         tip = Tip(_to_int(members.get("sequence")), str(members.get("hash", "")), str(members.get("timestamp", "")))
         # The partition key is the only property that cannot be changed in an existing item.
         segment = _to_int(item["chain"].rpartition("-")[2])
-        sealed, counts = item.get("sealed") is True, _parse_counts(item.get("counts"))
+        sealed, counts = item.get("sealed") is True, _parse_head_counts(item.get("counts"))
         return cls(segment, tip, _to_int(item.get("size")), sealed, item["_etag"], counts)
 
 
@@ -150,7 +150,7 @@ def pending_to_item(chain: ChainKey, segment: int, timestamp: str, sequences: Se
     return {**place, **members, "sequences": list(sequences)}
 
 
-def _parse_counts(members: object) -> HeadCounts | None:
+def _parse_head_counts(members: object) -> HeadCounts | None:
     if not isinstance(members, dict):
         return None
     first_at, counted_from, pending = members.get("firstAt"), members.get("from"), members.get("pending")

@@ -44,7 +44,7 @@ class CosmosConnectionStates:
         by_source: defaultdict[str, list[ArrivedMessages]] = defaultdict(list)
         for each in arrivals:
             by_source[each.source].append(each)
-        await asyncio.gather(*(self._join_write(source, of_source) for source, of_source in by_source.items()))
+        await asyncio.gather(*(self._join_next_write(source, of_source) for source, of_source in by_source.items()))
 
     async def set_status(self, connection: str, status: str) -> None:
         def change_status(before: Item | None) -> Item | None:
@@ -71,16 +71,16 @@ class CosmosConnectionStates:
         """Wait until the running writes of connection states have ended."""
         await asyncio.gather(*(written for _, written in self._writes.values()), return_exceptions=True)
 
-    async def _join_write(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:
+    async def _join_next_write(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:
         if source not in self._writes:
             batch: list[ArrivedMessages] = []
-            self._writes[source] = batch, asyncio.create_task(self._write_counts(source, batch))
+            self._writes[source] = batch, asyncio.create_task(self._write_message_counts(source, batch))
         joined, written = self._writes[source]
         joined.extend(arrivals)
         # A cancelled caller must not cancel the write of the others.
         await asyncio.shield(written)
 
-    async def _write_counts(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:
+    async def _write_message_counts(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:
         place = hashlib.sha256(source.encode()).hexdigest()[:40]
 
         def add_counts(before: Item | None) -> Item | None:

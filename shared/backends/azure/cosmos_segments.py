@@ -62,7 +62,7 @@ class RecordQuery:
         return f"SELECT {self.fields} FROM c WHERE {self._build_condition} ORDER BY c.id {order}"  # noqa: S608  our own names
 
     @property
-    def count_text(self) -> str:
+    def count_sql(self) -> str:
         """SQL text that counts the records that match the query."""
         return f"SELECT VALUE COUNT(1) FROM c WHERE {self._build_condition}"  # noqa: S608  our own names
 
@@ -135,7 +135,7 @@ class RecordPartition:
 
     async def count(self, query: RecordQuery) -> int:
         """Count the records in this partition that match a query."""
-        return int((await self._query_values(query.count_text, query))[0])
+        return int((await self._query_values(query.count_sql, query))[0])
 
     async def _query_values(self, text: str, query: RecordQuery) -> list[Any]:
         retries = ReadRetries(self._usage, self._runtime)

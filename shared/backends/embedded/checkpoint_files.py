@@ -44,7 +44,7 @@ class FileCheckpointStore:
         await self._run_in_thread(lambda: _replace_file(self._folder / f"{name}.state", state))
 
     async def load_state(self, name: str) -> bytes | None:
-        return await self._run_in_thread(lambda: _read_bytes(self._folder / f"{name}.state"))
+        return await self._run_in_thread(lambda: _read_file_or_none(self._folder / f"{name}.state"))
 
     def _find_newest(self, prefix: str) -> StoredCheckpoint | None:
         chain = self._folder / prefix
@@ -70,7 +70,7 @@ class FileCheckpointStore:
 
     def _read_checkpoint(self, name: str) -> StoredCheckpoint | None:
         path = self._resolve_path(name)
-        note = _read_bytes(path)
+        note = _read_file_or_none(path)
         if note is None:
             return None
         return StoredCheckpoint(name, note, rfc3339(datetime.fromtimestamp(path.stat().st_mtime, UTC)))
@@ -93,7 +93,7 @@ def _replace_file(path: Path, content: bytes) -> None:
     durable_files.write_temporary_file(path, content).replace(path)
 
 
-def _read_bytes(path: Path) -> bytes | None:
+def _read_file_or_none(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
     except FileNotFoundError:

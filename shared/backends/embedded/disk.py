@@ -70,10 +70,10 @@ def release_free_pages(connection: sqlite3.Connection, run_step: Callable[[Calla
     if _read_pragma(connection, "auto_vacuum") != _INCREMENTAL:
         return
     while (excess := _count_excess_pages(connection)) > 0:
-        run_step(partial(_release_pages, connection, min(excess, STEP_PAGES)))
+        run_step(partial(_release_some_pages, connection, min(excess, STEP_PAGES)))
 
 
-def _release_pages(connection: sqlite3.Connection, pages: int) -> None:
+def _release_some_pages(connection: sqlite3.Connection, pages: int) -> None:
     # The statement ends only after all its rows are read.
     connection.execute(f"PRAGMA incremental_vacuum({pages})").fetchall()
 

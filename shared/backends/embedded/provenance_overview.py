@@ -128,7 +128,7 @@ class SqliteChainOverview:
 
     async def list_pending(self, after: PendingPlace | None, limit: int, max_bytes: int) -> Sequence[PendingEntry]:
         def select_pending(connection: sqlite3.Connection) -> list[PendingEntry]:
-            return _list_pending(connection, after, limit, max_bytes)
+            return _select_pending_entries(connection, after, limit, max_bytes)
 
         return await self._run_read(select_pending)
 
@@ -209,7 +209,7 @@ def _count_pending_amendments(connection: sqlite3.Connection, chain: ChainKey) -
     return bool(end == last)
 
 
-def _list_pending(
+def _select_pending_entries(
     connection: sqlite3.Connection, after: PendingPlace | None, limit: int, max_bytes: int
 ) -> list[PendingEntry]:
     place = (

@@ -90,7 +90,7 @@ class ConnectionEvents:
 
     async def _read_statuses(self) -> dict[str, dict[str, Any]]:
         catalog, states = await self._load_catalog(), await self._states.load_states()
-        surfaces = _group_surfaces(catalog)
+        surfaces = _group_surfaces_by_connection(catalog)
         return {
             lookup: {
                 "status": self._statuses.derive(entry.value, states.get(lookup)).status,
@@ -144,7 +144,7 @@ def build_status_event(change: Mapping[str, Any], version: str) -> WebhookEvent:
     )
 
 
-def _group_surfaces(catalog: Catalog) -> dict[str, list[str]]:
+def _group_surfaces_by_connection(catalog: Catalog) -> dict[str, list[str]]:
     """Return, by connection, the lookups (ids in URLs) of the surfaces (groups of connections) that contain it."""
     grouped: dict[str, list[str]] = {}
     for lookup, entry in catalog.surfaces.items():

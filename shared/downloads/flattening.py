@@ -194,7 +194,7 @@ def _to_engine_path(path: KeyPath) -> str:
 
 
 def find_leaves_one_by_one(payloads: pa.Array) -> frozenset[KeyPath]:
-    """Return the paths of all leaves by parsing payloads one by one.
+    """Return the paths of all leaves (values that are not objects); parse the payloads one by one.
 
     Raises:
         WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.

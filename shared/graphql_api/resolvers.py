@@ -134,7 +134,7 @@ def _require_catalog_read(info: Info) -> GraphQLRequest:
 
 @QUERY.field("queries")
 def list_queries(_: Any, info: Info, surface: str | None = None, **paging: Any) -> ListPage:
-    """Resolve ``queries``: return a page of saved KQL queries, optionally of one surface (group of connections)."""
+    """Resolve the field ``queries``: return a page of saved queries, optionally of one surface (connection group)."""
     request = _require_catalog_read(info)
     if surface is None:
         return PageRequest(**paging).select_page(sort_by_lookup(request.catalog.queries))
@@ -145,13 +145,13 @@ def list_queries(_: Any, info: Info, surface: str | None = None, **paging: Any) 
 
 @QUERY.field("query")
 def find_query(_: Any, info: Info, name: str) -> CatalogEntry[WarmQuery] | None:
-    """Resolve ``query``: return the saved KQL query with this name or lookup (id in URLs)."""
+    """Resolve the field ``query``: return the saved KQL query with this name or lookup (id in URLs)."""
     return _require_catalog_read(info).find_query(name)
 
 
 @QUERY.field("connections")
 def list_connections(_: Any, info: Info, status: str | None = None, **paging: Any) -> ListPage:
-    """Resolve ``connections``: return a page of connections, optionally only the connections with one status."""
+    """Resolve the field ``connections``: return a page of connections, optionally only those with one status."""
     request = _require_catalog_read(info)
     ordered = sort_by_lookup(request.catalog.connections)
     if status is not None:
@@ -161,25 +161,25 @@ def list_connections(_: Any, info: Info, status: str | None = None, **paging: An
 
 @QUERY.field("connection")
 def find_connection(_: Any, info: Info, *, id: str) -> CatalogEntry[Connection] | None:  # noqa: A002  name in the GraphQL schema
-    """Resolve ``connection``: return the connection with this id."""
+    """Resolve the field ``connection``: return the connection with this id."""
     return _require_catalog_read(info).catalog.connections.get(id)
 
 
 @QUERY.field("surfaces")
 def list_surfaces(_: Any, info: Info, **paging: Any) -> ListPage:
-    """Resolve ``surfaces``: return a page of surfaces (groups of connections)."""
+    """Resolve the field ``surfaces``: return a page of surfaces (groups of connections)."""
     return PageRequest(**paging).select_page(sort_by_lookup(_require_catalog_read(info).catalog.surfaces))
 
 
 @QUERY.field("surface")
 def find_surface(_: Any, info: Info, *, id: str) -> CatalogEntry[Surface] | None:  # noqa: A002  name in the GraphQL schema
-    """Resolve ``surface``: return the surface (group of connections) with this id."""
+    """Resolve the field ``surface``: return the surface (group of connections) with this id."""
     return _require_catalog_read(info).catalog.surfaces.get(id)
 
 
 @QUERY.field("workspace")
 def describe_workspace(_: Any, info: Info) -> dict[str, Any]:
-    """Resolve ``workspace``: return the workspace's id, name and description, and the number of its items."""
+    """Resolve the field ``workspace``: return the workspace's id, name and description, and the number of its items."""
     catalog = _require_catalog_read(info).catalog
     if catalog.workspace is None:
         raise WorkspaceError(Kind.UNAVAILABLE, "WORKSPACE_NOT_DECLARED", "No workspace document has been applied yet.")
@@ -195,7 +195,7 @@ def describe_workspace(_: Any, info: Info) -> dict[str, Any]:
 async def execute_query(
     _: Any, info: Info, name: str, parameters: Any = None, limit: int | None = None, **times: str | None
 ) -> dict[str, Any]:
-    """Resolve ``executeQuery``: run an approved saved KQL query and return its result.
+    """Resolve the field ``executeQuery``: run an approved saved KQL query and return its result.
 
     ``times`` are the optional arguments ``timeRange``, ``from`` and ``to``.
     """
@@ -242,7 +242,7 @@ def _to_execution_result(run: QueryResult) -> dict[str, Any]:
 
 
 async def _load_columns(stored: CatalogEntry[WarmQuery], info: Info) -> dict[str, Any]:
-    """Resolve ``schema``: return a query's result columns.
+    """Resolve the field ``schema``: return a query's result columns.
 
     If the columns are unknown, return an empty list and record an error.
 

@@ -267,7 +267,7 @@ class ImportRunner:
     def _start_preparation(
         self, job: Job, reader: StepReader, current: PreparedStep | None = None, archived: asyncio.Event | None = None
     ) -> "asyncio.Task[PreparedStep | None]":
-        """Start to prepare the next step in other threads.
+        """Start to read the next step and to search for its stored messages, in other threads.
 
         Args:
             job: the import; its progress excludes the current step.

@@ -272,7 +272,7 @@ def list_amendment_ids(records: Iterable[ChainRecord]) -> list[str]:
 
 
 def _select_decisions(by_amendment: Mapping[str, ChainRecord]) -> list[ChainRecord]:
-    """Return the records that, according to their content, decide about the amendment for which they were found."""
+    """Return the records whose content decides about the amendment for which the store returned them."""
     return [record for amendment, record in by_amendment.items() if read_decided_amendment_id(record) == amendment]
 
 

@@ -84,7 +84,7 @@ class QueryChecks:
 
     async def _find_rejections(self, queries: Sequence[WarmQuery]) -> AsyncIterator[tuple[int, WorkspaceError]]:
         columns = self._services().queries.columns
-        columns.reserve(len(queries))
+        columns.enlarge_cache(len(queries))
         for index, query in enumerate(queries):
             error = await _check_query(columns, query)
             if error is not None and error.kind is not Kind.INVALID:
@@ -104,12 +104,12 @@ async def _check_query(columns: QueryColumns, query: WarmQuery) -> WorkspaceErro
 
     Try again while the engine is unavailable.
     """
-    error = await columns.check(query)
+    error = await columns.find_query_error(query)
     for _ in range(RETRIES):
         if error is None or error.kind is Kind.INVALID:
             break
         await asyncio.sleep(RETRY_SECONDS)
-        error = await columns.check(query)
+        error = await columns.find_query_error(query)
     return error
 
 

@@ -82,7 +82,7 @@ class Notifications:
         )
         kept = error_alert.remove_marks(*Mark) if error_alert and error_alert.is_active else None
         state = record.state.model_copy(update={"has_marks": False, "error_alert": kept})
-        token = await self._store.save(record, state, puts)
+        token = await self._store.save_rule(record, state, puts)
         if token is None:
             return None
         return RuleRecord(record.rule, state, active, token)

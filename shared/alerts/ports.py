@@ -53,11 +53,11 @@ class AlertStore(Protocol):
         """Return the stored states of all alert rules, in any order."""
         ...
 
-    async def load(self, rule: str) -> RuleRecord:
+    async def load_rule(self, rule: str) -> RuleRecord:
         """Return the stored state and the open alerts of an alert rule."""
         ...
 
-    async def save(
+    async def save_rule(
         self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
     ) -> str | None:
         """Store the state of an alert rule together with its new, changed and deleted alerts.
@@ -75,7 +75,7 @@ class AlertStore(Protocol):
         """
         ...
 
-    async def find(self, alert_id: str) -> Alert | None:
+    async def find_alert(self, alert_id: str) -> Alert | None:
         """Return an alert; None if it does not exist."""
         ...
 

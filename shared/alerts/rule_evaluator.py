@@ -70,7 +70,7 @@ class RuleEvaluator:
         states: dict[str, RuleState | None] = {}
         due: list[tuple[Entry, RuleRecord]] = []
         for lookup in rules:
-            record = await self._notifications.publish_marked_events(await self._store.load(lookup))
+            record = await self._notifications.publish_marked_events(await self._store.load_rule(lookup))
             if record is None:
                 continue
             entry = catalog.alert_rules.get(lookup)
@@ -121,11 +121,11 @@ class RuleEvaluator:
         count("workspace.alerts.evaluations", failed=isinstance(groups, EvaluationError))
         for _ in range(_ATTEMPTS):
             state, changes = await self._decide_transitions(entry, record, groups, at)
-            token = await self._store.save(record, state, changes.puts, changes.deletes)
+            token = await self._store.save_rule(record, state, changes.puts, changes.deletes)
             if token is not None:
                 return await self._publish_changes(RuleRecord(record.rule, state, tuple(changes.puts), token))
             # An acknowledgement changes the record, too. Its mark would be lost with the state that this run stores.
-            loaded = await self._store.load(record.rule)
+            loaded = await self._store.load_rule(record.rule)
             record = await self._notifications.publish_marked_events(loaded) or loaded
             if record.state is not None and record.state.due_at > at:
                 break
@@ -161,7 +161,7 @@ class RuleEvaluator:
         state = None if removed else ended
         if not removed and ended == record.state:
             return state
-        token = await self._store.save(record, state, changes.puts, changes.deletes)
+        token = await self._store.save_rule(record, state, changes.puts, changes.deletes)
         if token is None:
             return record.state
         return (

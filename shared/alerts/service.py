@@ -84,7 +84,7 @@ class Alerts:
 
     async def find_state(self, rule: str) -> RuleState | None:
         """Return the stored state of an alert rule; None before its first evaluation."""
-        return (await self._store.load(rule)).state
+        return (await self._store.load_rule(rule)).state
 
     async def list_alerts(
         self, alert_filter: AlertFilter, after: AlertPlace | None, limit: int
@@ -95,7 +95,7 @@ class Alerts:
 
     async def try_rule(self, entry: CatalogEntry[AlertRule]) -> Trial:
         """Evaluate an alert rule once, even if it is disabled, without a change of its state."""
-        record = await self._store.load(entry.value.lookup)
+        record = await self._store.load_rule(entry.value.lookup)
         at = self._runtime.now()
         try:
             data = await self._evaluation.read(entry.value, await self._catalog())
@@ -124,11 +124,11 @@ class Alerts:
             WorkspaceError: NOT_FOUND ``ALERT_NOT_FOUND``; CONFLICT ``ALERT_RESOLVED``; CONFLICT ``ALERT_CHANGED`` if
                 concurrent changes prevent it; UNAVAILABLE if a store does not respond.
         """
-        found = await self._store.find(alert_id)
+        found = await self._store.find_alert(alert_id)
         if found is None:
             raise build_alert_not_found_error()
         for _ in range(_ATTEMPTS):
-            record = await self._store.load(found.rule)
+            record = await self._store.load_rule(found.rule)
             alert = next((one for one in record.alerts if one.id == alert_id), None)
             if alert is None or not alert.is_active or record.state is None:
                 raise await self._build_ended_error(alert_id)
@@ -141,7 +141,7 @@ class Alerts:
                 marks=(*alert.marks, Mark.ACKNOWLEDGED),
             )
             state = record.state.model_copy(update={"has_marks": True})
-            token = await self._store.save(record, state, [acknowledged])
+            token = await self._store.save_rule(record, state, [acknowledged])
             if token is not None:
                 alerts = tuple(acknowledged if one.id == alert_id else one for one in record.alerts)
                 await self._publish_changes(RuleRecord(record.rule, state, alerts, token))
@@ -151,7 +151,7 @@ class Alerts:
 
     async def _build_ended_error(self, alert_id: str) -> WorkspaceError:
         """Return the error for acknowledging an alert that is resolved, or that ended while it was pending."""
-        if await self._store.find(alert_id) is None:
+        if await self._store.find_alert(alert_id) is None:
             return build_alert_not_found_error()
         detail = "The alert is resolved; only pending and firing alerts can be acknowledged."
         return WorkspaceError(Kind.CONFLICT, "ALERT_RESOLVED", detail)

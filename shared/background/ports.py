@@ -41,7 +41,9 @@ class JobLeaseStore(Protocol):
     during a run, the lease ends, and another instance repeats the run.
     """
 
-    async def claim(self, job: str, holder: str, at: datetime, leased_until: datetime, first_due: datetime) -> JobClaim:
+    async def claim_job(
+        self, job: str, holder: str, at: datetime, leased_until: datetime, first_due: datetime
+    ) -> JobClaim:
         """Lease a job to the holder if the job is due and not leased to another holder.
 
         If the clock was set back, stored times in the far future are corrected by :func:`cap_stored_time`.
@@ -59,7 +61,7 @@ class JobLeaseStore(Protocol):
         """
         ...
 
-    async def extend(self, job: str, holder: str, leased_until: datetime) -> bool:
+    async def extend_lease(self, job: str, holder: str, leased_until: datetime) -> bool:
         """Extend the lease of a job; return False if the holder has lost the lease.
 
         Raises:
@@ -67,7 +69,7 @@ class JobLeaseStore(Protocol):
         """
         ...
 
-    async def release(self, job: str, holder: str, due_at: datetime) -> None:
+    async def release_lease(self, job: str, holder: str, due_at: datetime) -> None:
         """Release the lease of a job and store its next due time; do nothing if the holder has lost the lease.
 
         Raises:

@@ -153,7 +153,9 @@ class BackgroundRunner:
     async def _run_if_claimed(self, job: BackgroundJob) -> None:
         at = self._runtime.now()
         try:
-            claim = await self._leases.claim(job.name, self._holder, at, at + LEASE, job.schedule.find_next_time(at))
+            claim = await self._leases.claim_job(
+                job.name, self._holder, at, at + LEASE, job.schedule.find_next_time(at)
+            )
         except WorkspaceError as error:
             count("workspace.background.failures", job=job.name)
             _LOG.warning("a background job could not be claimed: %s", error, extra=fields(job=job.name))
@@ -185,7 +187,7 @@ class BackgroundRunner:
     async def _release_lease(self, job: str, due_at: datetime) -> None:
         self._next_attempts[job] = due_at
         try:
-            await self._leases.release(job, self._holder, due_at)
+            await self._leases.release_lease(job, self._holder, due_at)
         except WorkspaceError as error:
             _LOG.warning("a background job's lease was not released and will expire: %s", error, extra=fields(job=job))
 
@@ -194,7 +196,7 @@ class BackgroundRunner:
         while True:
             await self._runtime.sleep(LEASE.total_seconds() / 3)
             try:
-                held = await self._leases.extend(job, self._holder, self._runtime.now() + LEASE)
+                held = await self._leases.extend_lease(job, self._holder, self._runtime.now() + LEASE)
             except WorkspaceError as error:
                 _LOG.warning("a lease could not be extended: %s", error, extra=fields(job=job))
                 continue

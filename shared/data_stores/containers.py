@@ -103,7 +103,7 @@ class Containers:
         faults.raise_all()
         owned = await self._get_database(database)
         place = _get_database_address(owned)
-        if container.name in owned.containers or await self._account.find(place, container.name) is not None:
+        if container.name in owned.containers or await self._account.find_container(place, container.name) is not None:
             raise build_container_exists_error()
         key, definition = build_container_key(database, container.name), to_definition(container)
 
@@ -115,7 +115,7 @@ class Containers:
         await self._changes.change(build_creation_changes, caller.member_id)
         created = AccountContainer(container.name, container.partition_key_path)
         try:
-            await self._account.create(place, created)
+            await self._account.create_container(place, created)
         except WorkspaceError:
             await self._try_remove_record(caller, key)
             raise
@@ -131,7 +131,7 @@ class Containers:
         """
         owned = await self._get_database(database)
         declared = name in owned.containers
-        if await self._account.find(_get_database_address(owned), name) is not None:
+        if await self._account.find_container(_get_database_address(owned), name) is not None:
             raise _build_provisioned_error(owned, name) if declared else _build_not_declared_error(owned, name)
         await self._remove_record(caller, build_container_key(database, name), condition)
 

@@ -25,11 +25,11 @@ class ContainerStore(Protocol):
         """Return all containers of a database, sorted by name; none if the account does not have the database."""
         ...
 
-    async def find(self, database: DatabaseAddress, name: str) -> AccountContainer | None:
+    async def find_container(self, database: DatabaseAddress, name: str) -> AccountContainer | None:
         """Return the container with this name; None if the database has no such container."""
         ...
 
-    async def create(self, database: DatabaseAddress, container: AccountContainer) -> None:
+    async def create_container(self, database: DatabaseAddress, container: AccountContainer) -> None:
         """Create a Cosmos DB container.
 
         Raises:

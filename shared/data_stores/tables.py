@@ -104,7 +104,7 @@ class TableFinder:
         if record is not None and record.provisioned:
             return record
         place = DatabaseAddress(owned.store, owned.database.lookup)
-        if await self._containers.find(place, name) is None:
+        if await self._containers.find_container(place, name) is None:
             raise build_table_not_found_error()
         if record is None:
             raise _build_not_exposed_error()

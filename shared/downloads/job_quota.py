@@ -94,7 +94,7 @@ class JobQuota:
 
     async def release_job(self, owner: str, job_id: str) -> None:
         """Stop counting a job, and the bytes of its files, towards its owner's quota, because its files are deleted."""
-        await self._places.release(owner, Purpose.JOBS, [job_id])
+        await self._places.delete_reservations(owner, Purpose.JOBS, [job_id])
 
     async def _load_quota(self) -> QuotaLimits:
         catalog = await self._catalog()

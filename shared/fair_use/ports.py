@@ -59,7 +59,7 @@ class QuotaStore(Protocol):
         """Mark the reservation of a finished stream or job as inactive; its size still counts."""
         ...
 
-    async def release(self, principal: str, purpose: Purpose, reservation_ids: Collection[str]) -> None:
+    async def delete_reservations(self, principal: str, purpose: Purpose, reservation_ids: Collection[str]) -> None:
         """Delete reservations; ids without a reservation are ignored."""
         ...
 

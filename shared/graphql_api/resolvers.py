@@ -151,7 +151,7 @@ def find_query(_: Any, info: Info, name: str) -> CatalogEntry[WarmQuery] | None:
 
 @QUERY.field("connections")
 def list_connections(_: Any, info: Info, status: str | None = None, **paging: Any) -> ListPage:
-    """Resolve the field ``connections``: return a page of connections, optionally only those with one status."""
+    """Resolve the field ``connections``: return a page of connections, optionally only connections with one status."""
     request = _require_catalog_read(info)
     ordered = sort_by_lookup(request.catalog.connections)
     if status is not None:

@@ -59,7 +59,7 @@ class IdempotentReplyStore(Protocol):
     Methods raise ``WorkspaceError`` UNAVAILABLE, code ``IDEMPOTENCY_UNAVAILABLE``, if the store does not respond.
     """
 
-    async def begin(
+    async def begin_request(
         self, name: str, new_claim: Claim, lease_id: str, at: datetime, lease_until: datetime, forget_before: datetime
     ) -> BeginResult:
         """Claim an idempotency key for a request, and try to lease the key.
@@ -69,7 +69,7 @@ class IdempotentReplyStore(Protocol):
         """
         ...
 
-    async def renew(self, name: str, lease_id: str, lease_until: datetime) -> None:
+    async def renew_lease(self, name: str, lease_id: str, lease_until: datetime) -> None:
         """Extend the lease of an idempotency key; do nothing if the caller no longer holds the lease."""
         ...
 
@@ -77,7 +77,7 @@ class IdempotentReplyStore(Protocol):
         """Store the encrypted reply of a request; return False if another process has taken the lease meanwhile."""
         ...
 
-    async def release(self, name: str, lease_id: str, *, forget: bool) -> None:
+    async def release_lease(self, name: str, lease_id: str, *, forget: bool) -> None:
         """End the caller's lease of an idempotency key; do nothing if the lease has passed to another caller.
 
         With ``forget``, also delete the claim.
@@ -120,7 +120,7 @@ class IdempotentReplies:
         deadline = self._runtime.monotonic() + WAIT_SECONDS
         while self._runtime.monotonic() < deadline:
             lease, at = self._runtime.new_id(), self._runtime.now()
-            begun = await self._store.begin(name, wanted, lease, at, at + LEASE, at - RETENTION)
+            begun = await self._store.begin_request(name, wanted, lease, at, at + LEASE, at - RETENTION)
             reject_reused_key(begun.claim, wanted)
             if begun.reply is not None:
                 return await self._runtime.run_in_thread(_decrypt_reply, begun.reply, secret, name)
@@ -154,7 +154,7 @@ class IdempotentReplies:
         except BaseException as error:
             nothing_done = isinstance(error, WorkspaceError) and error.kind not in MAYBE_DONE
             with contextlib.suppress(WorkspaceError):
-                await self._store.release(name, lease, forget=nothing_done)
+                await self._store.release_lease(name, lease, forget=nothing_done)
             raise
 
     @asynccontextmanager
@@ -163,7 +163,7 @@ class IdempotentReplies:
             while True:
                 await self._runtime.sleep(LEASE.total_seconds() / 4)
                 with contextlib.suppress(WorkspaceError):
-                    await self._store.renew(name, lease, self._runtime.now() + LEASE)
+                    await self._store.renew_lease(name, lease, self._runtime.now() + LEASE)
 
         task = asyncio.create_task(renew_repeatedly())
         try:

@@ -164,7 +164,7 @@ class ImportRunner:
             await self._complete_open_step(job)
             await remove_unused_files(self._stores.blobs, self._stores.jobs, job_id)
         finally:
-            await self._stores.leases.release(_build_lease_name(job), job.id, self._runtime.now())
+            await self._stores.leases.release_lease(_build_lease_name(job), job.id, self._runtime.now())
         return RunResult.ENDED
 
     async def fail(self, job_id: str) -> None:
@@ -193,7 +193,7 @@ class ImportRunner:
     async def _reserve_connection(self, job: Job) -> bool:
         """Reserve the connection for this import, so that two imports of the same rows do not both store them."""
         at = self._runtime.now()
-        claim = await self._stores.leases.claim(_build_lease_name(job), job.id, at, at + LEASE, at)
+        claim = await self._stores.leases.claim_job(_build_lease_name(job), job.id, at, at + LEASE, at)
         return claim.granted
 
     async def _run_reserved_steps(self, job: Job) -> bool:
@@ -247,7 +247,7 @@ class ImportRunner:
 
     async def _extend_reservation(self, job: Job) -> None:
         """Extend the reservation of a job's connection; raise WorkspaceError UNAVAILABLE if it has ended."""
-        if not await self._stores.leases.extend(_build_lease_name(job), job.id, self._runtime.now() + LEASE):
+        if not await self._stores.leases.extend_lease(_build_lease_name(job), job.id, self._runtime.now() + LEASE):
             raise WorkspaceError(
                 Kind.UNAVAILABLE, "DOWNLOADS_UNAVAILABLE", "The import lost its reservation of the connection; retry."
             )

@@ -90,7 +90,7 @@ class StreamQuota:
             WorkspaceError: UNAVAILABLE ``QUOTAS_UNAVAILABLE``; a later comparison with the open streams releases the
                 reservation.
         """
-        await self._places.release(member_id, Purpose.STREAMS, [stream_id])
+        await self._places.delete_reservations(member_id, Purpose.STREAMS, [stream_id])
         self._full_until.pop(member_id, None)
 
     async def _try_add_reservation(self, member_id: str, stream_id: str, limit: int) -> bool:
@@ -111,7 +111,7 @@ class StreamQuota:
         settled = at - HANDSHAKE_SECONDS
         ended = [place.id for place in held if place.id not in open_ids and place.taken_at < settled]
         if ended:
-            await self._places.release(member_id, Purpose.STREAMS, ended)
+            await self._places.delete_reservations(member_id, Purpose.STREAMS, ended)
             _LOGGER.info("freed places of ended streams", extra=fields(count=len(ended)))
         return bool(ended)
 

@@ -194,7 +194,7 @@ class AuthorizationService:
             api_key_id="" if key is None else key.key_id,
             credential_ends_at=None if key is None else key.expires_at,
         )
-        await self._store.add(grant)
+        await self._store.add_grant(grant)
         details = {
             "clientId": grant.client_id,
             "clientName": grant.client_name,

@@ -62,12 +62,12 @@ class GrantEnder:
             actor: id of the member who ends the grant, for the audit event.
             used_credential: credential of the actor, for the audit event; None if the service ends the grant.
         """
-        while (stored := await self._store.find(grant_id)) is not None:
+        while (stored := await self._store.find_grant(grant_id)) is not None:
             if stored.grant.end is not None:
                 await self._complete_end(stored)
                 return
             end = GrantEnd(self._runtime.now(), reason, actor, used_credential)
-            await self._store.replace(stored, replace(stored.grant, end=end))
+            await self._store.replace_grant(stored, replace(stored.grant, end=end))
 
     async def end_descendants(self, credential_id: str, actor: str, used_credential: Mapping[str, Any] | None) -> None:
         """End the grants whose consent was given with a token or API key, because this token or key is revoked."""
@@ -76,7 +76,7 @@ class GrantEnder:
 
     async def find_parent(self, grant_id: str) -> str:
         """Return the id of the API key or token with which a member consented to a grant; empty if it is unknown."""
-        stored = await self._store.find(grant_id)
+        stored = await self._store.find_grant(grant_id)
         return "" if stored is None else stored.grant.api_key_id or stored.grant.token_id
 
     async def run(self) -> None:
@@ -113,7 +113,7 @@ class GrantEnder:
             after={"reason": end.reason, **({} if end.made_with is None else {"madeWith": dict(end.made_with)})},
         )
         # A lost race only means that another process marks the event as stored.
-        await self._store.replace(stored, replace(grant, end=replace(end, is_recorded=True)))
+        await self._store.replace_grant(stored, replace(grant, end=replace(end, is_recorded=True)))
 
 
 def has_enabled_member(team: Team, grant: Grant) -> bool:

@@ -71,7 +71,7 @@ class GrantService:
         """
         code = parse_authorization_code(parameters.require("code"))
         verifier, redirect_uri = parameters.require("code_verifier"), parameters.get("redirect_uri")
-        stored = None if code is None else await self._store.find(code.grant_id)
+        stored = None if code is None else await self._store.find_grant(code.grant_id)
         if code is None or stored is None or not is_secret_valid(code.secret, stored.grant.code.digest):
             raise invalid_grant_error(_BAD_CODE)
         proof = stored.grant.code
@@ -101,7 +101,7 @@ class GrantService:
         token = await self._issuer.issue_token(caller, None, None)
         text = generate_refresh_token(self._runtime, grant.grant_id)
         redeemed = replace(grant, refresh=self._build_state(grant, text, at, at))
-        if not await self._store.replace(stored, redeemed):
+        if not await self._store.replace_grant(stored, redeemed):
             await self._credential_store.revoke_token(token.token_id, at)
             self._credentials.invalidate()
             raise invalid_grant_error(_BAD_CODE)
@@ -114,7 +114,7 @@ class GrantService:
             OAuthError: ``invalid_grant``.
         """
         parsed = parse_refresh_token(text)
-        stored = None if parsed is None else await self._store.find(parsed.grant_id)
+        stored = None if parsed is None else await self._store.find_grant(parsed.grant_id)
         refresh = None if stored is None else stored.grant.refresh
         if parsed is None or stored is None or refresh is None or not is_secret_valid(parsed.family, refresh.family):
             raise invalid_grant_error(_BAD_REFRESH)
@@ -145,7 +145,7 @@ class GrantService:
         token = await self._issuer.issue_token(caller, None, None if rights is None else sorted(rights))
         after = generate_refresh_token(self._runtime, grant.grant_id, before.family)
         renewed = replace(grant, refresh=self._build_state(grant, after, at, grant.refresh.started_at))
-        if not await self._store.replace(stored, renewed):
+        if not await self._store.replace_grant(stored, renewed):
             # Another request used the same refresh token at the same time: one of the two is possibly a thief.
             await self._ender.end(grant.grant_id, EndReason.REUSE, grant.member_id)
             raise invalid_grant_error(_BAD_REFRESH)
@@ -197,7 +197,7 @@ class GrantService:
         Raises:
             WorkspaceError: NOT_FOUND ``GRANT_NOT_FOUND``; FORBIDDEN.
         """
-        stored = await self._store.find(grant_id)
+        stored = await self._store.find_grant(grant_id)
         if stored is None or stored.grant.refresh is None:
             raise WorkspaceError(Kind.NOT_FOUND, "GRANT_NOT_FOUND", "No consent to a client has this id.")
         if stored.grant.member_id != caller.member_id:

@@ -140,15 +140,15 @@ class StoredGrant:
 class GrantStore(Protocol):
     """Storage of OAuth grants. A grant is deleted some time after its expiry."""
 
-    async def add(self, grant: Grant) -> None:
+    async def add_grant(self, grant: Grant) -> None:
         """Store a new OAuth grant."""
         ...
 
-    async def find(self, grant_id: str) -> StoredGrant | None:
+    async def find_grant(self, grant_id: str) -> StoredGrant | None:
         """Return the OAuth grant with this id; None if it does not exist."""
         ...
 
-    async def replace(self, before: StoredGrant, after: Grant) -> bool:
+    async def replace_grant(self, before: StoredGrant, after: Grant) -> bool:
         """Replace a grant unless it has changed since it was read; of several concurrent calls, only one succeeds.
 
         Returns:

@@ -147,7 +147,7 @@ class RateLimiter:
             budget=budget.requests,
         )
         try:
-            lease, seconds = await self._store.lease(request, at), LEASE_SECONDS
+            lease, seconds = await self._store.lease_slice(request, at), LEASE_SECONDS
         except WorkspaceError as error:
             # Rate limits protect the service, so their store must not make the service unavailable.
             _LOG.warning("the rate-limit store failed, so this instance counts alone: %s", error.detail)

@@ -52,7 +52,7 @@ class Lease:
 class LeaseStore(Protocol):
     """Store of the slices of request budgets that were leased within the last 60 seconds."""
 
-    async def lease(self, request: LeaseRequest, at: float) -> Lease:
+    async def lease_slice(self, request: LeaseRequest, at: float) -> Lease:
         """Return the unused requests of the instance's last slice to the budget and lease a new slice, atomically.
 
         Args:

@@ -133,7 +133,7 @@ class SignatureList:
             if self._runtime.monotonic() > deadline:
                 return False
             end, found = await self._read_signatures(chain, first, last)
-            await self._index.add(chain, found, end)
+            await self._index.add_signatures(chain, found, end)
             first = end
         self._progress[chain] = first
         return True

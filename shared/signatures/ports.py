@@ -99,7 +99,7 @@ class SignatureIndex(Protocol):
         """Return the sequence number up to which a chain's signatures are indexed; 0 for an unknown chain."""
         ...
 
-    async def add(self, chain: ChainKey, signatures: Sequence[IndexedSignature], progress: int) -> None:
+    async def add_signatures(self, chain: ChainKey, signatures: Sequence[IndexedSignature], progress: int) -> None:
         """Add signatures of a chain, and then store the sequence number up to which the chain is indexed.
 
         Adding the same signatures again changes nothing. The stored sequence number never decreases.

@@ -130,7 +130,7 @@ class TelemetryIngestor:
         processed = await self._runtime.run_in_thread_if_large(size, _process_events, router, source, events)
         messages = [HubMessage(text, each.connection, {}) for each in processed for text in each.texts]
         await self._sender.send(IMPULSES_HUB, messages)
-        await self._states.record(list(_group_arrived_messages(source, events, processed)))
+        await self._states.record_messages(list(_group_arrived_messages(source, events, processed)))
         _count_type_mismatches(processed)
         await self._mark_connected({each.connection for each in processed}, router)
         _log_unrouted(source, processed)

@@ -124,7 +124,7 @@ class QueryColumns:
         If the columns of more than ``MAX_AWAITED`` queries are not cached, the result for these is ``UNAVAILABLE``
         without any wait, because the engine would not respond in time. They are requested in the background.
         """
-        self.reserve(len(queries))
+        self.enlarge_cache(len(queries))
         keys = [_build_cache_key(query) for query in queries]
         results = [self._find_cached_result(key) for key in keys]
         missing = {key: query for key, query, result in zip(keys, queries, results, strict=True) if result is None}
@@ -133,7 +133,7 @@ class QueryColumns:
             results = [loaded[key] if result is None else result for key, result in zip(keys, results, strict=True)]
         return [UNAVAILABLE if result is None else result for result in results]
 
-    async def check(self, query: WarmQuery) -> WorkspaceError | None:
+    async def find_query_error(self, query: WarmQuery) -> WorkspaceError | None:
         """Return the engine's error for a query, or None if the query is valid; wait as long as the engine needs."""
         key = _build_cache_key(query)
         result = self._find_cached_result(key)
@@ -141,7 +141,7 @@ class QueryColumns:
             result = await asyncio.shield(self._start_request(key, query))
         return result if isinstance(result, WorkspaceError) else None
 
-    def reserve(self, queries: int) -> None:
+    def enlarge_cache(self, queries: int) -> None:
         """Enlarge the cache to twice this number of queries, so that it also has space for changed queries."""
         self._capacity = max(self._capacity, 2 * queries)
 

@@ -40,7 +40,7 @@ async def check_document_queries(
     """
     queries = enumerate(loaded.document.warm_queries)
     wanted = [(index, query) for index, query in queries if lookups is None or query.lookup in lookups]
-    columns.reserve(len(wanted))
+    columns.enlarge_cache(len(wanted))
     check = _Check(columns, iter(wanted), runtime.monotonic() + seconds, runtime)
     async with asyncio.TaskGroup() as tasks:
         for _ in range(_AT_ONCE):

@@ -35,7 +35,7 @@ class SecretVault:
         self._runtime = runtime
         self._cipher: AESGCM | None = None
 
-    def create(self) -> str:
+    def create_secret(self) -> str:
         """Return a new secret: ``whsec_`` and the base64 form of 32 random bytes."""
         return PREFIX + b64encode(self._runtime.random_bytes(SECRET_BYTES)).decode()
 

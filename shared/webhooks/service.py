@@ -276,7 +276,9 @@ class WebhookService:
             raise invalid("url", error.reason, code="WEBHOOK_URL_REFUSED") from None
 
     async def _create_secret(self, endpoint_id: str, append_id: str) -> StoredSecret:
-        return StoredSecret(encrypted=await self._vault.encrypt(endpoint_id, self._vault.create()), append_id=append_id)
+        return StoredSecret(
+            encrypted=await self._vault.encrypt(endpoint_id, self._vault.create_secret()), append_id=append_id
+        )
 
     async def _decrypt_secret(self, endpoint: WebhookEndpoint) -> EndpointSecret:
         return EndpointSecret(endpoint, await self._vault.decrypt(endpoint.id, endpoint.secrets[0].encrypted))

@@ -73,16 +73,16 @@ async def save_change(
     store: AlertStore, record: RuleRecord, state: RuleState | None, *puts: Alert, deletes: tuple[str, ...] = ()
 ) -> RuleRecord:
     """Save a change that must succeed, and return the stored record."""
-    assert await store.save(record, state, puts, deletes) is not None
-    return await store.load(record.rule)
+    assert await store.save_rule(record, state, puts, deletes) is not None
+    return await store.load_rule(record.rule)
 
 
 async def test_a_rule_without_a_record_has_no_state_and_no_alerts(store: AlertStore) -> None:
     """A rule that was never evaluated has no state, no alerts and no change token."""
-    assert await store.load("hot") == RuleRecord("hot")
+    assert await store.load_rule("hot") == RuleRecord("hot")
     assert await store.list_states() == []
-    assert await store.find("1" * 32) is None
-    assert await store.find("state") is None
+    assert await store.find_alert("1" * 32) is None
+    assert await store.find_alert("state") is None
     assert await store.list_alerts(EVERYTHING, None, 10) == []
 
 
@@ -94,7 +94,7 @@ async def test_state_and_alerts_are_stored_together(open_store: Opener) -> None:
     assert stored.alerts == (alert,)
     assert stored.token
     other = open_store()
-    assert await other.find(alert.id) == alert
+    assert await other.find_alert(alert.id) == alert
     assert await other.list_states() == [build_state(firing=1, has_marks=True)]
 
 
@@ -117,12 +117,12 @@ async def test_a_changed_record_rejects_older_changes(open_store: Opener) -> Non
     first, second = open_store(), open_store()
     record = await save_change(first, RuleRecord("hot"), build_state())
     tokens = await asyncio.gather(
-        first.save(record, build_state(revision="a"), [build_alert(1)]),
-        second.save(record, build_state(revision="b"), [build_alert(2)]),
+        first.save_rule(record, build_state(revision="a"), [build_alert(1)]),
+        second.save_rule(record, build_state(revision="b"), [build_alert(2)]),
     )
     assert sorted(token is None for token in tokens) == [False, True]
     winner = 1 if tokens[0] is not None else 2
-    stored = await first.load("hot")
+    stored = await first.load_rule("hot")
     assert stored.alerts == (build_alert(winner),)
     assert stored.state == build_state(revision="ab"[winner - 1])
     assert stored.token == tokens[winner - 1]
@@ -130,9 +130,9 @@ async def test_a_changed_record_rejects_older_changes(open_store: Opener) -> Non
 
 async def test_the_second_of_two_first_changes_of_a_rule_is_rejected(store: AlertStore) -> None:
     """If two changes are the first of a rule, the second is rejected."""
-    assert await store.save(RuleRecord("hot"), build_state(), []) is not None
-    assert await store.save(RuleRecord("hot"), build_state(revision="r2"), [build_alert()]) is None
-    assert (await store.load("hot")).alerts == ()
+    assert await store.save_rule(RuleRecord("hot"), build_state(), []) is not None
+    assert await store.save_rule(RuleRecord("hot"), build_state(revision="r2"), [build_alert()]) is None
+    assert (await store.load_rule("hot")).alerts == ()
 
 
 async def test_alerts_are_replaced_and_deleted(store: AlertStore) -> None:
@@ -142,8 +142,8 @@ async def test_alerts_are_replaced_and_deleted(store: AlertStore) -> None:
     changed = build_alert(1, value=7)
     record = await save_change(store, record, build_state(firing=1), changed, deletes=(build_alert(2).id,))
     assert record.alerts == (changed,)
-    assert await store.find(build_alert(2).id) is None
-    assert (await store.load("cold")).alerts == (build_alert(9, "cold"),)
+    assert await store.find_alert(build_alert(2).id) is None
+    assert (await store.load_rule("cold")).alerts == (build_alert(9, "cold"),)
 
 
 async def test_changes_based_on_a_removed_state_are_rejected(store: AlertStore) -> None:
@@ -153,9 +153,9 @@ async def test_changes_based_on_a_removed_state_are_rejected(store: AlertStore) 
     assert (await save_change(store, record, None, ended)) == RuleRecord("hot")
     assert await store.list_states() == []
     again = await save_change(store, RuleRecord("hot"), build_state(revision="r2"))
-    assert await store.save(record, None, []) is None
-    assert await store.save(record, build_state(), []) is None
-    assert (await store.load("hot")) == again
+    assert await store.save_rule(record, None, []) is None
+    assert await store.save_rule(record, build_state(), []) is None
+    assert (await store.load_rule("hot")) == again
 
 
 async def test_a_change_can_contain_more_alerts_than_a_transaction(store: AlertStore) -> None:

@@ -58,29 +58,33 @@ async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
 async def test_a_stored_grant_is_found_with_all_attributes(open_store: Opener) -> None:
     """Another process finds a grant with all attributes, also after the grant is replaced."""
     store, other = open_store(), open_store()
-    await store.add(GRANT)
-    found = await other.find("0001")
+    await store.add_grant(GRANT)
+    found = await other.find_grant("0001")
     assert found is not None
     assert found.grant == GRANT
     redeemed = replace(GRANT, refresh=REFRESH, credential_ends_at=AT, end=END)
-    assert await other.replace(found, redeemed)
-    again = await store.find("0001")
+    assert await other.replace_grant(found, redeemed)
+    again = await store.find_grant("0001")
     assert again is not None
     assert again.grant == redeemed
-    assert await store.find("unknown") is None
+    assert await store.find_grant("unknown") is None
 
 
 async def test_one_of_several_replacements_of_a_grant_succeeds(open_store: Opener) -> None:
     """If several processes replace a grant at the same time, exactly one succeeds."""
     stores = [open_store() for _ in range(4)]
-    await stores[0].add(GRANT)
-    found = [await store.find("0001") for store in stores]
+    await stores[0].add_grant(GRANT)
+    found = [await store.find_grant("0001") for store in stores]
     attempts = [replace(GRANT, refresh=replace(REFRESH, digest=f"d{number}")) for number in range(4)]
     won = await asyncio.gather(
-        *(store.replace(before, after) for store, before, after in zip(stores, found, attempts, strict=True) if before)
+        *(
+            store.replace_grant(before, after)
+            for store, before, after in zip(stores, found, attempts, strict=True)
+            if before
+        )
     )
     assert sorted(won) == [False, False, False, True]
-    last = await stores[0].find("0001")
+    last = await stores[0].find_grant("0001")
     assert last is not None
     assert last.grant == attempts[won.index(True)]
 
@@ -93,7 +97,7 @@ async def test_active_grants_are_listed(open_store: Opener) -> None:
     ended = replace(active, grant_id="0004", end=END)
     expired = replace(active, grant_id="0005", refresh=replace(REFRESH, expires_at=AT - HOUR))
     for grant in (GRANT, foreign, active, ended, expired):
-        await store.add(grant)
+        await store.add_grant(grant)
     assert list(await open_store().list_active_grants("viewer@x")) == [active]
     assert list(await open_store().list_active_grants()) == [active, foreign]
     assert list(await store.list_active_grants("nobody")) == []
@@ -104,7 +108,7 @@ async def test_grants_of_a_credential_are_listed(open_store: Opener) -> None:
     store = open_store()
     other = replace(GRANT, grant_id="0002", token_id="other", api_key_id="", refresh=REFRESH)
     for grant in (GRANT, other, replace(GRANT, grant_id="0003", end=END)):
-        await store.add(grant)
+        await store.add_grant(grant)
     assert list(await store.list_descendants("jti")) == [GRANT]
     assert list(await store.list_descendants("AAAAAAAA")) == [GRANT]
     assert list(await store.list_descendants("other")) == [other]
@@ -114,9 +118,9 @@ async def test_grants_of_a_credential_are_listed(open_store: Opener) -> None:
 async def test_ended_grants_without_an_audit_event_are_listed(open_store: Opener) -> None:
     """An ended grant is listed until its audit event is stored."""
     store = open_store()
-    await store.add(GRANT)
-    await store.add(replace(GRANT, grant_id="0002", refresh=REFRESH, end=END))
+    await store.add_grant(GRANT)
+    await store.add_grant(replace(GRANT, grant_id="0002", refresh=REFRESH, end=END))
     [found] = await open_store().list_unrecorded_grants()
     assert found.grant.grant_id == "0002"
-    assert await store.replace(found, replace(found.grant, end=replace(END, is_recorded=True)))
+    assert await store.replace_grant(found, replace(found.grant, end=replace(END, is_recorded=True)))
     assert list(await store.list_unrecorded_grants()) == []

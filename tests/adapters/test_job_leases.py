@@ -38,7 +38,7 @@ async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
 
 
 async def claim_job(store: JobLeaseStore, holder: str, at: datetime, first_due: datetime = AT) -> JobClaim:
-    return await store.claim(JOB, holder, at, at + LEASE, first_due)
+    return await store.claim_job(JOB, holder, at, at + LEASE, first_due)
 
 
 async def test_new_job_is_due_at_its_first_due_time(open_store: Opener) -> None:
@@ -60,7 +60,7 @@ async def test_released_job_waits_for_its_next_due_time(open_store: Opener) -> N
     """After its release, a job gets no lease before the next time at which it is due."""
     first, second = open_store(), open_store()
     assert (await claim_job(first, "a", AT)).granted
-    await first.release(JOB, "a", AT + 15 * SECOND)
+    await first.release_lease(JOB, "a", AT + 15 * SECOND)
     early = await claim_job(second, "b", AT + 14 * SECOND)
     assert early == JobClaim(granted=False, next_attempt=AT + 15 * SECOND)
     assert (await claim_job(second, "b", AT + 15 * SECOND)).granted
@@ -79,7 +79,7 @@ async def test_due_time_is_limited_after_clocks_are_set_back(open_store: Opener)
     store = open_store()
     hour = 3600 * SECOND
     assert (await claim_job(store, "a", AT + hour)).granted
-    await store.release(JOB, "a", AT + hour + 15 * SECOND)
+    await store.release_lease(JOB, "a", AT + hour + 15 * SECOND)
     early = await claim_job(store, "a", AT, AT + 15 * SECOND)
     assert early == JobClaim(granted=False, next_attempt=AT + 15 * SECOND)
     assert (await claim_job(store, "b", AT + 15 * SECOND, AT + 30 * SECOND)).granted
@@ -98,7 +98,7 @@ async def test_extended_lease_stays_with_its_holder(open_store: Opener) -> None:
     """While an extended lease is valid, no other instance gets the job."""
     first, second = open_store(), open_store()
     assert (await claim_job(first, "a", AT)).granted
-    assert await first.extend(JOB, "a", AT + 2 * LEASE)
+    assert await first.extend_lease(JOB, "a", AT + 2 * LEASE)
     assert not (await claim_job(second, "b", AT + LEASE)).granted
     assert (await claim_job(second, "b", AT + 2 * LEASE)).granted
 
@@ -108,15 +108,15 @@ async def test_former_holder_cannot_change_the_lease(open_store: Opener) -> None
     first, second = open_store(), open_store()
     assert (await claim_job(first, "a", AT)).granted
     assert (await claim_job(second, "b", AT + LEASE)).granted
-    assert not await first.extend(JOB, "a", AT + 9 * LEASE)
-    await first.release(JOB, "a", AT)
+    assert not await first.extend_lease(JOB, "a", AT + 9 * LEASE)
+    await first.release_lease(JOB, "a", AT)
     assert not (await claim_job(first, "a", AT + LEASE + SECOND)).granted
-    assert await second.extend(JOB, "b", AT + 3 * LEASE)
+    assert await second.extend_lease(JOB, "b", AT + 3 * LEASE)
 
 
 async def test_unknown_job_has_no_lease(open_store: Opener) -> None:
     """An unknown job has no lease to extend, and releasing its lease stores nothing."""
     store = open_store()
-    assert not await store.extend(JOB, "a", AT + LEASE)
-    await store.release(JOB, "a", AT + 9 * LEASE)
+    assert not await store.extend_lease(JOB, "a", AT + LEASE)
+    await store.release_lease(JOB, "a", AT + 9 * LEASE)
     assert (await claim_job(store, "a", AT)).granted

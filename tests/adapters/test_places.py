@@ -62,8 +62,8 @@ async def test_a_released_quota_place_can_be_reserved_again(open_store: Opener) 
     store, other = open_store(), open_store()
     for reservation_id in ("a", "b"):
         assert await store.reserve(WHO, Purpose.STREAMS, reservation_id, at=AT, limit=2)
-    await other.release(WHO, Purpose.STREAMS, ["a", "missing"])
-    await other.release("nobody", Purpose.STREAMS, ["a"])
+    await other.delete_reservations(WHO, Purpose.STREAMS, ["a", "missing"])
+    await other.delete_reservations("nobody", Purpose.STREAMS, ["a"])
     assert await store.reserve(WHO, Purpose.STREAMS, "c", at=AT + 1, limit=2)
     assert [place.id for place in await store.list_reservations(WHO, Purpose.STREAMS)] == ["b", "c"]
 

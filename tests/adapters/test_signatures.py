@@ -116,9 +116,9 @@ async def test_signatures_are_listed_newest_first(stores: Stores) -> None:
     index = stores.index
     first, second, third = build_entry(1), build_entry(2, "b@t"), build_entry(3)
     same_time = build_entry(2, "a@t", "2")
-    await index.add(CHAIN, [first, third], 3)
-    await index.add(OTHER, [second, same_time], 2)
-    await index.add(CHAIN, [first, third], 3)
+    await index.add_signatures(CHAIN, [first, third], 3)
+    await index.add_signatures(OTHER, [second, same_time], 2)
+    await index.add_signatures(CHAIN, [first, third], 3)
     everything = [third, same_time, second, first]
     assert list(await index.list_signatures(ALL, "", 10)) == everything
     assert list(await index.list_signatures(ALL, "", 2)) == everything[:2]
@@ -134,8 +134,8 @@ async def test_the_progress_of_the_signature_index_never_decreases(stores: Store
     """The stored progress of the index of signatures never decreases."""
     index = stores.index
     assert (await index.read_progress(CHAIN), await index.read_index_end_time()) == (0, "")
-    await index.add(CHAIN, [], 7)
-    await index.add(CHAIN, [], 5)
+    await index.add_signatures(CHAIN, [], 7)
+    await index.add_signatures(CHAIN, [], 5)
     assert (await index.read_progress(CHAIN), await index.read_progress(OTHER)) == (7, 0)
     await index.save_index_end_time("2026-03-01T12:00:00.000000Z")
     await index.save_index_end_time("2026-02-01T12:00:00.000000Z")
@@ -147,6 +147,6 @@ async def test_many_signatures_are_added_together(stores: Stores) -> None:
     entries = [
         IndexedSignature(f"2026-03-01T12:00:00.{number:06d}Z 1 {number:012d}", "a@t", {}) for number in range(150)
     ]
-    await stores.index.add(CHAIN, entries, 150)
+    await stores.index.add_signatures(CHAIN, entries, 150)
     listed = await stores.index.list_signatures(ALL, "", 1_000)
     assert [one.place for one in listed] == [one.place for one in reversed(entries)]

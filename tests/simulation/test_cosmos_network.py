@@ -192,7 +192,7 @@ async def _simulate_one_reply(seed: int) -> None:
             await asyncio.sleep(account.runtime.uniform(0, 5))
             lease = account.runtime.new_id()
             try:
-                begun = await store.begin(
+                begun = await store.begin_request(
                     "name", wanted, lease, now(), now() + timedelta(seconds=30), now() - timedelta(hours=24)
                 )
                 if begun.reply is not None:

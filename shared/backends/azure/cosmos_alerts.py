@@ -44,7 +44,7 @@ class CosmosAlertStore:
         found = await self._items.find("SELECT * FROM c WHERE c.id = @id", id=_STATE)
         return [RuleState.model_validate_json(item["content"]) for item in found if item["content"]]
 
-    async def load(self, rule: str) -> RuleRecord:
+    async def load_rule(self, rule: str) -> RuleRecord:
         # The state is read first, so that a change between the two reads makes the token invalid.
         item = await self._items.read(_STATE, rule)
         if item is None:
@@ -54,7 +54,7 @@ class CosmosAlertStore:
         state = RuleState.model_validate_json(item["content"]) if item["content"] else None
         return RuleRecord(rule, state, tuple(alerts), _build_token(item))
 
-    async def save(
+    async def save_rule(
         self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
     ) -> str | None:
         current = _item_from_token(record)
@@ -69,7 +69,7 @@ class CosmosAlertStore:
         stored = await self._items.put(current, {**before, "content": _serialize_state(state)}, last)
         return None if stored is None else _build_token(stored)
 
-    async def find(self, alert_id: str) -> Alert | None:
+    async def find_alert(self, alert_id: str) -> Alert | None:
         found = await self._items.find("SELECT * FROM c WHERE c.id = @id", id=alert_id)
         return next((_alert_from_item(item) for item in found if "alert" in item), None)
 

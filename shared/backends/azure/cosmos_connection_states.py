@@ -34,7 +34,7 @@ class CosmosConnectionStates:
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._known: dict[str, Item] = {}
 
-    async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
+    async def record_messages(self, arrivals: Sequence[ArrivedMessages]) -> None:
         """Add messages to the counts, except those up to the last sequence number that is already counted.
 
         Messages that arrive from a partition while its item is being written are counted by the next write. A failed

@@ -233,15 +233,15 @@ class CosmosGrantStore:
         self._runtime = account.runtime
         self._items = CosmosItemStore(account, CREDENTIALS, "CREDENTIALS_UNAVAILABLE", "the credential store")
 
-    async def add(self, grant: Grant) -> None:
+    async def add_grant(self, grant: Grant) -> None:
         if await self._items.put(None, self._grant_to_item(grant)) is None:
             raise self._items.unavailable_error()
 
-    async def find(self, grant_id: str) -> StoredGrant | None:
+    async def find_grant(self, grant_id: str) -> StoredGrant | None:
         item = await self._items.read(_ID, _build_grant_scope(grant_id))
         return None if item is None else _stored_grant_from_item(item)
 
-    async def replace(self, before: StoredGrant, after: Grant) -> bool:
+    async def replace_grant(self, before: StoredGrant, after: Grant) -> bool:
         etag, writes = json.loads(before.version)
         known = {**self._grant_to_item(before.grant), "_etag": etag, "writes": writes}
         return await self._items.put(known, self._grant_to_item(after)) is not None

@@ -70,7 +70,7 @@ class CosmosContainerStore:
                 return ()
         return sorted(found, key=lambda container: container.name)
 
-    async def find(self, database: DatabaseAddress, name: str) -> AccountContainer | None:
+    async def find_container(self, database: DatabaseAddress, name: str) -> AccountContainer | None:
         account = self._find_account(database)
         with _convert_errors():
             try:
@@ -81,9 +81,9 @@ class CosmosContainerStore:
                 return None
         return _container_from_result(found)
 
-    async def create(self, database: DatabaseAddress, container: AccountContainer) -> None:
+    async def create_container(self, database: DatabaseAddress, container: AccountContainer) -> None:
         # The request below would change an existing container.
-        if await self.find(database, container.name) is not None:
+        if await self.find_container(database, container.name) is not None:
             raise build_container_exists_error()
         account = self._find_account(database)
         key = ContainerPartitionKey(paths=[container.partition_key_path], kind="Hash", version=_HASH_VERSION)

@@ -51,7 +51,7 @@ class CosmosReplyStore:
     def __init__(self, account: CosmosAccount) -> None:
         self._items = _create_item_store(account)
 
-    async def begin(
+    async def begin_request(
         self, name: str, new_claim: Claim, lease_id: str, at: datetime, lease_until: datetime, forget_before: datetime
     ) -> BeginResult:
         item_id = f"answer-{name}"
@@ -71,14 +71,14 @@ class CosmosReplyStore:
         answer = base64.b64decode(item["answer"]) if "answer" in item else None
         return BeginResult(_claim_from_item(item), answer, owns_lease=answer is None and item["lease"] == lease_id)
 
-    async def renew(self, name: str, lease_id: str, lease_until: datetime) -> None:
+    async def renew_lease(self, name: str, lease_id: str, lease_until: datetime) -> None:
         await self._change_leased_reply(name, lease_id, lambda item: item | {"leasedUntil": rfc3339(lease_until)})
 
     async def save_reply(self, name: str, lease_id: str, reply: bytes) -> bool:
         member = {"answer": base64.b64encode(reply).decode()}
         return await self._change_leased_reply(name, lease_id, lambda item: item | member)
 
-    async def release(self, name: str, lease_id: str, *, forget: bool) -> None:
+    async def release_lease(self, name: str, lease_id: str, *, forget: bool) -> None:
         if not forget:
             await self._change_leased_reply(name, lease_id, lambda item: item | _FREE)
             return

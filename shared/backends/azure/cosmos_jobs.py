@@ -80,7 +80,9 @@ class CosmosJobLeaseStore:
         name = "the store of background jobs"
         self._items = CosmosItemStore(account, BACKGROUND, "BACKGROUND_JOBS_UNAVAILABLE", name)
 
-    async def claim(self, job: str, holder: str, at: datetime, leased_until: datetime, first_due: datetime) -> JobClaim:
+    async def claim_job(
+        self, job: str, holder: str, at: datetime, leased_until: datetime, first_due: datetime
+    ) -> JobClaim:
         claims: list[JobClaim] = []
 
         def claim_if_due(before: Item | None) -> Item | None:
@@ -100,14 +102,14 @@ class CosmosJobLeaseStore:
         await self._items.change(job, job, claim_if_due)
         return claims[0]
 
-    async def extend(self, job: str, holder: str, leased_until: datetime) -> bool:
+    async def extend_lease(self, job: str, holder: str, leased_until: datetime) -> bool:
         def extend_if_held(before: Item | None) -> Item | None:
             return {**before, "heldUntil": rfc3339(leased_until)} if before and before["holder"] == holder else None
 
         item = await self._items.change(job, job, extend_if_held)
         return item is not None and item["holder"] == holder
 
-    async def release(self, job: str, holder: str, due_at: datetime) -> None:
+    async def release_lease(self, job: str, holder: str, due_at: datetime) -> None:
         def release_if_held(before: Item | None) -> Item | None:
             if before is None or before["holder"] != holder:
                 return None

@@ -72,7 +72,7 @@ class CosmosQuotaStore:
 
         await self._change_reservations(principal, purpose, mark_inactive)
 
-    async def release(self, principal: str, purpose: Purpose, reservation_ids: Collection[str]) -> None:
+    async def delete_reservations(self, principal: str, purpose: Purpose, reservation_ids: Collection[str]) -> None:
         def remove_reservations(places: _Places) -> _Places | None:
             remaining = {
                 reservation_id: place

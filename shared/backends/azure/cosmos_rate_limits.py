@@ -47,7 +47,7 @@ class CosmosLeaseStore:
         self._runtime = account.runtime
         self._known: dict[str, Item] = {}
 
-    async def lease(self, request: LeaseRequest, at: float) -> Lease:
+    async def lease_slice(self, request: LeaseRequest, at: float) -> Lease:
         place = hashlib.sha256(request.principal.encode()).hexdigest()
         leases: list[Lease] = []
 

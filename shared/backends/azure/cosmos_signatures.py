@@ -95,7 +95,7 @@ class CosmosSignatureIndex:
         item = await self._items.read(_build_progress_id(chain), _INDEX)
         return 0 if item is None else int(item["sequence"])
 
-    async def add(self, chain: ChainKey, signatures: Sequence[IndexedSignature], progress: int) -> None:
+    async def add_signatures(self, chain: ChainKey, signatures: Sequence[IndexedSignature], progress: int) -> None:
         operations: list[Operation] = [("upsert", (_signature_to_item(one),), {}) for one in signatures]
         for start in range(0, len(operations), MAX_OPERATIONS):
             await self._items.commit(_INDEX, operations[start : start + MAX_OPERATIONS])

@@ -39,7 +39,7 @@ class SqliteAlertStore:
         with _convert_errors():
             return await self._database.read(select_states)
 
-    async def load(self, rule: str) -> RuleRecord:
+    async def load_rule(self, rule: str) -> RuleRecord:
         def select_rule_state(connection: sqlite3.Connection) -> RuleRecord:
             sql = "SELECT token, state FROM alert_rule_states WHERE rule = ?"
             stored = connection.execute(sql, (rule,)).fetchone()
@@ -52,7 +52,7 @@ class SqliteAlertStore:
         with _convert_errors():
             return await self._database.read(select_rule_state)
 
-    async def save(
+    async def save_rule(
         self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
     ) -> str | None:
         token = self._database.runtime.new_id()
@@ -75,7 +75,7 @@ class SqliteAlertStore:
         with _convert_errors():
             return await self._database.write(save_changes)
 
-    async def find(self, alert_id: str) -> Alert | None:
+    async def find_alert(self, alert_id: str) -> Alert | None:
         def select_alert(connection: sqlite3.Connection) -> Alert | None:
             row = connection.execute("SELECT alert FROM alerts WHERE id = ?", (alert_id,)).fetchone()
             return None if row is None else Alert.model_validate_json(row[0])

@@ -50,7 +50,7 @@ class SqliteConnectionStates:
         self._database = SqliteDatabase(path, _SCHEMA, runtime=runtime)
         self._last_read: Mapping[str, tuple[_Row, ConnectionState]] = {}
 
-    async def record(self, arrivals: Sequence[ArrivedMessages]) -> None:
+    async def record_messages(self, arrivals: Sequence[ArrivedMessages]) -> None:
         if arrivals:
             with convert_failures(*_NAMES):
                 await self._database.write(lambda connection: _record_arrivals(connection, arrivals))

@@ -94,10 +94,10 @@ class SqliteContainerStore:
                 found = await self._reads.read(lambda connection: _read_containers(connection, database))
         return [found[name] for name in sorted(found)]
 
-    async def find(self, database: DatabaseAddress, name: str) -> AccountContainer | None:
+    async def find_container(self, database: DatabaseAddress, name: str) -> AccountContainer | None:
         return next((container for container in await self.list(database) if container.name == name), None)
 
-    async def create(self, database: DatabaseAddress, container: AccountContainer) -> None:
+    async def create_container(self, database: DatabaseAddress, container: AccountContainer) -> None:
         with _convert_errors():
             created = await self._writes.write(lambda connection: _put_containers(connection, database, [container]))
         if not created and container not in await self._list_declared(database):

@@ -38,7 +38,7 @@ class SqliteGrantStore:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def add(self, grant: Grant) -> None:
+    async def add_grant(self, grant: Grant) -> None:
         oldest = rfc3339(self._database.runtime.now() - _RETAINED)
 
         def insert_grant(connection: sqlite3.Connection) -> None:
@@ -52,13 +52,13 @@ class SqliteGrantStore:
         with _convert_errors():
             await self._database.write(insert_grant)
 
-    async def find(self, grant_id: str) -> StoredGrant | None:
+    async def find_grant(self, grant_id: str) -> StoredGrant | None:
         sql = "SELECT content, version FROM oauth_grants WHERE grant_id = ?"
         with _convert_errors():
             row = await self._database.read(lambda connection: connection.execute(sql, (grant_id,)).fetchone())
         return None if row is None else StoredGrant(grant_from_json(json.loads(row[0])), str(row[1]))
 
-    async def replace(self, before: StoredGrant, after: Grant) -> bool:
+    async def replace_grant(self, before: StoredGrant, after: Grant) -> bool:
         sql = (
             "UPDATE oauth_grants SET version = version + 1, expires_at = ?, unrecorded = ?, content = ? "
             "WHERE grant_id = ? AND version = ?"

@@ -51,7 +51,7 @@ class SqliteReplyStore:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def begin(
+    async def begin_request(
         self, name: str, new_claim: Claim, lease_id: str, at: datetime, lease_until: datetime, forget_before: datetime
     ) -> BeginResult:
         def begin_reply(connection: sqlite3.Connection) -> BeginResult:
@@ -69,7 +69,7 @@ class SqliteReplyStore:
         with _convert_store_errors():
             return await self._database.write(begin_reply)
 
-    async def renew(self, name: str, lease_id: str, lease_until: datetime) -> None:
+    async def renew_lease(self, name: str, lease_id: str, lease_until: datetime) -> None:
         await self._execute_update(
             "UPDATE answers SET leased_until = ? WHERE name = ? AND lease = ?", rfc3339(lease_until), name, lease_id
         )
@@ -79,7 +79,7 @@ class SqliteReplyStore:
             "UPDATE answers SET answer = ? WHERE name = ? AND lease = ?", reply, name, lease_id
         )
 
-    async def release(self, name: str, lease_id: str, *, forget: bool) -> None:
+    async def release_lease(self, name: str, lease_id: str, *, forget: bool) -> None:
         if forget:
             await self._execute_update(
                 "DELETE FROM answers WHERE name = ? AND lease = ? AND answer IS NULL", name, lease_id

@@ -84,7 +84,9 @@ class SqliteJobLeaseStore:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def claim(self, job: str, holder: str, at: datetime, leased_until: datetime, first_due: datetime) -> JobClaim:
+    async def claim_job(
+        self, job: str, holder: str, at: datetime, leased_until: datetime, first_due: datetime
+    ) -> JobClaim:
         def claim_job(connection: sqlite3.Connection) -> JobClaim:
             sql = "INSERT OR IGNORE INTO background_jobs VALUES (?, ?, '', '')"
             connection.execute(sql, (job, rfc3339(first_due)))
@@ -107,13 +109,13 @@ class SqliteJobLeaseStore:
         with _convert_lease_errors():
             return await self._database.write(claim_job)
 
-    async def extend(self, job: str, holder: str, leased_until: datetime) -> bool:
+    async def extend_lease(self, job: str, holder: str, leased_until: datetime) -> bool:
         sql = "UPDATE background_jobs SET held_until = ? WHERE job = ? AND holder = ?"
         row = (rfc3339(leased_until), job, holder)
         with _convert_lease_errors():
             return bool(await self._database.write(lambda connection: connection.execute(sql, row).rowcount))
 
-    async def release(self, job: str, holder: str, due_at: datetime) -> None:
+    async def release_lease(self, job: str, holder: str, due_at: datetime) -> None:
         sql = "UPDATE background_jobs SET due_at = ?, holder = '', held_until = '' WHERE job = ? AND holder = ?"
         row = (rfc3339(due_at), job, holder)
         with _convert_lease_errors():

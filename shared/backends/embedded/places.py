@@ -60,7 +60,7 @@ class SqliteQuotaStore:
                 lambda connection: connection.execute(sql, (purpose, principal, reservation_id)).rowcount
             )
 
-    async def release(self, principal: str, purpose: Purpose, reservation_ids: Collection[str]) -> None:
+    async def delete_reservations(self, principal: str, purpose: Purpose, reservation_ids: Collection[str]) -> None:
         rows = [(purpose, principal, reservation_id) for reservation_id in reservation_ids]
         sql = "DELETE FROM places WHERE purpose = ? AND principal = ? AND id = ?"
         with _convert_errors():

@@ -36,7 +36,7 @@ class SqliteLeaseStore:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def lease(self, request: LeaseRequest, at: float) -> Lease:
+    async def lease_slice(self, request: LeaseRequest, at: float) -> Lease:
         with convert_failures("RATE_LIMITS_UNAVAILABLE", "the store of rate limits"):
             return await self._database.write(
                 lambda connection: _grant_lease(connection, request, at, self._database.runtime)

@@ -111,7 +111,7 @@ class SqliteSignatureIndex:
         with _convert_errors():
             return await self._database.read(select_sequence)
 
-    async def add(self, chain: ChainKey, signatures: Sequence[IndexedSignature], progress: int) -> None:
+    async def add_signatures(self, chain: ChainKey, signatures: Sequence[IndexedSignature], progress: int) -> None:
         rows = [(one.place, one.user_id, json.dumps(dict(one.content))) for one in signatures]
         sql = (
             "INSERT INTO signature_progress VALUES (?, ?, ?) "

@@ -36,9 +36,9 @@ class _ObservedStore:
         self.failures = 0
         self.has_failed = False
 
-    async def lease(self, request: LeaseRequest, at: float) -> Lease:
+    async def lease_slice(self, request: LeaseRequest, at: float) -> Lease:
         try:
-            lease = await self._store.lease(request, at)
+            lease = await self._store.lease_slice(request, at)
         except WorkspaceError:
             self.failures += 1
             self.has_failed = True

@@ -92,7 +92,7 @@ class MemoryAlertStore:
         self._raise_error()
         return list(self.states.values())
 
-    async def load(self, rule: str) -> RuleRecord:
+    async def load_rule(self, rule: str) -> RuleRecord:
         """Return the stored record of an alert rule."""
         self._raise_error()
         if rule not in self.states:
@@ -100,7 +100,7 @@ class MemoryAlertStore:
         alerts = tuple(one for one in self.alerts.values() if one.rule == rule and (one.is_active or one.marks))
         return RuleRecord(rule, self.states[rule], alerts, self._tokens[rule])
 
-    async def save(
+    async def save_rule(
         self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
     ) -> str | None:
         """Store a changed record, unless it was changed meanwhile."""
@@ -118,7 +118,7 @@ class MemoryAlertStore:
             self._tokens[record.rule] = f"token {self._writes}"
         return f"token {self._writes}"
 
-    async def find(self, alert_id: str) -> Alert | None:
+    async def find_alert(self, alert_id: str) -> Alert | None:
         """Return an alert."""
         self._raise_error()
         return self.alerts.get(alert_id)

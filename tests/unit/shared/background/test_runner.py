@@ -165,7 +165,7 @@ async def test_a_stopped_job_runs_at_once_on_another_instance(
 
 async def test_a_job_whose_instance_dies_is_repeated(lease_store: SqliteJobLeaseStore, clock: VirtualTime) -> None:
     """If an instance dies during a job, another instance runs it after the lease has expired."""
-    await lease_store.claim("job", "dead", START, START + LEASE, START)
+    await lease_store.claim_job("job", "dead", START, START + LEASE, START)
     runs: list[datetime] = []
 
     async def run_job() -> None:
@@ -183,7 +183,7 @@ async def test_no_job_runs_while_the_lease_store_fails(clock: VirtualTime, caplo
     """While the lease store fails, no job runs, because another instance is possibly running it."""
 
     class UnavailableLeaseStore:
-        async def claim(self, *_: object) -> None:
+        async def claim_job(self, *_: object) -> None:
             raise WorkspaceError(Kind.UNAVAILABLE, "BACKGROUND_JOBS_UNAVAILABLE", "down")
 
     async def run_job() -> None:

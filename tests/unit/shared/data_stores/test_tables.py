@@ -39,11 +39,11 @@ class Account:
         """Return the undeclared container."""
         return [AccountContainer("foreign", "/line")]
 
-    async def find(self, place: DatabaseAddress, name: str) -> AccountContainer | None:
+    async def find_container(self, place: DatabaseAddress, name: str) -> AccountContainer | None:
         """Return the undeclared container by name."""
         return next((one for one in await self.list(place) if one.name == name), None)
 
-    async def create(self, place: DatabaseAddress, container: AccountContainer) -> None:
+    async def create_container(self, place: DatabaseAddress, container: AccountContainer) -> None:
         """Fail, because no test creates a container."""
         raise NotImplementedError
 

@@ -281,9 +281,9 @@ async def test_imports_of_a_connection_wait_for_each_other(import_environment: E
     """While one import adds rows of a connection, other imports of this connection wait."""
     await import_environment.store_import(build_file(3))
     now = datetime.now(UTC)
-    await import_environment.leases.claim("import-pump", "other", now, now + DAY, now)
+    await import_environment.leases.claim_job("import-pump", "other", now, now + DAY, now)
     assert await import_environment.work.run_steps("a1") is RunResult.WAITING
-    await import_environment.leases.release("import-pump", "other", now)
+    await import_environment.leases.release_lease("import-pump", "other", now)
     assert await import_environment.run_import() == (JobStatus.COMPLETED, 3, 0, 0, None)
 
 
@@ -399,7 +399,7 @@ async def test_the_completion_of_a_step_waits_for_other_imports(import_environme
         await import_environment.work.run_steps("a1")
     await import_environment.cancel()
     now = datetime.now(UTC)
-    await import_environment.leases.claim("import-pump", "other", now, now + DAY, now)
+    await import_environment.leases.claim_job("import-pump", "other", now, now + DAY, now)
     assert await import_environment.work.run_steps("a1") is RunResult.WAITING
     assert import_environment.table.rows == {}
 
@@ -460,11 +460,11 @@ async def test_a_step_is_not_completed_after_the_reservation_has_ended(
     monkeypatch: pytest.MonkeyPatch, import_environment: Environment
 ) -> None:
     """If another import reserves the connection meanwhile, the step of a cancelled import is completed later."""
-    claim = import_environment.leases.claim
+    claim = import_environment.leases.claim_job
 
     async def claim_and_lose(name: str, holder: str, at: datetime, until: datetime, first_due: datetime) -> JobClaim:
         result = await claim(name, holder, at, until, first_due)
-        await import_environment.leases.release(name, holder, at)
+        await import_environment.leases.release_lease(name, holder, at)
         await claim(name, "other", at, until, first_due)
         return result
 
@@ -474,10 +474,10 @@ async def test_a_step_is_not_completed_after_the_reservation_has_ended(
         await import_environment.work.run_steps("a1")
     await import_environment.cancel()
     with monkeypatch.context() as patch:
-        patch.setattr(import_environment.leases, "claim", claim_and_lose)
+        patch.setattr(import_environment.leases, "claim_job", claim_and_lose)
         with pytest.raises(WorkspaceError, match="lost its reservation"):
             await import_environment.work.run_steps("a1")
     assert import_environment.table.rows == {}
-    await import_environment.leases.release("import-pump", "other", datetime.now(UTC))
+    await import_environment.leases.release_lease("import-pump", "other", datetime.now(UTC))
     assert await import_environment.work.run_steps("a1") is RunResult.ENDED
     assert len(import_environment.table.ids) == 3

@@ -102,7 +102,7 @@ async def test_a_failing_store_does_not_stop_the_service() -> None:
     called_at: list[float] = []
 
     class UnavailableLeaseStore:
-        async def lease(self, request: LeaseRequest, at: float) -> Lease:
+        async def lease_slice(self, request: LeaseRequest, at: float) -> Lease:
             called_at.append(at)
             raise WorkspaceError(
                 Kind.UNAVAILABLE,

@@ -87,8 +87,8 @@ async def test_cache_holds_all_queries_of_a_list() -> None:
     columns = QueryColumns(engine)
     queries = [build_query(f"T | take {number}") for number in range(module.MIN_CACHED + 10)]
     for each in queries:
-        columns.reserve(len(queries))
-        assert await columns.check(each) is None
+        columns.enlarge_cache(len(queries))
+        assert await columns.find_query_error(each) is None
     assert await columns.find_all(queries) == [COLUMNS] * len(queries)
     assert engine.request_count == len(queries)
 
@@ -104,7 +104,7 @@ async def test_long_list_does_not_wait_for_unknown_columns(monkeypatch: pytest.M
     assert engine.request_count <= module.LIST_REQUESTS
     engine.awake.set()
     assert await columns.find(queries[-1]) == COLUMNS
-    assert [await columns.check(each) for each in queries] == [None] * 20
+    assert [await columns.find_query_error(each) for each in queries] == [None] * 20
     assert engine.request_count == 20
     assert await columns.find_all(queries) == [COLUMNS] * 20
 

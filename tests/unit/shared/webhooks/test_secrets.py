@@ -19,7 +19,7 @@ def _open_vault(material: bytes = b"k" * 32) -> SecretVault:
 def test_signatures_satisfy_the_official_library() -> None:
     """During a rotation, the official Standard Webhooks library accepts a request with either secret."""
     vault, body, now = _open_vault(), '{"a": "ü"}', int(datetime.now(UTC).timestamp())
-    old, new = vault.create(), vault.create()
+    old, new = vault.create_secret(), vault.create_secret()
     headers = {
         "webhook-id": "msg_1",
         "webhook-timestamp": str(now),
@@ -32,7 +32,7 @@ def test_signatures_satisfy_the_official_library() -> None:
 async def test_a_stored_secret_belongs_to_its_endpoint_and_key() -> None:
     """A secret can be decrypted only for its endpoint and with its key, and is not readable in the store."""
     vault = _open_vault()
-    secret = vault.create()
+    secret = vault.create_secret()
     stored = await vault.encrypt("one", secret)
     assert secret not in stored
     assert await _open_vault().decrypt("one", stored) == secret

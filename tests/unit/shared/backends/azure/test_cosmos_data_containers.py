@@ -121,14 +121,14 @@ async def test_containers_of_all_pages_are_listed(manager: FakeResourceManager, 
 
 async def test_a_container_is_created_once(manager: FakeResourceManager, store: CosmosContainerStore) -> None:
     """A created container exists; creating an existing container does not change it."""
-    assert await store.find(PLACE, "workorders") is None
-    await store.create(PLACE, WORKORDERS)
+    assert await store.find_container(PLACE, "workorders") is None
+    await store.create_container(PLACE, WORKORDERS)
     assert manager.containers["workorders"]["partitionKey"]["paths"] == ["/line"]
     assert manager.containers["workorders"]["partitionKey"]["kind"] == "Hash"
-    assert await store.find(PLACE, "workorders") == WORKORDERS
+    assert await store.find_container(PLACE, "workorders") == WORKORDERS
     puts = manager.asked.count("put")
     with pytest.raises(WorkspaceError) as caught:
-        await store.create(PLACE, AccountContainer("workorders", "/other"))
+        await store.create_container(PLACE, AccountContainer("workorders", "/other"))
     assert caught.value.code == "CONTAINER_EXISTS"
     assert manager.asked.count("put") == puts
     assert "status" in manager.asked
@@ -146,7 +146,7 @@ async def test_errors_of_resource_manager_are_converted(
         await store.list(PLACE)
     assert caught.value.code == code
     with pytest.raises(WorkspaceError) as caught:
-        await store.create(PLACE, WORKORDERS)
+        await store.create_container(PLACE, WORKORDERS)
     assert caught.value.code == code
     assert status != 429 or caught.value.members == {"retryAfter": 1}
     assert manager.containers == {}

@@ -23,7 +23,7 @@ class InMemoryBudgets:
     def __init__(self) -> None:
         self.held: dict[str, str] = {}
 
-    async def lease(self, request: LeaseRequest, at: float) -> Lease:
+    async def lease_slice(self, request: LeaseRequest, at: float) -> Lease:
         """Count the request, and grant a lease as the Cosmos DB store does."""
         text = self.held.get(request.principal)
         account = _PrincipalBudget.from_item(json.loads(text) if text else None, at)

@@ -77,10 +77,10 @@ async def test_declared_containers_are_created(document_files: list[DocumentFile
     assert list(both) == [declared, declared]
     assert await first.list(DatabaseAddress("lab", "orders")) == []
     made = AccountContainer("made", "/id")
-    await first.create(PLACE, made)
+    await first.create_container(PLACE, made)
     with pytest.raises(WorkspaceError) as caught:
-        await second.create(PLACE, AccountContainer("made", "/other"))
+        await second.create_container(PLACE, AccountContainer("made", "/other"))
     assert caught.value.code == "CONTAINER_EXISTS"
     declared.clear()
     assert await second.list(PLACE) == [made, AccountContainer("workorders", "/line")]
-    assert await second.find(PLACE, "Made") is None
+    assert await second.find_container(PLACE, "Made") is None

@@ -25,7 +25,7 @@ class Columns:
         self.errors = errors
         self.resolved: list[str] = []
 
-    def reserve(self, queries: int) -> None:
+    def enlarge_cache(self, queries: int) -> None:
         """Do nothing, because this fake needs no reservation."""
 
     async def resolve(self, query: WarmQuery) -> tuple[()]:

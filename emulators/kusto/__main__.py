@@ -2,6 +2,8 @@
 
 import os
 
+from emulators.kusto.translator_process import fork_translator
+
 _ALLOCATOR = "DUCKDB_JE_MALLOC_CONF"
 _RELEASING = "retain:false,dirty_decay_ms:2000,muzzy_decay_ms:0"
 """By default DuckDB's allocator never releases address space, and that of this process is limited. After a few queries
@@ -9,14 +11,16 @@ of several gigabytes, other queries would fail (see ``opt.retain`` in the docume
 
 
 def main() -> None:
-    """Set the options of DuckDB's memory allocator, which must happen before DuckDB is loaded.
+    """Set the options of DuckDB's memory allocator, fork the translator process, and start the server.
 
-    Then start the server.
+    The options must be set before DuckDB is loaded. The fork must happen before, too, because a process with threads
+    cannot be forked safely.
     """
     os.environ.setdefault(_ALLOCATOR, _RELEASING)
+    forked = fork_translator()
     from emulators.kusto.process import main as serve  # noqa: PLC0415  it loads DuckDB
 
-    serve()
+    serve(forked)
 
 
 if __name__ == "__main__":

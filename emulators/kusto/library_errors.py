@@ -5,8 +5,8 @@ The messages contain names and types from the query, but neither SQL nor interna
 
 import logging
 import re
+from typing import TYPE_CHECKING
 
-import duckdb
 from duckdb_kql.errors import KqlError, KqlSchemaError, KqlSyntaxError, KqlUnsupportedError, SourceSpan
 from duckdb_kql.types import kusto_type
 
@@ -25,6 +25,9 @@ from emulators.kusto.errors import (
     unsupported_error,
 )
 from emulators.kusto.sandbox import abort_process
+
+if TYPE_CHECKING:
+    import duckdb
 
 _LOGGER = logging.getLogger(__name__)
 MARK = "kql:"
@@ -77,8 +80,10 @@ _SQL = re.compile(
 )
 
 
-def error_from_duckdb(error: duckdb.Error) -> QueryError:
+def error_from_duckdb(error: "duckdb.Error") -> QueryError:
     """Convert an exception of DuckDB to a query error; end the process if DuckDB has invalidated the database."""
+    import duckdb  # noqa: PLC0415  translator processes load this module without DuckDB
+
     fault = _MARKED_FAULT.match(str(error))
     if fault is not None:
         return (

@@ -31,6 +31,7 @@ from emulators.kusto.schema import TABLE, create_tables
 from emulators.kusto.server import Application
 from emulators.kusto.tables import UnusableFolderError, create_views, load_tables, read_column_types, read_table_columns
 from emulators.kusto.translator import Translator
+from emulators.kusto.translator_process import ForkedTranslator
 from shared.observability.logs import configure_json_logs
 
 DATABASE_FILE = "telemetry.duckdb"
@@ -66,8 +67,12 @@ class Arguments:
     threads: int
 
 
-def serve(arguments: Arguments) -> None:
+def serve(arguments: Arguments, forked: ForkedTranslator | None = None) -> None:
     """Run the emulator until SIGTERM, SIGINT or, if requested, the end of standard input.
+
+    Args:
+        arguments: command-line arguments.
+        forked: first translator process; None to start one.
 
     Raises:
         duckdb.Error: the database cannot be opened.
@@ -76,13 +81,18 @@ def serve(arguments: Arguments) -> None:
     """
     limit_memory(arguments.memory_bytes)
     with _open_listener(arguments.port) as listener, _open_tables(arguments) as (connection, tables):
-        asyncio.run(_run_server(arguments, connection, tables, listener), loop_factory=uvloop.new_event_loop)
+        asyncio.run(_run_server(arguments, connection, tables, listener, forked), loop_factory=uvloop.new_event_loop)
 
 
 async def _run_server(
-    arguments: Arguments, connection: duckdb.DuckDBPyConnection, tables: tuple[str, ...], listener: socket.socket
+    arguments: Arguments,
+    connection: duckdb.DuckDBPyConnection,
+    tables: tuple[str, ...],
+    listener: socket.socket,
+    forked: ForkedTranslator | None,
 ) -> None:
-    translator = Translator(read_table_columns(connection, tables), read_column_types(connection, tables))
+    columns, types = read_table_columns(connection, tables), read_column_types(connection, tables)
+    translator = Translator(columns, types, forked=forked)
     engine = Engine(connection, translator)
     consumer = None
     if arguments.hub:
@@ -190,15 +200,15 @@ _PACKAGE_LOGGER = logging.getLogger("emulators.kusto")
 """Parent of the loggers of this package."""
 
 
-def main() -> None:
-    """Parse the command line and run the emulator until it is stopped."""
+def main(forked: ForkedTranslator | None) -> None:
+    """Parse the command line and run the emulator, with its first translator process, until it is stopped."""
     arguments = _parse_arguments()
     level = os.environ.get("LOG_LEVEL") or "INFO"
     configure_json_logs(level)
     _PACKAGE_LOGGER.setLevel(level)
     code = 0
     try:
-        serve(arguments)
+        serve(arguments, forked)
     except (duckdb.Error, UnusableFolderError, OSError) as error:
         _PACKAGE_LOGGER.error("cannot serve: %s", error)  # noqa: TRY400  the message is sufficient
         code = 1

@@ -6,12 +6,12 @@ return within a few milliseconds, and must limit the size of its result.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import duckdb
-from duckdb.func import FunctionNullHandling
+from typing import TYPE_CHECKING, Any
 
 from emulators.kusto.library_errors import MARK
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,10 @@ class FunctionFailure(Exception):  # noqa: N818  not an error of this program
         super().__init__(f"{MARK}{code}:{message}")
 
 
-def create_functions(connection: duckdb.DuckDBPyConnection, functions: Sequence[PythonFunction]) -> None:
+def create_functions(connection: "duckdb.DuckDBPyConnection", functions: Sequence[PythonFunction]) -> None:
     """Make functions callable from the SQL of a connection and its cursors, before the database is locked."""
+    from duckdb.func import FunctionNullHandling  # noqa: PLC0415  translator processes do not load DuckDB
+
     for function in functions:
         connection.create_function(
             function.name,

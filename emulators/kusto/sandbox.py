@@ -6,8 +6,10 @@ import resource
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import duckdb
+if TYPE_CHECKING:
+    import duckdb
 
 _LOGGER = logging.getLogger(__name__)
 _RETRY_SECONDS = 0.1
@@ -15,7 +17,7 @@ _OTHER_MEMORY_BYTES = 2 * 1024 * 1024 * 1024
 _EXIT_STATUS = 70
 
 
-def open_database(path: Path | None, *, lock_wait_seconds: float = 10.0) -> duckdb.DuckDBPyConnection:
+def open_database(path: Path | None, *, lock_wait_seconds: float = 10.0) -> "duckdb.DuckDBPyConnection":
     """Open a DuckDB file or an in-memory database without automatic loading of extensions.
 
     DuckDB's compression of intermediate rows is off: with it, sorting a million rows by a string and a time takes twice
@@ -28,6 +30,8 @@ def open_database(path: Path | None, *, lock_wait_seconds: float = 10.0) -> duck
     Raises:
         duckdb.IOException: the file is still locked after the wait, or cannot be opened.
     """
+    import duckdb  # noqa: PLC0415  translator processes load this module without DuckDB
+
     deadline = time.monotonic() + lock_wait_seconds
     while True:
         try:
@@ -48,7 +52,7 @@ def open_database(path: Path | None, *, lock_wait_seconds: float = 10.0) -> duck
 
 
 def restrict_database(
-    connection: duckdb.DuckDBPyConnection, *, memory_bytes: int, threads: int, files: Sequence[Path]
+    connection: "duckdb.DuckDBPyConnection", *, memory_bytes: int, threads: int, files: Sequence[Path]
 ) -> None:
     """Permanently forbid a connection and its cursors to access files, network, extensions and settings.
 

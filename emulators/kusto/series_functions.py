@@ -11,12 +11,11 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
-import numpy as np
-import pyarrow as pa
-from duckdb.func import ARROW, SPECIAL
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
 
 PREFIX = "series_python_"
 """Start of the SQL name of every function."""
@@ -27,19 +26,9 @@ _SQL_TYPES = {
     "series": "DOUBLE[]", "integers": "BIGINT[]", "texts": "VARCHAR[]", "real": "DOUBLE", "long": "BIGINT",
     "text": "VARCHAR",
 }  # fmt: skip
-_ARROW_TYPES = {
-    "series": pa.float64(), "integers": pa.int64(), "texts": pa.string(), "real": pa.float64(), "long": pa.int64(),
-    "text": pa.string(),
-}  # fmt: skip
-_LISTS = ("series", "integers", "texts")
 _NUMBERS = itertools.count(1)
 _STOPPED: dict[int, threading.Event] = {}
 _CURRENT = threading.local()
-_CONVERTED = 8192
-"""Number of texts that are converted at once."""
-
-type Row = Mapping[str, Any] | None
-"""Outputs of one row by name; None if all outputs are null."""
 
 
 class ExecutionStoppedError(Exception):
@@ -70,8 +59,10 @@ class SeriesFunction:
         return f"{PREFIX}{self.name}({EXECUTION}, {values})"
 
 
-def create_series_functions(connection: duckdb.DuckDBPyConnection, functions: Sequence[SeriesFunction]) -> None:
+def create_series_functions(connection: "duckdb.DuckDBPyConnection", functions: Sequence[SeriesFunction]) -> None:
     """Create the functions in a database before it is locked, so that the SQL of every cursor can call them."""
+    from duckdb.func import ARROW, SPECIAL  # noqa: PLC0415  translator processes do not load DuckDB
+
     for function in functions:
         fields = ", ".join(f"{name} {_SQL_TYPES[kind]}" for name, kind in function.outputs.items())
         connection.create_function(
@@ -95,7 +86,7 @@ def check_stopped() -> None:
 
 
 @contextlib.contextmanager
-def track_execution(cursor: duckdb.DuckDBPyConnection, sql: str, stopped: threading.Event) -> Iterator[None]:
+def track_execution(cursor: "duckdb.DuckDBPyConnection", sql: str, stopped: threading.Event) -> Iterator[None]:
     """Context manager: stop the Python functions called by ``sql`` on ``cursor`` as soon as ``stopped`` is set."""
     if PREFIX not in sql:
         yield
@@ -109,16 +100,21 @@ def track_execution(cursor: duckdb.DuckDBPyConnection, sql: str, stopped: thread
         del _STOPPED[number]
 
 
-def _build_vectorized_function(function: SeriesFunction) -> Callable[..., pa.Array]:
-    def compute_rows(execution: pa.ChunkedArray, *columns: pa.ChunkedArray) -> pa.Array:
+def _build_vectorized_function(function: SeriesFunction) -> Callable[..., "pa.Array"]:
+    # Translator processes load neither NumPy nor Arrow.
+    import numpy as np  # noqa: PLC0415
+
+    from emulators.kusto.row_values import iterate_values, to_struct_array  # noqa: PLC0415
+
+    def compute_rows(execution: "pa.ChunkedArray", *columns: "pa.ChunkedArray") -> "pa.Array":
         compute = _import_function(function.compute)
         _CURRENT.stopped = _STOPPED.get(execution[0].as_py()) if len(execution) else None
-        rows: list[Row] = []
+        rows: list[Mapping[str, Any] | None] = []
         with np.errstate(all="ignore"):  # an overflow is an infinite number of the result
-            for arguments in zip(*map(_iterate_values, columns), strict=True):
+            for arguments in zip(*map(iterate_values, columns), strict=True):
                 check_stopped()
                 rows.append(compute(*arguments))
-        return _to_struct_array(function.outputs, rows)
+        return to_struct_array(function.outputs, rows)
 
     # DuckDB compares the number of parameters with the declared types.
     names = ["execution", *(f"argument{index}" for index in range(len(function.parameters)))]
@@ -127,46 +123,7 @@ def _build_vectorized_function(function: SeriesFunction) -> Callable[..., pa.Arr
     return compute_rows
 
 
-def _import_function(path: str) -> Callable[..., Row]:
+def _import_function(path: str) -> Callable[..., Mapping[str, Any] | None]:
     module, _, name = path.partition(":")
-    function: Callable[..., Row] = getattr(importlib.import_module(module), name)
+    function: Callable[..., Mapping[str, Any] | None] = getattr(importlib.import_module(module), name)
     return function
-
-
-def _iterate_values(column: pa.ChunkedArray) -> Iterator[Any]:
-    """Yield the values of a column; a list of numbers becomes a NumPy array."""
-    for chunk in column.chunks:
-        if not pa.types.is_list(chunk.type):
-            yield from chunk.to_pylist()
-            continue
-        elements = _convert_elements(chunk.values)
-        offsets = chunk.offsets.to_numpy()
-        valid = chunk.is_valid().to_numpy(zero_copy_only=False)
-        for index in range(len(chunk)):
-            yield elements[offsets[index] : offsets[index + 1]] if valid[index] else None
-
-
-def _convert_elements(values: pa.Array) -> Any:
-    """Return the elements of lists: numbers as a NumPy array, other elements as a list."""
-    if not pa.types.is_string(values.type):
-        return values.to_numpy(zero_copy_only=False)
-    parts = range(0, len(values), _CONVERTED)  # each conversion holds the interpreter
-    return [element for start in parts for element in values.slice(start, _CONVERTED).to_pylist()]
-
-
-def _to_struct_array(outputs: Mapping[str, str], rows: Sequence[Row]) -> pa.Array:
-    missing = pa.array([row is None for row in rows], pa.bool_())
-    arrays = [_to_array(kind, [None if row is None else row[name] for row in rows]) for name, kind in outputs.items()]
-    fields = [pa.field(name, array.type) for name, array in zip(outputs, arrays, strict=True)]
-    return pa.StructArray.from_arrays(arrays, fields=fields, mask=missing)
-
-
-def _to_array(kind: str, values: Sequence[Any]) -> pa.Array:
-    if kind not in _LISTS:
-        return pa.array(values, _ARROW_TYPES[kind])
-    lengths = (0 if value is None else len(value) for value in values)
-    offsets = pa.array(itertools.accumulate(lengths, initial=0), pa.int32())
-    present = [pa.array(value, _ARROW_TYPES[kind], from_pandas=True) for value in values if value is not None]
-    elements = pa.concat_arrays(present) if present else pa.array([], _ARROW_TYPES[kind])
-    missing = pa.array([value is None for value in values], pa.bool_())
-    return pa.ListArray.from_arrays(offsets, elements, mask=missing)

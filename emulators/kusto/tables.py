@@ -1,4 +1,7 @@
-"""Tables that the emulator reads from a folder of Parquet files; each table has the name of its file."""
+"""Tables that the emulator reads from a folder of Parquet files; each table has the name of its file.
+
+This module is separate from `process`, because the rules for files do not concern the start of the emulator.
+"""
 
 import logging
 import re
@@ -7,7 +10,8 @@ from pathlib import Path
 
 import duckdb
 
-FINITE_OR_INFINITE = "DOUBLE WITHOUT NAN"
+from emulators.kusto.extensions.known_types import FINITE_OR_INFINITE
+
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_ .-]*[A-Za-z0-9_])?")
 """Valid table names of Data Explorer; with characters other than letters, digits and ``_`` only as ``['...']``."""
 _LOGGER = logging.getLogger(__name__)

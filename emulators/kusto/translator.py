@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import logging
+import os
+import signal
 import struct
 import sys
 from collections import OrderedDict
@@ -16,6 +18,7 @@ from emulators.kusto.errors import QueryError, internal_error, too_complex_error
 from emulators.kusto.parameters import Declaration
 from emulators.kusto.statements import FIRST_RESULT, ResultPlace
 from emulators.kusto.translate import Translation
+from emulators.kusto.translator_process import ForkedTranslator
 
 MAX_SECONDS = 15.0
 """Time limit of one translation in a process; the process itself limits the CPU time."""
@@ -41,15 +44,22 @@ class Translator:
     Args:
         schema: columns, in order, of each table that queries may read.
         types: DuckDB type by column name; only columns that have the same type in all tables.
+        forked: first process for short texts; None to start a new process.
     """
 
-    def __init__(self, schema: Mapping[str, Sequence[str]], types: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        schema: Mapping[str, Sequence[str]],
+        types: Mapping[str, str],
+        *,
+        forked: ForkedTranslator | None = None,
+    ) -> None:
         self._schema = schema
         self._types = types
         self._cache: OrderedDict[str, Translation] = OrderedDict()
         self._cached_characters = 0
         self._slow: OrderedDict[str, bool] = OrderedDict()
-        self._short = _TranslatorProcess()
+        self._short = _TranslatorProcess(forked)
         self._long = _TranslatorProcess()
         self.hits = 0
         self.misses = 0
@@ -146,39 +156,53 @@ async def _request_translation(process: "_TranslatorProcess", request: Mapping[s
 class _TranslatorProcess:
     """Process that translates one KQL text at a time; if a request ends the process, the next request restarts it."""
 
-    def __init__(self) -> None:
+    def __init__(self, forked: ForkedTranslator | None = None) -> None:
         self.lock = asyncio.Lock()
+        self._forked = forked
         self._process: asyncio.subprocess.Process | None = None
+        self._requests: asyncio.StreamWriter | None = None
+        self._replies: asyncio.StreamReader | None = None
         self._usable = False
 
     async def start(self) -> None:
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "emulators.kusto.translator_process",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-        )
+        if self._forked is not None:
+            self._replies, self._requests = await asyncio.open_unix_connection(sock=self._forked.connection)
+        else:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "emulators.kusto.translator_process",
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+            )
+            self._replies, self._requests = self._process.stdout, self._process.stdin
         self._usable = True
 
     async def send_request(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        if not self._usable or self._process is None or self._process.returncode is not None:
+        if not self._usable or self._replies is None or self._replies.at_eof():
             await self.kill_process()
             await self.start()
-        if self._process is None or self._process.stdin is None or self._process.stdout is None:
+        if self._requests is None or self._replies is None:
             raise OSError("the KQL translator process has no standard input or output")
         self._usable = False
         body = orjson.dumps(message)
-        self._process.stdin.write(_LENGTH.pack(len(body)) + body)
-        await self._process.stdin.drain()
-        (length,) = _LENGTH.unpack(await self._process.stdout.readexactly(_LENGTH.size))
+        self._requests.write(_LENGTH.pack(len(body)) + body)
+        await self._requests.drain()
+        (length,) = _LENGTH.unpack(await self._replies.readexactly(_LENGTH.size))
         if length > _MAX_REPLY:
             raise OSError("the reply of the KQL translator process is too long")
-        reply: dict[str, Any] = orjson.loads(await self._process.stdout.readexactly(length))
+        reply: dict[str, Any] = orjson.loads(await self._replies.readexactly(length))
         self._usable = True
         return reply
 
     async def kill_process(self) -> None:
+        if self._forked is not None:
+            forked, self._forked = self._forked, None
+            os.kill(forked.pid, signal.SIGKILL)
+            if self._requests is not None:
+                self._requests.close()
+            forked.connection.close()
+            await asyncio.to_thread(os.waitpid, forked.pid, 0)
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()

@@ -2,7 +2,8 @@
 
 A text of 150 bytes can expand to gigabytes of SQL, and the parser cannot be interrupted from another thread. The
 process reads requests from standard input and writes replies to standard output. A request that exceeds the memory
-limit ends the process.
+limit ends the process. The engine forks its first translator process, because a new process imports the library again,
+which takes most of the processor time of its start.
 
 A message is a 4-byte big-endian length and a JSON document: ``{"text", "schema", "found", "types", "place",
 "seconds"}`` as the request, and a `Translation` or ``{"error": {...}, "late"}`` as the reply. The property ``late`` is
@@ -11,12 +12,14 @@ true if the translation exceeded its CPU time.
 
 import dataclasses
 import logging
+import os
 import resource
 import signal
+import socket
 import struct
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 import orjson
 from duckdb_kql import ir, lower
@@ -36,6 +39,7 @@ ORPHAN_SECONDS = 30
 """Time limit of one translation. The engine stops waiting earlier; the limit ends a process whose engine has ended."""
 
 _RECURSION_LIMIT = 3000
+_STANDARD_INPUT, _STANDARD_OUTPUT = 0, 1
 _LENGTH = struct.Struct(">I")
 _LOGGER = logging.getLogger(__name__)
 
@@ -51,8 +55,64 @@ class _OutOfTimeError(BaseException):
     """The translation exceeded its CPU time. This is a BaseException, so that no ``except Exception`` hides it."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class ForkedTranslator:
+    """Translator process that was forked from this process.
+
+    Attributes:
+        pid: process id.
+        connection: socket to which requests are written and from which replies are read.
+    """
+
+    pid: int
+    connection: socket.socket
+
+
+def fork_translator() -> ForkedTranslator | None:
+    """Fork a translator process.
+
+    Call this while the process has one thread, before DuckDB, NumPy and Arrow are loaded.
+
+    Returns:
+        the process; None on systems other than Linux, where libraries of the system may have threads.
+    """
+    if sys.platform != "linux":
+        return None
+    connection, process_connection = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
+        connection.close()
+        _run_forked_process(process_connection.detach())
+    process_connection.close()
+    return ForkedTranslator(pid, connection)
+
+
+def _run_forked_process(connection: int) -> NoReturn:
+    """Reply to the requests of a socket, and end the process.
+
+    The socket replaces standard input and output, because their pipes must close when the engine ends.
+    """
+    status = 1
+    try:
+        for descriptor in (_STANDARD_INPUT, _STANDARD_OUTPUT):
+            os.dup2(connection, descriptor)
+        if connection > _STANDARD_OUTPUT:
+            os.close(connection)
+        with open(_STANDARD_INPUT, "rb") as requests, open(_STANDARD_OUTPUT, "wb") as replies:
+            _reply_to_requests(requests, replies)
+        status = 0
+    except Exception:
+        _LOGGER.exception("the translator process failed")
+    finally:
+        os._exit(status)
+
+
 def main() -> None:
     """Reply to translation requests until standard input ends."""
+    _reply_to_requests(sys.stdin.buffer, sys.stdout.buffer)
+
+
+def _reply_to_requests(requests: BinaryIO, replies: BinaryIO) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     sys.setrecursionlimit(_RECURSION_LIMIT)
     signal.signal(signal.SIGVTALRM, _raise_out_of_time)
@@ -62,7 +122,6 @@ def main() -> None:
     for extension in EXTENSIONS:
         extension.install_extension()
     translate(_WARM_UP, {"T": ["a", "b", "c", "d", "f"]})
-    requests, replies = sys.stdin.buffer, sys.stdout.buffer
     while request := _receive_request(requests):
         signal.alarm(ORPHAN_SECONDS)
         reply, can_continue = _build_reply(request)

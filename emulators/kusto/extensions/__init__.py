@@ -4,9 +4,7 @@ Most modules are independent of each other. This package determines the order in
 """
 
 from collections.abc import Sequence
-from typing import Protocol
-
-import duckdb
+from typing import TYPE_CHECKING, Protocol
 
 from emulators.kusto.extensions import (
     activity,
@@ -55,6 +53,9 @@ from emulators.kusto.extensions import (
 from emulators.kusto.python_functions import create_functions
 from emulators.kusto.series_functions import create_series_functions
 
+if TYPE_CHECKING:
+    import duckdb
+
 
 class Extension(Protocol):
     """Interface of a module that adds KQL operators or functions to the KQL translator library.
@@ -73,7 +74,7 @@ class Extension(Protocol):
         ...
 
 
-def create_sql_objects(connection: duckdb.DuckDBPyConnection) -> None:
+def create_sql_objects(connection: "duckdb.DuckDBPyConnection") -> None:
     """Create the functions and macros of all extensions; call this before the database is locked."""
     for extension in EXTENSIONS:
         create_functions(connection, getattr(extension, "functions", ()))

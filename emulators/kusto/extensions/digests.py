@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import orjson
 from duckdb_kql import ir
 from duckdb_kql.translate.functions import AGGREGATE_FUNCTIONS, AggregateSpec
@@ -27,76 +26,24 @@ from emulators.kusto.extensions.sql import render_expression
 from emulators.kusto.python_functions import PythonFunction
 from emulators.kusto.series_functions import SeriesFunction, check_stopped
 
-MAX_CENTROIDS = 1000
-MAX_HASHES = 1024
-_DIGEST_VERSION = [7]
-_SET_VERSION = [1024, 14]
-_BITS = 14
-_REGISTERS = 1 << _BITS
-_REST_BITS = 64 - _BITS
-_HASH_RANGE = 1 << 63
+REGISTER_BITS = 14
+REGISTERS = 1 << REGISTER_BITS
+_SKETCHES = "emulators.kusto.series.sketches"
 _STEPS = 4096
 """Number of values between two checks for cancellation."""
 
-type Numbers = np.ndarray[Any, np.dtype[np.float64]]
-type Hashes = np.ndarray[Any, np.dtype[np.int64]]
 type Pairs = list[tuple[float, float]]
 """Values and weights in ascending order of the values."""
 
 
-def summarize_values(values: Numbers | None, weights: Numbers | None) -> Any:
-    """Build the t-digest of some numbers, ignoring NaN; return null if there are no numbers.
-
-    Each number has the weight 1 if ``weights`` is None.
-    """
-    given = np.zeros(0) if values is None else values
-    counts = np.ones(len(given)) if weights is None else weights
-    known = np.isfinite(given) & (counts > 0)
-    return {"digest": _build_digest(given[known], counts[known]) if known.any() else None}
-
-
-def _build_digest(values: Numbers, weights: Numbers) -> str:
-    different, positions = np.unique(values, return_inverse=True)
-    merged, counts = different, np.bincount(positions, weights, len(different))
-    while len(merged) > MAX_CENTROIDS:
-        starts = np.arange(0, len(merged), 2)
-        totals = np.add.reduceat(counts, starts)
-        merged, counts = np.add.reduceat(merged * counts, starts) / totals, totals
-    return orjson.dumps([_DIGEST_VERSION, merged.tolist(), [_round_weight(each) for each in counts.tolist()]]).decode()
-
-
-def _read_digest(digest: Any) -> Pairs:
+def read_digest(digest: Any) -> Pairs:
     """Return the values and weights of a t-digest; raise ValueError if it is malformed."""
     _, values, weights = digest
     return sorted(zip(map(float, values), map(float, weights), strict=True))
 
 
-def _round_weight(weight: float) -> float:
-    return int(weight) if float(weight).is_integer() else weight
-
-
-def merge_digests(digests: Sequence[str | None] | None) -> Any:
-    """Merge several t-digests (JSON texts) into one; return null if no text is a t-digest."""
-    found = [orjson.loads(each) for each in digests or () if each is not None]
-    valid = [each for each in map(_parse_digest_or_none, found) if each is not None]
-    if not valid:
-        return {"merged": None}
-    # One conversion of all pairs would hold the interpreter for too long.
-    parts = [np.array(each, dtype=float).reshape(-1, 2) for each in valid]
-    pairs = np.concatenate(parts)
-    return {"merged": _build_digest(pairs[:, 0], pairs[:, 1])}
-
-
-def _parse_digest_or_none(digest: Any) -> Pairs | None:
-    """Return the values and weights of a t-digest; None if it is malformed."""
-    try:
-        return _read_digest(digest)
-    except (ValueError, TypeError):
-        return None
-
-
 def _find_percentile(digest: Any, percentile: float) -> float | None:
-    pairs = _read_digest(digest)
+    pairs = read_digest(digest)
     if not pairs or not 0 <= percentile <= 100:  # noqa: PLR2004
         return None
     wanted = sum(weight for _, weight in pairs) * percentile / 100
@@ -111,76 +58,13 @@ def _find_percentiles(digest: Any, percentiles: Sequence[str]) -> list[float | N
 
 
 def _find_rank(digest: Any, value: float) -> float:
-    return sum(weight for each, weight in _read_digest(digest) if each < value)
+    return sum(weight for each, weight in read_digest(digest) if each < value)
 
 
 def _find_percent_rank(digest: Any, value: float) -> float | None:
-    pairs = _read_digest(digest)
+    pairs = read_digest(digest)
     total = sum(weight for _, weight in pairs)
     return sum(weight for each, weight in pairs if each <= value) / total * 100 if total else None
-
-
-def summarize_hashes(hashes: Hashes | None) -> Any:
-    """Build a set of hashes (result of ``hll``) from distinct hash values; return null without hash values."""
-    return {"hashes": None if hashes is None or not len(hashes) else _build_hash_set(hashes)}
-
-
-def _build_hash_set(hashes: Hashes) -> str:
-    if len(hashes) <= MAX_HASHES:
-        return orjson.dumps([_SET_VERSION, [str(each) for each in np.sort(hashes).tolist()], []]).decode()
-    return _encode_registers(_add_to_registers(hashes, np.zeros(_REGISTERS, np.int64)))
-
-
-def _encode_registers(registers: Hashes) -> str:
-    return orjson.dumps([_SET_VERSION, [], registers.tolist()]).decode()
-
-
-def _add_to_registers(hashes: Hashes, registers: Hashes) -> Hashes:
-    """Add hashes to the registers of a HyperLogLog sketch, and return the registers."""
-    values = hashes.view(np.uint64)
-    index, rest = values >> np.uint64(_REST_BITS), values & np.uint64((1 << _REST_BITS) - 1)
-    # The exponent of a double of at most 53 bits is the number of its bits.
-    ranks = _REST_BITS + 1 - np.frexp(rest.astype(np.float64))[1]
-    filled = registers.copy()
-    np.maximum.at(filled, index.astype(np.int64), ranks.astype(np.int64))
-    return filled
-
-
-def _read_hash_set(text: str) -> tuple[list[int], list[int]] | None:
-    """Return the hashes and the registers in a result of ``hll``; None if the text is not such a result."""
-    try:
-        _, hashes, registers = orjson.loads(text)
-        read = [int(each) for each in hashes], [int(each) for each in registers]
-    except (ValueError, TypeError, OverflowError):
-        return None
-    is_valid = len(read[1]) in (0, _REGISTERS) and all(
-        -_HASH_RANGE <= each < _HASH_RANGE for each in itertools.chain(*read)
-    )
-    return read if is_valid else None
-
-
-def merge_hash_sets(sets: Sequence[str | None] | None) -> str | None:
-    """Merge several results of ``hll`` (JSON texts) into one; None if no text is such a result."""
-    hashes: set[int] = set()
-    registers: Hashes | None = None
-    is_valid = False
-    for each in sets or ():
-        if each is None or (found := _read_hash_set(each)) is None:
-            continue
-        is_valid = True
-        hashes.update(found[0])
-        if found[1]:
-            dense = np.array(found[1], np.int64)
-            registers = dense if registers is None else np.maximum(registers, dense)
-    if not is_valid:
-        return None
-    listed = np.array(sorted(hashes), np.int64)
-    return _build_hash_set(listed) if registers is None else _encode_registers(_add_to_registers(listed, registers))
-
-
-def merge_hashes(sets: Sequence[str | None] | None) -> Any:
-    """Merge several results of ``hll`` and return the merged result as JSON text; null if no text is such a result."""
-    return {"merged": merge_hash_sets(sets)}
 
 
 def count_distinct(hash_set: Any) -> int:
@@ -188,10 +72,10 @@ def count_distinct(hash_set: Any) -> int:
     _, hashes, registers = hash_set
     if not registers:
         return len(hashes)
-    estimate = 0.7213 / (1 + 1.079 / _REGISTERS) * _REGISTERS**2 / sum(2.0**-each for each in registers)
+    estimate = 0.7213 / (1 + 1.079 / REGISTERS) * REGISTERS**2 / sum(2.0**-each for each in registers)
     empty = registers.count(0)
-    if estimate <= 2.5 * _REGISTERS and empty:
-        estimate = _REGISTERS * math.log(_REGISTERS / empty)
+    if estimate <= 2.5 * REGISTERS and empty:
+        estimate = REGISTERS * math.log(REGISTERS / empty)
     count: int = round(estimate)
     return count
 
@@ -247,10 +131,10 @@ CALLS = (
     ScalarCall("dcount_hll", count_distinct, "dynamic", "long"),
 )
 functions: tuple[PythonFunction, ...] = build_python_functions(CALLS)
-_DIGEST = SeriesFunction("digest", ("DOUBLE[]", "DOUBLE[]"), {"digest": "text"}, f"{__name__}:summarize_values")
-_HASH_SET = SeriesFunction("hash_set", ("BIGINT[]",), {"hashes": "text"}, f"{__name__}:summarize_hashes")
-_MERGED_DIGEST = SeriesFunction("merged_digest", ("VARCHAR[]",), {"merged": "text"}, f"{__name__}:merge_digests")
-_MERGED_SET = SeriesFunction("merged_hash_set", ("VARCHAR[]",), {"merged": "text"}, f"{__name__}:merge_hashes")
+_DIGEST = SeriesFunction("digest", ("DOUBLE[]", "DOUBLE[]"), {"digest": "text"}, f"{_SKETCHES}:summarize_values")
+_HASH_SET = SeriesFunction("hash_set", ("BIGINT[]",), {"hashes": "text"}, f"{_SKETCHES}:summarize_hashes")
+_MERGED_DIGEST = SeriesFunction("merged_digest", ("VARCHAR[]",), {"merged": "text"}, f"{_SKETCHES}:merge_digests")
+_MERGED_SET = SeriesFunction("merged_hash_set", ("VARCHAR[]",), {"merged": "text"}, f"{_SKETCHES}:merge_hashes")
 _SCHEMA = SeriesFunction("schema", ("VARCHAR[]",), {"schema": "text"}, f"{__name__}:build_schema")
 series_functions: tuple[SeriesFunction, ...] = (_DIGEST, _HASH_SET, _MERGED_DIGEST, _MERGED_SET, _SCHEMA)
 """Functions in Python over the values of a group, which can be millions."""

@@ -26,8 +26,9 @@ from emulators.kusto.extensions.make_series import MakeSeries
 from emulators.kusto.extensions.serialized import Serialize
 from emulators.kusto.extensions.sql import SQL_TYPES
 from emulators.kusto.extensions.tabular import DistinctRows, SelectColumns, TakeRows
-from emulators.kusto.tables import FINITE_OR_INFINITE
 
+FINITE_OR_INFINITE = "DOUBLE WITHOUT NAN"
+"""Type of DOUBLE columns that contain no NaN, because simpler SQL can sort and compare their values."""
 _NONE: Mapping[str, str] = {}
 _NO_STAGES: Mapping[int, Mapping[str, str]] = {}
 _STAGES: State[Mapping[int, Mapping[str, str]]] = State("emulators.kusto.stages", lambda: _NO_STAGES)

@@ -14,7 +14,7 @@ from duckdb_kql import ir
 
 from emulators.kusto.discovery import DataDependentOperator, to_column_name
 from emulators.kusto.errors import semantic_error, unsupported_error
-from emulators.kusto.extensions.digests import count_distinct, merge_hash_sets
+from emulators.kusto.extensions.digests import count_distinct
 from emulators.kusto.extensions.grammar import NOTHING
 from emulators.kusto.extensions.library import reader
 from emulators.kusto.extensions.names import find_argument_name
@@ -260,6 +260,8 @@ def _count_intersections(sets: list[str | None] | None) -> list[int] | None:
 
 
 def _merge_hash_sets(sets: Sequence[str]) -> Any:
+    from emulators.kusto.series.sketches import merge_hash_sets  # noqa: PLC0415  translator processes load no NumPy
+
     merged = merge_hash_sets(sets)
     assert merged is not None  # noqa: S101  the caller has read the sets
     return orjson.loads(merged)

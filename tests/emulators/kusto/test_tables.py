@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from emulators.kusto.extensions.known_types import FINITE_OR_INFINITE
 from emulators.kusto.sandbox import open_database
 from emulators.kusto.tables import (
-    FINITE_OR_INFINITE,
     UnusableFolderError,
     create_views,
     load_tables,

@@ -5,14 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emulators.kusto.extensions.digests import (
-    MAX_CENTROIDS,
-    functions,
-    merge_hash_sets,
-    summarize_hashes,
-    summarize_values,
-)
+from emulators.kusto.extensions.digests import functions
 from emulators.kusto.extensions.encodings import compute_hash
+from emulators.kusto.series.sketches import MAX_CENTROIDS, merge_hash_sets, summarize_hashes, summarize_values
 from tests.emulators.kusto.endpoints import Endpoint
 
 HUNDRED = "range x from 1 to 100 step 1 | summarize t = tdigest(x), h = hll(x) by g = x % 2"

@@ -48,6 +48,7 @@ class SimulatedLoop:
         tasks: every task that the loop has created.
         errors: exceptions of callbacks that no caller received.
         last_task: task that ran last; None if the last callback was of no task.
+        lost_results: results of jobs after which the process crashed.
     """
 
     def __init__(self, scheduler: Scheduler, name: str) -> None:
@@ -58,6 +59,7 @@ class SimulatedLoop:
         self.tasks: list[asyncio.Task[Any]] = []
         self.errors: list[dict[str, Any]] = []
         self.last_task: asyncio.Task[Any] | None = None
+        self.lost_results: list[object] = []
         # It has only the methods that the service needs, so it does not derive from the abstract class.
         self._loop = cast("asyncio.AbstractEventLoop", self)
 
@@ -237,6 +239,8 @@ class SimulatedPool(Executor):
         finally:
             scheduler.current = outer
         if not self._observer.end_job(site):
+            # Python deletes an object without references, and a temporary folder then deletes its files.
+            self._loop.lost_results.append(result)
             return
         if error is not None:
             future.set_exception(error)

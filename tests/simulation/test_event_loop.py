@@ -1,7 +1,9 @@
 """Tests of the event loop and the thread pools of a simulated process."""
 
 import asyncio
+import gc
 import random
+import weakref
 from collections.abc import Coroutine
 from typing import Any
 
@@ -27,6 +29,14 @@ class QuietObserver:
     def draw_job_delay(self) -> int:
         """Return one millisecond as the delay of a job."""
         return 1_000
+
+
+class CrashingObserver(QuietObserver):
+    """Job observer whose process crashes immediately after each job."""
+
+    def end_job(self, site: str) -> bool:  # noqa: ARG002  signature of JobObserver
+        """Return False, because the process crashes."""
+        return False
 
 
 def make_loop(seed: int = 0) -> SimulatedLoop:
@@ -110,6 +120,29 @@ def test_nothing_runs_in_a_process_after_its_crash() -> None:
     assert seen == []
     assert not task.done()
     ABANDONED.append(task)
+
+
+def test_the_result_of_a_job_survives_a_crash_after_the_job() -> None:
+    """The result of a job is not deleted if its process crashes, because an object can delete files when it is deleted.
+
+    A temporary folder is such an object.
+    """
+
+    class Result:
+        """Object that can be referenced weakly."""
+
+    loop = make_loop()
+    created: list[weakref.ref[Result]] = []
+
+    def create_result() -> Result:
+        result = Result()
+        created.append(weakref.ref(result))
+        return result
+
+    SimulatedPool(loop, 1, CrashingObserver()).submit(create_result)
+    run_all(loop)
+    gc.collect()
+    assert created[0]() is not None
 
 
 def test_the_stack_of_a_suspended_coroutine_names_awaits_of_the_service_only() -> None:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests.infra.bicep_syntax import Literal, Object  # noqa: E402  the path comes first
-from tests.infra.templates import Templates, get_member  # noqa: E402  the path comes first
+from tests.infra.templates import Templates, get_property  # noqa: E402  the path comes first
 
 FOLDERS = {
     "Microsoft.Authorization": ["pulumi_azure_native/authorization"],
@@ -48,15 +48,15 @@ _NAMES = (
 def find_unknown_properties(packages: Path) -> Iterator[str]:
     """Yield an error message for each property that a template sets but that Azure does not define."""
     for template in Templates().all:
-        for symbol, kind, body in template.resources():
+        for symbol, kind, body in template.iterate_resources():
             known = _read_property_names(packages, kind.partition("/")[0]) | DIFFERENT_SPELLINGS
-            missing = set(template.member_names(_find_properties(body))) - known
+            missing = set(template.iterate_property_names(_find_properties(body))) - known
             yield from (f"{template.path.name}: {symbol} ({kind}) has no property {name}" for name in sorted(missing))
 
 
 def _find_properties(body: Object) -> Object:
     found = (
-        get_member(body, "properties") if any(key == Literal("properties") for key, _ in body.members) else Object(())
+        get_property(body, "properties") if any(key == Literal("properties") for key, _ in body.members) else Object(())
     )
     return Object(((Literal("properties"), found),))
 
@@ -77,6 +77,6 @@ if __name__ == "__main__":
     FAULTS = list(find_unknown_properties(Path(sys.argv[1])))
     sys.stdout.writelines(f"{fault}\n" for fault in FAULTS)
     sys.stdout.write(
-        f"compared the properties of {sum(1 for each in Templates().all for _ in each.resources())} resources\n"
+        f"compared the properties of {sum(1 for each in Templates().all for _ in each.iterate_resources())} resources\n"
     )
     sys.exit(1 if FAULTS else 0)

@@ -35,7 +35,7 @@ def evaluate_deployments() -> dict[str, Deployment]:
 
 def find_missing_resources(created: dict[str, Deployment]) -> set[str]:
     """Return the resources that the templates define but that no deployment creates, as ``file.symbol``."""
-    declared = {f"{each.path.stem}.{symbol}" for each in Templates().all for symbol, _, _ in each.resources()}
+    declared = {f"{each.path.stem}.{symbol}" for each in Templates().all for symbol, _, _ in each.iterate_resources()}
     return declared - {resource.path for each in created.values() for resource in each.resources}
 
 

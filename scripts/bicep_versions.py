@@ -73,7 +73,7 @@ _VERSION = re.compile(r":[a-z]+/v(\d{4})(\d{2})(\d{2})(preview)?:")
 def find_unknown_versions(packages: Path) -> Iterator[str]:
     """Yield an error message for each resource in a template whose API version Azure never published."""
     for template in Templates().all:
-        for each in template.file.of_kind("resource").values():
+        for each in template.file.find_declarations("resource").values():
             kind, _, version = each.target.partition("@")
             if version not in read_versions(packages, kind):
                 yield f"{template.path.name}: {kind} has no API version {version}"

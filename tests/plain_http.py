@@ -1,4 +1,4 @@
-"""TLS context without effect for clients that use only plain HTTP."""
+"""TLS context that is never used, for HTTP clients in tests that use only plain HTTP."""
 
 import ssl
 

@@ -22,7 +22,7 @@ def convert_key(numbers: Mapping[Any, Any]) -> bytes:
 
 
 def select_key(receipt: bytes, key_set: bytes) -> bytes:
-    """Return, as PEM, the key of a COSE_KeySet that has signed a receipt."""
+    """Return, in PEM, the key of a COSE_KeySet with which a receipt was signed."""
     wanted = cbor2.loads(cbor2.loads(receipt).value[0])[4]
     [key] = [each for each in cbor2.loads(key_set) if each[2] == wanted]
     assert (key[1], key[3], key[-1]) == (2, -7, 1)

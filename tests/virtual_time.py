@@ -9,7 +9,7 @@ START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 class VirtualTime:
-    """Wall clock and monotonic clock that a test advances; code that sleeps waits until the test advances them.
+    """Fake wall clock and monotonic clock that only a test advances; code that sleeps waits until then.
 
     Args:
         start: current time at the start.

@@ -14,7 +14,7 @@ from standardwebhooks import Webhook
 
 @dataclass(frozen=True)
 class ReceivedMessage:
-    """Request that the receiver has received.
+    """Request that the webhook receiver has recorded.
 
     Attributes:
         path: path of the URL.

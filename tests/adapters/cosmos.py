@@ -52,17 +52,17 @@ async def open_accounts(kind: str) -> AsyncIterator[Accounts]:
 
 
 def build_random_faults_without_412() -> list[InjectedFault]:
-    """Return random faults except the status 412, which callers would treat as a real conflict."""
+    """Return random faults without the status 412, which callers would treat as a real conflict."""
     return [
         fault
-        for fault in (*build_random_faults(0.3, 1, _is_batch), *build_random_faults(0.1, 2, _is_read))
+        for fault in (*build_random_faults(0.3, 1, _is_batch_request), *build_random_faults(0.1, 2, _is_read_request))
         if fault.status != 412
     ]
 
 
-def _is_batch(request: CosmosRequest) -> bool:
+def _is_batch_request(request: CosmosRequest) -> bool:
     return request.operation == "batch"
 
 
-def _is_read(request: CosmosRequest) -> bool:
+def _is_read_request(request: CosmosRequest) -> bool:
     return request.operation in {"read_item", "query"}

@@ -112,8 +112,8 @@ async def test_resolved_alerts_stay_in_the_record_until_notifications_are_sent(s
     assert await store.list_alerts(EVERYTHING, None, 10) == [done]
 
 
-async def test_a_changed_record_rejects_older_changes(open_store: Opener) -> None:
-    """If two changes are based on the same record, the second is rejected and stores nothing."""
+async def test_a_change_based_on_an_outdated_record_is_rejected(open_store: Opener) -> None:
+    """If two changes are based on the same record, the later change is rejected and stores nothing."""
     first, second = open_store(), open_store()
     record = await save_change(first, RuleRecord("hot"), build_state())
     tokens = await asyncio.gather(
@@ -128,14 +128,14 @@ async def test_a_changed_record_rejects_older_changes(open_store: Opener) -> Non
     assert stored.token == tokens[winner - 1]
 
 
-async def test_the_second_of_two_first_changes_of_a_rule_is_rejected(store: AlertStore) -> None:
+async def test_only_one_of_two_initial_changes_of_a_rule_is_stored(store: AlertStore) -> None:
     """If two changes are the first of a rule, the second is rejected."""
     assert await store.save_rule(RuleRecord("hot"), build_state(), []) is not None
     assert await store.save_rule(RuleRecord("hot"), build_state(revision="r2"), [build_alert()]) is None
     assert (await store.load_rule("hot")).alerts == ()
 
 
-async def test_alerts_are_replaced_and_deleted(store: AlertStore) -> None:
+async def test_a_change_replaces_and_deletes_alerts_by_id(store: AlertStore) -> None:
     """A change replaces and deletes alerts of its rule by id; alerts of other rules stay unchanged."""
     await save_change(store, RuleRecord("cold"), build_state("cold"), build_alert(9, "cold"))
     record = await save_change(store, RuleRecord("hot"), build_state(), build_alert(1), build_alert(2))
@@ -147,7 +147,7 @@ async def test_alerts_are_replaced_and_deleted(store: AlertStore) -> None:
 
 
 async def test_changes_based_on_a_removed_state_are_rejected(store: AlertStore) -> None:
-    """After a rule's state is removed, changes that are based on it are rejected."""
+    """After the state of an alert rule is removed, changes that are based on this state are rejected."""
     record = await save_change(store, RuleRecord("hot"), build_state(), build_alert(1))
     ended = build_alert(1, state=AlertState.RESOLVED, resolved_at=AT)
     assert (await save_change(store, record, None, ended)) == RuleRecord("hot")
@@ -184,7 +184,7 @@ async def test_alerts_are_listed_newest_first_and_in_pages(store: AlertStore) ->
 
 
 @pytest.mark.parametrize(
-    ("wanted", "numbers"),
+    ("alert_filter", "numbers"),
     [
         (AlertFilter(state=AlertState.FIRING), [3, 1]),
         (AlertFilter(state=AlertState.RESOLVED, severity=Severity.CRITICAL), [2]),
@@ -193,7 +193,7 @@ async def test_alerts_are_listed_newest_first_and_in_pages(store: AlertStore) ->
         (AlertFilter(AlertState.FIRING, Severity.WARNING, "hall"), [1]),
     ],
 )
-async def test_alert_lists_are_filtered(store: AlertStore, wanted: AlertFilter, numbers: list[int]) -> None:
+async def test_alert_lists_are_filtered(store: AlertStore, alert_filter: AlertFilter, numbers: list[int]) -> None:
     """A filtered list contains the alerts that meet every condition of the filter."""
     alerts = (
         build_alert(1),
@@ -201,7 +201,7 @@ async def test_alert_lists_are_filtered(store: AlertStore, wanted: AlertFilter, 
         build_alert(3, surface="yard"),
     )
     await save_change(store, RuleRecord("hot"), build_state(), *alerts)
-    found = await store.list_alerts(wanted, None, 10)
+    found = await store.list_alerts(alert_filter, None, 10)
     assert [alert.id for alert in found] == [build_alert(number).id for number in numbers]
 
 

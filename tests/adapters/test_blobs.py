@@ -28,7 +28,7 @@ SOON = timedelta(minutes=15)
 
 @pytest.fixture(scope="module")
 def account() -> Iterator[str]:
-    """Provide the connection string of an Azurite server."""
+    """Yield the connection string of an Azurite server."""
     if find_missing_requirement():
         pytest.skip(find_missing_requirement())
     with run_azurite() as connection_string:
@@ -40,7 +40,7 @@ ENDPOINT = os.environ.get("BLOB_ENDPOINT", "")
 
 @pytest.fixture(params=["folder", "azurite", *(["blob endpoint"] if ENDPOINT else [])])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BlobStore]:
-    """Provide an empty store; each test runs with each kind of store."""
+    """Yield an empty store; each test runs with each kind of store."""
     opener = open_folder_store(tmp_path)
     if request.param != "folder":
         opener = (
@@ -89,7 +89,7 @@ async def list_blob_names(store: BlobStore, prefix: str = "") -> list[str]:
 
 
 async def test_a_blob_is_created_once(store: BlobStore) -> None:
-    """If several callers create the same blob, the first one succeeds and the others change nothing."""
+    """If several callers create the same blob, the first caller succeeds and the others change nothing."""
     won = await asyncio.gather(*(store.create("a/b", b"%d" % number) for number in range(8)))
     assert won.count(True) == 1
     assert await store.read("a/b") == b"%d" % won.index(True)
@@ -125,7 +125,7 @@ async def test_blob_names_are_listed_in_order(store: BlobStore) -> None:
     assert abs(blob.written_at - datetime.now(UTC)) < timedelta(minutes=1)
 
 
-async def test_listings_of_several_pages_are_complete(store: BlobStore) -> None:
+async def test_blob_listings_of_several_pages_are_complete(store: BlobStore) -> None:
     """A listing that needs several pages contains every blob once."""
     names = [f"p/{number:04d}" for number in range(1_100)]
     for first in range(0, len(names), 50):
@@ -215,13 +215,13 @@ async def test_a_blob_link_is_valid_for_one_blob_only(store: BlobStore) -> None:
             assert b"%two%" not in reply.content
 
 
-async def test_an_available_store_passes_its_health_check(store: BlobStore) -> None:
+async def test_an_available_blob_store_passes_its_health_check(store: BlobStore) -> None:
     """The health check of an available store succeeds and stores nothing."""
     await store.check()
     assert await list_blob_names(store) == []
 
 
-async def test_each_call_fails_while_the_store_is_unavailable(tmp_path: Path) -> None:
+async def test_each_call_of_an_unavailable_blob_store_fails(tmp_path: Path) -> None:
     """If the store is unavailable, each call raises an error, including calls that list blobs."""
     (tmp_path / "file").write_text("")
     nowhere = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:9/a;"

@@ -67,7 +67,7 @@ async def test_a_new_store_is_version_0_and_empty(store: CatalogStore) -> None:
     await store.delete_pending_events(["unknown"])
 
 
-async def test_items_are_loaded_as_saved(store: CatalogStore) -> None:
+async def test_catalog_items_are_loaded_as_saved(store: CatalogStore) -> None:
     """Items of each kind are loaded exactly as they were saved."""
     assert await store.save([MINE, RIG], [], [], 0) == 1
     loaded = await store.load()
@@ -84,7 +84,7 @@ async def test_each_save_increments_the_version(store: CatalogStore) -> None:
     assert (await store.load()).items == ()
 
 
-async def test_a_save_on_an_old_version_changes_nothing(store: CatalogStore) -> None:
+async def test_a_save_based_on_an_old_version_changes_nothing(store: CatalogStore) -> None:
     """A save that is based on an old version raises CATALOG_CHANGED and changes nothing."""
     await store.save([RIG], [], EVENTS[:1], 0)
     for expected in (0, 2):
@@ -104,7 +104,7 @@ async def test_a_failed_save_stores_nothing(store: CatalogStore) -> None:
     assert list(await store.list_pending_events()) == EVENTS[:1]
 
 
-async def test_events_wait_in_order_until_settled(store: CatalogStore) -> None:
+async def test_pending_events_are_listed_in_order_until_they_are_deleted(store: CatalogStore) -> None:
     """Pending events are listed oldest first until they are deleted; deleting them does not change the version."""
     await store.save([RIG], [], EVENTS[:2], 0)
     await store.save([MINE], [], EVENTS[2:], 1)
@@ -116,7 +116,7 @@ async def test_events_wait_in_order_until_settled(store: CatalogStore) -> None:
     assert (await store.read_version(), len((await store.load()).items)) == (2, 2)
 
 
-async def test_a_large_change_is_atomic(open_store: Opener) -> None:
+async def test_a_large_change_of_the_catalog_is_atomic(open_store: Opener) -> None:
     """A change of hundreds of items and several megabytes is stored completely or not at all."""
     items = [replace(RIG, key=f"rig-{n:03d}", definition={"n": n, "text": "x" * 9_000}) for n in range(250)]
     events = [PendingEvent(f"id-{n:03d}", "PlatformConfig", "admin", {"EntityID": "x" * 100}) for n in range(250)]
@@ -130,7 +130,7 @@ async def test_a_large_change_is_atomic(open_store: Opener) -> None:
     assert list(await open_store().list_pending_events()) == events[100:]
 
 
-async def test_one_of_simultaneous_saves_succeeds(open_store: Opener) -> None:
+async def test_one_of_simultaneous_saves_of_the_catalog_succeeds(open_store: Opener) -> None:
     """If several saves are based on the same version, one succeeds."""
     stores = [open_store() for _ in range(4)]
     items = [replace(RIG, key=f"rig-{n}") for n in range(4)]
@@ -141,17 +141,17 @@ async def test_one_of_simultaneous_saves_succeeds(open_store: Opener) -> None:
     assert (await stores[0].load()).items == (items[results.index(1)],)
 
 
-async def test_a_reader_sees_one_version(open_store: Opener) -> None:
+async def test_a_read_returns_items_of_one_version(open_store: Opener) -> None:
     """A read returns the items of one version, even while other processes save."""
     writer, reader = open_store(), open_store()
     await writer.save([replace(RIG, key=f"rig-{n}", definition={"version": 1}) for n in range(5)], [], [], 0)
 
-    async def write() -> None:
+    async def save_repeatedly() -> None:
         for version in range(1, 11):
             items = [replace(RIG, key=f"rig-{n}", definition={"version": version + 1}) for n in range(5)]
             await writer.save(items, [], [], version)
 
-    writing = asyncio.create_task(write())
+    writing = asyncio.create_task(save_repeatedly())
     while not writing.done():
         loaded = await reader.load()
         assert {item.definition["version"] for item in loaded.items} == {loaded.version}

@@ -107,17 +107,17 @@ def build_batch(chain: ChainKey, tip: Tip, count: int, *, name: str = "e", **eve
     return records
 
 
-async def append_records(store: ChainStore, chain: ChainKey, count: int, **event: Any) -> list[ChainRecord]:
+async def append_records(store: ChainStore, chain: ChainKey, number_of_records: int, **event: Any) -> list[ChainRecord]:
     """Append a number of records as one batch."""
     await store.provision(chain)
     tip = await store.read_tip(chain)
-    records = build_batch(chain, tip, count, **event)
+    records = build_batch(chain, tip, number_of_records, **event)
     await store.append(chain, records, tip)
     return records
 
 
-async def test_an_unwritten_chain_is_empty(store: ChainStore) -> None:
-    """If a chain has no records, each read returns nothing."""
+async def test_reads_of_a_chain_without_records_return_nothing(store: ChainStore) -> None:
+    """Each read of a chain without records returns nothing."""
     for chain in (PLATFORM, *SCOPES):
         assert await store.read_tip(chain) == Tip()
         assert await store.read(chain, 0, limit=5, max_bytes=MANY) == RecordPage([], more=False, scanned=0)
@@ -128,7 +128,7 @@ async def test_an_unwritten_chain_is_empty(store: ChainStore) -> None:
 
 
 async def test_appended_records_are_read_back(store: ChainStore) -> None:
-    """Appended records are read unchanged, and the tip is the last record."""
+    """Appended records are read unchanged, and the tip (newest record) is the last of them."""
     state = {"n": 1e20, "é\U0001f600": ["\x00", '"\\', 0.1, None]}
     records = await append_records(store, PLATFORM, 3, AfterState=state)
     assert list((await store.read(PLATFORM, 0, limit=9, max_bytes=MANY)).records) == records
@@ -138,7 +138,7 @@ async def test_appended_records_are_read_back(store: ChainStore) -> None:
 
 
 async def test_the_returned_tip_allows_the_next_append(store: ChainStore) -> None:
-    """After an append, the next append can use the returned tip without reading it."""
+    """After an append, the next append can use the returned tip (newest record) without reading the tip."""
     await store.provision(PLATFORM)
     tip = Tip()
     for _ in range(3):
@@ -148,7 +148,7 @@ async def test_the_returned_tip_allows_the_next_append(store: ChainStore) -> Non
 
 
 async def test_an_append_to_an_old_tip_is_rejected(store: ChainStore) -> None:
-    """An append is rejected if it does not continue the current tip of the chain."""
+    """An append is rejected if it does not continue the current tip (newest record) of the chain."""
     records = await append_records(store, PLATFORM, 1)
     with pytest.raises(TipMovedError):
         await store.append(PLATFORM, build_batch(PLATFORM, Tip(), 2, name="late"), Tip())
@@ -173,7 +173,7 @@ async def test_an_existing_append_id_rejects_the_whole_batch(store: ChainStore) 
 
 
 async def test_one_of_simultaneous_appends_succeeds(store: ChainStore) -> None:
-    """If several appends continue the same tip, one succeeds."""
+    """If several appends continue the same tip (newest record), exactly one succeeds."""
     await append_records(store, PLATFORM, 1)
     tip = await store.read_tip(PLATFORM)
     tries = [store.append(PLATFORM, build_batch(PLATFORM, tip, 2, name=f"w{number}"), tip) for number in range(6)]
@@ -200,7 +200,7 @@ async def test_chains_of_different_scopes_are_separate(store: ChainStore) -> Non
 
 # aiohttp warns of bodies above 1 MiB, which only the largest records cause.
 @pytest.mark.filterwarnings("ignore:Sending a large body directly:ResourceWarning")
-async def test_the_largest_batch_is_accepted(store: ChainStore) -> None:
+async def test_a_batch_of_the_maximum_size_is_appended(store: ChainStore) -> None:
     """A batch with the store's maximum number and size of records is stored."""
     await append_records(store, PLATFORM, min(59, store.max_batch_records), Description='"' * 1_000)
     tip = await store.read_tip(PLATFORM)
@@ -212,8 +212,8 @@ async def test_the_largest_batch_is_accepted(store: ChainStore) -> None:
     assert list(found) == heavy
 
 
-async def test_pages_end_at_the_maximum_of_records_or_bytes(store: ChainStore) -> None:
-    """A page ends at its maximum of records or bytes, has at least one record, and says whether more records follow."""
+async def test_pages_of_records_end_at_a_maximum_of_records_or_bytes(store: ChainStore) -> None:
+    """A page ends at its maximum of records or bytes, has at least one record, and states if more records follow."""
     records = await append_records(store, PLATFORM, 5)
     one = len(records[0].canonical)
     for limit, size, expected in ((2, MANY, 2), (9, 2 * one, 2), (9, 1, 1), (5, MANY, 5)):
@@ -245,7 +245,7 @@ FILTERS = [
 
 
 @pytest.mark.parametrize(("filters", "expected"), FILTERS)
-async def test_scans_return_the_records_that_match_the_filters(
+async def test_scans_of_a_chain_return_the_records_that_match_the_filters(
     store: ChainStore, filters: Filters, expected: list[int]
 ) -> None:
     """A scan returns the records that match its filters, in ascending or descending order, with offset and limit."""
@@ -264,7 +264,7 @@ async def test_scan_offsets_past_the_end_return_nothing(store: ChainStore) -> No
     assert page == RecordPage([], more=False, scanned=4)
 
 
-async def test_records_are_found_by_append_id_and_amendment(store: ChainStore) -> None:
+async def test_a_record_is_found_by_append_id_and_a_decision_by_its_amendment(store: ChainStore) -> None:
     """A record can be found by its append id; decisions can be found by the amendment that they concern."""
     chain = ChainKey(Target.DOMAIN_AMENDMENTS, "s")
     await append_records(store, ChainKey(Target.DOMAIN_AMENDMENTS, "other"), 4)

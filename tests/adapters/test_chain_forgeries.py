@@ -41,23 +41,25 @@ async def get_workspace_id() -> str:
     return "plant-a"
 
 
-async def verify_chain(store: ChainStore, named: int | None = None, at: datetime = NOW) -> ChainVerdict:
-    """Verify the chain, with the time ``at`` as the current time."""
-    return await ChainVerifier(store, get_workspace_id, runtime=Runtime(now=lambda: at)).verify(PLATFORM, named)
+async def verify_chain(store: ChainStore, sequence: int | None = None, at: datetime = NOW) -> ChainVerdict:
+    """Verify the chain with ``at`` as the current time, and return the verdict."""
+    return await ChainVerifier(store, get_workspace_id, runtime=Runtime(now=lambda: at)).verify(PLATFORM, sequence)
 
 
-async def store_forged_record(store: ChainStore, time: str, *, old: bytes = b"", new: bytes = b"") -> ChainRecord:
-    """Replace a text in the last record, and store the record with its new hash and a matching head."""
+async def store_forged_record(
+    store: ChainStore, time: str, *, old_text: bytes = b"", new_text: bytes = b""
+) -> ChainRecord:
+    """Replace a text in the last record, and store the record with its new hash and a head document that matches."""
     tip = await store.read_tip(PLATFORM)
     record = seal_record(draft_event("u", EVENT), tip.sequence + 1, time, tip.hash, f"forged-{tip.sequence}")
-    text = record.canonical.replace(old, new) if old else record.canonical
+    text = record.canonical.replace(old_text, new_text) if old_text else record.canonical
     forged = record._replace(canonical=text, hash=compute_digest(text))
     await store.append(PLATFORM, [forged], tip)
     return forged
 
 
 async def get_rejection_detail(store: ChainStore, at: datetime = NOW) -> str:
-    """Append with the time ``at`` as the current time, check that the append is rejected, and return the error."""
+    """Append with ``at`` as the current time, check that the append is rejected, and return the error detail."""
     with pytest.raises(WorkspaceError) as refusal:
         await ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: at)).append(
             PLATFORM, draft_event("u", EVENT)
@@ -90,7 +92,7 @@ TEXTS = {
 @pytest.mark.parametrize("name", TEXTS)
 async def test_a_record_that_is_not_canonical_breaks_the_chain(store: ChainStore, name: str) -> None:
     """If a record is not in canonical form, its chain is invalid, whatever digest the record has."""
-    forged = await store_forged_record(store, rfc3339(NOW), old=TEXTS[name][0], new=TEXTS[name][1])
+    forged = await store_forged_record(store, rfc3339(NOW), old_text=TEXTS[name][0], new_text=TEXTS[name][1])
     form = canonicalise_record(forged.canonical)
     verdict = await verify_chain(store, COUNT + 1)
     assert (verdict.chain_valid, verdict.broken_at) == (False, LAST)
@@ -130,12 +132,14 @@ async def test_a_record_time_in_another_format_is_rejected(store: ChainStore, tm
     assert "verify the chain" in await get_rejection_detail(store)
 
 
-@pytest.mark.parametrize("ahead", [timedelta(hours=1, microseconds=1), timedelta(days=365_000)], ids=["hour", "ages"])
+@pytest.mark.parametrize(
+    "time_ahead", [timedelta(hours=1, microseconds=1), timedelta(days=365_000)], ids=["hour", "ages"]
+)
 async def test_a_future_time_blocks_appends_until_this_time(
-    store: ChainStore, tmp_path: Path, ahead: timedelta
+    store: ChainStore, tmp_path: Path, time_ahead: timedelta
 ) -> None:
     """If a record has a future time, appends and checkpoints are rejected until this time."""
-    await store_forged_record(store, rfc3339(NOW + ahead))
+    await store_forged_record(store, rfc3339(NOW + time_ahead))
     verdict = await verify_chain(store, COUNT + 1)
     assert (verdict.chain_valid, verdict.broken_at, verdict.valid) == (False, LAST, True)
     assert verdict.reason == f"{LAST} has a time more than an hour ahead of this host's clock"
@@ -143,7 +147,7 @@ async def test_a_future_time_blocks_appends_until_this_time(
     with pytest.raises(WorkspaceError) as refusal:
         await build_checkpoints(store, tmp_path, NOW).create(PLATFORM)
     assert refusal.value.code == "CHECKPOINT_REFUSED"
-    later = NOW + ahead
+    later = NOW + time_ahead
     await ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: later)).append(
         PLATFORM, draft_event("u", EVENT)
     )
@@ -152,7 +156,7 @@ async def test_a_future_time_blocks_appends_until_this_time(
 
 
 async def test_the_first_of_several_future_times_is_reported(store: ChainStore) -> None:
-    """If several records have future times, verification reports the first one."""
+    """If several records have future times, verification reports the first of these records."""
     for hours in (1, 2, 2, 3):
         await store_forged_record(store, rfc3339(NOW + timedelta(hours=hours)))
     assert (await verify_chain(store)).broken_at == format_record_id(COUNT + 2)

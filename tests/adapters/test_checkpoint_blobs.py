@@ -73,7 +73,7 @@ def build_checkpoint_name(size: int, prefix: str = PREFIX) -> str:
 
 
 async def test_a_checkpoint_is_created_once(open_store: Opener) -> None:
-    """If several callers store the same checkpoint, the first signed text stays."""
+    """If several callers store the same checkpoint, the signed text of the first caller stays stored."""
     stores = [open_store() for _ in range(3)]
     won = await asyncio.gather(*(stores[n % 3].create(build_checkpoint_name(7), b"note %d" % n) for n in range(6)))
     assert won.count(True) == 1
@@ -108,7 +108,7 @@ async def test_checkpoints_of_chains_with_a_common_name_prefix_are_separate(stor
     assert await store.find_newest(PREFIX) is None
 
 
-async def test_missing_checkpoints_and_signer_states_are_none(store: CheckpointStore) -> None:
+async def test_reading_a_missing_checkpoint_or_signer_state_returns_none(store: CheckpointStore) -> None:
     """Reading a missing checkpoint or a missing working state of the signer returns None."""
     assert await store.get(build_checkpoint_name(1)) is None
     assert await store.load_state(f"{PREFIX}tree") is None
@@ -127,7 +127,7 @@ async def test_signer_states_are_replaced_and_checkpoints_are_not(store: Checkpo
     assert newest.note == b"note"
 
 
-async def test_an_unavailable_store_raises_an_error(tmp_path: Path) -> None:
+async def test_an_unavailable_checkpoint_store_raises_an_error(tmp_path: Path) -> None:
     """If the store is unavailable, it raises an error instead of counting as empty."""
     (tmp_path / "file").write_text("")
     nowhere = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=YQ==;BlobEndpoint=http://127.0.0.1:9/a;"

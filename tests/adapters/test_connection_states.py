@@ -49,7 +49,7 @@ def _build_arrivals(
     return ArrivedMessages(connection, source, numbers, MOMENT + timedelta(seconds=after))
 
 
-async def test_messages_of_all_partitions_are_counted(states: ConnectionStateStore) -> None:
+async def test_messages_of_all_hub_partitions_are_counted(states: ConnectionStateStore) -> None:
     """All messages of a connection are counted, over all partitions, with the time of the newest message."""
     assert await states.load_states() == {}
     await states.record_messages([])
@@ -108,7 +108,7 @@ async def test_a_message_counted_by_two_processes_counts_once(open_store: Opener
     assert (await second.load_states())["rig"].messages_received == 804
 
 
-async def test_messages_during_a_write_are_counted(states: ConnectionStateStore) -> None:
+async def test_messages_that_arrive_while_counts_are_written_are_counted(states: ConnectionStateStore) -> None:
     """Messages that arrive while counts are being written are counted, even if a caller is cancelled."""
     names = [f"c{number}" for number in range(40)]
     waiting = [asyncio.create_task(states.record_messages([_build_arrivals(1, 2, connection=name)])) for name in names]
@@ -138,7 +138,7 @@ async def test_messages_with_type_mismatches_are_counted_once(open_store: Opener
     assert found["b"].type_mismatches == 0
 
 
-async def test_sequence_numbers_above_32_bits_are_distinct(states: ConnectionStateStore) -> None:
+async def test_event_sequence_numbers_above_32_bits_are_compared_exactly(states: ConnectionStateStore) -> None:
     """Sequence numbers above 32 bits are compared exactly."""
     await states.record_messages([_build_arrivals(2**45)])
     await states.record_messages([_build_arrivals(2**45), _build_arrivals(2**45 + 1)])

@@ -74,7 +74,7 @@ async def test_a_new_key_is_loaded_with_all_attributes(open_store: Opener) -> No
 
 
 @pytest.mark.parametrize("shift", [-HOUR, HOUR])
-async def test_a_repeated_creation_stores_one_key(store: CredentialStore, shift: timedelta) -> None:
+async def test_storing_an_api_key_again_changes_nothing(store: CredentialStore, shift: timedelta) -> None:
     """Storing a key again with the same id and secret succeeds and changes nothing."""
     for key in (KEY, replace(KEY, key_id="BBBBBBBB", creators=None, binding=TelemetryBinding(("press",), ()))):
         assert await store.add_key(key) == key
@@ -92,7 +92,7 @@ async def test_a_key_id_cannot_get_a_second_secret(store: CredentialStore) -> No
     assert (await store.load()).keys == {KEY.key_id: KEY}
 
 
-async def test_a_repeated_creation_does_not_restore_a_revoked_key(store: CredentialStore) -> None:
+async def test_storing_a_revoked_api_key_again_does_not_restore_it(store: CredentialStore) -> None:
     """Storing a key again does not change its last use or its revocation."""
     await store.add_key(KEY)
     await store.store_last_use(KEY.key_id, AT)
@@ -112,7 +112,7 @@ async def test_the_last_use_of_a_key_does_not_change_the_version(store: Credenti
     assert await store.read_version() == version
 
 
-async def test_revoking_a_key_revokes_its_descendants(store: CredentialStore) -> None:
+async def test_revoking_a_key_revokes_the_tokens_that_descend_from_it(store: CredentialStore) -> None:
     """Revoking a key also revokes all tokens that descend from it, and no other tokens."""
     await store.add_key(KEY)
     for each in (
@@ -131,8 +131,8 @@ async def test_revoking_a_key_revokes_its_descendants(store: CredentialStore) ->
     assert (await store.load()).keys[KEY.key_id].revoked_at == AT
 
 
-async def test_revoking_a_token_revokes_its_descendants(store: CredentialStore) -> None:
-    """Revoking a token also revokes tokens that were issued with it, but not the token that issued it."""
+async def test_revoking_a_token_revokes_the_tokens_issued_with_it(store: CredentialStore) -> None:
+    """Revoking a token also revokes tokens that were issued with it, but not its own issuing token."""
     for each in (build_token("a"), build_token("b", "a"), build_token("c", "b"), build_token("d", "a")):
         await store.add_token(each)
     version = await store.read_version()
@@ -155,8 +155,8 @@ async def test_more_tokens_than_a_batch_can_hold_are_all_revoked(store: Credenti
     assert len(await list_revoked_tokens(store)) == 120
 
 
-async def test_tokens_are_found_until_they_expire(open_store: Opener) -> None:
-    """A token is found until it expires; the list of revoked tokens has no expired tokens."""
+async def test_the_store_returns_tokens_until_they_expire(open_store: Opener) -> None:
+    """The store returns a token until it expires; the list of revoked tokens has no expired tokens."""
     store = open_store()
     living, dead = build_token("living", "p"), build_token("dead", expires_at=AT - HOUR)
     await store.add_token(dead)
@@ -170,7 +170,7 @@ async def test_tokens_are_found_until_they_expire(open_store: Opener) -> None:
     assert await list_revoked_tokens(store) == {"living"}
 
 
-async def test_concurrent_changes_are_all_stored(open_store: Opener) -> None:
+async def test_concurrent_changes_of_credentials_are_all_stored(open_store: Opener) -> None:
     """If several processes change credentials at the same time, all changes are stored."""
     stores = [open_store() for _ in range(3)]
     keys = [replace(KEY, key_id=f"KEY0000{number}") for number in range(9)]

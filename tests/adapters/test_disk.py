@@ -25,7 +25,7 @@ async def test_with_a_reserve_of_zero_every_disk_has_space(disk: Disk) -> None:
     assert await DiskGuard(disk, 0).read_state() is DiskState.OK
 
 
-async def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
+async def test_reading_the_disk_usage_of_a_missing_folder_raises_an_error(tmp_path: Path) -> None:
     """Reading the disk usage of a missing folder raises an error."""
     with pytest.raises(OSError, match="missing"):
         await FolderDisk(tmp_path / "missing").read_usage()

@@ -32,11 +32,11 @@ async def _open_sqlite(folder: Path) -> AsyncIterator[DocumentStore]:
 
 
 @asynccontextmanager
-async def _open_cosmos(*, faults: bool) -> AsyncIterator[DocumentStore]:
+async def _open_cosmos(*, has_faults: bool) -> AsyncIterator[DocumentStore]:
     async with CosmosServer(physical_partitions=3) as server:
         await create_tables(server)
         async with open_document_store(server) as store:
-            if faults:
+            if has_faults:
                 # Throttling and failed conditions are passed on to the caller.
                 faulty = build_random_read_faults(0.2, 20261121, lambda request: request.operation in OPERATIONS)
                 server.faults.add(*(one for one in faulty if one.status != 429))
@@ -47,13 +47,13 @@ async def _open_cosmos(*, faults: bool) -> AsyncIterator[DocumentStore]:
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[DocumentStore]:
     """Provide an empty store with the tables of :data:`TABLES`; each test runs with each kind of store."""
     faults = request.param == "cosmos with faults"
-    async with _open_sqlite(tmp_path) if request.param == "sqlite" else _open_cosmos(faults=faults) as made:
+    async with _open_sqlite(tmp_path) if request.param == "sqlite" else _open_cosmos(has_faults=faults) as made:
         yield made
 
 
-def build_document_text(**members: Any) -> bytes:
+def build_document_text(**properties: Any) -> bytes:
     """Return a document with these properties as JSON text."""
-    return json.dumps(members).encode()
+    return json.dumps(properties).encode()
 
 
 def parse_documents(texts: Iterable[bytes]) -> list[Any]:
@@ -109,7 +109,7 @@ async def test_a_document_is_created_replaced_and_deleted(store: DocumentStore) 
     assert again not in (first, second, third)
 
 
-async def test_ids_are_unique_within_a_partition(store: DocumentStore) -> None:
+async def test_document_ids_are_unique_within_a_partition(store: DocumentStore) -> None:
     """Two documents may have the same id in different partitions, but not in one partition."""
     for line in ("l1", "l2"):
         await store.create(LINE, DocumentKey("a", line), build_document_text(id="a", line=line))
@@ -122,7 +122,7 @@ async def test_ids_are_unique_within_a_partition(store: DocumentStore) -> None:
 
 
 async def test_writes_with_an_old_etag_are_rejected(store: DocumentStore) -> None:
-    """A write with an old ETag is rejected and changes nothing; a write to a missing document is not found."""
+    """A write with an old ETag is rejected and changes nothing; a write to a missing document raises "not found"."""
     key = DocumentKey("a", "l1")
     for etag in (None, '"x"'):
         with pytest.raises(WorkspaceError) as caught:
@@ -180,7 +180,9 @@ async def test_documents_belong_to_one_table(store: DocumentStore) -> None:
     assert await list_all_documents(store, "/line", MISSING, all_partitions=True) == []
 
 
-async def test_pages_end_at_the_maximum_of_bytes(store: DocumentStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pages_of_documents_end_at_a_maximum_of_bytes(
+    store: DocumentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A page ends at its maximum of bytes, and the next page continues after it."""
     for module in ("embedded.documents", "azure.cosmos_documents"):
         monkeypatch.setattr(f"shared.backends.{module}.PAGE_BYTES", 1)
@@ -190,7 +192,7 @@ async def test_pages_end_at_the_maximum_of_bytes(store: DocumentStore, monkeypat
     assert [document["id"] for document in found] == ["0", "1", "2"]
 
 
-async def test_lists_contain_each_document_once_during_writes(store: DocumentStore) -> None:
+async def test_document_lists_contain_each_document_once_during_writes(store: DocumentStore) -> None:
     """While documents are written and deleted, the pages contain each document once that exists the whole time."""
     stable = {f"s{n:03}" for n in range(60)}
     for name in stable:
@@ -214,12 +216,12 @@ async def test_lists_contain_each_document_once_during_writes(store: DocumentSto
     assert sorted(names) == sorted(stable)
 
 
-async def test_concurrent_increments_are_not_lost(store: DocumentStore) -> None:
-    """If several writers increment a number with ETags, the number equals the count of successful increments."""
+async def test_concurrent_increments_in_a_document_are_not_lost(store: DocumentStore) -> None:
+    """If several writers increment a number with ETags, its final value is the count of successful increments."""
     key = DocumentKey("counter", "l1")
     await store.create(LINE, key, build_document_text(id="counter", line="l1", n=0))
 
-    async def write() -> int:
+    async def increment_repeatedly() -> int:
         done = unknown = 0
         while done + unknown < 3:
             stored = await read_document(store, key)
@@ -234,7 +236,7 @@ async def test_concurrent_increments_are_not_lost(store: DocumentStore) -> None:
                 done += 1
         return done
 
-    done = sum(await asyncio.gather(*(write() for _ in range(16))))
+    done = sum(await asyncio.gather(*(increment_repeatedly() for _ in range(16))))
     n = json.loads((await read_document(store, key)).text)["n"]
     # A write with an unknown outcome may count or not.
     assert done <= n <= 48

@@ -113,7 +113,7 @@ async def test_a_job_is_created_once(store: JobStore) -> None:
     assert (await create_stored_job(store)).owner == "editor@t"
 
 
-async def test_concurrent_changes_are_all_stored(open_store: Opener) -> None:
+async def test_concurrent_changes_of_a_job_are_all_stored(open_store: Opener) -> None:
     """If two processes change a job at the same time, both changes are stored."""
     stores = (open_store(), open_store())
     part = Part(connection="pump", start=START, end=START + HOUR)
@@ -139,7 +139,7 @@ async def test_an_exception_while_changing_a_job_stores_nothing(store: JobStore)
     assert await create_stored_job(store) == before
 
 
-async def test_expired_jobs_are_found(store: JobStore) -> None:
+async def test_expired_jobs_are_listed(store: JobStore) -> None:
     """From its expiry time on, a job is listed as expired."""
     made = build_job()
     await store.create(made)

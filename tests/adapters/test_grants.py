@@ -116,7 +116,7 @@ async def test_grants_of_a_credential_are_listed(open_store: Opener) -> None:
 
 
 async def test_ended_grants_without_an_audit_event_are_listed(open_store: Opener) -> None:
-    """An ended grant is listed until its audit event is stored."""
+    """The list of ended grants without an audit event contains a grant until its audit event is stored."""
     store = open_store()
     await store.add_grant(GRANT)
     await store.add_grant(replace(GRANT, grant_id="0002", refresh=REFRESH, end=END))

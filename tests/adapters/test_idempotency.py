@@ -58,7 +58,7 @@ def store(open_both_stores: Opener) -> IdempotentReplyStore:
     return open_both_stores()[1]
 
 
-async def test_one_of_simultaneous_claims_is_stored(open_both_stores: Opener) -> None:
+async def test_one_of_simultaneous_claims_of_a_key_is_stored(open_both_stores: Opener) -> None:
     """If several callers claim a key at the same time, one claim is stored, and each caller receives it."""
     claims = [Claim("f", f"id-{number}") for number in range(6)]
     stores = [open_both_stores()[0] for _ in range(3)]
@@ -87,7 +87,7 @@ async def test_a_claim_is_deleted_only_with_its_append_id(keys: IdempotencyStore
     assert await keys.claim("k", OTHER, AT, AT - DAY) == OTHER
 
 
-async def test_one_of_many_callers_gets_the_lease(open_both_stores: Opener) -> None:
+async def test_one_of_many_callers_with_the_same_claim_gets_the_lease(open_both_stores: Opener) -> None:
     """If several callers have the same claim, exactly one gets the lease."""
     stores = [open_both_stores()[1] for _ in range(3)]
     begun = await asyncio.gather(
@@ -147,7 +147,7 @@ async def test_stored_replies_expire_after_their_retention_period(store: Idempot
     assert (fresh.owns_lease, fresh.reply, fresh.claim) == (True, None, OTHER)
 
 
-async def test_stores_of_keys_and_replies_are_separate(open_both_stores: Opener) -> None:
+async def test_idempotency_keys_and_replies_are_stored_separately(open_both_stores: Opener) -> None:
     """The store of keys and the store of replies may contain the same name."""
     keys, store = open_both_stores()
     await keys.claim("n", FIRST, AT, AT - DAY)

@@ -67,7 +67,7 @@ async def test_released_job_waits_for_its_next_due_time(open_store: Opener) -> N
 
 
 async def test_lease_of_a_dead_instance_ends(open_store: Opener) -> None:
-    """If the holder of a lease dies, the job is due again when the lease has expired."""
+    """If the instance that holds a lease crashes, the job is due again after the lease has expired."""
     first, second = open_store(), open_store()
     assert (await claim_job(first, "a", AT)).granted
     assert not (await claim_job(second, "b", AT + LEASE - SECOND)).granted
@@ -104,7 +104,7 @@ async def test_extended_lease_stays_with_its_holder(open_store: Opener) -> None:
 
 
 async def test_former_holder_cannot_change_the_lease(open_store: Opener) -> None:
-    """An instance that lost its lease can neither extend nor release it."""
+    """An instance that lost its lease can neither extend nor release the lease."""
     first, second = open_store(), open_store()
     assert (await claim_job(first, "a", AT)).granted
     assert (await claim_job(second, "b", AT + LEASE)).granted

@@ -1,4 +1,4 @@
-"""Tests that every adapter for the overview of chains meets the same contract."""
+"""Tests that every adapter for the overview of audit chains meets the same contract."""
 
 import asyncio
 import contextlib
@@ -114,7 +114,7 @@ def build_decision(sequence: int) -> dict[str, str]:
 
 
 async def append_records(store: ChainStore, chain: ChainKey, *bodies: dict[str, str], second: int = 0) -> Tip:
-    """Append records with these properties as one batch at this second."""
+    """Append records with these properties as one batch; ``second`` is the second of their time."""
     await store.provision(chain)
     tip = await store.read_tip(chain)
     timestamp = f"2026-01-05T08:{second // 60:02d}:{second % 60:02d}.000000Z"
@@ -146,8 +146,8 @@ async def list_pending_entries(adapter: OpenedOverview) -> list[tuple[str, int]]
     return [(entry.place.scope_key, entry.place.sequence) for entry in entries]
 
 
-async def test_summaries_follow_appends(adapter: OpenedOverview) -> None:
-    """A chain's summary has its current number of records, first and last time, and pending amendments."""
+async def test_a_summary_is_updated_by_each_append(adapter: OpenedOverview) -> None:
+    """The summary of a chain has its current number of records, first and last time, and pending amendments."""
     assert await adapter.overview.list_chains(None, None, 10) == []
     await append_records(adapter.store, PLATFORM, build_event(), second=1)
     await append_records(adapter.store, EVENTS, build_event(), build_event(), second=2)
@@ -165,7 +165,7 @@ async def test_summaries_follow_appends(adapter: OpenedOverview) -> None:
     assert (third.records, third.pending, third.verdict) == (1, 0, None)
 
 
-async def test_summaries_are_listed_in_pages(adapter: OpenedOverview) -> None:
+async def test_chain_summaries_are_listed_in_pages(adapter: OpenedOverview) -> None:
     """All pages of the list, of any size, together contain each chain once."""
     chains = [ChainKey(Target.DOMAIN_EVENTS, f"s{number}") for number in range(5)] + [AMENDMENTS, OTHER, PLATFORM]
     for chain in chains:
@@ -188,7 +188,7 @@ async def test_summaries_are_listed_in_pages(adapter: OpenedOverview) -> None:
 
 
 async def test_pending_amendments_are_listed_oldest_first(adapter: OpenedOverview) -> None:
-    """The index lists pending amendments of all scopes by time, in pages; decided ones can be removed."""
+    """The index lists pending amendments of all scopes by time, in pages; decided amendments can be removed."""
     await append_records(adapter.store, AMENDMENTS, build_amendment(), build_amendment(), second=1)
     await append_records(adapter.store, OTHER, build_amendment(), second=2)
     await append_records(adapter.store, AMENDMENTS, build_amendment("approved"), build_amendment(), second=3)
@@ -213,7 +213,7 @@ async def test_a_page_of_pending_amendments_has_a_maximum_size(adapter: OpenedOv
 
 
 async def test_chains_stored_by_an_earlier_version_are_counted(adapter: OpenedOverview) -> None:
-    """A chain that an earlier version stored without counts is counted once."""
+    """The records of a chain that an earlier version stored without counts are counted once."""
     await append_records(adapter.store, AMENDMENTS, build_amendment(), build_amendment(), build_amendment(), second=1)
     await append_records(adapter.store, AMENDMENTS, build_decision(1), second=2)
     await adapter.forget_counts(AMENDMENTS)
@@ -232,7 +232,9 @@ async def test_chains_stored_by_an_earlier_version_are_counted(adapter: OpenedOv
     assert (await summarize_chain(adapter, AMENDMENTS)).pending == 1
 
 
-async def test_counting_during_appends_is_exact(adapter: OpenedOverview, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_counting_a_chain_during_appends_is_exact(
+    adapter: OpenedOverview, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Counting a chain while records are appended gives the exact number."""
     monkeypatch.setattr(provenance_overview, "COUNTED_AT_ONCE", 3)
     await append_records(adapter.store, AMENDMENTS, *[build_amendment()] * 10, second=1)
@@ -262,7 +264,7 @@ async def test_counting_during_appends_is_exact(adapter: OpenedOverview, monkeyp
 
 
 async def test_verdicts_and_checkpoint_sizes_are_stored_in_the_summary(adapter: OpenedOverview) -> None:
-    """A summary has the last verdict and the largest checkpoint size, also after appends."""
+    """A summary has the last verification verdict and the largest checkpoint size, also after appends."""
     assert await adapter.overview.find_verdict(EVENTS) is None
     await append_records(adapter.store, EVENTS, build_event())
     assert await adapter.overview.find_verdict(EVENTS) is None

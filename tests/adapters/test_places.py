@@ -1,4 +1,4 @@
-"""Tests that every store of places (reservations of a quota) meets the same contract."""
+"""Tests that every store of quota reservations ("places") meets the same contract."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -35,7 +35,7 @@ async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
 
 
 async def test_concurrent_reservations_respect_the_limit(open_store: Opener) -> None:
-    """Processes that reserve places at the same time together get exactly as many places as the limit allows."""
+    """Processes that reserve concurrently together get exactly as many reservations as the limit allows."""
     stores = [open_store() for _ in range(3)]
     taken = await asyncio.gather(
         *(stores[n % 3].reserve(WHO, Purpose.JOBS, f"job-{n}", at=AT + n, limit=5) for n in range(15))
@@ -46,7 +46,7 @@ async def test_concurrent_reservations_respect_the_limit(open_store: Opener) -> 
 
 
 async def test_reservations_of_other_principals_do_not_count(open_store: Opener) -> None:
-    """Places of other principals or purposes are not counted; reserving a place again changes nothing."""
+    """Reservations of other principals or purposes are not counted; repeating a reservation changes nothing."""
     store, other = open_store(), open_store()
     assert await store.reserve(WHO, Purpose.JOBS, "a", at=AT, limit=1)
     assert await other.reserve(WHO, Purpose.JOBS, "a", at=AT + 1, limit=1)
@@ -58,7 +58,7 @@ async def test_reservations_of_other_principals_do_not_count(open_store: Opener)
 
 
 async def test_a_released_quota_place_can_be_reserved_again(open_store: Opener) -> None:
-    """A freed place is available at once; freeing a place that does not exist changes nothing."""
+    """A released reservation is available at once; releasing a reservation that does not exist changes nothing."""
     store, other = open_store(), open_store()
     for reservation_id in ("a", "b"):
         assert await store.reserve(WHO, Purpose.STREAMS, reservation_id, at=AT, limit=2)
@@ -69,7 +69,7 @@ async def test_a_released_quota_place_can_be_reserved_again(open_store: Opener) 
 
 
 async def test_a_finished_job_counts_only_with_its_size(open_store: Opener) -> None:
-    """The place of a finished job does not count as active, but the bytes of the job still count."""
+    """The reservation of a finished job does not count as active, but the bytes of the job still count."""
     store = open_store()
     assert await store.reserve(WHO, Purpose.JOBS, "a", at=AT, limit=1)
     assert await store.increase_size(WHO, Purpose.JOBS, "a", size=60, at=AT, limit=100)

@@ -33,7 +33,7 @@ CONTRADICTIONS = [
 
 
 class Engine:
-    """Query engine that accepts every query and returns nothing."""
+    """Fake query engine that accepts every query and returns an empty result."""
 
     async def execute(self, _: EngineQuery) -> EngineResult:
         """Return an empty result for every query."""

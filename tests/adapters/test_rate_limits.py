@@ -34,7 +34,7 @@ async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
 
 
 def build_lease_request(
-    wanted: int,
+    requests: int,
     *,
     previous: str = "",
     used: int = 0,
@@ -43,11 +43,12 @@ def build_lease_request(
     active: int = 0,
     principal: str = "p/ü?#",
 ) -> LeaseRequest:
-    return LeaseRequest(principal, instance, previous, used, used_until, wanted, active, 10)
+    """Return a request of an instance for a lease of this number of requests."""
+    return LeaseRequest(principal, instance, previous, used, used_until, requests, active, 10)
 
 
-async def test_a_lease_reduces_the_budget(open_store: Opener) -> None:
-    """The lease of one instance reduces the remaining budget of the others."""
+async def test_a_lease_reduces_the_request_budget_of_other_instances(open_store: Opener) -> None:
+    """The lease of one instance reduces the remaining request budget of the other instances."""
     first, second = open_store(), open_store()
     lease = await first.lease_slice(build_lease_request(6), AT)
     assert (lease.granted, lease.left, lease.active_on_other_instances) == (6, 4, 0)
@@ -78,15 +79,15 @@ async def test_used_budget_is_available_again_after_one_minute(open_store: Opene
     assert (await store.lease_slice(build_lease_request(5), AT + 60)).granted == 5
 
 
-async def test_an_unsettled_lease_counts_as_used(open_store: Opener) -> None:
+async def test_the_budget_of_an_unsettled_lease_counts_as_used(open_store: Opener) -> None:
     """If an instance dies without settling its lease, the lease counts as used."""
     await open_store().lease_slice(build_lease_request(10), AT)
     assert (await open_store().lease_slice(build_lease_request(5, instance="two"), AT + 30)).granted == 0
     assert (await open_store().lease_slice(build_lease_request(5, instance="two"), AT + 61)).granted == 5
 
 
-async def test_active_requests_of_others_are_reported(open_store: Opener) -> None:
-    """Each instance gets the number of requests that other instances are executing at this time."""
+async def test_active_requests_of_other_instances_are_reported(open_store: Opener) -> None:
+    """Each instance gets the number of requests that the other instances are executing at this time."""
     store = open_store()
     await store.lease_slice(build_lease_request(1, active=3), AT)
     assert (

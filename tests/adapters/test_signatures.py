@@ -62,7 +62,7 @@ def increment_number(value: dict[str, Any] | None) -> dict[str, Any]:
 
 
 async def test_signing_attempts_are_stored_per_member(stores: Stores) -> None:
-    """Attempts are stored for each member; if the change function returns None, they are unchanged."""
+    """Signing attempts are stored for each member; if the change function returns None, they are unchanged."""
     store = stores.store
     assert await store.read_attempts("a@t") is None
     assert await store.change_attempts("a@t", lambda _: None) is None
@@ -82,7 +82,7 @@ async def test_concurrent_changes_of_signing_attempts_are_all_stored(open_both_s
     assert (await processes[0].store.change_sign_in("s1", lambda _: None, AT) or {})["number"] == 9
 
 
-async def test_unreported_lock_outs_are_listed(stores: Stores) -> None:
+async def test_lock_outs_are_listed_until_their_report_is_recorded(stores: Stores) -> None:
     """A lock-out is listed as pending until its report is recorded."""
     assert list(await stores.store.list_unreported_attempts()) == []
     await stores.store.change_attempts("a@t", lambda _: {"pending": ["event"]})
@@ -112,7 +112,7 @@ def build_entry(second: int, user: str = "a@t", chain: str = "1") -> IndexedSign
 
 
 async def test_signatures_are_listed_newest_first(stores: Stores) -> None:
-    """Signatures are listed newest first, by member and time, in pages; adding one again changes nothing."""
+    """Signatures are listed newest first, by member and time, in pages; adding a signature again changes nothing."""
     index = stores.index
     first, second, third = build_entry(1), build_entry(2, "b@t"), build_entry(3)
     same_time = build_entry(2, "a@t", "2")
@@ -142,7 +142,7 @@ async def test_the_progress_of_the_signature_index_never_decreases(stores: Store
     assert await index.read_index_end_time() == "2026-03-01T12:00:00.000000Z"
 
 
-async def test_many_signatures_are_added_together(stores: Stores) -> None:
+async def test_more_signatures_than_a_transaction_can_hold_are_added_together(stores: Stores) -> None:
     """More signatures than one transaction can hold can be added together."""
     entries = [
         IndexedSignature(f"2026-03-01T12:00:00.{number:06d}Z 1 {number:012d}", "a@t", {}) for number in range(150)

@@ -59,7 +59,7 @@ def build_delivery(delivery_id: str = "m1", endpoint: str = "endpoint-a", **chan
     return made.model_copy(update=changes)
 
 
-async def test_a_webhook_document_is_changed(open_store: Opener) -> None:
+async def test_a_webhook_document_can_be_changed(open_store: Opener) -> None:
     """Another process reads a changed document; if the change function returns None, it is unchanged."""
     store, other = open_store(), open_store()
     assert await store.read_document("endpoints") is None
@@ -93,7 +93,7 @@ async def test_an_exception_of_the_change_function_is_raised(store: WebhookStore
     assert await store.read_document("endpoints") == "one"
 
 
-async def test_a_delivery_is_added_once(open_store: Opener) -> None:
+async def test_adding_a_webhook_delivery_again_changes_nothing(open_store: Opener) -> None:
     """Adding a delivery again changes nothing; another webhook may have a delivery with the same id."""
     store, other = open_store(), open_store()
     await store.add_deliveries([build_delivery(), build_delivery(endpoint="endpoint-b", body="b")])
@@ -104,7 +104,7 @@ async def test_a_delivery_is_added_once(open_store: Opener) -> None:
     assert await other.find_delivery("endpoint-b", "m2") is None
 
 
-async def test_a_delivery_is_claimed_by_one_worker(open_store: Opener) -> None:
+async def test_a_webhook_delivery_is_claimed_by_one_worker(open_store: Opener) -> None:
     """A claimed delivery is not due for other workers until the claim expires."""
     store, other = open_store(), open_store()
     await store.add_deliveries([build_delivery(), build_delivery("m2", next_attempt_at=START + SECOND)])
@@ -148,7 +148,7 @@ async def test_another_worker_gets_a_delivery_whose_claim_was_rescheduled(open_s
     assert len(await other.claim_due_deliveries("endpoint-a", until, until + 30 * SECOND, "lease-2", 10)) == 1
 
 
-async def test_simultaneous_claims_share_the_deliveries(open_store: Opener) -> None:
+async def test_simultaneous_claims_get_different_deliveries(open_store: Opener) -> None:
     """Workers that claim at the same time get different deliveries."""
     stores = open_store(), open_store()
     await stores[0].add_deliveries([build_delivery(f"m{number}") for number in range(6)])
@@ -212,7 +212,7 @@ async def test_a_failed_delivery_is_due_at_its_next_attempt(store: WebhookStore)
     assert await store.find_due_endpoint(START + 5 * SECOND, ()) == "endpoint-a"
 
 
-async def test_a_delivery_is_changed(open_store: Opener) -> None:
+async def test_a_webhook_delivery_can_be_changed(open_store: Opener) -> None:
     """A changed delivery is stored and returned; for an unknown delivery, the result is None."""
     store, other = open_store(), open_store()
     await store.add_deliveries([build_delivery(status=DeliveryStatus.FAILED, next_attempt_at=None)])
@@ -228,7 +228,7 @@ async def test_a_delivery_is_changed(open_store: Opener) -> None:
     assert await store.change_delivery("endpoint-a", "nowhere", double_attempt) is None
 
 
-async def test_deliveries_are_listed_newest_first(store: WebhookStore) -> None:
+async def test_webhook_deliveries_are_listed_newest_first(store: WebhookStore) -> None:
     """All pages of a webhook together contain each of its deliveries once; they can be filtered by status."""
     made = [build_delivery(f"m{number}", created_at=START + number // 2 * SECOND) for number in range(5)]
     made[1] = made[1].model_copy(update={"status": DeliveryStatus.FAILED, "next_attempt_at": None})

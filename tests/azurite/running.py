@@ -80,4 +80,4 @@ def _wait_for_address(output: IO[str]) -> str:
         lines.append(line)
         if found := _LISTENS.search(line):
             return found[1]
-    raise AssertionError(f"Azurite does not listen: {''.join(lines)}")
+    raise AssertionError(f"Azurite ended without listening on a port; its output: {''.join(lines)}")

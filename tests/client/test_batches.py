@@ -7,7 +7,7 @@ from oi.batches import MAX_BYTES, MAX_MESSAGES, add_message_id, encode_message, 
 from oi.json_text import JsonTextError
 
 
-def test_a_message_without_an_id_gets_one() -> None:
+def test_a_message_without_an_id_gets_a_new_id() -> None:
     """A message without an id gets a new id, in a copy of the message."""
     message: dict[str, Any] = {"value": 1, "messageId": None}
     first, second = add_message_id(message), add_message_id(message)
@@ -15,10 +15,10 @@ def test_a_message_without_an_id_gets_one() -> None:
     assert message == {"value": 1, "messageId": None}
 
 
-@pytest.mark.parametrize("own", ["m-1", "", 0, 7])
-def test_an_id_is_not_changed(own: Any) -> None:
+@pytest.mark.parametrize("message_id", ["m-1", "", 0, 7])
+def test_an_existing_message_id_is_not_changed(message_id: Any) -> None:
     """A message with an id is sent unchanged, even if the service will reject this id."""
-    assert add_message_id({"messageId": own, "value": 1}) == {"messageId": own, "value": 1}
+    assert add_message_id({"messageId": message_id, "value": 1}) == {"messageId": message_id, "value": 1}
 
 
 def test_the_id_is_added_at_the_pointer_of_the_connection() -> None:

@@ -108,12 +108,12 @@ def test_help_imports_no_slow_library() -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_has_a_completion_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each supported shell has a completion script, which gets the possible words from the command `oi`."""
+    """Each supported shell has a completion script, which requests the possible words from the command `oi`."""
     assert execute(["completion", shell]) == 0
     assert "_OI_COMPLETE" in capsys.readouterr().out
 
 
-def test_partial_words_are_completed() -> None:
+def test_partial_words_of_oi_are_completed() -> None:
     """The command prints the subcommands and options with which a partial word can continue."""
     words = {"_OI_COMPLETE": "bash_complete", "COMP_WORDS": "oi query ", "COMP_CWORD": "2"}
     completed = CliRunner().invoke(main, env=words, prog_name="oi").output
@@ -123,7 +123,7 @@ def test_partial_words_are_completed() -> None:
 @pytest.mark.parametrize(
     "arguments", [["nonsense"], ["query", "run"], ["tail", "--count", "0"], ["audit", "append", "--after-state", "[1]"]]
 )
-def test_wrong_usage_ends_with_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_of_oi_ends_with_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Wrong usage is explained on standard error and ends with exit code 2."""
     assert execute(arguments) == 2
     captured = capsys.readouterr()

@@ -19,7 +19,7 @@ def find_download_error(job: dict[str, Any]) -> ApiError:
     return caught.value
 
 
-def test_the_reason_of_a_failure_is_reported() -> None:
+def test_the_error_about_a_failed_download_contains_the_reason() -> None:
     """The error about a failed download contains the reason and the error code of the service."""
     error = find_download_error({"error": "DOWNLOAD_QUOTA_EXCEEDED: The files exceed 50 GiB."})
     assert (error.code, error.detail) == ("DOWNLOAD_QUOTA_EXCEEDED", "The files exceed 50 GiB.")
@@ -27,6 +27,6 @@ def test_the_reason_of_a_failure_is_reported() -> None:
     assert (error.code, error.detail) == ("", "The scratch disk is full: 0 bytes left.")
 
 
-def test_a_cancelled_download_is_reported() -> None:
-    """The error about a download that ended without a reason contains the status of the download."""
+def test_the_error_about_a_cancelled_download_states_the_status() -> None:
+    """The error about a download that ended without a reason states the status of the download."""
     assert find_download_error({"status": "cancelled", "error": None}).detail == "The download is cancelled."

@@ -88,7 +88,7 @@ def test_json_pointers_select_values(pointer: str, expected: object) -> None:
     assert value == expected
 
 
-def test_repeated_member_names_are_found_in_linear_time() -> None:
+def test_repeated_property_names_are_found_in_linear_time() -> None:
     """In an object with very many properties, duplicate names are found in linear time."""
     text = "{" + ",".join(f'"{number}":0' for number in (*range(200_000), 199_999)) + "}"
     with pytest.raises(JsonTextError, match='"199999" occurs twice'):

@@ -21,10 +21,12 @@ def sign_body(body: str) -> dict[str, str]:
     return {"Webhook-Id": "msg_1", "Webhook-Timestamp": str(int(now.timestamp())), "Webhook-Signature": signature}
 
 
-def test_requests_are_verified_and_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_local_webhook_receiver_verifies_and_prints_requests(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The receiver verifies each request with the secret from the file and prints the result.
 
-    Its reply says whether the request is valid.
+    The reply of the receiver states whether the request is valid.
     """
     secret = tmp_path / "secret"
     with build_server("127.0.0.1", 0, secret, 503, as_json=True) as server:
@@ -45,8 +47,8 @@ def test_requests_are_verified_and_printed(tmp_path: Path, capsys: pytest.Captur
     assert printed[2]["reason"] == "no signature of the request was made with the given secret"
 
 
-def test_a_hostile_request_cannot_control_the_terminal() -> None:
-    """Control characters of ids and bodies are escaped."""
+def test_printed_webhook_requests_do_not_control_the_terminal() -> None:
+    """Control characters in the ids and bodies of webhook requests are escaped when they are printed."""
     request = describe_request({"webhook-id": "\x1b[2J"}, b"\x1b[2J\xff", "")
     text = format_request(request)
     assert "\x1b" not in text

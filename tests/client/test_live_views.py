@@ -52,7 +52,7 @@ def test_the_chart_draws_the_last_values_of_each_device() -> None:
     assert render_lines(chart)[1][2:5] == ["40", "99", "99"]
 
 
-def test_a_chart_without_numbers_names_the_fields() -> None:
+def test_a_chart_of_a_field_without_numbers_lists_the_fields() -> None:
     """If a field has no numbers, its chart lists the fields that exist."""
     chart = LiveChart("z")
     assert render_lines(chart)[1:] == []
@@ -65,6 +65,6 @@ def test_a_chart_without_numbers_names_the_fields() -> None:
     ("values", "expected"),
     [([1.0], "▁"), ([2.0, 2.0], "▁▁"), ([-1e308, 1e308], "▁█"), ([0.0, 5e-324], "▁▁")],
 )
-def test_numbers_of_any_size_are_drawn(values: list[float], expected: str) -> None:
+def test_a_terminal_chart_can_draw_numbers_of_any_size(values: list[float], expected: str) -> None:
     """A chart can draw equal, very large and very small numbers."""
     assert draw_blocks(values) == expected

@@ -30,7 +30,7 @@ def schemas() -> Mapping[str, Any]:
     return found
 
 
-def test_each_schema_has_a_model_with_its_members(schemas: Mapping[str, Any]) -> None:
+def test_each_schema_has_a_model_with_equal_fields(schemas: Mapping[str, Any]) -> None:
     """Each named schema has a model in ``oi.models`` with equal fields and equal required fields."""
     for name, schema in schemas.items():
         model = getattr(models, name, None)

@@ -22,7 +22,7 @@ URL = "https://plant.example"
 
 
 class FakeServer:
-    """Fake authorization server that rotates refresh tokens and rejects used ones."""
+    """Fake authorization server that rotates refresh tokens and rejects refresh tokens that were used before."""
 
     def __init__(self) -> None:
         self.issuer = URL
@@ -31,7 +31,7 @@ class FakeServer:
         self.revoked: list[str] = []
         self.status = 200
 
-    def handle(self, request: httpx.Request) -> httpx.Response:
+    def reply_to_request(self, request: httpx.Request) -> httpx.Response:
         """Reply to a request of the client."""
         path = request.url.path
         form = {name: values[0] for name, values in parse_qs(request.content.decode()).items()}
@@ -71,7 +71,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeServer:
 
 def open_oauth_client(server: FakeServer) -> httpx.Client:
     """Return an OAuth client of the fake server."""
-    return httpx.Client(transport=httpx.MockTransport(server.handle), base_url=URL)
+    return httpx.Client(transport=httpx.MockTransport(server.reply_to_request), base_url=URL)
 
 
 def store_tokens(expires_in: float) -> None:
@@ -98,7 +98,9 @@ def forge_redirect(
     return seen
 
 
-def test_a_consent_gives_tokens(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_callback_with_the_state_of_the_request_completes_a_sign_in(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A callback with the request's state completes the sign-in; a callback with another state is rejected."""
     pages = forge_redirect(monkeypatch, lambda sent: {"code": "c", "state": sent["state"], "iss": URL})
     grant = sign_in(URL, "oi", ["Workspace.Catalog.Read"])
@@ -107,7 +109,9 @@ def test_a_consent_gives_tokens(server: FakeServer, monkeypatch: pytest.MonkeyPa
     assert "code=" not in pages[0].text
 
 
-def test_a_declined_consent_is_reported(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_about_a_declined_consent_contains_the_reason(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If the user declines, the error contains the reason that the authorization server returns."""
     forge_redirect(monkeypatch, lambda sent: {"error": "access_denied", "state": sent["state"], "iss": server.issuer})
     with pytest.raises(SignInError, match="access_denied"):
@@ -123,8 +127,8 @@ def test_a_sign_in_without_a_callback_fails_after_the_timeout(
         sign_in(URL, "oi", [], wait_seconds=0.2)
 
 
-def test_an_unknown_client_is_explained(server: FakeServer) -> None:
-    """The error about an unknown OAuth client says what an administrator must add to the workspace document."""
+def test_the_error_about_an_unknown_oauth_client_is_explained(server: FakeServer) -> None:
+    """The error about an unknown OAuth client states what an administrator must add to the workspace document."""
     assert server.issuer == URL
     with pytest.raises(NotFoundError, match=r"(?s)oauthClients:.*id: other"):
         sign_in(URL, "other", [])
@@ -133,7 +137,7 @@ def test_an_unknown_client_is_explained(server: FakeServer) -> None:
 def test_the_lines_that_add_an_unknown_client_are_printed(
     server: FakeServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Below the error, the command prints the lines for the workspace document, one per line."""
+    """Below the error about an unknown client, `oi` prints the lines for the workspace document, one per line."""
     assert execute(["login", server.issuer, "--browser", "--client-id", "other"]) == 1
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("error: ")
@@ -157,8 +161,8 @@ ENDPOINTS = ("issuer", "authorization_endpoint", "token_endpoint", "revocation_e
 @pytest.mark.parametrize(
     "text", [*NO_METADATA, *(json.dumps(dict.fromkeys(ENDPOINTS, value)) for value in (7, None, f"{URL}:port"))]
 )
-def test_metadata_of_another_server_is_explained(text: str) -> None:
-    """A reply that is no OAuth metadata is an error that mentions the workspace's address."""
+def test_a_reply_that_is_no_oauth_metadata_is_explained(text: str) -> None:
+    """A reply that is no OAuth metadata raises an error that mentions the workspace's address."""
     transport = httpx.MockTransport(lambda _: httpx.Response(200, text=text))
     with (
         httpx.Client(transport=transport, base_url=URL) as client,
@@ -186,7 +190,7 @@ def test_a_reply_without_tokens_is_explained(text: str) -> None:
         refresh_grant(client, server, Grant("oi", "a0", 0, "r0"))
 
 
-def test_a_damaged_reply_to_a_sign_in_is_explained() -> None:
+def test_a_damaged_sign_in_reply_raises_the_error_for_an_outage() -> None:
     """A sign-in reply with damaged compression is reported as a service that does not respond."""
     reply = httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(b"damaged"))
     with (
@@ -205,7 +209,7 @@ def test_the_pkce_verifier_is_not_in_the_browser_url(server: FakeServer) -> None
     assert "scope" not in parse_qs(urlsplit(address).query)
 
 
-def test_an_outage_raises_server_error(server: FakeServer) -> None:
+def test_an_outage_during_a_token_refresh_raises_server_error(server: FakeServer) -> None:
     """An outage of the service raises ServerError.
 
     Only a rejected token causes the error that requests a new sign-in.
@@ -233,7 +237,7 @@ def test_several_processes_refresh_the_token_once(server: FakeServer) -> None:
     assert read_login()["refreshToken"] == "r1"
 
 
-def test_a_rejected_refresh_token_names_the_sign_in_command(server: FakeServer) -> None:
+def test_the_error_about_a_rejected_refresh_token_names_the_sign_in_command(server: FakeServer) -> None:
     """If the refresh token is rejected, the error names the command for a new sign-in."""
     store_tokens(0)
     server.refresh_token = "other"
@@ -244,7 +248,7 @@ def test_a_rejected_refresh_token_names_the_sign_in_command(server: FakeServer) 
         StoredGrant().get_token()
 
 
-def test_revocation_sends_the_refresh_token(server: FakeServer) -> None:
+def test_a_logout_revokes_the_refresh_token(server: FakeServer) -> None:
     """A logout revokes the refresh token, which ends the grant."""
     store_tokens(3600)
     StoredGrant().revoke()

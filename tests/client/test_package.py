@@ -104,7 +104,7 @@ def test_the_public_names_exist() -> None:
         assert getattr(package, name).__doc__
 
 
-def list_modules() -> Iterator[ModuleType]:
+def import_modules_with_examples() -> Iterator[ModuleType]:
     """Import each module of the client that may have examples, and yield it."""
     for path in FILES:
         if ">>> " in path.read_text(encoding="utf-8"):
@@ -114,6 +114,6 @@ def list_modules() -> Iterator[ModuleType]:
 
 def test_docstring_examples_print_the_shown_output() -> None:
     """Each example in a docstring prints the output that is shown there."""
-    results = [doctest.testmod(module) for module in list_modules()]
+    results = [doctest.testmod(module) for module in import_modules_with_examples()]
     assert sum(result.attempted for result in results) >= 10
     assert [result for result in results if result.failed] == []

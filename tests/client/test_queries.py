@@ -39,7 +39,7 @@ def workspace(requested_paths: list[str]) -> Iterator[Workspace]:
 
 
 @pytest.mark.parametrize("lookup", ["", ".", "..", "../workspace", "hall/../../team", "/team", "hall//rows", "hall/"])
-def test_a_lookup_that_leads_to_another_path_is_not_found(
+def test_a_lookup_that_would_change_the_url_path_is_not_found(
     workspace: Workspace, requested_paths: list[str], lookup: str
 ) -> None:
     """A lookup (id in URLs) that would lead to another URL path is reported as not found, and no request is sent."""

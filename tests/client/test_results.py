@@ -23,7 +23,7 @@ REPLY = {
 }
 
 
-def test_an_arrow_table_has_the_types_of_the_columns() -> None:
+def test_an_arrow_table_of_a_result_has_the_types_of_the_columns() -> None:
     """A table has UTC times, exact integers, dynamic values as JSON text, and null for missing cells."""
     result = QueryResult.from_reply(REPLY)
     assert (len(result), [row["Id"] for row in result]) == (2, ["x", None])

@@ -29,7 +29,7 @@ class Service:
         self.scopes: list[str | None] = []
         self.paths: list[str] = []
 
-    def handle(self, request: httpx.Request) -> httpx.Response:
+    def reply_to_request(self, request: httpx.Request) -> httpx.Response:
         """Reply to a request; the token that the fake service issues for an API key equals the key."""
         credential = request.headers["authorization"].removeprefix("Bearer ")
         path = request.url.path
@@ -58,7 +58,7 @@ class Service:
 def service(monkeypatch: pytest.MonkeyPatch) -> Service:
     """Return the fake service, to which all clients of the test connect."""
     fake = Service()
-    opened = partial(httpx.Client, transport=httpx.MockTransport(fake.handle))
+    opened = partial(httpx.Client, transport=httpx.MockTransport(fake.reply_to_request))
     monkeypatch.setattr("oi._sync.transport.httpx.Client", opened)
     monkeypatch.setenv("OI_URL", URL)
     monkeypatch.setenv("OI_KEY", "oik_stored")
@@ -102,7 +102,7 @@ def test_another_persons_key_cannot_sign(
     assert "bob@plant signed in, but the decision is that of ann@plant" in capsys.readouterr().err
 
 
-def test_a_signature_without_a_typed_key_is_refused(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decision_is_not_repeated_without_a_typed_key(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an API key on standard input, a rejected decision is not repeated."""
     provide_key(monkeypatch, "")
     assert execute(SIGNED) == 2
@@ -110,7 +110,9 @@ def test_a_signature_without_a_typed_key_is_refused(service: Service, monkeypatc
 
 
 @pytest.mark.parametrize("code", ["SIGNATURE_REQUIRED", "SIGNATURE_MEANING_INVALID"])
-def test_the_allowed_meanings_are_named(service: Service, code: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_error_lists_the_allowed_meanings_of_a_signature(
+    service: Service, code: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """If the meaning of a signature is missing or not allowed, the output names the option and the allowed values."""
     service.refusal = (400, code)
     assert execute(APPROVE) == 1
@@ -125,7 +127,7 @@ def test_errors_that_a_new_sign_in_cannot_solve_request_no_key(service: Service)
     assert len(service.requests) == 1
 
 
-def test_a_signature_statement_needs_a_meaning(service: Service) -> None:
+def test_a_signature_statement_without_a_meaning_is_rejected(service: Service) -> None:
     """The command rejects a statement without a meaning, because a statement belongs to a signature."""
     assert execute([*APPROVE, "--statement", "I checked it."]) == 2
     assert not service.requests
@@ -134,7 +136,7 @@ def test_a_signature_statement_needs_a_meaning(service: Service) -> None:
 
 
 def test_queries_and_rejections_are_signed(service: Service) -> None:
-    """Decisions about queries can be signed, and so can rejections of amendments."""
+    """Decisions about queries and rejections of amendments can be signed."""
     service.fresh = "oik_stored"
     assert execute(["query", "approve", "newest", "--meaning", "review"]) == 0
     assert execute(["query", "reject", "newest", "--comment", "No.", "--meaning", "rejection"]) == 0
@@ -177,7 +179,7 @@ def test_all_signatures_are_listed(service: Service, capsys: pytest.CaptureFixtu
     assert len(json.loads(capsys.readouterr().out)["signatures"]) == 2
 
 
-def test_an_id_is_encoded_as_one_path_segment(service: Service) -> None:
+def test_an_id_is_percent_encoded_as_one_path_segment(service: Service) -> None:
     """An id with characters that have a meaning in URLs is encoded as one segment of the path."""
     service.fresh = "oik_stored"
     assert execute(["amendments", "approve", "../7?a=1#b", "--scope", "line-1"]) == 0

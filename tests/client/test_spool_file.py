@@ -11,7 +11,7 @@ from oi.spool_file import SpoolFile
 
 
 class FakeService:
-    """Fake service that stores messages and can lose replies."""
+    """Fake service that stores messages, and can lose its replies."""
 
     def __init__(self) -> None:
         self.lost = 0
@@ -19,7 +19,7 @@ class FakeService:
         self.refused = set[int]()
         self.unknown = set[str]()
 
-    def handle(self, request: httpx.Request) -> httpx.Response:
+    def reply_to_request(self, request: httpx.Request) -> httpx.Response:
         """Store each message once by its messageId, and reply; if the test requires it, lose the reply."""
         if request.url.path.rpartition("/")[2] in self.unknown:
             return httpx.Response(404, json={"code": "CONNECTION_NOT_FOUND", "detail": "Unknown."})
@@ -37,7 +37,9 @@ class FakeService:
 
 def open_spool(path: Path, fake_service: FakeService) -> Spool:
     transport = Transport("http://service.example", token="jwt")
-    transport.client = httpx.Client(base_url=transport.url, transport=httpx.MockTransport(fake_service.handle))
+    transport.client = httpx.Client(
+        base_url=transport.url, transport=httpx.MockTransport(fake_service.reply_to_request)
+    )
     return Telemetry(transport).spool(path)
 
 
@@ -57,7 +59,7 @@ def test_messages_survive_a_lost_reply_and_a_restart(tmp_path: Path, monkeypatch
     assert list(fake_service.stored.values()) == [0, 1, 2, 3]
 
 
-def test_a_batch_is_stored_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_batch_of_messages_is_stored_completely_or_not_at_all(tmp_path: Path) -> None:
     """If one message of a batch cannot be encoded as JSON, no message of the batch is stored."""
     spool = open_spool(tmp_path / "spool", FakeService())
     with spool, pytest.raises(ValueError, match="NaN or infinite"):
@@ -68,7 +70,7 @@ def test_a_batch_is_stored_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_a_rejected_message_does_not_delay_others(tmp_path: Path) -> None:
-    """A rejected message does not delay others.
+    """A rejected message does not delay other messages.
 
     It stays on disk with the reason until a user removes it.
     """

@@ -14,7 +14,7 @@ def _isolated_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def test_the_login_file_is_private() -> None:
+def test_only_the_user_can_read_the_stored_login() -> None:
     """Without a keyring, the API key is stored in a file that only the user can read."""
     place = store_login("https://plant.example", "oik_1")
     assert str(get_login_path()) in place
@@ -39,8 +39,8 @@ def test_a_stored_key_is_not_sent_to_another_address(monkeypatch: pytest.MonkeyP
         find_login()
 
 
-def test_a_missing_login_names_the_command() -> None:
-    """Without a stored login, the error names the command that stores one."""
+def test_the_error_about_a_missing_login_names_the_login_command() -> None:
+    """Without a stored login, the error names the command that stores a login."""
     with pytest.raises(click.UsageError, match="oi login"):
         find_login()
 
@@ -60,7 +60,7 @@ def test_a_missing_login_names_the_command() -> None:
     ],
 )
 def test_a_credential_is_sent_only_to_a_secure_address(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An address must begin with https, unless it is an address of this computer."""
+    """The address of the service must begin with https, unless it is an address of this computer."""
     monkeypatch.setenv("OI_KEY", "oik_1")
     monkeypatch.setenv("OI_URL", url)
     with pytest.raises(click.UsageError, match="https"):
@@ -72,7 +72,9 @@ def test_a_credential_is_sent_only_to_a_secure_address(url: str, monkeypatch: py
 
 @pytest.mark.parametrize("name", ["OI_KEY", "OI_TOKEN"])
 @pytest.mark.parametrize("value", ["oik_secret\r", "oik_secret 2", "oik_s\u00e9cret"])
-def test_a_malformed_credential_is_wrong_usage(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_about_a_malformed_credential_names_only_its_variable(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The error about an invalid credential in a variable contains the variable's name but not its value."""
     monkeypatch.setenv("OI_URL", "https://plant.example")
     monkeypatch.setenv(name, value)

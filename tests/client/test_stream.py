@@ -23,7 +23,7 @@ def build_message(number: int, moment: datetime, connection: str = "rig") -> str
 
 
 class FakeService:
-    """Fake live stream that uses a list of connections in order; an exception in the list fails the handshake."""
+    """Fake live stream that returns the connections of a list in order; an exception in the list fails a handshake."""
 
     def __init__(self, *connections: list[str] | Exception) -> None:
         self.connections = list(connections)
@@ -78,7 +78,7 @@ async def read_messages(
 
 
 async def test_a_lost_stream_continues_without_gap_or_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a lost connection, the client requests a replay and drops messages that it already has."""
+    """After a lost connection, the client requests a replay and drops messages that it already received."""
     now = datetime.now(UTC)
     first = [build_message(1, now - timedelta(seconds=3)), build_message(2, now - timedelta(seconds=2))]
     service = FakeService(first, [*first, build_message(3, now)])
@@ -112,7 +112,7 @@ def build_handshake_error(status: int) -> InvalidStatus:
     return InvalidStatus(Response(status, "Refused", Headers(), b'{"code": "CODE", "detail": "Reason."}'))
 
 
-async def test_a_failed_handshake_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_handshake_of_the_stream_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a handshake fails because of a restart or overload, the client tries again."""
     message = build_message(1, datetime.now(UTC))
     service = FakeService(
@@ -125,7 +125,7 @@ async def test_a_failed_handshake_is_repeated(monkeypatch: pytest.MonkeyPatch) -
     assert await read_messages(service, 1, monkeypatch) == [("rig", "m-1")]
 
 
-async def test_an_outage_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_stream_raises_an_error_after_repeated_failures(monkeypatch: pytest.MonkeyPatch) -> None:
     """After repeated failures, the stream raises the error for an unreachable service."""
     service = FakeService(*(InvalidMessage("no HTTP response") for _ in range(20)))
     with pytest.raises(UnreachableError, match=r"plant\.example does not respond: no HTTP response"):

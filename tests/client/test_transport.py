@@ -18,13 +18,13 @@ type Answer = httpx.Response | Exception
 class FakeService:
     """Fake service that issues tokens and then sends the replies of a list."""
 
-    def __init__(self, *answers: Answer) -> None:
-        self.answers = list(answers)
+    def __init__(self, *replies: Answer) -> None:
+        self.answers = list(replies)
         self.requests: list[httpx.Request] = []
         self.tokens = 0
         self.expires = datetime.now(UTC) + timedelta(hours=1)
 
-    def handle(self, request: httpx.Request) -> httpx.Response:
+    def reply_to_request(self, request: httpx.Request) -> httpx.Response:
         """Return the reply to one request."""
         if request.url.path == "/workspace/api/keys/jwt":
             self.tokens += 1
@@ -48,7 +48,9 @@ def recorded_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def open_transport(fake_service: FakeService, **options: Any) -> Iterator[Transport]:
     """Yield a client transport that is connected to the fake service."""
     transport = Transport("http://service.example", **(options or {"key": "oik_1"}))
-    transport.client = httpx.Client(base_url=transport.url, transport=httpx.MockTransport(fake_service.handle))
+    transport.client = httpx.Client(
+        base_url=transport.url, transport=httpx.MockTransport(fake_service.reply_to_request)
+    )
     yield transport
     transport.close()
 
@@ -68,8 +70,8 @@ def test_a_maximum_of_one_attempt_reports_the_first_failure(recorded_pauses: lis
     assert recorded_pauses == []
 
 
-def test_one_token_serves_many_requests(recorded_pauses: list[float]) -> None:
-    """The client requests a token once, and again when it nearly expires or is rejected."""
+def test_the_client_uses_one_token_for_many_requests(recorded_pauses: list[float]) -> None:
+    """The client requests a token once, and requests a new token when it nearly expires or is rejected."""
     fake_service = FakeService(
         *(httpx.Response(200) for _ in range(2)), build_error_reply(401), httpx.Response(200), httpx.Response(200)
     )
@@ -85,7 +87,7 @@ def test_one_token_serves_many_requests(recorded_pauses: list[float]) -> None:
 
 
 def test_a_given_token_is_not_renewed(recorded_pauses: list[float]) -> None:
-    """If a client was created with a token that is rejected, the client raises an error and requests no new token."""
+    """If the token with which a client was created is rejected, the client raises an error without a new token."""
     fake_service = FakeService(build_error_reply(401))
     with open_transport(fake_service, token="jwt") as transport, pytest.raises(SignInError) as refused:
         transport.request("GET", "/a")
@@ -117,7 +119,7 @@ def test_requests_are_repeated_after_the_delay_of_a_busy_reply(recorded_pauses: 
 def test_the_client_gives_up_after_four_attempts(
     recorded_pauses: list[float], answer: Callable[[], Answer], attempts: int, kind: type[ApiError]
 ) -> None:
-    """The client gives up after four attempts.
+    """The client stops repeating a request after four attempts.
 
     A POST that was possibly executed is not repeated.
     """
@@ -147,7 +149,7 @@ def test_a_client_needs_exactly_one_credential() -> None:
 
 
 @pytest.mark.parametrize("credential", ["oik_secret\n", "oik_secr\u00e9t", "oik_secret x", "oik_secret\0"])
-def test_a_malformed_credential_is_not_printed(credential: str) -> None:
+def test_the_error_about_a_malformed_credential_does_not_contain_it(credential: str) -> None:
     """A credential that cannot be an HTTP header is rejected with an error that does not contain it."""
     for key, token in ((credential, None), (None, credential)):
         with pytest.raises(ValueError, match="line break") as refused:
@@ -155,7 +157,7 @@ def test_a_malformed_credential_is_not_printed(credential: str) -> None:
         assert "secr" not in str(refused.value)
 
 
-def test_an_invalid_address_is_named() -> None:
+def test_the_error_about_an_invalid_address_contains_the_address() -> None:
     """An invalid URL is rejected, and the error contains the URL."""
     with pytest.raises(ValueError, match="is not an address"):
         Transport("https://service.example:port", key="oik_1")
@@ -177,7 +179,7 @@ def test_a_redirect_is_not_followed(recorded_pauses: list[float]) -> None:
 
 
 @pytest.mark.parametrize("target", ["https://other.example:secret/", "/\x01?sig=secret", "?sig=secret", "", None])
-def test_a_redirect_without_a_valid_target_is_explained(target: str | None) -> None:
+def test_the_error_about_an_invalid_redirect_does_not_contain_the_target(target: str | None) -> None:
     """A redirect without a target, or with an invalid one, raises an error that does not contain the target."""
     response = httpx.Response(
         302,
@@ -188,7 +190,7 @@ def test_a_redirect_without_a_valid_target_is_explained(target: str | None) -> N
     assert error.detail == "http://service.example/a redirects to another address; use the address of the service."
 
 
-def test_a_reply_of_another_server_is_explained(recorded_pauses: list[float]) -> None:
+def test_the_error_about_a_reply_that_is_not_json_names_the_address(recorded_pauses: list[float]) -> None:
     """A successful reply that is not JSON raises an error that names the address."""
     fake_service = FakeService(httpx.Response(200, text="<html>"))
     with (
@@ -218,7 +220,7 @@ def test_malformed_field_errors_are_ignored(recorded_pauses: list[float], errors
 
 
 @pytest.mark.parametrize("reply", ["[]", "null", "{}", '{"Token": "t", "ExpiresAt": "soon"}', "[" * 100_000])
-def test_a_reply_without_a_token_is_explained(reply: str) -> None:
+def test_the_error_about_a_reply_without_a_token_is_explained(reply: str) -> None:
     """If a token request gets JSON without a token, the error says that the address is possibly wrong."""
     transport = Transport("http://service.example", key="oik_1")
     headers = {"Content-Type": "application/json"}

@@ -1,4 +1,4 @@
-"""Helpers that write chains over the API and damage them in the database file."""
+"""Helpers that append records to audit chains over the API and damage records in the database file."""
 
 import hashlib
 import json
@@ -13,8 +13,8 @@ from tests.service.local_service import Service, wait_until
 EVENTS = "/oi-api/provenance/events"
 
 
-def append_events(client: httpx.Client, scope: str, count: int, **members: Any) -> list[dict[str, Any]]:
-    """Append plant events to a scope and return the events, oldest first."""
+def append_events(client: httpx.Client, scope: str, count: int, **properties: Any) -> list[dict[str, Any]]:
+    """Append events with these properties to a scope and return the events, oldest first."""
     made = []
     for number in range(count):
         state = {"setpoint": 4.0 + number, "unit": "bar"}
@@ -24,7 +24,7 @@ def append_events(client: httpx.Client, scope: str, count: int, **members: Any) 
             "EntityID": f"rig-{number}",
             "BeforeState": state,
         }
-        body |= {"AfterState": {**state, "setpoint": 4.5 + number}, "ScopeKey": scope, **members}
+        body |= {"AfterState": {**state, "setpoint": 4.5 + number}, "ScopeKey": scope, **properties}
         reply = client.post(EVENTS, json=body)
         assert reply.status_code == 201, reply.text
         made.append(reply.json())
@@ -32,7 +32,7 @@ def append_events(client: httpx.Client, scope: str, count: int, **members: Any) 
 
 
 def wait_for_checkpoint(client: httpx.Client, scope: str, size: int) -> None:
-    """Wait until a checkpoint covers this number of a scope's records."""
+    """Wait until a checkpoint covers the given number of records of a scope."""
 
     def read_newest_size() -> int:
         reply = client.get("/oi-api/provenance/checkpoint", params={"target": "DomainEvents", "scopeKey": scope})
@@ -64,7 +64,7 @@ def edit_record(
 
 
 def destroy_record(service: Service, scope: str, sequence: int) -> None:
-    """Replace the record of a plant event in the database file with invalid content."""
+    """Replace the record of an event in the database file with invalid content."""
     where = "sequence = ? AND chain = (SELECT chain FROM chains WHERE target = 'DomainEvents' AND scope = ?)"
     with closing(sqlite3.connect(service.data_dir / "provenance.sqlite")) as file, file:
         file.execute(f"UPDATE records SET canonical = ? WHERE {where}", (b"garbage", sequence, scope))

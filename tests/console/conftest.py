@@ -1,4 +1,4 @@
-"""Fixtures: a service with the sample plant, and a browser with its console."""
+"""Fixtures: a service with the sample workspace, and a browser that shows the console of this service."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,13 +26,13 @@ def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip the browser tests on machines without a browser."""
-    missing = _find_missing_tool()
+    missing = _explain_skip()
     for item in items:
         if missing and HERE in item.path.parents and item.path.name not in WITHOUT_BROWSER:
             item.add_marker(pytest.mark.skip(reason=missing))
 
 
-def _find_missing_tool() -> str:
+def _explain_skip() -> str:
     if CHROMIUM is None:
         return NO_CHROMIUM
     if not (ROOT / "static" / "console" / "index.html").is_file() or not AXE.is_file():
@@ -42,7 +42,7 @@ def _find_missing_tool() -> str:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Service:
-    """Return the service of the sample plant, which all tests of this folder share."""
+    """Return the service with the sample workspace, which all tests of this folder share."""
     return SHARED.get(tmp_path_factory.mktemp)
 
 

@@ -19,7 +19,7 @@ EVENTS = "/oi-api/provenance/events/query"
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Yield a service of the sample plant that the tests of this module may change."""
+    """Yield a service with the sample workspace that the tests of this module may change."""
     running = Service(tmp_path_factory.mktemp("administration") / "data", WORKSPACE).start()
     yield running
     assert running.stop() == 0
@@ -28,7 +28,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 @pytest.fixture(scope="module")
 def admin(service: Service) -> httpx.Client:
     """Return a client with a token of the administrator."""
-    return service.caller(ADMIN)
+    return service.create_client(ADMIN)
 
 
 def put_member(admin: httpx.Client, member: str, **definition: Any) -> None:
@@ -100,7 +100,7 @@ def sign_in_with_key(console: Console, key: str) -> Page:
 
 
 def add_member_with_least_rights(console: Console) -> None:
-    """Add a viewer with one extra right."""
+    """Add a viewer with one additional right in the console."""
     page = console.open("team", "Team").page
     press_button(page, "Add member")
     press_button(page, "Add member")
@@ -117,7 +117,7 @@ def add_member_with_least_rights(console: Console) -> None:
 
 
 def add_connection(console: Console) -> None:
-    """Add a connection for the devices of an oven."""
+    """Add a connection for the devices of an oven in the console."""
     page = console.open("connections", "Connections").page
     press_button(page, "Add connection")
     find_field(page, "ID").fill("oven")
@@ -133,7 +133,7 @@ def add_connection(console: Console) -> None:
 
 
 def add_surface(console: Console) -> None:
-    """Add a surface, and select the new connection in its list."""
+    """Add a surface in the console, and select the new connection in the surface's list."""
     page = console.open("surfaces", "Surfaces").page
     press_button(page, "Add surface")
     find_field(page, "ID").fill("bakery")
@@ -145,7 +145,7 @@ def add_surface(console: Console) -> None:
 
 
 def allow_document_creation(console: Console) -> None:
-    """Allow the creation of documents in the table "recipes"."""
+    """Allow the creation of documents in the table "recipes" in the console."""
     page = console.open("tables", "Tables").page
     page.get_by_role("row").filter(has_text="recipes").click()
     wait_for_heading(page, "recipes")
@@ -155,7 +155,7 @@ def allow_document_creation(console: Console) -> None:
 
 
 def tighten_policy(console: Console) -> None:
-    """Change the policy so that amendments require a reason in words."""
+    """Change the policy in the console so that amendments require a reason in words."""
     page = console.open("policies", "Policies").page
     page.get_by_role("checkbox", name=re.compile("reason in words")).check()
     find_field(page, "Unfinished downloads").fill("none")
@@ -167,7 +167,7 @@ def tighten_policy(console: Console) -> None:
 
 
 def disable_member(console: Console) -> None:
-    """Disable a member and confirm the dialog."""
+    """Disable a member in the console and confirm the dialog."""
     page = console.open("team", "Team").page
     page.get_by_role("row").filter(has_text="Export clerk").click()
     wait_for_heading(page, "Export clerk")
@@ -179,7 +179,7 @@ def disable_member(console: Console) -> None:
 
 
 def test_a_new_administrator_needs_only_the_console(console: Console, admin: httpx.Client) -> None:
-    """A new administrator can do all administration in the console, and the audit log has each change."""
+    """A new administrator can do all administration in the console, and the audit log contains each change."""
     user = "maria@plant-a.example"
     # The chain may have no checkpoint yet, but the page requests it.
     console.expected.append("404")
@@ -208,8 +208,8 @@ def test_a_new_administrator_needs_only_the_console(console: Console, admin: htt
         console.page.keyboard.press("Escape")
 
 
-def test_a_conflict_loses_no_input(console: Console, admin: httpx.Client) -> None:
-    """If another user has changed the item, Save stores nothing; after Reload the form contains both users' changes."""
+def test_a_conflicting_change_of_an_item_loses_no_input(console: Console, admin: httpx.Client) -> None:
+    """If another user has changed the item, Save stores nothing; Reload combines the changes of both users."""
     console.expected.append("412")
     put_connection(admin, "shared", source={"devices": ["a-*"]})
     page = console.sign_in().open("connections/shared", "shared").page
@@ -355,7 +355,7 @@ def test_an_administrator_cannot_lock_themselves_out(console: Console, admin: ht
         second.check_no_errors()
 
 
-def test_rights_that_the_caller_lacks_are_not_offered(console: Console, admin: httpx.Client) -> None:
+def test_rights_and_roles_beyond_those_of_the_user_cannot_be_selected(console: Console, admin: httpx.Client) -> None:
     """A manager of the team can select only rights and roles that this manager may grant."""
     manager, other = "manager@plant-a.example", "other@plant-a.example"
     put_member(admin, manager, rights=["Workspace.Team.Manage"])
@@ -379,7 +379,7 @@ def test_rights_that_the_caller_lacks_are_not_offered(console: Console, admin: h
     console.forbidden.clear()
 
 
-def test_a_reader_sees_values_without_forms(console: Console) -> None:
+def test_a_user_without_rights_to_manage_sees_values_without_forms(console: Console) -> None:
     """Without the rights to manage, the pages show values instead of forms and send no request that is rejected."""
     page = console.sign_in(VIEWER).page
     for path, title in (
@@ -399,7 +399,7 @@ def test_a_reader_sees_values_without_forms(console: Console) -> None:
 
 
 def test_errors_of_the_service_are_shown_at_their_fields(console: Console) -> None:
-    """Each error message of the service is shown at the field that it concerns."""
+    """An error message of the service is shown at the field that the message concerns."""
     console.expected += ["400", "412"]
     page = console.sign_in().open("connections?view=new", "Add connection").page
     find_field(page, "ID").fill("pump-rig")
@@ -420,7 +420,7 @@ def test_errors_of_the_service_are_shown_at_their_fields(console: Console) -> No
 
 
 def test_an_event_hub_without_a_trigger_is_explained(console: Console, admin: httpx.Client) -> None:
-    """The list and the page show why a connection has the status ERROR."""
+    """The list and the page of connections show why a connection has the status ERROR."""
     source = {"eventHub": "unread-hub", "consumerGroup": "oi"}
     put_connection(admin, "unread", type="CLOUD_EVENT_HUB", source=source)
     page = console.sign_in().open("connections", "Connections").page
@@ -434,7 +434,7 @@ def test_an_event_hub_without_a_trigger_is_explained(console: Console, admin: ht
 
 
 @pytest.mark.parametrize("width", [1440, 1024, 390])
-def test_pages_fit_the_screen(service: Service, width: int) -> None:
+def test_administration_pages_are_not_wider_than_the_screen(service: Service, width: int) -> None:
     """No administration page is wider than the screen, and each is accessible in both themes."""
     with open_console(service, width=width) as console:
         page = console.sign_in().page

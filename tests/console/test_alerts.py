@@ -1,4 +1,4 @@
-"""Tests of alerts in the console: active alerts, acknowledgement, rules with preview, and the navigation's badge."""
+"""Tests of alerts in the console: active alerts, acknowledgement, rules with preview, and the number of alerts."""
 
 import re
 
@@ -17,7 +17,7 @@ FROM, TO = re.compile(r"^From \("), re.compile(r"^To \(")
 @pytest.fixture(scope="module")
 def editor(service: Service) -> httpx.Client:
     """Return a client with a token of an editor, after the simulators have sent messages."""
-    client = service.caller(EDITOR)
+    client = service.create_client(EDITOR)
     wait_until(lambda: client.get("/oi-api/warm-queries/device-activity?timeRange=PT1H").json()["results"], bool, 60)
     return client
 
@@ -72,7 +72,7 @@ def test_an_editor_previews_a_rule_and_acknowledges_its_alert(service: Service, 
         console.check_no_errors()
 
 
-def test_a_viewer_reads_rules_but_changes_nothing(console: Console, editor: httpx.Client) -> None:
+def test_a_viewer_can_read_but_not_change_alert_rules(console: Console, editor: httpx.Client) -> None:
     """Without the right to manage alerts, the page has no buttons to add, change or evaluate rules."""
     rule = {"name": "Silent pump", "severity": "info", "surface": "cooling", "kind": "absence", "every": "P1D"}
     stored = editor.put(f"{RULES}/pump-silent", json={**rule, "connections": ["pump-rig"], "after": "P1D"})

@@ -1,4 +1,4 @@
-"""Tests of the amendments page: creation, decision and timeline."""
+"""Tests of the console's amendments page: creation, decision and timeline."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -20,12 +20,12 @@ AMENDMENTS = "/oi-api/provenance/amendments"
 @pytest.fixture(scope="module")
 def editor(service: Service) -> httpx.Client:
     """Return the client that creates the amendments."""
-    return service.caller(EDITOR)
+    return service.create_client(EDITOR)
 
 
-def create_amendment(client: httpx.Client, scope: str, entity: str = "B-1", **members: Any) -> dict[str, Any]:
+def create_amendment(client: httpx.Client, scope: str, entity: str = "B-1", **properties: Any) -> dict[str, Any]:
     """Create an amendment over the API."""
-    body = {"ScopeKey": scope, "EntityType": "Batch", "EntityID": entity, "ReasonCategory": "other", **members}
+    body = {"ScopeKey": scope, "EntityType": "Batch", "EntityID": entity, "ReasonCategory": "other", **properties}
     states = {"OriginalRecord": {"ph": 7, "unit": "pH"}, "AmendedRecord": {"ph": 7.2, "unit": "pH"}}
     reply = client.post(AMENDMENTS, json={**states, "ChangedFields": ["ph"], "ReasonText": "Misread.", **body})
     assert reply.status_code == 201, reply.text
@@ -110,14 +110,14 @@ def test_rejection_requires_a_reason(console: Console, editor: httpx.Client) -> 
     expect(page.get_by_role("article", name="Decision 000000000002")).to_contain_text("Reason: The meter shows 7.")
 
 
-def test_a_second_decision_shows_the_first(console: Console, editor: httpx.Client) -> None:
-    """If two users decide an amendment at the same time, the second user sees the first decision."""
+def test_a_late_decision_shows_the_earlier_decision(console: Console, editor: httpx.Client) -> None:
+    """If two users decide an amendment at the same time, the second user sees the decision of the first user."""
     console.expected.append("409")
     made = create_amendment(editor, "raced")
     page = open_pending_amendments(console.sign_in(ADMIN), "raced")
     page.get_by_role("button", name="Approve").click()
     path = f"{AMENDMENTS}/{made['RecordID']}/reject"
-    approver = console.service.caller("approver@plant-a.example")
+    approver = console.service.create_client("approver@plant-a.example")
     assert approver.post(path, params={"scopeKey": "raced"}, json={"RejectionReason": "first"}).status_code == 200
     page.get_by_role("dialog").get_by_role("button", name="Approve").click()
     expect(page.get_by_text("Another decision came first: the amendment is rejected")).to_be_visible()
@@ -127,7 +127,7 @@ def test_a_second_decision_shows_the_first(console: Console, editor: httpx.Clien
 
 
 def test_an_altered_amendment_has_a_banner(console: Console, editor: httpx.Client) -> None:
-    """If the content of an amendment was changed in the database, a banner says so."""
+    """If the content of an amendment was changed in the database, a banner reports the change."""
     create_amendment(editor, "tampered", "B-7")
     edit_record(console.service, "tampered", 1, '"ph":7.2', '"ph":7.3', target="DomainAmendments")
     page = open_pending_amendments(console.sign_in(ADMIN), "tampered")
@@ -136,7 +136,7 @@ def test_an_altered_amendment_has_a_banner(console: Console, editor: httpx.Clien
     console.check_appearance("amendments-altered")
 
 
-def test_invalid_json_is_reported_at_its_field(console: Console) -> None:
+def test_missing_fields_and_invalid_json_are_marked_in_the_form(console: Console) -> None:
     """The form marks missing fields and invalid JSON, and sends nothing."""
     console.sign_in(EDITOR).open("amendments/scratch/new", "Amendments")
     page = console.page
@@ -151,7 +151,7 @@ def test_invalid_json_is_reported_at_its_field(console: Console) -> None:
     console.check_appearance("amendments-faults")
 
 
-def test_rejection_by_the_service_is_shown(console: Console) -> None:
+def test_the_amendments_page_shows_error_replies(console: Console) -> None:
     """The page shows the code and request id of an error reply, and the form keeps its values."""
     console.expected.append("400")
     console.sign_in(EDITOR).open("amendments/refused/new", "Amendments")
@@ -168,7 +168,7 @@ def test_rejection_by_the_service_is_shown(console: Console) -> None:
 def test_read_only_token_cannot_amend_or_decide(service: Service, editor: httpx.Client) -> None:
     """With a token that may only read, the page has no form for amendments, and its decision buttons are disabled."""
     create_amendment(editor, "reader")
-    token = service.caller(ADMIN, "Workspace.Amendment.Read").headers["Authorization"].removeprefix("Bearer ")
+    token = service.create_client(ADMIN, "Workspace.Amendment.Read").headers["Authorization"].removeprefix("Bearer ")
     with open_console(service) as console:
         page = console.page
         page.goto(f"{service.url}/console/")
@@ -185,8 +185,8 @@ def test_read_only_token_cannot_amend_or_decide(service: Service, editor: httpx.
         console.check_no_errors()
 
 
-def test_empty_views_show_the_next_step(console: Console) -> None:
-    """Without a scope, the page asks for one; for an entity without amendments, it shows a message."""
+def test_the_amendments_page_without_amendments_shows_the_next_step(console: Console) -> None:
+    """Without a scope, the page requests a scope; for an entity without amendments, it shows a message."""
     console.sign_in().open("amendments", "Amendments")
     page = console.page
     expect(page.get_by_role("heading", name="Which scope?")).to_be_visible()
@@ -203,7 +203,7 @@ def test_empty_views_show_the_next_step(console: Console) -> None:
     console.check_appearance("amendments-empty")
 
 
-def test_long_history_is_marked_as_incomplete(console: Console, editor: httpx.Client) -> None:
+def test_a_history_of_over_1000_amendments_is_marked_as_incomplete(console: Console, editor: httpx.Client) -> None:
     """For an entity with over 1,000 amendments the page shows the oldest amendments and a warning."""
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: create_amendment(editor, "often", "B-1000"), range(1_001)))

@@ -1,4 +1,4 @@
-"""Tests of the audit page: reading, filtering, verifying, proving, exporting and writing records."""
+"""Tests of the console's audit page: reading, filtering, verifying, proving, exporting and writing records."""
 
 import json
 import re
@@ -18,7 +18,7 @@ EDITOR = "editor@plant-a.example"
 @pytest.fixture(scope="module")
 def editor(service: Service) -> httpx.Client:
     """Return the client that writes the events."""
-    return service.caller(EDITOR)
+    return service.create_client(EDITOR)
 
 
 def open_events(console: Console, scope: str, record: int | None = None) -> Page:
@@ -38,8 +38,8 @@ def find_dialog(page: Page, title: str) -> Locator:
     return page.get_by_role("dialog", name=title)
 
 
-def test_new_records_do_not_move_the_list(console: Console, editor: httpx.Client) -> None:
-    """Records that arrive while the list is open do not move its rows; a bar shows how many have arrived."""
+def test_new_audit_records_do_not_move_the_list(console: Console, editor: httpx.Client) -> None:
+    """Records that arrive while the list is open do not move the rows; a bar shows the number of new records."""
     append_events(editor, "arrivals", 3)
     page = open_events(console.sign_in(), "arrivals")
     before = ["000000000003", "000000000002", "000000000001"]
@@ -69,8 +69,8 @@ def test_scrolling_loads_older_records(console: Console, editor: httpx.Client) -
     expect(page.get_by_text("15 records shown")).to_be_visible()
 
 
-def test_filters_survive_a_reload(console: Console, editor: httpx.Client) -> None:
-    """Filters reduce the list and survive a reload; if no record matches, the page says so."""
+def test_filters_of_the_audit_page_survive_a_reload(console: Console, editor: httpx.Client) -> None:
+    """Filters reduce the list and survive a reload; if no record matches, the page shows a message."""
     append_events(editor, "filtered", 2)
     append_events(editor, "filtered", 1, ActionType="BatchReleased", EntityType="Batch")
     page = open_events(console.sign_in(), "filtered")
@@ -89,7 +89,7 @@ def test_filters_survive_a_reload(console: Console, editor: httpx.Client) -> Non
     expect(page.get_by_text("3 records shown")).to_be_visible()
 
 
-def test_keyboard_opens_a_record(console: Console, editor: httpx.Client) -> None:
+def test_an_audit_record_can_be_opened_by_keyboard(console: Console, editor: httpx.Client) -> None:
     """Arrow keys and Enter open a record, which shows its change and the verified links to its neighbours."""
     append_events(editor, "keys", 3)
     page = open_events(console.sign_in("viewer@plant-a.example"), "keys")
@@ -134,8 +134,8 @@ def test_verification_shows_the_position_of_a_break(console: Console, editor: ht
     expect(page.get_by_role("region", name="Record 000000000005")).to_contain_text("not the Hash of 000000000004")
 
 
-def test_damaged_record_is_marked(console: Console, editor: httpx.Client) -> None:
-    """For a damaged record, the page shows the stored content and broken links, and offers no proof."""
+def test_damaged_record_shows_its_content_and_broken_links(console: Console, editor: httpx.Client) -> None:
+    """For a record with invalid content, the page shows the stored content and broken links, and offers no proof."""
     append_events(editor, "damaged", 3)
     destroy_record(console.service, "damaged", 2)
     page = open_events(console.sign_in(), "damaged")
@@ -148,7 +148,7 @@ def test_damaged_record_is_marked(console: Console, editor: httpx.Client) -> Non
     console.check_appearance("audit-damaged")
 
 
-def test_an_altered_record_is_marked(console: Console, editor: httpx.Client) -> None:
+def test_an_altered_record_has_a_banner_and_a_mark_in_the_list(console: Console, editor: httpx.Client) -> None:
     """An altered record is marked by a banner, in the list, and in the picture, whose links are intact."""
     append_events(editor, "altered", 4)
     edit_record(console.service, "altered", 2, '"setpoint":5.5', '"setpoint":5.6')
@@ -171,7 +171,9 @@ def test_an_altered_record_is_marked(console: Console, editor: httpx.Client) -> 
     console.check_appearance("audit-altered-verdict")
 
 
-def test_incomplete_export_is_marked(console: Console, editor: httpx.Client, tmp_path: Path) -> None:
+def test_an_incomplete_export_shows_the_command_for_the_whole_chain(
+    console: Console, editor: httpx.Client, tmp_path: Path
+) -> None:
     """An export contains the matching records; if it is incomplete, the page shows the command for the whole chain."""
     made = append_events(editor, "export it", 4)
     page = open_events(console.sign_in(), "export it")
@@ -194,7 +196,7 @@ def test_incomplete_export_is_marked(console: Console, editor: httpx.Client, tmp
     console.check_appearance("audit-export")
 
 
-def test_the_form_writes_an_event(console: Console, editor: httpx.Client) -> None:
+def test_an_event_can_be_written_in_the_form(console: Console, editor: httpx.Client) -> None:
     """The form marks missing and invalid values; a stored event is opened on the page."""
     append_events(editor, "by hand", 1)
     page = open_events(console.sign_in(EDITOR), "by hand")
@@ -216,11 +218,11 @@ def test_the_form_writes_an_event(console: Console, editor: httpx.Client) -> Non
     expect(page.locator("td").first).to_have_text("000000000002")
 
 
-def test_read_only_token_reads_and_proves(service: Service, editor: httpx.Client) -> None:
-    """With a read-only token, a user can read and prove records; the page hides all other actions."""
+def test_a_read_only_token_can_read_and_prove_records(service: Service, editor: httpx.Client) -> None:
+    """With a read-only token, a user can read and prove records; the page hides buttons for all other actions."""
     append_events(editor, "read only", 2)
     wait_for_checkpoint(editor, "read only", 2)
-    token = service.caller(EDITOR, "Workspace.Provenance.Read").headers["Authorization"].removeprefix("Bearer ")
+    token = service.create_client(EDITOR, "Workspace.Provenance.Read").headers["Authorization"].removeprefix("Bearer ")
     with open_console(service) as console:
         page = console.page
         page.goto(f"{service.url}/console/")
@@ -259,8 +261,8 @@ def test_recent_scopes_are_forgotten_at_sign_out(console: Console, editor: httpx
     assert page.evaluate("sessionStorage.length") == 0
 
 
-def test_empty_scope_shows_the_next_step(console: Console) -> None:
-    """For an empty chain, the page shows the next step; a verification says that nothing was checked."""
+def test_the_audit_page_of_an_empty_chain_shows_the_next_step(console: Console) -> None:
+    """For an empty chain, the page shows the next step; a verification reports that nothing was checked."""
     console.sign_in().open("audit/DomainEvents/never-written", "Audit log")
     page = console.page
     expect(page.get_by_role("heading", name="No records yet")).to_be_visible()
@@ -268,7 +270,7 @@ def test_empty_scope_shows_the_next_step(console: Console) -> None:
     expect(page.get_by_text("The chain has no records")).to_be_visible()
 
 
-def test_narrow_screen_shows_the_record_first(service: Service, editor: httpx.Client) -> None:
+def test_a_narrow_screen_shows_the_open_record_above_the_list(service: Service, editor: httpx.Client) -> None:
     """On a narrow screen the open record is above the list, without horizontal scrolling."""
     append_events(editor, "narrow", 2)
     with open_console(service, width=390) as console:

@@ -16,7 +16,7 @@ from tests.service.local_service import Service
 @pytest.fixture(scope="module")
 def editor(service: Service) -> httpx.Client:
     """Return the client that writes the events."""
-    return service.caller("editor@plant-a.example")
+    return service.create_client("editor@plant-a.example")
 
 
 def wait_for_proof_results(page: Page, *results: str) -> None:
@@ -32,7 +32,7 @@ def start_proof(console: Console, scope: str, sequence: int) -> Locator:
     return page.get_by_role("dialog", name=f"Proof of record {sequence:012d}")
 
 
-def test_proof_fails_after_an_edit(console: Console, editor: httpx.Client) -> None:
+def test_the_proof_of_an_edited_record_fails(console: Console, editor: httpx.Client) -> None:
     """The proof of an unchanged record succeeds; the proof of an edited record fails, even with a new Hash."""
     append_events(editor, "proven", 5)
     wait_for_checkpoint(editor, "proven", 5)
@@ -54,14 +54,14 @@ def test_proof_fails_after_an_edit(console: Console, editor: httpx.Client) -> No
     wait_for_proof_results(page, "failed", "passed", "passed", "passed", "passed", "passed", "failed")
 
 
-def test_proof_uses_the_readers_own_key(console: Console, editor: httpx.Client) -> None:
-    """If the reader enters a key other than the published one, the proof fails."""
+def test_a_proof_with_a_key_other_than_the_published_one_fails(console: Console, editor: httpx.Client) -> None:
+    """If the user enters a key other than the published key, the proof fails."""
     append_events(editor, "own key", 1)
     wait_for_checkpoint(editor, "own key", 1)
     proof = start_proof(console.sign_in(), "own key", 1)
     expect(proof.get_by_text("Proven", exact=True)).to_be_visible()
     proof.get_by_text("Check against your own copies").click()
-    published = console.service.anonymous().get("/.well-known/oi-checkpoint-key").text
+    published = console.service.create_anonymous_client().get("/.well-known/oi-checkpoint-key").text
     proof.get_by_label("Verifier key").fill(published)
     proof.get_by_role("button", name="Prove again").click()
     expect(proof.get_by_text("publishes your verifier key")).to_be_visible()
@@ -85,7 +85,11 @@ def test_the_receipt_of_a_record_is_saved(console: Console, editor: httpx.Client
     assert download.value.suggested_filename == "DomainEvents-000000000002.receipt.cbor"
     download.value.save_as(tmp_path / "receipt.cbor")
     records = editor.get("/oi-api/provenance/events/export", params={"scopeKey": "with receipts"}).json()
-    key_set = console.service.anonymous().get("/.well-known/oi-checkpoint-key", params={"format": "cose"}).content
+    key_set = (
+        console.service.create_anonymous_client()
+        .get("/.well-known/oi-checkpoint-key", params={"format": "cose"})
+        .content
+    )
     assert verify_inclusion((tmp_path / "receipt.cbor").read_bytes(), records[1]["Hash"], key_set).ok
 
 
@@ -100,6 +104,6 @@ def test_a_record_without_checkpoint_has_no_receipt(console: Console, editor: ht
 
 
 def reply_without_checkpoint(route: Route) -> None:
-    """Reply as the service does while no checkpoint covers the newest record of a chain."""
+    """Send the service's reply for a chain whose newest record no checkpoint covers."""
     checkpoint = {"origin": "o", "size": 0, "rootHash": "", "lastHash": "", "timestamp": "", "signedNote": ""}
     route.fulfill(json=checkpoint)

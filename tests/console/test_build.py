@@ -43,30 +43,30 @@ def test_roles_have_the_rights_of_the_service() -> None:
 
 
 @needs_build
-def test_build_is_small() -> None:
+def test_compressed_build_is_smaller_than_250_kb() -> None:
     """All files of the console together are smaller than 250 kB when compressed."""
     sizes = [len(gzip.compress(path.read_bytes(), mtime=0)) for path in BUILT.rglob("*") if path.is_file()]
     assert 10_000 < sum(sizes) < MOST_BYTES
 
 
 @needs_build
-@pytest.mark.parametrize("first", ["Inbox", "Overview"])
-def test_first_page_is_small(first: str) -> None:
+@pytest.mark.parametrize("first_page", ["Inbox", "Overview"])
+def test_compressed_first_page_is_at_most_150_kb(first_page: str) -> None:
     """The files that the first page loads are at most 150 kB when compressed."""
     page = (BUILT / "index.html").read_text(encoding="utf-8")
     files = {BUILT / name for name in re.findall(r'(?:src|href)="/console/([^"]+)"', page)}
-    script = next(BUILT.glob(f"assets/{first}-*.js"))
+    script = next(BUILT.glob(f"assets/{first_page}-*.js"))
     charts = set(BUILT.glob("assets/uPlot*"))
-    files |= _find_imports(script) | {script, *BUILT.glob(f"assets/{first}-*.css")}
-    if first == "Overview":
+    files |= _list_imported_scripts(script) | {script, *BUILT.glob(f"assets/{first_page}-*.css")}
+    if first_page == "Overview":
         files |= charts
     sizes = {path.name: len(gzip.compress(path.read_bytes(), mtime=0)) for path in files}
     assert 10_000 < sum(sizes.values()) <= MOST_FIRST_BYTES, sizes
     assert not any(name.startswith("Queries") for name in sizes), "the editor is loaded on demand"
-    assert first == "Overview" or not files & charts, "charts are loaded on demand"
+    assert first_page == "Overview" or not files & charts, "charts are loaded on demand"
 
 
-def _find_imports(script: Path) -> set[Path]:
+def _list_imported_scripts(script: Path) -> set[Path]:
     """Return the scripts that a script imports, directly or indirectly."""
     found: set[Path] = set()
     pending = [script]
@@ -90,14 +90,14 @@ def test_no_file_contains_another_origin() -> None:
 
 
 @needs_build
-def test_page_has_no_inline_code() -> None:
+def test_the_console_page_has_no_inline_code() -> None:
     """The page loads scripts and styles only from files, as its security policy requires."""
     page = (BUILT / "index.html").read_text(encoding="utf-8")
     assert re.findall(r"<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)", page) == []
 
 
 @needs_packages
-def test_unit_tests_pass() -> None:
+def test_unit_tests_of_the_console_pass() -> None:
     """The console's unit tests pass."""
     program = find_node()
     assert program is not None

@@ -32,7 +32,7 @@ from tests.unit.shared.backends.test_outbound_http import create_certificate
 WORKSPACE = ROOT / "tests" / "service" / "workspace.yaml"
 
 
-class Pages:
+class OAuthClientServer:
     """HTTP server of a test OAuth client: serves its metadata and receives the browser's redirects.
 
     Attributes:
@@ -108,9 +108,9 @@ def service_and_tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[
 
 
 @pytest.fixture
-def redirect_server() -> Iterator[Pages]:
+def redirect_server() -> Iterator[OAuthClientServer]:
     """Yield the server to which the consent page redirects browsers."""
-    pages = Pages("127.0.0.1")
+    pages = OAuthClientServer("127.0.0.1")
     yield pages
     pages.close()
 
@@ -124,14 +124,14 @@ def create_link(service: Service, member: str) -> str:
 
 
 def test_the_mcp_client_signs_a_person_in_through_the_browser(
-    service_and_tls: tuple[Service, ssl.SSLContext], redirect_server: Pages
+    service_and_tls: tuple[Service, ssl.SSLContext], redirect_server: OAuthClientServer
 ) -> None:
     """The official MCP client signs a person in through the browser, lists the tools, and refreshes its token.
 
     Its id is the address of a metadata document, and the person signs in with a link while the page waits.
     """
     service, tls = service_and_tls
-    documents = Pages("127.0.0.9", tls)
+    documents = OAuthClientServer("127.0.0.9", tls)
     client_id, redirect = f"{documents.url}/client.json", f"{redirect_server.url}/callback"
     documents.documents["/client.json"] = {
         "client_id": client_id,
@@ -186,7 +186,12 @@ def allow_client(console: Console, address: str, service: Service) -> None:
 
 
 async def list_tools_twice(
-    url: str, memory: Memory, client_id: str, redirect: str, opened: "queue.Queue[str]", redirect_server: Pages
+    url: str,
+    memory: Memory,
+    client_id: str,
+    redirect: str,
+    opened: "queue.Queue[str]",
+    redirect_server: OAuthClientServer,
 ) -> set[str]:
     """List the tools of the MCP server, refresh the token, and list the tools again."""
 
@@ -211,15 +216,15 @@ async def list_tools_twice(
 
 
 def test_a_person_can_decline_allow_and_end_access(
-    service_and_tls: tuple[Service, ssl.SSLContext], redirect_server: Pages
+    service_and_tls: tuple[Service, ssl.SSLContext], redirect_server: OAuthClientServer
 ) -> None:
     """The consent page shows client and host; a person can decline, allow and later end the access."""
     service, _ = service_and_tls
     client = OAuthClient(service, redirect_uri=f"{redirect_server.url}/callback")
     with open_console(service) as console:
         page = console.page
-        page.goto(client.start().headers["location"])
-        page.get_by_label("API key or token").fill(service.key("viewer@t"))
+        page.goto(client.request_authorization().headers["location"])
+        page.get_by_label("API key or token").fill(service.read_api_key("viewer@t"))
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("heading", name="Grafana asks for access")).to_be_visible()
         expect(page.get_by_text("This workspace does not know the application")).to_have_count(0)
@@ -227,10 +232,10 @@ def test_a_person_can_decline_allow_and_end_access(
         page.wait_for_url("**/callback?**")
         declined = read_query(redirect_server.returned.get(timeout=30))
         assert (declined["error"], declined["state"]) == ("access_denied", "s1")
-        page.goto(client.start().headers["location"])
+        page.goto(client.request_authorization().headers["location"])
         page.get_by_role("button", name="Allow").click()
         page.wait_for_url("**/callback?**")
-        tokens = client.redeem(read_query(redirect_server.returned.get(timeout=30))["code"]).json()
+        tokens = client.redeem_code(read_query(redirect_server.returned.get(timeout=30))["code"]).json()
         console.open("keys/applications", "Keys and tokens")
         page.get_by_role("row").filter(has_text="Grafana").click()
         console.check_appearance("applications")
@@ -239,7 +244,7 @@ def test_a_person_can_decline_allow_and_end_access(
         assert not client.is_accepted(tokens["access_token"])
 
 
-def test_the_command_signs_a_person_in(
+def test_the_oi_command_signs_a_person_in_through_the_consent_page(
     service_and_tls: tuple[Service, ssl.SSLContext],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -256,7 +261,7 @@ def test_the_command_signs_a_person_in(
         run = thread.submit(execute, ["login", service.url, "--browser"])
         page = console.page
         page.goto(wait_for_opened_url(opened, run))
-        page.get_by_label("API key or token").fill(service.key("viewer@t"))
+        page.get_by_label("API key or token").fill(service.read_api_key("viewer@t"))
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("heading", name="Command line oi asks for access")).to_be_visible()
         page.get_by_role("button", name="Allow").click()
@@ -270,12 +275,12 @@ def test_the_command_signs_a_person_in(
     assert refreshed["accessToken"] != first["accessToken"]
     assert execute(["logout"]) == 0
     assert read_login() == {}
-    reply = service.anonymous(bearer=refreshed["accessToken"]).get("/oi-api/workspace")
+    reply = service.create_anonymous_client(bearer=refreshed["accessToken"]).get("/oi-api/workspace")
     assert reply.status_code == 401
 
 
 def test_prompt_login_requires_a_new_sign_in(
-    service_and_tls: tuple[Service, ssl.SSLContext], redirect_server: Pages
+    service_and_tls: tuple[Service, ssl.SSLContext], redirect_server: OAuthClientServer
 ) -> None:
     """With `prompt=login`, a person who is signed in must sign in again on the consent page."""
     service, _ = service_and_tls
@@ -283,17 +288,17 @@ def test_prompt_login_requires_a_new_sign_in(
     with open_console(service) as console:
         console.sign_in("viewer@t")
         page = console.page
-        page.goto(client.start(prompt="login").headers["location"])
+        page.goto(client.request_authorization(prompt="login").headers["location"])
         page.get_by_role("button", name="Allow").click()
-        page.get_by_label("API key or token").fill(service.key("viewer@t"))
+        page.get_by_label("API key or token").fill(service.read_api_key("viewer@t"))
         page.get_by_role("button", name="Sign in").click()
         page.get_by_role("button", name="Allow").click()
         returned = read_query(redirect_server.returned.get(timeout=30))
-    assert client.redeem(returned["code"]).status_code == 200
+    assert client.redeem_code(returned["code"]).status_code == 200
 
 
 def test_an_invalid_authorization_request_is_explained(
-    service_and_tls: tuple[Service, ssl.SSLContext], redirect_server: Pages
+    service_and_tls: tuple[Service, ssl.SSLContext], redirect_server: OAuthClientServer
 ) -> None:
     """The page shows an error for an unknown client; for other errors it shows the reason and then redirects."""
     service, _ = service_and_tls
@@ -303,7 +308,7 @@ def test_an_invalid_authorization_request_is_explained(
         page = console.page
         page.goto(f"{service.url}/console/#/consent?client_id=unknown")
         expect(page.get_by_text("OAUTH_CLIENT_UNKNOWN")).to_be_visible()
-        address = client.start().headers["location"].replace("Workspace.Mcp.Use", "Workspace.Nothing")
+        address = client.request_authorization().headers["location"].replace("Workspace.Mcp.Use", "Workspace.Nothing")
         page.goto(address)
         expect(page.get_by_text("The request of the application is not valid")).to_be_visible()
         page.get_by_role("button", name="Return to the application").click()

@@ -1,4 +1,4 @@
-"""Tests of the page of data stores: containers and documents."""
+"""Tests of the console's page of data stores: containers and documents."""
 
 import uuid
 
@@ -11,14 +11,14 @@ TABLE = "/oi-api/data-stores/mes/databases/orders/tables/workorders"
 
 
 def _open_with_token(console: Console, scopes: str, address: str) -> None:
-    token = console.service.caller("admin@plant-a.example", scopes).headers["Authorization"]
+    token = console.service.create_client("admin@plant-a.example", scopes).headers["Authorization"]
     console.page.goto(f"{console.service.url}/console/#/{address}")
     console.page.get_by_label("API key or token").fill(token.removeprefix("Bearer "))
     console.page.get_by_role("button", name="Sign in").click()
 
 
-def test_existing_container_cannot_be_removed(console: Console) -> None:
-    """The page can create a container; it says why an existing container cannot be deleted."""
+def test_the_page_can_create_but_not_delete_an_existing_container(console: Console) -> None:
+    """The page can create a container; it shows why an existing container cannot be deleted."""
     console.expected.extend(("400", "409"))
     page = console.sign_in().open("data", "Data").page
     name = f"inspections-{uuid.uuid4().hex[:6]}"
@@ -74,7 +74,7 @@ def test_a_conflicting_document_edit_offers_both_versions(console: Console) -> N
     """If another user has changed the document, the user chooses between both versions."""
     console.expected.append("412")
     line = f"l-{uuid.uuid4().hex[:6]}"
-    editor = console.service.caller("editor@plant-a.example")
+    editor = console.service.create_client("editor@plant-a.example")
     document = {"id": "wo-2", "line": line, "state": "open"}
     assert editor.post(TABLE, json=document).status_code == 201
     page = console.sign_in().open("data/orders/mes/workorders", "Data").page
@@ -100,7 +100,7 @@ def test_a_conflicting_document_edit_offers_both_versions(console: Console) -> N
 def test_documents_are_listed_in_pages(console: Console) -> None:
     """The list of documents has pages, which the user can turn forwards and backwards."""
     line = f"l-{uuid.uuid4().hex[:6]}"
-    editor = console.service.caller("editor@plant-a.example")
+    editor = console.service.create_client("editor@plant-a.example")
     for number in range(60):
         assert editor.post(TABLE, json={"id": f"p-{number}", "line": line}).status_code == 201
     page = console.sign_in().open("data/orders/mes/workorders", "Data").page
@@ -126,8 +126,8 @@ def test_a_database_is_opened_by_its_lookup(console: Console) -> None:
     expect(page.get_by_role("navigation", name="Databases").get_by_role("link")).to_have_count(2)
 
 
-def test_a_reader_of_documents_sees_tables_only(service: Service) -> None:
-    """With only the right to read documents, the page shows tables and no other actions."""
+def test_with_the_right_to_read_documents_only_tables_are_shown(service: Service) -> None:
+    """With only the right to read documents, the page shows the tables and no other content or actions."""
     with open_console(service) as console:
         _open_with_token(console, "Workspace.Document.Read", "data")
         page = console.page
@@ -140,7 +140,7 @@ def test_a_reader_of_documents_sees_tables_only(service: Service) -> None:
         console.check_no_errors()
 
 
-def test_a_reader_of_containers_sees_no_documents(service: Service) -> None:
+def test_with_the_right_to_list_containers_no_documents_are_shown(service: Service) -> None:
     """With only the right to list containers, the page shows no documents."""
     with open_console(service) as console:
         _open_with_token(console, "Workspace.DataStore.Read", "data/orders")

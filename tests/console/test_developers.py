@@ -1,4 +1,4 @@
-"""Tests of the developers page: addresses, commands and configurations."""
+"""Tests of the console's developers page: addresses, commands and configurations."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from tests.console.visits import Console
 from tests.service.local_service import Service
 
 
-def test_shown_commands_run(console: Console, service: Service) -> None:
+def test_the_commands_on_the_page_can_be_executed(console: Console, service: Service) -> None:
     """The commands on the page exchange a key for a token and list the queries."""
     page = console.sign_in("viewer@plant-a.example").open("developers", "Developers").page
     console.check_appearance("developers")
@@ -21,7 +21,7 @@ def test_shown_commands_run(console: Console, service: Service) -> None:
     # The command reads the key from a terminal; the test uses standard input.
     script = exchange.replace("read -rs KEY", "read -r KEY") + "\n" + first
     environment = {**os.environ, "NO_PROXY": "127.0.0.1"}
-    key = service.key("viewer@plant-a.example")
+    key = service.read_api_key("viewer@plant-a.example")
     done = subprocess.run(
         ["bash", "--norc", "-c", script],
         env=environment,
@@ -35,7 +35,7 @@ def test_shown_commands_run(console: Console, service: Service) -> None:
     assert "pressure-5m" in [query["lookup"] for query in json.loads(done.stdout)["warmQueries"]]
 
 
-def test_assistant_configurations_are_valid(console: Console) -> None:
+def test_configurations_for_ai_assistants_are_valid(console: Console) -> None:
     """Each configuration for an assistant is valid and contains the address and a placeholder for the token."""
     page = console.sign_in("viewer@plant-a.example").open("developers", "Developers").page
     url = f"{console.service.url}/oi-api/mcp"
@@ -63,7 +63,7 @@ def test_links_and_openapi_download_work(console: Console, tmp_path: Path) -> No
     assert "/oi-api/warm-queries/pressure-5m" in described["paths"]
     links = page.get_by_role("main").get_by_role("link")
     addresses = {link.get_attribute("href") or "" for link in links.all()}
-    client = console.service.anonymous()
+    client = console.service.create_anonymous_client()
     for address in sorted(each for each in addresses if not each.startswith("#")):
         assert client.get(address).status_code == 200, address
     expect(page.get_by_role("link", name="GraphiQL")).to_have_attribute("href", "/v1/plant-a/graphiql")

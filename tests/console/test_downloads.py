@@ -1,4 +1,4 @@
-"""Tests of the downloads page: start, progress, files and cancellation."""
+"""Tests of the console's downloads page: start, progress, files and cancellation."""
 
 import hashlib
 import re
@@ -14,7 +14,7 @@ ROWS = 40
 
 def _wait_until_archived(service: Service) -> None:
     """Send messages, and wait until a download contains them, because they are then archived."""
-    editor = service.caller("editor@plant-a.example")
+    editor = service.create_client("editor@plant-a.example")
     messages = [{"messageId": f"dl-{number}", "torque": number / 4} for number in range(ROWS)]
     assert editor.post(f"/oi-api/telemetry/{CONNECTION}", json=messages).status_code == 202
     body = {"dateRange": {"start": "2026-01-01T00:00:00Z", "end": "2026-12-31T00:00:00Z"}}
@@ -46,7 +46,7 @@ def test_download_is_started_and_saved(console: Console) -> None:
     job.get_by_role("button", name="Copy SHA-256").click()
 
 
-def test_rejected_range_is_reported_at_its_field(console: Console) -> None:
+def test_a_rejected_time_range_of_a_download_is_reported_at_its_field(console: Console) -> None:
     """The page shows the error code for a rejected time range, and the form keeps its values."""
     console.expected.append("400")
     page = console.sign_in().open("downloads?connection=pump-rig", "Downloads").page
@@ -57,8 +57,8 @@ def test_rejected_range_is_reported_at_its_field(console: Console) -> None:
     expect(page.get_by_label("From")).to_have_value("2026-05-02T00:00")
 
 
-def test_form_lists_connections_of_the_surface(console: Console) -> None:
-    """After a surface is selected, the form lists only its connections."""
+def test_the_download_form_lists_only_connections_of_the_surface(console: Console) -> None:
+    """After a surface is selected, the form lists only connections of this surface."""
     page = console.sign_in().open("downloads?surface=packaging", "Downloads").page
     expect(page.get_by_label("Surface")).to_have_value("packaging")
     page.get_by_label("Data").select_option("within")
@@ -67,9 +67,9 @@ def test_form_lists_connections_of_the_surface(console: Console) -> None:
     expect(page.get_by_label("Connection")).to_have_value("filler-sim")
 
 
-def test_a_connection_is_typed_without_the_catalog(service: Service) -> None:
+def test_without_the_catalog_right_the_user_types_the_connection_id(service: Service) -> None:
     """Without the right to read the catalog, the user types the connection's id, and no request gets 403."""
-    token = service.caller("editor@plant-a.example", "Workspace.ColdData.Export").headers["Authorization"]
+    token = service.create_client("editor@plant-a.example", "Workspace.ColdData.Export").headers["Authorization"]
     with open_console(service) as console:
         page = console.page
         page.goto(f"{service.url}/console/#/downloads")

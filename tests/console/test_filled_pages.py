@@ -17,7 +17,7 @@ ROWS = b"time;device;pressure\n2026-01-05T08:00:00Z;gw-1;4,25\n2026-01-05T08:00:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Yield a service of the sample plant that the tests of this module may change."""
+    """Yield a service with the sample workspace that the tests of this module may change."""
     running = Service(tmp_path_factory.mktemp("filled-pages") / "data", WORKSPACE).start()
     yield running
     assert running.stop() == 0
@@ -25,7 +25,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture
 def filled_console(service: Service, width: int) -> Iterator[Console]:
-    """Return a console of this width in which an editor is signed in.
+    """Yield a console of this width in which an editor is signed in.
 
     After the test, fail if the console has reported an error.
     """
@@ -69,9 +69,11 @@ def test_the_import_page_is_accessible(filled_console: Console, width: int) -> N
 
 
 @WIDTHS
-def test_data_pages_with_a_document_are_accessible(filled_console: Console, service: Service, width: int) -> None:
+def test_database_and_table_pages_with_a_document_are_accessible(
+    filled_console: Console, service: Service, width: int
+) -> None:
     """The page of a database with containers and the page of a table with a document are accessible."""
-    made = service.caller(EDITOR).post(
+    made = service.create_client(EDITOR).post(
         "/oi-api/data-stores/mes/databases/orders/tables/workorders", json={"id": f"filled-{width}", "line": "filled"}
     )
     assert made.status_code == 201, made.text

@@ -1,4 +1,4 @@
-"""Tests of the inbox: draft queries and pending amendments of all scopes, and the rejection of drafts."""
+"""Tests of the console's inbox: draft queries and pending amendments of all scopes, and the rejection of drafts."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ KQL = "Telemetry | summarize readings = count() by DeviceId"
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Yield a service of the sample plant that only the tests of this module use."""
+    """Yield a service with the sample workspace that only the tests of this module use."""
     running = Service(tmp_path_factory.mktemp("inbox") / "data", WORKSPACE).start()
     yield running
     assert running.stop() == 0
@@ -28,7 +28,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 @pytest.fixture(scope="module")
 def editor(service: Service) -> httpx.Client:
     """Return the client that creates drafts and amendments."""
-    return service.caller(EDITOR)
+    return service.create_client(EDITOR)
 
 
 def create_draft(client: httpx.Client, lookup: str, name: str) -> None:
@@ -39,7 +39,7 @@ def create_draft(client: httpx.Client, lookup: str, name: str) -> None:
 
 def remove_query(service: Service, lookup: str) -> None:
     """Remove a query that a test created."""
-    assert service.caller("admin@plant-a.example").delete(f"{QUERIES}/{lookup}").status_code == 204
+    assert service.create_client("admin@plant-a.example").delete(f"{QUERIES}/{lookup}").status_code == 204
 
 
 def open_inbox_page(console: Console) -> Page:
@@ -82,7 +82,7 @@ def test_the_inbox_lists_pending_amendments_of_all_scopes(console: Console, edit
 
 
 def test_a_draft_is_rejected_with_a_comment(console: Console, service: Service, editor: httpx.Client) -> None:
-    """If a draft is rejected with a comment, the page shows the comment until the editor changes the query."""
+    """If a user rejects a draft with a comment, the page shows the comment until the editor changes the query."""
     create_draft(editor, "inbox-draft", "Draft of the inbox")
     page = open_inbox_page(console.sign_in(APPROVER))
     waiting = page.get_by_role("grid", name="Draft queries that wait for a decision")
@@ -113,7 +113,7 @@ def test_a_draft_is_rejected_with_a_comment(console: Console, service: Service, 
 
 
 def test_a_changed_draft_is_not_rejected(console: Console, service: Service, editor: httpx.Client) -> None:
-    """If the draft was changed after the approver opened it, it is not rejected, and the page shows the newer text."""
+    """If a draft was changed after the approver opened it, Reject has no effect, and the page shows the newer text."""
     console.expected += ["412"]
     create_draft(editor, "inbox-raced", "Raced draft")
     page = console.sign_in(APPROVER).open("queries/inbox-raced", "Raced draft").page
@@ -140,7 +140,7 @@ def test_a_viewer_cannot_decide_in_the_inbox(console: Console, service: Service,
     remove_query(service, "inbox-seen")
 
 
-def test_the_inbox_is_the_first_page(console: Console, service: Service, editor: httpx.Client) -> None:
+def test_the_console_opens_with_the_inbox(console: Console, service: Service, editor: httpx.Client) -> None:
     """The console opens with the inbox, where a user's own drafts are marked as waiting for another person."""
     create_draft(editor, "inbox-own", "Draft of the reader")
     page = console.sign_in_by_link(EDITOR).page
@@ -155,8 +155,8 @@ def test_the_inbox_is_the_first_page(console: Console, service: Service, editor:
 
 
 def test_the_inbox_lists_a_failing_connection(console: Console, service: Service) -> None:
-    """The inbox lists a connection with an error and its reason; the number in the navigation includes it."""
-    admin = service.caller("admin@plant-a.example")
+    """The inbox lists a connection with an error and its reason; the number in the navigation counts this entry."""
+    admin = service.create_client("admin@plant-a.example")
     hub = {"name": "Unreachable hub", "type": "CLOUD_EVENT_HUB", "enabled": True, "source": {"eventHub": "nowhere"}}
     assert admin.put("/oi-api/connections/inbox-hub", json=hub).status_code == 201
     page = open_inbox_page(console.sign_in(VIEWER))

@@ -30,9 +30,9 @@ DARK_FIRST: list[Screen] = [(1440, "dark"), (1024, "light"), (390, "dark")]
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Yield a service of the sample plant with messages of its simulators, which only these tests change."""
+    """Yield a service with the sample workspace and messages of its simulators, which only these tests change."""
     running = Service(tmp_path_factory.mktemp("journeys") / "data", WORKSPACE).start()
-    reader = running.caller(EDITOR)
+    reader = running.create_client(EDITOR)
     activity = "/oi-api/warm-queries/device-activity?timeRange=PT1H"
     wait_until(lambda: reader.get(activity).json()["results"], bool, 60)
     yield running
@@ -77,7 +77,7 @@ def test_an_engineer_writes_a_query_and_amends_a_record(service: Service, screen
     """An engineer reads live data, writes a query for approval, and amends a record of the audit log."""
     width, _ = screen
     lookup, scope = f"engineer-{width}", f"engineer-{width}"
-    append_events(service.caller(EDITOR), scope, 2)
+    append_events(service.create_client(EDITOR), scope, 2)
     with open_as_member(service, screen, EDITOR) as console:
         page = open_page(console, "Overview")
         expect(page.locator("canvas").first).to_be_visible(timeout=STREAM_MS)
@@ -107,7 +107,7 @@ def test_an_engineer_writes_a_query_and_amends_a_record(service: Service, screen
 def test_an_approver_decides_from_the_inbox(service: Service, screen: Screen) -> None:
     """From the inbox, an approver opens and approves a draft query, and opens and rejects an amendment."""
     width, _ = screen
-    editor, scope, entity = service.caller(EDITOR), f"approver-{width}", f"Tank-{width}"
+    editor, scope, entity = service.create_client(EDITOR), f"approver-{width}", f"Tank-{width}"
     name = f"Waits, {width}"
     body = {"name": name, "surface": "cooling", "kql": KQL}
     assert editor.put(f"/oi-api/warm-queries/approver-{width}", json=body).status_code == 201
@@ -140,7 +140,7 @@ def test_an_approver_decides_from_the_inbox(service: Service, screen: Screen) ->
 def test_an_auditor_finds_a_change_and_verifies_its_chain(service: Service, screen: Screen) -> None:
     """An auditor can filter a chain, read a change, verify the chain, and read the amendments of an entity."""
     width, _ = screen
-    editor, scope = service.caller(EDITOR), f"auditor-{width}"
+    editor, scope = service.create_client(EDITOR), f"auditor-{width}"
     append_events(editor, scope, 3)
     append_events(editor, scope, 1, ActionType="BatchReleased", EntityType="Batch")
     create_amendment(editor, scope, "B-1")

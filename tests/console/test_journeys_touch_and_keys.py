@@ -18,7 +18,7 @@ SHOWS_FOCUS = """document.activeElement.matches("body, [type=datetime-local]")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_an_engineer_reads_the_plant_on_a_phone(service: Service, theme: Theme) -> None:
+def test_an_engineer_uses_charts_queries_and_alerts_on_a_phone_by_touch(service: Service, theme: Theme) -> None:
     """On a phone, charts, a query, alerts and the inbox can be used by touch, without sideways scrolling."""
     with open_as_member(service, (390, theme), EDITOR, touch=True) as console:
         page = console.page
@@ -61,7 +61,7 @@ def test_an_auditor_uses_the_keyboard_alone(service: Service, screen: Screen) ->
         page.emulate_media(color_scheme=theme, reduced_motion="reduce")
         page.goto(f"{service.url}/console/")
         press_tab_until(page, page.get_by_label("API key or token"))
-        page.keyboard.insert_text(service.key(AUDITOR))
+        page.keyboard.insert_text(service.read_api_key(AUDITOR))
         page.keyboard.press("Enter")
         expect_heading(page, "Inbox")
         open_by_keyboard(page, "Queries")
@@ -101,12 +101,12 @@ def open_by_keyboard(page: Page, title: str) -> None:
     expect(page.get_by_role("heading", level=1)).to_be_focused()
 
 
-def press_tab_until(page: Page, wanted: Locator, *, backwards: bool = False) -> None:
-    """Press Tab until the wanted element has the focus; check that each element on the way shows its focus."""
-    wanted.wait_for()
+def press_tab_until(page: Page, target: Locator, *, backwards: bool = False) -> None:
+    """Press Tab until the target has the focus; check that each element before it shows its focus."""
+    target.wait_for()
     for _ in range(MAX_TABS):
-        if wanted.evaluate("element => element === document.activeElement"):
+        if target.evaluate("element => element === document.activeElement"):
             return
         page.keyboard.press("Shift+Tab" if backwards else "Tab")
         assert page.evaluate(SHOWS_FOCUS), page.evaluate("document.activeElement.outerHTML")
-    raise AssertionError(f"{MAX_TABS} tab stops do not reach the element")
+    raise AssertionError(f"the element has no focus after pressing Tab {MAX_TABS} times")

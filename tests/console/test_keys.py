@@ -22,7 +22,7 @@ def sign_in_with_key(console: Console, member: str) -> Page:
     """Sign in with a member's API key."""
     page = console.page
     page.goto(f"{console.service.url}/console/")
-    page.get_by_label("API key or token").fill(console.service.key(member))
+    page.get_by_label("API key or token").fill(console.service.read_api_key(member))
     page.get_by_role("button", name="Sign in").click()
     page.get_by_role("button", name="Sign out").wait_for()
     return page
@@ -30,20 +30,20 @@ def sign_in_with_key(console: Console, member: str) -> Page:
 
 def request_whoami(service: Service, credential: str) -> httpx.Response:
     """Request whoami with a credential and return the reply."""
-    return service.anonymous(bearer=credential).get("/workspace/api/keys/whoami")
+    return service.create_anonymous_client(bearer=credential).get("/workspace/api/keys/whoami")
 
 
 def read_secret(page: Page, label: str | re.Pattern[str]) -> str:
-    """Return the credential that the page shows once."""
+    """Return the credential that the page shows only once."""
     return page.get_by_role("region", name=label).inner_text().strip()
 
 
-def confirm_copied(page: Page) -> None:
+def confirm_that_credential_was_copied(page: Page) -> None:
     """Confirm that the credential was copied, so that the page removes it."""
     page.get_by_role("button", name="I have copied it").click()
 
 
-def test_token_is_shown_once(console: Console) -> None:
+def test_a_new_token_is_shown_once(console: Console) -> None:
     """A new token has the selected rights and lifetime, is shown once, and is not stored."""
     page = sign_in_with_key(console, VIEWER)
     console.open("keys", "Keys and tokens")
@@ -61,7 +61,7 @@ def test_token_is_shown_once(console: Console) -> None:
     page.get_by_text("Copy it now").wait_for()
     console.check_appearance("keys-token-made")
     token = read_secret(page, "Your new token")
-    confirm_copied(page)
+    confirm_that_credential_was_copied(page)
     assert token not in page.evaluate(EVERYTHING)
     who = request_whoami(console.service, token).json()
     assert (who["principal"], who["accessRights"]) == (VIEWER, ["Workspace.Provenance.Read"])
@@ -70,7 +70,7 @@ def test_token_is_shown_once(console: Console) -> None:
     assert token not in page.evaluate(EVERYTHING)
 
 
-def test_keyboard_selects_rights(console: Console) -> None:
+def test_access_rights_can_be_selected_by_keyboard(console: Console) -> None:
     """The tree of access rights can be used with the keyboard, and contains only rights of the caller."""
     console.sign_in(VIEWER).open("keys", "Keys and tokens")
     page = console.page
@@ -93,7 +93,7 @@ def test_keyboard_selects_rights(console: Console) -> None:
 
 
 def test_token_cannot_outlive_its_issuer(console: Console) -> None:
-    """After a sign-in by link, lifetimes longer than the session cannot be selected, and the page says why."""
+    """After a sign-in by link, lifetimes longer than the session cannot be selected, and the page shows the reason."""
     console.sign_in(VIEWER).open("keys", "Keys and tokens")
     page = console.page
     expect(page.get_by_role("status")).to_contain_text("Sign in with an API key")
@@ -109,14 +109,16 @@ def test_token_cannot_outlive_its_issuer(console: Console) -> None:
     page.get_by_role("button", name="Create token").click()
     token = read_secret(page, "Your new token")
     assert request_whoami(console.service, token).json()["accessRights"] == sorted(
-        request_whoami(console.service, console.service.key(VIEWER)).json()["accessRights"]
+        request_whoami(console.service, console.service.read_api_key(VIEWER)).json()["accessRights"]
     )
 
 
 def test_a_token_is_revoked_after_a_confirmation(console: Console) -> None:
     """A pasted token is revoked after a confirmation; an unknown token id shows an error."""
     console.expected.append("404")
-    token = console.service.caller(EDITOR, "Workspace.Catalog.Read").headers["authorization"].removeprefix("Bearer ")
+    token = (
+        console.service.create_client(EDITOR, "Workspace.Catalog.Read").headers["authorization"].removeprefix("Bearer ")
+    )
     console.sign_in(EDITOR).open("keys/revoke", "Keys and tokens")
     page = console.page
     page.get_by_label("Token or its ID").fill("nothing")
@@ -132,8 +134,8 @@ def test_a_token_is_revoked_after_a_confirmation(console: Console) -> None:
 
 
 @pytest.mark.parametrize(("member", "owner"), [(VIEWER, ""), (ADMIN, EDITOR)])
-def test_key_is_created_listed_and_revoked(console: Console, member: str, owner: str) -> None:
-    """A new key, for oneself or another member, is shown once, then listed, and can be revoked."""
+def test_an_api_key_is_created_listed_and_revoked(console: Console, member: str, owner: str) -> None:
+    """A new API key, for the user or another member, is shown once, then listed, and can be revoked."""
     console.sign_in(member).open("keys/keys", "Keys and tokens")
     page, name = console.page, f"dashboard of {owner or member}"
     page.get_by_role("button", name="Create an API key").click()
@@ -148,7 +150,7 @@ def test_key_is_created_listed_and_revoked(console: Console, member: str, owner:
     page.get_by_role("button", name="Create the key").click()
     key = read_secret(page, re.compile("Your new API key"))
     assert request_whoami(console.service, key).json()["principal"] == (owner or member)
-    confirm_copied(page)
+    confirm_that_credential_was_copied(page)
     row = page.get_by_role("row").filter(has_text=name)
     expect(row).to_contain_text("in use")
     console.check_appearance(f"keys-list-{member}")
@@ -161,7 +163,7 @@ def test_key_is_created_listed_and_revoked(console: Console, member: str, owner:
     wait_until(lambda: request_whoami(console.service, key).status_code, lambda status: status == 401)
 
 
-def test_bound_key_is_created_and_sends_telemetry(console: Console) -> None:
+def test_a_bound_key_can_send_telemetry_with_the_displayed_command(console: Console) -> None:
     """The API key of a device, which the page creates, can send telemetry with the displayed curl command."""
     console.sign_in(EDITOR).open("keys/keys", "Keys and tokens")
     page = console.page
@@ -187,7 +189,7 @@ def test_bound_key_is_created_and_sends_telemetry(console: Console) -> None:
     environment = {"OI_KEY": key, "PATH": os.environ["PATH"]}
     sent = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True, check=False)
     assert (sent.stdout, sent.stderr) == ('{"accepted":1}', "")
-    confirm_copied(page)
+    confirm_that_credential_was_copied(page)
     row = page.get_by_role("row").filter(has_text="gateway in hall 3")
     expect(row).to_contain_text("pump-rig")
     row.click()
@@ -196,7 +198,7 @@ def test_bound_key_is_created_and_sends_telemetry(console: Console) -> None:
     console.check_appearance("keys-bound-key")
 
 
-def test_viewer_cannot_create_a_device_key(console: Console) -> None:
+def test_without_the_right_to_write_telemetry_no_device_key_can_be_created(console: Console) -> None:
     """Without the right to write telemetry, the page does not offer to create a key for a device."""
     console.sign_in(VIEWER).open("keys/keys", "Keys and tokens")
     console.page.get_by_role("button", name="Create an API key").click()
@@ -218,7 +220,7 @@ def test_rejected_device_pattern_is_reported_at_its_field(console: Console) -> N
     expect(page.get_by_label("Device IDs")).to_have_attribute("aria-invalid", "true")
 
 
-def test_unknown_owner_is_reported_at_its_field(console: Console) -> None:
+def test_an_unknown_owner_of_a_key_is_reported_at_its_field(console: Console) -> None:
     """The form shows the service's error about an unknown owner at the field of the owner."""
     console.expected.append("400")
     console.sign_in().open("keys/keys", "Keys and tokens")
@@ -231,7 +233,7 @@ def test_unknown_owner_is_reported_at_its_field(console: Console) -> None:
 
 
 def test_the_usage_meter_counts_each_request(console: Console) -> None:
-    """After each reply, the meter shows how many requests the caller has sent, and the limit."""
+    """After each reply, the meter shows the number of requests that the caller has sent, and the limit."""
     console.sign_in("approver@plant-a.example").open("keys", "Keys and tokens")
     meter = console.page.get_by_role("meter", name="Your usage")
     expect(meter).to_have_attribute("aria-valuemax", re.compile("^[0-9]+$"))
@@ -245,7 +247,7 @@ def _read_used_requests(meter: Any) -> int:
     return int(meter.get_attribute("aria-valuenow"))
 
 
-def test_a_narrow_screen_does_not_scroll_sideways(service: Service) -> None:
+def test_the_keys_page_does_not_scroll_sideways_on_a_narrow_screen(service: Service) -> None:
     """On a narrow screen the page does not scroll sideways."""
     with open_console(service, width=390) as console:
         console.sign_in()
@@ -258,7 +260,7 @@ def test_a_narrow_screen_does_not_scroll_sideways(service: Service) -> None:
 
 
 def test_a_key_of_a_disabled_member_is_not_usable(console: Console) -> None:
-    """The list shows that the key of a disabled member is rejected; the key can still be revoked."""
+    """The list shows that the API key of a disabled member is rejected; the key can still be revoked."""
     page = console.sign_in().open("keys/keys", "Keys and tokens").page
     row = page.get_by_role("row", name=re.compile("former@plant-a.example"))
     expect(row).to_contain_text("owner disabled")

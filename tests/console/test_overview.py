@@ -1,4 +1,4 @@
-"""Tests of the overview: connections and the live chart."""
+"""Tests of the console's overview: connections and the live chart."""
 
 import re
 import uuid
@@ -19,13 +19,13 @@ ALL_CHANGES = "{childList: true, subtree: true, characterData: true}"
 
 
 def _send_message(service: Service, *payloads: dict[str, Any], device: str = "rig-live") -> None:
-    editor = service.caller("editor@plant-a.example")
+    editor = service.create_client("editor@plant-a.example")
     messages = [{"messageId": uuid.uuid4().hex, "deviceId": device, **payload} for payload in payloads]
     reply = editor.post(f"/oi-api/telemetry/{RIG}", json=messages)
     assert reply.status_code == 202, reply.text
 
 
-def _read_chart_picture(page: Page, lane: str) -> str:
+def _take_chart_screenshot(page: Page, lane: str) -> str:
     canvas = page.get_by_role("region", name=lane, exact=True).locator("canvas")
     drawn: str = canvas.evaluate("canvas => canvas.toDataURL()")
     return drawn
@@ -44,8 +44,8 @@ def test_the_overview_shows_charts_and_connections(console: Console) -> None:
     console.check_appearance("overview")
 
 
-def test_chart_moves_and_pauses(console: Console) -> None:
-    """A new field appears in the list and in the chart.
+def test_a_live_chart_shows_new_fields_and_can_be_paused(console: Console) -> None:
+    """A field of a new message appears in the list of fields and in the chart.
 
     A paused chart does not move and loses no data.
     """
@@ -65,22 +65,22 @@ def test_chart_moves_and_pauses(console: Console) -> None:
     expect(fields.get_by_label(re.compile("rig-moves"))).to_have_count(3, timeout=STREAM_MS)
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_role("status").filter(has_text="paused at")).to_be_visible()
-    still = _read_chart_picture(page, "Pressure")
+    still = _take_chart_screenshot(page, "Pressure")
     _send_message(service, {"Pressure": 2}, device="rig-moves")
     expect(fields.get_by_text("2", exact=True)).to_be_visible(timeout=STREAM_MS)
-    assert _read_chart_picture(page, "Pressure") == still
+    assert _take_chart_screenshot(page, "Pressure") == still
     page.get_by_role("button", name="Resume").click()
     page.wait_for_function("still => document.querySelector('canvas').toDataURL() !== still", arg=still)
 
 
-def test_chart_starts_with_past_messages(console: Console) -> None:
+def test_live_chart_starts_with_past_messages(console: Console) -> None:
     """The chart shows messages from before the page was opened."""
     _send_message(console.service, {"Before": 17.5}, device="rig-past")
     page = console.sign_in().open(f"overview?connection={RIG}&window=900", "Overview").page
     expect(page.get_by_label("rig-past Before")).to_be_visible(timeout=STREAM_MS)
 
 
-def test_page_processes_a_thousand_events_a_second(console: Console) -> None:
+def test_the_overview_processes_a_thousand_events_a_second(console: Console) -> None:
     """The page processes a thousand events per second without loss."""
     service = console.service
     address = f"overview?connection={RIG}&window=60&fields={RIG}%2Frig-load%2Fload"
@@ -123,8 +123,8 @@ def test_a_closed_stream_reconnects(console: Console) -> None:
     expect(page.get_by_text("fell behind")).to_have_count(0)
 
 
-def test_unknown_source_shows_an_error(console: Console) -> None:
-    """An unknown source of a live chart shows an error, and the page does not request it again."""
+def test_an_unknown_source_of_a_live_chart_shows_an_error(console: Console) -> None:
+    """If the source of a live chart is unknown, the page shows an error and does not request the source again."""
     console.expected.append("404")
     page = console.sign_in().open("overview?surface=nowhere", "Overview").page
     expect(page.get_by_role("alert")).to_contain_text("SURFACE_NOT_FOUND")
@@ -133,7 +133,7 @@ def test_unknown_source_shows_an_error(console: Console) -> None:
 
 
 def test_charts_are_above_the_table(console: Console) -> None:
-    """The live charts are above the table and can show a single connection.
+    """The live charts are above the table of connections and can show a single connection.
 
     The counts by status add up to the total.
     """
@@ -188,7 +188,7 @@ def test_no_data_is_not_shown_while_past_messages_load(console: Console) -> None
     assert page.evaluate("[...window.texts].filter(text => text.includes('No data yet')).length") == 0
 
 
-def test_values_are_outdated_without_the_service(console: Console) -> None:
+def test_values_are_marked_as_outdated_if_the_service_is_unreachable(console: Console) -> None:
     """If the service is unreachable, the page marks its values as outdated."""
     console.expected.extend(["ERR_", "Failed to load"])
     page = console.sign_in().open("overview", "Overview").page
@@ -212,9 +212,9 @@ def test_values_are_outdated_without_the_service(console: Console) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("Imports")
 
 
-def test_token_without_the_live_stream(service: Service) -> None:
+def test_a_token_without_the_live_stream_right_shows_connections_only(service: Service) -> None:
     """With only the right to read the catalog, the page shows connections, and the right that live charts require."""
-    token = service.caller("viewer@plant-a.example", "Workspace.Catalog.Read").headers["Authorization"]
+    token = service.create_client("viewer@plant-a.example", "Workspace.Catalog.Read").headers["Authorization"]
     with open_console(service) as console:
         page = console.page
         page.goto(f"{service.url}/console/")
@@ -228,9 +228,9 @@ def test_token_without_the_live_stream(service: Service) -> None:
         console.check_no_errors()
 
 
-def test_token_with_the_live_stream_alone(service: Service) -> None:
+def test_a_token_with_only_the_live_stream_right_shows_charts(service: Service) -> None:
     """With only the right for the live stream, the page shows the live charts."""
-    token = service.caller("viewer@plant-a.example", "Workspace.LiveStream.Read").headers["Authorization"]
+    token = service.create_client("viewer@plant-a.example", "Workspace.LiveStream.Read").headers["Authorization"]
     with open_console(service) as console:
         page = console.page
         page.goto(f"{service.url}/console/")

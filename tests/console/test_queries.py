@@ -1,4 +1,4 @@
-"""Tests of queries in the console: list, run, charts and the ad-hoc editor."""
+"""Tests of queries in the console: list, execution, charts and the ad-hoc editor."""
 
 import re
 
@@ -21,7 +21,7 @@ def enter_kql(page: Page, kql: str) -> None:
     page.get_by_label("KQL", exact=True).fill(kql)
 
 
-def test_queries_are_found_by_words_and_state(console: Console) -> None:
+def test_the_list_of_queries_can_be_filtered_by_words_and_state(console: Console) -> None:
     """The list of queries can be filtered by words and state, and the address contains the filters.
 
     Each row shows the approver of its query.
@@ -65,7 +65,7 @@ def test_a_query_is_run_and_charted(console: Console) -> None:
     console.check_appearance("query-history")
 
 
-def test_invalid_parameter_is_reported_at_its_field(console: Console) -> None:
+def test_an_invalid_query_parameter_is_reported_at_its_field(console: Console) -> None:
     """The page shows the service's error about a parameter, a time range or a limit at the input field for it."""
     console.expected.append("400")
     page = console.sign_in().open("queries/chiller-excursions", "Chiller temperature excursions").page
@@ -98,7 +98,7 @@ def test_an_engine_error_is_marked_in_the_editor(console: Console) -> None:
     console.check_appearance("ad-hoc")
 
 
-def test_ten_thousand_rows_scroll(console: Console) -> None:
+def test_a_result_of_ten_thousand_rows_can_be_scrolled(console: Console) -> None:
     """A result with 10,000 rows can be scrolled to the last row, and only visible rows are rendered."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
     enter_kql(page, TEN_THOUSAND)

@@ -17,7 +17,7 @@ SPIKES = [40, 90]
 
 
 def check_chart(page: Page) -> None:
-    """Check that the chart has the line of the vibration and the marks of its anomalies."""
+    """Check that the chart shows the line of the vibration and marks the anomalies in it."""
     expect(page.locator(".u-over")).to_be_visible()
     legend = page.get_by_role("list", name="Lines").get_by_role("listitem")
     expect(legend).to_have_text(["vibration", "vibration · anomalies"])
@@ -50,9 +50,9 @@ def test_a_chart_marks_anomalies_and_the_approved_query_returns_them(console: Co
         approver.get_by_role("button", name="Run", exact=True).click()
         check_chart(approver)
         other.check_no_errors()
-    reply = service.caller("viewer@plant-a.example").get("/oi-api/warm-queries/rig-anomalies").json()
+    reply = service.create_client("viewer@plant-a.example").get("/oi-api/warm-queries/rig-anomalies").json()
     (row,) = reply["results"]
     assert [index for index, mark in enumerate(row["anomalies"]) if mark] == SPIKES
     assert reply["visualization"]["anomalyColumns"] == ["anomalies"]
-    removed = service.caller("admin@plant-a.example").delete("/oi-api/warm-queries/rig-anomalies")
+    removed = service.create_client("admin@plant-a.example").delete("/oi-api/warm-queries/rig-anomalies")
     assert removed.status_code == 204

@@ -23,8 +23,10 @@ FITS = "document.documentElement.scrollWidth <= window.innerWidth"
 @pytest.fixture
 def cached_query(service: Service) -> Iterator[str]:
     """Yield the lookup (id in URLs) of a query whose results are cached."""
-    admin = service.caller("admin@plant-a.example")
-    assert service.caller("editor@plant-a.example").put("/oi-api/warm-queries/kept", json=KEPT).status_code == 201
+    admin = service.create_client("admin@plant-a.example")
+    assert (
+        service.create_client("editor@plant-a.example").put("/oi-api/warm-queries/kept", json=KEPT).status_code == 201
+    )
     assert admin.post("/oi-api/warm-queries/kept/approve").status_code == 200
     yield "kept"
     assert admin.delete("/oi-api/warm-queries/kept").status_code == 204
@@ -109,7 +111,7 @@ def test_truncated_result_is_marked_and_downloaded(console: Console, tmp_path: P
 
 
 def test_cached_result_shows_its_age(console: Console, cached_query: str) -> None:
-    """If a result comes from the cache, the page shows the time of the first run."""
+    """If a result comes from the cache, the page shows the time at which the query was executed."""
     page = console.sign_in("viewer@plant-a.example").open(f"queries/{cached_query}", "Kept").page
     about = page.get_by_role("region", name="About the result")
     page.get_by_role("button", name="Run", exact=True).click()
@@ -119,7 +121,7 @@ def test_cached_result_shows_its_age(console: Console, cached_query: str) -> Non
     expect(about).to_contain_text("cached")
 
 
-def test_keyboard_opens_a_query(console: Console) -> None:
+def test_a_query_can_be_opened_by_keyboard(console: Console) -> None:
     """Arrow keys select a query in the list, and Enter opens it; the heading of its page then has the focus."""
     page = console.sign_in("viewer@plant-a.example").open("queries", "Queries").page
     grid = page.get_by_role("grid", name="Queries")
@@ -131,8 +133,8 @@ def test_keyboard_opens_a_query(console: Console) -> None:
     expect(heading).to_be_focused()
 
 
-def test_results_fit_a_narrow_screen(service: Service) -> None:
-    """On a narrow screen only the table of a result scrolls sideways, not the page."""
+def test_query_results_fit_a_narrow_screen(service: Service) -> None:
+    """On a narrow screen only the table of a result scrolls sideways; the page does not."""
     with open_console(service, width=390) as console:
         page = run_ad_hoc(console, WAVES)
         expect(page.locator("canvas")).to_be_visible()
@@ -146,8 +148,8 @@ def test_results_fit_a_narrow_screen(service: Service) -> None:
         console.check_no_errors()
 
 
-def test_absolute_range_is_sent_and_in_the_address(console: Console) -> None:
-    """A run between two times sends the times in UTC, and opening its address repeats the run.
+def test_an_absolute_time_range_is_sent_and_is_in_the_address(console: Console) -> None:
+    """A run between two times sends the times in UTC; the address of the result repeats the run.
 
     The fields use the selected time zone.
     """
@@ -166,7 +168,7 @@ def test_absolute_range_is_sent_and_in_the_address(console: Console) -> None:
     console.check_appearance("query-absolute-range")
 
 
-def test_pages_fit_a_narrow_screen(service: Service) -> None:
+def test_pages_for_queries_and_developers_fit_a_narrow_screen(service: Service) -> None:
     """On a phone, the pages for queries and developers do not scroll sideways; only tables do."""
     with open_console(service, width=390) as console:
         page = console.sign_in().page

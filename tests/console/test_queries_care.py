@@ -9,7 +9,7 @@ from tests.console.visits import Console
 from tests.service.local_service import Service
 
 
-def test_invisible_characters_are_escaped(console: Console) -> None:
+def test_invisible_characters_of_a_query_are_shown_escaped(console: Console) -> None:
     """If a query has invisible characters, its editor and its approver see a warning and the escaped characters."""
     mine = console.sign_in().open("queries/-/new", "New query").page
     mine.get_by_label("KQL", exact=True).fill(f"{KQL}\n// \u202elevel\u2066")
@@ -45,8 +45,8 @@ def test_unsaved_input_needs_a_confirmation(console: Console) -> None:
     assert page.url.endswith("#/queries/-/new")
 
 
-def test_conflicting_edit_needs_a_confirmation(console: Console) -> None:
-    """If two users edit a query, the second user sees the version of the first and must confirm the overwrite."""
+def test_overwriting_a_conflicting_query_edit_needs_a_confirmation(console: Console) -> None:
+    """If two users edit a query, the second sees the version of the first and must confirm the overwrite."""
     first = console.sign_in().open("queries/-/new", "New query").page
     save_draft(first, "two-editors", "Two editors")
     expect(first.get_by_role("heading", level=1)).to_have_text("Two editors")
@@ -71,11 +71,11 @@ def test_conflicting_edit_needs_a_confirmation(console: Console) -> None:
         other.check_no_errors()
 
 
-def test_editor_can_use_the_newer_text(console: Console, service: Service) -> None:
+def test_a_user_can_continue_with_the_newer_text_after_a_conflict(console: Console, service: Service) -> None:
     """After a conflicting edit the user can load the newer text and continue with it."""
     console.expected.append("412")
     body, path = {"name": "Shared", "surface": "cooling", "kql": KQL}, "/oi-api/warm-queries/shared"
-    editor, admin = service.caller("editor@plant-a.example"), service.caller("admin@plant-a.example")
+    editor, admin = service.create_client("editor@plant-a.example"), service.create_client("admin@plant-a.example")
     assert editor.put(path, json=body).status_code == 201
     page = console.sign_in("editor@plant-a.example").open("queries/shared/edit", "Edit query").page
     page.get_by_label("Description", exact=True).fill("mine")

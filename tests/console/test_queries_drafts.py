@@ -55,7 +55,7 @@ def test_another_user_approves_a_draft(console: Console) -> None:
         other.check_no_errors()
 
 
-def test_an_empty_form_marks_every_required_field(console: Console) -> None:
+def test_saving_an_empty_query_form_marks_every_required_field(console: Console) -> None:
     """Saving an empty form marks each missing field, focuses the first one, and sends nothing."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/new", "New query").page
     page.get_by_label("KQL", exact=True).fill("")
@@ -68,7 +68,7 @@ def test_an_empty_form_marks_every_required_field(console: Console) -> None:
 
 
 def test_draft_errors_are_reported_at_their_fields(console: Console) -> None:
-    """The form shows each error at its field; errors of the engine are marked in the KQL text."""
+    """The form shows each error at the field that it concerns; errors of the engine are marked in the KQL text."""
     console.expected += ["400", "412"]
     page = console.sign_in("editor@plant-a.example").open("queries/-/new", "New query").page
     page.get_by_role("button", name="Add a parameter").click()
@@ -103,9 +103,9 @@ def test_a_query_is_edited_and_removed(console: Console) -> None:
     expect(page.get_by_role("grid", name="Queries")).not_to_contain_text("short-lived")
 
 
-def test_approval_shows_the_changes(console: Console, service: Service) -> None:
+def test_the_approval_dialog_shows_the_changes_of_the_query(console: Console, service: Service) -> None:
     """The approval dialog shows the changes since the last approved text."""
-    editor, admin = service.caller("editor@plant-a.example"), service.caller("admin@plant-a.example")
+    editor, admin = service.create_client("editor@plant-a.example"), service.create_client("admin@plant-a.example")
     path = "/oi-api/warm-queries/edited"
     kql = f"{KQL}\n| where readings > least\n| order by readings asc"
     least = {"name": "least", "type": "long", "default": 5}
@@ -128,7 +128,7 @@ def test_approval_shows_the_changes(console: Console, service: Service) -> None:
 
 def test_an_approver_runs_the_draft_before_the_decision(console: Console, service: Service) -> None:
     """With the right to ad-hoc queries, an approver can run the text of a draft before deciding."""
-    editor, path = service.caller("editor@plant-a.example"), "/oi-api/warm-queries/tried"
+    editor, path = service.create_client("editor@plant-a.example"), "/oi-api/warm-queries/tried"
     least = {"name": "least", "type": "long", "default": 5}
     body = {"name": "Tried", "surface": "cooling", "kql": "print readings = least", "parameters": [least]}
     assert editor.put(path, json=body).status_code == 201
@@ -145,28 +145,28 @@ def test_an_approver_runs_the_draft_before_the_decision(console: Console, servic
     assert editor.delete(path).status_code == 204
 
 
-def test_an_approval_of_the_document_is_marked(console: Console, service: Service) -> None:
-    """The page says whether the approval of a query comes from the workspace document.
+def test_the_page_shows_that_an_approval_comes_from_the_workspace_document(console: Console, service: Service) -> None:
+    """The page shows whether the approval of a query comes from the workspace document.
 
-    Otherwise it links to the audit record.
+    If the approval was given over the API, the page links to the audit record.
     """
     page = console.sign_in("viewer@plant-a.example").open("queries/pressure-5m", "Pressure per five minutes").page
     expect(page.get_by_role("main")).to_contain_text("imported with the workspace document")
-    editor, path = service.caller("editor@plant-a.example"), "/oi-api/warm-queries/decided"
+    editor, path = service.create_client("editor@plant-a.example"), "/oi-api/warm-queries/decided"
     assert editor.put(path, json={"name": "Decided", "surface": "cooling", "kql": KQL}).status_code == 201
-    assert service.caller("admin@plant-a.example").post(f"{path}/approve").status_code == 200
+    assert service.create_client("admin@plant-a.example").post(f"{path}/approve").status_code == 200
     console.open("queries/decided", "Decided")
     expect(page.get_by_role("main")).to_contain_text(re.compile(r"admin@plant-a\.example, .* \(record \d+\)"))
     expect(page.get_by_role("main")).not_to_contain_text("imported")
     assert editor.delete(path).status_code == 204
 
 
-def test_outdated_text_is_not_approved(console: Console, service: Service) -> None:
+def test_an_outdated_text_of_a_draft_is_not_approved(console: Console, service: Service) -> None:
     """If a draft was edited after the page loaded it, the approval fails, and the page links to the newer text."""
     console.expected += ["403", "412"]
     body = {"name": "Moving", "surface": "cooling", "kql": KQL}
     path = "/oi-api/warm-queries/moving"
-    editor, admin = service.caller("editor@plant-a.example"), service.caller("admin@plant-a.example")
+    editor, admin = service.create_client("editor@plant-a.example"), service.create_client("admin@plant-a.example")
     assert editor.put(path, json=body).status_code == 201
     page = console.sign_in().open("queries/moving", "Moving").page
     page.get_by_role("button", name="Approve").click()
@@ -194,11 +194,11 @@ def test_outdated_text_is_not_approved(console: Console, service: Service) -> No
     assert admin.delete(path).status_code == 204
 
 
-def test_approver_can_approve_the_newer_text(console: Console, service: Service) -> None:
-    """After a conflict, the approver can approve the newer text."""
+def test_an_approver_can_approve_the_newer_text_after_a_conflict(console: Console, service: Service) -> None:
+    """If a draft was edited after the page loaded it, the approver can approve the newer text."""
     console.expected.append("412")
     body, path = {"name": "Looked at", "surface": "cooling", "kql": KQL}, "/oi-api/warm-queries/looked-at"
-    editor = service.caller("editor@plant-a.example")
+    editor = service.create_client("editor@plant-a.example")
     assert editor.put(path, json=body).status_code == 201
     page = console.sign_in("approver@plant-a.example").open("queries/looked-at", "Looked at").page
     assert editor.put(path, json={**body, "kql": f"{KQL} | where readings > 5"}).status_code == 200
@@ -207,7 +207,7 @@ def test_approver_can_approve_the_newer_text(console: Console, service: Service)
     expect(page.get_by_role("main")).to_contain_text("readings > 5")
     approve_query(page)
     expect(page.get_by_role("main")).to_contain_text("approver@plant-a.example")
-    approved = service.caller("viewer@plant-a.example").get("/oi-api/warm-queries").json()["warmQueries"]
+    approved = service.create_client("viewer@plant-a.example").get("/oi-api/warm-queries").json()["warmQueries"]
     assert [each["kql"] for each in approved if each["lookup"] == "looked-at"] == [f"{KQL} | where readings > 5"]
     assert editor.delete(path).status_code == 204
 
@@ -216,7 +216,7 @@ def test_outdated_query_is_not_deleted(console: Console, service: Service) -> No
     """If a query was edited after the page loaded it, the deletion fails, and the page shows the newer text."""
     console.expected.append("412")
     body, path = {"name": "Kept", "surface": "cooling", "kql": KQL}, "/oi-api/warm-queries/kept"
-    admin = service.caller("admin@plant-a.example")
+    admin = service.create_client("admin@plant-a.example")
     assert admin.put(path, json=body).status_code == 201
     page = console.sign_in("editor@plant-a.example").open("queries/kept", "Kept").page
     assert admin.put(path, json={**body, "description": "still of use"}).status_code == 200
@@ -237,7 +237,7 @@ def approve_query(page: Page) -> None:
     page.get_by_role("dialog").get_by_role("button", name="Approve").click()
 
 
-def test_a_text_runs_inside_its_form(console: Console) -> None:
+def test_the_form_of_a_query_can_run_its_text(console: Console) -> None:
     """The form for a query can run its text as an ad-hoc query, which saves nothing."""
     page = console.sign_in("editor@plant-a.example").open("queries/-/new", "New query").page
     expect(page.get_by_role("heading", name="Choose a surface first")).to_be_visible()

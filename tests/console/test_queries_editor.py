@@ -61,7 +61,7 @@ def test_result_columns_are_filtered_and_resized_and_json_opens(console: Console
     expect(table.locator("tbody tr")).to_have_count(0)
 
 
-def test_connection_parameter_is_a_list(console: Console) -> None:
+def test_a_connection_parameter_is_selected_from_a_list(console: Console) -> None:
     """If a parameter of a query is a connection, the page offers a list of the surface's connections."""
     page = console.sign_in("viewer@plant-a.example").open("queries/latest-readings", "Latest readings").page
     choice = page.get_by_label("connection", exact=True)

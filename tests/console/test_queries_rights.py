@@ -8,7 +8,11 @@ from tests.service.local_service import Service
 
 def sign_in_with_rights(console: Console, service: Service, *scopes: str) -> Page:
     """Sign in with a token that has only these rights."""
-    token = service.caller("admin@plant-a.example", ",".join(scopes)).headers["Authorization"].removeprefix("Bearer ")
+    token = (
+        service.create_client("admin@plant-a.example", ",".join(scopes))
+        .headers["Authorization"]
+        .removeprefix("Bearer ")
+    )
     page = console.page
     page.goto(f"{service.url}/console/")
     page.get_by_label("API key or token").fill(token)
@@ -17,7 +21,7 @@ def sign_in_with_rights(console: Console, service: Service, *scopes: str) -> Pag
     return page
 
 
-def test_a_query_runs_by_lookup_without_the_list(console: Console, service: Service) -> None:
+def test_a_query_can_be_run_by_lookup_without_the_right_to_list_queries(console: Console, service: Service) -> None:
     """With only the right Execute, a user runs a query by id or API path.
 
     The page says which right the list of queries needs.
@@ -37,8 +41,8 @@ def test_a_query_runs_by_lookup_without_the_list(console: Console, service: Serv
     expect(page.get_by_role("alert")).to_contain_text("WARM_QUERY_NOT_FOUND")
 
 
-def test_token_without_execute_reads_definitions(console: Console, service: Service) -> None:
-    """With only the right to read the catalog, a user sees definitions, and which rights runs and history need."""
+def test_a_token_without_the_right_to_execute_shows_definitions(console: Console, service: Service) -> None:
+    """With only the right to read the catalog, a user sees definitions, and the rights that runs and history need."""
     page = sign_in_with_rights(console, service, "Workspace.Catalog.Read")
     console.open("queries/pressure-5m", "Pressure per five minutes")
     expect(page.get_by_role("tab")).to_have_text(["Definition", "History"])
@@ -47,7 +51,7 @@ def test_token_without_execute_reads_definitions(console: Console, service: Serv
     assert page.get_by_role("button", name="Edit").count() == 0
 
 
-def test_queries_can_be_saved_without_the_catalog(console: Console, service: Service) -> None:
+def test_queries_can_be_saved_without_the_right_to_read_the_catalog(console: Console, service: Service) -> None:
     """Users with the rights for ad-hoc queries and drafts can run and save queries without reading the catalog."""
     page = sign_in_with_rights(console, service, "Workspace.WarmQuery.AdHoc", "Workspace.WarmQuery.Manage")
     console.open("queries", "Queries")
@@ -62,5 +66,5 @@ def test_queries_can_be_saved_without_the_catalog(console: Console, service: Ser
     expect(page.get_by_label("KQL", exact=True)).to_have_value("Telemetry | count")
     page.get_by_role("button", name="Save as a draft").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Queries")
-    removed = service.caller("admin@plant-a.example").delete("/oi-api/warm-queries/blind")
+    removed = service.create_client("admin@plant-a.example").delete("/oi-api/warm-queries/blind")
     assert removed.status_code == 204

@@ -29,8 +29,10 @@ BODY = {
 @pytest.fixture
 def echo_query(service: Service) -> Iterator[str]:
     """Yield the lookup (id in URLs) of a query that returns its parameter."""
-    admin = service.caller("admin@plant-a.example")
-    assert service.caller("editor@plant-a.example").put("/oi-api/warm-queries/echo", json=BODY).status_code == 201
+    admin = service.create_client("admin@plant-a.example")
+    assert (
+        service.create_client("editor@plant-a.example").put("/oi-api/warm-queries/echo", json=BODY).status_code == 201
+    )
     assert admin.post("/oi-api/warm-queries/echo/approve").status_code == 200
     yield "echo"
     assert admin.delete("/oi-api/warm-queries/echo").status_code == 204
@@ -45,20 +47,22 @@ def copy_snippet(page: Page, program: str) -> str:
     return text
 
 
-def run_program(command: list[str], token: str, **more: str) -> str:
+def run_program(command: list[str], token: str, **variables: str) -> str:
     """Run a program with a token in its environment and return its output."""
-    environment = {**os.environ, **more, "TOKEN": token, "NO_PROXY": "127.0.0.1"}
+    environment = {**os.environ, **variables, "TOKEN": token, "NO_PROXY": "127.0.0.1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_copied_calls_run(console: Console, service: Service, echo_query: str, tmp_path: Path) -> None:
+def test_copied_snippets_for_curl_python_and_typescript_run(
+    console: Console, service: Service, echo_query: str, tmp_path: Path
+) -> None:
     """The snippets for curl, Python and TypeScript run as they are.
 
     A parameter with special characters arrives unchanged.
     """
-    token = service.caller("viewer@plant-a.example").headers["Authorization"].removeprefix("Bearer ")
+    token = service.create_client("viewer@plant-a.example").headers["Authorization"].removeprefix("Bearer ")
     page = console.sign_in().open(f"queries/{echo_query}?p.text={quote(HOSTILE)}&limit=5", "Echo").page
     page.get_by_role("button", name="Copy as…").click()
     console.check_appearance("copy-as")
@@ -79,7 +83,7 @@ def test_copied_calls_run(console: Console, service: Service, echo_query: str, t
 
 
 def test_copied_texts_of_dashboards_are_well_formed(console: Console, echo_query: str) -> None:
-    """The snippet for Grafana is JSON with the query's complete URL; the one for Power BI has an escaped value."""
+    """The snippet for Grafana is JSON with the query's complete URL; the snippet for Power BI has an escaped value."""
     page = console.sign_in().open(f"queries/{echo_query}?p.text={quote(HOSTILE)}", "Echo").page
     page.get_by_role("button", name="Copy as…").click()
     query = json.loads(copy_snippet(page, "Grafana"))
@@ -91,9 +95,9 @@ def test_copied_texts_of_dashboards_are_well_formed(console: Console, echo_query
     expect(page.get_by_role("dialog")).to_contain_text("Advanced editor")
 
 
-def test_copied_ad_hoc_call_runs(console: Console, service: Service) -> None:
+def test_the_copied_snippet_of_an_ad_hoc_query_runs(console: Console, service: Service) -> None:
     """The snippet of an ad-hoc query runs its whole text, including quotes and line breaks."""
-    token = service.caller("editor@plant-a.example").headers["Authorization"].removeprefix("Bearer ")
+    token = service.create_client("editor@plant-a.example").headers["Authorization"].removeprefix("Bearer ")
     page = console.sign_in("editor@plant-a.example").open("queries/-/ad-hoc", "Ad-hoc query").page
     page.get_by_label("KQL", exact=True).fill("print a = \"it's\",\n  b = 'x\"y'")
     page.get_by_role("button", name="Copy as…").click()

@@ -1,4 +1,4 @@
-"""Tests of the page of all audit chains, and the banner of a broken chain."""
+"""Tests of the console's page of all audit chains, and of the banner about a broken chain."""
 
 import re
 from pathlib import Path
@@ -20,20 +20,20 @@ WARNING = "Altered after it was recorded. Do not rely on these values."
 @pytest.fixture(scope="module")
 def editor(service: Service) -> httpx.Client:
     """Return the client that writes the records."""
-    return service.caller(EDITOR)
+    return service.create_client(EDITOR)
 
 
-def open_scopes(console: Console, query: str = "") -> Page:
+def open_chain_list(console: Console, query: str = "") -> Page:
     """Open the list of chains."""
     console.open(f"scopes{query}", "Audit scopes")
     console.page.get_by_role("grid", name="Chains of the audit log").wait_for()
     return console.page
 
 
-def test_every_chain_is_listed_and_leads_to_its_records(console: Console, editor: httpx.Client) -> None:
-    """Each row shows the counts of a chain and opens the chain in the audit log."""
+def test_each_listed_chain_links_to_its_records(console: Console, editor: httpx.Client) -> None:
+    """Each row of the list shows the counts of a chain; a click on the row opens the chain in the audit log."""
     append_events(editor, "listed scope", 3)
-    page = open_scopes(console.sign_in(VIEWER))
+    page = open_chain_list(console.sign_in(VIEWER))
     chains = page.get_by_role("grid", name="Chains of the audit log")
     expect(chains.get_by_role("row", name=re.compile("Configuration"))).to_contain_text("(whole workspace)")
     console.check_appearance("scopes")
@@ -52,7 +52,7 @@ def test_chains_are_listed_in_pages(console: Console, editor: httpx.Client) -> N
     """A list of more than 100 chains has buttons for the next and the previous page."""
     for number in range(101):
         append_events(editor, f"paged {number:03d}", 1)
-    page = open_scopes(console.sign_in(VIEWER), "?target=DomainEvents")
+    page = open_chain_list(console.sign_in(VIEWER), "?target=DomainEvents")
     pages = page.get_by_role("navigation", name="Pages", exact=True)
     expect(pages).to_contain_text(re.compile(r"1\D100, and more"))
     pages.get_by_role("button", name="Next").click()
@@ -62,7 +62,7 @@ def test_chains_are_listed_in_pages(console: Console, editor: httpx.Client) -> N
     expect(pages).to_contain_text(re.compile(r"1\D100, and more"))
 
 
-def show_as_broken(page: Page, scope: str) -> None:
+def replace_replies_with_broken_chain(page: Page, scope: str) -> None:
     """Replace replies of the service so that the list shows a scope as broken."""
 
     def change_reply(route: Route) -> None:
@@ -81,8 +81,8 @@ def test_a_broken_chain_has_a_banner(console: Console, editor: httpx.Client) -> 
     append_events(editor, "found broken", 2)
     append_events(editor, "sound", 1)
     page = console.sign_in(VIEWER).page
-    show_as_broken(page, "found broken")
-    open_scopes(console, "?target=AccessControl")
+    replace_replies_with_broken_chain(page, "found broken")
+    open_chain_list(console, "?target=AccessControl")
     banner = page.get_by_role("alert").filter(has_text=WARNING)
     expect(banner.get_by_role("link", name="Plant events of found broken")).to_be_visible()
     page.get_by_label("Container").select_option("DomainEvents")
@@ -115,7 +115,7 @@ def test_a_verification_on_the_audit_page_shows_the_banner(
     expect(banner).to_contain_text("Plant events of altered meanwhile")
 
 
-def test_a_bundle_is_made_and_downloaded(console: Console, editor: httpx.Client, tmp_path: Path) -> None:
+def test_an_audit_bundle_can_be_created_and_downloaded(console: Console, editor: httpx.Client, tmp_path: Path) -> None:
     """A user can download the selected chains as one zip file with receipts.
 
     The page shows the progress of the bundle.
@@ -143,7 +143,7 @@ def test_a_bundle_is_made_and_downloaded(console: Console, editor: httpx.Client,
 
 
 def test_a_bundle_with_a_wrong_range_is_not_started(console: Console, editor: httpx.Client) -> None:
-    """An error in the date range of a bundle is shown at its field, and the form keeps all other input."""
+    """An invalid date range of a bundle is reported at the field of the range, and the form keeps all other input."""
     console.expected += ["400"]
     append_events(editor, "ranged", 1)
     page = console.sign_in(EDITOR).open("scopes/bundles", "Audit scopes").page
@@ -189,10 +189,10 @@ def test_an_unfinished_bundle_is_cancelled(console: Console) -> None:
 
 
 @pytest.mark.parametrize("width", [1024, 390])
-def test_the_list_fits_narrow_screens(service: Service, width: int) -> None:
-    """On a narrow screen only the table scrolls sideways, not the page."""
+def test_the_list_of_chains_fits_narrow_screens(service: Service, width: int) -> None:
+    """On a narrow screen only the table scrolls sideways; the page does not."""
     with open_console(service, width=width) as narrow:
-        page = open_scopes(narrow.sign_in(VIEWER))
+        page = open_chain_list(narrow.sign_in(VIEWER))
         narrow.save_screenshot(f"scopes-{width}")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         narrow.check_no_errors()

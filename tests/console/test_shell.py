@@ -17,8 +17,8 @@ TITLES = [
 
 
 def test_sign_in_link_opens_all_pages(console: Console) -> None:
-    """The printed link signs the user in and is removed from the address; each page opens and is accessible."""
-    page = console.follow(console.service.sign_in_link).page
+    """The printed link signs the user in and leaves the address; each page in the navigation opens, accessibly."""
+    page = console.open_sign_in_link(console.service.sign_in_link).page
     assert "sign-in" not in page.url
     expect(page.get_by_role("banner")).to_contain_text("Plant A")
     entries = page.get_by_role("navigation", name="Pages of the console").get_by_role("link")
@@ -31,9 +31,9 @@ def test_sign_in_link_opens_all_pages(console: Console) -> None:
         console.check_appearance(f"page-{title}")
 
 
-def test_pasted_key_signs_in_and_out(console: Console) -> None:
+def test_a_pasted_key_signs_the_user_in_and_is_not_stored(console: Console) -> None:
     """A pasted key signs the user in and is not stored; the session survives a reload until the sign-out."""
-    page, key = console.page, console.service.key("viewer@plant-a.example")
+    page, key = console.page, console.service.read_api_key("viewer@plant-a.example")
     page.goto(f"{console.service.url}/console/")
     page.get_by_label("API key or token").wait_for()
     console.check_appearance("sign-in")
@@ -62,8 +62,8 @@ def test_rejected_credential_shows_an_error(console: Console) -> None:
     console.check_appearance("sign-in-refused")
 
 
-def test_used_link_shows_an_error(console: Console) -> None:
-    """If a sign-in link was used before, an error says how to create a new one."""
+def test_a_used_sign_in_link_shows_an_error(console: Console) -> None:
+    """If a sign-in link was used before, an error states how to create a new link."""
     console.expected.append("401")
     console.page.goto(f"{console.service.url}/console/")
     console.page.goto(f"{console.service.url}/console/#sign-in=used-code-used-code-used-code")
@@ -89,8 +89,8 @@ def test_the_first_tab_stop_skips_the_navigation(console: Console) -> None:
     assert "#main" not in page.url
 
 
-def test_a_narrow_screen_folds_the_navigation(service: Service) -> None:
-    """On a narrow screen the navigation is folded, and the page does not scroll sideways."""
+def test_a_narrow_screen_shows_a_menu_button_instead_of_the_navigation(service: Service) -> None:
+    """On a narrow screen a menu button replaces the navigation, and the page does not scroll sideways."""
     with open_console(service, width=390) as console:
         page = console.sign_in_by_link().page
         menu = page.get_by_role("button", name="Menu")
@@ -123,7 +123,7 @@ def test_every_page_fits_the_screen(service: Service, width: int) -> None:
         console.check_no_errors()
 
 
-def test_the_menu_closes_on_escape_and_outside(service: Service) -> None:
+def test_escape_and_a_click_outside_close_the_menu(service: Service) -> None:
     """Escape closes the menu and returns the focus to the menu's button; a click outside also closes the menu."""
     with open_console(service, width=390) as console:
         page = console.sign_in_by_link().page
@@ -167,7 +167,7 @@ def test_audit_log_is_in_utc_and_other_pages_in_the_local_zone(console: Console)
     expect(zone).to_have_text(re.compile("Europe/Berlin"))
 
 
-def test_colours_change_at_once_without_motion(console: Console) -> None:
+def test_with_reduced_motion_the_theme_changes_without_a_transition(console: Console) -> None:
     """If the user prefers reduced motion, the colours change without a transition when the theme changes."""
     page = console.sign_in_by_link().page
     console.set_theme("light")

@@ -17,7 +17,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from playwright.sync_api import Page, expect
 
-from tests.console.test_typed_text import end_session
+from tests.console.test_typed_text import reply_with_expired_token
 from tests.console.visits import Console, open_console
 from tests.service.local_service import Service
 
@@ -158,16 +158,16 @@ def entra_console(entra_service: Service, entra: StandInEntra) -> Iterator[Conso
         assert [each for each in console.complaints if not any(text in each for text in console.expected)] == []
 
 
-def open_sign_in(console: Console, hash_part: str = "") -> Page:
-    """Open the console at a hash route; the sign-in page is shown first."""
+def open_sign_in_page(console: Console, hash_part: str = "") -> Page:
+    """Open the console at a hash route, before which the console shows the sign-in page."""
     console.page.goto(f"{console.service.url}/console/{hash_part}")
     console.page.get_by_role("button", name="Sign in with Entra ID").wait_for()
     return console.page
 
 
-def test_account_signs_in(entra_console: Console, entra: StandInEntra) -> None:
-    """After the sign-in, the browser shows the first page and has not stored the code or the Entra ID token."""
-    page = open_sign_in(entra_console, "#/keys")
+def test_a_sign_in_stores_neither_code_nor_entra_id_token(entra_console: Console, entra: StandInEntra) -> None:
+    """After the sign-in with Entra ID, the browser shows the first page and stores neither the code nor the token."""
+    page = open_sign_in_page(entra_console, "#/keys")
     entra_console.check_appearance("sign-in-entra")
     page.get_by_role("button", name="Sign in with Entra ID").click()
     page.get_by_role("button", name="Sign out").wait_for()
@@ -191,7 +191,7 @@ def test_account_signs_in(entra_console: Console, entra: StandInEntra) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changes", "expected_error"),
     [
         ({"answer": {"state": "another"}}, "does not belong to a sign-in"),
         ({"nonce": "another"}, "belongs to another sign-in"),
@@ -202,14 +202,14 @@ def test_account_signs_in(entra_console: Console, entra: StandInEntra) -> None:
     ids=str,
 )
 def test_failed_sign_in_shows_an_error(
-    entra_console: Console, entra: StandInEntra, changed: dict[str, Any], told: str
+    entra_console: Console, entra: StandInEntra, changes: dict[str, Any], expected_error: str
 ) -> None:
     """A redirect that does not match the sign-in request is rejected; errors of Entra ID or the service are shown."""
     entra_console.expected += ["400", "401"]
-    entra.changed = changed
-    page = open_sign_in(entra_console)
+    entra.changed = changes
+    page = open_sign_in_page(entra_console)
     page.get_by_role("button", name="Sign in with Entra ID").click()
-    expect(page.get_by_role("alert")).to_contain_text(told)
+    expect(page.get_by_role("alert")).to_contain_text(expected_error)
     assert "state=" not in page.url
     assert page.evaluate("sessionStorage.length") == 0
 
@@ -217,11 +217,11 @@ def test_failed_sign_in_shows_an_error(
 def test_a_form_survives_a_sign_in_in_another_tab(entra_console: Console, entra: StandInEntra) -> None:
     """After a session has ended, the Entra ID sign-in opens in a new tab, so that a form keeps its typed values."""
     entra_console.expected.append("401")
-    page = open_sign_in(entra_console, "#/keys/keys")
+    page = open_sign_in_page(entra_console, "#/keys/keys")
     page.get_by_role("button", name="Sign in with Entra ID").click()
     page.get_by_role("button", name="Create an API key").click()
     page.get_by_label("Name", exact=True).fill("dashboard in hall 3")
-    page.route(re.compile(r"/workspace/api/keys$"), end_session)
+    page.route(re.compile(r"/workspace/api/keys$"), reply_with_expired_token)
     page.get_by_role("button", name="Create the key").click()
     again = page.get_by_role("dialog", name="Sign in again")
     with page.context.expect_page() as opened:
@@ -232,7 +232,7 @@ def test_a_form_survives_a_sign_in_in_another_tab(entra_console: Console, entra:
         opened.value.wait_for_event("close")
 
 
-def test_unrequested_code_is_rejected(entra_console: Console) -> None:
+def test_a_code_that_the_console_did_not_request_is_rejected(entra_console: Console) -> None:
     """A code that the console did not request is rejected and removed from the address."""
     page = entra_console.page
     page.goto(f"{entra_console.service.url}/console/#code=stolen&state=guessed")
@@ -240,9 +240,9 @@ def test_unrequested_code_is_rejected(entra_console: Console) -> None:
     assert "stolen" not in page.url
 
 
-def test_policy_allows_only_the_login_host(entra_service: Service, entra: StandInEntra) -> None:
+def test_the_security_policy_allows_the_entra_login_host(entra_service: Service, entra: StandInEntra) -> None:
     """With Entra ID the page's security policy allows the login host, and the public configuration has no secrets."""
-    caller = entra_service.anonymous()
+    caller = entra_service.create_anonymous_client()
     policy = caller.get("/console/").headers["content-security-policy"]
     [connect] = [part.split()[1:] for part in policy.split(";") if part.strip().startswith("connect-src")]
     assert connect[0] == "'self'"

@@ -17,18 +17,20 @@ OPEN_TO_ALL = ["Keys and tokens", "Developers"]
 
 @pytest.fixture(scope="module")
 def browser(service: Service) -> Iterator[Console]:
-    """Yield a browser that the tests of all rights share."""
+    """Yield a browser that all tests of this module share."""
     with open_console(service) as made:
         yield made
 
 
 @pytest.mark.parametrize("right", AccessRight, ids=str)
-def test_one_right_opens_whole_pages(browser: Console, service: Service, right: AccessRight) -> None:
+def test_with_one_right_all_pages_in_the_navigation_have_content(
+    browser: Console, service: Service, right: AccessRight
+) -> None:
     """For each single right, every page in the navigation has content, without error messages or 403 replies."""
     browser.forbidden.clear()
     browser.complaints.clear()
     page = browser.page
-    token = service.caller(ADMIN, right).headers["authorization"].removeprefix("Bearer ")
+    token = service.create_client(ADMIN, right).headers["authorization"].removeprefix("Bearer ")
     page.goto(f"{service.url}/console/")
     page.get_by_label("API key or token").fill(token)
     page.get_by_role("button", name="Sign in", exact=True).click()

@@ -13,10 +13,10 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.console.test_amendments import AMENDMENTS, create_amendment, open_pending_amendments
-from tests.console.test_sign_in_entra import AUDIENCE, CLIENT, MEMBER, TENANT, StandInEntra, open_sign_in
+from tests.console.test_sign_in_entra import AUDIENCE, CLIENT, MEMBER, TENANT, StandInEntra, open_sign_in_page
 from tests.console.visits import Console, open_console
 from tests.service.local_service import Service, check_problem
-from tests.service.test_signatures import set_policy
+from tests.service.test_signatures import replace_signature_policy
 
 EDITOR, ANN, BOB, CAROL = "editor@t", "ann@t", "bob@t", "carol@t"
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
@@ -73,8 +73,8 @@ def signing_console(signing_service: Service, entra: StandInEntra) -> Iterator[C
         assert [each for each in console.complaints if not any(text in each for text in console.expected)] == []
 
 
-def open_dialog(console: Console, scope: str, button: str) -> Locator:
-    """Open the dialog for a decision about the only amendment of a scope by this button."""
+def open_decision_dialog(console: Console, scope: str, button: str) -> Locator:
+    """Open the dialog behind the given button, for a decision about the only amendment of a scope."""
     page = open_pending_amendments(console, scope)
     page.get_by_role("button", name=button, exact=True).click()
     dialog = page.get_by_role("dialog", name=f"{button} amendment 000000000001")
@@ -94,8 +94,8 @@ def test_an_amendment_is_signed_with_the_key_typed_again(signing_console: Consol
 
     The page, the audit log and the report show the signature.
     """
-    create_amendment(signing_console.service.caller(EDITOR), "typed again", ReasonText="Misread.")
-    dialog = open_dialog(signing_console.sign_in(ANN), "typed again", "Approve")
+    create_amendment(signing_console.service.create_client(EDITOR), "typed again", ReasonText="Misread.")
+    dialog = open_decision_dialog(signing_console.sign_in(ANN), "typed again", "Approve")
     expect(dialog.get_by_role("row", name="ph")).to_contain_text("7.2")
     expect(dialog).to_contain_text("You sign as Ann Approver (ann@t)")
     expect(dialog).to_contain_text("Misread.")
@@ -105,11 +105,11 @@ def test_an_amendment_is_signed_with_the_key_typed_again(signing_console: Consol
     sign.click()
     expect(dialog.get_by_text("Enter your API key")).to_be_visible()
     signing_console.check_appearance("signing-dialog")
-    dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(signing_console.service.key(BOB))
+    dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(signing_console.service.read_api_key(BOB))
     sign.click()
     expect(dialog.get_by_role("alert").filter(has_text="Nothing was signed")).to_contain_text("Bob Approver")
     field = dialog.get_by_label(re.compile("your API key", re.IGNORECASE))
-    field.fill(signing_console.service.key(ANN))
+    field.fill(signing_console.service.read_api_key(ANN))
     field.press("Enter")
     page = signing_console.page
     expect(page.get_by_role("heading", name="No pending amendments")).to_be_visible()
@@ -127,20 +127,22 @@ def test_an_amendment_is_signed_with_the_key_typed_again(signing_console: Consol
     signing_console.open("audit/DomainAmendments/typed again?record=2", "Audit log")
     expect(page.get_by_role("region", name="Record 000000000002")).to_contain_text("Signed by Ann Approver")
     # Neither the key nor the token of the signature is stored.
-    assert signing_console.service.key(ANN) not in json.dumps(page.evaluate("({...sessionStorage, ...localStorage})"))
+    assert signing_console.service.read_api_key(ANN) not in json.dumps(
+        page.evaluate("({...sessionStorage, ...localStorage})")
+    )
 
 
 def test_the_fifth_rejected_attempt_locks_the_member_out(signing_console: Console) -> None:
-    """After five rejected attempts, the dialog shows how long the member cannot sign."""
-    editor, token = signing_console.service.caller(EDITOR), signing_console.service.caller(BOB)
+    """After five rejected attempts, the dialog shows until when the member cannot sign."""
+    editor, token = signing_console.service.create_client(EDITOR), signing_console.service.create_client(BOB)
     for scope in ("lock first", "lock second"):
         create_amendment(editor, scope)
     assert sign_approval(token, "lock first").status_code == 200
     for _ in range(5):
         check_problem(sign_approval(token, "lock second"), 409, "SIGNATURE_TOKEN_USED")
     signing_console.expected.append("429")
-    dialog = open_dialog(signing_console.sign_in(BOB), "lock second", "Approve")
-    dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(signing_console.service.key(BOB))
+    dialog = open_decision_dialog(signing_console.sign_in(BOB), "lock second", "Approve")
+    dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(signing_console.service.read_api_key(BOB))
     dialog.get_by_role("button", name="Sign and approve").click()
     expect(dialog.get_by_role("alert")).to_contain_text("SIGNATURE_LOCKED")
     expect(dialog.get_by_role("alert")).to_contain_text(re.compile(r"try again in \d+ s"))
@@ -156,13 +158,15 @@ def sign_approval(client: httpx.Client, scope: str) -> httpx.Response:
 def test_the_rejection_of_a_draft_is_signed(signing_console: Console) -> None:
     """A draft can be rejected with a signature, which the query's page shows."""
     body = {"name": "Newest", "surface": "hall", "kql": "Telemetry | take 10"}
-    assert signing_console.service.caller(EDITOR).put("/oi-api/warm-queries/newest", json=body).status_code == 201
+    assert (
+        signing_console.service.create_client(EDITOR).put("/oi-api/warm-queries/newest", json=body).status_code == 201
+    )
     page = signing_console.sign_in(ANN).open("queries/newest", "Newest").page
     page.get_by_role("button", name="Reject", exact=True).click()
     dialog = page.get_by_role("dialog", name=re.compile("Reject"))
     expect(dialog).to_contain_text("Telemetry | take 10")
     dialog.get_by_label("Comment").fill("Limit the time range.")
-    dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(signing_console.service.key(ANN))
+    dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(signing_console.service.read_api_key(ANN))
     dialog.get_by_role("button", name="Sign and reject").click()
     expect(page.get_by_role("main")).to_contain_text("Signed by Ann Approver (ann@t)")
     expect(page.get_by_role("main")).to_contain_text("meaning: rejection")
@@ -170,12 +174,12 @@ def test_the_rejection_of_a_draft_is_signed(signing_console: Console) -> None:
 
 def test_the_dialog_survives_the_sign_in_with_entra_id(signing_console: Console, entra: StandInEntra) -> None:
     """After a new sign-in with Entra ID, the dialog still has the typed text, and the decision is signed."""
-    create_amendment(signing_console.service.caller(EDITOR), "by account")
+    create_amendment(signing_console.service.create_client(EDITOR), "by account")
     entra.changed = {"claims": {"auth_time": int(time.time()) - 7200, "amr": ["pwd"]}}
-    page = open_sign_in(signing_console)
+    page = open_sign_in_page(signing_console)
     page.get_by_role("button", name="Sign in with Entra ID").click()
     page.get_by_role("button", name="Sign out").wait_for()
-    dialog = open_dialog(signing_console, "by account", "Reject")
+    dialog = open_decision_dialog(signing_console, "by account", "Reject")
     dialog.get_by_label("Reason").fill("The meter shows 7.")
     dialog.get_by_label("Statement").fill("I read it myself.")
     entra.changed = {"claims": {"auth_time": int(time.time()), "amr": ["pwd", "mfa"]}}
@@ -192,11 +196,11 @@ def test_the_dialog_survives_the_sign_in_with_entra_id(signing_console: Console,
         expect(decision).to_contain_text(part)
 
 
-def test_a_policy_change_keeps_the_typed_text(signing_console: Console) -> None:
-    """If a signature becomes required while the dialog is open, the dialog asks for it and keeps its text."""
-    create_amendment(signing_console.service.caller(EDITOR), "switched")
+def test_a_change_of_the_signature_policy_keeps_the_typed_text(signing_console: Console) -> None:
+    """If a signature becomes required while the dialog is open, the dialog requests a signature and keeps its text."""
+    create_amendment(signing_console.service.create_client(EDITOR), "switched")
     signing_console.expected.append("400")
-    set_policy(signing_console.service.caller(BOB))
+    replace_signature_policy(signing_console.service.create_client(BOB))
     try:
         page = open_pending_amendments(signing_console.sign_in(ANN), "switched")
         page.get_by_role("button", name="Reject", exact=True).click()
@@ -204,11 +208,11 @@ def test_a_policy_change_keeps_the_typed_text(signing_console: Console) -> None:
         expect(dialog.get_by_role("button", name="Reject", exact=True)).to_be_enabled()
         dialog.get_by_label("Reason").fill("The meter shows 7.")
     finally:
-        set_policy(signing_console.service.caller(BOB), **WORKSPACE["policies"]["signatures"])
+        replace_signature_policy(signing_console.service.create_client(BOB), **WORKSPACE["policies"]["signatures"])
     dialog.get_by_role("button", name="Reject", exact=True).click()
     expect(dialog.get_by_role("region", name="Signature")).to_be_visible()
     expect(dialog.get_by_label("Reason")).to_have_value("The meter shows 7.")
-    dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(signing_console.service.key(ANN))
+    dialog.get_by_label(re.compile("your API key", re.IGNORECASE)).fill(signing_console.service.read_api_key(ANN))
     dialog.get_by_role("button", name="Sign and reject").click()
     expect(page.get_by_role("heading", name="No pending amendments")).to_be_visible()
     decision = open_decided_entity(page)
@@ -217,12 +221,12 @@ def test_a_policy_change_keeps_the_typed_text(signing_console: Console) -> None:
 
 
 def test_an_account_without_a_sign_in_time_cannot_sign(signing_console: Console, entra: StandInEntra) -> None:
-    """If the Entra ID token contains no sign-in time, the dialog shows this reason and keeps the typed text."""
-    create_amendment(signing_console.service.caller(EDITOR), "without time")
-    page = open_sign_in(signing_console)
+    """If the Entra ID token has no sign-in time, the dialog names this as the reason and keeps the typed text."""
+    create_amendment(signing_console.service.create_client(EDITOR), "without time")
+    page = open_sign_in_page(signing_console)
     page.get_by_role("button", name="Sign in with Entra ID").click()
     page.get_by_role("button", name="Sign out").wait_for()
-    dialog = open_dialog(signing_console, "without time", "Approve")
+    dialog = open_decision_dialog(signing_console, "without time", "Approve")
     dialog.get_by_label("Statement").fill("I read it myself.")
     dialog.get_by_role("button", name="Sign in again with Entra ID").click()
     expect(page.get_by_text("did not report when you signed in")).to_be_visible()
@@ -231,8 +235,8 @@ def test_an_account_without_a_sign_in_time_cannot_sign(signing_console: Console,
 
 def test_signatures_are_listed_and_filtered(signing_console: Console) -> None:
     """The page lists all signatures, with filters for member and time; a click on a row opens the signed record."""
-    create_amendment(signing_console.service.caller(EDITOR), "listed", ReasonText="Misread.")
-    approver = signing_console.service.caller(ANN)
+    create_amendment(signing_console.service.create_client(EDITOR), "listed", ReasonText="Misread.")
+    approver = signing_console.service.create_client(ANN)
     body = {"signature": {"meaning": "review", "statement": "Read twice."}}
     decided = approver.post(f"{AMENDMENTS}/000000000001/approve", params={"scopeKey": "listed"}, json=body)
     assert decided.status_code == 200, decided.text

@@ -22,7 +22,7 @@ EDGE = """async ([picture, side]) => {
 }"""
 
 
-def is_shaded(table: Locator, side: str) -> bool:
+def has_shadow(table: Locator, side: str) -> bool:
     """Return whether a table has a shadow at this edge."""
     # Without rows only the background is visible, which is what the shade is a part of.
     hide = "element => { element.firstElementChild.style.opacity = 0; element.style.minHeight = '80px'; }"
@@ -38,13 +38,13 @@ def test_a_table_has_a_shadow_only_where_columns_are_hidden(service: Service) ->
         page = run_ad_hoc(console, "print one = 1")
         table = page.get_by_role("region", name="Rows of the result")
         expect(table).to_be_visible()
-        assert [is_shaded(table, side) for side in ("left", "right")] == [False, False]
+        assert [has_shadow(table, side) for side in ("left", "right")] == [False, False]
         console.check_no_errors()
     with open_console(service, width=1024) as console:
         page = run_ad_hoc(console, WIDE)
         table = page.get_by_role("region", name="Rows of the result")
         expect(table).to_be_visible()
-        assert [is_shaded(table, side) for side in ("left", "right")] == [False, True]
+        assert [has_shadow(table, side) for side in ("left", "right")] == [False, True]
         table.evaluate("element => { element.scrollLeft = element.scrollWidth; }")
-        assert [is_shaded(table, side) for side in ("left", "right")] == [True, False]
+        assert [has_shadow(table, side) for side in ("left", "right")] == [True, False]
         console.check_no_errors()

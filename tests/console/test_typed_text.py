@@ -17,7 +17,7 @@ EDITOR, ADMIN = "editor@plant-a.example", "admin@plant-a.example"
 @pytest.fixture(scope="module")
 def editor(service: Service) -> httpx.Client:
     """Return the client that writes the events."""
-    return service.caller(EDITOR)
+    return service.create_client(EDITOR)
 
 
 def accept_dialogs(page: Page, *answers: bool) -> list[str]:
@@ -36,8 +36,8 @@ def accept_dialogs(page: Page, *answers: bool) -> list[str]:
     return asked
 
 
-def end_session(route: Route) -> None:
-    """Replace a reply with the one that the service sends for an expired token."""
+def reply_with_expired_token(route: Route) -> None:
+    """Replace a reply with the reply that the service sends for an expired token."""
     body = {"status": 401, "code": "TOKEN_EXPIRED", "detail": "Token has expired; request a new one."}
     route.fulfill(status=401, content_type="application/problem+json", body=json.dumps(body))
 
@@ -66,7 +66,9 @@ def test_escape_does_not_discard_typed_text(console: Console, editor: httpx.Clie
     expect(dialog).to_have_count(0)
 
 
-def test_the_back_button_asks_while_a_dialog_has_typed_text(console: Console, editor: httpx.Client) -> None:
+def test_the_back_button_needs_a_confirmation_while_a_dialog_has_typed_text(
+    console: Console, editor: httpx.Client
+) -> None:
     """If a dialog has typed text, the back button asks for a confirmation."""
     append_events(editor, "back", 1)
     console.sign_in(EDITOR).open("keys", "Keys and tokens")
@@ -86,7 +88,7 @@ def test_a_form_survives_the_end_of_the_session(console: Console) -> None:
     page.get_by_label("Name", exact=True).fill("Outlives its session")
     page.get_by_label("ID", exact=True).fill("outlives")
     page.get_by_label("Surface", exact=True).select_option("cooling")
-    page.route(re.compile("/oi-api/warm-queries/outlives"), end_session)
+    page.route(re.compile("/oi-api/warm-queries/outlives"), reply_with_expired_token)
     page.get_by_role("button", name="Save as a draft").click()
     again = page.get_by_role("dialog", name="Sign in again")
     expect(again).to_contain_text("What you typed is still on the page.")
@@ -97,12 +99,12 @@ def test_a_form_survives_the_end_of_the_session(console: Console) -> None:
     page.keyboard.press("Escape")
     expect(again).to_be_visible()
     page.unroute(re.compile("/oi-api/warm-queries/outlives"))
-    again.get_by_label("API key or token").fill(console.service.key(EDITOR))
+    again.get_by_label("API key or token").fill(console.service.read_api_key(EDITOR))
     again.get_by_role("button", name="Sign in", exact=True).click()
     expect(page.get_by_label("Name", exact=True)).to_have_value("Outlives its session")
     page.get_by_role("button", name="Save as a draft").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Outlives its session")
-    assert console.service.caller(ADMIN).delete("/oi-api/warm-queries/outlives").status_code == 204
+    assert console.service.create_client(ADMIN).delete("/oi-api/warm-queries/outlives").status_code == 204
 
 
 def test_a_dialog_survives_the_end_of_the_session(console: Console, editor: httpx.Client) -> None:
@@ -114,10 +116,10 @@ def test_a_dialog_survives_the_end_of_the_session(console: Console, editor: http
     dialog = page.get_by_role("dialog", name="Write to Plant events of ended")
     for label, text in (("Action", "LevelRead"), ("Entity type", "Tank"), ("Entity", "T-1")):
         dialog.get_by_label(label, exact=True).fill(text)
-    page.route(re.compile(r"/provenance/events(\?|$)"), end_session)
+    page.route(re.compile(r"/provenance/events(\?|$)"), reply_with_expired_token)
     dialog.get_by_role("button", name="Write event").click()
     again = page.get_by_role("dialog", name="Sign in again")
-    again.get_by_label("API key or token").fill(console.service.key(EDITOR))
+    again.get_by_label("API key or token").fill(console.service.read_api_key(EDITOR))
     page.unroute(re.compile(r"/provenance/events(\?|$)"))
     again.get_by_role("button", name="Sign in", exact=True).click()
     expect(dialog.get_by_label("Action")).to_have_value("LevelRead")
@@ -132,10 +134,10 @@ def test_another_user_gets_an_empty_form(console: Console) -> None:
     page.get_by_label("Name", exact=True).fill("The editor's")
     page.get_by_label("ID", exact=True).fill("others")
     page.get_by_label("Surface", exact=True).select_option("cooling")
-    page.route(re.compile("/oi-api/warm-queries/others"), end_session)
+    page.route(re.compile("/oi-api/warm-queries/others"), reply_with_expired_token)
     page.get_by_role("button", name="Save as a draft").click()
     again = page.get_by_role("dialog", name="Sign in again")
-    again.get_by_label("API key or token").fill(console.service.key(ADMIN))
+    again.get_by_label("API key or token").fill(console.service.read_api_key(ADMIN))
     again.get_by_role("button", name="Sign in", exact=True).click()
     expect(page.get_by_role("banner")).to_contain_text("Administrator")
     expect(page.get_by_label("Name", exact=True)).to_have_value("")

@@ -29,7 +29,7 @@ def receiver() -> Iterator[WebhookReceiver]:
 @pytest.fixture
 def admin(service: Service) -> Iterator[httpx.Client]:
     """Return a client of an administrator; after the test, remove all webhooks."""
-    client = service.caller(ADMIN)
+    client = service.create_client(ADMIN)
     yield client
     for webhook in client.get(WEBHOOKS).json()["webhooks"]:
         assert client.delete(f"{WEBHOOKS}/{webhook['id']}").status_code == 204
@@ -51,7 +51,7 @@ def submit_webhook(page: Page, url: str) -> str:
     return page.get_by_role("region", name="Secret of the webhook").inner_text().strip()
 
 
-def confirm_copied(page: Page) -> None:
+def confirm_that_secret_was_copied(page: Page) -> None:
     """Confirm that the secret was copied, so that the page removes it."""
     page.get_by_role("button", name="I have copied it").click()
 
@@ -77,7 +77,7 @@ def test_a_webhook_is_added_tested_and_rotated(
         console.expected.append("400")
         console.check_appearance("webhooks-add")
         secret = submit_webhook(page, receiver.get_url("/hook"))
-        confirm_copied(page)
+        confirm_that_secret_was_copied(page)
         expect(page.get_by_role("heading", level=1)).to_have_text("Shift leader")
         assert secret not in page.content()
         page.get_by_role("button", name="Send a test event").click()
@@ -98,7 +98,7 @@ def test_a_webhook_is_added_tested_and_rotated(
         page.get_by_role("dialog").get_by_role("button", name="Create a new secret").click()
         page.get_by_text("Copy it now").wait_for()
         rotated = page.get_by_role("region", name="Secret of the webhook").inner_text().strip()
-        confirm_copied(page)
+        confirm_that_secret_was_copied(page)
         page.get_by_role("button", name="Send a test event").click()
         expect(log.get_by_role("row")).to_have_count(3)
         messages = wait_until(
@@ -138,7 +138,7 @@ def test_a_webhook_is_changed_and_removed(console: Console, admin: httpx.Client,
     expect(page.get_by_text("No webhooks")).to_be_visible()
 
 
-def test_events_do_not_overlap_on_a_phone(service: Service) -> None:
+def test_texts_of_event_types_do_not_overlap_on_a_phone(service: Service) -> None:
     """On a narrow screen the texts of the event types do not overlap."""
     with open_console(service, width=390) as console:
         page = console.sign_in().open("webhooks?view=new", "Add webhook").page
@@ -151,7 +151,7 @@ def test_events_do_not_overlap_on_a_phone(service: Service) -> None:
         console.check_fits("webhooks-events-phone")
 
 
-def test_editors_have_no_page_of_webhooks(console: Console) -> None:
+def test_the_navigation_has_no_webhooks_without_the_right_to_manage_webhooks(console: Console) -> None:
     """Without the right to manage webhooks, the navigation has no link to the webhooks."""
     page = console.sign_in(EDITOR).open("overview", "Overview").page
     expect(page.get_by_role("link", name="Webhooks")).to_have_count(0)
@@ -194,7 +194,7 @@ def printing_receiver(tmp_path: Path) -> Iterator[PrintingReceiver]:
     started.stop()
 
 
-def test_an_alert_of_the_chiller_reaches_the_receiver(
+def test_an_alert_reaches_a_local_receiver(
     service: Service, admin: httpx.Client, printing_receiver: PrintingReceiver, tmp_path: Path
 ) -> None:
     """The alert of a rule that was added in the console reaches a local receiver, which verifies it."""
@@ -203,7 +203,7 @@ def test_an_alert_of_the_chiller_reaches_the_receiver(
     with open_console(service) as console:
         page = console.sign_in(ADMIN).page
         (tmp_path / "secret.txt").write_text(add_webhook(console, printing_receiver.url))
-        confirm_copied(page)
+        confirm_that_secret_was_copied(page)
         console.open("alerts", "Alerts")
         page.get_by_role("button", name="Add rule").click()
         page.get_by_label("ID", exact=True).fill("chiller-hot")

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.console.visits import Console, open_console, paste
+from tests.console.visits import Console, open_console, paste_text
 from tests.service.local_service import Service
 
 ADMIN, VIEWER = "admin@plant-a.example", "viewer@plant-a.example"
@@ -19,10 +19,10 @@ YAML = {"Accept": "application/yaml"}
 @pytest.fixture(scope="module")
 def admin(service: Service) -> httpx.Client:
     """Return the client that applies documents."""
-    return service.caller(ADMIN)
+    return service.create_client(ADMIN)
 
 
-def read_current(admin: httpx.Client) -> str:
+def read_current_document(admin: httpx.Client) -> str:
     """Return the current workspace document as YAML."""
     return admin.get(DOCUMENT, headers=YAML).text
 
@@ -42,9 +42,9 @@ def open_editor(console: Console) -> Page:
     return page
 
 
-def create_plan(page: Page, text: str) -> None:
+def request_plan(page: Page, text: str) -> None:
     """Paste a workspace document into the editor and press the button that creates the plan."""
-    paste(page.get_by_label("YAML or JSON"), text)
+    paste_text(page.get_by_label("YAML or JSON"), text)
     page.get_by_role("button", name="Plan", exact=True).click()
 
 
@@ -72,14 +72,14 @@ def test_the_current_document_is_shown_and_saved(console: Console, tmp_path: Pat
         page.get_by_role("button", name="Download").click()
     assert download.value.suggested_filename == "plant-a.yaml"
     download.value.save_as(tmp_path / "saved.yaml")
-    assert (tmp_path / "saved.yaml").read_text() == read_current(admin)
+    assert (tmp_path / "saved.yaml").read_text() == read_current_document(admin)
 
 
-def test_errors_are_shown_at_the_text(console: Console) -> None:
-    """Each error is marked at its line and column of the document, and a link moves the focus there."""
+def test_errors_are_marked_at_their_line_and_column(console: Console) -> None:
+    """Each error is marked at its line and column of the document, and a link moves the focus to this position."""
     console.expected += ["400"]
     page = open_editor(console.sign_in(ADMIN))
-    create_plan(page, "workspace: {id: plant-a, name: Plant A}\nsurfaces:\n  - {lookup: a b, name: A}\nother: 1\n")
+    request_plan(page, "workspace: {id: plant-a, name: Plant A}\nsurfaces:\n  - {lookup: a b, name: A}\nother: 1\n")
     expect(page.locator("[data-line='3']")).to_be_attached()
     expect(page.locator("[data-line='4'][data-column='1']")).to_be_attached()
     expect(page.get_by_role("alert").filter(has_text="Line 4, column 1")).to_contain_text("other")
@@ -87,48 +87,48 @@ def test_errors_are_shown_at_the_text(console: Console) -> None:
     console.check_appearance("document-errors")
     page.get_by_role("button", name="Go there").last.click()
     expect(page.get_by_label("YAML or JSON")).to_be_focused()
-    create_plan(page, "workspace: [")
+    request_plan(page, "workspace: [")
     expect(page.get_by_role("alert").filter(has_text=re.compile(r"^Line \d, column \d"))).to_be_visible()
 
 
 def test_a_document_is_planned_and_applied(console: Console, admin: httpx.Client) -> None:
     """The plan shows each change with the states before and after; applying it makes exactly these changes."""
-    before = read_current(admin)
+    before = read_current_document(admin)
     page = open_editor(console.sign_in(ADMIN))
-    create_plan(page, before)
+    request_plan(page, before)
     expect(page.get_by_text("The workspace matches the document.")).to_be_visible()
     expect(page.get_by_role("button", name="Apply", exact=True)).to_have_count(0)
-    create_plan(page, add_surface(before, "planned"))
+    request_plan(page, add_surface(before, "planned"))
     expect(page.get_by_role("heading", name="Plan: 1 added")).to_be_visible()
     added = page.get_by_role("article", name="added: surface planned")
     expect(added.get_by_role("row", name=re.compile("Surface of planned"))).to_contain_text("name")
     console.check_appearance("document-plan-added")
     apply_plan(page)
     expect(page.get_by_text("Applied: 1 added")).to_be_visible()
-    assert "lookup: planned" in read_current(admin)
-    create_plan(page, add_surface(before, "planned").replace("Surface of planned", "Renamed"))
+    assert "lookup: planned" in read_current_document(admin)
+    request_plan(page, add_surface(before, "planned").replace("Surface of planned", "Renamed"))
     changed = page.get_by_role("article", name="changed: surface planned")
     expect(changed).to_contain_text("Surface of planned")
     expect(changed).to_contain_text("Renamed")
     expect(changed).to_contain_text(f"last changed by {ADMIN}")
     console.check_appearance("document-plan-changed")
-    create_plan(page, before)
+    request_plan(page, before)
     expect(page.get_by_role("heading", name="Plan: 1 removed")).to_be_visible()
     page.get_by_role("button", name="Apply", exact=True).click()
     expect(page.get_by_role("dialog")).to_contain_text("surface planned")
     console.check_appearance("document-apply")
     page.get_by_role("dialog").get_by_role("button", name="Apply 1 change").click()
     expect(page.get_by_text("Applied: 1 removed")).to_be_visible()
-    assert read_current(admin) == before
+    assert read_current_document(admin) == before
 
 
-def test_items_of_the_api_are_kept_with_a_reason(console: Console, admin: httpx.Client) -> None:
-    """If an item was created over the API, the plan says that it stays, and why."""
-    before = read_current(admin)
+def test_a_plan_states_why_an_item_from_the_api_stays(console: Console, admin: httpx.Client) -> None:
+    """If an item was created over the API, the plan states that the item stays, and why."""
+    before = read_current_document(admin)
     body = {"name": "Made by the API", "connections": []}
     assert admin.put("/oi-api/surfaces/api-made", json=body).status_code == 201
     page = open_editor(console.sign_in(ADMIN))
-    create_plan(page, before)
+    request_plan(page, before)
     kept = page.get_by_role("table", name="Items that stay as they are")
     expect(kept.get_by_role("row", name=re.compile("surface api-made"))).to_contain_text(re.compile("API"))
     console.check_appearance("document-kept")
@@ -138,10 +138,10 @@ def test_items_of_the_api_are_kept_with_a_reason(console: Console, admin: httpx.
 def test_an_outdated_plan_is_not_applied(console: Console, admin: httpx.Client) -> None:
     """If the workspace has changed since the plan, the plan is not applied, and the text can be planned again."""
     console.expected += ["412"]
-    before = read_current(admin)
+    before = read_current_document(admin)
     page = open_editor(console.sign_in(ADMIN))
     text = add_surface(before, "late")
-    create_plan(page, text)
+    request_plan(page, text)
     expect(page.get_by_role("heading", name="Plan: 1 added")).to_be_visible()
     apply_document(admin, add_surface(before, "sooner"))
     apply_plan(page)
@@ -154,19 +154,19 @@ def test_an_outdated_plan_is_not_applied(console: Console, admin: httpx.Client) 
 
 
 def test_rejected_documents_are_explained(console: Console, admin: httpx.Client) -> None:
-    """The page explains the rejection of a document for another workspace or without an administrator."""
+    """The page gives the reason if a document belongs to another workspace or has no administrator."""
     console.expected += ["409", "403"]
-    before = read_current(admin)
+    before = read_current_document(admin)
     page = open_editor(console.sign_in(ADMIN))
-    create_plan(page, before.replace("id: plant-a", "id: plant-b", 1))
+    request_plan(page, before.replace("id: plant-a", "id: plant-b", 1))
     expect(page.get_by_role("alert")).to_contain_text("The document belongs to another workspace.")
-    create_plan(page, before.replace("role: Admin", "role: Viewer"))
+    request_plan(page, before.replace("role: Admin", "role: Viewer"))
     expect(page.get_by_role("alert")).to_contain_text(re.compile("LAST_ADMINISTRATOR|SELF_LOCKOUT"))
     console.check_appearance("document-refused")
     expect(page.get_by_label("YAML or JSON")).not_to_have_value("")
 
 
-def test_a_file_is_chosen_or_dropped(console: Console, admin: httpx.Client, tmp_path: Path) -> None:
+def test_a_selected_or_dropped_file_replaces_the_text(console: Console, admin: httpx.Client, tmp_path: Path) -> None:
     """A selected or dropped file replaces the text in the editor.
 
     If the user has typed text, a confirmation comes first.
@@ -189,7 +189,7 @@ def test_a_file_is_chosen_or_dropped(console: Console, admin: httpx.Client, tmp_
     expect(editor).to_have_value("workspace: {id: dropped}\n")
     page.once("dialog", lambda asked: asked.accept())
     page.get_by_role("button", name="Start from the current document").click()
-    expect(editor).to_have_value(read_current(admin))
+    expect(editor).to_have_value(read_current_document(admin))
     editor.fill("workspace: {id: typed}\n")
     page.get_by_role("tab", name="Current document").click()
     page.get_by_role("tab", name="Apply a document").click()
@@ -209,11 +209,13 @@ def drop_file(page: Page, name: str, content: str) -> None:
 
 
 @pytest.mark.parametrize("width", [1024, 390])
-def test_the_page_fits_narrow_screens(service: Service, admin: httpx.Client, width: int) -> None:
+def test_the_page_of_the_workspace_document_fits_narrow_screens(
+    service: Service, admin: httpx.Client, width: int
+) -> None:
     """On a narrow screen the page does not scroll sideways, even with a plan."""
     with open_console(service, width=width) as narrow:
         page = open_editor(narrow.sign_in(ADMIN))
-        create_plan(page, add_surface(read_current(admin), "narrow"))
+        request_plan(page, add_surface(read_current_document(admin), "narrow"))
         expect(page.get_by_role("heading", name="Plan: 1 added")).to_be_visible()
         narrow.save_screenshot(f"document-{width}")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

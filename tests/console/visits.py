@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Response, ViewportSize, expect
 
 from local.sign_in.codes import build_sign_in_link, open_sign_in_codes
-from tests.pages.axe import find_barriers
+from tests.pages.axe import find_accessibility_violations
 from tests.pages.browser import BROWSER
 from tests.service.local_service import Service
 
@@ -55,7 +55,7 @@ class Console:
 
         The console itself is not loaded, because its first page would send requests that most tests do not need.
         """
-        with self.service.anonymous() as client:
+        with self.service.create_anonymous_client() as client:
             reply = client.post("/local/sign-in", json={"code": self._create_code(member)})
         assert reply.status_code == 200, reply.text
         session = {**reply.json(), "until": reply.json()["expiresAt"]}
@@ -65,7 +65,7 @@ class Console:
 
     def sign_in_by_link(self, member: str = "") -> "Console":
         """Sign in with a new sign-in link, as the given member or as the first administrator; show the first page."""
-        return self.follow(build_sign_in_link(self.service.url, self._create_code(member)))
+        return self.open_sign_in_link(build_sign_in_link(self.service.url, self._create_code(member)))
 
     def _create_code(self, member: str) -> str:
         codes = open_sign_in_codes(self.service.data_dir)
@@ -73,7 +73,7 @@ class Console:
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(lambda: asyncio.run(codes.create(member))).result()
 
-    def follow(self, link: str) -> "Console":
+    def open_sign_in_link(self, link: str) -> "Console":
         """Open a sign-in link and wait until the console shows its navigation."""
         self.page.goto(link)
         self.page.get_by_role("button", name="Sign out").wait_for()
@@ -81,7 +81,7 @@ class Console:
 
     @contextmanager
     def open_second(self) -> "Iterator[Console]":
-        """Yield a second browser context for another user."""
+        """Yield a second browser context, in which another user can sign in."""
         browser = self.page.context.browser
         assert browser is not None
         made = _open_page(browser, self.service, 1400)
@@ -105,9 +105,9 @@ class Console:
         """Return the theme of the page and the other theme."""
         return ("dark", "light") if self.page.locator("html[data-theme=dark]").count() else ("light", "dark")
 
-    def find_barriers(self, rules: Sequence[str] | None = None) -> list[str]:
-        """Return the serious and critical findings of axe about the page, for the given rules or for all rules."""
-        return find_barriers(self.page, rules)
+    def find_accessibility_violations(self, rules: Sequence[str] | None = None) -> list[str]:
+        """Return the serious and critical accessibility findings of axe on the page, for the given rules or for all."""
+        return find_accessibility_violations(self.page, rules)
 
     def save_screenshot(self, name: str) -> None:
         """Save a screenshot for review if ``ARTEFACTS`` names a folder."""
@@ -125,7 +125,7 @@ class Console:
 
     def _check_theme(self, name: str, theme: Theme, rules: Sequence[str] | None = None) -> None:
         self.save_screenshot(f"{name}-{theme}")
-        barriers = self.find_barriers(rules)
+        barriers = self.find_accessibility_violations(rules)
         assert barriers == [], f"{name}, {theme}: {barriers}"
 
     def check_fits(self, name: str) -> None:
@@ -149,14 +149,14 @@ class Console:
             self.check_fits(f"{name}-{theme}")
 
     def check_no_errors(self) -> None:
-        """Fail if the browser has called other origins, reported unexpected errors, or received 403 replies."""
+        """Fail if the browser has requested another origin, reported an unexpected error, or received a 403 reply."""
         assert self.origins <= {urlsplit(self.service.url).netloc, ""}
         unexpected = [each for each in self.complaints if not any(text in each for text in self.expected)]
         assert unexpected == [], unexpected
         assert self.forbidden == []
 
 
-def paste(field: Locator, text: str) -> None:
+def paste_text(field: Locator, text: str) -> None:
     """Replace the text of a field from the clipboard.
 
     Playwright's ``fill`` sends an input event for each line of the text, which takes seconds for long texts.

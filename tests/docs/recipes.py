@@ -25,8 +25,8 @@ def read_blocks(page: str, language: str) -> list[str]:
 
 
 def read_token(plant: Service, member: str = "editor@plant-a.example") -> str:
-    """Return a token of a member of the sample plant."""
-    return plant.caller(member).headers["Authorization"].removeprefix("Bearer ")
+    """Return a token of a member of the sample workspace."""
+    return plant.create_client(member).headers["Authorization"].removeprefix("Bearer ")
 
 
 def run_program(command: Sequence[str | Path], folder: Path, variables: Mapping[str, str] | None = None) -> str:

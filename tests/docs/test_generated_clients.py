@@ -31,7 +31,7 @@ def save_document(plant: Service, folder: Path) -> dict[str, str]:
 
     Return environment variables for the generated clients' programs.
     """
-    caller = plant.caller("editor@plant-a.example")
+    caller = plant.create_client("editor@plant-a.example")
     # The service learns the columns of a query after its start.
     reply = wait_until(lambda: caller.get("/oi-api/openapi").raise_for_status(), lambda one: KNOWN_COLUMN in one.text)
     (folder / "openapi.json").write_bytes(reply.content)
@@ -44,7 +44,7 @@ def check_output(printed: str) -> None:
 
 
 @pytest.mark.skipif(bool(find_missing_clients()), reason=find_missing_clients())
-def test_python_client_is_typed_and_does_the_jobs(plant: Service, tmp_path: Path) -> None:
+def test_generated_python_client_is_typed_and_runs_the_program_of_the_page(plant: Service, tmp_path: Path) -> None:
     """The client of openapi-python-client passes mypy --strict and runs the program on the page."""
     variables = save_document(plant, tmp_path)
     (tmp_path / "generator.yaml").write_text(read_blocks(PAGE, "yaml")[0], encoding="utf-8")
@@ -70,7 +70,7 @@ def test_python_client_is_typed_and_does_the_jobs(plant: Service, tmp_path: Path
 
 
 @pytest.mark.skipif(bool(running.find_missing_requirement()), reason=running.find_missing_requirement())
-def test_typescript_client_is_typed_and_does_the_jobs(plant: Service, tmp_path: Path) -> None:
+def test_generated_typescript_client_is_typed_and_runs_the_program_of_the_page(plant: Service, tmp_path: Path) -> None:
     """The types of openapi-typescript pass tsc --strict and, with openapi-fetch, run the program on the page."""
     variables = save_document(plant, tmp_path)
     (tmp_path / "node_modules").symlink_to(running.PACKAGES)

@@ -16,9 +16,9 @@ REFUSALS = {"QUERY_INVALID", "QUERY_NOT_READ_ONLY"}
 
 @pytest.fixture(scope="module")
 def engineer_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """Return a caller with the right to run ad-hoc queries."""
+    """Return a client with the right to run ad-hoc queries."""
     running = Service(tmp_path_factory.mktemp("kql") / "data", WORKSPACE).start()
-    yield running.caller("editor@t")
+    yield running.create_client("editor@t")
     running.stop()
 
 

@@ -26,17 +26,17 @@ def read_commands_and_outputs() -> list[tuple[str, str]]:
     return found
 
 
-def build_output_pattern(output: str) -> re.Pattern[str]:
+def build_output_pattern(shown_output: str) -> re.Pattern[str]:
     """Return a pattern for an output.
 
     A line with only … matches any lines, and … within a line matches any text.
     """
-    lines = output.strip("\n").split("\n")
+    lines = shown_output.strip("\n").split("\n")
     return re.compile("\n".join(r"(.*\n)*?.*" if line.strip() == "…" else _build_line_pattern(line) for line in lines))
 
 
-def _build_line_pattern(shown: str) -> str:
-    return ".*".join(map(re.escape, shown.split("…")))
+def _build_line_pattern(shown_line: str) -> str:
+    return ".*".join(map(re.escape, shown_line.split("…")))
 
 
 def install_command(folder: Path) -> Path:

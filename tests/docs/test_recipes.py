@@ -1,4 +1,4 @@
-"""Tests that the recipes for other programs work on the sample plant."""
+"""Tests that the recipes for other programs work with a service that has the sample workspace."""
 
 import base64
 import json
@@ -19,8 +19,8 @@ QUERY = "/oi-api/warm-queries/chiller-temperature-5m"
 
 @pytest.fixture(scope="module")
 def recipe_plant(plant: Service) -> Service:
-    """Return the sample plant as soon as the query of the recipes returns rows."""
-    viewer = plant.caller("viewer@plant-a.example")
+    """Return the service with the sample workspace as soon as the query of the recipes returns rows."""
+    viewer = plant.create_client("viewer@plant-a.example")
     wait_until(lambda: viewer.get(QUERY).json()["rowCount"], lambda rows: rows >= 3)
     return plant
 
@@ -45,9 +45,9 @@ def test_curl_prints_and_saves_rows(recipe_plant: Service, tmp_path: Path) -> No
 def test_client_credentials_are_exchanged_for_a_token(recipe_plant: Service, tmp_path: Path) -> None:
     """The command in the overview exchanges an API key, as client credentials, for a token."""
     [command] = read_blocks("README", "shell")
-    variables = {"URL": recipe_plant.url, "KEY": recipe_plant.key("viewer@plant-a.example")}
+    variables = {"URL": recipe_plant.url, "KEY": recipe_plant.read_api_key("viewer@plant-a.example")}
     token = run_program(["bash", "-c", f'{command}\necho "$TOKEN"'], tmp_path, variables).strip()
-    reply = recipe_plant.anonymous(bearer=token).get("/workspace/api/keys/whoami")
+    reply = recipe_plant.create_anonymous_client(bearer=token).get("/workspace/api/keys/whoami")
     assert reply.json()["principal"] == "viewer@plant-a.example"
 
 
@@ -88,7 +88,7 @@ def test_notebook_draws_a_day_of_the_chillers(recipe_plant: Service, tmp_path: P
     send_day_of_chiller(recipe_plant)
     variables = {
         "URL": recipe_plant.url,
-        "KEY": recipe_plant.key("viewer@plant-a.example"),
+        "KEY": recipe_plant.read_api_key("viewer@plant-a.example"),
         "IPYTHONDIR": str(tmp_path),
     }
     printed = run_program([CLIENTS, "-c", EXECUTE.format(path=path)], tmp_path, variables)
@@ -109,7 +109,7 @@ def send_day_of_chiller(plant: Service) -> None:
         }
         for index, at in enumerate(times)
     ]
-    editor = plant.caller("editor@plant-a.example")
+    editor = plant.create_client("editor@plant-a.example")
     assert editor.post("/oi-api/telemetry/chiller-sim", json=messages).json() == {"accepted": len(messages)}
     # The query of the notebook caches its rows, so another query waits for the messages.
     kql = 'Telemetry | where MessageId startswith "notebook-" | count'
@@ -137,7 +137,7 @@ def test_grafana_sends_the_range_of_its_time_picker(recipe_plant: Service) -> No
     address = replace_address(target["url"], recipe_plant)
     for variable, time in picked.items():
         address = address.replace(variable, str(int(1000 * time.timestamp())))
-    reply = recipe_plant.caller("viewer@plant-a.example").get(address)
+    reply = recipe_plant.create_client("viewer@plant-a.example").get(address)
     assert reply.status_code == 200, reply.text
     row = reply.json()[target["root_selector"]][0]
     assert {column["selector"] for column in target["columns"]} <= set(row)
@@ -145,10 +145,10 @@ def test_grafana_sends_the_range_of_its_time_picker(recipe_plant: Service) -> No
 
 @pytest.mark.parametrize(("page", "language"), [("telegraf", "toml"), ("node-red", "json"), ("power-bi", "powerquery")])
 def test_requests_of_other_programs_succeed(recipe_plant: Service, page: str, language: str) -> None:
-    """The query addresses on a page can be read with a token."""
+    """The query addresses on a page can be requested with a token."""
     text = "".join(read_blocks(page, language))
     addresses = set(re.findall(rf"{ADDRESS}(/oi-api/warm-queries/[^\"\s]+)", text)) or {QUERY}
-    caller = recipe_plant.caller("viewer@plant-a.example")
+    caller = recipe_plant.create_client("viewer@plant-a.example")
     assert [caller.get(address).status_code for address in addresses] == [200] * len(addresses)
 
 
@@ -156,10 +156,10 @@ def test_client_credentials_of_node_red_are_accepted(recipe_plant: Service) -> N
     """The token that the Node-RED flow requests with its body and header has the right to run queries."""
     flow = json.loads(read_blocks("node-red", "json")[0])
     [body] = re.findall(r"msg\.payload = '([^']+)'", "".join(node.get("func", "") for node in flow))
-    key = recipe_plant.key("viewer@plant-a.example")
+    key = recipe_plant.read_api_key("viewer@plant-a.example")
     secret = base64.b64encode(f"{key.split('_')[1]}:{key}".encode()).decode()
     headers = {"Authorization": f"Basic {secret}", "Content-Type": "application/x-www-form-urlencoded"}
-    reply = recipe_plant.anonymous().post("/oauth2/token", content=body, headers=headers)
+    reply = recipe_plant.create_anonymous_client().post("/oauth2/token", content=body, headers=headers)
     assert (reply.status_code, reply.json()["scope"]) == (200, "Workspace.WarmQuery.Execute")
 
 
@@ -170,6 +170,6 @@ MESSAGE_ID = f'{MESSAGE_TIME} cpu {{"cpu":"cpu0","host":"rig-1"}}'
 def test_telemetry_of_telegraf_is_accepted(recipe_plant: Service) -> None:
     """A message in the form that the page's Telegraf configuration builds is accepted."""
     message = {"deviceId": "rig-1", "messageId": MESSAGE_ID, "ts": MESSAGE_TIME, "metric": "cpu"}
-    editor = recipe_plant.caller("editor@plant-a.example")
+    editor = recipe_plant.create_client("editor@plant-a.example")
     reply = editor.post("/oi-api/telemetry/pump-rig", json=[{**message, "tags": {"host": "rig-1"}, "values": {"a": 1}}])
     assert reply.json() == {"accepted": 1}

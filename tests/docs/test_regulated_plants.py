@@ -52,7 +52,7 @@ def test_each_clause_has_one_row(regulation: str, numbers: list[str]) -> None:
 
 
 def test_no_other_regulation_is_listed() -> None:
-    """Every row belongs to one of the two regulations."""
+    """Every row of the tables belongs to one of the two regulations."""
     assert len(CLAUSES) == len(PART_11) + len(ANNEX_11)
 
 

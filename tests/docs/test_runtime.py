@@ -155,7 +155,7 @@ def receives_runtime(call: ast.Call) -> bool:
 
 
 def test_the_runtime_is_passed_on() -> None:
-    """The app passes its runtime wherever a parameter `runtime` exists; only tests use the default."""
+    """The app passes its runtime to each callee with a parameter `runtime`; only tests use the default runtime."""
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in list_modules()}
     receivers = {
         f"{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}.{name}"

@@ -1,4 +1,4 @@
-"""Tests that test modules which share a service write to different audit scopes."""
+"""Tests that test modules which share a service write to different audit scopes, so that they do not interfere."""
 
 import ast
 from collections import defaultdict

@@ -21,7 +21,7 @@ SUBJECT = "oi-provenance/plant-a/DomainEvents/receipt%20of%20a%20page"
 @pytest.fixture(scope="module")
 def bundle_folder(plant: Service, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the files of a bundle and the programs on the page."""
-    editor, scope = plant.caller("editor@plant-a.example"), "receipt of a page"
+    editor, scope = plant.create_client("editor@plant-a.example"), "receipt of a page"
     for state in ({"ph": 7.0, "tiny": 1e-7}, {"Grüße": '"\\', "Hash": "nested"}, {"n": 1e20}):
         event = {"ActionType": "A", "EntityType": "T", "EntityID": "E", "AfterState": state, "ScopeKey": scope}
         assert editor.post("/oi-api/provenance/events", json=event).status_code == 201
@@ -36,7 +36,7 @@ def bundle_folder(plant: Service, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 def run_program(bundle_folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in the folder."""
+    """Run a program of the page in the folder of the bundle."""
     command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=bundle_folder, capture_output=True, text=True, check=False, timeout=60)
 
@@ -59,7 +59,7 @@ def test_the_program_proves_each_record(bundle_folder: Path) -> None:
 
 
 def test_the_program_rejects_changed_records_receipts_and_keys(bundle_folder: Path) -> None:
-    """The program ends with an error for a changed record, a changed receipt, or other keys."""
+    """The program ends with an error for a changed record, a changed receipt, or the wrong keys."""
     name, record = "receipts/1/000000000002.cbor", (bundle_folder / "chains/1.json").read_text(encoding="utf-8")
     (bundle_folder / "changed.json").write_text(record.replace("nested", "Nested"), encoding="utf-8")
     receipt = (bundle_folder / name).read_bytes()

@@ -1,4 +1,4 @@
-"""Comparison of the Bicep templates with what the code needs."""
+"""Comparison of the Bicep templates with the settings, resources and roles that the code needs."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -14,13 +14,13 @@ _QUOTED = re.compile(r'Message (?:has|startswith) "([^"]+)"')
 
 
 def find_disagreements(templates: Templates, needs: Needs) -> list[str]:
-    """Return all differences between the templates and the needs of the code."""
+    """Return all differences between the parts in the templates and the parts that the code needs."""
     return [fault for check in CHECKS for fault in check(templates, needs)]
 
 
 def _compare_settings(templates: Templates, needs: Needs) -> Iterator[str]:
-    app = templates.named("app")
-    deployed, platform = set(app.variable("appSettings")), set(app.variable("platformSettings"))
+    app = templates.find_template("app")
+    deployed, platform = set(app.read_variable("appSettings")), set(app.read_variable("platformSettings"))
     yield from _find_differences("setting", deployed, needs.settings)
     yield from (f"setting %{name}% is not deployed" for name in needs.placeholders - deployed)
     for prefix in needs.connections:
@@ -29,26 +29,26 @@ def _compare_settings(templates: Templates, needs: Needs) -> Iterator[str]:
 
 
 def _compare_hubs(templates: Templates, needs: Needs) -> Iterator[str]:
-    groups = {("impulses", group) for group in templates.names("event-hubs", f"{HUB}/consumergroups")}
+    groups = {("impulses", group) for group in templates.list_resource_names("event-hubs", f"{HUB}/consumergroups")}
     yield from _find_differences(
-        "hub", templates.names("event-hubs", HUB), needs.hubs | {hub for hub, _ in needs.readers}
+        "hub", templates.list_resource_names("event-hubs", HUB), needs.hubs | {hub for hub, _ in needs.readers}
     )
     yield from _find_differences("reader", groups, {reader for reader in needs.readers if reader[1] != "$Default"})
-    feed = templates.named("data-explorer").resource("feed")["properties"]
+    feed = templates.find_template("data-explorer").find_resource_body("feed")["properties"]
     if ("impulses", feed["consumerGroup"]) not in needs.readers or feed["tableName"] != f"{needs.table}Raw":
         yield "the query table's feed is another one"
 
 
 def _compare_containers(templates: Templates, needs: Needs) -> Iterator[str]:
-    if templates.json("cosmos-containers.json") != list(needs.cosmos):
+    if templates.read_json("cosmos-containers.json") != list(needs.cosmos):
         yield "cosmos-containers.json is not what scripts/cosmos_containers.py writes"
-    if "loadJsonContent('../cosmos-containers.json')" not in templates.named("cosmos").text:
+    if "loadJsonContent('../cosmos-containers.json')" not in templates.find_template("cosmos").text:
         yield "the module cosmos does not take cosmos-containers.json"
-    yield from _find_differences("container", templates.names("data-storage", BLOBS), needs.blobs)
+    yield from _find_differences("container", templates.list_resource_names("data-storage", BLOBS), needs.blobs)
 
 
 def _compare_account(templates: Templates, _: Needs) -> Iterator[str]:
-    properties = templates.named("cosmos").resource("account")["properties"]
+    properties = templates.find_template("cosmos").find_resource_body("account")["properties"]
     if properties["consistencyPolicy"]["defaultConsistencyLevel"] not in {"BoundedStaleness", "Strong"}:
         yield "the app refuses an account of this consistency"
     if properties["enableMultipleWriteLocations"] is not False:
@@ -56,11 +56,13 @@ def _compare_account(templates: Templates, _: Needs) -> Iterator[str]:
 
 
 def _compare_roles(templates: Templates, needs: Needs) -> Iterator[str]:
-    access = templates.named("access")
-    granted = {(each["kind"], each["part"], each["role"]) for name in ("host", "app") for each in access.variable(name)}
+    access = templates.find_template("access")
+    granted = {
+        (each["kind"], each["part"], each["role"]) for name in ("host", "app") for each in access.read_variable(name)
+    }
     yield from _find_differences("role", granted, needs.roles)
     every = set(_ROLE.findall(access.text))
-    yield from _find_differences("role id", set(templates.json("roles.json")), every)
+    yield from _find_differences("role id", set(templates.read_json("roles.json")), every)
 
 
 def _compare_table(templates: Templates, needs: Needs) -> Iterator[str]:
@@ -75,12 +77,12 @@ def _compare_table(templates: Templates, needs: Needs) -> Iterator[str]:
 
 
 def _compare_live_stream(templates: Templates, needs: Needs) -> Iterator[str]:
-    hub = templates.named("live-stream").resource("hub")
+    hub = templates.find_template("live-stream").find_resource_body("hub")
     events = hub["properties"]["eventHandlers"][0]
     handler = events["urlTemplate"]
-    gateway = templates.named("app-gateway").text
+    gateway = templates.find_template("app-gateway").text
     yield from _find_differences(
-        "live hub", {hub["name"], str(templates.named("app").variable("liveHub"))}, {needs.live_hub}
+        "live hub", {hub["name"], str(templates.find_template("app").read_variable("liveHub"))}, {needs.live_hub}
     )
     yield from _find_differences("event handler", {handler.removeprefix("${appUrl}/")}, {needs.live_events})
     yield from _find_differences("event", set(events["systemEvents"]), needs.live_system_events)
@@ -92,15 +94,17 @@ def _compare_live_stream(templates: Templates, needs: Needs) -> Iterator[str]:
 
 
 def _compare_alerts(templates: Templates, needs: Needs) -> Iterator[str]:
-    for search in templates.named("alerts").variable("searches"):
+    for search in templates.find_template("alerts").read_variable("searches"):
         for text in _QUOTED.findall(search["query"]):
-            if not any(text in message or _build_pattern(message).match(text) for message in needs.messages):
+            if not any(
+                text in message or _build_pattern_of_message_start(message).match(text) for message in needs.messages
+            ):
                 yield f"alert {search['name']} waits for {text!r}, which nothing logs"
         for metric in set(_METRIC.findall(search["query"])) - needs.metrics:
             yield f"alert {search['name']} looks at {metric}, which nothing measures"
 
 
-def _build_pattern(message: str) -> re.Pattern[str]:
+def _build_pattern_of_message_start(message: str) -> re.Pattern[str]:
     """Return the start of a log message, up to its first placeholder."""
     return re.compile(re.escape(message).replace("%d", r"\d+") + "$" if "%d" in message else r"(?!)")
 

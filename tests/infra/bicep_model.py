@@ -46,7 +46,7 @@ class DeploymentError(ValueError):
 
 
 class _Unknown:
-    """Value that is known only while a deployment runs."""
+    """Placeholder for a value that is known only while a deployment runs."""
 
     def __repr__(self) -> str:
         return "UNKNOWN"
@@ -56,7 +56,7 @@ UNKNOWN = _Unknown()
 
 
 class ShortCircuitError(Exception):
-    """Error of a condition or loop that depends on a value which is known only while the deployment runs."""
+    """Error that a condition or loop depends on a value which is known only while the deployment runs."""
 
 
 @dataclass(frozen=True)
@@ -100,24 +100,24 @@ class Deployment:
     hidden: list[str] = field(default_factory=list)
     outputs: dict[str, Any] = field(default_factory=dict)
 
-    def of_type(self, kind: str) -> list[Resource]:
-        """Return the resources of this type."""
+    def list_resources(self, kind: str) -> list[Resource]:
+        """Return the resources of the given type."""
         return [each for each in self.resources if each.type == kind]
 
-    def names(self, kind: str) -> list[str | None]:
+    def list_names(self, kind: str) -> list[str | None]:
         """Return the names of all resources of a type, in order."""
-        return [each.name for each in self.of_type(kind)]
+        return [each.name for each in self.list_resources(kind)]
 
 
 def hash_to_unique_text(values: tuple[str, ...]) -> str:
-    """Return 13 letters that stand for the result of ``uniqueString`` for these values."""
+    """Return 13 letters in place of the result of ``uniqueString`` for these values."""
     digest = hashlib.sha256("\0".join(values).encode()).digest()
     return "".join("abcdefghijklmnopqrstuvwxyz234567"[each % 32] for each in digest[:13])
 
 
 @dataclass(frozen=True)
 class Azure:
-    """Facts about the Azure environment that Bicep functions return.
+    """Facts about the Azure environment that Bicep functions return, for use in tests.
 
     Attributes:
         environment: environment variables that a parameter file reads.
@@ -131,7 +131,7 @@ class Azure:
 
 
 def evaluate_deployment(
-    parameter_file: Path, environment: Mapping[str, str], overrides: Mapping[str, Any] | None = None, **facts: Any
+    parameter_file: Path, environment: Mapping[str, str], overrides: Mapping[str, Any] | None = None, **azure_facts: Any
 ) -> Deployment:
     """Evaluate a parameter file and its template.
 
@@ -139,25 +139,25 @@ def evaluate_deployment(
         parameter_file: the ``.bicepparam`` file.
         environment: environment variables that the file reads.
         overrides: parameters that replace those of the file.
-        facts: further arguments of ``Azure``.
+        azure_facts: further arguments of ``Azure``.
 
     Raises:
         DeploymentError: if the compiler or the deployment would reject the parameters.
     """
     file = parse_file(parameter_file)
-    azure = Azure(environment, **facts)
+    azure = Azure(environment, **azure_facts)
     scope = _Scope(file, {}, azure, "", Deployment())
-    given = {each.name: scope.evaluate(_require_node(each.value)) for each in file.of_kind("param").values()}
+    given = {each.name: scope.evaluate(_require_node(each.value)) for each in file.find_declarations("param").values()}
     template = (parameter_file.parent / file.using).resolve()
     return deploy_template(template, given | dict(overrides or {}), azure)
 
 
-def deploy_template(path: Path, given: Mapping[str, Any], azure: Azure | None = None) -> Deployment:
+def deploy_template(path: Path, parameters: Mapping[str, Any], azure: Azure | None = None) -> Deployment:
     """Evaluate a Bicep template with given parameter values.
 
     Args:
         path: the ``.bicep`` file.
-        given: parameters of the template.
+        parameters: values of the template's parameters.
         azure: facts of the environment.
 
     Raises:
@@ -168,9 +168,9 @@ def deploy_template(path: Path, given: Mapping[str, Any], azure: Azure | None = 
     prefix = f"/subscriptions/{SUBSCRIPTION}"
     if template.scope == "resourceGroup":
         prefix += "/resourceGroups/group"
-    main = _Scope(template, dict(given), azure or Azure(), prefix, result)
-    main.run()
-    result.outputs = {name: main.output(name) for name in template.of_kind("output")}
+    main = _Scope(template, dict(parameters), azure or Azure(), prefix, result)
+    main.evaluate_file()
+    result.outputs = {name: main.evaluate_output(name) for name in template.find_declarations("output")}
     return result
 
 
@@ -217,9 +217,9 @@ def _find_named_type_faults(value: Any, name: str, file: File, path: str) -> lis
         is_right = isinstance(value, plain[name]) and not (name == "int" and isinstance(value, bool))
         return [] if is_right else [f"{path} must be of type {name}"]
     source = parse_file((file.path.parent / file.imports[name]).resolve()) if name in file.imports else file
-    declared = source.of_kind("type").get(name)
+    declared = source.find_declarations("type").get(name)
     if declared is None:
-        raise DeploymentError(f"{file.path.name}: type {name} is unknown")
+        raise DeploymentError(f"{file.path.name}: type {name} is neither built in, declared nor imported")
     return find_type_violations(value, declared.type, source, path) + _find_bound_faults(value, declared, path)
 
 
@@ -254,14 +254,14 @@ def _evaluate_constant(node: Node) -> Any:
 
 @dataclass
 class _Reference:
-    """Resource of a template, with the properties that are known before the deployment."""
+    """Reference to a resource of a template, with the properties that are known before the deployment."""
 
     members: dict[str, Any]
 
 
 @dataclass
 class _ModuleReference:
-    """Module that a template uses."""
+    """Reference to a module that a template uses."""
 
     file: str
     scope: "_Scope | None"
@@ -269,7 +269,7 @@ class _ModuleReference:
 
 @dataclass(frozen=True)
 class _Instance:
-    """One resource or module of a declaration, with the current items of its loop."""
+    """One resource or module that a declaration creates, with the current items of its loop."""
 
     body: Object
     local: dict[str, Any]
@@ -282,7 +282,7 @@ class _Instance:
 
 
 class _Scope:
-    """Evaluation of one file with its parameters."""
+    """Evaluation of one Bicep file with its parameters."""
 
     def __init__(self, file: File, given: dict[str, Any], azure: Azure, id_prefix: str, result: Deployment) -> None:
         self.file = file
@@ -299,13 +299,13 @@ class _Scope:
             self._check_parameters()
 
     def _check_parameters(self) -> None:
-        parameters = self.file.of_kind("param")
+        parameters = self.file.find_declarations("param")
         name = self.file.path.name
         if surplus := self._given.keys() - parameters.keys():
-            raise DeploymentError(f"{name}: unknown parameters {sorted(surplus)}")
+            raise DeploymentError(f"{name} does not declare the given parameters {sorted(surplus)}")
         for each in parameters.values():
             if each.name not in self._given and each.value is None:
-                raise DeploymentError(f"{name}: parameter {each.name} is missing")
+                raise DeploymentError(f"{name}: required parameter {each.name} has no value")
             value = self.look_up(each.name)
             faults = find_type_violations(value, each.type, self.file, each.name) + _find_bound_faults(
                 value, each, each.name
@@ -316,7 +316,7 @@ class _Scope:
     # Names
 
     def look_up(self, name: str) -> Any:
-        """Return the value of a parameter, variable or resource that the file declares."""
+        """Return the value of a parameter, variable, resource or module that the file declares."""
         if name not in self._known:
             self._known[name] = self._resolve_name(name)
         return self._known[name]
@@ -327,25 +327,25 @@ class _Scope:
             return _Scope(source, {}, self.azure, self.id_prefix, Deployment()).look_up(name)
         declared = self._declared.get(name)
         if declared is None:
-            raise DeploymentError(f"{self.file.path.name}: {name} is unknown")
+            raise DeploymentError(f"{self.file.path.name}: no declaration or import of {name}")
         if declared.kind == "param":
             return self._given[name] if name in self._given else self.evaluate(_require_node(declared.value))
         if declared.kind in {"resource", "module"}:
             return self._resolve_symbol(declared)
         return self.evaluate(_require_node(declared.value))
 
-    def output(self, name: str) -> Any:
+    def evaluate_output(self, name: str) -> Any:
         """Evaluate an output of the template and return its value."""
-        declared = self.file.of_kind("output").get(name)
+        declared = self.file.find_declarations("output").get(name)
         if declared is None:
-            raise DeploymentError(f"{self.file.path.name}: output {name} is unknown")
+            raise DeploymentError(f"{self.file.path.name}: no declaration of output {name}")
         return self.evaluate(_require_node(declared.value))
 
     # Resources and modules
 
-    def run(self) -> None:
+    def evaluate_file(self) -> None:
         """Add all resources that the file creates to the result of the deployment."""
-        for name in self.file.of_kind("var"):
+        for name in self.file.find_declarations("var"):
             # A variable with fail() must fail even where nothing else reads it.
             self.look_up(name)
         for each in self.file.declarations:
@@ -408,7 +408,7 @@ class _Scope:
             if each.scope is not None:
                 before = len(self._result.resources)
                 try:
-                    each.scope.run()
+                    each.scope.evaluate_file()
                 except ShortCircuitError as cause:
                     del self._result.resources[before:]
                     self._result.hidden.append(f"{declared.name}: {cause}")
@@ -484,7 +484,7 @@ class _Scope:
             case Call():
                 found = self._call_function(node, local)
             case _:
-                raise DeploymentError(f"{self.file.path.name}: {node} is not an expression")
+                raise DeploymentError(f"{self.file.path.name}: the model cannot evaluate {node}")
         return found
 
     def _evaluate_loop(self, node: Loop, local: dict[str, Any]) -> Any:
@@ -506,11 +506,11 @@ class _Scope:
         if isinstance(base, _ModuleReference):
             return _Outputs(base) if name == "outputs" else UNKNOWN
         if isinstance(base, _Outputs):
-            return base.value(name)
+            return base.evaluate_output(name)
         if base is None or (isinstance(base, dict) and name not in base):
             if node.safe:
                 return None
-            raise DeploymentError(f"{self.file.path.name}: {name} is not a member of {base}")
+            raise DeploymentError(f"{self.file.path.name}: {base} has no property {name}")
         return base[name]
 
     def _evaluate_operation(self, node: Operation, local: dict[str, Any]) -> Any:
@@ -553,7 +553,7 @@ class _Scope:
         node, local = function
         return self.evaluate(node.body, local | dict(zip(node.parameters, values, strict=False)))
 
-    def load(self, path: str) -> str:
+    def read_text_file(self, path: str) -> str:
         """Return the text of a file in the template's folder."""
         return (self.file.path.parent / path).read_text(encoding="utf-8")
 
@@ -563,18 +563,20 @@ _REFERENCES = {Literal("parent"), Literal("scope"), Literal("dependsOn")}
 
 @dataclass(frozen=True)
 class _Outputs:
-    """Outputs of a module; a module that is not deployed has none."""
+    """Outputs of a module; a module that is not deployed has no outputs."""
 
     module: _ModuleReference
 
-    def value(self, name: str) -> Any:
+    def evaluate_output(self, name: str) -> Any:
         """Return the value of a module's output."""
         if self.module.scope is None:
-            raise DeploymentError(f"{self.module.file} is not deployed, and its output {name} is used")
+            raise DeploymentError(
+                f"output {name} of {self.module.file} is used, but a false condition omits this module"
+            )
         if self.module.scope.azure.hides_outputs:
             return UNKNOWN
         try:
-            return self.module.scope.output(name)
+            return self.module.scope.evaluate_output(name)
         except ShortCircuitError:
             return UNKNOWN
 
@@ -595,7 +597,7 @@ def _build_resource_id(prefix: str, kind: str, name: Any) -> Any:
     provider, *types = kind.split("/")
     names = name.split("/")
     if len(types) != len(names):
-        raise DeploymentError(f"{kind} has the name {name}, whose number of parts does not match the type")
+        raise DeploymentError(f"{kind}: name {name} must have one part for each part of the type")
     return f"{prefix}/providers/{provider}/" + "/".join(f"{a}/{b}" for a, b in zip(types, names, strict=True))
 
 
@@ -741,8 +743,8 @@ _CONTEXT_FUNCTIONS: dict[str, Callable[..., Any]] = {
     # A preview does not evaluate it; every cloud that the templates name so far has this suffix.
     "environment": lambda _: {"suffixes": {"storage": "core.windows.net"}},
     "filter": _filter_items,
-    "loadJsonContent": lambda scope, path: json.loads(scope.load(path)),
-    "loadTextContent": lambda scope, path: scope.load(path),
+    "loadJsonContent": lambda scope, path: json.loads(scope.read_text_file(path)),
+    "loadTextContent": lambda scope, path: scope.read_text_file(path),
     "map": _map_items,
     "readEnvironmentVariable": _read_environment_variable,
     "resourceGroup": _describe_resource_group,

@@ -8,19 +8,19 @@ from pathlib import Path
 
 
 class BicepSyntaxError(ValueError):
-    """Error about a construct that the parser does not know."""
+    """Error that a template contains a construct that the parser does not know."""
 
 
 @dataclass(frozen=True)
 class Literal:
-    """Literal: a text without interpolation, a number, a boolean or null."""
+    """Literal value: a text without interpolation, a number, a boolean or null."""
 
     value: str | int | bool | None
 
 
 @dataclass(frozen=True)
 class Interpolation:
-    """String literal with expressions in it, such as `'${name}-hub'`."""
+    """String literal with expressions in the text, such as `'${name}-hub'`."""
 
     parts: tuple["Node", ...]
 
@@ -59,7 +59,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Lambda:
-    """Lambda: a function without a name."""
+    """Lambda expression: a function without a name."""
 
     parameters: tuple[str, ...]
     body: "Node"
@@ -176,7 +176,7 @@ class File:
     imports: dict[str, str]
     using: str
 
-    def of_kind(self, kind: str) -> dict[str, Declaration]:
+    def find_declarations(self, kind: str) -> dict[str, Declaration]:
         """Return the declarations of a kind, for example resources, by name."""
         return {each.name: each for each in self.declarations if each.kind == kind}
 
@@ -212,7 +212,7 @@ def parse_file(path: Path) -> File:
         BicepSyntaxError: if the file has a construct that the parser does not know.
     """
     try:
-        return _Parser(_tokenize(path.read_text(encoding="utf-8"))).file(path)
+        return _Parser(_tokenize(path.read_text(encoding="utf-8"))).parse_statements(path)
     except BicepSyntaxError as error:
         raise BicepSyntaxError(f"{path.name}: {error}") from error
 
@@ -220,7 +220,7 @@ def parse_file(path: Path) -> File:
 def parse_expression(text: str) -> Node:
     """Parse one Bicep expression."""
     parser = _Parser(_tokenize(text))
-    node = parser.expression()
+    node = parser.parse_expression()
     parser.expect("end")
     return node
 
@@ -233,7 +233,7 @@ def _tokenize(text: str) -> list[_Token]:
             raise BicepSyntaxError(f"line {line}: unknown character {text[at]!r}")
         kind, value = str(found.lastgroup), found[0]
         if kind == "quote":
-            token, at = _read_quoted(text, found.end(), line)
+            token, at = _read_quoted_text(text, found.end(), line)
             tokens.append(token)
             continue
         if kind == "multiline":
@@ -245,7 +245,7 @@ def _tokenize(text: str) -> list[_Token]:
     return [*tokens, _Token("newline", "\n", line), _Token("end", "", line)]
 
 
-def _read_quoted(text: str, at: int, line: int) -> tuple[_Token, int]:
+def _read_quoted_text(text: str, at: int, line: int) -> tuple[_Token, int]:
     """Return the quoted text at an offset, and the offset after it."""
     parts: list[Node] = []
     plain = ""
@@ -263,7 +263,7 @@ def _read_quoted(text: str, at: int, line: int) -> tuple[_Token, int]:
             plain += text[at]
             at += 1
     if at >= len(text) or text[at] != "'":
-        raise BicepSyntaxError(f"line {line}: a text has no end")
+        raise BicepSyntaxError(f"line {line}: a quoted text has no closing quote")
     return _Token("text", "", line, (*parts, Literal(plain))), at + 1
 
 
@@ -271,13 +271,13 @@ def _find_closing_brace(text: str, at: int) -> int:
     depth = 0
     while at < len(text):
         if text[at] == "'":
-            at = _read_quoted(text, at + 1, 0)[1]
+            at = _read_quoted_text(text, at + 1, 0)[1]
             continue
         if text[at] == "}" and depth == 0:
             return at
         depth += {"{": 1, "}": -1}.get(text[at], 0)
         at += 1
-    raise BicepSyntaxError("an interpolation has no end")
+    raise BicepSyntaxError("an interpolation in a text has no closing brace")
 
 
 class _Parser:
@@ -309,7 +309,7 @@ class _Parser:
             self._skip_lines()
         token = self._read_token()
         if token.kind != kind:
-            raise BicepSyntaxError(f"line {token.line}: {kind} expected, {token.text or token.kind!r} found")
+            raise BicepSyntaxError(f"line {token.line}: expected {kind}, found {token.text or token.kind!r}")
         return token
 
     def _skip_lines(self) -> None:
@@ -335,7 +335,7 @@ class _Parser:
 
     # Statements
 
-    def file(self, path: Path) -> File:
+    def parse_statements(self, path: Path) -> File:
         """Parse all statements of a file."""
         scope, using = "resourceGroup", ""
         imports: dict[str, str] = {}
@@ -353,7 +353,9 @@ class _Parser:
             elif keyword in _STATEMENTS:
                 declarations.append(_STATEMENTS[keyword](self, decorators))
             else:
-                raise BicepSyntaxError(f"line {self._peek_token().line}: unknown statement {keyword}")
+                raise BicepSyntaxError(
+                    f"line {self._peek_token().line}: {keyword} does not begin a statement that the parser knows"
+                )
             self.expect("newline")
         return File(path, scope, tuple(declarations), imports, using)
 
@@ -372,14 +374,14 @@ class _Parser:
             names.append(self.expect("name").text)
             self._read_token_of_kind(",")
         if not self._read_word("from"):
-            raise BicepSyntaxError(f"line {self._peek_token().line}: from expected")
+            raise BicepSyntaxError(f"line {self._peek_token().line}: the keyword `from` must follow the imported names")
         path = self._parse_plain_text()
         return dict.fromkeys(names, path)
 
     def _parse_param(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
         name = self.expect("name").text
-        kind = None if self._peek_token().kind == "=" else self.type()
-        value = self.expression() if self._read_token_of_kind("=") else None
+        kind = None if self._peek_token().kind == "=" else self.parse_type()
+        value = self.parse_expression() if self._read_token_of_kind("=") else None
         return Declaration("param", name, value=value, type=kind, decorators=decorators)
 
     def _parse_var(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
@@ -388,7 +390,7 @@ class _Parser:
         return Declaration("var", name, value=self._parse_value(), decorators=decorators)
 
     def _parse_output(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
-        name, kind = self.expect("name").text, self.type()
+        name, kind = self.expect("name").text, self.parse_type()
         self.expect("=")
         return Declaration("output", name, value=self._parse_value(), type=kind, decorators=decorators)
 
@@ -405,7 +407,7 @@ class _Parser:
     def _parse_declared_type(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
         name = self.expect("name").text
         self.expect("=")
-        return Declaration("type", name, type=self.type(), decorators=decorators)
+        return Declaration("type", name, type=self.parse_type(), decorators=decorators)
 
     def _parse_func(self, decorators: dict[str, tuple[Node, ...]]) -> Declaration:
         name = self.expect("name").text
@@ -413,25 +415,25 @@ class _Parser:
         parameters = []
         while not self._read_token_of_kind(")"):
             parameters.append(self.expect("name").text)
-            self.type()
+            self.parse_type()
             self._read_token_of_kind(",")
-        kind = self.type()
+        kind = self.parse_type()
         self.expect("=>")
-        body = self.expression()
+        body = self.parse_expression()
         return Declaration("func", name, value=body, type=kind, decorators=decorators, parameters=tuple(parameters))
 
     def _parse_value(self) -> Node:
         """Parse an expression, a loop, or a body with a condition."""
         if self._read_word("if"):
             self.expect("(")
-            condition = self.expression()
+            condition = self.parse_expression()
             self.expect(")")
             return Condition(condition, self._parse_value())
-        return self.expression()
+        return self.parse_expression()
 
     # Types
 
-    def type(self) -> Type:
+    def parse_type(self) -> Type:
         """Parse the type of a parameter or property."""
         first = self._parse_suffixed_type()
         if self._peek_token().kind != "|":
@@ -461,12 +463,12 @@ class _Parser:
         if token.kind == "int":
             return UnionType((int(token.text),))
         if token.kind == "(":
-            found = self.type()
+            found = self.parse_type()
             self.expect(")")
             return found
         if token.kind == "{":
             return self._parse_object_type()
-        raise BicepSyntaxError(f"line {token.line}: a type expected, {token.text!r} found")
+        raise BicepSyntaxError(f"line {token.line}: expected a type, found {token.text!r}")
 
     def _parse_object_type(self) -> ObjectType:
         members: list[tuple[str, Type]] = []
@@ -476,11 +478,11 @@ class _Parser:
             self._parse_decorators()
             if self._read_token_of_kind("*"):
                 self.expect(":")
-                rest = self.type()
+                rest = self.parse_type()
             else:
                 name = self._parse_plain_text() if self._peek_token().kind == "text" else self.expect("name").text
                 self.expect(":")
-                members.append((name, self.type()))
+                members.append((name, self.parse_type()))
                 if self._read_token_of_kind("?"):
                     optional.add(name)
             self._read_token_of_kind(",")
@@ -488,16 +490,16 @@ class _Parser:
 
     # Expressions
 
-    def expression(self) -> Node:
+    def parse_expression(self) -> Node:
         """Parse the expression that begins at the current token."""
         if (parameters := self._parse_lambda_parameters()) is not None:
-            return Lambda(parameters, self.expression())
+            return Lambda(parameters, self.parse_expression())
         condition = self._parse_binary(0)
         if not self._read_token_of_kind("?"):
             return condition
-        true = self.expression()
+        true = self.parse_expression()
         self.expect(":")
-        return Operation("?", (condition, true, self.expression()))
+        return Operation("?", (condition, true, self.parse_expression()))
 
     def _parse_lambda_parameters(self) -> tuple[str, ...] | None:
         if self._peek_token().kind == "name" and self._peek_token(1).kind == "=>":
@@ -530,7 +532,7 @@ class _Parser:
         while self._peek_token().kind in {".", ".?", "[", "!"}:
             sign = self._read_token().kind
             if sign == "[":
-                node = Member(node, self.expression())
+                node = Member(node, self.parse_expression())
                 self.expect("]")
             elif sign != "!":
                 node = Member(node, Literal(self.expect("name").text), safe=sign == ".?")
@@ -548,21 +550,21 @@ class _Parser:
             case "name":
                 node = Call(token.text, self._parse_arguments()) if self._peek_token().kind == "(" else Name(token.text)
             case "(":
-                node = self.expression()
+                node = self.parse_expression()
                 self.expect(")")
             case "[":
                 node = self._parse_array()
             case "{":
                 node = self._parse_object()
             case _:
-                raise BicepSyntaxError(f"line {token.line}: an expression expected, {token.text!r} found")
+                raise BicepSyntaxError(f"line {token.line}: expected an expression, found {token.text!r}")
         return node
 
     def _parse_arguments(self) -> tuple[Node, ...]:
         self.expect("(")
         found = []
         while not self._read_token_if(")"):
-            found.append(self.expression())
+            found.append(self.parse_expression())
             self._skip_lines()
             if self._peek_token().kind != ")":
                 self.expect(",")
@@ -574,7 +576,7 @@ class _Parser:
             return self._parse_loop()
         found = []
         while not self._read_token_if("]"):
-            found.append(self.expression())
+            found.append(self.parse_expression())
             if self._peek_token().kind not in {"newline", "]"}:
                 self.expect(",")
         return Array(tuple(found))
@@ -589,8 +591,8 @@ class _Parser:
         else:
             item = self.expect("name").text
         if not self._read_word("in"):
-            raise BicepSyntaxError(f"line {self._peek_token().line}: in expected")
-        items = self.expression()
+            raise BicepSyntaxError(f"line {self._peek_token().line}: the keyword `in` must follow the names of a loop")
+        items = self.parse_expression()
         self.expect(":")
         self._skip_lines()
         body = self._parse_value()

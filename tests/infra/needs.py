@@ -122,7 +122,7 @@ class Needs:
 
 def find_needs_of_code() -> Needs:
     """Return the parts that the code needs from a deployment, such as settings, triggers and roles."""
-    bindings = list(_iterate_bindings())
+    bindings = list(_iterate_trigger_and_output_bindings())
     triggers = {(each["eventHubName"], each["consumerGroup"]) for each in bindings if "eventHubName" in each}
     received = {("eventHub", hub, TRIGGER_ROLE) for hub, _ in triggers}
     roles: set[tuple[str, str, str]] = HOST_ROLES | received
@@ -143,7 +143,7 @@ def find_needs_of_code() -> Needs:
         live_system_events=frozenset({CONNECT, CONNECTED, DISCONNECTED}),
         live_stream=ROUTE,
         moved_header=MOVED_HEADER,
-        messages=frozenset(_iterate_messages()),
+        messages=frozenset(_iterate_log_messages()),
         metrics=frozenset(INSTRUMENTS),
     )
 
@@ -155,13 +155,13 @@ def find_adapters_with_managed_identity() -> set[str]:
     return found - {"identity"}
 
 
-def _iterate_bindings() -> Iterator[dict[str, Any]]:
+def _iterate_trigger_and_output_bindings() -> Iterator[dict[str, Any]]:
     for blueprint in BLUEPRINTS:
         for builder in blueprint._function_builders:
             yield from (binding.get_dict_repr() for binding in builder._function.get_bindings())
 
 
-def _iterate_messages() -> Iterator[str]:
+def _iterate_log_messages() -> Iterator[str]:
     for path in [*ROOT.glob("shared/**/*.py"), *ROOT.glob("functions/**/*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):

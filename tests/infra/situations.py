@@ -1,4 +1,4 @@
-"""Situations: named combinations of size, variables and parameters with which the tests evaluate the templates."""
+"""Named situations in which the tests evaluate the templates: combinations of size, variables and parameters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ EVERYTHING: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Situation:
-    """Situation of a deployment: its size, variables and parameters.
+    """Situation in which tests evaluate the templates: size, variables and parameters of a deployment.
 
     Attributes:
         size: name of the parameter file.

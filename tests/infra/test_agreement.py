@@ -13,23 +13,23 @@ from tests.infra.templates import BICEP, Templates
 
 
 @pytest.fixture(scope="module")
-def needs() -> Needs:
+def needs_of_code() -> Needs:
     """Return the settings, roles and other parts that the code needs from a deployment."""
     return find_needs_of_code()
 
 
-def test_templates_and_code_agree(needs: Needs) -> None:
-    """Settings, hubs, containers, roles, table, live stream and alerts of the templates equal the needs of the code."""
-    assert find_disagreements(Templates(), needs) == []
+def test_templates_and_code_agree(needs_of_code: Needs) -> None:
+    """The settings, hubs, containers, roles, table and alerts in the templates equal those that the code needs."""
+    assert find_disagreements(Templates(), needs_of_code) == []
 
 
-def test_every_adapter_with_an_identity_has_its_roles() -> None:
-    """Each adapter that uses the app's identity has a list of required roles."""
+def test_every_adapter_with_managed_identity_has_a_list_of_roles() -> None:
+    """Each adapter that uses the managed identity of the app has a list of the roles that it requires."""
     assert find_adapters_with_managed_identity() == set(ROLES)
 
 
-def test_each_omitted_setting_exists() -> None:
-    """Each setting that the deployment omits on purpose exists in the code."""
+def test_each_setting_that_the_deployment_omits_exists_in_the_code() -> None:
+    """Each setting that the deployment intentionally omits exists in the code."""
     assert find_needs_of_code().settings.isdisjoint(NOT_DEPLOYED)
     assert all(NOT_DEPLOYED.values())
 
@@ -66,7 +66,7 @@ CHANGES = [
 
 @pytest.mark.parametrize(("file", "before", "after"), CHANGES)
 def test_a_superfluous_or_missing_template_part_is_reported(
-    needs: Needs, tmp_path: Path, file: str, before: str, after: str
+    needs_of_code: Needs, tmp_path: Path, file: str, before: str, after: str
 ) -> None:
     """The comparison reports a superfluous or missing part of a template."""
     folder = tmp_path / "bicep"
@@ -75,7 +75,7 @@ def test_a_superfluous_or_missing_template_part_is_reported(
     text = path.read_text(encoding="utf-8")
     assert before in text
     path.write_text(text.replace(before, after), encoding="utf-8")
-    assert find_disagreements(Templates(folder), needs)
+    assert find_disagreements(Templates(folder), needs_of_code)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def test_a_superfluous_or_missing_template_part_is_reported(
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_a_new_or_obsolete_need_of_the_code_is_reported(needs: Needs, change: dict[str, Any]) -> None:
+def test_a_new_or_obsolete_need_of_the_code_is_reported(needs_of_code: Needs, change: dict[str, Any]) -> None:
     """The comparison reports a new or obsolete need of the code."""
     [(name, value)] = change.items()
-    known = getattr(needs, name)
+    known = getattr(needs_of_code, name)
     further = known | value if isinstance(value, frozenset) and name not in {"messages", "metrics"} else value
-    assert find_disagreements(Templates(), replace(needs, **{name: further}))
+    assert find_disagreements(Templates(), replace(needs_of_code, **{name: further}))

@@ -10,7 +10,7 @@ from scripts.azure_commands import AZD_OPTIONS, NOT_IN_THE_CORE, PAGES, SCRIPTS,
 TABLE = json.loads(AZD_OPTIONS.read_text(encoding="utf-8"))
 
 
-def _find_words(tmp_path: Path, text: str) -> list[list[str]]:
+def _find_commands(tmp_path: Path, text: str) -> list[list[str]]:
     page = tmp_path / "page.md"
     page.write_text(text, encoding="utf-8")
     return [list(command.words) for command in find_commands(page)]
@@ -35,19 +35,19 @@ def _find_words(tmp_path: Path, text: str) -> list[list[str]]:
         ("if az a b; then azd up; fi", [["az", "a", "b"], ["azd", "up"]]),
     ],
 )
-def test_commands_of_a_block_are_found(tmp_path: Path, block: str, expected: list[list[str]]) -> None:
+def test_all_commands_of_a_code_block_are_found(tmp_path: Path, block: str, expected: list[list[str]]) -> None:
     """All commands in a code block are found, also in substitutions, after pipes and after xargs."""
-    assert _find_words(tmp_path, f"```sh\n{block}\n```\n") == expected
+    assert _find_commands(tmp_path, f"```sh\n{block}\n```\n") == expected
 
 
 def test_inline_commands_are_found_unless_they_are_shortened(tmp_path: Path) -> None:
     """A command between backticks is checked, unless three dots mark it as shortened."""
     text = "Run `az group delete -n NAME` or `az group list | head -1`, not `az deployment ... create`, nor `make az`."
-    assert _find_words(tmp_path, text) == [["az", "group", "delete", "-n", "NAME"], ["az", "group", "list"]]
+    assert _find_commands(tmp_path, text) == [["az", "group", "delete", "-n", "NAME"], ["az", "group", "list"]]
 
 
 def test_every_page_with_a_command_is_checked() -> None:
-    """The check finds the many Azure CLI commands of pages and scripts.
+    """The check finds the many Azure CLI commands in pages and scripts.
 
     Commands of CLI extensions are listed by name.
     """

@@ -1,4 +1,4 @@
-"""Tests of the scripts for operators, with fakes for the Azure CLI on the path."""
+"""Tests of the scripts for operators, which call fakes of the Azure CLI and azd."""
 
 import os
 import shutil
@@ -60,7 +60,7 @@ def run_script(fake_tools: Path, script: str, *arguments: str, typed: str = "", 
 
 
 def test_lock_is_stored_for_azd_and_scripts(fake_tools: Path) -> None:
-    """The script stores the lock in azd and in the environment's file, and prints the command for the workflow."""
+    """The script that locks the policy stores the lock for azd and scripts, and prints the command for the workflow."""
     (fake_tools / "az.state").write_text("Unlocked", encoding="utf-8")
     (fake_tools / "azd.account").write_text("stdataprod", encoding="utf-8")
     file = fake_tools / "prod.env"
@@ -84,8 +84,8 @@ def test_lock_does_not_change_other_environments_of_azd(fake_tools: Path) -> Non
     assert (fake_tools / "azd.calls").read_text(encoding="utf-8") == "azd env get-values\n"
 
 
-def test_locking_requires_the_typed_name(fake_tools: Path) -> None:
-    """The script locks nothing and stores nothing until the operator has typed the expected name."""
+def test_locking_requires_that_the_operator_types_the_storage_account(fake_tools: Path) -> None:
+    """Unless the operator types the name of the storage account, the script changes nothing."""
     (fake_tools / "az.state").write_text("Unlocked", encoding="utf-8")
     code, printed = run_script(fake_tools, "lock-checkpoints", "rg-oi-prod", "stdataprod", typed="yes\n")
     assert (code, "nothing was changed" in printed) == (1, True)
@@ -106,7 +106,7 @@ def test_locking_requires_the_typed_name(fake_tools: Path) -> None:
     ],
 )
 def test_differing_lock_states_stop_a_deployment(fake_tools: Path, state: str, expected: str, code: int) -> None:
-    """A deployment stops if the variable and Azure do not agree on whether the policy is locked."""
+    """A deployment stops if CHECKPOINTS_LOCKED and Azure do not agree on whether the policy is locked."""
     (fake_tools / "az.state").write_text(state, encoding="utf-8")
     found, printed = run_script(fake_tools, "checkpoints-locked", "rg-oi-prod", CHECKPOINTS_LOCKED=expected)
     assert found == code, printed
@@ -129,16 +129,18 @@ def scripts_copy(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.mark.parametrize("warns", ["", "build main.bicep", "lint live-stream.bicep", "build-params dev.bicepparam"])
-def test_a_warning_fails_the_compilation(fake_tools: Path, scripts_copy: Path, warns: str) -> None:
+@pytest.mark.parametrize(
+    "warning_command", ["", "build main.bicep", "lint live-stream.bicep", "build-params dev.bicepparam"]
+)
+def test_a_warning_fails_the_compilation(fake_tools: Path, scripts_copy: Path, warning_command: str) -> None:
     """The script exits with 1 if the compiler prints a warning."""
-    (fake_tools / "bicep.warns").write_text(warns, encoding="utf-8")
+    (fake_tools / "bicep.warns").write_text(warning_command, encoding="utf-8")
     script = scripts_copy / "scripts" / "azure" / "compile-templates"
     code, printed = run_script(fake_tools, str(script), str(scripts_copy / "predicted"))
-    assert (code, "BCP318" in printed) == (int(bool(warns)), bool(warns)), printed
+    assert (code, "BCP318" in printed) == (int(bool(warning_command)), bool(warning_command)), printed
 
 
-def test_every_situation_is_predicted(fake_tools: Path, scripts_copy: Path) -> None:
+def test_the_resources_of_every_situation_are_predicted(fake_tools: Path, scripts_copy: Path) -> None:
     """The script writes the predicted resources for each size and each situation."""
     (fake_tools / "bicep.warns").touch()
     run_script(

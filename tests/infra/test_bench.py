@@ -36,7 +36,7 @@ def measure_with_missing_tool() -> Iterator[Figure]:
         ((measure_with_missing_tool, measure_beyond_limit), 1, ["first_part", "bad"]),
     ],
 )
-def test_the_exit_code_distinguishes_results(
+def test_the_exit_code_states_met_exceeded_or_unmeasured_limits(
     benchmarks: tuple[Benchmark, ...],
     code: int,
     figures: list[str],
@@ -73,7 +73,7 @@ def build_benchmark(values: Sequence[float], bounds: Mapping[str, float]) -> Ben
         ([0.0, 0.0, 0.0], {"at_most": 0.0}, 0),
     ],
 )
-def test_the_median_of_all_runs_is_judged(
+def test_the_median_of_all_runs_must_be_within_the_limits(
     values: list[float],
     bounds: dict[str, float],
     code: int,

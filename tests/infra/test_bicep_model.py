@@ -18,9 +18,9 @@ def write_template(folder: Path, text: str, name: str = "main.bicep") -> Path:
     return path
 
 
-def evaluate_template(folder: Path, text: str, **given: Any) -> Deployment:
+def evaluate_template(folder: Path, text: str, **parameters: Any) -> Deployment:
     """Write a template, evaluate it, and return the deployment."""
-    return deploy_template(write_template(folder, text), given)
+    return deploy_template(write_template(folder, text), parameters)
 
 
 @pytest.mark.parametrize(
@@ -35,13 +35,13 @@ def evaluate_template(folder: Path, text: str, **given: Any) -> Deployment:
         "var value = §\n",
     ],
 )
-def test_unknown_construct_is_an_error(tmp_path: Path, text: str) -> None:
+def test_unknown_construct_is_rejected(tmp_path: Path, text: str) -> None:
     """The parser rejects a construct that it does not know instead of skipping it."""
     with pytest.raises(BicepSyntaxError):
         parse_file(write_template(tmp_path, text))
 
 
-def test_unknown_function_is_an_error(tmp_path: Path) -> None:
+def test_unknown_function_is_rejected(tmp_path: Path) -> None:
     """The model rejects a function that it does not know instead of guessing its value."""
     with pytest.raises(DeploymentError, match="dateTimeAdd"):
         evaluate_template(tmp_path, "var later = dateTimeAdd('2026-01-01', 'P1D')\n")
@@ -70,7 +70,7 @@ output id string = isNeeded ? blobs.id : ''
     assert len(evaluate_template(tmp_path, text, names=[], isNeeded=False).resources) == 1
 
 
-def test_a_value_of_run_time_hides_names_and_modules_that_use_it(tmp_path: Path) -> None:
+def test_a_value_known_only_at_run_time_hides_names_and_modules(tmp_path: Path) -> None:
     """A value known only at run time makes a resource's name unknown, and hides a module whose condition uses it."""
     write_template(
         tmp_path, f"{ACCOUNT}{{\n  name: 'a'\n}}\noutput key string = account.properties.key\n", "inner.bicep"
@@ -96,17 +96,17 @@ output key string = inner.outputs.key
     assert deployment.outputs["key"] is UNKNOWN
 
 
-def test_output_of_an_omitted_module_is_an_error(tmp_path: Path) -> None:
-    """The output of a module with a false condition is an error, as in Azure."""
+def test_output_of_an_omitted_module_is_rejected(tmp_path: Path) -> None:
+    """The model rejects a use of the output of a module with a false condition, as Azure does."""
     write_template(tmp_path, "output key string = 'a'\n", "inner.bicep")
     text = "param is bool\nmodule inner 'inner.bicep' = if (is) {\n}\noutput key string = inner!.outputs.key\n"
     assert evaluate_template(tmp_path, text, **{"is": True}).outputs == {"key": "a"}
-    with pytest.raises(DeploymentError, match="not deployed"):
+    with pytest.raises(DeploymentError, match="omits this module"):
         evaluate_template(tmp_path, text, **{"is": False})
 
 
-def test_name_that_is_declared_twice_is_an_error(tmp_path: Path) -> None:
-    """Two types, parameters or variables with the same name are an error."""
+def test_name_that_is_declared_twice_is_rejected(tmp_path: Path) -> None:
+    """The parser rejects a file that declares two types, parameters or variables with the same name."""
     with pytest.raises(DeploymentError, match="declared twice"):
         evaluate_template(tmp_path, "type name = string\nparam name name = 'a'\n")
 

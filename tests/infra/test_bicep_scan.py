@@ -16,7 +16,7 @@ def test_a_resource_that_no_scanned_deployment_creates_is_reported() -> None:
     assert bicep_scan.find_missing_resources(created) == {"main.networkGroup"}
 
 
-def test_scanned_values_are_plain() -> None:
+def test_scanned_json_contains_texts_for_values_known_at_run_time() -> None:
     """The scanned JSON has a text in place of each value that is known only at run time."""
     arm = bicep_scan.to_arm_template(bicep_scan.evaluate_deployments()["everything"])
     assert "known at run time" in json.dumps(arm)

@@ -16,16 +16,16 @@ UNCHANGED = {
 """The newest versions of types that have no version of the last two years."""
 
 
-def test_api_versions_of_resource_types_are_recent() -> None:
+def test_api_versions_of_azure_resource_types_are_recent() -> None:
     """The API version of each resource type was at most two years old when it was chosen, or is the newest."""
     for template in Templates().all:
-        for each in template.file.of_kind("resource").values():
+        for each in template.file.find_declarations("resource").values():
             kind, _, version = each.target.partition("@")
             assert version == UNCHANGED[kind] if kind in UNCHANGED else version >= "2024-06-01", each.target
 
 
 def test_subnets_state_their_outbound_access() -> None:
     """Each subnet states its outbound access, because newer API versions have no default access."""
-    network = Templates().named("network")
+    network = Templates().find_template("network")
     assert network.text.count("defaultOutboundAccess: false") == 2
     assert "natGateways@" in network.text

@@ -9,13 +9,13 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def run_ci(folder: Path, *tools: str, installs: bool = True) -> tuple[int, list[str]]:
-    """Run ``.ci/run`` with only the given tools; return the exit code and the calls of tools in order."""
+def run_ci(folder: Path, *tools: str, can_install: bool = True) -> tuple[int, list[str]]:
+    """Run ``.ci/run`` with fakes of only the given tools; return the exit code and the calls of tools in order."""
     calls = folder / "calls"
     calls.touch()
     for tool in ("bash", "env", "dirname"):
         (folder / tool).symlink_to(str(shutil.which(tool)))
-    stand_ins = {"make": 0, "apt-get": 0 if installs else 100, "id": 0, **dict.fromkeys(tools, 0)}
+    stand_ins = {"make": 0, "apt-get": 0 if can_install else 100, "id": 0, **dict.fromkeys(tools, 0)}
     for tool, code in stand_ins.items():
         (folder / tool).write_text(
             f'#!/bin/bash\n[ {tool} = id ] && echo 0 || echo "{tool} $*" >> {calls}\nexit {code}\n'
@@ -31,7 +31,7 @@ CHECKS = ["make check-code", "make test ARGS=--require-all", "make package-test"
 
 @pytest.mark.parametrize("chromium", ["chromium", "chromium-browser", "google-chrome"])
 def test_ci_fails_if_a_test_is_skipped(tmp_path: Path, chromium: str) -> None:
-    """If a browser and a broker exist, checks and tests run, and a skipped test is a failure."""
+    """If a browser and a broker exist, checks and tests run, and each skipped test fails the run."""
     assert run_ci(tmp_path, chromium, SHELL, "mosquitto") == (0, CHECKS)
 
 
@@ -51,14 +51,14 @@ def test_ci_installs_missing_tools(tmp_path: Path, present: tuple[str, ...], ins
     assert [text for call in calls if (text := call.partition("--no-install-recommends ")[2])] == installed
 
 
-def test_checks_run_without_the_headless_shell(tmp_path: Path) -> None:
+def test_without_a_headless_shell_the_tests_use_chromium(tmp_path: Path) -> None:
     """If the distribution has no headless shell, the tests use the complete Chromium."""
-    code, calls = run_ci(tmp_path, "chromium", "mosquitto", installs=False)
+    code, calls = run_ci(tmp_path, "chromium", "mosquitto", can_install=False)
     assert (code, calls[-3:]) == (0, CHECKS)
 
 
 def test_ci_fails_if_a_missing_tool_cannot_be_installed(tmp_path: Path) -> None:
     """The script fails before the checks if a missing tool cannot be installed."""
-    code, calls = run_ci(tmp_path, installs=False)
+    code, calls = run_ci(tmp_path, can_install=False)
     assert code != 0
     assert all(call.startswith("apt-get") for call in calls)

@@ -4,7 +4,7 @@ from scripts.cosmos_containers import build_containers
 
 
 def test_each_container_has_one_partition_key() -> None:
-    """Container names are unique, each container has one partition key, and omitted properties have Azure's default."""
+    """Container names are unique, each container has one partition key, and omitted properties have the defaults."""
     containers = build_containers()
     assert len({each["id"] for each in containers}) == len(containers)
     assert {len(each["partitionKey"]["paths"]) for each in containers} == {1}

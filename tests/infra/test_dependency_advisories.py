@@ -17,19 +17,19 @@ CLEAN = {"dependencies": [{"name": "requests", "version": "2.33.0", "vulns": []}
 NO_NODE: dict[str, Any] = {"vulnerabilities": {}}
 
 
-def build_tool_substitute(canary: Any, pins: Any, node: Any) -> Print:
-    """Return a fake of the tools that prints the given results for canary, pinned and npm packages."""
+def build_tool_substitute(bad_version_report: Any, pinned_report: Any, npm_report: Any) -> Print:
+    """Return a fake of pip-audit and npm that prints the given reports."""
 
     def run(command: Sequence[str], _: Path = dependency_advisories.ROOT) -> str:
         if "pip_audit" not in command:
-            return json.dumps(node)
-        return json.dumps(pins if str(dependency_advisories.PINS) in command else canary)
+            return json.dumps(npm_report)
+        return json.dumps(pinned_report if str(dependency_advisories.PINS) in command else bad_version_report)
 
     return run
 
 
 @pytest.mark.parametrize(
-    ("canary", "pins", "node", "arguments", "ends", "loud"),
+    ("bad_version_report", "pinned_report", "npm_report", "arguments", "exit_code", "has_warning"),
     [
         (KNOWN, CLEAN, NO_NODE, (), 0, False),
         (KNOWN, KNOWN, NO_NODE, (), 1, False),
@@ -43,18 +43,20 @@ def build_tool_substitute(canary: Any, pins: Any, node: Any) -> Print:
 def test_unreachable_source_is_reported(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    canary: Any,
-    pins: Any,
-    node: Any,
+    bad_version_report: Any,
+    pinned_report: Any,
+    npm_report: Any,
     arguments: Sequence[str],
-    ends: int,
-    loud: bool,  # noqa: FBT001  a parameter
+    exit_code: int,
+    has_warning: bool,  # noqa: FBT001  a parameter
 ) -> None:
-    """An advisory ends with exit code 1; a source that misses a known bad version counts as unreachable."""
-    monkeypatch.setattr(dependency_advisories, "_run_command", build_tool_substitute(canary, pins, node))
+    """An advisory causes exit code 1; a source that does not report a known bad version counts as unreachable."""
+    monkeypatch.setattr(
+        dependency_advisories, "_run_command", build_tool_substitute(bad_version_report, pinned_report, npm_report)
+    )
     monkeypatch.setattr("shutil.which", lambda name: name)
-    assert dependency_advisories.main(arguments) == ends
-    assert ("NO ADVISORY SOURCE REACHABLE" in capsys.readouterr().err) is loud
+    assert dependency_advisories.main(arguments) == exit_code
+    assert ("NO ADVISORY SOURCE REACHABLE" in capsys.readouterr().err) is has_warning
 
 
 def test_every_lock_file_is_checked() -> None:

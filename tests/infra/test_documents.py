@@ -21,10 +21,12 @@ def test_every_template_is_documented() -> None:
         assert name in {"main", "identity"} or f"{name}.bicep`" in AZURE, name
 
 
-def test_every_alert_has_its_remedy() -> None:
+def test_every_alert_has_a_documented_remedy() -> None:
     """docs/how-to/operate.md has a remedy for each alert, with the alert's severity."""
-    alerts = Templates().named("alerts")
-    declared = {each["name"]: each["severity"] for name in ("searches", "metrics") for each in alerts.variable(name)}
+    alerts = Templates().find_template("alerts")
+    declared = {
+        each["name"]: each["severity"] for name in ("searches", "metrics") for each in alerts.read_variable(name)
+    }
     told = {
         name: int(severity) for name, severity in re.findall(r"^\| `([a-z0-9-]+)` \((\d)\)", OPERATIONS, re.MULTILINE)
     }
@@ -49,9 +51,15 @@ def test_every_check_of_the_smoke_test_is_explained() -> None:
     assert told == used
 
 
-def test_documented_parameters_exist() -> None:
-    """Each documented parameter is one of main.bicep, of the settings, or of Azure."""
-    known = Templates().named("main").parameters | {"requestId", "principal", "throttled", "take_any", "serviceName"}
+def test_documented_template_parameters_exist() -> None:
+    """Each documented parameter is a parameter of main.bicep, of the settings, or of an Azure command."""
+    known = Templates().find_template("main").parameters | {
+        "requestId",
+        "principal",
+        "throttled",
+        "take_any",
+        "serviceName",
+    }
     known |= {"remoteBuild", "prefetchCount", "maxQueuePollingInterval"}
     # Azure's own names, and a parameter that has another name now.
     known |= {"enableAutomaticFailover", "blobServices", "immutabilityPolicies", "gatewayCertificateSecretId"}
@@ -81,7 +89,7 @@ def _read_commands(text: str) -> str:
 
 
 def test_keys_are_written_outside_of_the_repository() -> None:
-    """Commands on the pages write keys and settings only to files below OI_HOME."""
+    """Documented commands write keys and settings only to files below OI_HOME."""
     pattern = (
         r"(\S*?)((?:admin|editor)\.key|keys\.json|plant\.yaml|line-1\.json|(?<!-)checkpoint-key|[\w$]+\.env)(?![\w-])"
     )
@@ -90,8 +98,8 @@ def test_keys_are_written_outside_of_the_repository() -> None:
     assert {before.split('"')[-1] for before, _ in named} == {"$OI_HOME/"}
 
 
-def test_every_deployment_uses_the_script() -> None:
-    """Documented deployments use the script that chooses the deployment's name and runs checks first."""
+def test_every_documented_deployment_uses_the_deployment_script() -> None:
+    """Documented deployments use the script that chooses the deployment's name and runs the checks before deploying."""
     commands = _read_commands(AZURE) + _read_commands(OPERATIONS)
     assert commands.count("scripts/azure/deploy-templates ") > 10
     by_hand = re.findall(r"az deployment sub (\w[\w-]*)(.*)", commands)
@@ -119,7 +127,7 @@ def test_a_leaked_key_can_be_replaced() -> None:
     assert "inside the network" in section
 
 
-def test_every_variable_is_documented() -> None:
+def test_every_environment_variable_of_parameter_files_is_documented() -> None:
     """The pages on Azure name each environment variable that a parameter file reads."""
     for path in BICEP.glob("*.bicepparam"):
         for name in re.findall(r"readEnvironmentVariable\('(\w+)'", path.read_text(encoding="utf-8")):

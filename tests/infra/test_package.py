@@ -29,7 +29,7 @@ SECRETS = (
 
 @pytest.fixture
 def small_checkout(tmp_path: Path) -> Path:
-    """Return a small checkout with built pages."""
+    """Return a small checkout of a repository with built pages."""
     root = tmp_path / "checkout"
     for name in (*package.FILES, "functions/__init__.py", "shared/a.py", "shared/b/schema.graphql"):
         _write_file(root, name)
@@ -121,7 +121,7 @@ def test_secrets_are_ignored_by_other_tools(ignore: str) -> None:
 
 
 def test_a_missing_part_of_the_package_stops_the_build(small_checkout: Path) -> None:
-    """A missing file or folder, or pages that are not built, stop the build with their names."""
+    """A missing file or folder, or pages that are not built, stop the build; the message names the missing part."""
     (small_checkout / "host.json").unlink()
     with pytest.raises(package.PackageError, match=r"host\.json is missing"):
         package.collect_app_files(small_checkout)
@@ -131,14 +131,14 @@ def test_a_missing_part_of_the_package_stops_the_build(small_checkout: Path) -> 
         package.collect_app_files(small_checkout)
 
 
-def test_another_version_of_python_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_version_other_than_the_apps_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The build rejects another Python version than the app's, because dependencies differ between versions."""
     monkeypatch.setattr("scripts.package.sys.version_info", (3, 12, 0))
     with pytest.raises(package.PackageError, match=r"Python 3\.13 is required"):
         package.download_wheels(tmp_path / "requirements.txt", tmp_path)
 
 
-def test_wheels_are_unpacked_where_the_worker_looks(tmp_path: Path) -> None:
+def test_only_modules_and_metadata_of_a_wheel_are_packed(tmp_path: Path) -> None:
     """The modules and the metadata of a wheel are packed; its scripts, headers and compiled files are not."""
     files = {"one/__init__.py": "1", "one-1.dist-info/RECORD": "r", "one/__pycache__/a.cpython-313.pyc": "c"}
     data = {"one-1.data/purelib/two.py": "2", "one-1.data/scripts/run": "s", "one-1.data/headers/a.h": "h"}
@@ -159,10 +159,8 @@ def test_wheels_that_contradict_each_other_stop_the_build(tmp_path: Path) -> Non
 
 
 @given(st.dictionaries(st.text("abc/", min_size=1, max_size=8), st.binary(max_size=64), max_size=8))
-def test_the_archive_depends_only_on_its_files(
-    tmp_path_factory: pytest.TempPathFactory, content: dict[str, bytes]
-) -> None:
-    """The archive does not depend on the order of files or the time of the build."""
+def test_the_archive_is_reproducible(tmp_path_factory: pytest.TempPathFactory, content: dict[str, bytes]) -> None:
+    """The archive does not depend on the order of its files or the time of the build."""
     folder = tmp_path_factory.mktemp("archives")
     package.write_archive(content, folder / "one.zip")
     package.write_archive(dict(reversed(content.items())), folder / "two.zip")

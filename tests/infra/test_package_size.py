@@ -15,8 +15,8 @@ def _build_package(folder: Path, size: int) -> Path:
     return folder / "app.zip"
 
 
-def test_sizes_are_printed_by_dependency(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The check prints the unpacked size and the largest dependencies."""
+def test_the_size_check_prints_the_largest_dependencies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The check prints the unpacked size of the package and its largest dependencies."""
     sizes = package_size.measure_dependencies(_build_package(tmp_path, 1000))
     assert sizes["one 1.0"] == 1000
     assert sizes["the app"] == 3
@@ -24,10 +24,8 @@ def test_sizes_are_printed_by_dependency(tmp_path: Path, capsys: pytest.CaptureF
     assert "        1,000  one 1.0" in capsys.readouterr().out
 
 
-def test_growth_over_five_percent_fails_until_it_is_recorded(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """If the package has grown by over 5 %, the check fails and says how to accept the growth."""
+def test_growth_of_the_package_over_five_percent_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """If the package has grown by over 5 %, the check fails and states how to accept the growth."""
     record = tmp_path / "record.json"
     arguments = [str(_build_package(tmp_path, 10_000))]
     total = sum(package_size.measure_dependencies(tmp_path / "app.zip").values())

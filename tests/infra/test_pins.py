@@ -65,7 +65,7 @@ def list_requirement_files(path: Path) -> Iterator[Path]:
     ],
     ids=lambda path: path.name,
 )
-def test_requirements_are_exact_and_constrained(path: Path) -> None:
+def test_requirements_have_exact_versions_equal_to_the_constraints(path: Path) -> None:
     """Each requirements file has exact versions, equal to those in the constraints of its installation."""
     direct = read_pins(path)
     assert direct
@@ -115,8 +115,8 @@ def test_node_packages_are_exact_and_locked(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "floating", ["latest", "next", "", "git+https://a/b.git#1", "github:a/b", "https://a/b-1.2.3.tgz"]
+    "version", ["latest", "next", "", "git+https://a/b.git#1", "github:a/b", "https://a/b-1.2.3.tgz"]
 )
-def test_floating_versions_are_recognised(floating: str) -> None:
+def test_tags_and_addresses_do_not_count_as_exact_versions(version: str) -> None:
     """A tag or an address in place of a version does not count as an exact version."""
-    assert RANGE.fullmatch(floating) is None
+    assert RANGE.fullmatch(version) is None

@@ -35,13 +35,13 @@ LEGAL = {
 
 
 def find_only_resource(deployment: Deployment, kind: str, start: str = "") -> Resource:
-    """Return the only resource of a type whose name begins with this text."""
-    [found] = [each for each in deployment.of_type(kind) if str(each.name).startswith(start)]
+    """Return the only resource of the given type whose name begins with this text."""
+    [found] = [each for each in deployment.list_resources(kind) if str(each.name).startswith(start)]
     return found
 
 
 def list_regions(deployment: Deployment) -> list[str]:
-    """Return the regions of Cosmos DB in their order."""
+    """Return the regions of the Cosmos DB account in the order of the template."""
     locations = find_only_resource(deployment, COSMOS).body["properties"]["locations"]
     assert [each["failoverPriority"] for each in locations] == list(range(len(locations)))
     return [each["locationName"] for each in locations]
@@ -68,13 +68,13 @@ def test_no_name_or_number_depends_on_an_output(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
-def test_names_are_unique_and_legal(name: str) -> None:
+def test_resource_ids_are_unique_and_names_are_accepted_by_azure(name: str) -> None:
     """Resource ids are unique, and Azure accepts each name."""
     deployment = evaluate_situation(name)
     ids = [each.id for each in deployment.resources if "diagnosticSettings" not in each.type]
     assert [each for each in ids if ids.count(each) > 1] == []
     for kind, pattern in LEGAL.items():
-        for each in deployment.names(kind):
+        for each in deployment.list_names(kind):
             assert re.fullmatch(pattern, str(each)), (kind, each)
 
 
@@ -82,18 +82,18 @@ def test_names_are_unique_and_legal(name: str) -> None:
     ("name", "expected"),
     [("prod", 17), ("everything", 19), ("failed over", 17), ("dev", 17), ("existing Data Explorer", 16)],
 )
-def test_every_role_assignment_is_predicted(name: str, expected: int) -> None:
+def test_names_of_role_assignments_are_known_before_the_deployment(name: str, expected: int) -> None:
     """Number and names of role assignments are known before the deployment."""
-    names = evaluate_situation(name).names(ROLE)
+    names = evaluate_situation(name).list_names(ROLE)
     assert len(names) == len(set(names)) == expected
-    assert len(evaluate_situation(name).of_type(f"{COSMOS}/sqlRoleAssignments")) == 2
+    assert len(evaluate_situation(name).list_resources(f"{COSMOS}/sqlRoleAssignments")) == 2
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
-def test_locked_policy_is_omitted(name: str) -> None:
-    """If the policy is locked, the deployment omits it and nothing else."""
+def test_a_locked_immutability_policy_is_omitted(name: str) -> None:
+    """If the immutability policy is locked, the deployment omits the policy and nothing else."""
     is_written = name not in {"locked", "failed over"}
-    assert len(evaluate_situation(name).of_type(POLICY)) == is_written
+    assert len(evaluate_situation(name).list_resources(POLICY)) == is_written
     if name == "locked":
         ids = {each.id for each in evaluate_situation("prod").resources} - {
             each.id for each in evaluate_situation("locked").resources
@@ -102,7 +102,7 @@ def test_locked_policy_is_omitted(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["failed over", "everything failed over"])
-def test_second_region_has_unique_resources(name: str) -> None:
+def test_a_second_region_creates_only_compute_resources(name: str) -> None:
     """A deployment in a second region does not change shared resources; it creates new resources for compute."""
     before = {each.id: each for each in evaluate_situation("everything").resources}
     for each in evaluate_situation(name).resources:
@@ -115,8 +115,8 @@ def test_second_region_has_unique_resources(name: str) -> None:
 def test_second_region_uses_the_stores_of_the_first() -> None:
     """After a failover, the app uses the same vault, data storage and Cosmos DB account as before."""
     home, away = evaluate_situation("prod"), evaluate_situation("failed over")
-    assert away.of_type(VAULT) == []
-    assert [each.name for each in away.of_type(STORAGE)] == [find_only_resource(away, STORAGE, "sthost").name]
+    assert away.list_resources(VAULT) == []
+    assert [each.name for each in away.list_resources(STORAGE)] == [find_only_resource(away, STORAGE, "sthost").name]
     assert find_only_resource(away, COSMOS).id == find_only_resource(home, COSMOS).id
     assert find_only_resource(away, COSMOS).location == "westeurope"
     assert away.outputs["VAULT_NAME"] == "kv-prod-home"
@@ -128,8 +128,10 @@ def test_second_region_uses_the_stores_of_the_first() -> None:
 
 def test_second_region_has_separate_private_dns_zones() -> None:
     """The private DNS zones of the second region are in another resource group, because the zones' names are fixed."""
-    zones = {str(each.id) for each in evaluate_situation("prod").of_type("Microsoft.Network/privateDnsZones")}
-    away = {str(each.id) for each in evaluate_situation("failed over").of_type("Microsoft.Network/privateDnsZones")}
+    zones = {str(each.id) for each in evaluate_situation("prod").list_resources("Microsoft.Network/privateDnsZones")}
+    away = {
+        str(each.id) for each in evaluate_situation("failed over").list_resources("Microsoft.Network/privateDnsZones")
+    }
     assert len(zones) == len(away) == 6
     assert all("/rg-oi-prod/" in each for each in zones)
     assert all("/rg-oi-prod-northeurope/" in each for each in away)
@@ -143,12 +145,15 @@ def test_alerts_and_endpoints_have_their_region_in_their_name() -> None:
         alerts = [str(each.name) for each in deployment.resources if each.type.endswith(kinds)]
         assert len(alerts) == 10
         assert all(each.endswith(f"-{region}") for each in alerts)
-        assert all(f"-{region}-" in str(each) for each in deployment.names(ENDPOINT))
+        assert all(f"-{region}-" in str(each) for each in deployment.list_names(ENDPOINT))
 
 
 def test_restored_account_gets_a_new_private_endpoint() -> None:
     """Only a restored account gets a new private endpoint, because an endpoint's target cannot change."""
-    before, after = set(evaluate_situation("prod").names(ENDPOINT)), set(evaluate_situation("restored").names(ENDPOINT))
+    before, after = (
+        set(evaluate_situation("prod").list_names(ENDPOINT)),
+        set(evaluate_situation("restored").list_names(ENDPOINT)),
+    )
     assert {str(each).rpartition("-")[0] for each in before ^ after} == {"pep-cosmos-westeurope"}
     assert len(after) == 7
     assert (
@@ -181,8 +186,8 @@ def test_the_spelling_of_a_region_does_not_change_the_resources(spelling: str) -
     assert list_regions(deployment) == ["westeurope", "northeurope"]
 
 
-def test_number_of_regions_changes_nothing_but_the_regions() -> None:
-    """A change of the number of regions changes nothing else, because Cosmos DB rejects other changes with it."""
+def test_the_number_of_regions_changes_only_the_locations_of_cosmos_db() -> None:
+    """The number of regions changes only the locations, because Cosmos DB rejects other changes in the same update."""
     one_region, two_regions = (
         find_only_resource(evaluate_situation(name), COSMOS).body["properties"] for name in ("other home", "prod")
     )
@@ -196,8 +201,8 @@ def test_number_of_regions_changes_nothing_but_the_regions() -> None:
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_cosmos_db_changes_run_one_after_another(name: str) -> None:
     """Containers are created one after another, and then the roles, because Cosmos DB allows one change at a time."""
-    roles = evaluate_situation(name).of_type(f"{COSMOS}/sqlRoleAssignments")
-    containers = evaluate_situation(name).of_type(f"{COSMOS}/sqlDatabases/containers")
+    roles = evaluate_situation(name).list_resources(f"{COSMOS}/sqlRoleAssignments")
+    containers = evaluate_situation(name).list_resources(f"{COSMOS}/sqlDatabases/containers")
     assert all(each.batched for each in containers + roles)
     assert all("container" in each.after for each in roles)
 
@@ -225,17 +230,17 @@ def test_illegal_environment_name_is_rejected(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["Plant-North1", "a1", "p-1", "PROD", "a-b-c-d-e-f1"])
 @pytest.mark.parametrize("region", ["germanywestcentral", "uk south"])
-def test_longest_names_are_legal(name: str, region: str) -> None:
+def test_azure_accepts_the_longest_names(name: str, region: str) -> None:
     """Azure accepts each name even with the longest environment and region names, also after a failover."""
     for active in ("", "switzerlandnorth"):
         environment = {"AZURE_ENV_NAME": name, "AZURE_LOCATION": region, "AZURE_ACTIVE_LOCATION": active}
         deployment = evaluate_deployment(BICEP / "main.bicepparam", ENVIRONMENT | environment, {"withIotHub": True})
         for kind, pattern in LEGAL.items():
-            for each in deployment.names(kind):
+            for each in deployment.list_names(kind):
                 assert re.fullmatch(pattern, str(each)), (kind, each)
 
 
-def test_case_of_an_environment_changes_no_store() -> None:
+def test_letter_case_of_an_environment_name_changes_no_resource_group_or_store() -> None:
     """Environments whose names differ only in letter case have the same resource group and stores."""
     small, large = (
         evaluate_deployment(BICEP / "main.bicepparam", ENVIRONMENT | {"AZURE_ENV_NAME": n}) for n in ("prod", "Prod")
@@ -244,7 +249,7 @@ def test_case_of_an_environment_changes_no_store() -> None:
 
 
 @pytest.mark.parametrize("size", ["dev", "test", "prod", "main"])
-def test_only_three_variables_lack_a_default(size: str) -> None:
+def test_only_three_environment_variables_are_required(size: str) -> None:
     """Three environment variables are required; all others have defaults."""
     required = {"AZURE_PRINCIPAL_ID", "WEB_PUBSUB_AUDIENCE", "ALERT_EMAILS"}
     evaluate_deployment(BICEP / f"{size}.bicepparam", {name: ENVIRONMENT[name] for name in required})
@@ -254,8 +259,8 @@ def test_only_three_variables_lack_a_default(size: str) -> None:
             evaluate_deployment(BICEP / f"{size}.bicepparam", {each: ENVIRONMENT[each] for each in required - {name}})
 
 
-def test_production_has_alerts() -> None:
-    """In production, addresses for alerts are required, and each is notified."""
+def test_production_requires_addresses_for_alerts() -> None:
+    """In production, the addresses for alerts are required, and each address is notified of alerts."""
     with pytest.raises(DeploymentError, match="alertEmails"):
         evaluate_deployment(BICEP / "prod.bicepparam", ENVIRONMENT | {"ALERT_EMAILS": ""})
     kind = "Microsoft.Insights/actionGroups"
@@ -264,8 +269,8 @@ def test_production_has_alerts() -> None:
         "operators@plant.example",
         "night@plant.example",
     ]
-    assert evaluate_deployment(BICEP / "dev.bicepparam", ENVIRONMENT | {"ALERT_EMAILS": ""}).of_type(kind) == []
-    names = evaluate_situation("prod").names("Microsoft.Insights/scheduledQueryRules")
+    assert evaluate_deployment(BICEP / "dev.bicepparam", ENVIRONMENT | {"ALERT_EMAILS": ""}).list_resources(kind) == []
+    names = evaluate_situation("prod").list_names("Microsoft.Insights/scheduledQueryRules")
     assert "chain-broken-westeurope" in names
 
 
@@ -279,11 +284,11 @@ def test_production_has_alerts() -> None:
         ("cosmosMode", "provisioned", "cosmosMode violates allowed"),
         ("maximumInstances", 39, "maximumInstances violates minValue 40"),
         ("corsOrigins", "https://plant.example", "corsOrigins must be an array"),
-        ("checkpointsLock", True, "unknown parameters"),
+        ("checkpointsLock", True, "does not declare"),
     ],
 )
-def test_wrong_parameter_is_rejected(parameter: str, value: Any, fault: str) -> None:
-    """A misspelt or missing property, a wrong type or a value out of bounds fails before the deployment."""
+def test_wrong_template_parameters_are_rejected(parameter: str, value: Any, fault: str) -> None:
+    """A misspelt or missing parameter property, a wrong type or a value out of bounds fails before the deployment."""
     with pytest.raises(DeploymentError, match=fault):
         evaluate_deployment(BICEP / "dev.bicepparam", ENVIRONMENT, {parameter: value})
 
@@ -295,7 +300,7 @@ def test_orchestrations_have_an_always_ready_instance() -> None:
         assert "durable" in {each["name"] for each in ready}
 
 
-def test_host_of_production_is_spread_over_zones() -> None:
+def test_the_production_host_is_zone_redundant() -> None:
     """In production, plan and storage are zone redundant, and each group has at least two instances."""
     assert (
         find_only_resource(evaluate_situation("prod"), "Microsoft.Web/serverfarms").body["properties"]["zoneRedundant"]
@@ -309,11 +314,11 @@ def test_host_of_production_is_spread_over_zones() -> None:
     )
 
 
-def test_names_of_other_private_endpoints_are_found() -> None:
-    """Each private DNS zone exists once; names that the zone does not contain are looked up in public DNS."""
-    links = evaluate_situation("prod").of_type("Microsoft.Network/privateDnsZones/virtualNetworkLinks")
+def test_names_outside_of_a_private_dns_zone_are_found_in_public_dns() -> None:
+    """Each private DNS zone exists once; Azure looks up names that the zone does not contain in public DNS."""
+    links = evaluate_situation("prod").list_resources("Microsoft.Network/privateDnsZones/virtualNetworkLinks")
     assert {each.body["properties"]["resolutionPolicy"] for each in links} == {"NxDomainRedirect"}
-    zones = evaluate_situation("prod").names("Microsoft.Network/privateDnsZones")
+    zones = evaluate_situation("prod").list_names("Microsoft.Network/privateDnsZones")
     assert len(zones) == len(set(zones)) == len(links) == 6
 
 
@@ -325,14 +330,14 @@ def test_closed_event_hubs_can_be_read_by_data_explorer() -> None:
     assert {"privatePath", "reader"} <= find_only_resource(
         closed, "Microsoft.Kusto/clusters/databases/dataConnections"
     ).after
-    assert opened.of_type("Microsoft.Kusto/clusters/managedPrivateEndpoints") == []
+    assert opened.list_resources("Microsoft.Kusto/clusters/managedPrivateEndpoints") == []
     rules = find_only_resource(closed, "Microsoft.EventHub/namespaces/networkRuleSets").body["properties"]
     assert (rules["publicNetworkAccess"], rules["trustedServiceAccessEnabled"]) == ("Disabled", True)
 
 
-def test_scripts_of_data_explorer_remove_their_rights() -> None:
+def test_the_right_for_data_explorer_scripts_is_removed_after_the_scripts() -> None:
     """The deployer's right for Data Explorer scripts is removed after the scripts, which run one after another."""
-    scripts = evaluate_situation("prod").of_type("Microsoft.Kusto/clusters/databases/scripts")
+    scripts = evaluate_situation("prod").list_resources("Microsoft.Kusto/clusters/databases/scripts")
     assert {each.body["properties"]["principalPermissionsAction"] for each in scripts} == {
         "RemovePermissionOnScriptCompletion"
     }
@@ -340,7 +345,7 @@ def test_scripts_of_data_explorer_remove_their_rights() -> None:
     assert all(each.version >= "2024-04-13" for each in scripts)
 
 
-def test_private_network_has_a_nat_gateway() -> None:
+def test_the_subnet_of_the_app_has_a_nat_gateway() -> None:
     """The app's subnet has a NAT gateway if the app uses the network, but not if only the application gateway does."""
     subnets = find_only_resource(evaluate_situation("prod"), "Microsoft.Network/virtualNetworks").body["properties"][
         "subnets"
@@ -353,11 +358,11 @@ def test_private_network_has_a_nat_gateway() -> None:
     assert by_name["app"]["defaultOutboundAccess"] is False
     parameters = {"gatewayHostName": "plant.example", "gatewayCertificateSecretUri": "x", "gatewayIdentityId": "y"}
     with_gateway = evaluate_deployment(BICEP / "dev.bicepparam", ENVIRONMENT, parameters)
-    assert with_gateway.of_type("Microsoft.Network/natGateways") == []
-    assert len(with_gateway.of_type("Microsoft.Network/virtualNetworks")) == 1
+    assert with_gateway.list_resources("Microsoft.Network/natGateways") == []
+    assert len(with_gateway.list_resources("Microsoft.Network/virtualNetworks")) == 1
 
 
-def test_gateway_probes_paths_that_answer_get() -> None:
+def test_the_gateway_probe_requests_a_path_that_replies_to_get() -> None:
     """The health probe of Web PubSub requests a path that replies to GET, and not only to HEAD."""
     gateway = find_only_resource(evaluate_situation("everything"), "Microsoft.Network/applicationGateways").body[
         "properties"
@@ -367,7 +372,7 @@ def test_gateway_probes_paths_that_answer_get() -> None:
     assert probes["web-pubsub"]["match"] == {"statusCodes": ["200-499"]}
 
 
-def test_ingest_alert_names_functions() -> None:
+def test_the_ingestion_alert_covers_all_ingest_functions() -> None:
     """The ingestion alert covers all ingest functions, also those of connections' own hubs, but not the live stream."""
     rule = find_only_resource(evaluate_situation("prod"), "Microsoft.Insights/scheduledQueryRules", "ingest-lag").body[
         "properties"
@@ -376,7 +381,7 @@ def test_ingest_alert_names_functions() -> None:
     assert query.endswith('| where OperationName in ("archive", "live") or OperationName startswith "ingest"')
 
 
-def test_overwritten_states_are_retained_for_one_day() -> None:
+def test_overwritten_checkpoint_blobs_are_retained_for_one_day() -> None:
     """Soft delete keeps overwritten versions of checkpoints for one day, which is the minimum."""
     blobs = find_only_resource(evaluate_situation("prod"), f"{STORAGE}/blobServices", "stdata").body["properties"]
     assert blobs["deleteRetentionPolicy"] == {"enabled": True, "days": 1}

@@ -71,7 +71,7 @@ RECORDER = '#!/usr/bin/env bash\necho "{name} $*" >>"$CALLS"\n'
 
 
 class _Healthy(BaseHTTPRequestHandler):
-    """Server that replies to health requests as the app does."""
+    """HTTP server that replies to health requests in place of the app."""
 
     def do_GET(self) -> None:
         """Reply to the two health routes; reject other routes."""
@@ -101,14 +101,14 @@ def read_blocks(heading: str = "", *, until: str = "") -> str:
 
 @dataclass
 class Shell:
-    """Shell in a copy of the checkout, which runs the commands of the tutorial."""
+    """Strict bash in a copy of the checkout, which runs the commands of the tutorial and returns recorded calls."""
 
     root: Path
     home: Path
     address: str
 
     def run(self, script: str, typed: str = "") -> tuple[int, str, list[str]]:
-        """Run commands in a strict shell; return the exit code, the output, and the recorded calls in order."""
+        """Run commands; return the exit code, the output, and the recorded calls of fakes in order."""
         calls = self.root / "calls"
         environment = {
             "PATH": f"{self.root / 'bin'}:{os.environ['PATH']}",
@@ -131,7 +131,7 @@ class Shell:
 
 @pytest.fixture
 def recording_shell(tmp_path: Path, address: str) -> Shell:
-    """Return a copy of the checkout in which programs that call Azure, npm or the package index record their calls."""
+    """Return a shell in which fakes of programs that call Azure, npm or the package index record their calls."""
     root = tmp_path / "a checkout"
     shutil.copytree(ROOT / "scripts" / "azure", root / "scripts" / "azure")
     shutil.copytree(BICEP, root / "infra" / "bicep")
@@ -210,7 +210,7 @@ def test_the_tutorial_runs_from_top_to_bottom(recording_shell: Shell, environmen
     assert locked == (environment == "prod")
 
 
-def test_azd_runs_in_place_of_the_steps(recording_shell: Shell) -> None:
+def test_the_section_on_azd_replaces_steps_4_to_7(recording_shell: Shell) -> None:
     """The section on azd replaces steps 4 to 7 and sets each variable that later steps use."""
     script = read_blocks(until="5. Deploy the templates") + read_blocks("The same with azd")
     script += read_blocks("7. Apply the workspace document", until="9. Close the network")
@@ -258,7 +258,7 @@ def test_after_a_lock_the_same_shell_can_repeat_step_5(recording_shell: Shell) -
 
 
 def test_settings_with_spaces_are_unchanged(recording_shell: Shell) -> None:
-    """A setting with spaces is unchanged in a shell that reads the settings file."""
+    """A setting with spaces is unchanged in a shell that reads the settings file of the tutorial."""
     script = read_blocks(until="5. Deploy the templates").replace(
         "AZURE_LOCATION=westeurope", 'AZURE_LOCATION="West Europe"'
     )
@@ -269,7 +269,7 @@ def test_settings_with_spaces_are_unchanged(recording_shell: Shell) -> None:
 
 
 def test_a_failed_deployment_does_not_replace_the_outputs(recording_shell: Shell) -> None:
-    """Only a successful deployment replaces the file of outputs."""
+    """Only a successful deployment replaces the file with the deployment's outputs."""
     code, printed, _ = recording_shell.run(read_blocks(until="6. Deploy the app"))
     assert code == 0, printed
     outputs = recording_shell.home / ".oi" / "dev" / "outputs.env"
@@ -309,7 +309,7 @@ def test_every_step_states_its_costs_and_how_to_undo_it() -> None:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_every_command_is_valid_shell(path: Path) -> None:
+def test_every_documented_command_block_is_valid_bash(path: Path) -> None:
     """Each block of commands on the operators' pages has valid bash syntax."""
     found = BLOCK.findall(path.read_text(encoding="utf-8"))
     for block in found:
@@ -319,7 +319,7 @@ def test_every_command_is_valid_shell(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_lines_are_wrapped(path: Path) -> None:
+def test_lines_of_operators_pages_have_at_most_120_characters(path: Path) -> None:
     """Lines of prose have at most 120 characters; tables and commands may be longer."""
     prose = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     long = [line for line in prose.splitlines() if len(line) > 120 and not line.startswith(("|", "    "))]
@@ -327,7 +327,7 @@ def test_lines_are_wrapped(path: Path) -> None:
     assert [line for line in long if " " in line.strip()] == []
 
 
-def test_links_to_sections_lead_somewhere() -> None:
+def test_links_to_sections_name_existing_headings() -> None:
     """Each link to a section of an operators' page names an existing heading."""
     pages = {path: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("**/*.md")}
     anchors = {

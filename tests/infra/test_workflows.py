@@ -42,7 +42,7 @@ def test_the_package_is_deployed_as_it_was_built() -> None:
     assert read_steps("build")["actions/setup-python"]["with"]["python-version"] == "3.13"
 
 
-def test_no_dependency_runs_where_a_token_of_azure_can_be_requested() -> None:
+def test_jobs_that_can_request_azure_tokens_run_no_dependencies() -> None:
     """The job that builds cannot request Azure tokens; jobs that sign in to Azure call neither make nor npm."""
     build = DEPLOY["jobs"]["build"]
     assert (build["permissions"], "environment" in build) == ({"contents": "read"}, False)
@@ -54,7 +54,7 @@ def test_no_dependency_runs_where_a_token_of_azure_can_be_requested() -> None:
 
 
 def test_the_package_passes_between_the_jobs_unchanged(tmp_path: Path) -> None:
-    """The deployment uses the file of the build job, and stops if its digest differs."""
+    """The deployment job uses the package of the build job, and stops if the package's digest differs."""
     assert DEPLOY["jobs"]["deploy"]["needs"] == ["what-if", "build"]
     assert DEPLOY["jobs"]["build"]["outputs"] == {"sha256": "${{ steps.digest.outputs.sha256 }}"}
     upload, download = read_steps("build")["actions/upload-artifact"], read_steps("deploy")["actions/download-artifact"]
@@ -157,7 +157,7 @@ def test_a_deployment_is_named_after_its_region(tmp_path: Path, job: str, home: 
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_the_network_is_closed_by_default(tmp_path: Path, job: str) -> None:
+def test_workflows_close_the_network_by_default(tmp_path: Path, job: str) -> None:
     """The network is closed by default; an input of the workflow opens it."""
     assert DEPLOY[True]["workflow_dispatch"]["inputs"]["open-network"]["default"] is False
     for chosen in ("true", "false"):
@@ -263,8 +263,8 @@ def test_unknown_actions_and_environments_are_rejected() -> None:
         assert (done.returncode, done.stderr.startswith("usage: ")) == (2, True)
 
 
-def test_the_preview_has_its_own_identity() -> None:
-    """The preview job, which needs no reviewer, has its own environment without write rights."""
+def test_the_preview_job_has_a_separate_identity() -> None:
+    """The preview job, which needs no reviewer, uses a separate GitHub environment without write rights."""
     job = DEPLOY["jobs"]["what-if"]
     assert job["environment"] == "${{ inputs.environment }}-preview"
     assert "--validation-level ProviderNoRbac" in read_steps("what-if")["What would change"]["run"]
@@ -272,7 +272,7 @@ def test_the_preview_has_its_own_identity() -> None:
     assert DEPLOY["permissions"] == {"contents": "read"}
 
 
-def test_a_reviewer_sees_the_predicted_resources() -> None:
+def test_workflows_attach_the_predicted_resources_for_the_reviewer() -> None:
     """Both workflows compile with the pinned compiler, fail on warnings, and attach the predicted resources."""
     check = yaml.safe_load((ROOT / ".github/workflows/check.yml").read_text(encoding="utf-8"))
     for found in (check["jobs"]["templates"]["steps"], DEPLOY["jobs"]["what-if"]["steps"]):
@@ -291,7 +291,7 @@ def test_a_reviewer_sees_the_predicted_resources() -> None:
         assert 'echo "$RUNNER_TEMP/bin" >> "$GITHUB_PATH"' in read_steps(job)[name]["run"]
 
 
-def test_the_compiler_is_pinned(tmp_path: Path) -> None:
+def test_the_bicep_compiler_is_pinned(tmp_path: Path) -> None:
     """The compiler comes from one release of Azure/bicep and is executable."""
     curl = tmp_path / "curl"
     curl.write_text('#!/usr/bin/env bash\necho "$@"\ntouch "$2"\n', encoding="utf-8")
@@ -329,7 +329,7 @@ def test_the_smoke_test_step_requires_the_check_of_telemetry_rows(tmp_path: Path
 
 
 def test_a_closed_network_skips_the_download(tmp_path: Path) -> None:
-    """If the network is closed, the smoke test skips the download; without keys, a warning replaces the smoke test."""
+    """If the network is closed, the smoke test omits the download; without keys, a warning replaces the smoke test."""
     closed = _run_smoke_test_step(tmp_path, "ok   telemetry      line-1", SMOKE_KEYS="{}", CLOSED_NETWORK="true")
     assert closed.stdout.startswith("--without download https://app")
     without = _run_smoke_test_step(tmp_path, "", SMOKE_KEYS="", CLOSED_NETWORK="true")
@@ -374,8 +374,8 @@ def _read_option(call: list[str], name: str) -> str:
     return call[call.index(name) + 1] if name in call else ""
 
 
-def test_each_application_gets_the_least_rights(az_calls: list[list[str]]) -> None:
-    """The preview can only read and predict; the deployer can also write, and assign roles under a condition."""
+def test_each_workflow_identity_gets_the_least_rights(az_calls: list[list[str]]) -> None:
+    """The identity for previews can only read and predict; the deployer's can also write, and assign certain roles."""
     granted = {
         (
             _read_option(call, "--assignee-object-id"),
@@ -399,8 +399,8 @@ def test_each_application_gets_the_least_rights(az_calls: list[list[str]]) -> No
     assert json.loads(definition)["AssignableScopes"] == ["/subscriptions/0000-subscription"]
 
 
-def test_the_condition_names_the_roles_of_the_templates(az_calls: list[list[str]]) -> None:
-    """Only roles in roles.json can be assigned or removed."""
+def test_the_deployer_can_assign_only_roles_of_the_templates(az_calls: list[list[str]]) -> None:
+    """The condition on the deployer's role allows it to assign and remove only the roles in roles.json."""
     [condition] = filter(None, (_read_option(call, "--condition") for call in az_calls))
     roles = set(json.loads((ROOT / "infra/bicep/roles.json").read_text(encoding="utf-8")).values())
     lists = [set(each.split(", ")) for each in re.findall(r"GuidEquals \{(.*?)\}", condition)]
@@ -413,7 +413,7 @@ def test_the_condition_names_the_roles_of_the_templates(az_calls: list[list[str]
 
 
 def test_each_environment_signs_in_as_its_own_application(az_calls: list[list[str]]) -> None:
-    """Each environment has its own application, so that the preview cannot act as the deployer."""
+    """Each GitHub environment signs in as a separate application, so that the preview cannot act as the deployer."""
     federated = {
         (_read_option(call, "--id"), json.loads(_read_option(call, "--parameters"))["subject"])
         for call in az_calls
@@ -425,7 +425,7 @@ def test_each_environment_signs_in_as_its_own_application(az_calls: list[list[st
     }
 
 
-def test_the_host_reads_ahead_a_whole_batch() -> None:
+def test_the_functions_host_prefetches_a_whole_batch() -> None:
     """The Functions host prefetches at least one batch of events and polls every ten seconds."""
     extensions = json.loads((ROOT / "host.json").read_text(encoding="utf-8"))["extensions"]
     assert extensions["eventHubs"]["prefetchCount"] >= extensions["eventHubs"]["maxEventBatchSize"]

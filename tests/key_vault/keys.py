@@ -23,7 +23,7 @@ def decode_base64url(text: str) -> bytes:
 
 @dataclass
 class Version:
-    """Version of a key in the emulator."""
+    """Version of a signing key in the emulator."""
 
     created: int
     name: str = field(default_factory=lambda: uuid.uuid4().hex)

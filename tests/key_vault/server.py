@@ -25,7 +25,7 @@ _FOREVER = 4_000_000_000
 
 
 class Tokens:
-    """Credential that returns the emulator's token."""
+    """Fake credential that returns the emulator's token."""
 
     def __init__(self) -> None:
         self.scopes: list[str] = []
@@ -113,17 +113,17 @@ class KeyVaultDouble:
         )
 
     def _build_operation_reply(
-        self, version: Version, name: str, what: tuple[str, ...], body: dict[str, Any]
+        self, version: Version, name: str, operation: tuple[str, ...], body: dict[str, Any]
     ) -> tuple[int, dict[str, Any]]:
         key_id = self._build_key_id(name, version.name)
-        if what == ("POST", "sign") and version.enabled:
+        if operation == ("POST", "sign") and version.enabled:
             return 200, {"kid": key_id, "value": to_base64url(version.sign(decode_base64url(body["value"])))}
-        if what == ("POST", "sign"):
+        if operation == ("POST", "sign"):
             return 403, _build_error_reply("Forbidden")
         return (
             (200, version.bundle(key_id))
-            if what == ("GET",)
-            else (400, _build_error_reply(f"not implemented by this test server: {what}"))
+            if operation == ("GET",)
+            else (400, _build_error_reply(f"the Key Vault emulator does not implement the operation {operation}"))
         )
 
     def _list_versions(self, name: str) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ MEMBERS = (ADMIN, EDITOR, QUALITY)
 
 
 class Cloud:
-    """Environment of the package: stores, query engine, hubs and Web PubSub.
+    """Environment of the deployed package: fakes for stores, query engine, hubs and Web PubSub.
 
     Args:
         plant: stores and query engine.
@@ -106,7 +106,7 @@ class App:
         if not line.startswith("ready "):
             process.kill()
             process.communicate()
-            raise AssertionError(f"the host does not start; its log says: {log.read_text()[-5000:]}")
+            raise AssertionError(f"the host has ended before it was ready; end of its log: {log.read_text()[-5000:]}")
 
     def stop(self) -> dict[str, Any]:
         """Stop host and worker; return the worker's report of its modules."""

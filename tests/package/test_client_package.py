@@ -32,7 +32,7 @@ def run_command(*command: str | Path) -> str:
 
 @pytest.fixture(scope="module")
 def client_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the client's wheel from a copy that contains no other files."""
+    """Return the client's wheel, built from a copy of the repository that contains only the client's files."""
     folder = tmp_path_factory.mktemp("client")
     copy = folder / "source"
     shutil.copytree(ROOT / "client", copy, ignore=shutil.ignore_patterns("__pycache__"))
@@ -43,7 +43,7 @@ def client_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("python", find_pythons(), ids=lambda path: Path(path).name)
 def test_all_commands_work_with_only_the_wheel_installed(client_wheel: Path, tmp_path: Path, python: str) -> None:
-    """In an empty environment, the wheel installs only the client's requirements, and all its commands work."""
+    """In an empty environment, the wheel installs only the client's requirements, and all `oi` commands work."""
     run_command(python, "-m", "venv", tmp_path / "venv")
     installed = tmp_path / "venv" / "bin"
     run_command(installed / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", client_wheel)

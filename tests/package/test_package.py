@@ -22,7 +22,7 @@ pytestmark = pytest.mark.package
 
 
 async def test_the_package_passes_the_smoke_test(cloud: Cloud, tmp_path: Path) -> None:
-    """Each function is indexed, the smoke test passes, and data survives a restart of the app."""
+    """Each function of the package is indexed, the smoke test passes, and data survives a restart of the app."""
     packed = _list_files(cloud.folder)
     keys = tmp_path / "keys.json"
     keys.write_text(json.dumps(await asyncio.to_thread(cloud.create_keys)))
@@ -34,7 +34,7 @@ async def test_the_package_passes_the_smoke_test(cloud: Cloud, tmp_path: Path) -
             records.append(await asyncio.to_thread(_run_smoke_test, cloud, keys))
         finally:
             report = await asyncio.to_thread(app.stop)
-        _check_that_modules_are_of_the_package(report, cloud)
+        _check_that_only_modules_of_the_package_are_loaded(report, cloud)
     assert records[1] > records[0], "the second run did not find the records of the first one"
     assert _list_files(cloud.folder) == packed, "the app wrote files into its folder"
 
@@ -79,7 +79,7 @@ def _run_smoke_test(cloud: Cloud, keys: Path) -> int:
     return int(exported[1])
 
 
-def _check_that_modules_are_of_the_package(report: dict[str, Any], cloud: Cloud) -> None:
+def _check_that_only_modules_of_the_package_are_loaded(report: dict[str, Any], cloud: Cloud) -> None:
     folder = cloud.folder.resolve()
     assert report["elsewhere"] == []
     assert (report["path"][0], report["path"][-1]) == (str(folder / SITE_PACKAGES), str(folder))

@@ -21,7 +21,7 @@ def _create_module(name: str, file: Path) -> ModuleType:
 
 
 def test_foreign_modules_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The report lists modules from a checkout or site-packages, and not those of the package or of Python."""
+    """The worker reports loaded modules from a checkout or site-packages, but not those of the package or of Python."""
     package = tmp_path / "package"
     known = {"json": STANDARD / "json/__init__.py", "app": package / "function_app.py", "mine": tmp_path / "worker.py"}
     strange = {"local": tmp_path / "local/__init__.py", "pip": STANDARD / "site-packages/pip/__init__.py"}
@@ -38,8 +38,8 @@ def test_foreign_modules_are_reported(tmp_path: Path, monkeypatch: pytest.Monkey
     ]
 
 
-def test_messages_can_be_pickled() -> None:
-    """A message is unchanged after pickling and unpickling."""
+def test_worker_protocol_messages_can_be_pickled() -> None:
+    """A message of the worker protocol is unchanged after pickling and unpickling."""
     register_pickling(protos)
     data = protos.TypedData(http=protos.RpcHttp(method="GET", body=protos.TypedData(bytes=b"1")))
     call = protos.InvocationRequest("f", "i", protos.ParameterBinding("request", data))

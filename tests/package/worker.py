@@ -157,19 +157,19 @@ def replace_credentials(options: dict[str, str]) -> None:
     services.telemetry.sender = InstrumentedSender(HubWriter(configured.data_dir / "hub.sqlite"), "eventhubs")
 
 
-def find_foreign_modules(folder: Path, own: tuple[Path, ...]) -> list[str]:
+def find_foreign_modules(folder: Path, worker_files: tuple[Path, ...]) -> list[str]:
     """Return loaded modules that are not part of the package, the standard library or this worker.
 
     Args:
         folder: folder of the unpacked package.
-        own: files of the worker.
+        worker_files: files of the worker.
     """
     standard = {Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")}
     found = []
     for name, module in sorted(sys.modules.items()):
         for place in _iterate_origins(module):
             installed = any(part in {"site-packages", "dist-packages"} for part in place.parts)
-            known = place.is_relative_to(folder) or place in own
+            known = place.is_relative_to(folder) or place in worker_files
             if not known and (installed or not any(place.is_relative_to(each) for each in standard)):
                 found.append(f"{name}: {place}")
     return found

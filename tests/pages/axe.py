@@ -22,7 +22,9 @@ _SERIOUS: Final = """async ([rules, others]) => {
 """Rules whose findings are never serious are not checked, because they take half of the time."""
 
 
-def find_barriers(page: Page, rules: Sequence[str] | None = None, others: str = "#third-party") -> list[str]:
+def find_accessibility_violations(
+    page: Page, rules: Sequence[str] | None = None, excluded: str = "#third-party"
+) -> list[str]:
     """Return axe's serious and critical findings on a page.
 
     The first check of a loaded page adds axe to it, because adding it to each page takes longer than most tests.
@@ -30,9 +32,9 @@ def find_barriers(page: Page, rules: Sequence[str] | None = None, others: str = 
     Args:
         page: the page to check.
         rules: the rules to check; None for all.
-        others: selector of an element that third-party code renders, which is not checked.
+        excluded: selector of an element that third-party code renders, which is not checked.
     """
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text(encoding="utf-8"))
-    found: list[str] = page.evaluate(_SERIOUS, [rules, others])
+    found: list[str] = page.evaluate(_SERIOUS, [rules, excluded])
     return found

@@ -19,7 +19,7 @@ expect.set_options(timeout=30_000)
 
 
 class SharedBrowser:
-    """Chromium that all tests of a folder share; each test has its own browser context.
+    """Chromium that all tests of a folder share; each test has a separate browser context.
 
     It is closed after the last test of the folder: Playwright's event loop occupies the thread until then, so that
     ``asyncio.run`` of a later test would fail.

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page
 
-from tests.pages.axe import AXE, find_barriers
+from tests.pages.axe import AXE, find_accessibility_violations
 from tests.pages.browser import BROWSER, CHROMIUM, NO_CHROMIUM
 
 pytestmark = [
@@ -34,4 +34,4 @@ def page() -> Iterator[Page]:
 )
 def test_serious_findings_are_returned(page: Page, rules: list[str] | None, found: list[str]) -> None:
     """The serious and critical findings of the given rules, or of all rules, are returned; others are not."""
-    assert sorted(barrier.split(":")[0] for barrier in find_barriers(page, rules)) == found
+    assert sorted(barrier.split(":")[0] for barrier in find_accessibility_violations(page, rules)) == found

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.pages.axe import AXE, find_barriers
+from tests.pages.axe import AXE, find_accessibility_violations
 from tests.pages.browser import CHROMIUM, NO_CHROMIUM, open_page
 from tests.service.local_service import Service
 
@@ -25,7 +25,7 @@ THIRD_PARTY_RULES = frozenset({"color-contrast", "nested-interactive"})
 
 
 def _request_token(service: Service, scopes: str | None = None) -> str:
-    return service.caller("viewer@t", scopes).headers["Authorization"].removeprefix("Bearer ")
+    return service.create_client("viewer@t", scopes).headers["Authorization"].removeprefix("Bearer ")
 
 
 def test_an_operation_is_called_by_mouse_in_the_explorer(service: Service) -> None:
@@ -61,7 +61,7 @@ def test_a_rejected_token_is_shown_on_the_page(service: Service) -> None:
 
 def test_explorer_exchanges_an_api_key(service: Service) -> None:
     """The API Explorer exchanges an API key for a token; only this exchange contains the key."""
-    key = service.key("viewer@t")
+    key = service.read_api_key("viewer@t")
     sent: dict[str, str] = {}
     with open_page(f"{service.url}/oi-api/explorer") as visited:
         page = visited.page
@@ -75,7 +75,7 @@ def test_explorer_exchanges_an_api_key(service: Service) -> None:
 
 
 def test_explorer_uses_the_session_and_theme_of_the_console(service: Service) -> None:
-    """The API Explorer uses the session and theme of the console, links back to it, and is accessible."""
+    """The API Explorer uses the session and theme of the console, links to the console, and is accessible."""
     session = {"token": _request_token(service), "expiresAt": _LATER, "until": _LATER}
     with open_page(f"{service.url}/oi-api/explorer") as visited:
         page = visited.page
@@ -90,7 +90,7 @@ def test_explorer_uses_the_session_and_theme_of_the_console(service: Service) ->
         page.locator("button.execute").first.wait_for()
         if AXE.is_file():
             # Swagger UI has select elements without names, and dark responses with too little contrast.
-            assert find_barriers(page, others="#explorer") == []
+            assert find_accessibility_violations(page, excluded="#explorer") == []
         assert page.get_by_role("link", name="Back to the console").get_attribute("href") == "/console/#/developers"
         page.get_by_role("button", name="Use another credential").click()
         assert page.locator("#credential").is_visible()
@@ -98,7 +98,7 @@ def test_explorer_uses_the_session_and_theme_of_the_console(service: Service) ->
 
 
 def test_explorer_ignores_an_expired_session(service: Service) -> None:
-    """If the console's session has expired, the API Explorer asks for a credential instead of sending the old one."""
+    """If the console's session has expired, the API Explorer requests a credential and does not send the old token."""
     with open_page(f"{service.url}/oi-api/explorer") as visited:
         page = visited.page
         stored = {"token": "old", "expiresAt": "2020-01-01T00:00:00Z", "until": "2020-01-01T00:00:00Z"}
@@ -115,12 +115,12 @@ def test_graphiql_is_accessible(service: Service) -> None:
     with open_page(f"{service.url}/v1/plant-t/graphiql") as visited:
         page = visited.page
         page.locator("#token").wait_for()
-        assert find_barriers(page) == []
-        page.fill("#token", service.key("viewer@t"))
+        assert find_accessibility_violations(page) == []
+        page.fill("#token", service.read_api_key("viewer@t"))
         page.click("button[type=submit]")
         page.locator(".graphiql-query-editor .view-line", has_text="workspace").wait_for()
-        assert find_barriers(page, others="#graphiql") == []
-        assert {each.split(":")[0] for each in find_barriers(page)} <= THIRD_PARTY_RULES
+        assert find_accessibility_violations(page, excluded="#graphiql") == []
+        assert {each.split(":")[0] for each in find_accessibility_violations(page)} <= THIRD_PARTY_RULES
     assert visited.complaints == []
 
 
@@ -128,7 +128,7 @@ def test_a_query_is_run_by_mouse_in_graphiql(service: Service) -> None:
     """A query by mouse in GraphiQL returns data without errors, and the browser stores nothing."""
     with open_page(f"{service.url}/v1/plant-t/graphiql") as visited:
         page = visited.page
-        page.fill("#token", service.key("viewer@t"))
+        page.fill("#token", service.read_api_key("viewer@t"))
         page.click("button[type=submit]")
         page.locator(".graphiql-query-editor .view-line", has_text="workspace").wait_for()
         page.locator(".graphiql-execute-button").click()

@@ -33,7 +33,7 @@ def own_module_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
 
 @pytest.fixture
 def own_service(tmp_path: Path) -> Iterator[Service]:
-    """Return a stopped service that one test uses alone, and may start, stop and kill."""
+    """Return a service that is not started yet, and that only one test starts, stops and kills."""
     own = Service(tmp_path / "data", WORKSPACE)
     yield own
     own.stop()

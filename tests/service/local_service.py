@@ -48,7 +48,7 @@ class Service:
             )
         assert self._process.stdout is not None
         line = _read_first_line(self._process.stdout)
-        assert line.startswith("ready http://127.0.0.1:"), f"{line!r}; the log says: {self.log()[-3000:]}"
+        assert line.startswith("ready http://127.0.0.1:"), f"{line!r}; the log says: {self.read_log()[-3000:]}"
         self.url = line.removeprefix("ready ").strip()
         self.sign_in_link = _read_first_line(self._process.stdout).removeprefix("sign in at ").strip()
         return self
@@ -67,30 +67,30 @@ class Service:
         assert self._process is not None
         return self._process.pid
 
-    def memory(self) -> int:
+    def read_memory_bytes(self) -> int:
         """Return the resident memory of the host's process in bytes."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS"))
 
-    def log(self) -> str:
+    def read_log(self) -> str:
         """Return what the host logged so far."""
         return self._log_path.read_text()
 
-    def key(self, member: str) -> str:
+    def read_api_key(self, member: str) -> str:
         """Return the API key that the first start created for a member."""
         keys: dict[str, str] = json.loads((self.data_dir / "keys.json").read_text())
         return keys[member]
 
-    def caller(self, member: str, scopes: str | None = None) -> httpx.Client:
+    def create_client(self, member: str, scopes: str | None = None) -> httpx.Client:
         """Return a client with a token of a member."""
         query = {} if scopes is None else {"scopes": scopes}
-        headers = {"Authorization": f"Bearer {self.key(member)}"}
+        headers = {"Authorization": f"Bearer {self.read_api_key(member)}"}
         with httpx.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False, verify=NO_TLS) as client:
             reply = client.get("/workspace/api/keys/jwt", params=query)
         assert reply.status_code == 200, reply.text
-        return self.anonymous(bearer=reply.json()["Token"])
+        return self.create_anonymous_client(bearer=reply.json()["Token"])
 
-    def anonymous(self, bearer: str | None = None) -> httpx.Client:
+    def create_anonymous_client(self, bearer: str | None = None) -> httpx.Client:
         """Return a client without a credential, or with the given API key or token."""
         headers = {} if bearer is None else {"Authorization": f"Bearer {bearer}"}
         client = httpx.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False, verify=NO_TLS)

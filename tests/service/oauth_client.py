@@ -30,8 +30,8 @@ class OAuthClient:
     redirect_uri: str = REDIRECT
     verifier: str = field(default_factory=lambda: secrets.token_urlsafe(48))
 
-    def build_request(self, **changed: Any) -> dict[str, Any]:
-        """Return the parameters of an authorization request; a parameter with the value None is removed."""
+    def build_request(self, **changes: Any) -> dict[str, Any]:
+        """Return the parameters of an authorization request with some replaced; None removes a parameter."""
         usual = {
             "response_type": "code",
             "client_id": self.client_id,
@@ -41,27 +41,27 @@ class OAuthClient:
             "code_challenge": build_challenge(self.verifier),
             "code_challenge_method": "S256",
         }
-        return {name: value for name, value in (usual | changed).items() if value is not None}
+        return {name: value for name, value in (usual | changes).items() if value is not None}
 
-    def start(self, **changed: Any) -> httpx.Response:
+    def request_authorization(self, **changes: Any) -> httpx.Response:
         """Request the authorization endpoint as a browser does, and return the reply."""
-        return self.service.anonymous().get("/oauth2/authorize", params=self.build_request(**changed))
+        return self.service.create_anonymous_client().get("/oauth2/authorize", params=self.build_request(**changes))
 
     def decide_request(
-        self, scopes: list[str] | None = None, *, approve: bool = True, **changed: Any
+        self, scopes: list[str] | None = None, *, approve: bool = True, **changes: Any
     ) -> httpx.Response:
         """Approve or decline the authorization request on behalf of the member, as the consent page does."""
         chosen = SCOPE.split() if scopes is None else scopes
-        body = {**self.build_request(**changed), "approve": approve, "scopes": chosen}
-        return self.service.caller(self.member).post("/oauth2/authorize", json=body)
+        body = {**self.build_request(**changes), "approve": approve, "scopes": chosen}
+        return self.service.create_client(self.member).post("/oauth2/authorize", json=body)
 
-    def consent(self, scopes: list[str] | None = None, **changed: Any) -> str:
+    def approve_and_read_code(self, scopes: list[str] | None = None, **changes: Any) -> str:
         """Approve an authorization request and return the authorization code."""
-        reply = self.decide_request(scopes, **changed)
+        reply = self.decide_request(scopes, **changes)
         assert reply.status_code == 200, reply.text
         return read_query(reply.json()["redirectTo"])["code"]
 
-    def redeem(self, code: str, /, **changed: Any) -> httpx.Response:
+    def redeem_code(self, code: str, /, **changes: Any) -> httpx.Response:
         """Exchange an authorization code for tokens."""
         form = {
             "grant_type": "authorization_code",
@@ -69,27 +69,27 @@ class OAuthClient:
             "client_id": self.client_id,
             "redirect_uri": self.redirect_uri,
             "code_verifier": self.verifier,
-        } | changed
-        return self.post({name: value for name, value in form.items() if value is not None})
+        } | changes
+        return self.post_form({name: value for name, value in form.items() if value is not None})
 
-    def refresh(self, refresh_token: str, /, **changed: Any) -> httpx.Response:
+    def refresh_tokens(self, refresh_token: str, /, **changes: Any) -> httpx.Response:
         """Exchange a refresh token for new tokens."""
         form = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": self.client_id}
-        return self.post(form | changed)
+        return self.post_form(form | changes)
 
-    def post(self, form: dict[str, Any], route: str = "/oauth2/token") -> httpx.Response:
+    def post_form(self, form: dict[str, Any], route: str = "/oauth2/token") -> httpx.Response:
         """Send a form to an OAuth endpoint."""
-        return self.service.anonymous().post(route, data=form)
+        return self.service.create_anonymous_client().post(route, data=form)
 
     def sign_in(self) -> dict[str, Any]:
         """Run the whole authorization code flow and return the reply with the tokens."""
-        reply = self.redeem(self.consent())
+        reply = self.redeem_code(self.approve_and_read_code())
         assert reply.status_code == 200, reply.text
         return dict(reply.json())
 
     def is_accepted(self, access_token: str) -> bool:
-        """Return whether an access token is accepted."""
-        return self.service.anonymous(bearer=access_token).get("/oi-api/workspace").status_code == 200
+        """Return whether the service accepts an access token."""
+        return self.service.create_anonymous_client(bearer=access_token).get("/oi-api/workspace").status_code == 200
 
 
 def read_query(address: str) -> dict[str, str]:

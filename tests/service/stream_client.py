@@ -26,13 +26,13 @@ def build_stream_url(service: Service, **query: str) -> str:
 
 def request_token(service: Service, member: str, **query: str) -> str:
     """Return a token that the service issues to a member."""
-    client = service.anonymous(bearer=service.key(member))
+    client = service.create_anonymous_client(bearer=service.read_api_key(member))
     reply = client.get("/workspace/api/keys/jwt", params=query)
     assert reply.status_code == 200, reply.text
     return str(reply.json()["Token"])
 
 
-def sign_short_token(service: Service, member: str, seconds: float) -> str:
+def sign_short_lived_token(service: Service, member: str, seconds: float) -> str:
     """Return a token that expires sooner than the service allows, signed with the key of the service."""
     issued = request_token(service, member)
     claims = jwt.decode(issued, options={"verify_signature": False})

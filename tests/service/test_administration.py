@@ -43,7 +43,7 @@ def changeable_service(own_module_service: Service) -> Service:
 @pytest.fixture(scope="module")
 def admin(changeable_service: Service) -> httpx.Client:
     """Return a client with a token of the administrator."""
-    return changeable_service.caller("admin@t")
+    return changeable_service.create_client("admin@t")
 
 
 def build_path(kind: str, key: str) -> str:
@@ -69,11 +69,11 @@ def list_events(client: httpx.Client, target: str, entity: str) -> list[dict[str
 
 
 def create_caller(changeable_service: Service, admin: httpx.Client, member: str, **definition: Any) -> httpx.Client:
-    """Add a member and return a client with its token."""
+    """Add a member with the given definition, and return a client with a token of this member."""
     assert put_definition(admin, "team", member, **definition).status_code == 201
     key = admin.post("/workspace/api/keys", json={"name": "test", "principal": member}).json()["apiKey"]
-    token = changeable_service.anonymous(key).get("/workspace/api/keys/jwt").json()["Token"]
-    return changeable_service.anonymous(token)
+    token = changeable_service.create_anonymous_client(key).get("/workspace/api/keys/jwt").json()["Token"]
+    return changeable_service.create_anonymous_client(token)
 
 
 @pytest.mark.parametrize("kind", BODIES)
@@ -105,7 +105,7 @@ def test_an_item_is_created_replaced_and_removed(admin: httpx.Client, kind: str)
 
 
 @pytest.mark.parametrize("kind", BODIES)
-def test_an_item_can_be_read_and_sent_back(admin: httpx.Client, kind: str) -> None:
+def test_sending_an_unchanged_item_back_changes_nothing(admin: httpx.Client, kind: str) -> None:
     """If a client sends the reply to a GET back with PUT, nothing changes and no audit event is written."""
     key = f"same-{kind}"
     read = put_definition(admin, kind, key).json()
@@ -138,7 +138,7 @@ def test_changes_with_unmet_conditions_are_rejected(admin: httpx.Client, kind: s
 
 
 @pytest.mark.parametrize("kind", BODIES)
-def test_pages_of_a_list_contain_each_item_once(admin: httpx.Client, kind: str) -> None:
+def test_pages_of_an_item_list_contain_each_item_once(admin: httpx.Client, kind: str) -> None:
     """The pages of a list contain each item once, sorted by key; only the last page has no cursor."""
     for key in ("page-1", "page-2", "page-3"):
         assert put_definition(admin, kind, key).status_code in (200, 201)
@@ -170,8 +170,8 @@ def test_member_ids_are_percent_encoded(admin: httpx.Client, key: str) -> None:
 
 
 @pytest.mark.parametrize("encoded", ["%2E", "%2e%2e", "%2E."])
-def test_ids_of_dots_are_rejected(admin: httpx.Client, encoded: str) -> None:
-    """The ids `.` and `..` are rejected, because HTTP clients remove them from the path of a URL."""
+def test_member_ids_that_consist_of_dots_are_rejected(admin: httpx.Client, encoded: str) -> None:
+    """The member ids `.` and `..` are rejected, because HTTP clients remove them from the path of a URL."""
     assert check_failing_fields(admin.put(f"/oi-api/team/{encoded}", json=BODIES["team"])) == ["id"]
 
 
@@ -204,7 +204,7 @@ def test_ids_of_dots_are_rejected(admin: httpx.Client, encoded: str) -> None:
         ),
     ],
 )
-def test_invalid_definitions_are_rejected(
+def test_invalid_item_definitions_are_rejected(
     admin: httpx.Client, kind: str, key: str, changes: dict[str, Any], fields: list[str]
 ) -> None:
     """The error reply to an invalid definition lists every failing field, and nothing is stored."""
@@ -213,13 +213,17 @@ def test_invalid_definitions_are_rejected(
         check_problem(admin.get(build_path(kind, key)), 404, NOT_FOUND[kind])
 
 
-@pytest.mark.parametrize(("kind", "misspelt", "known"), [("team", "enable", "enabled"), ("surfaces", "conections", "")])
-def test_unknown_members_name_the_nearest_one(admin: httpx.Client, kind: str, misspelt: str, known: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "misspelt", "suggestion"), [("team", "enable", "enabled"), ("surfaces", "conections", "")]
+)
+def test_errors_about_misspelt_fields_suggest_the_nearest_field(
+    admin: httpx.Client, kind: str, misspelt: str, suggestion: str
+) -> None:
     """The error about a misspelt field of the body suggests the most similar valid field."""
     reply = admin.put(build_path(kind, "x"), json={**BODIES[kind], misspelt: True})
     errors = check_problem(reply, 400, "INVALID_REQUEST")["errors"]
     [message] = [error["message"] for error in errors if error["field"] == misspelt]
-    assert f"did you mean `{known or 'connections'}`?" in message
+    assert f"did you mean `{suggestion or 'connections'}`?" in message
 
 
 def test_a_put_without_enabled_or_oid_keeps_the_stored_values(admin: httpx.Client) -> None:
@@ -231,7 +235,7 @@ def test_a_put_without_enabled_or_oid_keeps_the_stored_values(admin: httpx.Clien
     assert (removed["enabled"], removed["oid"]) == (False, None)
 
 
-def test_object_ids_and_lookalike_ids_are_rejected(admin: httpx.Client) -> None:
+def test_taken_object_ids_and_lookalike_member_ids_are_rejected(admin: httpx.Client) -> None:
     """A member is rejected if another member has the same Entra ID account or an id that looks alike."""
     assert put_definition(admin, "team", "one@t", oid="ABC-1").status_code == 201
     check_problem(put_definition(admin, "team", "two@t", oid="abc-1"), 409, "MEMBER_OID_TAKEN")
@@ -252,9 +256,11 @@ def test_a_caller_cannot_give_rights_that_the_caller_lacks(changeable_service: S
         manager.delete("/oi-api/team/editor@t"),
     ):
         check_problem(reply, 403, "RIGHT_NOT_HELD")
-    narrow = changeable_service.caller("admin@t", scopes="Workspace.Team.Manage,Workspace.Team.Read")
+    narrow = changeable_service.create_client("admin@t", scopes="Workspace.Team.Manage,Workspace.Team.Read")
     check_problem(put_definition(narrow, "team", "viewer@t"), 403, "RIGHT_NOT_HELD")
-    check_problem(put_definition(changeable_service.caller("editor@t"), "team", "x"), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(
+        put_definition(changeable_service.create_client("editor@t"), "team", "x"), 403, "ACCESS_RIGHT_MISSING"
+    )
     check_problem(put_definition(manager, "team", "manager@t"), 409, "SELF_LOCKOUT")
     check_problem(put_definition(manager, "team", "manager@t", rights=rights, enabled=False), 409, "SELF_LOCKOUT")
     check_problem(manager.delete("/oi-api/team/manager@t"), 409, "SELF_LOCKOUT")
@@ -288,7 +294,7 @@ def test_two_administrators_cannot_demote_each_other(changeable_service: Service
             statuses = sorted(reply.result().status_code for reply in replies)
         assert statuses[0] == 200
         assert statuses[1] in (403, 409)
-        demoted = changeable_service.caller("admin@t").get("/oi-api/team/admin@t").json()["role"] == "Viewer"
+        demoted = changeable_service.create_client("admin@t").get("/oi-api/team/admin@t").json()["role"] == "Viewer"
         winner, loser = (other, "admin@t") if demoted else (admin, "second@t")
         assert put_definition(winner, "team", loser, role="Admin").status_code == 200
 
@@ -329,13 +335,15 @@ def test_a_new_connection_receives_telemetry(changeable_service: Service, admin:
     """A connection that was created over HTTPS accepts telemetry until it is removed."""
     assert put_definition(admin, "connections", "fresh").json()["status"] == "CONNECTING"
     message = {"timestamp": "2026-01-05T08:00:00Z", "deviceId": "new-1", "payload": {"value": 1}}
-    assert changeable_service.caller("editor@t").post("/oi-api/telemetry/fresh", json=message).status_code == 202
+    assert changeable_service.create_client("editor@t").post("/oi-api/telemetry/fresh", json=message).status_code == 202
     assert admin.delete("/oi-api/connections/fresh").status_code == 204
-    gone = changeable_service.caller("editor@t").post("/oi-api/telemetry/fresh", json=message)
+    gone = changeable_service.create_client("editor@t").post("/oi-api/telemetry/fresh", json=message)
     check_problem(gone, 404, "CONNECTION_NOT_FOUND")
 
 
-def test_an_event_hub_without_a_trigger_is_an_error(changeable_service: Service, admin: httpx.Client) -> None:
+def test_a_connection_whose_event_hub_has_no_trigger_has_the_status_error(
+    changeable_service: Service, admin: httpx.Client
+) -> None:
     """If no trigger reads a connection's Event Hub, the connection has the status ERROR and a reason."""
     source = {"eventHub": "press-hub", "consumerGroup": "oi"}
     created = put_definition(admin, "connections", "unread", source=source).json()
@@ -350,7 +358,7 @@ def test_an_event_hub_without_a_trigger_is_an_error(changeable_service: Service,
 
 def test_the_workspace_has_tier_limits_policies_and_counts(changeable_service: Service, admin: httpx.Client) -> None:
     """GET of the workspace returns its identity, its tier with limits, its policies, and the numbers of its items."""
-    shown = changeable_service.caller("viewer@t").get("/oi-api/workspace")
+    shown = changeable_service.create_client("viewer@t").get("/oi-api/workspace")
     body = shown.json()
     assert shown.headers["etag"] == body["etag"]
     assert (body["id"], body["tier"]) == ("plant-t", "enterprise")
@@ -360,7 +368,7 @@ def test_the_workspace_has_tier_limits_policies_and_counts(changeable_service: S
     assert body["stats"]["memberCount"] == len(admin.get("/oi-api/team").json()["members"])
 
 
-def test_name_and_policies_are_changed_by_put(admin: httpx.Client) -> None:
+def test_one_put_changes_name_and_policies_of_the_workspace(admin: httpx.Client) -> None:
     """One PUT changes the name and the policies of the workspace; each changed part has an audit event."""
     before = admin.get("/oi-api/workspace").json()
     provenance = {"requireApproval": True, "reasonCategories": ["drift"]}
@@ -393,7 +401,7 @@ def test_name_and_policies_are_changed_by_put(admin: httpx.Client) -> None:
 
 def test_all_declared_data_stores_are_listed(changeable_service: Service) -> None:
     """The list of data stores contains every store with its databases and declared containers."""
-    stores = changeable_service.caller("viewer@t").get("/oi-api/data-stores").json()["dataStores"]
+    stores = changeable_service.create_client("viewer@t").get("/oi-api/data-stores").json()["dataStores"]
     assert [store["lookup"] for store in stores] == ["lab", "mes"]
     orders, locked = stores[1]["databases"]
     assert (orders["lookup"], orders["access"], locked["access"]) == ("orders", "granted", "refused")
@@ -422,7 +430,7 @@ def test_put_changes_data_class_and_exposure_of_a_container(changeable_service: 
         for method in ("GET", "PUT"):
             body: dict[str, Any] | None = {} if method == "PUT" else None
             check_problem(admin.request(method, f"/oi-api/data-stores/{path}", json=body), 404, code)
-    check_problem(changeable_service.caller("editor@t").put(RECORD, json={}), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(changeable_service.create_client("editor@t").put(RECORD, json={}), 403, "ACCESS_RIGHT_MISSING")
     events = list_events(admin, "PlatformConfig", "orders/recipes")
     assert [event["ActionType"] for event in events][-1] == "Catalog.Container.Updated"
     admin.put(RECORD, json={"expose": ["list", "read"]})
@@ -430,7 +438,7 @@ def test_put_changes_data_class_and_exposure_of_a_container(changeable_service: 
 
 def test_a_rejected_draft_cannot_be_approved(changeable_service: Service, admin: httpx.Client) -> None:
     """After a rejection, the draft shows the rejection and cannot be approved until the next PUT."""
-    editor, path = changeable_service.caller("editor@t"), "/oi-api/warm-queries/rejected"
+    editor, path = changeable_service.create_client("editor@t"), "/oi-api/warm-queries/rejected"
     body = {"name": "Rejected", "surface": "hall", "kql": "Telemetry | count"}
     draft = editor.put(path, json=body).json()
     assert draft["rejection"] is None
@@ -477,8 +485,8 @@ def test_credentials_of_a_disabled_member_are_rejected(changeable_service: Servi
     After the member is enabled again, only the API keys work.
     """
     assert put_definition(admin, "team", "paused@t").status_code == 201
-    by_key = changeable_service.anonymous(create_key(admin, "paused@t")["apiKey"])
-    by_token = changeable_service.anonymous(by_key.get("/workspace/api/keys/jwt").json()["Token"])
+    by_key = changeable_service.create_anonymous_client(create_key(admin, "paused@t")["apiKey"])
+    by_token = changeable_service.create_anonymous_client(by_key.get("/workspace/api/keys/jwt").json()["Token"])
     assert (request_whoami_status(by_key), request_whoami_status(by_token)) == (200, 200)
     assert put_definition(admin, "team", "paused@t", enabled=False).status_code == 200
     for client in (by_key, by_token):
@@ -486,7 +494,7 @@ def test_credentials_of_a_disabled_member_are_rejected(changeable_service: Servi
     assert put_definition(admin, "team", "paused@t", enabled=True).status_code == 200
     wait_until(lambda: request_whoami_status(by_key), lambda status: status == 200, 15)
     assert request_whoami_status(by_token) == 401
-    fresh = changeable_service.anonymous(by_key.get("/workspace/api/keys/jwt").json()["Token"])
+    fresh = changeable_service.create_anonymous_client(by_key.get("/workspace/api/keys/jwt").json()["Token"])
     assert request_whoami_status(fresh) == 200
 
 
@@ -494,11 +502,11 @@ def test_credentials_of_a_removed_member_are_rejected(changeable_service: Servic
     """Keys and tokens of a removed member are rejected for ever; no new member can get the id in any spelling."""
     assert put_definition(admin, "team", "former@t").status_code == 201
     key = create_key(admin, "former@t")
-    by_token = changeable_service.anonymous(
-        changeable_service.anonymous(key["apiKey"]).get("/workspace/api/keys/jwt").json()["Token"]
+    by_token = changeable_service.create_anonymous_client(
+        changeable_service.create_anonymous_client(key["apiKey"]).get("/workspace/api/keys/jwt").json()["Token"]
     )
     assert admin.delete("/oi-api/team/former@t").status_code == 204
-    for client in (changeable_service.anonymous(key["apiKey"]), by_token):
+    for client in (changeable_service.create_anonymous_client(key["apiKey"]), by_token):
         wait_until(lambda client=client: request_whoami_status(client), lambda status: status == 401, 15)  # type: ignore[misc]
     for again in ("former@t", "FORMER@t"):
         check_problem(put_definition(admin, "team", again), 409, "MEMBER_ID_RETIRED")
@@ -534,8 +542,8 @@ def test_the_creator_of_a_key_cannot_decide_about_own_edits(changeable_service: 
     """An editor who created an API key of another member cannot use it to approve or reject the editor's own edits."""
     maker = create_caller(changeable_service, admin, "maker@t", role="Admin")
     assert put_definition(admin, "team", "checker@t", role="Admin").status_code == 201
-    by_maker = changeable_service.anonymous(create_key(maker, "checker@t")["apiKey"])
-    checker = changeable_service.anonymous(by_maker.get("/workspace/api/keys/jwt").json()["Token"])
+    by_maker = changeable_service.create_anonymous_client(create_key(maker, "checker@t")["apiKey"])
+    checker = changeable_service.create_anonymous_client(by_maker.get("/workspace/api/keys/jwt").json()["Token"])
     body = {"name": "Own work", "surface": "hall", "kql": "Telemetry | count"}
     assert maker.put("/oi-api/warm-queries/own-work", json=body).status_code == 201
     path = "/oi-api/warm-queries/own-work"
@@ -555,13 +563,13 @@ def test_the_creator_of_a_key_cannot_decide_about_own_edits(changeable_service: 
     decide = f"/oi-api/provenance/amendments/{created['RecordID']}"
     for action in ("approve", "reject"):
         check_problem(checker.post(f"{decide}/{action}?scopeKey=keys"), 403, "MAKER_CHECKER_VIOLATION")
-    by_admin = changeable_service.anonymous(create_key(admin, "checker@t")["apiKey"])
-    independent = changeable_service.anonymous(by_admin.get("/workspace/api/keys/jwt").json()["Token"])
+    by_admin = changeable_service.create_anonymous_client(create_key(admin, "checker@t")["apiKey"])
+    independent = changeable_service.create_anonymous_client(by_admin.get("/workspace/api/keys/jwt").json()["Token"])
     assert independent.post(f"{path}/approve").status_code == 200
     assert independent.post(f"{decide}/approve?scopeKey=keys").status_code == 200
 
 
-def test_the_creator_of_a_service_key_cannot_decide_about_its_edits(
+def test_the_creator_of_a_service_key_cannot_decide_about_edits_of_the_service(
     changeable_service: Service, admin: httpx.Client
 ) -> None:
     """The person who created a service's API key cannot approve or reject the edits that the service makes with it."""
@@ -573,9 +581,9 @@ def test_the_creator_of_a_service_key_cannot_decide_about_its_edits(
     check_problem(admin.post(f"{path}/reject", json={"comment": "x"}), 403, "MAKER_CHECKER_VIOLATION")
     other = create_caller(changeable_service, admin, "other-checker@t", role="Admin")
     check_problem(other.post(f"{path}/approve"), 403, "MAKER_CHECKER_VIOLATION")
-    independent = changeable_service.anonymous(create_key(other, "other-checker@t")["apiKey"])
+    independent = changeable_service.create_anonymous_client(create_key(other, "other-checker@t")["apiKey"])
     check_problem(
-        changeable_service.anonymous(independent.get("/workspace/api/keys/jwt").json()["Token"]).post(
+        changeable_service.create_anonymous_client(independent.get("/workspace/api/keys/jwt").json()["Token"]).post(
             f"{path}/approve"
         ),
         403,
@@ -585,7 +593,7 @@ def test_the_creator_of_a_service_key_cannot_decide_about_its_edits(
     assert (
         put_definition(admin, "team", "editor@t", **editor, rights=["Workspace.WarmQuery.Approve"]).status_code == 200
     )
-    assert changeable_service.caller("editor@t").post(f"{path}/approve").status_code == 200
+    assert changeable_service.create_client("editor@t").post(f"{path}/approve").status_code == 200
     assert put_definition(admin, "team", "editor@t", **editor, rights=[]).status_code == 200
 
 

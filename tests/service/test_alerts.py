@@ -50,15 +50,15 @@ def plant(own_module_service: Service) -> Service:
 @pytest.fixture(scope="module")
 def editor(plant: Service) -> httpx.Client:
     """Return a client with a token of an editor."""
-    return plant.caller("editor@t")
+    return plant.create_client("editor@t")
 
 
 @pytest.fixture(scope="module")
-def firing(plant: Service, editor: httpx.Client) -> Iterator[dict[str, Any]]:
+def firing_alert(plant: Service, editor: httpx.Client) -> Iterator[dict[str, Any]]:
     """Return the firing alert of a rule that evaluates an approved query, in which one device is above the limit."""
     query = {"name": "Levels", "surface": "hall", "kql": KQL}
     assert editor.put("/oi-api/warm-queries/levels", json=query).status_code == 201
-    assert plant.caller("admin@t").post("/oi-api/warm-queries/levels/approve").status_code == 200
+    assert plant.create_client("admin@t").post("/oi-api/warm-queries/levels/approve").status_code == 200
     now = datetime.now(UTC).isoformat()
     messages = [{"timestamp": now, "deviceId": f"press-{n}", "level": 4 * n} for n in range(3)]
     assert editor.post("/oi-api/telemetry/press", json=messages).status_code == 202
@@ -83,13 +83,21 @@ def wait_for_alert(client: httpx.Client, rule: str, state: str) -> dict[str, Any
     return alerts[0]
 
 
-def test_a_value_above_its_limit_fires(editor: httpx.Client, firing: dict[str, Any]) -> None:
+def test_an_alert_fires_for_a_group_above_the_limit(editor: httpx.Client, firing_alert: dict[str, Any]) -> None:
     """An alert fires only for the group whose value is above the limit.
 
     The rule shows its state and evaluation times.
     """
-    assert (firing["labels"], firing["value"], firing["severity"]) == ({"DeviceId": "press-2"}, 8.0, "critical")
-    assert (firing["startedAt"], firing["resolvedAt"], firing["acknowledgedBy"]) == (firing["firedAt"], None, None)
+    assert (firing_alert["labels"], firing_alert["value"], firing_alert["severity"]) == (
+        {"DeviceId": "press-2"},
+        8.0,
+        "critical",
+    )
+    assert (firing_alert["startedAt"], firing_alert["resolvedAt"], firing_alert["acknowledgedBy"]) == (
+        firing_alert["firedAt"],
+        None,
+        None,
+    )
     rule = editor.get("/oi-api/alert-rules/level-high").json()
     assert (rule["state"], rule["error"]) == ("firing", None)
     assert rule["lastEvaluatedAt"] < rule["nextEvaluationAt"]
@@ -97,7 +105,9 @@ def test_a_value_above_its_limit_fires(editor: httpx.Client, firing: dict[str, A
     assert listed["state"] == "firing"
 
 
-def test_a_trial_of_a_rule_shows_every_group(plant: Service, editor: httpx.Client, firing: dict[str, Any]) -> None:
+def test_a_trial_of_an_alert_rule_shows_every_group(
+    plant: Service, editor: httpx.Client, firing_alert: dict[str, Any]
+) -> None:
     """A trial of a rule lists each group with its value and stores nothing; it requires the right to manage alerts."""
     reply = editor.post("/oi-api/alert-rules/level-high/evaluate")
     assert reply.status_code == 200, reply.text
@@ -107,15 +117,15 @@ def test_a_trial_of_a_rule_shows_every_group(plant: Service, editor: httpx.Clien
         "press-2": True,
     }
     assert (reply.json()["rows"], reply.json()["error"]) == (3, None)
-    assert [alert["id"] for alert in list_alerts(editor, "level-high")] == [firing["id"]]
+    assert [alert["id"] for alert in list_alerts(editor, "level-high")] == [firing_alert["id"]]
     check_problem(editor.post("/oi-api/alert-rules/none/evaluate"), 404, "ALERT_RULE_NOT_FOUND")
-    viewer = plant.caller("viewer@t")
+    viewer = plant.create_client("viewer@t")
     check_problem(viewer.post("/oi-api/alert-rules/level-high/evaluate"), 403, "ACCESS_RIGHT_MISSING")
     assert check_failing_fields(editor.post("/oi-api/alert-rules/level-high/evaluate", json={"dry": True})) == ["dry"]
 
 
 def evaluate_disabled_rule(editor: httpx.Client, **changes: Any) -> dict[str, Any]:
-    """Store a disabled rule, request one evaluation of it, and return the result."""
+    """Store a disabled alert rule, request one evaluation of the rule, and return the result."""
     rule = {**RULE, "enabled": False, **changes}
     assert editor.put("/oi-api/alert-rules/tried", json=rule).status_code in {200, 201}
     reply = editor.post("/oi-api/alert-rules/tried/evaluate")
@@ -124,14 +134,14 @@ def evaluate_disabled_rule(editor: httpx.Client, **changes: Any) -> dict[str, An
 
 
 @pytest.fixture
-def approved_queries(plant: Service, editor: httpx.Client, firing: dict[str, Any]) -> Iterator[None]:
+def approved_queries(plant: Service, editor: httpx.Client, firing_alert: dict[str, Any]) -> Iterator[None]:
     """Approve a query that returns unusual values and a query that returns many rows."""
-    del firing
+    del firing_alert
     many: dict[str, Any] = {"kql": MANY_KQL, "parameters": [{"name": "size", "type": "long"}]}
     for lookup, definition in {"values": {"kql": VALUES_KQL}, "many": many}.items():
         query = {"name": lookup, "surface": "hall", **definition}
         assert editor.put(f"/oi-api/warm-queries/{lookup}", json=query).status_code == 201
-        assert plant.caller("admin@t").post(f"/oi-api/warm-queries/{lookup}/approve").status_code == 200
+        assert plant.create_client("admin@t").post(f"/oi-api/warm-queries/{lookup}/approve").status_code == 200
     yield
     for path in ("alert-rules/tried", "warm-queries/values", "warm-queries/many"):
         assert editor.delete(f"/oi-api/{path}").status_code == 204
@@ -155,7 +165,7 @@ def test_only_finite_numbers_meet_a_condition(editor: httpx.Client) -> None:
 
 
 @pytest.mark.usefixtures("approved_queries")
-def test_a_rule_has_up_to_ten_thousand_groups(editor: httpx.Client) -> None:
+def test_an_alert_rule_can_have_ten_thousand_groups(editor: httpx.Client) -> None:
     """A rule with 10,000 groups is evaluated.
 
     With 10,001 rows the evaluation fails, because groups could be missing.
@@ -170,15 +180,17 @@ def test_a_rule_has_up_to_ten_thousand_groups(editor: httpx.Client) -> None:
     assert "more than 10000 rows" in result["error"]
 
 
-def test_services_cannot_acknowledge_alerts(plant: Service, firing: dict[str, Any]) -> None:
+def test_services_cannot_acknowledge_alerts(plant: Service, firing_alert: dict[str, Any]) -> None:
     """A service token cannot acknowledge an alert, because the acknowledgement records a person."""
-    reply = plant.caller("historian").post(f"/oi-api/alerts/{firing['id']}/acknowledge")
+    reply = plant.create_client("historian").post(f"/oi-api/alerts/{firing_alert['id']}/acknowledge")
     check_problem(reply, 401, "UNAUTHENTICATED")
 
 
-def test_an_acknowledgement_is_one_audit_event(plant: Service, editor: httpx.Client, firing: dict[str, Any]) -> None:
+def test_acknowledging_an_alert_appends_one_audit_event(
+    plant: Service, editor: httpx.Client, firing_alert: dict[str, Any]
+) -> None:
     """An acknowledgement appends one audit event to the scope `alerts`; repeating it changes nothing."""
-    path, admin = f"/oi-api/alerts/{firing['id']}/acknowledge", plant.caller("admin@t")
+    path, admin = f"/oi-api/alerts/{firing_alert['id']}/acknowledge", plant.create_client("admin@t")
     assert check_failing_fields(editor.post(path, json={"coment": "x"})) == ["coment"]
     seen = editor.post(path, json={"comment": "seen"})
     assert seen.status_code == 200, seen.text
@@ -186,13 +198,13 @@ def test_an_acknowledgement_is_one_audit_event(plant: Service, editor: httpx.Cli
     assert admin.post(path).json() == seen.json()
     events = admin.get("/oi-api/provenance/events/query?target=DomainEvents&scopeKey=alerts").json()
     assert [(event["ActionType"], event["EntityID"], event["UserID"]) for event in events] == [
-        ("Alert.Acknowledged", firing["id"], "editor@t")
+        ("Alert.Acknowledged", firing_alert["id"], "editor@t")
     ]
-    check_problem(plant.caller("viewer@t").post(path), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(plant.create_client("viewer@t").post(path), 403, "ACCESS_RIGHT_MISSING")
     check_problem(editor.post("/oi-api/alerts/unknown/acknowledge"), 404, "ALERT_NOT_FOUND")
 
 
-def test_alerts_are_filtered_and_paged(editor: httpx.Client, firing: dict[str, Any]) -> None:
+def test_alerts_are_filtered_and_paged(editor: httpx.Client, firing_alert: dict[str, Any]) -> None:
     """The alert list can be filtered by state, severity and surface; a cursor is valid only with the same filters."""
     assert editor.put("/oi-api/alert-rules/silent", json=SILENT).status_code == 201
     silent = wait_for_alert(editor, "silent", "firing")
@@ -203,7 +215,7 @@ def test_alerts_are_filtered_and_paged(editor: httpx.Client, firing: dict[str, A
     first = editor.get("/oi-api/alerts?limit=1").json()
     assert [alert["id"] for alert in first["alerts"]] == [silent["id"]]
     second = editor.get(f"/oi-api/alerts?limit=1&cursor={first['cursor']}").json()
-    assert [alert["id"] for alert in second["alerts"]] == [firing["id"]]
+    assert [alert["id"] for alert in second["alerts"]] == [firing_alert["id"]]
     other = editor.get(f"/oi-api/alerts?limit=1&state=firing&cursor={first['cursor']}")
     assert check_failing_fields(other) == ["cursor"]
     disabled = {**SILENT, "enabled": False}
@@ -218,7 +230,7 @@ def test_invalid_parameters_of_the_alert_list_are_named(editor: httpx.Client, qu
     assert check_failing_fields(editor.get(f"/oi-api/alerts?{query}")) == [query.partition("=")[0]]
 
 
-def test_a_rule_over_a_draft_is_in_error(editor: httpx.Client) -> None:
+def test_a_rule_that_refers_to_a_draft_query_is_in_the_state_error(editor: httpx.Client) -> None:
     """A rule may refer to a draft query; the rule is in the state error until the query is approved."""
     rule = {**RULE, "query": "draft", "condition": {"rows": "any"}, "groupBy": []}
     assert editor.put("/oi-api/alert-rules/over-draft", json=rule).status_code == 201
@@ -232,7 +244,9 @@ def test_a_rule_over_a_draft_is_in_error(editor: httpx.Client) -> None:
     assert editor.delete("/oi-api/alert-rules/over-draft").status_code == 204
 
 
-def test_a_rule_with_for_is_first_pending_and_then_firing(editor: httpx.Client, firing: dict[str, Any]) -> None:
+def test_an_alert_is_pending_for_the_duration_in_its_rule_and_then_firing(
+    editor: httpx.Client, firing_alert: dict[str, Any]
+) -> None:
     """An alert of a rule with `for` is first pending, then firing under the same id; disabling the rule ends it."""
     path = "/oi-api/alert-rules/level-held"
     held = {**RULE, "for": "PT3S"}
@@ -241,7 +255,7 @@ def test_a_rule_with_for_is_first_pending_and_then_firing(editor: httpx.Client, 
         lambda: (list_alerts(editor, "level-held"), editor.get(path).json()["state"]),
         lambda found: ([alert["state"] for alert in found[0]], found[1]) == (["pending"], "pending"),
     )
-    assert (pending["labels"], pending["firedAt"]) == (firing["labels"], None)
+    assert (pending["labels"], pending["firedAt"]) == (firing_alert["labels"], None)
     fired = wait_for_alert(editor, "level-held", "firing")
     assert (fired["id"], fired["startedAt"]) == (pending["id"], pending["startedAt"])
     assert fired["firedAt"] > fired["startedAt"]
@@ -250,7 +264,9 @@ def test_a_rule_with_for_is_first_pending_and_then_firing(editor: httpx.Client, 
     assert editor.delete(path).status_code == 204
 
 
-def test_a_failing_query_does_not_resolve_alerts(plant: Service, editor: httpx.Client, firing: dict[str, Any]) -> None:
+def test_a_failing_query_does_not_resolve_alerts(
+    plant: Service, editor: httpx.Client, firing_alert: dict[str, Any]
+) -> None:
     """If the query of an alert rule becomes a draft or is deleted, the rule is in error.
 
     Its alert stays firing under the same id.
@@ -262,16 +278,16 @@ def test_a_failing_query_does_not_resolve_alerts(plant: Service, editor: httpx.C
     assert editor.delete(query).status_code == 204
     wait_until(lambda: editor.get(rule).json(), lambda found: "does not exist" in (found["error"] or ""), 60)
     [alert] = list_alerts(editor, "level-high")
-    assert (alert["id"], alert["state"]) == (firing["id"], "firing")
+    assert (alert["id"], alert["state"]) == (firing_alert["id"], "firing")
     assert editor.put(query, json=kql).status_code == 201
-    assert plant.caller("admin@t").post(f"{query}/approve").status_code == 200
+    assert plant.create_client("admin@t").post(f"{query}/approve").status_code == 200
     wait_until(lambda: editor.get(rule).json(), lambda found: (found["state"], found["error"]) == ("firing", None), 60)
-    assert [one["id"] for one in list_alerts(editor, "level-high")] == [firing["id"]]
+    assert [one["id"] for one in list_alerts(editor, "level-high")] == [firing_alert["id"]]
 
 
 def test_a_disabled_connection_resolves_its_alert(plant: Service, editor: httpx.Client) -> None:
     """The alert of a rule about missing data ends at once when its connection is disabled."""
-    admin, path = plant.caller("admin@t"), "/oi-api/connections/lathe"
+    admin, path = plant.create_client("admin@t"), "/oi-api/connections/lathe"
     assert editor.put("/oi-api/alert-rules/watched", json=SILENT).status_code == 201
     wait_for_alert(editor, "watched", "firing")
     lathe = {"name": "Lathe", "type": "CLOUD_EVENT_HUB"}
@@ -281,8 +297,8 @@ def test_a_disabled_connection_resolves_its_alert(plant: Service, editor: httpx.
     assert editor.delete("/oi-api/alert-rules/watched").status_code == 204
 
 
-def test_a_deleted_rule_resolves_its_alerts(editor: httpx.Client, firing: dict[str, Any]) -> None:
+def test_a_deleted_rule_resolves_its_alerts(editor: httpx.Client, firing_alert: dict[str, Any]) -> None:
     """After a rule is deleted, its alerts are resolved and cannot be acknowledged."""
     assert editor.delete("/oi-api/alert-rules/level-high").status_code == 204
-    assert wait_for_alert(editor, "level-high", "resolved")["id"] == firing["id"]
-    check_problem(editor.post(f"/oi-api/alerts/{firing['id']}/acknowledge"), 409, "ALERT_RESOLVED")
+    assert wait_for_alert(editor, "level-high", "resolved")["id"] == firing_alert["id"]
+    check_problem(editor.post(f"/oi-api/alerts/{firing_alert['id']}/acknowledge"), 409, "ALERT_RESOLVED")

@@ -21,12 +21,12 @@ BODY: dict[str, Any] = {
 }
 
 
-def create_amendment(client: httpx.Client, scope: str | None, **members: Any) -> httpx.Response:
+def create_amendment(client: httpx.Client, scope: str | None, **properties: Any) -> httpx.Response:
     """Create the example amendment and return the reply.
 
     The given properties replace properties of the example; the value None removes a property.
     """
-    body = {name: value for name, value in {**BODY, "ScopeKey": scope, **members}.items() if value is not None}
+    body = {name: value for name, value in {**BODY, "ScopeKey": scope, **properties}.items() if value is not None}
     return client.post(AMENDMENTS, json=body)
 
 
@@ -35,14 +35,14 @@ def approve_amendment(client: httpx.Client, scope: str, amendment: str) -> httpx
     return client.post(f"{AMENDMENTS}/{amendment}/approve", params={"scopeKey": scope})
 
 
-def reject_amendment(client: httpx.Client, scope: str, amendment: str, **members: Any) -> httpx.Response:
+def reject_amendment(client: httpx.Client, scope: str, amendment: str, **properties: Any) -> httpx.Response:
     """Reject an amendment and return the reply."""
-    return client.post(f"{AMENDMENTS}/{amendment}/reject", json={"ScopeKey": scope, **members})
+    return client.post(f"{AMENDMENTS}/{amendment}/reject", json={"ScopeKey": scope, **properties})
 
 
 def test_an_amendment_is_created_and_approved(service: Service) -> None:
     """A new amendment is pending until another principal approves it; every filter finds it, and it stays unchanged."""
-    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    editor, admin = service.create_client("editor@t"), service.create_client("admin@t")
     created = create_amendment(editor, "life", AmendedBy="x", AmendedAt="x", Status="approved", Extra=1)
     assert created.status_code == 201
     original = created.json()
@@ -77,38 +77,38 @@ def test_an_amendment_is_created_and_approved(service: Service) -> None:
     check_chain(chain, "DomainAmendments", "life")
 
 
-def list_sequences(client: httpx.Client, **parameters: Any) -> list[int]:
-    """Return the sequence numbers of the records that match a query."""
+def list_sequence_numbers(client: httpx.Client, **parameters: Any) -> list[int]:
+    """Return the sequence numbers of the records that match the query parameters."""
     reply = client.get(AMENDMENTS, params=parameters)
     assert reply.status_code == 200, reply.text
     assert {"x-provenance-scanned", "x-provenance-has-more", "x-provenance-target"} <= set(reply.headers)
     return [int(record["RecordID"]) for record in reply.json()]
 
 
-def test_queries_filter_by_status_author_and_reason(service: Service) -> None:
+def test_amendments_can_be_filtered_by_status_author_and_reason(service: Service) -> None:
     """The status filter returns amendments and their decisions.
 
     The author and reason filters return only amendments.
     """
-    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    editor, admin = service.create_client("editor@t"), service.create_client("admin@t")
     for number in range(4):
         create_amendment(editor, "status", EntityID=f"e{number}", ReasonCategory="other" if number else "delayed-entry")
     approve_amendment(admin, "status", "000000000002")
     reject_amendment(admin, "status", "000000000003", RejectionReason="no")
-    assert list_sequences(admin, scopeKey="status") == [6, 5, 4, 3, 2, 1]
-    assert list_sequences(admin, scopeKey="status", status="pending") == [4, 1]
-    assert list_sequences(admin, scopeKey="status", status="pending", limit=1) == [4]
-    assert list_sequences(admin, scopeKey="status", status="approved") == [5]
-    assert list_sequences(admin, scopeKey="status", status="rejected") == [6]
-    assert list_sequences(admin, scopeKey="status", entityId="e1") == [5, 2]
-    assert list_sequences(admin, scopeKey="status", amendedBy="editor@t") == [4, 3, 2, 1]
-    assert list_sequences(admin, scopeKey="status", reasonCategory="delayed-entry") == [1]
-    assert list_sequences(admin, scopeKey="status", fromSequence=2, toSequence=5, limit=2, offset=1) == [4, 3]
+    assert list_sequence_numbers(admin, scopeKey="status") == [6, 5, 4, 3, 2, 1]
+    assert list_sequence_numbers(admin, scopeKey="status", status="pending") == [4, 1]
+    assert list_sequence_numbers(admin, scopeKey="status", status="pending", limit=1) == [4]
+    assert list_sequence_numbers(admin, scopeKey="status", status="approved") == [5]
+    assert list_sequence_numbers(admin, scopeKey="status", status="rejected") == [6]
+    assert list_sequence_numbers(admin, scopeKey="status", entityId="e1") == [5, 2]
+    assert list_sequence_numbers(admin, scopeKey="status", amendedBy="editor@t") == [4, 3, 2, 1]
+    assert list_sequence_numbers(admin, scopeKey="status", reasonCategory="delayed-entry") == [1]
+    assert list_sequence_numbers(admin, scopeKey="status", fromSequence=2, toSequence=5, limit=2, offset=1) == [4, 3]
     check_problem(admin.get(AMENDMENTS, params={"scopeKey": "status", "status": "maybe"}), 400, "INVALID_REQUEST")
 
 
 @pytest.mark.parametrize(
-    ("members", "fields"),
+    ("properties", "fields"),
     [
         ({name: None}, [name])
         for name in ("EntityType", "EntityID", "OriginalRecord", "AmendedRecord", "ChangedFields", "ReasonText")
@@ -120,27 +120,29 @@ def test_queries_filter_by_status_author_and_reason(service: Service) -> None:
         ({"EntityID": ""}, ["EntityID"]),
     ],
 )
-def test_missing_and_invalid_members_are_listed(service: Service, members: dict[str, Any], fields: list[str]) -> None:
+def test_missing_and_invalid_fields_of_an_amendment_are_listed(
+    service: Service, properties: dict[str, Any], fields: list[str]
+) -> None:
     """The 400 reply lists each required field that is missing or has a wrong type."""
-    reply = create_amendment(service.caller("editor@t"), "bad", **members)
+    reply = create_amendment(service.create_client("editor@t"), "bad", **properties)
     assert [field.partition("[")[0] for field in check_failing_fields(reply)] == fields
 
 
 @pytest.mark.parametrize("sent", ["typo", "Other", "", 5, {"a": 1}, ["other"]])
-def test_the_error_about_an_unknown_reason_lists_the_allowed_ones(service: Service, sent: Any) -> None:
+def test_the_error_about_an_unknown_reason_lists_the_allowed_categories(service: Service, sent: Any) -> None:
     """The error about an unknown reason category states this category and the allowed categories."""
     details = check_problem(
-        create_amendment(service.caller("editor@t"), "bad", ReasonCategory=sent), 400, "REASON_CATEGORY_UNKNOWN"
+        create_amendment(service.create_client("editor@t"), "bad", ReasonCategory=sent), 400, "REASON_CATEGORY_UNKNOWN"
     )
     assert details["sent"] == sent
-    categories = service.caller("viewer@t").get("/oi-api/provenance/reason-categories").json()["categories"]
+    categories = service.create_client("viewer@t").get("/oi-api/provenance/reason-categories").json()["categories"]
     assert details["allowed"] == categories
     assert len(categories) == 7
 
 
 def test_every_amendments_route_requires_a_scope(service: Service) -> None:
     """Every amendments route rejects a request without a scope."""
-    admin = service.caller("admin@t")
+    admin = service.create_client("admin@t")
     for reply in (
         create_amendment(admin, None),
         create_amendment(admin, ""),
@@ -155,12 +157,12 @@ def test_every_amendments_route_requires_a_scope(service: Service) -> None:
 
 def test_authors_cannot_decide_their_amendments(service: Service) -> None:
     """Authors can neither approve nor reject their own amendment, and a rejected attempt changes nothing."""
-    admin = service.caller("admin@t")
+    admin = service.create_client("admin@t")
     created = create_amendment(admin, "own").json()["RecordID"]
     check_problem(approve_amendment(admin, "own", created), 403, "MAKER_CHECKER_VIOLATION")
     check_problem(reject_amendment(admin, "own", created), 403, "MAKER_CHECKER_VIOLATION")
-    assert list_sequences(admin, scopeKey="own", status="pending") == [1]
-    check_problem(approve_amendment(service.caller("editor@t"), "own", created), 403, "ACCESS_RIGHT_MISSING")
+    assert list_sequence_numbers(admin, scopeKey="own", status="pending") == [1]
+    check_problem(approve_amendment(service.create_client("editor@t"), "own", created), 403, "ACCESS_RIGHT_MISSING")
 
 
 def test_a_second_decision_about_an_amendment_is_rejected(service: Service) -> None:
@@ -168,7 +170,7 @@ def test_a_second_decision_about_an_amendment_is_rejected(service: Service) -> N
 
     A decision itself cannot be approved or rejected.
     """
-    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    editor, admin = service.create_client("editor@t"), service.create_client("admin@t")
     created = create_amendment(editor, "decided").json()["RecordID"]
     rejected = reject_amendment(admin, "decided", created).json()
     assert "RejectionReason" not in rejected
@@ -180,9 +182,9 @@ def test_a_second_decision_about_an_amendment_is_rejected(service: Service) -> N
     check_problem(approve_amendment(admin, "elsewhere", created), 404, "AMENDMENT_NOT_FOUND")
 
 
-def test_one_of_concurrent_decisions_is_stored(service: Service) -> None:
+def test_one_of_concurrent_decisions_about_an_amendment_is_stored(service: Service) -> None:
     """Of concurrent approvals and rejections of an amendment, exactly one is stored."""
-    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    editor, admin = service.create_client("editor@t"), service.create_client("admin@t")
     for number in range(1, 6):
         created = create_amendment(editor, "race", EntityID=f"r{number}").json()["RecordID"]
         with ThreadPoolExecutor(8) as pool:
@@ -199,15 +201,15 @@ def test_one_of_concurrent_decisions_is_stored(service: Service) -> None:
 
 def test_service_tokens_cannot_amend(service: Service) -> None:
     """Service tokens get 401 for creating, approving and rejecting amendments, before the request is validated."""
-    historian = service.caller("historian")
+    historian = service.create_client("historian")
     for path in (AMENDMENTS, f"{AMENDMENTS}/x/approve", f"{AMENDMENTS}/x/reject"):
         check_problem(historian.post(path, content=b"{"), 401, "UNAUTHENTICATED")
     assert historian.get(AMENDMENTS, params={"scopeKey": "life"}).status_code == 200
 
 
-def test_event_routes_can_read_amendments(service: Service) -> None:
+def test_audit_event_routes_can_read_amendments(service: Service) -> None:
     """The routes that query and verify audit events also accept the target DomainAmendments."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     create_amendment(editor, "as-events")
     parameters = {"target": "DomainAmendments", "scopeKey": "as-events"}
     found = editor.get("/oi-api/provenance/events/query", params={**parameters, "userId": "editor@t"}).json()
@@ -221,9 +223,9 @@ def test_event_routes_can_read_amendments(service: Service) -> None:
     assert (reply.json()["ChainValid"], reply.json()["Target"]) == (True, "DomainAmendments")
 
 
-def test_the_report_of_an_entity_is_html(service: Service) -> None:
+def test_the_amendment_report_of_an_entity_is_html(service: Service) -> None:
     """A client that accepts HTML gets the amendments of an entity as a page, in which all values are escaped."""
-    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    editor, admin = service.create_client("editor@t"), service.create_client("admin@t")
     text = "<script>alert(1)</script> & more"
     create_amendment(editor, "page", ReasonText=text, AmendedRecord={"weight": 11, "<b>": text})
     created = create_amendment(editor, "page").json()["RecordID"]
@@ -238,7 +240,7 @@ def test_the_report_of_an_entity_is_html(service: Service) -> None:
         assert expected in reply.text
     for expected in ("<dt>Entity type</dt>", "The chain is intact: 3 records", "<dt>Checkpoint</dt>", "(admin@t)"):
         assert expected in reply.text
-    limited = service.caller("admin@t", "Workspace.Amendment.Read")
+    limited = service.create_client("admin@t", "Workspace.Amendment.Read")
     page = limited.get(f"{AMENDMENTS}/chain", params=parameters, headers={"Accept": "text/html"}).text
     assert ("<dt>Verification</dt>" in page, "All times are UTC." in page) == (False, True)
     assert admin.get(f"{AMENDMENTS}/chain", params=parameters).headers["content-type"] == "application/json"

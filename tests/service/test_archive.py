@@ -15,7 +15,7 @@ def read_archive(data_dir: Path, connection: str) -> list[str]:
 
 def send_messages(service: Service, names: Sequence[str]) -> None:
     batch = [{"messageId": name, "ts": "2026-02-01T00:00:00Z"} for name in names]
-    reply = service.caller("editor@t").post("/oi-api/telemetry/pump-rig", json=batch)
+    reply = service.create_client("editor@t").post("/oi-api/telemetry/pump-rig", json=batch)
     assert (reply.status_code, reply.json()) == (202, {"accepted": len(names)})
 
 

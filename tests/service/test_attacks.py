@@ -1,4 +1,4 @@
-"""Tests that attacks do not affect another client of the same host.
+"""Tests that attacks on a host do not affect an honest client of the same host.
 
 ``ATTACK_SECONDS`` sets the duration of the attacks.
 """
@@ -51,14 +51,14 @@ RANGE = {"dateRange": {"start": "2026-01-01T00:00:00Z", "end": "2026-12-31T00:00
 
 @pytest.fixture
 def attacked_service(tmp_path: Path) -> Iterator[Service]:
-    """Return the sample plant with one principal for each attack, and an entity with many amendments."""
+    """Return a service with one principal for each attack, and an entity with many amendments."""
     document = (ROOT / "samples" / "workspace.yaml").read_text(encoding="utf-8")
     members = [f"  - {{id: {name}@attack, name: {name}, role: {role}}}\n" for name, role in ATTACKERS.items()]
     path = tmp_path / "workspace.yaml"
     path.write_text(document.replace("\nteam:\n", f"\nteam:\n{''.join(members)}"), encoding="utf-8")
     running = Service(tmp_path / "data", path).start()
     append_amendments(running)
-    viewer = running.caller("viewer@plant-a.example")
+    viewer = running.create_client("viewer@plant-a.example")
     address = "/oi-api/warm-queries/latest-readings?p.connection=chiller-sim&limit=2"
     wait_until(lambda: viewer.get(address).json()["rowCount"], lambda rows: rows == 2)
     yield running
@@ -67,7 +67,7 @@ def attacked_service(tmp_path: Path) -> Iterator[Service]:
 
 def append_amendments(service: Service) -> None:
     """Append many long amendments about one entity."""
-    author = service.caller("reports@attack")
+    author = service.create_client("reports@attack")
     for number in range(CHAIN):
         amendment = {
             "ScopeKey": SCOPE,
@@ -129,7 +129,7 @@ REQUESTS: dict[str, Callable[[httpx.Client], Iterator[httpx.Response]]] = {
 
 
 def run_attack(url: str, token: str, name: str, stop: Event, results: "Queue[Result]") -> None:
-    """Repeat the requests of an attack, and return the number of replies with each status.
+    """Repeat the requests of an attack until the stop signal, and report the number of replies by status.
 
     Status 0 is a lost connection.
     """
@@ -205,7 +205,9 @@ def run_attacks(service: Service, stop: Event, statuses: dict[str, "Counter[int]
     context = multiprocessing.get_context("spawn")
     results: Queue[Result] = context.Queue()
     tokens = {
-        name: service.anonymous(bearer=service.key(f"{name}@attack")).get("/workspace/api/keys/jwt").json()["Token"]
+        name: service.create_anonymous_client(bearer=service.read_api_key(f"{name}@attack"))
+        .get("/workspace/api/keys/jwt")
+        .json()["Token"]
         for name in ATTACKERS
     }
     processes = [
@@ -228,7 +230,7 @@ def run_honest_client(service: Service, folder: Path, until: float) -> Counter[i
     folder.mkdir()
     run_tour(service, folder)
     statuses = Counter[int]()
-    editor = service.caller("editor@plant-a.example")
+    editor = service.create_client("editor@plant-a.example")
     while time.monotonic() < until:
         for reply in (
             editor.get("/oi-api/warm-queries/latest-readings?timeRange=PT5M&limit=1&p.connection=chiller-sim"),

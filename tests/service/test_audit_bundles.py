@@ -55,7 +55,7 @@ def download_bundle(client: httpx.Client, **body: Any) -> bytes:
 @pytest.fixture(scope="module")
 def service_with_records(own_module_service: Service) -> Service:
     """Return a service with events and amendments of a scope."""
-    editor, admin = own_module_service.caller("editor@t"), own_module_service.caller("admin@t")
+    editor, admin = own_module_service.create_client("editor@t"), own_module_service.create_client("admin@t")
     for number in range(7):
         event = {"ScopeKey": SCOPE, "ActionType": "A", "EntityType": "T", "EntityID": f"E-{number % 2}"}
         assert editor.post(EVENTS, json=event).status_code == 201
@@ -68,13 +68,13 @@ def service_with_records(own_module_service: Service) -> Service:
 @pytest.fixture(scope="module")
 def complete_bundle(service_with_records: Service) -> bytes:
     """Return a bundle of complete chains."""
-    return download_bundle(service_with_records.caller("editor@t"), scopes=CHAINS)
+    return download_bundle(service_with_records.create_client("editor@t"), scopes=CHAINS)
 
 
 @pytest.fixture(scope="module")
 def filtered_bundle(service_with_records: Service) -> bytes:
     """Return a bundle that contains only the records of one entity."""
-    return download_bundle(service_with_records.caller("editor@t"), scopes=CHAINS[:1], entityId="E-1")
+    return download_bundle(service_with_records.create_client("editor@t"), scopes=CHAINS[:1], entityId="E-1")
 
 
 def test_a_retry_returns_the_same_bundle(service_with_records: Service) -> None:
@@ -82,7 +82,7 @@ def test_a_retry_returns_the_same_bundle(service_with_records: Service) -> None:
 
     The same key with another body is rejected.
     """
-    editor, headers = service_with_records.caller("editor@t"), {"Idempotency-Key": "bundle-1"}
+    editor, headers = service_with_records.create_client("editor@t"), {"Idempotency-Key": "bundle-1"}
     first = editor.post(BUNDLES, json={"scopes": CHAINS[:1]}, headers=headers)
     again = editor.post(BUNDLES, json={"scopes": CHAINS[:1]}, headers={**headers, "Prefer": "wait=30"})
     assert (first.status_code, again.status_code) == (202, 200)
@@ -95,15 +95,15 @@ def test_a_retry_returns_the_same_bundle(service_with_records: Service) -> None:
     assert editor.post(BUNDLES, json={"scopes": CHAINS[:1]}).json()["bundleId"] != first.json()["bundleId"]
 
 
-def read_files(content: bytes) -> dict[str, bytes]:
+def read_bundle_files(content: bytes) -> dict[str, bytes]:
     """Return the files of a bundle."""
     with zipfile.ZipFile(io.BytesIO(content)) as file:
         return {name: file.read(name) for name in file.namelist()}
 
 
-def load_key(service_with_records: Service) -> str:
+def load_verifier_key(service_with_records: Service) -> str:
     """Return the verifier key that the service publishes."""
-    return service_with_records.anonymous().get("/.well-known/oi-checkpoint-key").text.strip()
+    return service_with_records.create_anonymous_client().get("/.well-known/oi-checkpoint-key").text.strip()
 
 
 def verify_bundle(tmp_path: Path, content: bytes, *arguments: str) -> int:
@@ -115,11 +115,11 @@ def verify_bundle(tmp_path: Path, content: bytes, *arguments: str) -> int:
 
 def test_a_bundle_has_all_files_of_its_chains(service_with_records: Service, complete_bundle: bytes) -> None:
     """The manifest lists each chain with its files, counts and verdict; the records equal those of an export."""
-    files = read_files(complete_bundle)
+    files = read_bundle_files(complete_bundle)
     manifest = json.loads(files["manifest.json"])
     assert set(manifest) == {"workspace", "createdAt", "createdBy", "filters", "chains"}
     assert (manifest["workspace"], manifest["createdBy"]) == ("plant-t", "editor@t")
-    admin = service_with_records.caller("admin@t")
+    admin = service_with_records.create_client("admin@t")
     events, amendments, config, empty = manifest["chains"]
     assert {**events, "verdict": None} == {
         "target": "DomainEvents",
@@ -139,7 +139,7 @@ def test_a_bundle_has_all_files_of_its_chains(service_with_records: Service, com
     assert (config["scopeKey"], config["complete"]) == (None, True)
     assert (empty["records"], empty["checkpoint"], empty["proof"]) == (0, None, None)
     assert (empty["verdict"]["Empty"], files[empty["file"]]) == (True, b"[]")
-    assert files["verifier-key.txt"].decode().strip() == load_key(service_with_records)
+    assert files["verifier-key.txt"].decode().strip() == load_verifier_key(service_with_records)
     report = files["report.html"].decode()
     assert "editor@t" in report
     assert "approved" in report
@@ -155,7 +155,10 @@ def test_a_bundle_is_verified_offline(
     Without a key, it prints the enclosed key's fingerprint.
     """
     assert (
-        verify_bundle(tmp_path, complete_bundle, "--key", load_key(service_with_records), "--workspace", "plant-t") == 0
+        verify_bundle(
+            tmp_path, complete_bundle, "--key", load_verifier_key(service_with_records), "--workspace", "plant-t"
+        )
+        == 0
     )
     printed = capsys.readouterr().out
     assert "sound: 7 records, checkpoint of 7 agrees" in printed
@@ -182,7 +185,7 @@ def rewrite_bundle(content: bytes, change: Callable[[dict[str, bytes]], None], *
 
     With ``digests``, its README file contains the new digests of these files.
     """
-    files = read_files(content)
+    files = read_bundle_files(content)
     before = {name: hashlib.sha256(each).hexdigest() for name, each in files.items()}
     change(files)
     if digests:
@@ -206,10 +209,12 @@ def replace_file(name: str, content: bytes, files: dict[str, bytes]) -> None:
     files[name] = content
 
 
-def test_one_flipped_byte_in_a_file_is_found(complete_bundle: bytes, filtered_bundle: bytes, tmp_path: Path) -> None:
+def test_the_verifier_finds_one_flipped_byte_in_any_file(
+    complete_bundle: bytes, filtered_bundle: bytes, tmp_path: Path
+) -> None:
     """The verifier finds one flipped byte in any file, because the digest of the file does not match."""
     for content in (complete_bundle, filtered_bundle):
-        for name, each in read_files(content).items():
+        for name, each in read_bundle_files(content).items():
             if name == "README.txt":
                 continue
             for place in {0, len(each) // 2, len(each) - 1}:
@@ -217,12 +222,12 @@ def test_one_flipped_byte_in_a_file_is_found(complete_bundle: bytes, filtered_bu
                 assert verify_bundle(tmp_path, changed) == 1, name
 
 
-def test_a_flipped_byte_is_found_without_digests(
+def test_a_flipped_byte_is_found_even_if_all_digests_are_corrected(
     complete_bundle: bytes, filtered_bundle: bytes, tmp_path: Path
 ) -> None:
     """The verifier finds one flipped byte in a record, checkpoint, proof or key, even if all digests are corrected."""
     for content in (complete_bundle, filtered_bundle):
-        for name, each in read_files(content).items():
+        for name, each in read_bundle_files(content).items():
             if name.partition("/")[0] not in {"chains", "checkpoints", "proofs", "verifier-key.txt"}:
                 continue
             for place in range(0, len(each.rstrip()), max(1, len(each) // 9)):
@@ -230,7 +235,7 @@ def test_a_flipped_byte_is_found_without_digests(
                 assert verify_bundle(tmp_path, changed) == 1, (name, place)
 
 
-def test_a_flipped_byte_of_the_zip_file_changes_no_result(complete_bundle: bytes, tmp_path: Path) -> None:
+def test_a_flipped_byte_of_the_zip_file_cannot_change_the_content(complete_bundle: bytes, tmp_path: Path) -> None:
     """If one byte of the zip file is flipped, the verifier rejects the bundle or reads the same content as before."""
     places = range(0, len(complete_bundle), max(1, len(complete_bundle) // 120))
     results = [verify_bundle(tmp_path, flip_bit(complete_bundle, place)) for place in places]
@@ -253,7 +258,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], None]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_changed_manifest_is_found(complete_bundle: bytes, tmp_path: Path, name: str) -> None:
+def test_a_changed_manifest_is_rejected(complete_bundle: bytes, tmp_path: Path, name: str) -> None:
     """The verifier rejects a bundle whose manifest does not agree with its files."""
 
     def change_manifest(files: dict[str, bytes]) -> None:
@@ -264,7 +269,7 @@ def test_a_changed_manifest_is_found(complete_bundle: bytes, tmp_path: Path, nam
     assert verify_bundle(tmp_path, rewrite_bundle(complete_bundle, change_manifest)) == 1
 
 
-def test_a_removed_record_is_found(complete_bundle: bytes, filtered_bundle: bytes, tmp_path: Path) -> None:
+def test_the_verifier_finds_a_removed_record(complete_bundle: bytes, filtered_bundle: bytes, tmp_path: Path) -> None:
     """The verifier finds that the last record of a complete chain was removed, even if the manifest was adjusted."""
 
     def drop_last_record(files: dict[str, bytes]) -> None:
@@ -284,33 +289,33 @@ def test_a_filtered_chain_has_a_proof_for_each_record(
 
     The chain has an inclusion proof for each record, but no verdict.
     """
-    files = read_files(filtered_bundle)
+    files = read_bundle_files(filtered_bundle)
     [entry] = json.loads(files["manifest.json"])["chains"]
     assert (entry["records"], entry["complete"], entry["verdict"]) == (3, False, None)
     proofs = json.loads(files[entry["proof"]])
     assert [proof["leafIndex"] for proof in proofs] == [1, 3, 5]
-    assert verify_bundle(tmp_path, filtered_bundle, "--key", load_key(service_with_records)) == 0
+    assert verify_bundle(tmp_path, filtered_bundle, "--key", load_verifier_key(service_with_records)) == 0
     assert "completeness is not verified" in capsys.readouterr().out
 
 
-def test_a_filter_that_excludes_nothing_leaves_the_chain_complete(service_with_records: Service) -> None:
+def test_a_bundle_filter_that_excludes_nothing_leaves_the_chain_complete(service_with_records: Service) -> None:
     """If the date range of a bundle excludes no record of a chain, the chain is marked as complete."""
-    editor = service_with_records.caller("editor@t")
-    content = read_files(
+    editor = service_with_records.create_client("editor@t")
+    content = read_bundle_files(
         download_bundle(editor, scopes=CHAINS[:1], startDate="2020-01-01", endDate="2100-01-01T00:00:00Z")
     )
     assert json.loads(content["manifest.json"])["chains"][0]["complete"] is True
-    content = read_files(download_bundle(editor, scopes=CHAINS[:1], endDate="2020-01-01"))
+    content = read_bundle_files(download_bundle(editor, scopes=CHAINS[:1], endDate="2020-01-01"))
     [entry] = json.loads(content["manifest.json"])["chains"]
     assert (entry["complete"], entry["records"], content[entry["proof"]]) == (False, 0, b"[]")
 
 
 def test_only_creator_and_administrators_can_read_a_bundle(service_with_records: Service) -> None:
-    """Only its creator and administrators can read a bundle.
+    """Only the creator of a bundle and administrators can read the bundle.
 
     Other members get 404, and so do the routes for downloads.
     """
-    editor, admin = service_with_records.caller("editor@t"), service_with_records.caller("admin@t")
+    editor, admin = service_with_records.create_client("editor@t"), service_with_records.create_client("admin@t")
     job = build_bundle(admin, scopes=CHAINS[2:3])
     assert check_problem(editor.get(job["statusUrl"]), 404, "BUNDLE_NOT_FOUND")
     assert admin.get(job["statusUrl"]).status_code == 200
@@ -319,7 +324,9 @@ def test_only_creator_and_administrators_can_read_a_bundle(service_with_records:
     assert job["bundleId"] not in [each["downloadId"] for each in admin.get("/oi-api/downloads").json()["downloads"]]
     assert check_problem(admin.delete(job["statusUrl"]), 409, "BUNDLE_ENDED")
     check_problem(
-        service_with_records.caller("viewer@t").post(BUNDLES, json={"scopes": CHAINS[:1]}), 403, "ACCESS_RIGHT_MISSING"
+        service_with_records.create_client("viewer@t").post(BUNDLES, json={"scopes": CHAINS[:1]}),
+        403,
+        "ACCESS_RIGHT_MISSING",
     )
 
 
@@ -349,12 +356,12 @@ INVALID: dict[str, tuple[dict[str, Any], str, str]] = {
 def test_invalid_bundle_requests_are_rejected(service: Service, name: str) -> None:
     """An invalid body is rejected with 400, and the reply names the field and the rule."""
     body, field, code = INVALID[name]
-    assert check_failing_fields(service.caller("admin@t").post(BUNDLES, json=body), code=code) == [field]
+    assert check_failing_fields(service.create_client("admin@t").post(BUNDLES, json=body), code=code) == [field]
 
 
-def test_a_bundle_of_a_broken_chain_is_reported(service_with_records: Service, tmp_path: Path) -> None:
+def test_the_verifier_reports_the_break_of_a_bundled_chain(service_with_records: Service, tmp_path: Path) -> None:
     """A bundle of a broken chain has all records, and the verifier reports the same break as the service."""
-    editor = service_with_records.caller("editor@t")
+    editor = service_with_records.create_client("editor@t")
     event = {"ScopeKey": "broken", "ActionType": "A", "EntityType": "T", "EntityID": "original"}
     for _ in range(4):
         assert editor.post(EVENTS, json=event).status_code == 201
@@ -363,7 +370,7 @@ def test_a_bundle_of_a_broken_chain_is_reported(service_with_records: Service, t
         where = "WHERE entity_id = 'original' AND sequence = 3"
         assert file.execute(f"UPDATE records SET canonical = {text}, entity_id = 'replaced' {where}").rowcount == 1
     content = download_bundle(editor, scopes=[{"target": "DomainEvents", "scopeKey": "broken"}])
-    [entry] = json.loads(read_files(content)["manifest.json"])["chains"]
+    [entry] = json.loads(read_bundle_files(content)["manifest.json"])["chains"]
     assert (entry["records"], entry["complete"]) == (4, True)
     assert (entry["verdict"]["ChainValid"], entry["verdict"]["BrokenAt"]) == (False, "000000000003")
     assert verify_bundle(tmp_path, content) == 1
@@ -371,10 +378,10 @@ def test_a_bundle_of_a_broken_chain_is_reported(service_with_records: Service, t
 
 def test_a_bundle_survives_a_kill_and_can_be_cancelled(service_with_records: Service, tmp_path: Path) -> None:
     """After a kill, the restarted service completes an unfinished bundle; a cancelled bundle has no file."""
-    admin = service_with_records.caller("admin@t")
+    admin = service_with_records.create_client("admin@t")
     started = admin.post(BUNDLES, json={"scopes": CHAINS}).json()
     service_with_records.kill()
-    admin = service_with_records.start().caller("admin@t")
+    admin = service_with_records.start().create_client("admin@t")
     job = wait_until(
         lambda: admin.get(started["statusUrl"]).json(), lambda job: job["status"] not in ("pending", "running"), 90
     )
@@ -390,18 +397,20 @@ def test_a_bundle_survives_a_kill_and_can_be_cancelled(service_with_records: Ser
 @pytest.fixture(scope="module")
 def bundle_with_receipts(service_with_records: Service) -> bytes:
     """Return a bundle with complete chains and receipts."""
-    return download_bundle(service_with_records.caller("editor@t"), scopes=CHAINS, receipts=True)
+    return download_bundle(service_with_records.create_client("editor@t"), scopes=CHAINS, receipts=True)
 
 
 def test_a_bundle_has_a_receipt_of_each_record(
     service_with_records: Service, bundle_with_receipts: bytes, complete_bundle: bytes
 ) -> None:
     """Each record that a checkpoint covers has a receipt, which is valid with the enclosed key set."""
-    files = read_files(bundle_with_receipts)
+    files = read_bundle_files(bundle_with_receipts)
     key_set = files["verifier-key.cbor"]
     assert (
         key_set
-        == service_with_records.anonymous().get("/.well-known/oi-checkpoint-key", params={"format": "cose"}).content
+        == service_with_records.create_anonymous_client()
+        .get("/.well-known/oi-checkpoint-key", params={"format": "cose"})
+        .content
     )
     for number in range(1, 5):
         records = json.loads(files[f"chains/{number}.json"])
@@ -409,21 +418,25 @@ def test_a_bundle_has_a_receipt_of_each_record(
         assert sorted(name for name in files if name.startswith(f"receipts/{number}/")) == names
         for name, record in zip(names, records, strict=True):
             assert verify_inclusion(files[name], record["Hash"], key_set).ok
-    assert not any(name.startswith("receipts/") or name.endswith(".cbor") for name in read_files(complete_bundle))
+    assert not any(
+        name.startswith("receipts/") or name.endswith(".cbor") for name in read_bundle_files(complete_bundle)
+    )
     assert b"verifier-key.cbor" in files["README.txt"]
 
 
 def test_a_filtered_bundle_has_receipts(service_with_records: Service, tmp_path: Path) -> None:
     """A bundle with the records of one entity has a receipt of each, and the offline verifier accepts them."""
-    content = download_bundle(service_with_records.caller("editor@t"), scopes=CHAINS[:1], entityId="E-1", receipts=True)
-    receipts = [name for name in read_files(content) if name.startswith("receipts/")]
+    content = download_bundle(
+        service_with_records.create_client("editor@t"), scopes=CHAINS[:1], entityId="E-1", receipts=True
+    )
+    receipts = [name for name in read_bundle_files(content) if name.startswith("receipts/")]
     assert [name[-17:-5] for name in receipts] == [f"{number:012d}" for number in (2, 4, 6)]
-    assert verify_bundle(tmp_path, content, "--key", load_key(service_with_records)) == 0
+    assert verify_bundle(tmp_path, content, "--key", load_verifier_key(service_with_records)) == 0
 
 
 def change_files(content: bytes, changes: dict[str, bytes | None]) -> bytes:
     """Return a bundle with changed, added or removed (None) files, and with correct digests."""
-    files = {**read_files(content), **changes}
+    files = {**read_bundle_files(content), **changes}
     kept = {name: each for name, each in files.items() if each is not None and name != "README.txt"}
     lines = "".join(f"{hashlib.sha256(each).hexdigest()}  {name}\n" for name, each in kept.items())
     target = io.BytesIO()
@@ -437,9 +450,9 @@ def test_the_verifier_checks_receipts(
     service_with_records: Service, bundle_with_receipts: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The verifier reports a receipt that is missing or superfluous, or belongs to another record or an unknown key."""
-    files, keys = read_files(bundle_with_receipts), tmp_path / "keys.cbor"
+    files, keys = read_bundle_files(bundle_with_receipts), tmp_path / "keys.cbor"
     keys.write_bytes(files["verifier-key.cbor"])
-    for arguments in ((), ("--key", str(keys)), ("--key", load_key(service_with_records))):
+    for arguments in ((), ("--key", str(keys)), ("--key", load_verifier_key(service_with_records))):
         assert verify_bundle(tmp_path, bundle_with_receipts, *arguments) == 0
     one, two = "receipts/1/000000000001.cbor", "receipts/1/000000000002.cbor"
     cases: list[tuple[dict[str, bytes | None], str]] = [
@@ -458,9 +471,9 @@ def test_the_verifier_checks_receipts(
         assert reason in capsys.readouterr().out
 
 
-def test_a_broken_chain_has_no_receipts(service_with_records: Service) -> None:
+def test_a_bundle_has_no_receipts_of_a_broken_chain(service_with_records: Service) -> None:
     """If a chain is broken, a bundle with all or some of its records contains no receipts of the chain."""
-    editor, scope = service_with_records.caller("editor@t"), "broken receipts of a bundle"
+    editor, scope = service_with_records.create_client("editor@t"), "broken receipts of a bundle"
     chain = {"target": "DomainEvents", "scopeKey": scope}
     records = [
         editor.post(EVENTS, json={"ScopeKey": scope, "ActionType": "A", "EntityType": "T", "EntityID": f"E-{number}"})
@@ -468,7 +481,11 @@ def test_a_broken_chain_has_no_receipts(service_with_records: Service) -> None:
     ]
     assert (
         len(
-            [name for name in read_files(download_bundle(editor, scopes=[chain], receipts=True)) if "receipts/" in name]
+            [
+                name
+                for name in read_bundle_files(download_bundle(editor, scopes=[chain], receipts=True))
+                if "receipts/" in name
+            ]
         )
         == 3
     )
@@ -476,11 +493,11 @@ def test_a_broken_chain_has_no_receipts(service_with_records: Service) -> None:
         edit = "UPDATE records SET canonical = replace(canonical, 'E-1', 'E-9') WHERE hash = ?"
         file.execute(edit, (records[1].json()["Hash"],))
     for filters in ({}, {"startDate": "2020-01-01T00:00:00Z", "endDate": "2020-01-02T00:00:00Z"}, {"entityId": "E-1"}):
-        files = read_files(download_bundle(editor, scopes=[chain], receipts=True, **filters))
+        files = read_bundle_files(download_bundle(editor, scopes=[chain], receipts=True, **filters))
         assert not [name for name in files if name.startswith("receipts/")]
 
 
-def test_the_member_receipts_must_be_a_boolean(service_with_records: Service) -> None:
+def test_the_field_receipts_must_be_a_boolean(service_with_records: Service) -> None:
     """The field `receipts` of a request must be true or false."""
-    reply = service_with_records.caller("editor@t").post(BUNDLES, json={"scopes": CHAINS[:1], "receipts": "yes"})
+    reply = service_with_records.create_client("editor@t").post(BUNDLES, json={"scopes": CHAINS[:1], "receipts": "yes"})
     assert check_failing_fields(reply) == ["receipts"]

@@ -30,18 +30,18 @@ def list_all_items(client: httpx.Client, address: str, member: str, **query: Any
             return items
 
 
-def find_scope(client: httpx.Client, target: str, scope: str | None) -> dict[str, Any]:
+def find_chain_entry(client: httpx.Client, target: str, scope: str | None) -> dict[str, Any]:
     """Return the entry of a chain in the list of scopes."""
     rows = list_all_items(client, SCOPES, "scopes", target=target)
     return next(row for row in rows if row["scopeKey"] == scope)
 
 
-def test_scopes_have_the_counts_of_their_chains(service: Service) -> None:
+def test_listed_scopes_have_the_counts_of_their_chains(service: Service) -> None:
     """Each entry of the list has the counts, times and checkpoint of its chain.
 
     Chains of the workspace have no scope.
     """
-    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    editor, admin = service.create_client("editor@t"), service.create_client("admin@t")
     scope = "overview/ü 1"
     event = {"ScopeKey": scope, "ActionType": "A", "EntityType": "T", "EntityID": "1"}
     written = [editor.post(EVENTS, json=event).json() for _ in range(3)]
@@ -49,7 +49,7 @@ def test_scopes_have_the_counts_of_their_chains(service: Service) -> None:
     assert approve_amendment(admin, scope, created[0]["RecordID"]).status_code == 200
     decided = reject_amendment(admin, scope, created[1]["RecordID"]).json()
     row = wait_until(
-        lambda: find_scope(admin, "DomainEvents", scope), lambda row: row["checkpointSize"] == 3, seconds=60
+        lambda: find_chain_entry(admin, "DomainEvents", scope), lambda row: row["checkpointSize"] == 3, seconds=60
     )
     assert row == {
         "scopeKey": scope,
@@ -63,15 +63,15 @@ def test_scopes_have_the_counts_of_their_chains(service: Service) -> None:
         "lastVerifiedAt": None,
         "lastVerdict": None,
     }
-    row = find_scope(admin, "DomainAmendments", scope)
+    row = find_chain_entry(admin, "DomainAmendments", scope)
     assert (row["records"], row["pendingAmendments"], row["lastAt"]) == (5, 1, decided["RejectedAt"])
-    assert find_scope(admin, "PlatformConfig", None)["records"] > 0
+    assert find_chain_entry(admin, "PlatformConfig", None)["records"] > 0
 
 
 def test_scopes_are_listed_in_pages(service: Service) -> None:
     """All pages of the list together contain each chain once, for any page size, and a viewer may read the list."""
-    viewer = service.caller("viewer@t")
-    create_amendment(service.caller("editor@t"), "overview-page")
+    viewer = service.create_client("viewer@t")
+    create_amendment(service.create_client("editor@t"), "overview-page")
     names = [(row["target"], row["scopeKey"]) for row in list_all_items(viewer, SCOPES, "scopes")]
     assert len(set(names)) == len(names) >= 2
     assert [(row["target"], row["scopeKey"]) for row in list_all_items(viewer, SCOPES, "scopes", limit=1)] == names
@@ -79,7 +79,7 @@ def test_scopes_are_listed_in_pages(service: Service) -> None:
 
 def test_pending_amendments_of_all_scopes_are_listed(service: Service) -> None:
     """The list contains the pending amendments of all scopes, oldest first, and no decided amendment."""
-    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    editor, admin = service.create_client("editor@t"), service.create_client("admin@t")
     created = [create_amendment(editor, f"overview-pending-{number % 2}").json() for number in range(4)]
     mine = {one["ScopeKey"] for one in created}
 
@@ -92,9 +92,9 @@ def test_pending_amendments_of_all_scopes_are_listed(service: Service) -> None:
 
 
 @pytest.mark.parametrize("address", [SCOPES, PENDING])
-def test_invalid_list_parameters_are_rejected(service: Service, address: str) -> None:
+def test_invalid_parameters_of_audit_lists_are_rejected(service: Service, address: str) -> None:
     """An invalid limit, cursor or target, or an unknown parameter, is rejected with 400 and the field's name."""
-    admin = service.caller("admin@t")
+    admin = service.create_client("admin@t")
     for field, value in (
         ("limit", "0"),
         ("limit", "1001"),
@@ -109,9 +109,9 @@ def test_invalid_list_parameters_are_rejected(service: Service, address: str) ->
         assert check_failing_fields(admin.get(address, params={"cursor": other})) == ["cursor"]
 
 
-def test_an_unknown_target_is_rejected(service: Service) -> None:
+def test_an_unknown_audit_target_is_rejected(service: Service) -> None:
     """An unknown target is rejected with its own error code; so is a cursor that belongs to another target's list."""
-    admin = service.caller("admin@t")
+    admin = service.create_client("admin@t")
     assert check_failing_fields(admin.get(SCOPES, params={"target": "x"}), code="TARGET_UNKNOWN") == ["target"]
     cursor = admin.get(SCOPES, params={"limit": "1"}).json()["cursor"]
     reply = admin.get(SCOPES, params={"cursor": cursor, "target": "DomainEvents"})
@@ -131,22 +131,22 @@ def test_chains_are_verified_in_the_background(verifying_service: Service) -> No
 
     After a restart it finds a record that was changed in the file, and marks the chain as broken.
     """
-    admin = verifying_service.start().caller("admin@t")
+    admin = verifying_service.start().create_client("admin@t")
     event = {"ScopeKey": "verified", "ActionType": "A", "EntityType": "T", "EntityID": "1"}
     for _ in range(3):
         assert admin.post(EVENTS, json=event).status_code == 201
     before = wait_until(
-        lambda: find_scope(admin, "DomainEvents", "verified"), lambda row: row["lastVerdict"] == "valid"
+        lambda: find_chain_entry(admin, "DomainEvents", "verified"), lambda row: row["lastVerdict"] == "valid"
     )
     verifying_service.kill()
     with closing(sqlite3.connect(verifying_service.data_dir / "provenance.sqlite")) as file, file:
         changed = file.execute("UPDATE records SET entity_id = 'x' WHERE entity_id = '1' AND sequence = 2").rowcount
     assert changed == 1
-    admin = verifying_service.start().caller("admin@t")
-    assert find_scope(admin, "DomainEvents", "verified")["lastVerdict"] == "valid"
+    admin = verifying_service.start().create_client("admin@t")
+    assert find_chain_entry(admin, "DomainEvents", "verified")["lastVerdict"] == "valid"
     assert admin.post(EVENTS, json=event).status_code == 201
     after = wait_until(
-        lambda: find_scope(admin, "DomainEvents", "verified"), lambda row: row["lastVerdict"] == "broken"
+        lambda: find_chain_entry(admin, "DomainEvents", "verified"), lambda row: row["lastVerdict"] == "broken"
     )
     assert after["lastVerifiedAt"] > before["lastVerifiedAt"]
     assert [row["scopeKey"] for row in list_all_items(admin, SCOPES, "scopes", verdict="broken")] == ["verified"]
@@ -154,7 +154,7 @@ def test_chains_are_verified_in_the_background(verifying_service: Service) -> No
 
 def test_a_requested_verification_is_shown_in_the_list(service: Service) -> None:
     """After a client verifies a complete chain, the list of scopes shows the result of this verification."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     event = {"ScopeKey": "verified-now", "ActionType": "A", "EntityType": "E", "EntityID": "1"}
     assert editor.post("/oi-api/provenance/events", json=event).status_code == 201
     assert editor.post("/oi-api/provenance/events/verify", json={"ScopeKey": "verified-now"}).json()["ChainValid"]

@@ -11,9 +11,9 @@ from tests.service.local_service import Service, check_failing_fields, check_pro
 WRITE = "Workspace.Telemetry.Write"
 
 
-def create_key(service: Service, **members: Any) -> dict[str, Any]:
+def create_key(service: Service, **properties: Any) -> dict[str, Any]:
     """Create an API key for the editor and return the reply."""
-    reply = service.caller("editor@t").post("/workspace/api/keys", json={"name": "device", **members})
+    reply = service.create_client("editor@t").post("/workspace/api/keys", json={"name": "device", **properties})
     assert reply.status_code == 201, reply.text
     created: dict[str, Any] = reply.json()
     return created
@@ -21,9 +21,9 @@ def create_key(service: Service, **members: Any) -> dict[str, Any]:
 
 def sign_in(service: Service, key: str) -> httpx.Client:
     """Return a client with a token that was issued with the API key."""
-    reply = service.anonymous(key).get("/workspace/api/keys/jwt")
+    reply = service.create_anonymous_client(key).get("/workspace/api/keys/jwt")
     assert reply.status_code == 200, reply.text
-    return service.anonymous(reply.json()["Token"])
+    return service.create_anonymous_client(reply.json()["Token"])
 
 
 def test_a_bound_key_writes_only_its_connections_and_devices(service: Service) -> None:
@@ -55,13 +55,13 @@ def test_a_bound_credential_can_only_send_telemetry(service: Service) -> None:
         client.delete("/workspace/api/keys/jwt/any"),
     ):
         check_problem(request, 403, "CREDENTIAL_BOUND")
-    minted = service.anonymous(client.get("/workspace/api/keys/jwt?minutes=5").json()["Token"])
+    minted = service.create_anonymous_client(client.get("/workspace/api/keys/jwt?minutes=5").json()["Token"])
     check_problem(minted.post("/oi-api/telemetry/pump-rig", json={}), 403, "CONNECTION_NOT_ALLOWED")
     assert minted.get("/workspace/api/keys/whoami").json()["connections"] == ["press"]
 
 
 @pytest.mark.parametrize(
-    ("members", "field"),
+    ("properties", "field"),
     [
         ({"connections": []}, "connections"),
         ({"connections": ["press"], "devices": []}, "devices"),
@@ -74,13 +74,15 @@ def test_a_bound_credential_can_only_send_telemetry(service: Service) -> None:
         ({"connections": ["press"], "rights": [WRITE, "Workspace.Catalog.Read"]}, "rights"),
     ],
 )
-def test_invalid_telemetry_bindings_are_rejected(service: Service, members: dict[str, Any], field: str) -> None:
+def test_invalid_telemetry_bindings_are_rejected(service: Service, properties: dict[str, Any], field: str) -> None:
     """A binding is rejected if a list is invalid, a connection is missing or unknown, or the key has further rights."""
-    reply = service.caller("editor@t").post("/workspace/api/keys", json={"name": "device", **members})
+    reply = service.create_client("editor@t").post("/workspace/api/keys", json={"name": "device", **properties})
     assert check_failing_fields(reply, 400, "INVALID_REQUEST") == [field]
 
 
 def test_timestamps_far_in_the_future_are_rejected(service: Service) -> None:
     """A timestamp more than five minutes ahead of the service's clock is rejected."""
-    reply = service.caller("editor@t").post("/oi-api/telemetry/press", json=[{}, {"timestamp": "2999-01-01T00:00:00Z"}])
+    reply = service.create_client("editor@t").post(
+        "/oi-api/telemetry/press", json=[{}, {"timestamp": "2999-01-01T00:00:00Z"}]
+    )
     assert check_failing_fields(reply, 400, "INVALID_REQUEST") == ["[1].timestamp"]

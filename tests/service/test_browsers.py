@@ -20,7 +20,7 @@ PREFLIGHT = {
 
 @pytest.fixture(scope="module")
 def cors_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return a service that allows browser requests from one other origin."""
+    """Return a service that allows browser requests from one origin besides its own."""
     running = Service(
         tmp_path_factory.mktemp("cors") / "data", WORKSPACE, {"CORS_ORIGINS": f"{ORIGIN}/, https://b.example"}
     )
@@ -28,9 +28,9 @@ def cors_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     running.stop()
 
 
-def test_other_origins_are_rejected_by_default(service: Service) -> None:
-    """If no origin is configured, no reply allows another origin, and preflight requests are rejected."""
-    caller = service.anonymous()
+def test_cross_origin_requests_are_rejected_by_default(service: Service) -> None:
+    """If no origin is configured, no reply permits cross-origin requests, and preflight requests are rejected."""
+    caller = service.create_anonymous_client()
     for reply in (
         caller.options("/oi-api/warm-queries/x", headers=PREFLIGHT),
         caller.get("/healthz", headers={"Origin": ORIGIN}),
@@ -44,7 +44,7 @@ def test_an_allowed_origin_can_call_the_service(cors_service: Service) -> None:
 
     Scripts of other origins cannot.
     """
-    caller = cors_service.anonymous()
+    caller = cors_service.create_anonymous_client()
     preflight = caller.options("/oi-api/warm-queries/x", headers=PREFLIGHT)
     assert preflight.status_code == 204
     assert preflight.headers["access-control-allow-origin"] == ORIGIN
@@ -67,11 +67,11 @@ def test_an_allowed_origin_can_use_mcp(cors_service: Service) -> None:
         "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": ",".join(needed),
     }
-    preflight = cors_service.anonymous().options(MCP, headers=parameters)
+    preflight = cors_service.create_anonymous_client().options(MCP, headers=parameters)
     assert preflight.status_code == 204
     allowed = preflight.headers["access-control-allow-headers"].lower().split(", ")
     assert set(needed) | {"last-event-id"} <= set(allowed)
-    caller = cors_service.caller("viewer@t")
+    caller = cors_service.create_client("viewer@t")
     for origin in (ORIGIN, "https://b.example"):
         reply = caller.post(MCP, json=PING, headers={"Origin": origin, "MCP-Protocol-Version": "2025-11-25"})
         assert (reply.status_code, reply.json()["result"]) == (200, {})
@@ -85,7 +85,7 @@ def test_an_allowed_origin_can_use_mcp(cors_service: Service) -> None:
 
 def test_documented_headers_are_exposed(cors_service: Service) -> None:
     """Scripts of an allowed origin can read all documented response headers."""
-    reply = cors_service.caller("admin@t").get("/oi-api/openapi", headers={"Origin": ORIGIN})
+    reply = cors_service.create_client("admin@t").get("/oi-api/openapi", headers={"Origin": ORIGIN})
     exposed = {name.lower() for name in reply.headers["access-control-expose-headers"].split(", ")}
     operations = [one for path in reply.json()["paths"].values() for one in path.values() if isinstance(one, dict)]
     answers = [answer for one in operations for answer in one.get("responses", {}).values()]
@@ -102,7 +102,7 @@ def test_documented_headers_are_exposed(cors_service: Service) -> None:
 
 def test_every_reply_has_security_headers(service: Service) -> None:
     """Every reply, including those of the host itself, forbids content sniffing, framing, caching and referrers."""
-    client = service.anonymous()
+    client = service.create_anonymous_client()
     replies = [client.get(path) for path in ("/healthz", "/oi-api/warm-queries", "/nothing", "/files/none/none")]
     replies.append(client.get("/healthz?" + "a" * 60_000))
     replies.append(client.get("/healthz", headers=[("x-same", "1")] * 101))

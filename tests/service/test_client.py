@@ -20,14 +20,14 @@ EDITOR, ADMIN = "editor@t", "admin@t"
 @pytest.fixture
 def workspace(service: Service) -> Iterator[Workspace]:
     """Yield a workspace of the client library, signed in as an editor."""
-    with Workspace(service.url, key=service.key(EDITOR)) as opened:
+    with Workspace(service.url, key=service.read_api_key(EDITOR)) as opened:
         yield opened
 
 
 @pytest.fixture
 def _store_login(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OI_URL", service.url)
-    monkeypatch.setenv("OI_KEY", service.key(EDITOR))
+    monkeypatch.setenv("OI_KEY", service.read_api_key(EDITOR))
     monkeypatch.delenv("OI_TOKEN", raising=False)
 
 
@@ -52,7 +52,7 @@ def test_a_chain_is_appended_queried_exported_and_verified(workspace: Workspace)
     assert (verdict["ChainValid"], verdict["Valid"]) == (True, True)
 
 
-def test_errors_have_a_class_and_a_code(workspace: Workspace) -> None:
+def test_client_errors_have_a_class_and_a_code(workspace: Workspace) -> None:
     """A missing item and a missing right raise different exception classes, each with the error code of the service."""
     with pytest.raises(NotFoundError) as missing:
         workspace.queries.run("nothing")
@@ -63,7 +63,7 @@ def test_errors_have_a_class_and_a_code(workspace: Workspace) -> None:
 
 def test_items_are_replaced_only_with_a_current_etag(service: Service) -> None:
     """The client lists and reads items, replaces an item only if its ETag is current, and deletes items."""
-    with Workspace(service.url, key=service.key(ADMIN)) as admin:
+    with Workspace(service.url, key=service.read_api_key(ADMIN)) as admin:
         admin.surfaces.put("client-hall", {"name": "Client hall", "connections": ["press"]}, create_only=True)
         surface, etag = admin.surfaces.get("client-hall")
         assert admin.surfaces.put("client-hall", {**surface, "name": "Hall"}, etag=etag)["name"] == "Hall"
@@ -76,7 +76,7 @@ async def test_the_asyncio_client_streams_and_queries(service: Service) -> None:
 
     Its live stream begins with recent messages.
     """
-    async with AsyncWorkspace(service.url, key=service.key(EDITOR)) as workspace:
+    async with AsyncWorkspace(service.url, key=service.read_api_key(EDITOR)) as workspace:
         assert (await workspace.whoami())["principal"] == EDITOR
         await workspace.telemetry.send("lathe", {"messageId": "heard-by-client", "value": 1})
         stream = workspace.stream(connection="lathe", since="2020-01-01T00:00:00Z")
@@ -86,7 +86,7 @@ async def test_the_asyncio_client_streams_and_queries(service: Service) -> None:
         await stream.aclose()
 
 
-def test_documents_are_read_and_changed(workspace: Workspace) -> None:
+def test_the_client_can_read_and_change_documents(workspace: Workspace) -> None:
     """Documents of an exposed table are created, replaced, listed and deleted."""
     orders = workspace.documents("mes", "orders", "workorders")
     created = orders.create({"id": "client-1", "line": "a", "note": "x"})
@@ -103,11 +103,11 @@ def test_a_key_is_stored_until_the_logout(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     for name in ("OI_URL", "OI_KEY", "OI_TOKEN"):
         monkeypatch.delenv(name, raising=False)
-    for key, code in (("oik_abcdefgh_wrong", 1), ("", 2), (service.key(EDITOR), 0)):
+    for key, code in (("oik_abcdefgh_wrong", 1), ("", 2), (service.read_api_key(EDITOR), 0)):
         monkeypatch.setattr("sys.stdin", io.StringIO(f"{key}\n"))
         assert execute(["login", service.url]) == code
         assert (tmp_path / "oi" / "login.json").exists() == (code == 0)
-    assert service.key(EDITOR) not in capsys.readouterr().out
+    assert service.read_api_key(EDITOR) not in capsys.readouterr().out
     assert execute(["whoami"]) == 0
     assert f"({EDITOR}) in plant-t" in capsys.readouterr().out
     assert execute(["logout"]) == 0
@@ -115,7 +115,7 @@ def test_a_key_is_stored_until_the_logout(
 
 
 @pytest.mark.usefixtures("_store_login")
-def test_the_command_prints_tables_and_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_oi_commands_print_text_or_json(capsys: pytest.CaptureFixture[str]) -> None:
     """Each command prints text for people, or with --json the reply body of the service."""
     assert execute(["whoami"]) == 0
     assert f"({EDITOR}) in plant-t" in capsys.readouterr().out
@@ -138,7 +138,7 @@ def test_the_command_prints_tables_and_json(capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.usefixtures("_store_login")
-def test_a_chain_is_fetched_with_the_login(
+def test_oi_audit_fetch_uses_the_stored_login(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`oi audit fetch` uses the stored login.
@@ -163,7 +163,7 @@ def test_webhooks_are_managed_by_commands(
 ) -> None:
     """Commands can create, show, replace and delete a webhook, rotate its secret, and repeat a delivery."""
     monkeypatch.setenv("OI_URL", service.url)
-    monkeypatch.setenv("OI_KEY", service.key(ADMIN))
+    monkeypatch.setenv("OI_KEY", service.read_api_key(ADMIN))
     url = "http://127.0.0.1:9009/client"
     assert execute(["webhooks", "create", url, "--event-type", "webhook.test", "--json"]) == 0
     created = json.loads(capsys.readouterr().out)
@@ -206,7 +206,7 @@ def test_each_line_of_a_telemetry_file_is_sent(tmp_path: Path, capsys: pytest.Ca
 
 
 @pytest.mark.usefixtures("_store_login")
-def test_exit_codes_distinguish_the_kinds_of_failure(
+def test_exit_codes_of_oi_distinguish_kinds_of_failure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The exit code is 1 if the service rejects the request, 2 for wrong usage, and 3 for an unreachable service."""
@@ -234,11 +234,11 @@ async def test_a_decision_is_signed_with_the_key_typed_again(
         reason_category="data-entry-error",
     )
     code = await open_sign_in_codes(service.data_dir).create(ADMIN)
-    token = service.anonymous().post("/local/sign-in", json={"code": code}).json()["token"]
+    token = service.create_anonymous_client().post("/local/sign-in", json={"code": code}).json()["token"]
     monkeypatch.setenv("OI_URL", service.url)
     monkeypatch.setenv("OI_TOKEN", token)
     command = ["amendments", "approve", made["RecordID"], "--scope", "client-signed", "--meaning", "review", "--json"]
-    for key, exit_code in ((service.key(EDITOR), 1), (service.key(ADMIN), 0)):
+    for key, exit_code in ((service.read_api_key(EDITOR), 1), (service.read_api_key(ADMIN), 0)):
         monkeypatch.setattr("sys.stdin", io.StringIO(f"{key}\n"))
         assert await asyncio.to_thread(execute, command) == exit_code
     shown = capsys.readouterr()
@@ -248,7 +248,7 @@ async def test_a_decision_is_signed_with_the_key_typed_again(
     assert (signature["RecordHash"], signature["Statement"]) == (made["Hash"], None)
 
 
-def test_a_download_is_verified(service: Service, workspace: Workspace, tmp_path: Path) -> None:
+def test_the_client_verifies_the_digest_of_a_download(service: Service, workspace: Workspace, tmp_path: Path) -> None:
     """A download is saved only if the file has the SHA-256 that the service states."""
     job = workspace.downloads.connection("press", start="2026-01-01T00:00:00Z", end="2026-01-02T00:00:00Z")
     [path] = job.save(tmp_path)

@@ -22,7 +22,7 @@ Run = Callable[..., str]
 def _store_login(own_module_service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("OI_URL", own_module_service.url)
-    monkeypatch.setenv("OI_KEY", own_module_service.key(EDITOR))
+    monkeypatch.setenv("OI_KEY", own_module_service.read_api_key(EDITOR))
     monkeypatch.delenv("OI_TOKEN", raising=False)
 
 
@@ -31,7 +31,7 @@ def run_oi(own_module_service: Service, monkeypatch: pytest.MonkeyPatch, capsys:
     """Return a function that executes an `oi` command with a member's key and checks the exit code."""
 
     def execute_as(*arguments: str, member: str = EDITOR, code: int = 0) -> str:
-        monkeypatch.setenv("OI_KEY", own_module_service.key(member))
+        monkeypatch.setenv("OI_KEY", own_module_service.read_api_key(member))
         assert execute(list(arguments)) == code, (arguments, capsys.readouterr())
         captured = capsys.readouterr()
         return captured.out if code == 0 else captured.err
@@ -94,7 +94,7 @@ def test_a_query_is_written_approved_and_executed(run_oi: Run, tmp_path: Path) -
         ("team", "ann@t", {"name": "Ann", "role": "Viewer"}, {"name": "Ann B."}),
     ],
 )
-def test_commands_administer_items(
+def test_commands_can_create_replace_and_delete_items(
     run_oi: Run, tmp_path: Path, group: str, key: str, item: dict[str, Any], changed: dict[str, Any]
 ) -> None:
     """Commands can create, list, show, replace and delete an item; replacing it with an old ETag is rejected."""
@@ -135,7 +135,7 @@ def test_a_document_is_exported_planned_and_applied(run_oi: Run, tmp_path: Path)
     assert "Test plant (plant-t), tier enterprise" in run_oi("status")
 
 
-def test_keys_are_created_and_revoked(run_oi: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_can_create_and_revoke_api_keys(run_oi: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """`oi` prints a new API key and nothing else, so that scripts can store it; a revoked key is rejected."""
     key = run_oi("keys", "create", "bound", "--connection", "press", "--device", "p-*").strip()
     assert key.startswith("oik_")
@@ -166,7 +166,7 @@ def test_an_amendment_is_created_listed_and_decided(run_oi: Run) -> None:
     assert "AMENDMENT_NOT_PENDING" in refused
 
 
-def test_events_are_read_and_proved(run_oi: Run, tmp_path: Path) -> None:
+def test_commands_can_query_export_and_prove_audit_events(run_oi: Run, tmp_path: Path) -> None:
     """Commands can query audit events, export them as CSV, prove an event with a checkpoint, and list the chain."""
     names = ["--entity-type", "Valve", "--entity-id", "V-7", "--after-state", '{"open": true}']
     record = read_json(run_oi, "audit", "append", "--scope", "proved", "--action-type", "Valve.Opened", *names)
@@ -208,7 +208,7 @@ def test_alerts_are_configured_and_acknowledged(run_oi: Run, tmp_path: Path) -> 
 def test_live_messages_are_printed_as_lines(run_oi: Run, tmp_path: Path) -> None:
     """If standard output is not a terminal, `oi` prints each live message as one line.
 
-    An unknown lookup is rejected.
+    The lookup (id in URLs) of an unknown connection is rejected.
     """
     run_oi(
         "send", "press", write_json(tmp_path / "message.json", {"messageId": "live-1", "deviceId": "p-1", "level": 3})

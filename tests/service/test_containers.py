@@ -22,7 +22,7 @@ def changeable_service(own_module_service: Service) -> Service:
 @pytest.fixture(scope="module")
 def admin(changeable_service: Service) -> httpx.Client:
     """Return a client that may manage containers."""
-    return changeable_service.caller("admin@t")
+    return changeable_service.create_client("admin@t")
 
 
 def list_containers(caller: httpx.Client, path: str = ORDERS) -> dict[str, dict[str, Any]]:
@@ -46,11 +46,11 @@ def list_events(caller: httpx.Client, name: str) -> list[tuple[str, dict[str, An
     return [(record["ActionType"], record.get("AfterState")) for record in reversed(records)]
 
 
-def test_the_list_merges_account_and_declarations(changeable_service: Service, admin: httpx.Client) -> None:
+def test_the_container_list_merges_account_and_declarations(changeable_service: Service, admin: httpx.Client) -> None:
     """The list contains declared containers, undeclared containers, and declarations whose container is missing."""
     assert "planned" in list_containers(admin)
     create_undeclared_container(changeable_service, "scratch", "/x")
-    found = list_containers(changeable_service.caller("viewer@t"))
+    found = list_containers(changeable_service.create_client("viewer@t"))
     path = {"partitionKeyPath": "/line", "dataClass": "operational", "Declared": True, "provisioned": True}
     assert found["workorders"] == {"name": "workorders", **path}
     assert found["scratch"] == {
@@ -67,7 +67,7 @@ def test_the_list_merges_account_and_declarations(changeable_service: Service, a
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_store_lookup_is_rejected(admin: httpx.Client, method: str) -> None:
+def test_a_data_store_in_place_of_a_database_is_rejected(admin: httpx.Client, method: str) -> None:
     """If a request names a data store instead of a database, it is rejected with the list of the store's databases."""
     reply = admin.request(method, "/oi-api/data-stores/mes/containers", json=NEW if method == "POST" else None)
     details = check_problem(reply, 404, "DATABASE_NOT_FOUND")
@@ -81,7 +81,7 @@ def test_a_store_lookup_is_rejected(admin: httpx.Client, method: str) -> None:
 
 
 def test_a_container_is_created_once_and_audited(admin: httpx.Client) -> None:
-    """A new container is listed and has one audit event; creating it a second time is rejected."""
+    """A new container is listed and has one audit event; a second request to create the container is rejected."""
     created = admin.post(ORDERS, json=NEW)
     assert created.status_code == 201, created.text
     assert created.json() == {**NEW, "Declared": True, "provisioned": True}
@@ -96,7 +96,7 @@ def test_a_container_is_created_once_and_audited(admin: httpx.Client) -> None:
     check_problem(admin.get("/oi-api/data-stores/mes/databases/orders/tables/made"), 404, "TABLE_NOT_EXPOSED")
 
 
-def test_undeclared_containers_are_protected(changeable_service: Service, admin: httpx.Client) -> None:
+def test_undeclared_containers_cannot_be_changed_over_the_api(changeable_service: Service, admin: httpx.Client) -> None:
     """An undeclared container cannot be created, published or deleted through the API."""
     list_containers(admin)
     create_undeclared_container(changeable_service, "foreign")
@@ -111,7 +111,7 @@ def test_only_declarations_without_container_are_deleted(changeable_service: Ser
     assert "portal" in check_problem(admin.delete(f"{ORDERS}/workorders"), 409, "CONTAINER_PROVISIONED")["detail"]
     check_problem(admin.delete(f"{ORDERS}/nothing"), 404, "CONTAINER_NOT_FOUND")
     check_problem(admin.delete("/oi-api/data-stores/nowhere/containers/planned"), 404, "DATABASE_NOT_FOUND")
-    check_problem(changeable_service.caller("editor@t").delete(f"{ORDERS}/planned"), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(changeable_service.create_client("editor@t").delete(f"{ORDERS}/planned"), 403, "ACCESS_RIGHT_MISSING")
     stale = {"If-Match": '"stale"'}
     check_problem(admin.delete(f"{ORDERS}/planned", headers=stale), 412, "PRECONDITION_FAILED")
     check_problem(admin.delete(f"{ORDERS}/recipes", headers=stale), 409, "CONTAINER_PROVISIONED")
@@ -138,7 +138,9 @@ def test_only_declarations_without_container_are_deleted(changeable_service: Ser
         ({"name": "a", "partitionKeyPath": "a", "dataClass": "secret"}, ["name", "partitionKeyPath", "dataClass"]),
     ],
 )
-def test_invalid_containers_list_every_field(admin: httpx.Client, changes: dict[str, Any], fields: list[str]) -> None:
+def test_the_error_about_a_container_lists_every_invalid_field(
+    admin: httpx.Client, changes: dict[str, Any], fields: list[str]
+) -> None:
     """The reply lists each invalid field of a container definition, and no container is created."""
     body = {name: value for name, value in {**NEW, "name": "bad", **changes}.items() if value is not None}
     assert sorted(check_failing_fields(admin.post(ORDERS, json=body))) == sorted(fields)
@@ -156,8 +158,8 @@ def test_a_container_of_data_class_evidence_is_rejected(admin: httpx.Client) -> 
 
 def test_listing_and_managing_containers_require_different_rights(changeable_service: Service) -> None:
     """Listing and managing containers require different rights, which are checked before the body."""
-    check_problem(changeable_service.caller("editor@t").post(ORDERS, json={}), 403, "ACCESS_RIGHT_MISSING")
-    narrow = changeable_service.caller("admin@t", scopes="Workspace.DataStore.Manage")
+    check_problem(changeable_service.create_client("editor@t").post(ORDERS, json={}), 403, "ACCESS_RIGHT_MISSING")
+    narrow = changeable_service.create_client("admin@t", scopes="Workspace.DataStore.Manage")
     check_problem(narrow.get(ORDERS), 403, "ACCESS_RIGHT_MISSING")
     check_problem(narrow.post("/oi-api/data-stores/nowhere/containers", json=NEW), 404, "DATABASE_NOT_FOUND")
 

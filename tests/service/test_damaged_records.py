@@ -28,11 +28,11 @@ def damage_record(service: Service, target: str, scope: str, sequence: int, cano
 @pytest.fixture(scope="module")
 def editor(own_module_service: Service) -> httpx.Client:
     """Return an editor of a service whose database the tests damage."""
-    return own_module_service.caller("editor@t")
+    return own_module_service.create_client("editor@t")
 
 
 @pytest.mark.parametrize("content", [b"garbage", 5, "text", b"[]", b'{"a":1},{"b":2}', DEEP])
-def test_damaged_events_are_reported_and_others_read(
+def test_damaged_events_are_reported_and_undamaged_events_returned(
     own_module_service: Service, editor: httpx.Client, content: object
 ) -> None:
     """Query and export list a damaged record in a header instead of returning it; verify reports its position."""
@@ -67,7 +67,7 @@ def test_damaged_events_are_reported_and_others_read(
 
 def test_a_damaged_amendment_cannot_be_decided(own_module_service: Service, editor: httpx.Client) -> None:
     """A damaged amendment is marked in lists and reports and cannot be approved; other amendments can be approved."""
-    admin = own_module_service.caller("admin@t")
+    admin = own_module_service.create_client("admin@t")
     for _ in range(2):
         create_amendment(editor, "damaged")
     damage_record(own_module_service, "DomainAmendments", "damaged", 1, b'{"RecordID":"000000000001","x":"<script>"}')
@@ -101,11 +101,11 @@ def read_report(client: httpx.Client, scope: str) -> str:
 
 
 @pytest.mark.parametrize("column", ["status", "amendment_id", "entity_id", "user_id", "timestamp"])
-def test_a_decision_with_changed_filter_fields_counts(
+def test_a_decision_counts_even_if_its_filter_fields_were_changed(
     own_module_service: Service, editor: httpx.Client, column: str
 ) -> None:
     """A decision counts even if its filter fields were changed in the store; the report marks the change."""
-    admin, scope = own_module_service.caller("admin@t"), f"forgotten {column}"
+    admin, scope = own_module_service.create_client("admin@t"), f"forgotten {column}"
     created = create_amendment(editor, scope).json()["RecordID"]
     decision = approve_amendment(admin, scope, created).json()
     assert "Verify the chain" not in read_report(admin, scope)
@@ -123,7 +123,7 @@ def test_a_decision_with_changed_filter_fields_counts(
 
 def test_the_report_shows_the_meaning_of_a_signature(own_module_service: Service, editor: httpx.Client) -> None:
     """For each decision the report shows the meaning, the principal, the time and the Hash."""
-    admin = own_module_service.caller("admin@t")
+    admin = own_module_service.create_client("admin@t")
     for decide, meaning in ((approve_amendment, "approval"), (reject_amendment, "rejection")):
         scope = f"signed {meaning}"
         decision = decide(admin, scope, create_amendment(editor, scope).json()["RecordID"]).json()
@@ -134,7 +134,7 @@ def test_the_report_shows_the_meaning_of_a_signature(own_module_service: Service
 
 def test_a_truncated_report_shows_all_decisions(own_module_service: Service, editor: httpx.Client) -> None:
     """A report that ends after 1,000 records shows the decision about each amendment that it lists."""
-    admin, scope = own_module_service.caller("admin@t"), "over the cap"
+    admin, scope = own_module_service.create_client("admin@t"), "over the cap"
     created = create_amendment(editor, scope).json()["RecordID"]
     with ThreadPoolExecutor(16) as pool:
         assert all(

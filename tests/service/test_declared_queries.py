@@ -35,7 +35,7 @@ def test_the_first_start_logs_invalid_queries(tmp_path: Path) -> None:
     """If a declared query is invalid, the host starts and logs the line of the query in the workspace document."""
     running = Service(tmp_path / "data", write_invalid_document(tmp_path)).start()
     try:
-        assert "warmQueries[2].kql: " in running.log()
-        assert running.caller("editor@t").get("/oi-api/warm-queries").status_code == 200
+        assert "warmQueries[2].kql: " in running.read_log()
+        assert running.create_client("editor@t").get("/oi-api/warm-queries").status_code == 200
     finally:
         assert running.stop() == 0

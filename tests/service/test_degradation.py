@@ -53,9 +53,9 @@ class Probe:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._caller = service.caller("admin@t")
+        self._caller = service.create_client("admin@t")
 
-    def send(self, name: str) -> httpx.Response:
+    def send_in_time(self, name: str) -> httpx.Response:
         """Send a named request, check that the reply arrives in time, and return it."""
         started = time.monotonic()
         reply = self._send(name)
@@ -64,51 +64,55 @@ class Probe:
 
     def _send(self, name: str) -> httpx.Response:
         if name == "alive":
-            return self._service.anonymous().get("/healthz")
+            return self._service.create_anonymous_client().get("/healthz")
         if name == "token":
-            return self._service.anonymous(self._service.key("editor@t")).get("/workspace/api/keys/jwt")
+            return self._service.create_anonymous_client(self._service.read_api_key("editor@t")).get(
+                "/workspace/api/keys/jwt"
+            )
         method, path, options = REQUESTS[name]
         return self._caller.request(method, path, **options)
 
     def check_key(self) -> None:
         """Check that a request with an API key succeeds without delay."""
-        key = self._service.key("viewer@t")
-        reply = self._service.anonymous(key).post("/v1/plant-t/graphql", json={"query": "{ workspace { id } }"})
+        key = self._service.read_api_key("viewer@t")
+        reply = self._service.create_anonymous_client(key).post(
+            "/v1/plant-t/graphql", json={"query": "{ workspace { id } }"}
+        )
         assert reply.is_success, reply.text
 
     def check_success(self, *names: str) -> None:
         """Check that all of the named requests succeed."""
-        replies = {name: self.send(name) for name in names}
+        replies = {name: self.send_in_time(name) for name in names}
         assert not {name: reply.text for name, reply in replies.items() if not reply.is_success}
 
     def check_unavailable(self, name: str, code: str) -> None:
         """Check that a named request returns 503 with the error code and a Retry-After header."""
-        reply = self.send(name)
+        reply = self.send_in_time(name)
         check_problem(reply, 503, code)
         assert int(reply.headers["retry-after"]) >= 1
 
     def wait_for_recovery(self, *names: str) -> None:
         """Wait until all of the named requests succeed again."""
         for name in names:
-            wait_until(lambda name=name: self.send(name), lambda reply: reply.is_success, 60)  # type: ignore[misc]
+            wait_until(lambda name=name: self.send_in_time(name), lambda reply: reply.is_success, 60)  # type: ignore[misc]
 
-    def wait_for_readiness(self, *failing: str) -> None:
+    def wait_for_readiness(self, *failing_dependencies: str) -> None:
         """Wait until /readyz lists exactly the given failing dependencies; only authorized callers see this list."""
-        if not failing:
+        if not failing_dependencies:
             wait_until(lambda: self._caller.get("/readyz"), lambda reply: reply.status_code == 200, 60)
             return
         details = wait_until(lambda: self._caller.get("/readyz"), lambda reply: reply.status_code == 503)
-        assert check_problem(details, 503, "NOT_READY")["failing"] == list(failing)
-        for stranger in (self._service.anonymous(), self._service.anonymous("x")):
+        assert check_problem(details, 503, "NOT_READY")["failing"] == list(failing_dependencies)
+        for stranger in (self._service.create_anonymous_client(), self._service.create_anonymous_client("x")):
             assert "failing" not in check_problem(stranger.get("/readyz"), 503, "NOT_READY")
 
 
-def list_other_names(*names: str) -> tuple[str, ...]:
+def list_names_except(*names: str) -> tuple[str, ...]:
     """Return the names of all requests of the probe except the given names."""
     return tuple(name for name in EVERYTHING if name not in names)
 
 
-def find_engine_process(service: Service) -> int:
+def find_engine_process_id(service: Service) -> int:
     """Return the process id of the query engine."""
     found = subprocess.run(
         ["pgrep", "-P", str(service.pid), "-f", "emulators.kusto"], capture_output=True, text=True, check=True
@@ -127,28 +131,28 @@ def test_all_requests_succeed_while_dependencies_work(plant: Service) -> None:
 def test_a_killed_engine_affects_only_queries(plant: Service) -> None:
     """After the query engine is killed, queries get 503 until it has restarted; telemetry sent meanwhile is stored."""
     probe = Probe(plant)
-    before = count_rows(plant.caller("editor@t"), "press")
-    os.kill(find_engine_process(plant), signal.SIGKILL)
-    wait_until(lambda: probe.send("query"), lambda reply: reply.status_code == 503)
+    before = count_rows(plant.create_client("editor@t"), "press")
+    os.kill(find_engine_process_id(plant), signal.SIGKILL)
+    wait_until(lambda: probe.send_in_time("query"), lambda reply: reply.status_code == 503)
     probe.check_success("telemetry")
     probe.wait_for_recovery("query")
     probe.check_success(*EVERYTHING)
     probe.wait_for_readiness()
-    wait_until(lambda: count_rows(plant.caller("editor@t"), "press"), lambda now: now >= before + 2, 60)
+    wait_until(lambda: count_rows(plant.create_client("editor@t"), "press"), lambda now: now >= before + 2, 60)
 
 
 def test_a_hanging_engine_affects_only_queries(plant: Service) -> None:
     """While the query engine hangs, queries time out, and all other requests succeed."""
     probe = Probe(plant)
-    engine = find_engine_process(plant)
+    engine = find_engine_process_id(plant)
     os.kill(engine, signal.SIGSTOP)
     try:
-        reply = probe.send("query")
+        reply = probe.send_in_time("query")
         assert (reply.status_code, reply.json()["code"]) in {
             (504, "QUERY_TIMEOUT"),
             (503, "QUERY_ENGINE_UNAVAILABLE"),
         }, reply.text
-        probe.check_success(*list_other_names("query"))
+        probe.check_success(*list_names_except("query"))
         probe.wait_for_readiness("query engine")
     finally:
         os.kill(engine, signal.SIGCONT)
@@ -168,10 +172,10 @@ def test_an_invalid_rule_is_rejected_while_the_engine_hangs(plant: Service) -> N
         "parameters": {"connexion": "press"},
         "condition": {"column": "value", "operator": "gt", "value": 1},
     }
-    engine = find_engine_process(plant)
+    engine = find_engine_process_id(plant)
     os.kill(engine, signal.SIGSTOP)
     try:
-        fields = check_failing_fields(plant.caller("admin@t").put("/oi-api/alert-rules/wrong", json=rule))
+        fields = check_failing_fields(plant.create_client("admin@t").put("/oi-api/alert-rules/wrong", json=rule))
     finally:
         os.kill(engine, signal.SIGCONT)
     assert {"every", "parameters.connexion"} <= set(fields)
@@ -191,7 +195,7 @@ def lock_database(path: Path) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("file", "missed", "code", "failing"),
+    ("file", "affected_request", "code", "failing_dependencies"),
     [
         ("workspace.sqlite", "token", "CREDENTIALS_UNAVAILABLE", ("workspace file",)),
         ("provenance.sqlite", "event", "PROVENANCE_UNAVAILABLE", ("audit log",)),
@@ -202,7 +206,7 @@ def lock_database(path: Path) -> Iterator[None]:
     ],
 )
 def test_a_locked_database_affects_only_its_writers(
-    plant: Service, file: str, missed: str, code: str, failing: tuple[str, ...]
+    plant: Service, file: str, affected_request: str, code: str, failing_dependencies: tuple[str, ...]
 ) -> None:
     """While a database is locked, requests that write to it get 503 within the time limit.
 
@@ -210,13 +214,13 @@ def test_a_locked_database_affects_only_its_writers(
     """
     probe = Probe(plant)
     with lock_database(plant.data_dir / file):
-        if missed:
-            probe.check_unavailable(missed, code)
+        if affected_request:
+            probe.check_unavailable(affected_request, code)
         # Issuing a token also writes an audit event.
-        probe.check_success(*list_other_names(missed, *(["token"] if missed == "event" else [])))
+        probe.check_success(*list_names_except(affected_request, *(["token"] if affected_request == "event" else [])))
         probe.check_key()
-        if failing:
-            probe.wait_for_readiness(*failing)
+        if failing_dependencies:
+            probe.wait_for_readiness(*failing_dependencies)
     probe.wait_for_recovery(*EVERYTHING)
     probe.wait_for_readiness()
 
@@ -233,7 +237,7 @@ def test_a_missing_blob_store_affects_only_downloads(plant: Service) -> None:
     try:
         probe.wait_for_readiness("cold data")
         probe.check_success(*EVERYTHING)
-        sent = plant.caller("editor@t").post("/oi-api/telemetry/press", json={"messageId": mark})
+        sent = plant.create_client("editor@t").post("/oi-api/telemetry/press", json={"messageId": mark})
         assert sent.status_code == 202
     finally:
         blobs.unlink()
@@ -244,13 +248,13 @@ def test_a_missing_blob_store_affects_only_downloads(plant: Service) -> None:
 
 
 def _download_rows(service: Service) -> str:
-    caller = service.caller("editor@t")
+    caller = service.create_client("editor@t")
     reply = caller.post("/oi-api/downloads/data-connections/press", json=DOWNLOAD, headers={"Prefer": "wait=30"})
     assert reply.is_success, reply.text
-    return "".join(service.anonymous().get(file["url"]).text for file in reply.json().get("files", []))
+    return "".join(service.create_anonymous_client().get(file["url"]).text for file in reply.json().get("files", []))
 
 
-def test_without_web_pubsub_only_streams_fail(tmp_path: Path) -> None:
+def test_without_web_pubsub_only_live_streams_fail(tmp_path: Path) -> None:
     """Without Web PubSub, only requests for live streams fail."""
     settings = {"WEB_PUBSUB_ENDPOINT": "http://127.0.0.1:9", "WEB_PUBSUB_ACCESS_KEY": "k" * 32}
     service = Service(tmp_path / "data", WORKSPACE, settings).start()
@@ -258,6 +262,6 @@ def test_without_web_pubsub_only_streams_fail(tmp_path: Path) -> None:
         probe = Probe(service)
         probe.check_success(*EVERYTHING)
         probe.wait_for_readiness()
-        wait_until(lambda: count_rows(service.caller("editor@t"), "press"), lambda stored: stored == 1, 60)
+        wait_until(lambda: count_rows(service.create_client("editor@t"), "press"), lambda stored: stored == 1, 60)
     finally:
         assert service.stop() == 0

@@ -14,7 +14,7 @@ CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 
 def run_schemathesis(service: Service, tmp_path: Path, *options: str) -> None:
     """Run Schemathesis on all operations that an editor may call."""
-    caller = service.caller("editor@t")
+    caller = service.create_client("editor@t")
     paths = caller.get("/oi-api/openapi").json()["paths"]
     command = [str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(CONFIGURATION)]
     command += ["run", f"{service.url}/oi-api/openapi", "-H", f"Authorization: {caller.headers['Authorization']}"]

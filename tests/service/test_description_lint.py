@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(bool(running.find_missing_requirement()), reason
 @pytest.fixture(scope="module")
 def document(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a file with the OpenAPI document that an administrator receives."""
-    reply = service.caller("admin@t").get("/oi-api/openapi")
+    reply = service.create_client("admin@t").get("/oi-api/openapi")
     assert reply.status_code == 200, reply.text
     path = tmp_path_factory.mktemp("lint") / "openapi.json"
     path.write_bytes(reply.content)

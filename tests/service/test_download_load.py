@@ -63,22 +63,22 @@ def test_ten_million_rows_survive_a_kill_in_bounded_memory(service_with_archive:
     """A download of ten million rows is complete after a kill and uses at most 600 MB more memory than when idle."""
     end = downloads.START + timedelta(hours=downloads.HOURS)
     body = {"format": form, "dateRange": {"start": downloads.START.isoformat(), "end": end.isoformat()}}
-    editor = service_with_archive.start().caller("editor@t")
+    editor = service_with_archive.start().create_client("editor@t")
     job = editor.post("/oi-api/downloads/data-connections/lathe", json=body).json()
     scratch = service_with_archive.data_dir / "scratch"
     wait_until(lambda: sum(path.stat().st_size for path in scratch.rglob("0*")), lambda written: written > 1_000_000)
     service_with_archive.kill()
-    editor = service_with_archive.start().caller("editor@t")
+    editor = service_with_archive.start().create_client("editor@t")
     assert service_with_archive._process is not None
     pid, peaks = service_with_archive._process.pid, []
     idle = read_resident_mb(pid)
 
-    def is_complete() -> dict[str, object]:
+    def read_job() -> dict[str, object]:
         peaks.append(read_resident_mb(pid))
         shown: dict[str, object] = editor.get(job["statusUrl"]).json()
         return shown
 
-    done = wait_until(is_complete, lambda shown: shown["status"] not in ("pending", "running"), 300)
+    done = wait_until(read_job, lambda shown: shown["status"] not in ("pending", "running"), 300)
     total = ROWS // downloads.HOURS * downloads.HOURS
     assert (done["status"], done["progress"]) == (
         "completed",
@@ -101,7 +101,7 @@ def test_a_small_download_overtakes_large_ones(
     monkeypatch.setattr(downloads, "CONNECTION", "lathe")
     downloads.fill_archive(tmp_path / "data" / "blobs" / "cold")
     service = create_service({}).start()
-    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    editor, admin = service.create_client("editor@t"), service.create_client("admin@t")
     address = "/oi-api/downloads/data-connections/lathe"
     start, hour = downloads.START, timedelta(hours=1)
     whole = {"dateRange": {"start": start.isoformat(), "end": (start + downloads.HOURS * hour).isoformat()}}
@@ -122,7 +122,7 @@ def test_a_gigabyte_of_the_longest_messages_in_bounded_memory(create_service: Ma
     """A download of a gigabyte of 256 KiB messages uses, in each format, at most 550 MB more memory than when idle."""
     soon = {"COMPACTION_SCHEDULE": "*/5 * * * * *", "COMPACTION_QUIET_MINUTES": "0.1"}
     service = create_service(soon if merged else {}).start()
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     text = "".join(random.Random(1).choices(string.ascii_letters, k=2 * LONGEST))
     idle = read_resident_mb(service.pid)
     for first in range(0, LONG_ROWS, 3):
@@ -143,12 +143,12 @@ def test_a_gigabyte_of_the_longest_messages_in_bounded_memory(create_service: Ma
     for form in ("csv", "jsonl", "parquet"):
         job = editor.post("/oi-api/downloads/data-connections/lathe", json=body | {"format": form}).json()
 
-        def is_complete(address: str = job["statusUrl"]) -> dict[str, object]:
+        def read_job(address: str = job["statusUrl"]) -> dict[str, object]:
             peaks.append(read_resident_mb(service.pid))
             shown: dict[str, object] = editor.get(address).json()
             return shown
 
-        done = wait_until(is_complete, lambda shown: shown["status"] not in ("pending", "running"), 300)
+        done = wait_until(read_job, lambda shown: shown["status"] not in ("pending", "running"), 300)
         assert (done["status"], done["error"]) == ("completed", None)
         assert all(file["bytes"] <= 256_000_000 for file in editor.get(job["statusUrl"]).json()["files"])
         files = sorted((service.data_dir / "blobs" / "downloads" / job["downloadId"] / "lathe").iterdir())
@@ -184,7 +184,7 @@ def test_a_permanent_failure_fails_the_download(own_service: Service) -> None:
     blob.write_bytes(b"no Parquet" * 100)
     end = downloads.START + timedelta(hours=1)
     body = {"dateRange": {"start": downloads.START.isoformat(), "end": end.isoformat()}}
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     address = editor.post("/oi-api/downloads/data-connections/lathe", json=body).json()["statusUrl"]
     done = wait_until(lambda: editor.get(address).json(), lambda shown: shown["status"] == "failed", 120)
     assert "log has the reason" in done["error"]

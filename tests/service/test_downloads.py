@@ -42,7 +42,7 @@ def build_message(number: int) -> dict[str, Any]:
 
 def send_messages(service: Service, connection: str, timestamp: str, rows: int = ROWS) -> None:
     """Send messages with times spread over a day, and wait until a download contains them."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     messages = [
         {
             timestamp: f"2026-03-01T{number % 24:02d}:{number // 24 % 60:02d}:00Z",
@@ -91,7 +91,7 @@ def group_payloads_by_id(rows: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 def test_a_started_download_completes(plant: Service) -> None:
     """The reply to a started download links to its status; the completed download has files and is listed."""
-    editor = plant.caller("editor@t")
+    editor = plant.create_client("editor@t")
     reply = start_download(editor, "pump-rig")
     assert reply.status_code == 202
     job = reply.json()
@@ -113,7 +113,7 @@ def test_a_started_download_completes(plant: Service) -> None:
 
 def test_a_retry_returns_the_same_download(plant: Service) -> None:
     """A repeated request with the same Idempotency-Key gets the same download."""
-    editor, headers = plant.caller("editor@t"), {"Idempotency-Key": "download-1"}
+    editor, headers = plant.create_client("editor@t"), {"Idempotency-Key": "download-1"}
     address = "/oi-api/downloads/data-connections/pump-rig"
     replies = [editor.post(address, json={"dateRange": DAY}, headers=headers) for _ in range(2)]
     assert len({reply.json()["downloadId"] for reply in replies}) == 1
@@ -121,9 +121,9 @@ def test_a_retry_returns_the_same_download(plant: Service) -> None:
     check_problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
 
 
-def test_accepted_messages_are_in_the_files(plant: Service) -> None:
+def test_a_download_contains_all_messages_accepted_before_its_start(plant: Service) -> None:
     """A download contains all messages that were accepted before its start, and states until when it is complete."""
-    editor = plant.caller("editor@t")
+    editor = plant.create_client("editor@t")
     at = {"dateRange": {"start": "2026-04-01T00:00:00Z", "end": "2026-04-02T00:00:00Z"}}
     for count in range(1, 4):
         sent = [{"timestamp": "2026-04-01T00:00:00Z", "messageId": f"{count}-{number}"} for number in range(500)]
@@ -133,9 +133,9 @@ def test_accepted_messages_are_in_the_files(plant: Service) -> None:
         assert done["completeUpTo"] == done["createdAt"]
 
 
-def test_csv_has_a_column_for_every_leaf(plant: Service) -> None:
+def test_csv_downloads_have_a_column_for_every_payload_property(plant: Service) -> None:
     """The CSV file has the fixed columns, and a column for each payload property, also in nested objects."""
-    [content] = fetch_files(download_connection(plant.caller("editor@t"), "pump-rig", format="csv"))
+    [content] = fetch_files(download_connection(plant.create_client("editor@t"), "pump-rig", format="csv"))
     header, *rows = csv.reader(io.StringIO(content.decode(), newline=""), strict=True)
     assert header[:4] == ["timestamp", "connection", "deviceId", "messageId"]
     assert header[4:] == ["codes", "motor.on", "motor.rpm", "note", "payload.connection", "pressure"]
@@ -151,9 +151,9 @@ def test_csv_has_a_column_for_every_leaf(plant: Service) -> None:
 
 
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
-def test_json_lines_and_parquet_contain_payloads(plant: Service, form: str) -> None:
+def test_ndjson_and_parquet_downloads_contain_payloads_as_sent(plant: Service, form: str) -> None:
     """Each row of an NDJSON or Parquet file contains the payload as it was sent."""
-    [content] = fetch_files(download_connection(plant.caller("editor@t"), "press", format=form))
+    [content] = fetch_files(download_connection(plant.create_client("editor@t"), "press", format=form))
     if form == "jsonl":
         rows = [json.loads(line) for line in content.decode().splitlines()]
     else:
@@ -173,7 +173,7 @@ def test_only_the_requested_time_range_is_downloaded(plant: Service) -> None:
     The ends may also be named `from` and `to`.
     """
     hour = {"from": "2026-03-01T02:00:00+01:00", "to": "2026-03-01T02:05:00Z"}
-    job = download_connection(plant.caller("editor@t"), "pump-rig", format="jsonl", dateRange=hour)
+    job = download_connection(plant.create_client("editor@t"), "pump-rig", format="jsonl", dateRange=hour)
     assert job["dateRange"] == {"start": "2026-03-01T01:00:00.000000Z", "end": "2026-03-01T02:05:00.000000Z"}
     [content] = fetch_files(job)
     found = {json.loads(line)["messageId"] for line in content.splitlines()}
@@ -181,9 +181,9 @@ def test_only_the_requested_time_range_is_downloaded(plant: Service) -> None:
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
-def test_an_empty_range_gives_an_empty_file(plant: Service, form: str) -> None:
+def test_a_download_without_rows_has_an_empty_file(plant: Service, form: str) -> None:
     """A range without rows gives a file that contains only the columns."""
-    job = download_connection(plant.caller("editor@t"), "lathe", format=form, dateRange=EMPTY)
+    job = download_connection(plant.create_client("editor@t"), "lathe", format=form, dateRange=EMPTY)
     assert [(file["connection"], file["rows"]) for file in job["files"]] == [("lathe", 0)]
     [content] = fetch_files(job)
     if form == "parquet":
@@ -192,9 +192,9 @@ def test_an_empty_range_gives_an_empty_file(plant: Service, form: str) -> None:
         assert content == {"csv": b"timestamp,connection,deviceId,messageId\r\n", "jsonl": b""}[form]
 
 
-def test_surfaces_download_their_connections(plant: Service) -> None:
+def test_a_download_of_a_surface_has_a_file_for_each_connection(plant: Service) -> None:
     """A surface's download has one file for each connection; a connection outside the surface is rejected."""
-    editor = plant.caller("editor@t")
+    editor = plant.create_client("editor@t")
     reply = editor.post("/oi-api/downloads/surfaces/hall", json={"dateRange": DAY}, headers={"Prefer": "wait=60"})
     assert [(file["connection"], file["rows"]) for file in reply.json()["files"]] == [
         ("pump-rig", ROWS),
@@ -216,7 +216,7 @@ def test_surfaces_download_their_connections(plant: Service) -> None:
 
 def test_a_disabled_connection_can_be_downloaded(plant: Service) -> None:
     """The archived data of a disabled connection can be downloaded."""
-    assert download_connection(plant.caller("editor@t"), "stopped")["files"][0]["rows"] == 0
+    assert download_connection(plant.create_client("editor@t"), "stopped")["files"][0]["rows"] == 0
 
 
 @pytest.mark.parametrize(
@@ -236,24 +236,26 @@ def test_a_disabled_connection_can_be_downloaded(plant: Service) -> None:
         ({"format": 1}, ["format", "dateRange"]),
     ],
 )
-def test_invalid_download_requests_list_every_field(plant: Service, body: dict[str, Any], fields: list[str]) -> None:
+def test_the_error_about_a_download_request_lists_every_invalid_field(
+    plant: Service, body: dict[str, Any], fields: list[str]
+) -> None:
     """The reply lists each invalid field, even if the connection does not exist."""
-    reply = plant.caller("editor@t").post("/oi-api/downloads/data-connections/nowhere", json=body)
+    reply = plant.create_client("editor@t").post("/oi-api/downloads/data-connections/nowhere", json=body)
     assert check_failing_fields(reply) == fields
 
 
-def test_an_unknown_format_lists_the_known_ones(plant: Service) -> None:
+def test_the_error_about_an_unknown_format_lists_the_known_formats(plant: Service) -> None:
     """The reply to an unknown format lists the known formats."""
-    [error] = check_problem(start_download(plant.caller("editor@t"), "press", format="xml"), 400, "INVALID_REQUEST")[
-        "errors"
-    ]
+    [error] = check_problem(
+        start_download(plant.create_client("editor@t"), "press", format="xml"), 400, "INVALID_REQUEST"
+    )["errors"]
     assert all(form in error["message"] for form in ("csv", "jsonl", "parquet"))
 
 
-def test_a_range_of_366_days_is_accepted(plant: Service) -> None:
+def test_a_download_range_of_366_days_is_accepted(plant: Service) -> None:
     """A range of 366 days is accepted."""
     span = {"start": "2024-01-01T00:00:00Z", "end": "2025-01-01T00:00:00Z"}
-    assert download_connection(plant.caller("editor@t"), "lathe", dateRange=span)["progress"]["rows"] == 0
+    assert download_connection(plant.create_client("editor@t"), "lathe", dateRange=span)["progress"]["rows"] == 0
 
 
 def test_prefer_wait_delays_the_reply(plant: Service) -> None:
@@ -261,7 +263,7 @@ def test_prefer_wait_delays_the_reply(plant: Service) -> None:
 
     It ignores invalid values.
     """
-    editor = plant.caller("editor@t")
+    editor = plant.create_client("editor@t")
     reply = start_download(editor, "press", 'respond-async, Wait="600"; x=y')
     assert (reply.status_code, reply.headers["preference-applied"]) == (200, "wait=60")
     assert reply.headers["location"] == reply.json()["statusUrl"]
@@ -270,9 +272,9 @@ def test_prefer_wait_delays_the_reply(plant: Service) -> None:
         assert (reply.status_code, "preference-applied" in reply.headers) == (202, False)
 
 
-def test_only_owner_and_administrator_see_a_job(plant: Service) -> None:
+def test_only_owner_and_administrators_can_read_a_download(plant: Service) -> None:
     """Only the owner and administrators can read a download; the list contains only the caller's own downloads."""
-    editor, admin = plant.caller("editor@t"), plant.caller("admin@t")
+    editor, admin = plant.create_client("editor@t"), plant.create_client("admin@t")
     job = download_connection(editor, "press")
     address = job["statusUrl"]
     assert admin.get(address).json()["status"] == "completed"
@@ -281,7 +283,7 @@ def test_only_owner_and_administrator_see_a_job(plant: Service) -> None:
     check_problem(editor.get(own["statusUrl"]), 404, "DOWNLOAD_NOT_FOUND")
     check_problem(editor.delete(own["statusUrl"]), 404, "DOWNLOAD_NOT_FOUND")
     check_problem(editor.get(f"/oi-api/downloads/{uuid.uuid4().hex}"), 404, "DOWNLOAD_NOT_FOUND")
-    viewer = plant.caller("viewer@t")
+    viewer = plant.create_client("viewer@t")
     for refused in (
         viewer.get(address),
         viewer.get("/oi-api/downloads"),
@@ -289,15 +291,15 @@ def test_only_owner_and_administrator_see_a_job(plant: Service) -> None:
         start_download(viewer, "press"),
     ):
         check_problem(refused, 403, "ACCESS_RIGHT_MISSING")
-    assert plant.anonymous().get(address).status_code == 401
+    assert plant.create_anonymous_client().get(address).status_code == 401
 
 
-def test_links_are_renewed_and_cannot_be_changed(plant: Service) -> None:
+def test_download_links_are_renewed_and_cannot_be_changed(plant: Service) -> None:
     """Each read of a download returns new links, valid for 15 minutes.
 
     A changed file name or time makes a link invalid.
     """
-    editor = plant.caller("editor@t")
+    editor = plant.create_client("editor@t")
     job = download_connection(editor, "press")
     url = job["files"][0]["url"]
     assert job["files"][0]["urlExpiresAt"] > job["createdAt"]
@@ -316,7 +318,7 @@ def test_a_download_is_cancelled_once(plant: Service, monkeypatch: pytest.Monkey
     monkeypatch.setattr(made_up, "ROWS", 1_000_000)
     monkeypatch.setattr(made_up, "CONNECTION", "lathe")
     made_up.fill_archive(plant.data_dir / "blobs" / "cold")
-    editor = plant.caller("editor@t")
+    editor = plant.create_client("editor@t")
     expected = {"start": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"}
     job = start_download(editor, "lathe", dateRange=expected).json()
     wait_until(lambda: editor.get(job["statusUrl"]).json()["status"], lambda status: status == "running")
@@ -333,7 +335,7 @@ def test_expired_downloads_are_removed(own_service: Service) -> None:
     own_service._environment["DOWNLOAD_HOURS"] = "0.004"
     own_service._environment["DOWNLOAD_EXPIRY_SCHEDULE"] = "*/1 * * * * *"
     service = own_service.start()
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     job = download_connection(editor, "pump-rig")
     wait_until(lambda: editor.get(job["statusUrl"]).status_code, lambda status: status == 404)
     assert editor.get("/oi-api/downloads").json() == {"downloads": []}
@@ -348,10 +350,10 @@ def test_downloads_continue_after_a_restart(own_service: Service) -> None:
     rows = 2_000
     send_messages(service, "pump-rig", "ts", rows)
     for end in (service.stop, service.kill):
-        editor = service.caller("editor@t")
+        editor = service.create_client("editor@t")
         jobs = [start_download(editor, "pump-rig", format=form).json() for form in ("csv", "jsonl", "parquet")]
         end()
-        editor = service.start().caller("editor@t")
+        editor = service.start().create_client("editor@t")
         for job in jobs:
             _check_that_download_completes(editor, job, rows)
         assert list(service.data_dir.joinpath("scratch").glob("*")) == []

@@ -44,7 +44,7 @@ def replay_file(service: Service, path: Path) -> None:
     """Replay a file as telemetry of the pump rig."""
     command = [sys.executable, "-m", "oi", "replay", str(path), "--connection", "pump-rig"]
     command += ["--time-column", "datetime", "--delimiter", ";", "--assume-zone", "UTC", "--speed", "0"]
-    login = {"OI_URL": service.url, "OI_KEY": service.key("editor@t"), "NO_PROXY": "127.0.0.1"}
+    login = {"OI_URL": service.url, "OI_KEY": service.read_api_key("editor@t"), "NO_PROXY": "127.0.0.1"}
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "client" / "src"), **login}
     done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -53,7 +53,7 @@ def replay_file(service: Service, path: Path) -> None:
 
 def query_averages(service: Service) -> list[dict[str, Any]]:
     """Return the averages of each minute, computed by the service."""
-    reply = service.caller("viewer@t").get("/oi-api/warm-queries/per-minute?limit=10000")
+    reply = service.create_client("viewer@t").get("/oi-api/warm-queries/per-minute?limit=10000")
     assert reply.status_code == 200, reply.text
     results: list[dict[str, Any]] = reply.json()["results"]
     return results
@@ -72,19 +72,19 @@ def assert_equal_to_pandas(service: Service, path: Path) -> None:
 
 
 def test_averages_of_a_recording_equal_pandas(own_service: Service, rig_file: Path) -> None:
-    """The averages equal those of pandas after a replay, after a restart, and after a second replay of the rows."""
+    """The service computes the same averages as pandas after a replay, a restart, and a second replay of the rows."""
     service = own_service.start()
     replay_file(service, rig_file)
-    wait_until(lambda: count_rows(service.caller("editor@t"), "pump-rig"), lambda stored: stored >= ROWS, 60)
+    wait_until(lambda: count_rows(service.create_client("editor@t"), "pump-rig"), lambda stored: stored >= ROWS, 60)
     assert_equal_to_pandas(service, rig_file)
     assert service.stop() == 0
     service.start()
     assert_equal_to_pandas(service, rig_file)
     replay_file(service, rig_file)
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     assert editor.post("/oi-api/telemetry/press", json=[{"messageId": "after"}] * 2).status_code == 202
     wait_until(lambda: count_rows(editor, "press"), lambda stored: stored == 1, 60)
-    wait_until(lambda: service.log().count('"oi-api/telemetry/{lookup}"'), lambda posts: posts > 0)
+    wait_until(lambda: service.read_log().count('"oi-api/telemetry/{lookup}"'), lambda posts: posts > 0)
     assert_equal_to_pandas(service, rig_file)
 
 
@@ -96,9 +96,12 @@ def test_acknowledged_messages_survive_kills(own_service: Service, kills: int, m
     for _ in range(kills):
         service = own_service.start()
         stop = threading.Event()
-        token = service.caller("editor@t").headers["Authorization"]
+        token = service.create_client("editor@t").headers["Authorization"]
         with ThreadPoolExecutor(4) as pool:
-            posting = [pool.submit(_post_until, stop, service.url, token, numbers, acknowledged) for _ in range(4)]
+            posting = [
+                pool.submit(_post_messages_until_stopped, stop, service.url, token, numbers, acknowledged)
+                for _ in range(4)
+            ]
             before = len(acknowledged)
             wait_until(lambda: len(acknowledged), lambda now, before=before: now > before + messages)  # type: ignore[misc]
             service.kill()
@@ -106,23 +109,25 @@ def test_acknowledged_messages_survive_kills(own_service: Service, kills: int, m
             for future in posting:
                 future.result()
     service = own_service.start()
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     assert editor.post("/oi-api/telemetry/press", json={"messageId": "last"}).status_code == 202
     wait_until(lambda: count_rows(editor, "press"), lambda stored: stored == 1, 60)
     kql = "Telemetry | where ConnectionLookup == 'pump-rig' | summarize n = count() by Mark = tostring(Payload.mark)"
 
-    def count_stored() -> dict[str, int]:
+    def count_stored_messages() -> dict[str, int]:
         found = {}
         for decile in range(10):
             part = f"{kql} | where Mark endswith '{decile}'"
             found.update({row["Mark"]: row["n"] for row in query_rows(editor, part)})
         return found
 
-    found = wait_until(count_stored, lambda marks: acknowledged <= set(marks), 60)
+    found = wait_until(count_stored_messages, lambda marks: acknowledged <= set(marks), 60)
     assert set(found.values()) == {1}
 
 
-def _post_until(stop: threading.Event, url: str, token: str, numbers: "counter[int]", acknowledged: set[str]) -> None:
+def _post_messages_until_stopped(
+    stop: threading.Event, url: str, token: str, numbers: "counter[int]", acknowledged: set[str]
+) -> None:
     with httpx.Client(
         base_url=url, headers={"Authorization": token}, trust_env=False, verify=NO_TLS, timeout=30
     ) as client:
@@ -142,8 +147,8 @@ def test_queries_succeed_during_ingestion(own_service: Service, queries: int) ->
     service = own_service.start()
     sent = counter(1)
     done = threading.Event()
-    writer = service.caller("editor@t")
-    readers = [service.caller("viewer@t") for _ in range(24)]
+    writer = service.create_client("editor@t")
+    readers = [service.create_client("viewer@t") for _ in range(24)]
 
     def write_repeatedly() -> None:
         while not done.is_set():
@@ -170,6 +175,6 @@ def test_queries_succeed_during_ingestion(own_service: Service, queries: int) ->
         finally:
             done.set()
         writing.result()
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     total = next(sent) - 1
     wait_until(lambda: count_rows(editor, "lathe"), lambda stored: stored == total, 60)

@@ -95,7 +95,7 @@ team:
 
 def request_whoami(service: Service, token: str) -> Any:
     """Request whoami with the given token and return the reply."""
-    return service.anonymous(token).get("/workspace/api/keys/whoami")
+    return service.create_anonymous_client(token).get("/workspace/api/keys/whoami")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_an_account_is_found_by_object_id_or_verified_mail(
 
 def test_an_entra_token_is_exchanged_for_a_token_of_the_service(entra_service: Service, provider: Provider) -> None:
     """An Entra ID token can be exchanged for a token of the service that is valid for longer."""
-    client = entra_service.anonymous(provider.create_token(email="ann@plant.example", xms_edov=True))
+    client = entra_service.create_anonymous_client(provider.create_token(email="ann@plant.example", xms_edov=True))
     reply = client.get("/workspace/api/keys/jwt?minutes=120")
     assert reply.status_code == 200, reply.text
     assert request_whoami(entra_service, reply.json()["Token"]).json()["via"] == "jwt"
@@ -133,9 +133,15 @@ def test_the_audit_event_of_a_token_names_the_account(
     If this has no id, the event has the account.
     """
     account = {"oid": "aaaaaaaa-0000-0000-0000-000000000001", **claims}
-    issued = entra_service.anonymous(provider.create_token(**account)).get("/workspace/api/keys/jwt").json()["Token"]
+    issued = (
+        entra_service.create_anonymous_client(provider.create_token(**account))
+        .get("/workspace/api/keys/jwt")
+        .json()["Token"]
+    )
     expected = {"target": "AccessControl", "actionType": "Token.Issued", "limit": "1"}
-    [event] = entra_service.anonymous(issued).get("/oi-api/provenance/events/query", params=expected).json()
+    [event] = (
+        entra_service.create_anonymous_client(issued).get("/oi-api/provenance/events/query", params=expected).json()
+    )
     assert event["AfterState"]["madeWith"] == {"via": "entra", "credentialId": credential}
 
 
@@ -152,7 +158,7 @@ def test_the_audit_event_of_a_token_names_the_account(
         {},
     ],
 )
-def test_unverified_and_unknown_accounts_are_rejected(
+def test_unverified_and_unknown_entra_accounts_are_rejected(
     entra_service: Service, provider: Provider, claims: dict[str, Any]
 ) -> None:
     """An unverified email address matches no member; a member with an object id is matched only by this object id."""
@@ -171,7 +177,7 @@ def test_unverified_and_unknown_accounts_are_rejected(
         {"tid": None},
     ],
 )
-def test_tokens_of_other_tenants_and_audiences_are_rejected(
+def test_entra_tokens_of_other_tenants_and_audiences_are_rejected(
     entra_service: Service, provider: Provider, claims: dict[str, Any]
 ) -> None:
     """A token with another tenant, audience or issuer, or outside its time of validity, is rejected."""
@@ -217,10 +223,10 @@ def test_forged_entra_tokens_are_rejected(
 def test_entra_tokens_are_rejected_by_data_routes(entra_service: Service, provider: Provider) -> None:
     """Data routes reject Entra ID tokens; a client must first exchange them for a token of the service."""
     token = provider.create_token(oid="aaaaaaaa-0000-0000-0000-000000000001")
-    check_problem(entra_service.anonymous(token).get("/oi-api/warm-queries/x"), 401, "UNAUTHENTICATED")
+    check_problem(entra_service.create_anonymous_client(token).get("/oi-api/warm-queries/x"), 401, "UNAUTHENTICATED")
 
 
-def test_unknown_signers_are_rejected(entra_service: Service, provider: Provider) -> None:
+def test_entra_tokens_with_an_unknown_key_id_are_rejected(entra_service: Service, provider: Provider) -> None:
     """A token with an unknown key id is rejected; the service fetches the provider's keys at most every ten seconds."""
     other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     payload = jwt.decode(
@@ -238,7 +244,7 @@ OID = "aaaaaaaa-0000-0000-0000-000000000001"
 
 def read_sign_in(service: Service, token: str) -> dict[str, Any]:
     """Exchange an Entra ID token, and return the sign-in claims of the token that the service issues."""
-    issued = service.anonymous(token).get("/workspace/api/keys/jwt")
+    issued = service.create_anonymous_client(token).get("/workspace/api/keys/jwt")
     assert issued.status_code == 200, issued.text
     claims = jwt.decode(issued.json()["Token"], options={"verify_signature": False})
     return {name: claims[name] for name in ("auth_time", "amr", "sid") if name in claims}
@@ -271,11 +277,13 @@ def test_a_personal_key_needs_a_recent_sign_in(entra_service: Service, provider:
     """If signatures are required, members need a recent sign-in to create API keys for themselves."""
 
     def create_key(bearer: str, **headers: str) -> Any:
-        return entra_service.anonymous(bearer).post("/workspace/api/keys", json={"name": "mine"}, headers=headers)
+        return entra_service.create_anonymous_client(bearer).post(
+            "/workspace/api/keys", json={"name": "mine"}, headers=headers
+        )
 
     at = int(time.time())
     old, unknown = provider.create_token(oid=OID, auth_time=at - 400), provider.create_token(oid=OID)
-    inherited = entra_service.anonymous(old).get("/workspace/api/keys/jwt").json()["Token"]
+    inherited = entra_service.create_anonymous_client(old).get("/workspace/api/keys/jwt").json()["Token"]
     for bearer in (old, unknown, inherited, provider.create_token(oid=OID, auth_time=at + 300)):
         refused = create_key(bearer)
         assert check_problem(refused, 401, "REAUTHENTICATION_REQUIRED")["maxAge"] == 300
@@ -286,14 +294,19 @@ def test_a_personal_key_needs_a_recent_sign_in(entra_service: Service, provider:
     assert made.status_code == 201
     assert create_key(old, **once).json() == made.json()
     assert create_key(made.json()["apiKey"]).status_code == 201
-    assert create_key(entra_service.anonymous(new).get("/workspace/api/keys/jwt").json()["Token"]).status_code == 201
+    assert (
+        create_key(
+            entra_service.create_anonymous_client(new).get("/workspace/api/keys/jwt").json()["Token"]
+        ).status_code
+        == 201
+    )
 
 
 def test_readiness_warns_of_missing_sign_in_times(entra_service: Service, provider: Provider) -> None:
     """If signatures are required, `/readyz` warns when the newest Entra ID token contains no sign-in time."""
 
     def list_warnings() -> list[str]:
-        reply = entra_service.anonymous().get("/readyz")
+        reply = entra_service.create_anonymous_client().get("/readyz")
         assert reply.status_code == 200
         return [each for each in reply.json().get("warnings", []) if each.startswith("ENTRA")]
 

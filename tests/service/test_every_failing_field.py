@@ -85,11 +85,11 @@ CONTAINERS = "/oi-api/data-stores/orders/containers"
         ),
     ],
 )
-def test_all_invalid_members_are_listed(
+def test_all_invalid_fields_of_a_body_are_listed(
     service: Service, path: str, body: object, fields: list[str], code: str
 ) -> None:
     """The reply lists the errors of all validation steps; a missing scope determines the error code."""
-    assert check_failing_fields(service.caller("admin@t").post(path, json=body), code=code) == fields
+    assert check_failing_fields(service.create_client("admin@t").post(path, json=body), code=code) == fields
 
 
 @pytest.mark.parametrize(
@@ -119,21 +119,22 @@ def test_all_invalid_members_are_listed(
 )
 def test_all_invalid_parameters_are_listed(service: Service, path: str, fields: list[str], code: str) -> None:
     """The reply lists all invalid parameters; the first of them determines the error code."""
-    assert check_failing_fields(service.caller("admin@t").get(path), code=code) == fields
+    assert check_failing_fields(service.create_client("admin@t").get(path), code=code) == fields
 
 
-def test_an_invalid_body_does_not_hide_parameters(service: Service) -> None:
+def test_an_invalid_body_does_not_hide_invalid_parameters(service: Service) -> None:
     """If the body is not JSON, invalid parameters are still listed."""
-    reply = service.caller("admin@t").post(f"{EVENTS}/verify?target=zz", content=b"{")
+    reply = service.create_client("admin@t").post(f"{EVENTS}/verify?target=zz", content=b"{")
     assert check_failing_fields(reply, code="BODY_NOT_JSON") == ["body", "target"]
 
 
 def test_allowed_reason_categories_are_returned_with_other_errors(service: Service) -> None:
     """If one of several errors is an unknown reason category, the reply lists the allowed categories."""
-    reply = service.caller("editor@t").post(AMENDMENTS, json={"ReasonCategory": "whim"}).json()
+    reply = service.create_client("editor@t").post(AMENDMENTS, json={"ReasonCategory": "whim"}).json()
     assert reply["sent"] == "whim"
     assert (
-        reply["allowed"] == service.caller("editor@t").get("/oi-api/provenance/reason-categories").json()["categories"]
+        reply["allowed"]
+        == service.create_client("editor@t").get("/oi-api/provenance/reason-categories").json()["categories"]
     )
     assert reply["code"] == "SCOPE_KEY_REQUIRED"
 
@@ -159,10 +160,10 @@ def test_allowed_reason_categories_are_returned_with_other_errors(service: Servi
         ),
     ],
 )
-def test_all_errors_of_a_definition_are_listed(
+def test_all_errors_of_a_query_definition_are_listed(
     service: Service, lookup: str, changes: dict[str, Any], fields: list[str], code: str
 ) -> None:
     """The reply lists the query engine's errors about the KQL text and the errors of all other fields."""
     body = {"name": "Several", "surface": "hall", "kql": "Telemetry | count", **changes}
-    reply = service.caller("editor@t").put(f"/oi-api/warm-queries/{lookup}", json=body)
+    reply = service.create_client("editor@t").put(f"/oi-api/warm-queries/{lookup}", json=body)
     assert check_failing_fields(reply, code=code) == fields

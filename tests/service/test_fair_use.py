@@ -61,7 +61,7 @@ async def request_stream_url(service: Service, bearer: str) -> str:
 
 @pytest.mark.parametrize("member", ["viewer@t", "historian"])
 async def test_streams_of_a_principal_are_limited(limited_service: Service, member: str) -> None:
-    """The quota of live streams counts all tokens and URLs of a principal together, and not the streams of others."""
+    """The quota of live streams counts all tokens and URLs of a principal together, but no streams of others."""
     url = build_stream_url(limited_service)
     async with AsyncExitStack() as stack:
         for number in range(STREAMS):
@@ -78,11 +78,11 @@ async def test_streams_of_a_principal_are_limited(limited_service: Service, memb
         assert int(refused.headers["retry-after"]) > 0
         check_problem(refused, 429, "TOO_MANY_STREAMS")
         assert isinstance(await open_stream(stack, url, request_token(limited_service, "admin@t")), ClientConnection)
-        assert limited_service.caller(member).get("/workspace/api/keys/whoami").status_code == 200
-    await wait_until_all_streams_are_free(limited_service, member)
+        assert limited_service.create_client(member).get("/workspace/api/keys/whoami").status_code == 200
+    await wait_until_no_stream_is_counted(limited_service, member)
 
 
-async def wait_until_all_streams_are_free(service: Service, member: str) -> None:
+async def wait_until_no_stream_is_counted(service: Service, member: str) -> None:
     """Wait until a principal can open as many live streams as the quota allows; close them again."""
     bearer = request_token(service, member)
     async with asyncio.timeout(30):
@@ -93,8 +93,8 @@ async def wait_until_all_streams_are_free(service: Service, member: str) -> None
                     return
 
 
-async def test_concurrent_upgrades_respect_the_quota(limited_service: Service) -> None:
-    """If clients open too many live streams at once, only as many as the quota succeed; closing one allows another."""
+async def test_concurrent_upgrades_respect_the_quota_of_live_streams(limited_service: Service) -> None:
+    """If clients open too many live streams at once, only as many as the quota succeed; a closed one makes room."""
     bearer = request_token(limited_service, "editor@t")
     async with AsyncExitStack() as stack:
         found = await asyncio.gather(
@@ -102,7 +102,7 @@ async def test_concurrent_upgrades_respect_the_quota(limited_service: Service) -
         )
         assert sum(isinstance(each, ClientConnection) for each in found) == STREAMS
         assert {each for each in found if isinstance(each, int)} == {429}
-    await wait_until_all_streams_are_free(limited_service, "editor@t")
+    await wait_until_no_stream_is_counted(limited_service, "editor@t")
 
 
 async def test_streams_from_before_a_kill_are_not_counted(tmp_path: Path) -> None:
@@ -121,9 +121,9 @@ async def test_streams_from_before_a_kill_are_not_counted(tmp_path: Path) -> Non
 
 
 async def test_unfinished_downloads_are_limited(limited_service: Service) -> None:
-    """If more downloads start at once than the quota allows, the rest are rejected.
+    """If more downloads start at once than the quota allows, the downloads above the quota are rejected.
 
-    When one completes, another can start.
+    When one download completes, a new one can start.
     """
     headers = {"Authorization": f"Bearer {request_token(limited_service, 'editor@t')}"}
     async with httpx.AsyncClient(base_url=limited_service.url, headers=headers, trust_env=False, timeout=60) as http:
@@ -133,12 +133,12 @@ async def test_unfinished_downloads_are_limited(limited_service: Service) -> Non
     for reply in refused:
         document = check_problem(reply, 429, "TOO_MANY_JOBS")
         assert (document["limit"], reply.headers["retry-after"]) == (1, "30")
-    editor = limited_service.caller("editor@t")
+    editor = limited_service.create_client("editor@t")
     wait_until(lambda: editor.post(LATHE, json=BODY).status_code, lambda status: status == 202)
-    wait_for_completion(editor)
+    wait_for_downloads(editor)
 
 
-def wait_for_completion(client: httpx.Client) -> list[dict[str, Any]]:
+def wait_for_downloads(client: httpx.Client) -> list[dict[str, Any]]:
     """Wait until all downloads of the caller are completed, and return them."""
 
     def list_downloads() -> list[dict[str, Any]]:
@@ -148,9 +148,9 @@ def wait_for_completion(client: httpx.Client) -> list[dict[str, Any]]:
     return wait_until(list_downloads, lambda jobs: all(job["status"] not in UNFINISHED for job in jobs), 60)
 
 
-def test_stored_bytes_are_limited(limited_service: Service) -> None:
+def test_stored_bytes_of_downloads_are_limited(limited_service: Service) -> None:
     """A download fails if it exceeds the quota of stored bytes; once the quota is used up, new downloads get 507."""
-    admin = limited_service.caller("admin@t")
+    admin = limited_service.create_client("admin@t")
     message = {"timestamp": "2026-01-05T08:00:00Z", "text": "x" * 12_000}
     address = "/oi-api/downloads/data-connections/press"
     assert admin.post("/oi-api/telemetry/press", json=[message]).status_code == 202
@@ -164,11 +164,11 @@ def test_stored_bytes_are_limited(limited_service: Service) -> None:
     assert path.exists()
 
 
-def test_downloads_belong_to_their_principal(service: Service) -> None:
+def test_reading_downloads_of_others_requires_the_right_to_manage_keys(service: Service) -> None:
     """Reading another principal's download requires the right Keys.Manage; without it, the reply is 404."""
-    job = service.caller("editor@t").post(LATHE, json=BODY, headers={"Prefer": "wait=60"}).json()
-    narrow = service.caller("admin@t", "Workspace.ColdData.Export")
+    job = service.create_client("editor@t").post(LATHE, json=BODY, headers={"Prefer": "wait=60"}).json()
+    narrow = service.create_client("admin@t", "Workspace.ColdData.Export")
     for reply in (narrow.get(job["statusUrl"]), narrow.delete(job["statusUrl"])):
         check_problem(reply, 404, "DOWNLOAD_NOT_FOUND")
-    manager = service.caller("admin@t", "Workspace.ColdData.Export,Workspace.Keys.Manage")
+    manager = service.create_client("admin@t", "Workspace.ColdData.Export,Workspace.Keys.Manage")
     assert manager.get(job["statusUrl"]).json()["files"] != []

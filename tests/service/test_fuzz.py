@@ -86,51 +86,51 @@ JUNK: tuple[bytes, ...] = (
 )
 
 
-def draw_value(chance: random.Random, depth: int = 0) -> Any:
+def draw_value(rng: random.Random, depth: int = 0) -> Any:
     """Return a random JSON value."""
-    kind = chance.randrange(8 if depth < 4 else 5)
+    kind = rng.randrange(8 if depth < 4 else 5)
     makers: tuple[Callable[[], Any], ...] = (
-        lambda: chance.choice(TEXTS),
-        lambda: chance.choice((0, -1, 1, 2**53, -(2**63), 10**30, 0.1, -0.0, 1e308)),
-        lambda: chance.choice((True, False, None)),
-        lambda: chance.choice(TEXTS),
-        lambda: chance.randrange(10_000),
-        lambda: [draw_value(chance, depth + 1) for _ in range(chance.randrange(4))],
-        lambda: {chance.choice(TEXTS): draw_value(chance, depth + 1) for _ in range(chance.randrange(4))},
+        lambda: rng.choice(TEXTS),
+        lambda: rng.choice((0, -1, 1, 2**53, -(2**63), 10**30, 0.1, -0.0, 1e308)),
+        lambda: rng.choice((True, False, None)),
+        lambda: rng.choice(TEXTS),
+        lambda: rng.randrange(10_000),
+        lambda: [draw_value(rng, depth + 1) for _ in range(rng.randrange(4))],
+        lambda: {rng.choice(TEXTS): draw_value(rng, depth + 1) for _ in range(rng.randrange(4))},
         dict,
     )
     return makers[kind]()
 
 
-def draw_body(operation: Operation, chance: random.Random) -> bytes:
+def draw_body(operation: Operation, rng: random.Random) -> bytes:
     """Return a random body: bytes, a JSON value, or the example of the operation with one changed part."""
-    dice = chance.random()
+    dice = rng.random()
     if dice < 0.2:
-        return chance.choice(JUNK)
+        return rng.choice(JUNK)
     example = operation.docs.example
     if dice < 0.4 or not isinstance(example, dict):
-        return json.dumps(draw_value(chance)).encode()
+        return json.dumps(draw_value(rng)).encode()
     members = dict(example)
-    name = chance.choice([*members, chance.choice(TEXTS)])
-    if chance.random() < 0.3:
+    name = rng.choice([*members, rng.choice(TEXTS)])
+    if rng.random() < 0.3:
         members.pop(name, None)
     else:
-        members[name] = draw_value(chance)
+        members[name] = draw_value(rng)
     return json.dumps(members).encode()
 
 
-def draw_query(operation: Operation, chance: random.Random) -> httpx.QueryParams:
+def draw_query(operation: Operation, rng: random.Random) -> httpx.QueryParams:
     """Return random query parameters; most of their names are parameters of the operation."""
     known = (
         []
         if operation.query is NoQuery
         else [field.alias or name for name, field in operation.query.model_fields.items()]
     )
-    names = chance.choices([*known, *known, "p.device", "x", chance.choice(TEXTS)], k=chance.randrange(4))
-    return httpx.QueryParams([(name, chance.choice(TEXTS)) for name in names])
+    names = rng.choices([*known, *known, "p.device", "x", rng.choice(TEXTS)], k=rng.randrange(4))
+    return httpx.QueryParams([(name, rng.choice(TEXTS)) for name in names])
 
 
-def draw_headers(chance: random.Random) -> dict[str, str]:
+def draw_headers(rng: random.Random) -> dict[str, str]:
     """Return headers that routes read, with random values."""
     names = (
         "Accept",
@@ -144,25 +144,25 @@ def draw_headers(chance: random.Random) -> dict[str, str]:
         "Origin",
     )
     plain = [text for text in TEXTS if text.isprintable() and text.isascii() and text == text.strip()]
-    return {name: chance.choice(plain) for name in chance.sample(names, chance.randrange(3))}
+    return {name: rng.choice(plain) for name in rng.sample(names, rng.randrange(3))}
 
 
 def send_random_requests(service: Service, seconds: float, seed: int) -> None:
     """Send random requests for some seconds; the message of a failure contains the seed."""
-    chance = random.Random(seed)
-    caller, sent, ends = service.caller("admin@t"), 0, time.monotonic() + seconds
+    rng = random.Random(seed)
+    caller, sent, ends = service.create_client("admin@t"), 0, time.monotonic() + seconds
     while sent < FEWEST or time.monotonic() < ends:
-        operation = chance.choice(OPERATIONS)
+        operation = rng.choice(OPERATIONS)
         route = re.sub(
-            r"\{\*?[^{}]+\}", lambda _: chance.choice(TEXTS).replace("\u0000", "%00") or "x", f"/{operation.route}"
+            r"\{\*?[^{}]+\}", lambda _: rng.choice(TEXTS).replace("\u0000", "%00") or "x", f"/{operation.route}"
         )
-        headers = draw_headers(chance) | ({} if operation.access is Access.PUBLIC else dict(caller.headers))
-        query = httpx.QueryParams() if operation.name in PATIENT else draw_query(operation, chance)
+        headers = draw_headers(rng) | ({} if operation.access is Access.PUBLIC else dict(caller.headers))
+        query = httpx.QueryParams() if operation.name in PATIENT else draw_query(operation, rng)
         request = caller.build_request(
             operation.method,
             httpx.URL(caller.base_url).copy_with(path=route),
             params=query,
-            content=draw_body(operation, chance),
+            content=draw_body(operation, rng),
             headers=headers,
         )
         started = time.monotonic()
@@ -193,14 +193,14 @@ def test_the_service_works_after_random_requests(fuzzed_service: Service) -> Non
 def test_random_requests_do_not_leak_memory_soak(fuzzed_service: Service) -> None:
     """After many random requests, the service works and uses no more memory than before."""
     send_random_requests(fuzzed_service, SUITE_SECONDS, 1)
-    before = fuzzed_service.memory()
+    before = fuzzed_service.read_memory_bytes()
     send_random_requests(fuzzed_service, SOAK_SECONDS, random.randrange(2**32))
-    assert fuzzed_service.memory() - before < MAX_GROWTH_BYTES
+    assert fuzzed_service.read_memory_bytes() - before < MAX_GROWTH_BYTES
     _is_healthy(fuzzed_service)
 
 
 def _is_healthy(service: Service) -> None:
-    assert service.anonymous().get("/healthz").status_code == 200
+    assert service.create_anonymous_client().get("/healthz").status_code == 200
     for body in ({}, {"ScopeKey": "line-1"}):
-        verdict = service.caller("admin@t").post("/oi-api/provenance/events/verify", json=body).json()
+        verdict = service.create_client("admin@t").post("/oi-api/provenance/events/verify", json=body).json()
         assert verdict["ChainValid"] is True, verdict

@@ -56,60 +56,60 @@ type Raw = tuple[str, str, dict[str, str], bytes]
 """Method, target, headers and body."""
 
 
-def draw_text(chance: random.Random) -> str:
+def draw_text(rng: random.Random) -> str:
     """Return random text, sometimes percent-encoded."""
-    chosen = chance.choice(TEXTS)[:200]
-    return quote(chosen, safe="") if chance.random() < 0.7 else quote(chosen, safe="/.%:?#&=")
+    chosen = rng.choice(TEXTS)[:200]
+    return quote(chosen, safe="") if rng.random() < 0.7 else quote(chosen, safe="/.%:?#&=")
 
 
-def draw_handshake(chance: random.Random) -> Raw:
+def draw_handshake(rng: random.Random) -> Raw:
     """Return a WebSocket handshake with random missing, repeated or wrong parts."""
-    path = chance.choice(("/oi-api/live-stream", "/oi-api/live-stream/", "/client/hubs/live", "/api/hubs/live", "/x"))
+    path = rng.choice(("/oi-api/live-stream", "/oi-api/live-stream/", "/client/hubs/live", "/api/hubs/live", "/x"))
     names = ("connection", "surface", "token", "since", "windowSec", "access_token", "x")
-    query = "&".join(f"{chance.choice(names)}={draw_text(chance)}" for _ in range(chance.randrange(4)))
-    headers = {"Connection": "Upgrade", "Upgrade": chance.choice(("websocket", "WebSocket", "h2c", "x"))}
-    headers["Sec-WebSocket-Version"] = chance.choice(("13", "8", "x"))
-    headers["Sec-WebSocket-Key"] = chance.choice(("dGhlIHNhbXBsZSBub25jZQ==", "", "x"))
-    if chance.random() < 0.5:
-        headers["Sec-WebSocket-Protocol"] = chance.choice(("bearer.x", "json.webpubsub.azure.v1", "a,b", ","))
-    for name in chance.sample(list(headers), chance.randrange(2)):
+    query = "&".join(f"{rng.choice(names)}={draw_text(rng)}" for _ in range(rng.randrange(4)))
+    headers = {"Connection": "Upgrade", "Upgrade": rng.choice(("websocket", "WebSocket", "h2c", "x"))}
+    headers["Sec-WebSocket-Version"] = rng.choice(("13", "8", "x"))
+    headers["Sec-WebSocket-Key"] = rng.choice(("dGhlIHNhbXBsZSBub25jZQ==", "", "x"))
+    if rng.random() < 0.5:
+        headers["Sec-WebSocket-Protocol"] = rng.choice(("bearer.x", "json.webpubsub.azure.v1", "a,b", ","))
+    for name in rng.sample(list(headers), rng.randrange(2)):
         del headers[name]
     return "GET", f"{path}?{query}", headers, b""
 
 
-def draw_file_link(chance: random.Random) -> Raw:
+def draw_file_link(rng: random.Random) -> Raw:
     """Return a random file link, whose file does not exist."""
-    container = chance.choice(("downloads", "cold", "checkpoints", "..", ".drafts", draw_text(chance)))
-    query = "&".join(f"{chance.choice(('name', 'expires', 'signature', 'x'))}={draw_text(chance)}" for _ in range(3))
-    headers = {"Range": chance.choice(("bytes=0-", "bytes=-1", "bytes=9-1", "x", "bytes=" + "9" * 50))}
-    return chance.choice(("GET", "HEAD", "POST")), f"/files/{container}/{draw_text(chance)}?{query}", headers, b""
+    container = rng.choice(("downloads", "cold", "checkpoints", "..", ".drafts", draw_text(rng)))
+    query = "&".join(f"{rng.choice(('name', 'expires', 'signature', 'x'))}={draw_text(rng)}" for _ in range(3))
+    headers = {"Range": rng.choice(("bytes=0-", "bytes=-1", "bytes=9-1", "x", "bytes=" + "9" * 50))}
+    return rng.choice(("GET", "HEAD", "POST")), f"/files/{container}/{draw_text(rng)}?{query}", headers, b""
 
 
-def draw_page(chance: random.Random) -> Raw:
+def draw_page(rng: random.Random) -> Raw:
     """Return a random URL below a path of the console or the API pages."""
-    parts = "/".join(draw_text(chance) for _ in range(chance.randrange(1, 4)))
-    return "GET", f"{chance.choice(PAGES)}/{parts}", {}, b""
+    parts = "/".join(draw_text(rng) for _ in range(rng.randrange(1, 4)))
+    return "GET", f"{rng.choice(PAGES)}/{parts}", {}, b""
 
 
-def draw_graphql_request(chance: random.Random) -> Raw:
+def draw_graphql_request(rng: random.Random) -> Raw:
     """Return a request with a random sequence of GraphQL tokens."""
-    document = " ".join(chance.choices(WORDS, k=chance.randrange(40)))
-    body = {"query": document, "variables": draw_value(chance), "operationName": chance.choice(TEXTS)}
+    document = " ".join(rng.choices(WORDS, k=rng.randrange(40)))
+    body = {"query": document, "variables": draw_value(rng), "operationName": rng.choice(TEXTS)}
     return "POST", "/v1/plant-t/graphql", {"Content-Type": "application/json"}, json.dumps(body).encode()
 
 
-def draw_mcp_request(chance: random.Random) -> Raw:
+def draw_mcp_request(rng: random.Random) -> Raw:
     """Return a random MCP message."""
-    params = {"name": chance.choice(TOOLS), "arguments": draw_value(chance), "uri": chance.choice(TEXTS)}
+    params = {"name": rng.choice(TOOLS), "arguments": draw_value(rng), "uri": rng.choice(TEXTS)}
     message: dict[str, Any] = {
         "jsonrpc": "2.0",
-        "id": chance.choice((1, "a", None, 1.5)),
-        "method": chance.choice(METHODS),
+        "id": rng.choice((1, "a", None, 1.5)),
+        "method": rng.choice(METHODS),
     }
-    message["params"] = chance.choice((params, draw_value(chance)))
+    message["params"] = rng.choice((params, draw_value(rng)))
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-    if chance.random() < 0.5:
-        headers["MCP-Protocol-Version"] = chance.choice(("2026-07-28", "2025-11-25", "x"))
+    if rng.random() < 0.5:
+        headers["MCP-Protocol-Version"] = rng.choice(("2026-07-28", "2025-11-25", "x"))
     return "POST", "/oi-api/mcp", headers, json.dumps(message).encode()
 
 
@@ -122,9 +122,9 @@ KINDS: tuple[Callable[[random.Random], Raw], ...] = (
 )
 
 
-def read_status(service: Service, raw: Raw, authorization: str) -> int:
+def request_status(service: Service, raw_request: Raw, authorization: str) -> int:
     """Send a request over a new connection and return the status of the reply."""
-    method, target, headers, body = raw
+    method, target, headers, body = raw_request
     address = urlsplit(service.url)
     lines = [f"{method} {target} HTTP/1.1", f"Host: {address.netloc}", f"Authorization: {authorization}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
@@ -137,11 +137,11 @@ def read_status(service: Service, raw: Raw, authorization: str) -> int:
 
 def send_random_requests(service: Service, member: str, seconds: float, seed: int) -> None:
     """Send random requests for some seconds; the message of a failure contains the seed."""
-    chance, sent, ends = random.Random(seed), 0, time.monotonic() + seconds
-    authorization = service.caller(member).headers["Authorization"]
+    rng, sent, ends = random.Random(seed), 0, time.monotonic() + seconds
+    authorization = service.create_client(member).headers["Authorization"]
     while sent < FEWEST or time.monotonic() < ends:
-        raw = chance.choice(KINDS)(chance)
-        status = read_status(service, raw, authorization)
+        raw = rng.choice(KINDS)(rng)
+        status = request_status(service, raw, authorization)
         assert status < 500 or status in (501, 503, 504), f"seed {seed}, request {sent}: {raw}: {status}"
         sent += 1
 
@@ -150,14 +150,14 @@ def send_random_requests(service: Service, member: str, seconds: float, seed: in
 def test_the_service_works_after_random_edge_requests(own_module_service: Service, member: str) -> None:
     """Random handshakes, file links, page URLs, GraphQL documents and MCP messages cause no internal error."""
     send_random_requests(own_module_service, member, SUITE_SECONDS / 2, random.randrange(2**32))
-    assert own_module_service.anonymous().get("/healthz").is_success
+    assert own_module_service.create_anonymous_client().get("/healthz").is_success
 
 
 @pytest.mark.soak
 def test_random_edge_requests_do_not_leak_memory_soak(own_module_service: Service) -> None:
     """After many random requests, the service works and uses no more memory than before."""
     send_random_requests(own_module_service, "admin@t", SUITE_SECONDS, 1)
-    before = own_module_service.memory()
+    before = own_module_service.read_memory_bytes()
     for member in ("admin@t", "editor@t"):
         send_random_requests(own_module_service, member, SOAK_SECONDS / 2, random.randrange(2**32))
-    assert own_module_service.memory() - before < MAX_GROWTH_BYTES / 4
+    assert own_module_service.read_memory_bytes() - before < MAX_GROWTH_BYTES / 4

@@ -36,7 +36,7 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 
 def write_configuration(service: Service, broker: Broker, folder: Path) -> Path:
     """Write a gateway configuration whose API key is bound to one connection and some devices, and return its path."""
-    reply = service.caller("editor@t").post(
+    reply = service.create_client("editor@t").post(
         "/workspace/api/keys", json={"name": "gateway", "connections": ["lathe"], "devices": ["gw-*"]}
     )
     assert reply.status_code == 201, reply.text
@@ -108,7 +108,7 @@ def wait_for_values(service: Service, expected: int) -> None:
         "Telemetry | where DeviceId startswith 'gw-' | summarize n = count() by toint(Payload.value)"
         " | summarize Rows = sum(n), Values = count()"
     )
-    caller = service.caller("editor@t")
+    caller = service.create_client("editor@t")
 
     def read_counts_of_values() -> dict[str, int]:
         counts: list[dict[str, int]] = caller.post("/oi-api/warm-queries", json={"query": query}).json()["results"]

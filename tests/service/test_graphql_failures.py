@@ -57,22 +57,22 @@ def service_with_failing_engine(tmp_path_factory: pytest.TempPathFactory) -> Ite
         (503, {"code": "INTERNAL_ERROR", "reason": "QUERY_ENGINE_UNAVAILABLE"}),
     ],
 )
-def test_engine_failures_have_a_code_and_a_reason(
+def test_graphql_errors_about_engine_failures_have_a_code(
     service_with_failing_engine: Service, status: int, extensions: dict[str, str]
 ) -> None:
     """A throttling engine causes RATE_LIMITED and a failing engine INTERNAL_ERROR, both without internal details."""
     _Engine.status = status
-    reply = service_with_failing_engine.caller("viewer@t").post(ADDRESS, json={"query": RUN})
+    reply = service_with_failing_engine.create_client("viewer@t").post(ADDRESS, json={"query": RUN})
     [error] = reply.json()["errors"]
     assert (reply.status_code, error["path"], error["extensions"]) == (200, ["executeQuery"], extensions)
     assert error["message"]
     assert "secret" not in reply.text
 
 
-def test_unknown_columns_are_an_error_of_the_field(service_with_failing_engine: Service) -> None:
+def test_the_field_columns_has_an_error_while_the_engine_is_down(service_with_failing_engine: Service) -> None:
     """While the engine is down, the field for a query's columns has an error with path and reason."""
     _Engine.status = 503
-    body = service_with_failing_engine.caller("viewer@t").post(ADDRESS, json={"query": COLUMNS}).json()
+    body = service_with_failing_engine.create_client("viewer@t").post(ADDRESS, json={"query": COLUMNS}).json()
     [error] = body["errors"]
     assert error["path"] == ["query", "schema"]
     assert error["extensions"] == {"code": "INTERNAL_ERROR", "reason": "QUERY_ENGINE_UNAVAILABLE"}

@@ -13,7 +13,7 @@ AUDITS = 61
 @pytest.mark.skipif(bool(running.find_missing_requirement()), reason=running.find_missing_requirement())
 def test_every_audit_of_graphql_over_http_passes(service: Service) -> None:
     """The service passes each audit of the suite, at the levels must, should and may."""
-    done = running.run_script("graphql_http.mjs", f"{service.url}/v1/plant-t/graphql", service.key("viewer@t"))
+    done = running.run_script("graphql_http.mjs", f"{service.url}/v1/plant-t/graphql", service.read_api_key("viewer@t"))
     assert done.returncode == 0, done.stderr
     results = json.loads(done.stdout)
     assert [one for one in results if one["status"] != "ok"] == []

@@ -31,12 +31,12 @@ def test_a_retry_returns_the_same_api_key(service: Service) -> None:
 
     The same Idempotency-Key with another body is rejected; another caller may use its value for a different API key.
     """
-    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    editor, admin = service.create_client("editor@t"), service.create_client("admin@t")
     first = editor.post(KEYS, json={"name": "repeated"}, headers=build_key_header("new-key-1"))
     assert first.status_code == 201
     again = editor.post(KEYS, json={"name": "repeated"}, headers=build_key_header("new-key-1"))
     assert (again.status_code, again.json()) == (201, first.json())
-    assert service.anonymous(first.json()["apiKey"]).get(f"{KEYS}/whoami").status_code == 200
+    assert service.create_anonymous_client(first.json()["apiKey"]).get(f"{KEYS}/whoami").status_code == 200
     other = editor.post(KEYS, json={"name": "another"}, headers=build_key_header("new-key-1"))
     check_problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
     mine = admin.post(KEYS, json={"name": "repeated"}, headers=build_key_header("new-key-1")).json()
@@ -50,9 +50,9 @@ def test_a_retry_returns_the_same_api_key(service: Service) -> None:
     assert check_failing_fields(editor.post(KEYS, json={"name": "x"}, headers=two)) == ["Idempotency-Key"]
 
 
-def test_a_token_with_other_rights_is_another_request(service: Service) -> None:
+def test_a_retry_with_other_access_rights_is_a_new_request(service: Service) -> None:
     """A retry with a token that has other access rights is a new request and does not get the stored reply."""
-    wide, narrow = service.caller("editor@t"), service.caller("editor@t", "Workspace.Catalog.Read")
+    wide, narrow = service.create_client("editor@t"), service.create_client("editor@t", "Workspace.Catalog.Read")
     first = wide.post(KEYS, json={"name": "wide"}, headers=build_key_header("new-key-wide"))
     assert first.status_code == 201
     check_problem(
@@ -60,13 +60,15 @@ def test_a_token_with_other_rights_is_another_request(service: Service) -> None:
         422,
         "IDEMPOTENCY_KEY_REUSED",
     )
-    again = service.caller("editor@t").post(KEYS, json={"name": "wide"}, headers=build_key_header("new-key-wide"))
+    again = service.create_client("editor@t").post(
+        KEYS, json={"name": "wide"}, headers=build_key_header("new-key-wide")
+    )
     assert again.json() == first.json()
 
 
 def test_concurrent_retries_create_one_api_key(service: Service) -> None:
     """Concurrent requests with one Idempotency-Key create one API key, and each reply contains this API key."""
-    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    editor, admin = service.create_client("editor@t"), service.create_client("admin@t")
     with ThreadPoolExecutor(8) as pool:
         replies = list(
             pool.map(
@@ -81,7 +83,7 @@ def test_concurrent_retries_create_one_api_key(service: Service) -> None:
 
 def test_a_rejected_request_does_not_use_up_its_idempotency_key(service: Service) -> None:
     """After a 400 or 403 reply, the client may send the corrected request with the same Idempotency-Key."""
-    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    editor, admin = service.create_client("editor@t"), service.create_client("admin@t")
     check_problem(
         editor.post(KEYS, json={"name": "free", "principal": "admin@t"}, headers=build_key_header("free")),
         403,
@@ -96,19 +98,19 @@ def test_a_rejected_request_does_not_use_up_its_idempotency_key(service: Service
 
 def test_stored_replies_survive_a_kill_encrypted(own_module_service: Service) -> None:
     """After a kill, a retry gets the first reply; no stored file contains the API key's secret in plain text."""
-    editor = own_module_service.caller("editor@t")
+    editor = own_module_service.create_client("editor@t")
     first = editor.post(KEYS, json={"name": "kept"}, headers=build_key_header("kept")).json()
     own_module_service.kill()
     stored = b"".join(file.read_bytes() for file in own_module_service.data_dir.rglob("*.sqlite*"))
     assert first["keyId"].encode() in stored
     assert first["apiKey"].split("_", 2)[2].encode() not in stored
-    editor = own_module_service.start().caller("editor@t")
+    editor = own_module_service.start().create_client("editor@t")
     assert editor.post(KEYS, json={"name": "kept"}, headers=build_key_header("kept")).json() == first
 
 
 def test_a_retried_approval_does_not_approve_later_edits(own_module_service: Service) -> None:
     """If a query was edited after its approval, a retry of the approval does not approve the edit."""
-    editor, admin = own_module_service.caller("editor@t"), own_module_service.caller("admin@t")
+    editor, admin = own_module_service.create_client("editor@t"), own_module_service.create_client("admin@t")
     assert editor.put(f"{QUERIES}/repeated", json=DEFINITION).status_code == 201
     first = admin.post(f"{QUERIES}/repeated/approve", headers=build_key_header("approve"))
     assert first.status_code == 200
@@ -123,9 +125,9 @@ def test_a_retried_approval_does_not_approve_later_edits(own_module_service: Ser
 
 
 @pytest.mark.parametrize("verb", ["approve", "reject"])
-def test_a_retried_decision_returns_the_first_one(service: Service, verb: str) -> None:
+def test_a_retried_decision_returns_the_first_reply(service: Service, verb: str) -> None:
     """A decision that is retried with its Idempotency-Key is stored once; with another Idempotency-Key it gets 409."""
-    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    editor, admin = service.create_client("editor@t"), service.create_client("admin@t")
     scope = f"again-{verb}"
     created = create_amendment(editor, scope).json()["RecordID"]
     address, where = f"{AMENDMENTS}/{created}/{verb}", {"scopeKey": scope}
@@ -142,7 +144,7 @@ def test_a_retried_decision_returns_the_first_one(service: Service, verb: str) -
 
 def test_a_retried_amendment_is_stored_once(service: Service) -> None:
     """A retried amendment gets the first reply; the same Idempotency-Key with another body gets 422."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     body = {**BODY, "ScopeKey": "again"}
     first = editor.post(AMENDMENTS, json=body, headers=build_key_header("correction"))
     assert editor.post(AMENDMENTS, json=body, headers=build_key_header("correction")).json() == first.json()
@@ -151,38 +153,38 @@ def test_a_retried_amendment_is_stored_once(service: Service) -> None:
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(6, marks=pytest.mark.soak)])
-def test_retries_after_kills_create_each_key_once(own_module_service: Service, kills: int) -> None:
+def test_retries_after_kills_create_each_api_key_once(own_module_service: Service, kills: int) -> None:
     """If the creation of an API key is retried after kills, one key and one audit event exist.
 
     All replies are equal.
     """
-    answers: dict[int, Any] = {}
+    replies: dict[int, Any] = {}
     service = own_module_service
     for _ in range(kills):
-        editor = service.caller("editor@t")
+        editor = service.create_client("editor@t")
         with ThreadPoolExecutor(8) as pool:
-            running = [pool.submit(_create_key, editor, number, answers) for number in range(40)]
-            before = len(answers)
-            wait_until(lambda: len(answers), lambda now, before=before: now > before)  # type: ignore[misc]
+            running = [pool.submit(_create_key, editor, number, replies) for number in range(40)]
+            before = len(replies)
+            wait_until(lambda: len(replies), lambda now, before=before: now > before)  # type: ignore[misc]
             service.kill()
             [future.result() for future in running]
         service.start()
-    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    editor, admin = service.create_client("editor@t"), service.create_client("admin@t")
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda number: _create_key(editor, number, answers), range(40)))
+        list(pool.map(lambda number: _create_key(editor, number, replies), range(40)))
     remaining = {key["keyId"]: key["name"] for key in editor.get(KEYS).json()["keys"] if key["name"].startswith("k-")}
-    assert remaining == {answer["keyId"]: f"k-{number}" for number, answer in answers.items()}
+    assert remaining == {answer["keyId"]: f"k-{number}" for number, answer in replies.items()}
     assert len(remaining) == 40
     for number in (0, 20, 39):
         assert len(list_created_events(admin, f"k-{number}")) == 1
-        assert service.anonymous(answers[number]["apiKey"]).get(f"{KEYS}/whoami").status_code == 200
+        assert service.create_anonymous_client(replies[number]["apiKey"]).get(f"{KEYS}/whoami").status_code == 200
 
 
-def _create_key(client: httpx.Client, number: int, answers: dict[int, Any]) -> None:
+def _create_key(client: httpx.Client, number: int, replies: dict[int, Any]) -> None:
     """Create an API key and store the reply; fail if it differs from an earlier reply to the same request."""
     try:
         reply = client.post(KEYS, json={"name": f"k-{number}"}, headers=build_key_header(f"kill {number}"))
     except (httpx.TransportError, RuntimeError):
         return  # the service was killed, or its client was closed
     assert reply.status_code == 201, reply.text
-    assert answers.setdefault(number, reply.json()) == reply.json()
+    assert replies.setdefault(number, reply.json()) == reply.json()

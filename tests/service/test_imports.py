@@ -65,7 +65,7 @@ def wait_until_ended(client: httpx.Client, import_job: dict[str, Any]) -> dict[s
     )
 
 
-def read_counts(job: dict[str, Any]) -> tuple[str, int, int, int]:
+def read_status_and_row_counts(job: dict[str, Any]) -> tuple[str, int, int, int]:
     """Return the status of an import, and its numbers of accepted, duplicate and rejected rows."""
     return job["status"], job["accepted"], job["duplicates"], job["rejected"]
 
@@ -79,17 +79,17 @@ def plant(own_module_service: Service) -> Service:
 @pytest.fixture(scope="module")
 def editor(plant: Service) -> httpx.Client:
     """Return a client with a token of an editor."""
-    return plant.caller("editor@t")
+    return plant.create_client("editor@t")
 
 
-def test_a_file_is_imported_once(editor: httpx.Client) -> None:
+def test_rows_that_are_imported_again_are_not_stored_again(editor: httpx.Client) -> None:
     """Imported rows are in the query table and the archive; importing the same rows again adds nothing."""
     first = run_import(editor, build_csv(50), fileName="one/valve.csv")
-    assert read_counts(first) == ("completed", 50, 0, 0)
+    assert read_status_and_row_counts(first) == ("completed", 50, 0, 0)
     assert first["progress"]["rows"] == 50
     assert first["files"] == []
     again = run_import(editor, build_csv(60), fileName="two/valve.csv")
-    assert read_counts(again) == ("completed", 10, 50, 0)
+    assert read_status_and_row_counts(again) == ("completed", 10, 50, 0)
     assert count_rows(editor, "lathe") == 60
     [row] = query_rows(editor, "Telemetry | where ConnectionLookup == 'lathe' | top 1 by Timestamp asc")
     assert row["Payload"] == {"t": 0, "state": "run"}
@@ -104,7 +104,7 @@ def test_rejected_rows_are_listed_with_reasons(editor: httpx.Client) -> None:
     """The file of rejected rows contains the number, the reason and the text of each rejected row."""
     text = build_csv(3, device="d-rejected") + "bad,d1,1,x\n2026-01-05T10:00:00Z,d1\n=1+1,d1,2,y\n"
     job = run_import(editor, text)
-    assert read_counts(job) == ("completed", 3, 0, 3)
+    assert read_status_and_row_counts(job) == ("completed", 3, 0, 3)
     [file] = job["files"]
     content = httpx.get(file["url"], trust_env=False).content
     rows = list(csv.reader(io.StringIO(content.decode())))
@@ -133,12 +133,12 @@ def test_a_preview_of_an_import_stores_nothing(editor: httpx.Client) -> None:
     assert count_rows(editor, "press") == 0
     ended = editor.post(f"{import_job['statusUrl']}/start", json=body, headers={"Prefer": "wait=30"})
     assert (ended.status_code, ended.headers["preference-applied"]) == (200, "wait=30")
-    assert read_counts(ended.json()) == ("completed", 150, 0, 0)
+    assert read_status_and_row_counts(ended.json()) == ("completed", 150, 0, 0)
     [row] = query_rows(editor, f"Telemetry | where MessageId == '{shown['messages'][0]['messageId']}'")
     assert row["Payload"] == {"t": 0}
 
 
-def test_an_interrupted_upload_in_blocks_continues(editor: httpx.Client) -> None:
+def test_an_interrupted_upload_in_blocks_can_continue(editor: httpx.Client) -> None:
     """An upload in blocks can continue after an interruption; a file of another size than announced is incomplete."""
     text = build_csv(20, device="d-blocks")
     import_job = create_import(editor, bytes=len(text))
@@ -154,19 +154,19 @@ def test_an_interrupted_upload_in_blocks_continues(editor: httpx.Client) -> None
     target = url.copy_merge_params({"comp": "blocklist"})
     assert httpx.put(target, content=f"<BlockList>{document}</BlockList>", trust_env=False).status_code == 201
     editor.post(f"{import_job['statusUrl']}/start")
-    assert read_counts(wait_until_ended(editor, import_job)) == ("completed", 20, 0, 0)
+    assert read_status_and_row_counts(wait_until_ended(editor, import_job)) == ("completed", 20, 0, 0)
 
 
 def test_message_ids_do_not_depend_on_the_file_format(editor: httpx.Client) -> None:
     """A row has the same message id whether it is imported from CSV, NDJSON or Parquet."""
     content = build_csv(5, device="d-formats")
-    assert read_counts(run_import(editor, content)) == ("completed", 5, 0, 0)
+    assert read_status_and_row_counts(run_import(editor, content)) == ("completed", 5, 0, 0)
     rows = list(csv.DictReader(io.StringIO(content)))
     lines = "".join(
         f'{{"timestamp":"{row["timestamp"]}","device":"{row["device"]}","t":{row["t"]},"state":"run"}}\n'
         for row in rows
     )
-    assert read_counts(run_import(editor, lines, format="ndjson")) == ("completed", 0, 5, 0)
+    assert read_status_and_row_counts(run_import(editor, lines, format="ndjson")) == ("completed", 0, 5, 0)
     target = io.BytesIO()
     table = pa.table(
         {
@@ -177,7 +177,7 @@ def test_message_ids_do_not_depend_on_the_file_format(editor: httpx.Client) -> N
         }
     )
     pq.write_table(table, target)
-    assert read_counts(run_import(editor, target.getvalue(), format="parquet")) == ("completed", 0, 5, 0)
+    assert read_status_and_row_counts(run_import(editor, target.getvalue(), format="parquet")) == ("completed", 0, 5, 0)
     failed = run_import(editor, target.getvalue()[:-9], format="parquet")
     assert (failed["status"], failed["files"]) == ("failed", [])
     assert "not a valid Parquet file" in failed["error"]
@@ -191,11 +191,11 @@ def test_concurrent_imports_of_one_file_store_each_row_once(editor: httpx.Client
     for import_job in both:
         assert editor.post(f"{import_job['statusUrl']}/start").status_code == 202
     ended = [wait_until_ended(editor, import_job) for import_job in both]
-    assert sorted(read_counts(job)[1:3] for job in ended) == [(0, 500), (500, 0)]
+    assert sorted(read_status_and_row_counts(job)[1:3] for job in ended) == [(0, 500), (500, 0)]
     assert query_rows(editor, "Telemetry | where DeviceId == 'd-twice' | count") == [{"Count": 500}]
 
 
-def test_invalid_import_requests_name_the_field(plant: Service, editor: httpx.Client) -> None:
+def test_the_error_about_an_import_request_names_the_field(plant: Service, editor: httpx.Client) -> None:
     """The error about an invalid import request names the field.
 
     Connections, access rights and job ids are validated, too.
@@ -212,10 +212,10 @@ def test_invalid_import_requests_name_the_field(plant: Service, editor: httpx.Cl
     assert fields == ["mapping.device", "mapping.timeZone"]
     check_problem(editor.post(f"{IMPORTS}/data-connections/none", json=body), 404, "CONNECTION_NOT_FOUND")
     check_problem(editor.post(f"{IMPORTS}/data-connections/stopped", json=body), 409, "CONNECTION_DISABLED")
-    assert plant.caller("viewer@t").post(route, json=body).status_code == 403
+    assert plant.create_client("viewer@t").post(route, json=body).status_code == 403
     check_problem(editor.get(f"{IMPORTS}/none"), 404, "IMPORT_NOT_FOUND")
     import_job = create_import(editor)
-    other = plant.caller("editor@t", scopes="Workspace.Telemetry.Import")
+    other = plant.create_client("editor@t", scopes="Workspace.Telemetry.Import")
     assert import_job["importId"] in [job["importId"] for job in other.get(IMPORTS).json()["imports"]]
     check_problem(editor.get(f"/oi-api/downloads/{import_job['importId']}"), 404, "DOWNLOAD_NOT_FOUND")
     assert editor.delete(import_job["statusUrl"]).status_code == 204
@@ -234,9 +234,9 @@ def test_a_repeated_request_creates_one_import(editor: httpx.Client) -> None:
     assert editor.delete(replies[0].json()["statusUrl"]).status_code == 204
 
 
-def test_a_killed_host_continues_the_import(own_service: Service, tmp_path: Path) -> None:
+def test_a_restarted_host_completes_an_import(own_service: Service, tmp_path: Path) -> None:
     """If the host is killed during an import, the restarted host completes it and stores each row once."""
-    editor = own_service.start().caller("editor@t")
+    editor = own_service.start().create_client("editor@t")
     import_job = create_import(editor)
     # Text with doubled quotes is read in small steps, so that the import is killed between two of them.
     upload_file(import_job, build_csv(100_000).replace("run", '"r""n"'))
@@ -244,9 +244,9 @@ def test_a_killed_host_continues_the_import(own_service: Service, tmp_path: Path
     state = wait_until(lambda: editor.get(import_job["statusUrl"]).json(), lambda job: job["progress"]["rows"] > 0)
     assert state["status"] == "running"
     own_service.kill()
-    editor = own_service.start().caller("editor@t")
+    editor = own_service.start().create_client("editor@t")
     ended = wait_until(
         lambda: editor.get(import_job["statusUrl"]).json(), lambda job: job["status"] not in ("pending", "running"), 120
     )
-    assert read_counts(ended) == ("completed", 100_000, 0, 0)
+    assert read_status_and_row_counts(ended) == ("completed", 100_000, 0, 0)
     assert count_rows(editor, "lathe") == 100_000

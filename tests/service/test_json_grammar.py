@@ -116,7 +116,7 @@ def _list_operations() -> list[Operation]:
 @pytest.fixture(scope="module")
 def admin(service: Service) -> httpx.Client:
     """Return a client with all access rights."""
-    return service.caller("admin@t")
+    return service.create_client("admin@t")
 
 
 @pytest.mark.parametrize("name", ALLOWED)
@@ -142,7 +142,7 @@ def test_every_route_rejects_invalid_json(admin: httpx.Client, operation: Operat
         if text:
             reply = admin.request(operation.method, address, content=text)
             assert reply.status_code == 400, (name, reply.text)
-            assert _read_code(reply.json()) == "BODY_NOT_JSON", name
+            assert _read_error_code(reply.json()) == "BODY_NOT_JSON", name
 
 
 @pytest.mark.parametrize(
@@ -166,5 +166,5 @@ def test_bodies_of_get_and_delete_are_ignored(admin: httpx.Client, method: str) 
         assert admin.request(method, "/oi-api/warm-queries/none", content=text).status_code == 404
 
 
-def _read_code(body: dict[str, Any]) -> Any:
+def _read_error_code(body: dict[str, Any]) -> Any:
     return body.get("code")

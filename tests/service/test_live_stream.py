@@ -23,7 +23,7 @@ from tests.service.stream_client import (
     read_rejection,
     receive_impulses,
     request_token,
-    sign_short_token,
+    sign_short_lived_token,
 )
 
 _NUMBERS = count()
@@ -36,7 +36,7 @@ def create_message_id(prefix: str = "live-stream") -> str:
 
 def send_telemetry(service: Service, connection: str, *messages: dict[str, Any]) -> None:
     """Send telemetry of a connection."""
-    reply = service.caller("editor@t").post(f"/oi-api/telemetry/{connection}", json=list(messages))
+    reply = service.create_client("editor@t").post(f"/oi-api/telemetry/{connection}", json=list(messages))
     assert reply.status_code == 202, reply.text
 
 
@@ -61,7 +61,7 @@ async def test_an_impulse_is_one_json_message(service: Service) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "heard"),
+    ("query", "matching_connections"),
     [
         ({}, ["pump-rig", "press", "lathe"]),
         ({"connection": "press"}, ["press"]),
@@ -70,7 +70,9 @@ async def test_an_impulse_is_one_json_message(service: Service) -> None:
         ({"surface": "hall", "connection": "lathe"}, []),
     ],
 )
-async def test_filters_of_a_live_stream_are_combined(service: Service, query: dict[str, str], heard: list[str]) -> None:
+async def test_filters_of_a_live_stream_are_combined(
+    service: Service, query: dict[str, str], matching_connections: list[str]
+) -> None:
     """A client receives only the impulses of connections that match all given filters."""
     bearer = request_token(service, "viewer@t")
     async with (
@@ -82,26 +84,26 @@ async def test_filters_of_a_live_stream_are_combined(service: Service, query: di
             sent.append((connection, create_message_id()))
             send_telemetry(service, connection, {"messageId": sent[-1][1]})
         await receive_impulses(all_, len(sent))
-        expected = {identifier for connection, identifier in sent if connection in heard}
+        expected = {identifier for connection, identifier in sent if connection in matching_connections}
         got = await receive_impulses(client, len(expected))
         assert {impulse["ID"] for impulse in got} == expected
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(client.recv(), 0.3)
 
 
-@pytest.mark.parametrize("way", ["header", "query", "subprotocol", "link"])
-async def test_the_token_can_be_sent_in_four_ways(service: Service, way: str) -> None:
+@pytest.mark.parametrize("token_location", ["header", "query", "subprotocol", "link"])
+async def test_the_token_can_be_sent_in_four_ways(service: Service, token_location: str) -> None:
     """A client can send the token as header, query parameter or subprotocol, or use a signed URL instead."""
     bearer = request_token(service, "viewer@t", minutes="5")
     url, given, subprotocols = build_stream_url(service, connection="press"), None, []
-    if way == "header":
+    if token_location == "header":
         given = bearer
-    elif way == "query":
+    elif token_location == "query":
         url = build_stream_url(service, connection="press", token=bearer)
-    elif way == "subprotocol":
+    elif token_location == "subprotocol":
         subprotocols = [f"bearer.{bearer}"]
     else:
-        reply = service.anonymous(bearer=bearer).get("/oi-api/live-stream/negotiate?connection=press")
+        reply = service.create_anonymous_client(bearer=bearer).get("/oi-api/live-stream/negotiate?connection=press")
         assert reply.status_code == 200, reply.text
         assert set(reply.json()) == {"url", "expiresAt"}
         url = reply.json()["url"]
@@ -130,15 +132,15 @@ async def test_the_token_can_be_sent_in_four_ways(service: Service, way: str) ->
         ({"windowSec": "x", "connection": "nothing"}, 400, "INVALID_REQUEST"),
     ],
 )
-async def test_invalid_requests_are_rejected_before_the_upgrade(
+async def test_invalid_stream_requests_are_rejected_before_the_upgrade(
     service: Service, query: dict[str, str], status: int, code: str
 ) -> None:
     """An invalid request gets the same error as WebSocket handshake, as plain GET, and as request for a signed URL."""
     bearer = request_token(service, "viewer@t")
     replies = [
         await read_rejection(build_stream_url(service, **query), bearer),
-        service.anonymous(bearer=bearer).get("/oi-api/live-stream", params=query),
-        service.anonymous(bearer=bearer).get("/oi-api/live-stream/negotiate", params=query),
+        service.create_anonymous_client(bearer=bearer).get("/oi-api/live-stream", params=query),
+        service.create_anonymous_client(bearer=bearer).get("/oi-api/live-stream/negotiate", params=query),
     ]
     for reply in replies:
         check_problem(reply, status, code)
@@ -147,10 +149,10 @@ async def test_invalid_requests_are_rejected_before_the_upgrade(
             assert set(check_failing_fields(reply)) <= {"since", "windowSec"}
 
 
-async def test_missing_credentials_and_rights_are_rejected_first(service: Service) -> None:
+async def test_missing_credentials_and_rights_are_rejected_before_unknown_lookups(service: Service) -> None:
     """A missing token gets 401 and a missing right 403, even if the lookups (ids in URLs) are unknown."""
     url = build_stream_url(service, connection="nothing", windowSec="x")
-    for bearer in (None, "nonsense", service.key("viewer@t"), request_token(service, "viewer@t") + "x"):
+    for bearer in (None, "nonsense", service.read_api_key("viewer@t"), request_token(service, "viewer@t") + "x"):
         reply = await read_rejection(url, bearer)
         check_problem(reply, 401, "UNAUTHENTICATED")
         assert reply.headers["www-authenticate"] == "Bearer"
@@ -159,38 +161,38 @@ async def test_missing_credentials_and_rights_are_rejected_first(service: Servic
     check_problem(await read_rejection(url, subprotocols=["chat"]), 401, "UNAUTHENTICATED")
     unprivileged = request_token(service, "viewer@t", scopes="Workspace.Catalog.Read")
     check_problem(await read_rejection(url, unprivileged), 403, "ACCESS_RIGHT_MISSING")
-    check_problem(await read_rejection(url, sign_short_token(service, "viewer@t", -1)), 401, "UNAUTHENTICATED")
+    check_problem(await read_rejection(url, sign_short_lived_token(service, "viewer@t", -1)), 401, "UNAUTHENTICATED")
 
 
 async def test_service_tokens_can_open_streams(service: Service) -> None:
     """A service token, which has no user identity, can open a live stream, also through a signed URL."""
     bearer = request_token(service, "historian")
-    link = service.anonymous(bearer=bearer).get("/oi-api/live-stream/negotiate").json()["url"]
+    link = service.create_anonymous_client(bearer=bearer).get("/oi-api/live-stream/negotiate").json()["url"]
     async with connect_stream(build_stream_url(service), bearer) as one, connect_stream(link) as other:
         send_telemetry(service, "press", {"messageId": create_message_id()})
         assert await receive_impulses(one, 1) == await receive_impulses(other, 1)
 
 
-def test_a_request_without_upgrade_is_426(service: Service) -> None:
+def test_a_request_without_upgrade_gets_426(service: Service) -> None:
     """A plain GET of the live stream gets 426 if its credential and filters are valid."""
-    caller = service.caller("viewer@t")
+    caller = service.create_client("viewer@t")
     reply = caller.get("/oi-api/live-stream")
     check_problem(reply, 426, "UPGRADE_REQUIRED")
     assert reply.headers["upgrade"] == "websocket"
     bearer = request_token(service, "viewer@t")
-    assert service.anonymous().get("/oi-api/live-stream", params={"token": bearer}).status_code == 426
-    check_problem(service.anonymous().get("/oi-api/live-stream"), 401, "UNAUTHENTICATED")
+    assert service.create_anonymous_client().get("/oi-api/live-stream", params={"token": bearer}).status_code == 426
+    check_problem(service.create_anonymous_client().get("/oi-api/live-stream"), 401, "UNAUTHENTICATED")
     check_problem(caller.post("/oi-api/live-stream"), 405, "METHOD_NOT_ALLOWED")
 
 
-def test_too_many_query_parameters_are_rejected(service: Service) -> None:
+def test_a_token_among_too_many_query_parameters_is_ignored(service: Service) -> None:
     """If a query string has too many parameters, its token is ignored; with a token in the header, the reply is 400."""
     path = f"/oi-api/live-stream?{'&'.join('a=1' for _ in range(300))}"
-    check_problem(service.anonymous().get(path), 401, "UNAUTHENTICATED")
-    check_problem(service.caller("viewer@t").get(path), 400, "INVALID_REQUEST")
+    check_problem(service.create_anonymous_client().get(path), 401, "UNAUTHENTICATED")
+    check_problem(service.create_client("viewer@t").get(path), 400, "INVALID_REQUEST")
 
 
-async def test_other_routes_do_not_upgrade(service: Service) -> None:
+async def test_routes_without_a_live_stream_do_not_upgrade(service: Service) -> None:
     """A WebSocket handshake at a route that has no live stream gets the same reply as a plain GET."""
     base = service.url.replace("http", "ws", 1)
     assert (await read_rejection(f"{base}/healthz")).status_code == 200
@@ -200,7 +202,7 @@ async def test_other_routes_do_not_upgrade(service: Service) -> None:
 
 async def test_a_url_without_signature_or_valid_token_is_rejected(service: Service) -> None:
     """A WebSocket URL is rejected if it has no signature or if its token was revoked."""
-    caller = service.caller("viewer@t")
+    caller = service.create_client("viewer@t")
     link = caller.get("/oi-api/live-stream/negotiate").json()["url"]
     assert (await read_rejection(link[:-3])).status_code == 401
     who = caller.get("/workspace/api/keys/whoami").json()
@@ -209,14 +211,16 @@ async def test_a_url_without_signature_or_valid_token_is_rejected(service: Servi
         pass
 
 
-def test_unsigned_events_are_rejected(service: Service) -> None:
+def test_web_pubsub_events_without_a_signature_are_rejected(service: Service) -> None:
     """The route for Web PubSub's events rejects events without a valid signature of Web PubSub."""
     event = {"ce-type": "azure.webpubsub.sys.connect", "ce-connectionId": "c", "ce-signature": "sha256=00"}
     for headers in ({}, event, event | {"ce-signature": ""}, {**event, "ce-connectionId": ""}):
-        reply = service.anonymous().post("/oi-api/live-stream/events", json={}, headers=headers)
+        reply = service.create_anonymous_client().post("/oi-api/live-stream/events", json={}, headers=headers)
         check_problem(reply, 401, "UNAUTHENTICATED")
         for content in (b"{", b" ", b"[]", b"x" * 2_000_000):
-            reply = service.anonymous().post("/oi-api/live-stream/events", content=content, headers=headers)
+            reply = service.create_anonymous_client().post(
+                "/oi-api/live-stream/events", content=content, headers=headers
+            )
             check_problem(reply, 401, "UNAUTHENTICATED")
 
 
@@ -244,7 +248,7 @@ async def test_a_rejected_handshake_is_logged_as_one_request(own_module_service:
         (await read_rejection(f"{service.url.replace('http', 'ws', 1)}/nothing"), 404),
     ]
     ids = [reply.headers["x-request-id"] for reply, _ in replies]
-    log = wait_until(service.log, lambda text: all(identifier in text for identifier in ids))
+    log = wait_until(service.read_log, lambda text: all(identifier in text for identifier in ids))
     lines = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
     assert not [line for line in lines if line["level"] in {"ERROR", "CRITICAL"}]
     for reply, status in replies:
@@ -265,10 +269,10 @@ async def test_impulses_of_a_connection_arrive_in_order(service: Service) -> Non
         assert [impulse["ID"] for impulse in await receive_impulses(client, len(sent))] == sent
 
 
-async def test_a_stream_ends_with_its_token(service: Service) -> None:
+async def test_a_stream_is_closed_when_its_token_expires(service: Service) -> None:
     """A stream is closed with code 4401 when its token expires; streams with other tokens stay open."""
     async with connect_stream(build_stream_url(service), request_token(service, "viewer@t")) as other:
-        async with connect_stream(build_stream_url(service), sign_short_token(service, "viewer@t", 3)) as client:
+        async with connect_stream(build_stream_url(service), sign_short_lived_token(service, "viewer@t", 3)) as client:
             with pytest.raises(ConnectionClosed) as closed:
                 await asyncio.wait_for(client.recv(), 20)
         assert closed.value.rcvd is not None
@@ -277,17 +281,18 @@ async def test_a_stream_ends_with_its_token(service: Service) -> None:
         assert len(await receive_impulses(other, 1)) == 1
 
 
-async def test_a_revoked_token_ends_its_streams(service: Service) -> None:
+async def test_streams_of_a_revoked_token_are_closed(service: Service) -> None:
     """Within 15 seconds after a token is revoked, its streams are closed with code 4401, also those of signed URLs."""
     bearer = request_token(service, "viewer@t")
-    caller = service.anonymous(bearer=bearer)
+    caller = service.create_anonymous_client(bearer=bearer)
     link = caller.get("/oi-api/live-stream/negotiate").json()["url"]
     async with (
         connect_stream(build_stream_url(service, surface="hall", connection="lathe"), bearer) as one,
         connect_stream(link) as two,
     ):
         assert (
-            service.caller("viewer@t").delete(f"/workspace/api/keys/jwt/{decode_token_id(bearer)}").status_code == 204
+            service.create_client("viewer@t").delete(f"/workspace/api/keys/jwt/{decode_token_id(bearer)}").status_code
+            == 204
         )
         for client in (one, two):
             with pytest.raises(ConnectionClosed) as closed:
@@ -315,15 +320,15 @@ async def test_a_slow_client_is_disconnected(service: Service) -> None:
         assert closed.value.rcvd.code == 1013
 
 
-def choose_day(ahead: int) -> str:
-    """Return a future day that is this many days later than the day of any other test's messages."""
-    return f"{now() + timedelta(days=ahead):%Y-%m-%d}"
+def build_future_date(days_ahead: int) -> str:
+    """Return the date this many days ahead; each test uses dates of its own, so that replays do not overlap."""
+    return f"{now() + timedelta(days=days_ahead):%Y-%m-%d}"
 
 
 async def test_a_replay_precedes_live_impulses(service: Service) -> None:
     """A stream with a replay first returns the stored impulses, ordered by time and equal to those sent live."""
     bearer = request_token(service, "viewer@t")
-    mark, day = create_message_id("replay"), choose_day(200)
+    mark, day = create_message_id("replay"), build_future_date(200)
     sent = [
         {
             "messageId": f"{mark}-{number}",
@@ -347,9 +352,9 @@ async def test_a_replay_precedes_live_impulses(service: Service) -> None:
     assert last["ID"] == f"{mark}-last"
 
 
-async def test_numbered_ids_are_replayed_in_order(service: Service) -> None:
+async def test_messages_with_numbered_ids_are_replayed_in_order(service: Service) -> None:
     """A replay sorts impulses with equal times by the numbers in their message ids."""
-    mark, at = create_message_id("instant"), f"{choose_day(220)}T00:00:00Z"
+    mark, at = create_message_id("instant"), f"{build_future_date(220)}T00:00:00Z"
     sent = [{"messageId": f"{mark}-{number}", "timestamp": at} for number in range(12)]
     send_telemetry(service, "lathe", *sent)
     url = build_stream_url(service, connection="lathe", since=at)
@@ -357,10 +362,10 @@ async def test_numbered_ids_are_replayed_in_order(service: Service) -> None:
         assert [impulse["ID"] for impulse in await receive_impulses(client, 12)] == [each["messageId"] for each in sent]
 
 
-async def test_duplicates_are_received_once(service: Service) -> None:
+async def test_repeated_messages_are_received_once(service: Service) -> None:
     """A message that is sent three times is received once, both live and after a replay."""
     bearer, again, last = request_token(service, "viewer@t"), create_message_id("again"), create_message_id("last")
-    at = f"{choose_day(240)}T00:00:00Z"
+    at = f"{build_future_date(240)}T00:00:00Z"
     async with connect_stream(build_stream_url(service, connection="lathe"), bearer) as client:
         for _ in range(3):
             send_telemetry(service, "lathe", {"messageId": again, "timestamp": at})
@@ -376,9 +381,9 @@ async def test_duplicates_are_received_once(service: Service) -> None:
 async def test_window_sec_replays_recent_messages(service: Service) -> None:
     """`windowSec` replays the messages of this number of seconds before the opening of the stream."""
     now_, old = create_message_id("now"), create_message_id("old")
-    viewer = service.caller("viewer@t")
+    viewer = service.create_client("viewer@t")
     send_telemetry(service, "lathe", {"messageId": now_}, {"messageId": old, "timestamp": "2026-03-01T00:00:00Z"})
-    wait_until(lambda: query_rows(service.caller("editor@t"), f"Telemetry | where MessageId == '{old}'"), bool)
+    wait_until(lambda: query_rows(service.create_client("editor@t"), f"Telemetry | where MessageId == '{old}'"), bool)
     link = viewer.get("/oi-api/live-stream/negotiate", params={"windowSec": "60", "connection": "lathe"}).json()["url"]
     async with connect_stream(link) as client:
         heard: set[str] = set()
@@ -393,7 +398,7 @@ async def test_replay_and_live_stream_have_no_gap_and_no_repeat(service: Service
     """A client that opens a stream with a replay while messages are ingested receives each impulse exactly once."""
     bearer = request_token(service, "viewer@t")
     editor = {"Authorization": f"Bearer {request_token(service, 'editor@t')}"}
-    mark, batch, day = create_message_id("seam"), 40, choose_day(day_offset)
+    mark, batch, day = create_message_id("seam"), 40, build_future_date(day_offset)
     url = build_stream_url(service, connection="pump-rig", since=f"{day}T00:00:00Z")
 
     async def send_messages() -> None:
@@ -430,21 +435,25 @@ def test_a_host_without_websockets_redirects_to_web_pubsub(tmp_path: Path) -> No
     own = Service(tmp_path / "data", Path(__file__).with_name("workspace.yaml"), elsewhere).start()
     try:
         headers = {"Upgrade": "websocket", "Connection": "Upgrade"}
-        reply = own.caller("viewer@t").get("/oi-api/live-stream?surface=hall&windowSec=5", headers=headers)
+        reply = own.create_client("viewer@t").get("/oi-api/live-stream?surface=hall&windowSec=5", headers=headers)
         assert reply.status_code == 307
         location = urlsplit(reply.headers["location"])
         assert (location.scheme, location.netloc, location.path) == ("ws", "127.0.0.1:9", "/client/hubs/live")
         assert set(parse_qs(location.query)) == {"access_token", "surface", "windowSec"}
         check_problem(
-            own.caller("viewer@t").get("/oi-api/live-stream?surface=no", headers=headers), 404, "SURFACE_NOT_FOUND"
+            own.create_client("viewer@t").get("/oi-api/live-stream?surface=no", headers=headers),
+            404,
+            "SURFACE_NOT_FOUND",
         )
         send_telemetry(own, "press", {"messageId": "kept"})
-        assert wait_until(lambda: query_rows(own.caller("editor@t"), "Telemetry | where MessageId == 'kept'"), bool)
+        assert wait_until(
+            lambda: query_rows(own.create_client("editor@t"), "Telemetry | where MessageId == 'kept'"), bool
+        )
     finally:
         assert own.stop() == 0
 
 
-async def test_streams_end_with_the_host(own_module_service: Service) -> None:
+async def test_a_stopping_host_closes_its_streams(own_module_service: Service) -> None:
     """A stopping host closes live streams with code 1001; after its restart, it sends no impulse again."""
     service = own_module_service
     bearer = request_token(service, "viewer@t")
@@ -466,7 +475,7 @@ async def test_a_disabled_members_streams_are_closed(own_module_service: Service
     """Live streams of a disabled member or a revoked token are closed with code 4401 and a reason."""
     service = own_module_service
     bearer = request_token(service, "viewer@t")
-    link = service.caller("editor@t").get("/oi-api/live-stream/negotiate").json()["url"]
+    link = service.create_client("editor@t").get("/oi-api/live-stream/negotiate").json()["url"]
     document = tmp_path / "disabled.yaml"
     text = (Path(__file__).parent / "workspace.yaml").read_text(encoding="utf-8")
     document.write_text(text.replace("role: Editor}", "role: Editor, enabled: false}"), encoding="utf-8")
@@ -480,7 +489,8 @@ async def test_a_disabled_members_streams_are_closed(own_module_service: Service
         applied = await asyncio.create_subprocess_exec(sys.executable, *command, env=environment)
         assert await applied.wait() == 0
         assert (
-            service.caller("viewer@t").delete(f"/workspace/api/keys/jwt/{decode_token_id(bearer)}").status_code == 204
+            service.create_client("viewer@t").delete(f"/workspace/api/keys/jwt/{decode_token_id(bearer)}").status_code
+            == 204
         )
         for client in (one, two, three):
             with pytest.raises(ConnectionClosed) as closed:

@@ -33,15 +33,17 @@ WAIT_SECONDS = 60
 
 
 @asynccontextmanager
-async def _serve_page(ways: dict[str, list[object]], heard: asyncio.Future[dict[str, Any]]) -> AsyncIterator[str]:
+async def _serve_page(
+    connection_ways: dict[str, list[object]], reported_impulses: asyncio.Future[dict[str, Any]]
+) -> AsyncIterator[str]:
     """Serve the test page, store the impulses that the page reports, and yield the page's URL."""
 
     async def serve_page(_: web.Request) -> web.Response:
-        return web.Response(text=PAGE.replace("WAYS", json.dumps(ways)), content_type="text/html")
+        return web.Response(text=PAGE.replace("WAYS", json.dumps(connection_ways)), content_type="text/html")
 
     async def store_impulse(request: web.Request) -> web.Response:
-        if not heard.done():
-            heard.set_result(json.loads(await request.text()))
+        if not reported_impulses.done():
+            reported_impulses.set_result(json.loads(await request.text()))
         return web.Response(status=204)
 
     app = web.Application()
@@ -60,7 +62,11 @@ async def _serve_page(ways: dict[str, list[object]], heard: asyncio.Future[dict[
 async def test_a_browser_receives_impulses(service: Service, tmp_path: Path) -> None:
     """A page of another origin receives impulses with its token as subprotocol, query parameter, or signed URL."""
     bearer = request_token(service, "viewer@t")
-    link = service.anonymous(bearer=bearer).get("/oi-api/live-stream/negotiate?connection=lathe").json()["url"]
+    link = (
+        service.create_anonymous_client(bearer=bearer)
+        .get("/oi-api/live-stream/negotiate?connection=lathe")
+        .json()["url"]
+    )
     ways: dict[str, list[object]] = {
         "subprotocol": [build_stream_url(service, connection="lathe"), [f"bearer.{bearer}"]],
         "parameter": [build_stream_url(service, connection="lathe", token=bearer), []],
@@ -96,7 +102,7 @@ async def test_a_browser_receives_impulses(service: Service, tmp_path: Path) -> 
 
 async def _send_telemetry(service: Service) -> None:
     """Send telemetry repeatedly until the page has received an impulse."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     for number in range(1_000):
         await asyncio.to_thread(editor.post, "/oi-api/telemetry/lathe", json={"messageId": f"browser-{number}"})
         await asyncio.sleep(0.2)

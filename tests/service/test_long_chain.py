@@ -71,9 +71,9 @@ def test_a_million_records_are_verified_exported_and_queried(own_service: Servic
     """For a chain of a million records, all audit routes return correct results while /healthz responds."""
     asyncio.run(store_records(own_service.data_dir / "provenance.sqlite", "plant-t"))
     service = own_service.start()
-    auditor, editor = service.caller("viewer@t"), service.caller("editor@t")
+    auditor, editor = service.create_client("viewer@t"), service.create_client("editor@t")
     auditor.timeout = editor.timeout = httpx.Timeout(240)
-    with probe_health(service.anonymous()) as answers:
+    with probe_health(service.create_anonymous_client()) as answers:
         verdict = auditor.post(
             "/oi-api/provenance/events/verify", params={"target": "DomainEvents"}, json={"ScopeKey": "long"}
         ).json()

@@ -23,7 +23,7 @@ import pytest
 
 from tests.service.conftest import WORKSPACE
 from tests.service.local_service import ROOT, Service, wait_until
-from tests.service.test_degradation import find_engine_process, lock_database
+from tests.service.test_degradation import find_engine_process_id, lock_database
 
 SUITE_SECONDS = 8.0
 SOAK_SECONDS = float(os.environ.get("LOSSES_SECONDS", "300"))
@@ -46,11 +46,11 @@ class LoadGenerator:
     statuses: Counter[int] = field(default_factory=Counter)
     stop: threading.Event = field(default_factory=threading.Event)
 
-    def write(self, name: int) -> None:
+    def append_events(self, writer: int) -> None:
         """Append events one after another; repeat each request until the service acknowledges the event."""
-        client, number = self.service.caller("editor@t"), 0
+        client, number = self.service.create_client("editor@t"), 0
         while not self.stop.is_set():
-            self._store_event(client, f"w{name}-{number}")
+            self._store_event(client, f"w{writer}-{number}")
             number += 1
 
     def _store_event(self, client: httpx.Client, entity: str) -> None:
@@ -64,9 +64,9 @@ class LoadGenerator:
             assert reply.status_code in HONEST, reply.text
             self.stop.wait(0.05)
 
-    def read(self, _: int) -> None:
+    def run_queries(self, _: int) -> None:
         """Run queries repeatedly until the load ends."""
-        client = self.service.caller("editor@t")
+        client = self.service.create_client("editor@t")
         while not self.stop.is_set():
             reply = client.post("/oi-api/warm-queries", json={"query": "Telemetry | count"})
             self.statuses[reply.status_code] += 1
@@ -75,38 +75,38 @@ class LoadGenerator:
 
 def kill_engine(service: Service, _: random.Random) -> None:
     """Kill the query engine, if it runs."""
-    os.kill(wait_until(lambda: _find_engine_process(service), bool, 60), signal.SIGKILL)
+    os.kill(wait_until(lambda: _find_engine_process_id(service), bool, 60), signal.SIGKILL)
 
 
-def _find_engine_process(service: Service) -> int:
+def _find_engine_process_id(service: Service) -> int:
     try:
-        return find_engine_process(service)
+        return find_engine_process_id(service)
     except subprocess.CalledProcessError:  # the previous engine has ended and the next one has not started yet
         return 0
 
 
-def suspend_engine(service: Service, chance: random.Random) -> None:
+def suspend_engine(service: Service, rng: random.Random) -> None:
     """Suspend the query engine for a while."""
-    engine = wait_until(lambda: _find_engine_process(service), bool, 60)
+    engine = wait_until(lambda: _find_engine_process_id(service), bool, 60)
     os.kill(engine, signal.SIGSTOP)
-    time.sleep(chance.uniform(0.1, 1.0))
+    time.sleep(rng.uniform(0.1, 1.0))
     os.kill(engine, signal.SIGCONT)
 
 
-def lock_file(service: Service, chance: random.Random) -> None:
+def lock_file(service: Service, rng: random.Random) -> None:
     """Lock one of the databases for a random time, which is sometimes longer than the time that writers wait."""
-    name = chance.choice(("provenance.sqlite", "workspace.sqlite", "hub.sqlite", "rate-limits.sqlite"))
+    name = rng.choice(("provenance.sqlite", "workspace.sqlite", "hub.sqlite", "rate-limits.sqlite"))
     with lock_database(service.data_dir / name):
-        time.sleep(chance.choice((0.2, 1.0, 1.0, 11.0)))
+        time.sleep(rng.choice((0.2, 1.0, 1.0, 11.0)))
 
 
-def remove_blobs(service: Service, chance: random.Random) -> None:
+def remove_blobs(service: Service, rng: random.Random) -> None:
     """Remove the folder of blobs for a while."""
     blobs, away = service.data_dir / "blobs", service.data_dir / "away"
     blobs.mkdir(exist_ok=True)
     blobs.rename(away)
     blobs.write_text("no folder")
-    time.sleep(chance.uniform(0.1, 1.0))
+    time.sleep(rng.uniform(0.1, 1.0))
     blobs.unlink()
     away.rename(blobs)
 
@@ -119,8 +119,8 @@ def run_load(service: Service) -> Iterator[LoadGenerator]:
     """Context manager: run writers and readers for the duration of the block."""
     crowd = LoadGenerator(service)
     with ThreadPoolExecutor(WRITERS + READERS) as pool:
-        asking = [pool.submit(crowd.write, number) for number in range(WRITERS)]
-        asking += [pool.submit(crowd.read, number) for number in range(READERS)]
+        asking = [pool.submit(crowd.append_events, number) for number in range(WRITERS)]
+        asking += [pool.submit(crowd.run_queries, number) for number in range(READERS)]
         try:
             yield crowd
         finally:
@@ -133,15 +133,15 @@ def check_failures_under_load(service: Service, seconds: float, tmp_path: Path) 
     """Run a load, let each dependency fail at least once during it, and then check the chain."""
     seed = int(os.environ.get("LOSSES_SEED", random.SystemRandom().randrange(2**32)))
     print(f"LOSSES_SEED={seed}")  # noqa: T201  shown with a failure
-    chance, ends_at = random.Random(seed), time.monotonic() + seconds
+    rng, ends_at = random.Random(seed), time.monotonic() + seconds
     with run_load(service) as crowd:
-        for loss in chance.sample(LOSSES, len(LOSSES)):
-            loss(service, chance)
+        for loss in rng.sample(LOSSES, len(LOSSES)):
+            loss(service, rng)
         while time.monotonic() < ends_at:
-            chance.choice(LOSSES)(service, chance)
-            time.sleep(chance.uniform(0.0, 0.5))
+            rng.choice(LOSSES)(service, rng)
+            time.sleep(rng.uniform(0.0, 0.5))
     assert crowd.statuses[201] == len(crowd.stored) > WRITERS
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     wait_until(lambda: editor.get("/readyz"), lambda reply: reply.status_code == httpx.codes.OK, 60)
     verdict = editor.post("/oi-api/provenance/events/verify", json={"ScopeKey": SCOPE}).json()
     assert verdict["ChainValid"] is True, verdict
@@ -153,7 +153,7 @@ def check_failures_under_load(service: Service, seconds: float, tmp_path: Path) 
 
 def _export_chain(service: Service, tmp_path: Path) -> list[dict[str, str]]:
     """Export the chain, verify it offline, and return its records."""
-    token = service.caller("editor@t").headers["Authorization"].removeprefix("Bearer ")
+    token = service.create_client("editor@t").headers["Authorization"].removeprefix("Bearer ")
     out, verify = tmp_path / "export.json", [sys.executable, "-m", "oi.verification"]
     chain = ["--target", "DomainEvents", "--scope", SCOPE]
     fetch = [*verify, "fetch", service.url, *chain, "--out", str(out)]

@@ -50,7 +50,7 @@ async def connect_client(
     service: Service, member: str = "admin@t", scopes: str | None = None, mode: Literal["auto", "legacy"] = "auto"
 ) -> AsyncIterator[Client]:
     """Connect the official client with a member's token."""
-    headers = {"Authorization": service.caller(member, scopes).headers["Authorization"]}
+    headers = {"Authorization": service.create_client(member, scopes).headers["Authorization"]}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=60, trust_env=False) as http,
         Client(streamable_http_client(f"{service.url}{ADDRESS}", http_client=http), mode=mode) as client,
@@ -82,7 +82,7 @@ def get_structured_content(result: types.CallToolResult) -> Any:
 @pytest.fixture(scope="module")
 def plant(own_module_service: Service) -> Service:
     """Return a service with an approved query that the tests of this module may change."""
-    editor, admin = own_module_service.caller("editor@t"), own_module_service.caller("admin@t")
+    editor, admin = own_module_service.create_client("editor@t"), own_module_service.create_client("admin@t")
     assert editor.put("/oi-api/warm-queries/asked-by", json=QUERY).status_code == 201
     assert admin.post("/oi-api/warm-queries/asked-by/approve").status_code == 200
     return own_module_service
@@ -128,11 +128,11 @@ async def test_a_query_is_a_tool_while_it_is_approved(plant: Service) -> None:
     """A query is listed as a tool after its approval, until its next edit."""
     body = {**QUERY, "name": "Comes and goes", "parameters": [], "kql": "print 1"}
     async with connect_client(plant) as client:
-        assert plant.caller("editor@t").put("/oi-api/warm-queries/comes-goes", json=body).status_code == 201
+        assert plant.create_client("editor@t").put("/oi-api/warm-queries/comes-goes", json=body).status_code == 201
         assert "warm_query_comes_goes" not in await list_tools(client)
-        assert plant.caller("admin@t").post("/oi-api/warm-queries/comes-goes/approve").status_code == 200
+        assert plant.create_client("admin@t").post("/oi-api/warm-queries/comes-goes/approve").status_code == 200
         assert "warm_query_comes_goes" in await list_tools(client)
-        assert plant.caller("editor@t").put("/oi-api/warm-queries/comes-goes", json=body).status_code == 200
+        assert plant.create_client("editor@t").put("/oi-api/warm-queries/comes-goes", json=body).status_code == 200
         assert "warm_query_comes_goes" not in await list_tools(client)
 
 
@@ -148,7 +148,9 @@ async def test_a_query_is_a_tool_while_it_is_approved(plant: Service) -> None:
         ("Workspace.Mcp.Use,Workspace.WarmQuery.Execute", {"run_warm_query", "warm_query_asked_by"}),
     ],
 )
-async def test_tools_depend_on_the_rights_of_the_token(plant: Service, scopes: str, expected: set[str]) -> None:
+async def test_the_listed_tools_depend_on_the_rights_of_the_token(
+    plant: Service, scopes: str, expected: set[str]
+) -> None:
     """With a token, a client can list and call only the tools that the token's access rights permit."""
     async with connect_client(plant, scopes=scopes) as client:
         found = await list_tools(client)
@@ -178,7 +180,7 @@ async def test_tools_depend_on_the_rights_of_the_token(plant: Service, scopes: s
         ("tail_telemetry", {"connections": "line-1"}, "INVALID_REQUEST"),
     ],
 )
-async def test_problem_documents_are_tool_errors(
+async def test_a_rejected_tool_call_returns_the_problem_document(
     plant: Service, name: str, arguments: dict[str, Any], code: str
 ) -> None:
     """If a REST route rejects the request of a tool, the tool returns an error with the route's problem document."""
@@ -191,7 +193,7 @@ async def test_problem_documents_are_tool_errors(
         assert problem["nextCall"].startswith("Call ")
 
 
-async def test_unknown_lookups_name_the_nearest(plant: Service) -> None:
+async def test_the_error_about_an_unknown_lookup_lists_the_nearest_names(plant: Service) -> None:
     """The error about an unknown id or tool lists the most similar names, and the tool that lists all names."""
     calls = {
         "run_warm_query": ({"lookup": "askedby"}, "asked-by", "list_warm_queries"),
@@ -217,7 +219,7 @@ async def test_describe_connection_returns_signals_statistics_and_queries(plant:
     """The tool for a connection returns its signals, its statistics and the approved queries of its surfaces."""
     signal = {"name": "pressure", "pointer": "/Pressure", "type": "real", "unit": "bar"}
     body = {"name": "Lathe", "type": "CLOUD_EVENT_HUB", "signals": [signal]}
-    assert plant.caller("admin@t").put("/oi-api/connections/lathe", json=body).status_code == 200
+    assert plant.create_client("admin@t").put("/oi-api/connections/lathe", json=body).status_code == 200
     async with connect_client(plant) as client:
         described = get_structured_content(await client.call_tool("describe_connection", {"connection": "lathe"}))
         assert described["signals"] == [{**signal, "description": None, "min": None, "max": None}]
@@ -237,7 +239,7 @@ async def test_every_tool_argument_has_an_example(plant: Service) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "failing"),
+    ("name", "arguments", "failing_arguments"),
     [
         ("warm_query_asked_by", {}, ["n"]),
         ("warm_query_asked_by", {"n": None}, ["n"]),
@@ -263,8 +265,8 @@ async def test_every_tool_argument_has_an_example(plant: Service) -> None:
         ("verify_audit_chain", {"RecordID": None}, ["RecordID"]),
     ],
 )
-async def test_invalid_arguments_are_listed(
-    plant: Service, name: str, arguments: dict[str, Any], failing: list[str]
+async def test_the_error_about_tool_arguments_names_each_invalid_argument(
+    plant: Service, name: str, arguments: dict[str, Any], failing_arguments: list[str]
 ) -> None:
     """The error about a missing or ill-typed argument contains the argument's name."""
     async with connect_client(plant) as client:
@@ -273,7 +275,7 @@ async def test_invalid_arguments_are_listed(
         assert isinstance(result.content[0], types.TextContent)
         refusal = json.loads(result.content[0].text)
         assert refusal["code"] == "INVALID_REQUEST"
-        assert [one["field"] for one in refusal["errors"]] == failing
+        assert [one["field"] for one in refusal["errors"]] == failing_arguments
 
 
 @pytest.mark.parametrize(
@@ -293,7 +295,7 @@ async def test_null_as_tool_argument_selects_the_default(plant: Service, name: s
 
 async def test_the_tool_for_newest_messages_excludes_future_messages(plant: Service) -> None:
     """The tool for the newest messages leaves out messages with a future timestamp."""
-    editor = plant.caller("editor@t")
+    editor = plant.create_client("editor@t")
     messages = [{"messageId": "far", "timestamp": rfc3339(now() + timedelta(days=300))}, {"messageId": "near"}]
     assert editor.post("/oi-api/telemetry/lathe", json=messages).status_code == 202
     wait_until(lambda: count_rows(editor, "lathe"), lambda now: now == 2)
@@ -305,7 +307,7 @@ async def test_the_tool_for_newest_messages_excludes_future_messages(plant: Serv
 async def test_the_verify_tool_accepts_both_names_of_its_arguments(plant: Service) -> None:
     """The verify tool accepts its own names for scope and record and those of the REST route, and no other names."""
     event = {"ActionType": "a", "EntityType": "t", "EntityID": "e", "ScopeKey": "by an assistant"}
-    assert plant.caller("editor@t").post("/oi-api/provenance/events", json=event).status_code == 201
+    assert plant.create_client("editor@t").post("/oi-api/provenance/events", json=event).status_code == 201
     async with connect_client(plant) as client:
         for tool in (await list_tools(client)).values():
             assert tool.input_schema["additionalProperties"] is False
@@ -324,7 +326,7 @@ async def test_the_verify_tool_accepts_both_names_of_its_arguments(plant: Servic
         assert json.loads(refused.content[0].text)["errors"][0]["field"] == "scope_key"
 
 
-async def test_resources_and_prompts_are_offered(plant: Service) -> None:
+async def test_clients_can_read_resources_and_get_prompts(plant: Service) -> None:
     """Clients can read definitions as MCP resources.
 
     A prompt contains the values of its arguments; a prompt without its required arguments is rejected.
@@ -348,32 +350,38 @@ async def test_resources_and_prompts_are_offered(plant: Service) -> None:
                 await client.get_prompt(prompt.name, {})
 
 
-def test_invalid_credentials_and_methods_are_rejected(service: Service) -> None:
+def test_the_mcp_server_rejects_invalid_credentials_and_methods(service: Service) -> None:
     """The MCP server returns 401 without a token or with an API key, 403 without the right, and 405 for GET."""
-    anonymous = service.anonymous()
+    anonymous = service.create_anonymous_client()
     refused = anonymous.post(ADDRESS, json={})
     check_problem(refused, 401, "UNAUTHENTICATED")
     address = refused.headers["www-authenticate"].partition('resource_metadata="')[2].rstrip('"')
     assert httpx.get(address, trust_env=False).json()["resource"] == f"{service.url}{ADDRESS}"
-    check_problem(service.anonymous(bearer=service.key("viewer@t")).post(ADDRESS, json={}), 401, "UNAUTHENTICATED")
     check_problem(
-        service.caller("viewer@t", scopes="Workspace.Catalog.Read").post(ADDRESS, json={}), 403, "ACCESS_RIGHT_MISSING"
+        service.create_anonymous_client(bearer=service.read_api_key("viewer@t")).post(ADDRESS, json={}),
+        401,
+        "UNAUTHENTICATED",
     )
-    by_get = service.caller("viewer@t").get(ADDRESS)
+    check_problem(
+        service.create_client("viewer@t", scopes="Workspace.Catalog.Read").post(ADDRESS, json={}),
+        403,
+        "ACCESS_RIGHT_MISSING",
+    )
+    by_get = service.create_client("viewer@t").get(ADDRESS)
     assert (by_get.status_code, by_get.headers["allow"]) == (405, "POST")
 
 
-def test_unknown_hosts_and_origins_are_rejected(service: Service) -> None:
+def test_mcp_requests_with_an_unknown_host_or_origin_are_rejected(service: Service) -> None:
     """A request with an unknown Host or Origin header is rejected even with a valid token."""
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-    caller = service.caller("viewer@t")
+    caller = service.create_client("viewer@t")
     assert caller.post(ADDRESS, json=ping).json()["result"] == {}
     check_problem(caller.post(ADDRESS, json=ping, headers={"Host": "evil.example"}), 421, "PROTOCOL_REFUSED")
     check_problem(caller.post(ADDRESS, json=ping, headers={"Origin": "https://evil.example"}), 403, "PROTOCOL_REFUSED")
     check_problem(
         caller.post(ADDRESS, content=b"ping", headers={"Content-Type": "text/plain"}), 400, "PROTOCOL_REFUSED"
     )
-    anonymous = service.anonymous()
+    anonymous = service.create_anonymous_client()
     for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "xlocalhost:1"):
         for reply in (anonymous.post(ADDRESS, headers={"Host": host}), anonymous.get(METADATA, headers={"Host": host})):
             check_problem(reply, 421, "PROTOCOL_REFUSED")
@@ -399,10 +407,10 @@ def test_unknown_hosts_and_origins_are_rejected(service: Service) -> None:
         b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}',
     ],
 )
-def test_invalid_json_is_a_parse_error(service: Service, body: bytes, revision: str) -> None:
-    """JSON that REST routes reject is a JSON-RPC parse error, in every revision of the MCP protocol."""
+def test_invalid_json_causes_a_json_rpc_parse_error(service: Service, body: bytes, revision: str) -> None:
+    """A body with JSON that REST routes reject gets a JSON-RPC parse error, in every revision of the MCP protocol."""
     headers = {"Content-Type": "application/json", "MCP-Protocol-Version": revision, "Mcp-Method": "ping"}
-    reply = service.caller("viewer@t").post(
+    reply = service.create_client("viewer@t").post(
         ADDRESS, content=body, headers={name: value for name, value in headers.items() if value}
     )
     assert (reply.status_code, reply.headers["content-type"]) == (400, "application/json")
@@ -411,15 +419,17 @@ def test_invalid_json_is_a_parse_error(service: Service, body: bytes, revision: 
     assert document["error"]["message"].startswith("Parse error: ")
 
 
-def test_a_body_over_the_limit_is_413(service: Service) -> None:
+def test_an_mcp_body_over_the_size_limit_gets_413(service: Service) -> None:
     """A body over the size limit gets 413, as on REST routes."""
-    check_problem(service.caller("viewer@t").post(ADDRESS, content=b" " * (1024 * 1024 + 1)), 413, "BODY_TOO_LARGE")
+    check_problem(
+        service.create_client("viewer@t").post(ADDRESS, content=b" " * (1024 * 1024 + 1)), 413, "BODY_TOO_LARGE"
+    )
 
 
-def test_a_406_reply_is_json_rpc(service: Service) -> None:
+def test_a_406_reply_has_a_json_rpc_error(service: Service) -> None:
     """A client that does not accept JSON gets a 406 reply with a JSON-RPC error."""
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-    reply = service.caller("viewer@t").post(ADDRESS, json=ping, headers={"Accept": "text/html"})
+    reply = service.create_client("viewer@t").post(ADDRESS, json=ping, headers={"Accept": "text/html"})
     assert (reply.status_code, reply.headers["content-type"]) == (406, "application/json")
     assert reply.json()["jsonrpc"] == "2.0"
     assert reply.json()["error"]["message"]

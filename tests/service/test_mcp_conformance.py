@@ -52,9 +52,9 @@ def read_failures(folder: Path) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_scenarios_of_a_revision_pass(service: Service, tmp_path: Path, revision: str) -> None:
+def test_all_applicable_scenarios_of_a_protocol_revision_pass(service: Service, tmp_path: Path, revision: str) -> None:
     """All scenarios of a protocol revision pass, except those that need fixtures or features that the server lacks."""
-    token = service.caller("admin@t").headers["Authorization"].removeprefix("Bearer ")
+    token = service.create_client("admin@t").headers["Authorization"].removeprefix("Bearer ")
     options = ("--suite", "all", "--spec-version", revision, "-o", str(tmp_path))
     done = running.run_script("mcp_conformance.mjs", f"{service.url}{ADDRESS}", token, *options)
     found = read_failures(tmp_path)
@@ -68,7 +68,7 @@ def test_scenarios_of_a_revision_pass(service: Service, tmp_path: Path, revision
 
 def test_inspector_lists_and_calls_tools(service: Service) -> None:
     """The MCP inspector's command line can list the tools and call a tool."""
-    authorization = f"Authorization: {service.caller('viewer@t').headers['Authorization']}"
+    authorization = f"Authorization: {service.create_client('viewer@t').headers['Authorization']}"
     launcher = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
     server = ("--cli", f"{service.url}{ADDRESS}", "--transport", "http", "--header", authorization)
     listed = running.run_script(launcher, *server, "--method", "tools/list")

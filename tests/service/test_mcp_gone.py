@@ -44,13 +44,13 @@ def limited_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servic
 
 def test_a_slow_tool_returns_a_timeout_error(limited_service: Service) -> None:
     """A tool that exceeds the query timeout returns an error as its result."""
-    result = limited_service.caller("ann@g").post(ADDRESS, json=CALL).json()["result"]
+    result = limited_service.create_client("ann@g").post(ADDRESS, json=CALL).json()["result"]
     assert result["isError"] is True
     assert json.loads(result["content"][0]["text"])["code"] == "QUERY_TIMEOUT"
 
 
 def send_slow_call(caller: httpx.Client) -> HTTPConnection | None:
-    """Send a slow call and return the connection without waiting for the reply.
+    """Send a slow call and return its connection without waiting for the reply.
 
     Return None if the call has ended before the next request, because then it occupies no slot.
     """
@@ -68,7 +68,7 @@ def send_slow_call(caller: httpx.Client) -> HTTPConnection | None:
 @pytest.mark.parametrize("cancels", [False, True])
 def test_a_disconnected_client_frees_its_request_slot(limited_service: Service, cancels: bool) -> None:  # noqa: FBT001  a parameter
     """If a client disconnects during a call, with or without cancelling it, the caller can soon send another call."""
-    caller = limited_service.caller("ann@g")
+    caller = limited_service.create_client("ann@g")
 
     def count_successful_calls() -> int:
         return caller.post(ADDRESS, json=PING).status_code

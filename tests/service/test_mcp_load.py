@@ -54,7 +54,7 @@ def call_method(caller: httpx.Client, method: str, **params: Any) -> dict[str, A
 
 def test_the_list_of_tools_has_pages(service_with_many_queries: Service) -> None:
     """The list of tools has pages of at most 200 tools, and contains each approved query once."""
-    caller = service_with_many_queries.caller("admin@t")
+    caller = service_with_many_queries.create_client("admin@t")
     for method, kind in (("tools/list", "tools"), ("resources/list", "resources")):
         first = call_method(caller, method)["result"]
         second = call_method(caller, method, cursor=first["nextCursor"])["result"]
@@ -69,16 +69,17 @@ def test_the_list_of_tools_has_pages(service_with_many_queries: Service) -> None
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "-1", "1e3", "٣", "9" * 400, "201", "400", " 200"])
-def test_cursors_of_other_lists_are_rejected(service_with_many_queries: Service, cursor: str) -> None:
+def test_cursors_that_are_not_from_the_tool_list_are_rejected(service_with_many_queries: Service, cursor: str) -> None:
     """A cursor that is not from the list of tools causes a JSON-RPC error for invalid parameters."""
     assert (
-        call_method(service_with_many_queries.caller("admin@t"), "tools/list", cursor=cursor)["error"]["code"] == -32602
+        call_method(service_with_many_queries.create_client("admin@t"), "tools/list", cursor=cursor)["error"]["code"]
+        == -32602
     )
 
 
-async def test_concurrent_calls_get_their_own_results(service_with_many_queries: Service) -> None:
+async def test_concurrent_tool_calls_get_their_own_results(service_with_many_queries: Service) -> None:
     """Each of a hundred concurrent calls gets its own result."""
-    headers = {**service_with_many_queries.caller("admin@t").headers, "Accept": "application/json"}
+    headers = {**service_with_many_queries.create_client("admin@t").headers, "Accept": "application/json"}
     async with httpx.AsyncClient(
         base_url=service_with_many_queries.url, headers=headers, timeout=40, trust_env=False
     ) as client:
@@ -93,9 +94,9 @@ async def test_concurrent_calls_get_their_own_results(service_with_many_queries:
         assert await asyncio.gather(*map(call_tool, range(100))) == list(range(100))
 
 
-def test_a_result_over_4_mib_is_an_error(service_with_many_queries: Service) -> None:
+def test_a_tool_result_over_4_mib_is_replaced_by_an_error(service_with_many_queries: Service) -> None:
     """If a result is over 4 MiB, a tool returns an error with advice; the REST route returns the whole result."""
-    caller = service_with_many_queries.caller("admin@t")
+    caller = service_with_many_queries.create_client("admin@t")
     assert len(query_rows(caller, LARGE)) == 9000
     result = call_method(caller, "tools/call", name="run_adhoc_query", arguments={"query": LARGE, "limit": 10000})[
         "result"
@@ -106,9 +107,9 @@ def test_a_result_over_4_mib_is_an_error(service_with_many_queries: Service) -> 
     assert len(fewer["structuredContent"]["results"]) == 10
 
 
-def test_a_call_is_counted_once_and_logged(service_with_many_queries: Service) -> None:
+def test_a_tool_call_counts_as_one_request_and_is_logged(service_with_many_queries: Service) -> None:
     """A tool call counts as one request for the rate limit, and has a log line with the caller and the tool."""
-    caller = service_with_many_queries.caller("admin@t")
+    caller = service_with_many_queries.create_client("admin@t")
     left = []
     for _ in range(3):
         reply = caller.post(
@@ -116,7 +117,7 @@ def test_a_call_is_counted_once_and_logged(service_with_many_queries: Service) -
         )
         left.append(int(reply.headers["ratelimit"].partition("r=")[2].partition(";")[0]))
     assert left[0] - left[2] == 2
-    entries = [json.loads(line) for line in service_with_many_queries.log().splitlines() if line.startswith("{")]
+    entries = [json.loads(line) for line in service_with_many_queries.read_log().splitlines() if line.startswith("{")]
     calls = [entry for entry in entries if entry.get("tool") == "run_warm_query"]
     assert len(calls) == 3
     assert {(entry["principal"], entry["failed"]) for entry in calls} == {("admin@t", False)}

@@ -17,17 +17,17 @@ from tests.service.test_oauth_client_credentials import METADATA
 
 def approve_request(service: Service, address: str) -> str:
     """Open an authorization URL, consent on behalf of a viewer, and return the redirect reply."""
-    started = service.anonymous().get(address)
+    started = service.create_anonymous_client().get(address)
     assert started.status_code == 302, started.text
     page, _, query = started.headers["location"].partition("?")
     assert page.endswith("/console/#/consent")
     decision = {**dict(parse_qsl(query)), "approve": True, "scopes": SCOPE.split()}
-    return str(service.caller("viewer@t").post("/oauth2/authorize", json=decision).json()["redirectTo"])
+    return str(service.create_client("viewer@t").post("/oauth2/authorize", json=decision).json()["redirectTo"])
 
 
 def test_authlib_signs_in_refreshes_and_revokes(service: Service) -> None:
     """Authlib can run the authorization code flow with PKCE, refresh and revoke, with the endpoints of the metadata."""
-    metadata = service.anonymous().get(METADATA).json()
+    metadata = service.create_anonymous_client().get(METADATA).json()
     verifier = generate_token(48)
     with OAuth2Client(
         client_id="grafana",
@@ -54,7 +54,7 @@ def test_authlib_signs_in_refreshes_and_revokes(service: Service) -> None:
 
 def test_authlib_uses_an_api_key(service: Service) -> None:
     """Authlib gets a token with an API key as client credentials."""
-    key = service.key("historian")
+    key = service.read_api_key("historian")
     with OAuth2Client(client_id=key.split("_")[1], client_secret=key, trust_env=False) as client:
         client.fetch_token(f"{service.url}/oauth2/token", grant_type="client_credentials")
         assert client.get(f"{service.url}/oi-api/workspace").status_code == 200
@@ -81,7 +81,7 @@ def test_curl_gets_a_token(service: Service) -> None:
     curl = shutil.which("curl")
     if curl is None:
         pytest.skip("curl is not installed")
-    key = service.key("viewer@t")
+    key = service.read_api_key("viewer@t")
     command = [curl, "-s", "--noproxy", "*", "-u", f"{key.split('_')[1]}:{key}"]
     options = ["-d", "grant_type=client_credentials", "-d", "scope=Workspace.Mcp.Use", f"{service.url}/oauth2/token"]
     output = subprocess.run([*command, *options], capture_output=True, check=True).stdout

@@ -37,17 +37,17 @@ def list_operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str,
 
 def test_the_openapi_document_is_valid(service: Service) -> None:
     """The document follows the schema of OpenAPI 3.1, and operation ids are unique."""
-    document = fetch_document(service.caller("admin@t"))
+    document = fetch_document(service.create_client("admin@t"))
     assert document["openapi"].startswith("3.1")
     validate(document)
     names = [created["operationId"] for created in list_operations(document).values()]
     assert len(names) == len(set(names))
 
 
-def test_approved_queries_are_operations(service: Service) -> None:
+def test_the_document_contains_approved_queries(service: Service) -> None:
     """An approved query has a path with parameters and columns in the document; a draft has no path."""
-    document = fetch_document(service.caller("viewer@t"))
-    listed = service.caller("viewer@t").get("/oi-api/warm-queries").json()["warmQueries"]
+    document = fetch_document(service.create_client("viewer@t"))
+    listed = service.create_client("viewer@t").get("/oi-api/warm-queries").json()["warmQueries"]
     for query in listed:
         path = f"/oi-api/warm-queries/{query['lookup']}"
         assert (path in document["paths"]) is (query["approval"] is not None)
@@ -65,11 +65,11 @@ def test_approved_queries_are_operations(service: Service) -> None:
             }
 
 
-def test_published_tables_are_operations(service: Service) -> None:
+def test_the_document_contains_published_tables(service: Service) -> None:
     """A published table has paths for its exposed operations; a table that is missing or not published has none."""
     mine = {
         key: created
-        for key, created in list_operations(fetch_document(service.caller("admin@t"))).items()
+        for key, created in list_operations(fetch_document(service.create_client("admin@t"))).items()
         if "/tables/" in key[1]
     }
     orders = "/oi-api/data-stores/mes/databases/orders/tables"
@@ -93,13 +93,13 @@ def test_published_tables_are_operations(service: Service) -> None:
     assert required["DELETE", f"{orders}/notes/{{documentId}}"] == ["documentId"]
     paths = {path.split("/")[7]: created["x-partition-key-path"] for (_, path), created in mine.items()}
     assert (paths["workorders"], paths["recipes"]) == ("/line", "/id")
-    reader = service.caller("admin@t", scopes="Workspace.Document.Read")
+    reader = service.create_client("admin@t", scopes="Workspace.Document.Read")
     assert {method for method, path in list_operations(fetch_document(reader)) if "/tables/" in path} == {"GET"}
 
 
-def test_examples_of_tables_are_accepted(service: Service) -> None:
+def test_request_examples_of_tables_are_accepted(service: Service) -> None:
     """The request example of a table's POST can be stored, and the reply equals the example reply."""
-    caller = service.caller("admin@t")
+    caller = service.create_client("admin@t")
     for (method, path), created in list_operations(fetch_document(caller)).items():
         if method == "POST" and "/tables/" in path:
             body = created["requestBody"]["content"]["application/json"]["example"]
@@ -109,9 +109,9 @@ def test_examples_of_tables_are_accepted(service: Service) -> None:
             assert reply.status_code == 409 or reply.json() == shown
 
 
-def test_conditional_requests_are_described(service: Service) -> None:
+def test_the_document_describes_conditional_requests(service: Service) -> None:
     """The document describes the headers, the ETag and the 412 reply of each conditional operation."""
-    mine = list_operations(fetch_document(service.caller("admin@t")))
+    mine = list_operations(fetch_document(service.create_client("admin@t")))
     query, document = "/oi-api/warm-queries/{lookup}", "/tables/workorders/{documentId}"
     document = next(path for _, path in mine if path.endswith(document))
     for method, path in (("PUT", query), ("DELETE", query), ("POST", f"{query}/approve"), ("DELETE", document)):
@@ -125,7 +125,7 @@ def test_conditional_requests_are_described(service: Service) -> None:
 
 def test_every_path_parameter_has_an_example(service: Service) -> None:
     """Every path parameter has an example."""
-    for path, operation in list_operations(fetch_document(service.caller("admin@t"))).items():
+    for path, operation in list_operations(fetch_document(service.create_client("admin@t"))).items():
         for parameter in operation["parameters"]:
             if parameter["in"] == "path":
                 assert parameter["example"], (path, parameter["name"])
@@ -133,7 +133,7 @@ def test_every_path_parameter_has_an_example(service: Service) -> None:
 
 def test_every_json_body_has_an_example(service: Service) -> None:
     """Each request body, in each media type, and each JSON reply body has an example."""
-    for key, created in list_operations(fetch_document(service.caller("admin@t"))).items():
+    for key, created in list_operations(fetch_document(service.create_client("admin@t"))).items():
         for reply in created["responses"].values():
             content = reply.get("content", {})
             if "application/json" in content:
@@ -144,7 +144,7 @@ def test_every_json_body_has_an_example(service: Service) -> None:
 
 def test_every_example_is_valid(service: Service) -> None:
     """Each example matches its schema, including formats."""
-    document = fetch_document(service.caller("admin@t"))
+    document = fetch_document(service.create_client("admin@t"))
     resource = DRAFT202012.create_resource(document)
     registry = Registry().with_resource("urn:document", resource)
     shown = 0
@@ -161,7 +161,7 @@ def test_every_example_is_valid(service: Service) -> None:
 def test_the_document_contains_exactly_the_permitted_operations(service: Service, right: AccessRight | None) -> None:
     """For a token with one access right, the document lists exactly the operations that do not return 403."""
     granted = right or AccessRight.CATALOG_READ
-    caller = service.caller("admin@t", scopes=str(granted))
+    caller = service.create_client("admin@t", scopes=str(granted))
     shown = list_operations(fetch_document(caller))
     for operation in GUARDED:
         if {granted}.issuperset(operation.rights):
@@ -173,15 +173,15 @@ def test_the_document_contains_exactly_the_permitted_operations(service: Service
 
 def test_an_unchanged_openapi_document_gets_304(service: Service) -> None:
     """The OpenAPI document has an ETag; a caller that sends this ETag again gets 304."""
-    caller = service.caller("viewer@t")
+    caller = service.create_client("viewer@t")
     first = caller.get("/oi-api/openapi")
     again = caller.get("/oi-api/openapi", headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
 
 
-def test_explorer_is_public_and_loads_only_its_origin(service: Service) -> None:
+def test_explorer_is_public_and_loads_only_files_of_its_origin(service: Service) -> None:
     """The API Explorer needs no token, and its policy allows only the origin of the service."""
-    anonymous = service.anonymous()
+    anonymous = service.create_anonymous_client()
     page = anonymous.get("/oi-api/explorer")
     assert page.status_code == 200
     assert page.headers["content-type"].startswith("text/html")

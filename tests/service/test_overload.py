@@ -31,11 +31,11 @@ def small_service() -> Iterator[RunningService]:
         yield running
 
 
-def run_overload(running: RunningService, seconds: float, times: float) -> list[RequestOutcome]:
-    """Send several times more requests than the service can execute, and request /healthz at the same time."""
+def run_overload(running: RunningService, seconds: float, factor: float) -> list[RequestOutcome]:
+    """Send more requests than the service can execute, by the given factor, and request /healthz at the same time."""
     requests = build_mixed_requests(running)
     measure_capacity(running.url, requests, 2, connections=32)
-    rate = times * measure_capacity(running.url, requests, 3, connections=32)
+    rate = factor * measure_capacity(running.url, requests, 3, connections=32)
     stop, alive = threading.Event(), Counter[int]()
     asking = threading.Thread(target=_probe_health, args=(running.url, stop, alive))
     asking.start()
@@ -54,7 +54,7 @@ def _probe_health(url: str, stop: threading.Event, statuses: "Counter[int]") -> 
             statuses[client.get("/healthz").status_code] += 1
 
 
-def is_recovered(running: RunningService) -> bool:
+def accepts_requests(running: RunningService) -> bool:
     """Return whether the service accepts each of a few requests."""
     return all(outcome.accepted for outcome in send_at_rate(running.url, build_mixed_requests(running), 20, 0.5))
 
@@ -65,7 +65,7 @@ def test_overload_is_rejected_with_retry_after(small_service: RunningService) ->
     statuses = Counter(outcome.status for outcome in outcomes)
     assert count_invalid_replies(outcomes) == 0, statuses
     assert statuses[503], statuses
-    wait_until(lambda: is_recovered(small_service), bool, RECOVERY_SECONDS)
+    wait_until(lambda: accepts_requests(small_service), bool, RECOVERY_SECONDS)
     verdict = call_service(small_service, "/oi-api/provenance/events/verify", {"ScopeKey": "line"})
     assert verdict["ChainValid"] is True
 
@@ -98,7 +98,7 @@ def test_a_burst_within_the_limit_is_executed(
     sample_service: Service, path: str, body: Mapping[str, Any], status: int
 ) -> None:
     """If a principal sends as many concurrent requests as the limit allows, all are executed."""
-    token = sample_service.caller("editor@plant-a.example").headers["Authorization"].removeprefix("Bearer ")
+    token = sample_service.create_client("editor@plant-a.example").headers["Authorization"].removeprefix("Bearer ")
     request = build_raw_request("POST", path, token, json.dumps(body).encode(), JSON)
     outcomes = send_at_rate(sample_service.url, [request], BURST / BURST_SECONDS, BURST_SECONDS, connections=BURST)
     assert Counter(outcome.status for outcome in outcomes) == {status: BURST}
@@ -110,4 +110,4 @@ def test_five_minutes_at_twice_the_capacity_cause_only_503_replies() -> None:
     with run_service() as running:
         outcomes = run_overload(running, SOAK_SECONDS, 2)
         assert count_invalid_replies(outcomes) == 0, Counter(outcome.status for outcome in outcomes)
-        wait_until(lambda: is_recovered(running), bool, RECOVERY_SECONDS)
+        wait_until(lambda: accepts_requests(running), bool, RECOVERY_SECONDS)

@@ -22,13 +22,13 @@ EVENT: dict[str, Any] = {"ActionType": "Batch.Released", "EntityType": "Batch", 
 
 
 def write_event(
-    client: httpx.Client, scope: str | None = None, target: str | None = None, **members: Any
+    client: httpx.Client, scope: str | None = None, target: str | None = None, **properties: Any
 ) -> httpx.Response:
     """Append the example event and return the reply.
 
     The given properties replace properties of the example; the value None removes a property.
     """
-    body = {name: value for name, value in {**EVENT, "ScopeKey": scope, **members}.items() if value is not None}
+    body = {name: value for name, value in {**EVENT, "ScopeKey": scope, **properties}.items() if value is not None}
     return client.post(EVENTS, json=body, params={} if target is None else {"target": target})
 
 
@@ -52,9 +52,9 @@ def check_chain(records: list[dict[str, Any]], target: str, scope: str) -> None:
         previous = record["Hash"]
 
 
-def test_server_owned_members_are_set_by_the_service(service: Service) -> None:
+def test_server_owned_properties_are_set_by_the_service(service: Service) -> None:
     """The service ignores properties that it sets itself and unknown properties; it stores all others unchanged."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     forged: dict[str, Any] = {
         "UserID": "x",
         "Timestamp": "1999",
@@ -76,13 +76,13 @@ def test_server_owned_members_are_set_by_the_service(service: Service) -> None:
     check_chain([record], "DomainEvents", "owned")
 
 
-@pytest.mark.parametrize("missing", ["ActionType", "EntityType", "EntityID"])
+@pytest.mark.parametrize("property_name", ["ActionType", "EntityType", "EntityID"])
 @pytest.mark.parametrize("value", [None, "", 5])
-def test_missing_required_members_are_listed(service: Service, missing: str, value: object) -> None:
+def test_missing_required_properties_are_listed(service: Service, property_name: str, value: object) -> None:
     """An event with a missing, empty or ill-typed required property gets 400 and is not stored."""
-    editor = service.caller("editor@t")
-    changed: dict[str, Any] = {missing: value}
-    assert check_failing_fields(write_event(editor, "required", **changed)) == [missing]
+    editor = service.create_client("editor@t")
+    changed: dict[str, Any] = {property_name: value}
+    assert check_failing_fields(write_event(editor, "required", **changed)) == [property_name]
     assert query_records(editor, scopeKey="required") == []
 
 
@@ -101,22 +101,22 @@ def test_missing_required_members_are_listed(service: Service, missing: str, val
 )
 def test_values_without_canonical_form_are_rejected(service: Service, body: bytes) -> None:
     """An event with a value that has no unique canonical form is rejected."""
-    assert service.caller("editor@t").post(EVENTS, content=body).status_code == 400
+    assert service.create_client("editor@t").post(EVENTS, content=body).status_code == 400
 
 
-def test_a_body_over_a_mebibyte_is_413(service: Service) -> None:
+def test_a_body_over_a_mebibyte_gets_413(service: Service) -> None:
     """A body just under 1 MiB is stored; a larger body gets 413."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     assert write_event(editor, "large", AfterState={"x": "y" * 1_040_000}).status_code == 201
     check_problem(write_event(editor, "large", AfterState={"x": "y" * 1_048_576}), 413, "BODY_TOO_LARGE")
 
 
-def test_service_tokens_cannot_write(service: Service) -> None:
+def test_service_tokens_cannot_write_to_the_audit_log(service: Service) -> None:
     """A service token can read the audit log; each write gets 401 before any other check."""
-    historian = service.caller("historian")
+    historian = service.create_client("historian")
     check_problem(historian.post(EVENTS, json={}), 401, "UNAUTHENTICATED")
     assert historian.get(f"{EVENTS}/query").status_code == 200
-    check_problem(write_event(service.caller("viewer@t")), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(write_event(service.create_client("viewer@t")), 403, "ACCESS_RIGHT_MISSING")
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_service_tokens_cannot_write(service: Service) -> None:
 )
 def test_target_and_scope_must_match(service: Service, target: str | None, scope: str | None, code: str) -> None:
     """On all audit routes, an invalid pair of target and scope is rejected with its own error code."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     named = {name: value for name, value in (("target", target), ("scopeKey", scope)) if value is not None}
     in_query = {} if target is None else {"target": target}
     in_body = {} if scope is None else {"ScopeKey": scope}
@@ -148,12 +148,12 @@ def test_target_and_scope_must_match(service: Service, target: str | None, scope
 
 def test_events_cannot_be_written_to_amendments(service: Service) -> None:
     """Events with the target DomainAmendments are rejected."""
-    check_problem(write_event(service.caller("editor@t"), "s", "DomainAmendments"), 400, "TARGET_READ_ONLY")
+    check_problem(write_event(service.create_client("editor@t"), "s", "DomainAmendments"), 400, "TARGET_READ_ONLY")
 
 
 def test_the_default_target_is_platform_config(service: Service) -> None:
     """Without scope and target, the routes use the chain PlatformConfig, which contains the audit events of `apply`."""
-    admin = service.caller("admin@t")
+    admin = service.create_client("admin@t")
     reply = admin.get(f"{EVENTS}/query", params={"limit": 1})
     assert reply.headers["x-provenance-target"] == "PlatformConfig"
     assert reply.headers["x-provenance-has-more"] == "true"
@@ -166,7 +166,7 @@ def test_the_default_target_is_platform_config(service: Service) -> None:
 @pytest.mark.parametrize("scope", ["a/b", "../../etc", "ü\u20ac\U0001f600", "x" * 1000, " ", "a?b#c%20", "O'Brien; --"])
 def test_any_text_is_a_valid_scope(service: Service, scope: str) -> None:
     """Each text is a valid scope with its own chain, also with slashes, special characters or 1,000 characters."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     record = write_event(editor, scope).json()
     assert query_records(editor, scopeKey=scope) == [record]
     check_chain([record], "DomainEvents", scope)
@@ -177,7 +177,7 @@ def test_any_text_is_a_valid_scope(service: Service, scope: str) -> None:
 @pytest.fixture(scope="module")
 def ten_records(service: Service) -> list[dict[str, Any]]:
     """Return the ten records of the scope `ten`, oldest first."""
-    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    editor, admin = service.create_client("editor@t"), service.create_client("admin@t")
     return [
         write_event(
             editor if number % 2 else admin,
@@ -210,14 +210,14 @@ def ten_records(service: Service) -> list[dict[str, Any]]:
         ({"userId": "nobody"}, [], False),
     ],
 )
-def test_records_are_filtered_and_paged(
+def test_audit_records_are_filtered_and_paged(
     service: Service, ten_records: list[dict[str, Any]], parameters: dict[str, Any], expected: list[int], more: object
 ) -> None:
     """Records are listed newest first.
 
     A date range includes both ends; a header of the reply says whether more records exist.
     """
-    reply = service.caller("viewer@t").get(f"{EVENTS}/query", params={"scopeKey": "ten", **parameters})
+    reply = service.create_client("viewer@t").get(f"{EVENTS}/query", params={"scopeKey": "ten", **parameters})
     assert [int(record["RecordID"]) for record in reply.json()] == expected
     assert reply.json() == [ten_records[number - 1] for number in expected]
     assert reply.headers["x-provenance-has-more"] == ("true" if more else "false")
@@ -228,7 +228,7 @@ def test_records_are_filtered_and_paged(
 
 def test_dates_of_a_range_are_compared_as_instants(service: Service, ten_records: list[dict[str, Any]]) -> None:
     """The ends of a date range belong to it; times with an offset are converted, and times without a zone are UTC."""
-    viewer = service.caller("viewer@t")
+    viewer = service.create_client("viewer@t")
     third, fifth = ten_records[2]["Timestamp"], ten_records[4]["Timestamp"]
     inside = query_records(viewer, scopeKey="ten", startDate=third, endDate=fifth)
     assert {"000000000003", "000000000004", "000000000005"} <= {record["RecordID"] for record in inside}
@@ -247,11 +247,11 @@ def test_dates_of_a_range_are_compared_as_instants(service: Service, ten_records
         ({"startDate": "yesterday", "endDate": "2026-13-01", "offset": "1.5"}, "startDate, endDate, offset"),
     ],
 )
-def test_invalid_limits_and_dates_are_ignored_and_listed(
+def test_invalid_limits_and_dates_of_audit_queries_are_ignored_and_listed(
     service: Service, ten_records: list[dict[str, Any]], parameters: dict[str, str], ignored: str
 ) -> None:
     """Invalid limits, offsets and dates are replaced by the defaults and listed in a header of the reply."""
-    reply = service.caller("viewer@t").get(f"{EVENTS}/query", params={"scopeKey": "ten", **parameters})
+    reply = service.create_client("viewer@t").get(f"{EVENTS}/query", params={"scopeKey": "ten", **parameters})
     assert (reply.status_code, len(reply.json())) == (200, len(ten_records))
     named = {name.strip() for name in reply.headers["x-provenance-ignored"].split(",")}
     assert named == {name.strip() for name in ignored.split(",")}
@@ -259,15 +259,15 @@ def test_invalid_limits_and_dates_are_ignored_and_listed(
 
 @pytest.mark.parametrize("name", ["fromSequence", "toSequence"])
 @pytest.mark.parametrize("value", ["x", "1.5", "", "1e3"])
-def test_an_invalid_sequence_is_400(service: Service, name: str, value: str) -> None:
+def test_an_invalid_sequence_number_gets_400(service: Service, name: str, value: str) -> None:
     """A query for an invalid sequence number is rejected with 400."""
-    reply = service.caller("viewer@t").get(f"{EVENTS}/query", params={"scopeKey": "ten", name: value})
+    reply = service.create_client("viewer@t").get(f"{EVENTS}/query", params={"scopeKey": "ten", name: value})
     assert check_failing_fields(reply) == [name]
 
 
 def test_a_scope_without_records_is_empty(service: Service) -> None:
-    """Reading a scope without records returns 200 and no records; verifying it reports an empty chain."""
-    viewer = service.caller("viewer@t")
+    """Reading a scope without records returns 200 and an empty list; verifying the scope reports an empty chain."""
+    viewer = service.create_client("viewer@t")
     assert query_records(viewer, scopeKey="never") == []
     assert viewer.post(f"{EVENTS}/verify", json={"ScopeKey": "never"}).json() == {
         "Valid": None,
@@ -282,9 +282,9 @@ def test_a_scope_without_records_is_empty(service: Service) -> None:
     }
 
 
-def test_verify_recomputes_a_record(service: Service, ten_records: list[dict[str, Any]]) -> None:
-    """If a verification request has a RecordID, the reply contains the record and its recomputed digest."""
-    viewer = service.caller("viewer@t")
+def test_verifying_a_record_returns_its_recomputed_digest(service: Service, ten_records: list[dict[str, Any]]) -> None:
+    """If a verification request has a RecordID, the reply contains this record and its recomputed digest."""
+    viewer = service.create_client("viewer@t")
     verdict = viewer.post(f"{EVENTS}/verify", json={"ScopeKey": "ten", "RecordID": "000000000004"}).json()
     assert (verdict["Valid"], verdict["ChainValid"], verdict["Record"]) == (True, True, ten_records[3])
     assert verdict["RecomputedHash"] == ten_records[3]["Hash"]
@@ -293,18 +293,18 @@ def test_verify_recomputes_a_record(service: Service, ten_records: list[dict[str
 
 
 @pytest.mark.parametrize("record_id", ["", None, 0, "4", "00000000004", "0000000000004", "00000000000x", {}, []])
-def test_a_malformed_record_id_is_400(service: Service, record_id: object) -> None:
+def test_a_malformed_record_id_gets_400(service: Service, record_id: object) -> None:
     """A RecordID with any invalid value, also null, gets 400."""
-    reply = service.caller("viewer@t").post(f"{EVENTS}/verify", json={"ScopeKey": "ten", "RecordID": record_id})
+    reply = service.create_client("viewer@t").post(f"{EVENTS}/verify", json={"ScopeKey": "ten", "RecordID": record_id})
     assert check_failing_fields(reply) == ["RecordID"]
 
 
-def test_export_returns_json_or_csv(service: Service, ten_records: list[dict[str, Any]]) -> None:
+def test_an_export_of_audit_records_is_json_or_csv(service: Service, ten_records: list[dict[str, Any]]) -> None:
     """A JSON export has whole records; a CSV export has eight columns, in which formulas are escaped.
 
     The names of both files end in .csv.
     """
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     as_json = editor.get(f"{EVENTS}/export", params={"scopeKey": "ten"})
     assert as_json.json() == ten_records
     check_chain(as_json.json(), "DomainEvents", "ten")
@@ -324,9 +324,9 @@ def test_export_returns_json_or_csv(service: Service, ten_records: list[dict[str
     assert workspace == 'attachment; filename="provenance-PlatformConfig.csv"'
 
 
-def test_an_idempotency_key_appends_once(service: Service) -> None:
+def test_a_retry_with_an_idempotency_key_appends_one_record(service: Service) -> None:
     """A retry gets the first reply; with another body it is rejected; callers do not share Idempotency-Keys."""
-    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    editor, admin = service.create_client("editor@t"), service.create_client("admin@t")
     body = {**EVENT, "ScopeKey": "once"}
     headers = {"Idempotency-Key": "k-1"}
     first = editor.post(EVENTS, json=body, headers=headers)
@@ -342,9 +342,9 @@ def test_an_idempotency_key_appends_once(service: Service) -> None:
     assert len(query_records(editor, scopeKey="once")) == 3
 
 
-def test_concurrent_writers_make_one_chain(service: Service) -> None:
+def test_concurrent_appends_do_not_fork_the_chain(service: Service) -> None:
     """Concurrent appends neither conflict nor fork the chain, and leave no gap in the sequence numbers."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     with ThreadPoolExecutor(16) as pool:
         replies = list(pool.map(lambda number: write_event(editor, "crowd", EntityID=f"e{number}"), range(300)))
     assert {reply.status_code for reply in replies} == {201}
@@ -365,10 +365,10 @@ def signing_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servic
 
 def test_a_chain_survives_a_kill(signing_service: Service) -> None:
     """After a kill, each acknowledged record is stored, and new records continue the chain."""
-    editor = signing_service.caller("editor@t")
+    editor = signing_service.create_client("editor@t")
     stored = [write_event(editor, "kill", EntityID=str(number)).json() for number in range(50)]
     signing_service.kill()
-    editor = signing_service.start().caller("editor@t")
+    editor = signing_service.start().create_client("editor@t")
     stored.append(write_event(editor, "kill", EntityID="after").json())
     assert editor.get(f"{EVENTS}/export", params={"scopeKey": "kill"}).json() == stored
     check_chain(stored, "DomainEvents", "kill")
@@ -379,7 +379,7 @@ def test_a_grown_chain_gets_a_checkpoint_and_proofs(signing_service: Service) ->
 
     An inclusion proof connects a record with the checkpoint.
     """
-    editor = signing_service.caller("editor@t")
+    editor = signing_service.create_client("editor@t")
     records = [write_event(editor, "signed", EntityID=str(number)).json() for number in range(5)]
     address = "/oi-api/provenance/checkpoint?scopeKey=signed"
     check_problem(editor.get("/oi-api/provenance/checkpoint?scopeKey=never"), 404, "CHECKPOINT_NOT_FOUND")
@@ -395,7 +395,7 @@ def test_a_grown_chain_gets_a_checkpoint_and_proofs(signing_service: Service) ->
     assert check_failing_fields(editor.get("/oi-api/provenance/proof?scopeKey=signed&sequence=6&size=5")) == [
         "sequence"
     ]
-    key = signing_service.anonymous().get("/.well-known/oi-checkpoint-key")
+    key = signing_service.create_anonymous_client().get("/.well-known/oi-checkpoint-key")
     assert key.status_code == 200
     assert key.text.count("+") >= 2
 
@@ -415,12 +415,12 @@ def compute_root(leaf: bytes, index: int, size: int, hashes: list[str]) -> bytes
     return node
 
 
-def test_without_the_policy_every_route_is_503(own_service: Service, tmp_path: Any) -> None:
+def test_audit_routes_return_503_without_a_provenance_policy(own_service: Service, tmp_path: Any) -> None:
     """If the workspace has no provenance policy, each audit route returns 503 to callers with the access right."""
     document = tmp_path / "bare.yaml"
     document.write_text("workspace: {id: bare, name: Bare}\nteam: [{id: a@t, name: A, role: Admin}]\n")
     own_service._environment["WORKSPACE_FILE"] = str(document)
-    admin = own_service.start().caller("a@t")
+    admin = own_service.start().create_client("a@t")
     for method, path in (
         ("POST", EVENTS),
         ("GET", f"{EVENTS}/query"),
@@ -440,16 +440,16 @@ def test_without_the_policy_every_route_is_503(own_service: Service, tmp_path: A
         check_problem(reply, 503, "PROVENANCE_NOT_PROVISIONED")
 
 
-def test_a_created_record_links_its_checkpoint(service: Service) -> None:
+def test_the_reply_to_a_new_record_links_to_its_checkpoint(service: Service) -> None:
     """The reply to a new record has a link to the checkpoint that will cover the record."""
-    reply = write_event(service.caller("editor@t"), "receipt /ü")
+    reply = write_event(service.create_client("editor@t"), "receipt /ü")
     where = urlencode({"target": "DomainEvents", "scopeKey": "receipt /ü"})
     assert reply.headers["link"] == f'</oi-api/provenance/checkpoint?{where}>; rel="checkpoint"'
 
 
 def test_a_blank_idempotency_key_is_rejected(service: Service) -> None:
     """A blank Idempotency-Key is rejected, because a script with an unset variable would send it for all events."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     reply = editor.post(EVENTS, json={**EVENT, "ScopeKey": "blank"}, headers={"Idempotency-Key": ""})
     assert check_failing_fields(reply) == ["Idempotency-Key"]
     assert query_records(editor, scopeKey="blank") == []
@@ -457,7 +457,7 @@ def test_a_blank_idempotency_key_is_rejected(service: Service) -> None:
 
 def test_a_rejected_request_does_not_use_up_its_idempotency_key(service: Service) -> None:
     """After a 400 reply, the client may send the corrected request with the same Idempotency-Key."""
-    editor, headers = service.caller("editor@t"), {"Idempotency-Key": "mended"}
+    editor, headers = service.create_client("editor@t"), {"Idempotency-Key": "mended"}
     body = {**EVENT, "ScopeKey": "mended", "AfterState": {"x": 2**60}}
     assert editor.post(EVENTS, json=body, headers=headers).status_code == 400
     assert editor.post(EVENTS, json={**body, "AfterState": {"x": 1}}, headers=headers).status_code == 201
@@ -465,8 +465,8 @@ def test_a_rejected_request_does_not_use_up_its_idempotency_key(service: Service
 
 def test_a_scope_too_long_for_queries_is_rejected(service: Service) -> None:
     """A new record is rejected if its scope is too long for a query string."""
-    assert check_failing_fields(write_event(service.caller("editor@t"), "x" * 1025)) == ["ScopeKey"]
-    reply = write_event(service.caller("editor@t"), "\u20ac" * 1000)
+    assert check_failing_fields(write_event(service.create_client("editor@t"), "x" * 1025)) == ["ScopeKey"]
+    reply = write_event(service.create_client("editor@t"), "\u20ac" * 1000)
     assert reply.status_code == 201
     assert "link" not in reply.headers
 
@@ -475,13 +475,13 @@ def test_huge_sequence_numbers_and_limits_are_valid(service: Service, ten_record
     """A huge sequence number is valid; a huge limit is reduced to the maximum."""
     huge = "9" * 30
     parameters = {"scopeKey": "ten", "toSequence": huge, "fromSequence": f"-{huge}", "limit": huge}
-    reply = service.caller("viewer@t").get(f"{EVENTS}/query", params=parameters)
+    reply = service.create_client("viewer@t").get(f"{EVENTS}/query", params=parameters)
     assert (len(reply.json()), "x-provenance-ignored" in reply.headers) == (10, False)
 
 
 def test_a_renamed_checkpoint_is_detected(signing_service: Service) -> None:
     """Verification fails if an old checkpoint was stored under the name of a later one."""
-    editor = signing_service.caller("editor@t")
+    editor = signing_service.create_client("editor@t")
     write_event(editor, "copied")
     address = "/oi-api/provenance/checkpoint?scopeKey=copied"
     signed = wait_until(lambda: editor.get(address), lambda reply: reply.status_code == 200).json()["signedNote"]

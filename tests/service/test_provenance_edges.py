@@ -16,8 +16,8 @@ HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>'
 
 @pytest.mark.parametrize("scope", [5, True, ["s"], {"a": 1}])
 def test_a_scope_must_be_text(service: Service, scope: object) -> None:
-    """A scope in the body that is not a text is rejected with 400 and the property's name."""
-    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    """A scope in the body that is not a text is rejected with 400, and the error names the property `ScopeKey`."""
+    editor, admin = service.create_client("editor@t"), service.create_client("admin@t")
     for reply in (
         editor.post(EVENTS, json={**EVENT, "ScopeKey": scope}),
         editor.post(f"{EVENTS}/verify", json={"ScopeKey": scope}),
@@ -29,7 +29,7 @@ def test_a_scope_must_be_text(service: Service, scope: object) -> None:
 
 def test_a_null_scope_counts_as_missing(service: Service) -> None:
     """If the scope in the body is null, the scope in the query string applies, or else the chain of the workspace."""
-    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    editor, admin = service.create_client("editor@t"), service.create_client("admin@t")
     reply = editor.post(EVENTS, json={**EVENT, "EntityID": "null scope", "ScopeKey": None})
     assert reply.headers["link"].endswith('target=PlatformConfig>; rel="checkpoint"')
     assert editor.post(f"{EVENTS}/verify", json={"ScopeKey": None}).json()["Target"] == "PlatformConfig"
@@ -44,9 +44,9 @@ def test_a_null_scope_counts_as_missing(service: Service) -> None:
 @pytest.mark.parametrize(
     "scope", ["a\x00b", "\t\r\n", "..", "e\u0301", "\u202e", "\ufeff", "%2e%2e%2f", "a+b", "\u20ac" * 300]
 )
-def test_similar_scopes_are_different(service: Service, scope: str) -> None:
+def test_similar_scopes_are_separate_chains(service: Service, scope: str) -> None:
     """Scopes that differ only in control characters or Unicode normalization are separate chains."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     record = write_event(editor, scope).json()
     assert query_records(editor, scopeKey=scope) == [record]
     assert query_records(editor, scopeKey=scope + "x") == []
@@ -56,10 +56,10 @@ def test_similar_scopes_are_different(service: Service, scope: str) -> None:
     assert not set(name) & set("/\\\r\n\x00")
 
 
-def test_scopes_and_names_of_blanks_are_stored(service: Service) -> None:
+def test_scopes_and_names_that_consist_of_blanks_are_stored(service: Service) -> None:
     """A scope or name of blanks is stored unchanged, because it is not empty."""
     record = write_event(
-        service.caller("editor@t"), "blank text", ActionType=" ", EntityType="\n", EntityID="\u00a0"
+        service.create_client("editor@t"), "blank text", ActionType=" ", EntityType="\n", EntityID="\u00a0"
     ).json()
     assert (record["ActionType"], record["EntityType"], record["EntityID"]) == (" ", "\n", "\u00a0")
 
@@ -78,7 +78,7 @@ def test_scopes_and_names_of_blanks_are_stored(service: Service) -> None:
 )
 def test_the_largest_and_smallest_doubles_are_stored(service: Service, number: str, stored: float) -> None:
     """The largest and smallest doubles are stored and returned unchanged, and the chain stays valid."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     body = json.dumps({**EVENT, "ScopeKey": "numbers", "AfterState": {"n": 0}}).replace('"n": 0', f'"n": {number}')
     reply = editor.post(EVENTS, content=body)
     assert reply.status_code == 201, reply.text
@@ -87,9 +87,9 @@ def test_the_largest_and_smallest_doubles_are_stored(service: Service, number: s
 
 
 @pytest.mark.parametrize("text", ["9007199254740992", "-9007199254740992", "1e400"])
-def test_numbers_out_of_range_are_listed(service: Service, text: str) -> None:
+def test_numbers_outside_the_range_of_doubles_are_rejected(service: Service, text: str) -> None:
     """An event or amendment with a number outside the range of doubles gets 400, even in an ignored property."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     event = json.dumps({**EVENT, "ScopeKey": "beyond", "BeforeState": {"a": [0, {"n": "@"}]}}).replace('"@"', text)
     assert editor.post(EVENTS, content=event).status_code == 400
     correction = json.dumps({**BODY, "ScopeKey": "beyond", "OriginalRecord": {"n": "@"}}).replace('"@"', text)
@@ -107,9 +107,9 @@ def test_numbers_out_of_range_are_listed(service: Service, text: str) -> None:
 @pytest.mark.parametrize(
     "content", ['\ufeff{"a":1}'.encode(), '{"a":1}'.encode("utf-16"), b'{"a":1}{', b"{'a':1}", b"\xff"]
 )
-def test_an_invalid_json_body_is_400(service: Service, content: bytes) -> None:
+def test_an_invalid_json_body_gets_400(service: Service, content: bytes) -> None:
     """Every route with a body rejects invalid JSON."""
-    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    editor, admin = service.create_client("editor@t"), service.create_client("admin@t")
     for client, path in (
         (editor, EVENTS),
         (editor, f"{EVENTS}/verify"),
@@ -121,7 +121,7 @@ def test_an_invalid_json_body_is_400(service: Service, content: bytes) -> None:
 
 def test_export_lists_ignored_parameters(service: Service) -> None:
     """An export ignores offset, sequences, and invalid limits and dates; a header lists all ignored parameters."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     for number in range(3):
         write_event(editor, "export edges", EntityID=f"e{number}")
     parameters = {"scopeKey": "export edges", "offset": "2", "fromSequence": "x", "toSequence": "1"}
@@ -139,7 +139,7 @@ def test_formulas_in_csv_cells_are_escaped(service: Service) -> None:
 
     Other cells are unchanged.
     """
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     cells = ["=cmd()", "+1", "-1", "@a", "\ta", "\ra", 'a"b\r\nc', "a=b", " =a"]
     for cell in cells:
         write_event(editor, "cells", EntityID=cell)
@@ -148,9 +148,9 @@ def test_formulas_in_csv_cells_are_escaped(service: Service) -> None:
     assert found == [f"'{cell}" if cell[0] in "=+-@\t\r" else cell for cell in cells]
 
 
-def test_an_unencoded_offset_is_accepted(service: Service) -> None:
+def test_a_time_offset_with_an_unencoded_plus_sign_is_accepted(service: Service) -> None:
     """A time offset is accepted even if URL decoding has turned its plus sign into a blank."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     write_event(editor, "plus")
     for text in ("2020-01-01T00:00:00+02:00", "2020-01-01T00:00:00%2B02:00", "2020-01-01T00:00:00.5+0200"):
         reply = editor.get(f"{EVENTS}/query?scopeKey=plus&startDate={text}")
@@ -158,18 +158,18 @@ def test_an_unencoded_offset_is_accepted(service: Service) -> None:
 
 
 @pytest.mark.parametrize("date", ["2020-01-01t00:00:00z", "2020-01-01T00:00:00.5z", "2020-01-01t00:00:00%2B02:00"])
-def test_dates_may_contain_lower_case_t_and_z(service: Service, date: str) -> None:
+def test_dates_can_contain_lower_case_t_and_z(service: Service, date: str) -> None:
     """Dates may contain t and z in lower case, as RFC 3339 allows."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     write_event(editor, "small letters")
     for end, found in (("2100-01-01t00:00:00z", True), (date, False)):
         reply = editor.get(f"{EVENTS}/query?scopeKey=small letters&startDate={date}&endDate={end}")
         assert (bool(reply.json()), "x-provenance-ignored" in reply.headers) == (found, False)
 
 
-def test_the_report_escapes_markup(service: Service) -> None:
+def test_the_amendment_report_escapes_markup(service: Service) -> None:
     """Markup in scope, entity, field names and values is escaped in the report."""
-    editor, admin = service.caller("editor@t"), service.caller("admin@t")
+    editor, admin = service.create_client("editor@t"), service.create_client("admin@t")
     members: dict[str, Any] = {
         "EntityID": HOSTILE,
         "ReasonText": HOSTILE,
@@ -189,7 +189,7 @@ def test_the_report_escapes_markup(service: Service) -> None:
 
 def test_an_invalid_record_id_is_not_found(service: Service) -> None:
     """A request with a path, other digits or control characters in place of a RecordID gets 404."""
-    admin = service.caller("admin@t")
+    admin = service.create_client("admin@t")
     for amendment in (
         "..%2F..%2Fx",
         "%00",

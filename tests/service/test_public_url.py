@@ -9,7 +9,7 @@ def test_links_begin_with_the_public_url(own_service: Service) -> None:
     """OAuth metadata, the 401 challenge, the OpenAPI document and file links begin with PUBLIC_URL."""
     own_service._environment["PUBLIC_URL"] = PUBLIC + "/"
     service = own_service.start()
-    anonymous, editor = service.anonymous(), service.caller("editor@t")
+    anonymous, editor = service.create_anonymous_client(), service.create_client("editor@t")
     metadata = "/.well-known/oauth-protected-resource/oi-api/mcp"
     assert anonymous.get(metadata, headers={"Host": "plant.example"}).json()["resource"] == f"{PUBLIC}/oi-api/mcp"
     challenge = anonymous.post("/oi-api/mcp", json={}).headers["WWW-Authenticate"]

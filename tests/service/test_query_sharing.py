@@ -55,7 +55,7 @@ def test_queries_of_a_principal_are_limited_and_end_with_the_client(sharing_serv
 
     A query stops if its client disconnects.
     """
-    editor, admin = sharing_service.caller("editor@t"), sharing_service.caller("admin@t")
+    editor, admin = sharing_service.create_client("editor@t"), sharing_service.create_client("admin@t")
     with ExitStack() as stack:
         for _ in range(LIMIT + 3):
             stack.enter_context(send_post(sharing_service, editor, "/oi-api/warm-queries", {"query": ENDLESS}))
@@ -65,15 +65,15 @@ def test_queries_of_a_principal_are_limited_and_end_with_the_client(sharing_serv
         assert count_running_queries(sharing_service) == LIMIT
     wait_until(lambda: count_running_queries(sharing_service), lambda running: running == 0)
     assert editor.post("/oi-api/warm-queries", json={"query": "print after = 1"}).json()["results"] == [{"after": 1}]
-    assert "ERROR" not in sharing_service.log()
+    assert "ERROR" not in sharing_service.read_log()
 
 
-def test_a_tool_call_ends_with_its_client(sharing_service: Service) -> None:
+def test_the_query_of_a_tool_call_stops_if_its_client_disconnects(sharing_service: Service) -> None:
     """If an MCP client disconnects, the engine stops the query of its tool call."""
-    editor = sharing_service.caller("editor@t")
+    editor = sharing_service.create_client("editor@t")
     call = {"name": "run_adhoc_query", "arguments": {"query": ENDLESS}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     with send_post(sharing_service, editor, "/oi-api/mcp", message):
         wait_until(lambda: count_running_queries(sharing_service), lambda running: running == 1)
     wait_until(lambda: count_running_queries(sharing_service), lambda running: running == 0)
-    assert "ERROR" not in sharing_service.log()
+    assert "ERROR" not in sharing_service.read_log()

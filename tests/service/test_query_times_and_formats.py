@@ -20,32 +20,37 @@ START, END = "2026-01-05T08:00:01Z", "2026-01-05T08:00:03Z"
 @pytest.fixture(scope="module")
 def editor(service: Service) -> httpx.Client:
     """Store five messages with times one second apart, and return a client with a token of an editor."""
-    client = service.caller("editor@t")
+    client = service.create_client("editor@t")
     headers = {"Content-Type": "application/x-ndjson"}
     assert client.post("/oi-api/telemetry/pump-rig", content=LINES, headers=headers).status_code == 202
     wait_until(lambda: query_rows(client, KQL), lambda rows: len(rows) == 5)
     return client
 
 
-def list_ids(reply: httpx.Response) -> list[str]:
+def list_message_ids(reply: httpx.Response) -> list[str]:
     """Return the message ids in a reply."""
     assert reply.status_code == 200, reply.text
     return [row["MessageId"] for row in reply.json()["results"]]
 
 
-@pytest.mark.parametrize("members", [{"from": START, "to": END}, {"from": 1767600001000, "to": "1767600003000"}])
-def test_a_range_includes_its_start_and_excludes_its_end(editor: httpx.Client, members: dict[str, Any]) -> None:
+@pytest.mark.parametrize("time_fields", [{"from": START, "to": END}, {"from": 1767600001000, "to": "1767600003000"}])
+def test_a_query_time_range_includes_its_start_and_excludes_its_end(
+    editor: httpx.Client, time_fields: dict[str, Any]
+) -> None:
     """A time range includes its start and excludes its end, in both notations.
 
     Without an end, it has no upper limit.
     """
-    assert list_ids(editor.post("/oi-api/warm-queries", json={"query": KQL, **members})) == ["range-1", "range-2"]
-    reply = editor.post("/oi-api/warm-queries", json={"query": KQL, "from": members["from"]})
-    assert list_ids(reply) == ["range-1", "range-2", "range-3", "range-4"]
+    assert list_message_ids(editor.post("/oi-api/warm-queries", json={"query": KQL, **time_fields})) == [
+        "range-1",
+        "range-2",
+    ]
+    reply = editor.post("/oi-api/warm-queries", json={"query": KQL, "from": time_fields["from"]})
+    assert list_message_ids(reply) == ["range-1", "range-2", "range-3", "range-4"]
 
 
 @pytest.mark.parametrize(
-    ("members", "fields"),
+    ("time_fields", "fields"),
     [
         ({"from": START, "timeRange": "PT1H"}, ["timeRange"]),
         ({"to": END}, ["to"]),
@@ -54,11 +59,13 @@ def test_a_range_includes_its_start_and_excludes_its_end(editor: httpx.Client, m
         ({"from": "2020-01-01T00:00:00Z"}, ["from"]),
     ],
 )
-def test_contradictory_times_are_rejected(editor: httpx.Client, members: dict[str, str], fields: list[str]) -> None:
+def test_contradictory_time_fields_of_a_query_are_rejected(
+    editor: httpx.Client, time_fields: dict[str, str], fields: list[str]
+) -> None:
     """If time fields contradict each other, each route rejects them with their names."""
-    reply = editor.post("/oi-api/warm-queries", json={"query": KQL, **members})
+    reply = editor.post("/oi-api/warm-queries", json={"query": KQL, **time_fields})
     assert check_failing_fields(reply, 400, "INVALID_REQUEST") == fields
-    reply = editor.get("/oi-api/warm-queries/per-minute", params=members)
+    reply = editor.get("/oi-api/warm-queries/per-minute", params=time_fields)
     assert check_failing_fields(reply, 400, "INVALID_REQUEST") == fields
 
 
@@ -73,11 +80,11 @@ def test_the_parameter_format_has_priority_over_accept(editor: httpx.Client) -> 
     assert check_failing_fields(reply, 400, "INVALID_REQUEST") == ["format"]
 
 
-@pytest.mark.parametrize("by_accept", [True, False])
-def test_an_arrow_reply_is_a_stream_with_typed_columns(editor: httpx.Client, by_accept: bool) -> None:  # noqa: FBT001  two cases
+@pytest.mark.parametrize("uses_accept_header", [True, False])
+def test_an_arrow_reply_is_a_stream_with_typed_columns(editor: httpx.Client, uses_accept_header: bool) -> None:  # noqa: FBT001  two cases
     """A reply in the format Arrow is an IPC stream whose columns have types."""
-    accept = {"Accept": "application/vnd.apache.arrow.stream"} if by_accept else {}
-    url = "/oi-api/warm-queries" if by_accept else "/oi-api/warm-queries?format=arrow"
+    accept = {"Accept": "application/vnd.apache.arrow.stream"} if uses_accept_header else {}
+    url = "/oi-api/warm-queries" if uses_accept_header else "/oi-api/warm-queries?format=arrow"
     reply = editor.post(url, json={"query": KQL, "from": START, "to": END}, headers=accept)
     assert reply.headers["content-type"] == "application/vnd.apache.arrow.stream"
     table = pa.ipc.open_stream(io.BytesIO(reply.content)).read_all()
@@ -87,7 +94,7 @@ def test_an_arrow_reply_is_a_stream_with_typed_columns(editor: httpx.Client, by_
 
 def test_graphql_accepts_times_and_a_limit(service: Service) -> None:
     """``executeQuery`` accepts timeRange, from, to and limit; the error about an invalid argument names it."""
-    client = service.caller("editor@t")
+    client = service.create_client("editor@t")
 
     def execute_query_field(arguments: str) -> Any:
         text = f'mutation {{ executeQuery(name: "per-minute", {arguments}) {{ meta {{ rowCount }} }} }}'

@@ -31,7 +31,7 @@ def test_the_61st_request_of_a_minute_gets_429(free_service: Service) -> None:
 
     Other principals are not affected.
     """
-    caller = free_service.caller("one@f")
+    caller = free_service.create_client("one@f")
     for remaining in range(58, -1, -1):
         reply = caller.get("/oi-api/warm-queries")
         assert reply.status_code == 200
@@ -41,28 +41,28 @@ def test_the_61st_request_of_a_minute_gets_429(free_service: Service) -> None:
     check_problem(refused, 429, "RATE_LIMITED")
     assert 1 <= int(refused.headers["retry-after"]) <= 60
     assert refused.headers["ratelimit"].startswith('"default";r=0;t=')
-    assert free_service.caller("two@f").get("/oi-api/warm-queries").status_code == 200
-    assert free_service.anonymous().get("/healthz").status_code == 200
+    assert free_service.create_client("two@f").get("/oi-api/warm-queries").status_code == 200
+    assert free_service.create_anonymous_client().get("/healthz").status_code == 200
 
 
-def test_the_limit_is_checked_after_the_credential_and_before_the_right(free_service: Service) -> None:
+def test_the_rate_limit_is_checked_after_the_credential_and_before_the_right(free_service: Service) -> None:
     """A request over the rate limit gets 429 even if its access right is missing, but 401 if it has no credential."""
-    caller = free_service.caller("three@f")
+    caller = free_service.create_client("three@f")
     forbidden = caller.delete("/oi-api/warm-queries/none")
     check_problem(forbidden, 403, "ACCESS_RIGHT_MISSING")
     assert "ratelimit" in forbidden.headers
     replies = [caller.delete("/oi-api/warm-queries/none") for _ in range(60)]
     assert {reply.status_code for reply in replies} == {403, 429}
-    anonymous = free_service.anonymous().get("/oi-api/warm-queries")
+    anonymous = free_service.create_anonymous_client().get("/oi-api/warm-queries")
     assert (anonymous.status_code, "ratelimit" in anonymous.headers) == (401, False)
     graphql = caller.post("/v1/plant-f/graphql", json={"query": "{ workspace { id } }"})
-    assert _collect_codes(graphql) == (429, ["RATE_LIMITED"])
+    assert _read_status_and_error_codes(graphql) == (429, ["RATE_LIMITED"])
     assert "retry-after" in graphql.headers
 
 
-def test_service_tokens_count_towards_the_limit(free_service: Service) -> None:
+def test_rejected_requests_of_service_tokens_count_towards_the_rate_limit(free_service: Service) -> None:
     """Rejected requests of a service token also count towards its rate limit; over the limit they get 429, not 401."""
-    caller = free_service.caller("link")
+    caller = free_service.create_client("link")
     routes = [
         "/oi-api/provenance/events",
         "/oi-api/provenance/amendments",
@@ -78,5 +78,5 @@ def test_service_tokens_count_towards_the_limit(free_service: Service) -> None:
         check_problem(caller.post(route, json={}), 429, "RATE_LIMITED")
 
 
-def _collect_codes(reply: httpx.Response) -> tuple[int, list[str]]:
+def _read_status_and_error_codes(reply: httpx.Response) -> tuple[int, list[str]]:
     return reply.status_code, [error["extensions"]["code"] for error in reply.json()["errors"]]

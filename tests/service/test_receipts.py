@@ -45,7 +45,7 @@ def service_with_checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterat
     # The background job would sign a checkpoint of 6 records within a minute.
     environment = {"CHECKPOINT_SCHEDULE": "0 0 0 1 1 *"}
     started = Service(tmp_path_factory.mktemp("receipts") / "data", WORKSPACE, environment).start()
-    editor = started.caller("editor@t")
+    editor = started.create_client("editor@t")
     for count in (3, 2):
         write_events(editor, SCOPE, count)
         create_checkpoint(editor, SCOPE)
@@ -55,19 +55,21 @@ def service_with_checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 def request_receipt(service_with_checkpoints: Service, **parameters: Any) -> httpx.Response:
-    """Request a receipt of the shared chain with these query parameters, and return the reply."""
-    return service_with_checkpoints.caller("viewer@t").get(RECEIPT, params={"scopeKey": SCOPE, **parameters})
+    """Request a receipt with these query parameters and the chain of the test module, and return the reply."""
+    return service_with_checkpoints.create_client("viewer@t").get(RECEIPT, params={"scopeKey": SCOPE, **parameters})
 
 
 def read_hashes(service_with_checkpoints: Service) -> list[str]:
     """Return the Hash of each record, oldest first."""
-    exported = service_with_checkpoints.caller("editor@t").get(f"{EVENTS}/export", params={"scopeKey": SCOPE}).json()
+    exported = (
+        service_with_checkpoints.create_client("editor@t").get(f"{EVENTS}/export", params={"scopeKey": SCOPE}).json()
+    )
     return [record["Hash"] for record in exported]
 
 
 def test_scitt_cose_verifies_a_receipt(service_with_checkpoints: Service) -> None:
     """The package scitt-cose accepts a receipt with a key of the published set."""
-    key_set = service_with_checkpoints.anonymous().get(KEYS, params={"format": "cose"}).content
+    key_set = service_with_checkpoints.create_anonymous_client().get(KEYS, params={"format": "cose"}).content
     for sequence, size in ((1, 3), (5, 5), (2, None)):
         named = {} if size is None else {"size": size}
         reply = request_receipt(service_with_checkpoints, recordId=f"{sequence:012d}", **named)
@@ -87,7 +89,7 @@ def test_scitt_cose_verifies_a_receipt(service_with_checkpoints: Service) -> Non
 def test_scitt_cose_verifies_a_consistency_receipt(service_with_checkpoints: Service) -> None:
     """A consistency receipt proves to scitt-cose that the newest checkpoint extends an earlier checkpoint."""
     reply = request_receipt(service_with_checkpoints, **{"from": 3})
-    key_set = service_with_checkpoints.anonymous().get(KEYS, params={"format": "cose"}).content
+    key_set = service_with_checkpoints.create_anonymous_client().get(KEYS, params={"format": "cose"}).content
     assert verify_growth(reply.content, read_hashes(service_with_checkpoints), key_set) == (3, 5)
     assert reply.headers["content-disposition"] == 'attachment; filename="DomainEvents-3-5.receipt.cbor"'
     assert request_receipt(service_with_checkpoints, **{"from": 3, "size": 5}).content == reply.content
@@ -97,7 +99,7 @@ def test_a_request_with_the_etag_of_a_receipt_gets_304(service_with_checkpoints:
     """A request with the ETag of the receipt gets 304 without a body."""
     first = request_receipt(service_with_checkpoints, recordId="000000000001")
     known = {"If-None-Match": f'"other", {first.headers["etag"]}'}
-    again = service_with_checkpoints.caller("viewer@t").get(
+    again = service_with_checkpoints.create_client("viewer@t").get(
         RECEIPT, params={"scopeKey": SCOPE, "recordId": "000000000001"}, headers=known
     )
     assert (again.status_code, again.content) == (304, b"")
@@ -109,7 +111,7 @@ def test_both_key_sets_contain_the_signing_key(service_with_checkpoints: Service
 
     Without `format` the reply is this key as a line of text.
     """
-    anonymous = service_with_checkpoints.anonymous()
+    anonymous = service_with_checkpoints.create_anonymous_client()
     line, cose, jwks = (anonymous.get(KEYS, params=each) for each in ({}, {"format": "cose"}, {"format": "jwks"}))
     key_id = line.text.split("+")[1]
     assert line.headers["content-type"] == "text/plain; charset=utf-8"
@@ -145,9 +147,11 @@ def test_both_key_sets_contain_the_signing_key(service_with_checkpoints: Service
         ("from=3&size=-3", ["from"]),
     ],
 )
-def test_invalid_receipt_parameters_are_named(service_with_checkpoints: Service, query: str, fields: list[str]) -> None:
+def test_the_error_about_receipt_parameters_names_the_parameter(
+    service_with_checkpoints: Service, query: str, fields: list[str]
+) -> None:
     """A missing, malformed, contradictory or unknown parameter is rejected with the parameter's name."""
-    reply = service_with_checkpoints.caller("viewer@t").get(f"{RECEIPT}?scopeKey={SCOPE}&{query}")
+    reply = service_with_checkpoints.create_client("viewer@t").get(f"{RECEIPT}?scopeKey={SCOPE}&{query}")
     assert check_failing_fields(reply) == fields
 
 
@@ -162,7 +166,7 @@ def test_invalid_receipt_parameters_are_named(service_with_checkpoints: Service,
         ({"from": "1", "scopeKey": "never"}, "CHECKPOINT_NOT_FOUND"),
     ],
 )
-def test_unknown_records_and_sizes_are_not_found(
+def test_unknown_records_and_chain_sizes_get_404(
     service_with_checkpoints: Service, parameters: dict[str, str], code: str
 ) -> None:
     """A record that is not in the chain, and a chain size without a checkpoint, get 404."""
@@ -171,7 +175,7 @@ def test_unknown_records_and_sizes_are_not_found(
 
 def test_receipts_require_a_valid_target_and_the_right_to_read(service_with_checkpoints: Service) -> None:
     """Requests for receipts require a valid pair of target and scope and the right to read the audit log."""
-    viewer = service_with_checkpoints.caller("viewer@t")
+    viewer = service_with_checkpoints.create_client("viewer@t")
     wanted = {"recordId": "000000000001"}
     for parameters, code in (
         ({"target": "Other"}, "TARGET_UNKNOWN"),
@@ -179,12 +183,14 @@ def test_receipts_require_a_valid_target_and_the_right_to_read(service_with_chec
         ({"scopeKey": ""}, "SCOPE_KEY_REQUIRED"),
     ):
         check_problem(viewer.get(RECEIPT, params={**wanted, **parameters}), 400, code)
-    check_problem(service_with_checkpoints.anonymous().get(RECEIPT, params=wanted), 401, "UNAUTHENTICATED")
+    check_problem(
+        service_with_checkpoints.create_anonymous_client().get(RECEIPT, params=wanted), 401, "UNAUTHENTICATED"
+    )
 
 
 def test_a_new_record_has_no_receipt_yet(service_with_checkpoints: Service) -> None:
     """Until a checkpoint covers a record, its receipt gets 404 with the number of seconds to wait."""
-    editor = service_with_checkpoints.caller("editor@t")
+    editor = service_with_checkpoints.create_client("editor@t")
     write_events(editor, "new receipt", 1)
     reply = editor.get(RECEIPT, params={"scopeKey": "new receipt", "recordId": "000000000001"})
     if reply.status_code != 200:  # the background job may have signed meanwhile
@@ -193,8 +199,8 @@ def test_a_new_record_has_no_receipt_yet(service_with_checkpoints: Service) -> N
 
 
 def test_a_broken_chain_gets_no_receipts(service_with_checkpoints: Service) -> None:
-    """A changed record has no receipt; after a verification finds the change, no record of its chain has a receipt."""
-    editor = service_with_checkpoints.caller("editor@t")
+    """A changed record has no receipt; once a verification has found the change, the whole chain has none."""
+    editor = service_with_checkpoints.create_client("editor@t")
     records = write_events(editor, "broken receipts", 4)
     create_checkpoint(editor, "broken receipts")
     with closing(sqlite3.connect(service_with_checkpoints.data_dir / "provenance.sqlite")) as file, file:
@@ -209,10 +215,10 @@ def test_a_broken_chain_gets_no_receipts(service_with_checkpoints: Service) -> N
 
 
 def test_the_html_page_of_an_entity_contains_receipts(service_with_checkpoints: Service) -> None:
-    """The HTML page of an entity has receipts of its amendments and decisions if the token may read the audit log."""
+    """The page of an entity has receipts of its amendments and decisions if the caller may read the audit log."""
     editor, admin, scope = (
-        service_with_checkpoints.caller("editor@t"),
-        service_with_checkpoints.caller("admin@t"),
+        service_with_checkpoints.create_client("editor@t"),
+        service_with_checkpoints.create_client("admin@t"),
         "receipts of a page",
     )
     first = create_amendment(editor, scope).json()["RecordID"]
@@ -227,7 +233,7 @@ def test_the_html_page_of_an_entity_contains_receipts(service_with_checkpoints: 
     names = [f"DomainAmendments-{number:012d}.receipt.cbor" for number in (1, 2)]
     # The background job may have covered the third record meanwhile.
     assert [name for name, _ in found][:2] == names
-    key_set = service_with_checkpoints.anonymous().get(KEYS, params={"format": "cose"}).content
+    key_set = service_with_checkpoints.create_anonymous_client().get(KEYS, params={"format": "cose"}).content
     hashes = [record["Hash"] for record in admin.get(address, params=wanted).json()]
     for number, (_, content) in enumerate(found):
         assert verify_inclusion(base64.b64decode(content), hashes[number], key_set).ok
@@ -235,12 +241,12 @@ def test_the_html_page_of_an_entity_contains_receipts(service_with_checkpoints: 
     assert query in page
     limited = {"scopes": "Workspace.Amendment.Read"}
     token = (
-        service_with_checkpoints.anonymous(bearer=service_with_checkpoints.key("admin@t"))
+        service_with_checkpoints.create_anonymous_client(bearer=service_with_checkpoints.read_api_key("admin@t"))
         .get("/workspace/api/keys/jwt", params=limited)
         .json()["Token"]
     )
     page = (
-        service_with_checkpoints.anonymous(bearer=token)
+        service_with_checkpoints.create_anonymous_client(bearer=token)
         .get(address, params=wanted, headers={"Accept": "text/html"})
         .text
     )
@@ -249,7 +255,7 @@ def test_the_html_page_of_an_entity_contains_receipts(service_with_checkpoints: 
 
 
 @pytest.mark.skipif(bool(running.find_missing_requirement()), reason=running.find_missing_requirement())
-def test_receipts_are_verified_in_node(service_with_checkpoints: Service, tmp_path: Path) -> None:
+def test_receipts_are_verified_in_node_js(service_with_checkpoints: Service, tmp_path: Path) -> None:
     """A CBOR package and WebCrypto in Node.js accept both kinds of receipts, and reject a receipt of another record."""
     hashes = read_hashes(service_with_checkpoints)
     inclusion = request_receipt(service_with_checkpoints, recordId="000000000002").content.hex()
@@ -260,7 +266,7 @@ def test_receipts_are_verified_in_node(service_with_checkpoints: Service, tmp_pa
         {"receipt": inclusion, "hash": hashes[0]},
         {"receipt": growth, "olderRoot": scitt_cose.merkle_root(hashes[:2])},
     ]
-    keys = service_with_checkpoints.anonymous().get(KEYS, params={"format": "jwks"}).json()["keys"]
+    keys = service_with_checkpoints.create_anonymous_client().get(KEYS, params={"format": "jwks"}).json()["keys"]
     file = tmp_path / "receipts.json"
     file.write_text(json.dumps({"keys": keys, "receipts": receipts}))
     done = running.run_script("receipts.mjs", str(file))

@@ -70,7 +70,7 @@ class Instance:
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
 
     def check_credential(self, credential: str) -> str:
-        """Return whether the process accepts a credential."""
+        """Return `LET_IN` if the process accepts a credential, or else the error code of the rejection."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{credential}\n")
@@ -90,37 +90,37 @@ def other_process(refreshing_service: Service) -> Iterator[Instance]:
     running.close()
 
 
-def _request_whoami(client: httpx.Client) -> int:
+def _request_whoami_status(client: httpx.Client) -> int:
     return client.get("/workspace/api/keys/whoami").status_code
 
 
 @pytest.mark.parametrize("kind", ["key", "token"])
-def test_a_revocation_by_another_process_takes_effect(refreshing_service: Service, kind: str) -> None:
+def test_the_service_rejects_a_credential_that_another_process_revoked(refreshing_service: Service, kind: str) -> None:
     """The service rejects a credential that it accepted before, after another process has revoked it in the store."""
     created = (
-        refreshing_service.anonymous(refreshing_service.key("editor@t"))
+        refreshing_service.create_anonymous_client(refreshing_service.read_api_key("editor@t"))
         .post("/workspace/api/keys", json={"name": f"lost {kind}"})
         .json()
     )
-    by_key = refreshing_service.anonymous(created["apiKey"])
+    by_key = refreshing_service.create_anonymous_client(created["apiKey"])
     token = by_key.get("/workspace/api/keys/jwt").json()["Token"]
-    by_token = refreshing_service.anonymous(token)
-    assert (_request_whoami(by_key), _request_whoami(by_token)) == (200, 200)
+    by_token = refreshing_service.create_anonymous_client(token)
+    assert (_request_whoami_status(by_key), _request_whoami_status(by_token)) == (200, 200)
     name = created["keyId"] if kind == "key" else jwt.decode(token, options={"verify_signature": False})["jti"]
     command = [sys.executable, "-c", REVOKE, str(refreshing_service.data_dir / "workspace.sqlite"), kind, name]
     subprocess.run(command, cwd=ROOT, check=True, timeout=60)
     revoked_at = time.monotonic()
-    wait_until(lambda: _request_whoami(by_token), lambda status: status == 401, PROMISED_SECONDS)
+    wait_until(lambda: _request_whoami_status(by_token), lambda status: status == 401, PROMISED_SECONDS)
     if kind == "key":
         left = PROMISED_SECONDS - (time.monotonic() - revoked_at)
-        wait_until(lambda: _request_whoami(by_key), lambda status: status == 401, left)
+        wait_until(lambda: _request_whoami_status(by_key), lambda status: status == 401, left)
     else:
-        assert _request_whoami(by_key) == 200
+        assert _request_whoami_status(by_key) == 200
 
 
 def test_another_process_rejects_a_revoked_token(refreshing_service: Service, other_process: Instance) -> None:
     """Another process rejects a token that it accepted before, after the service has revoked the token."""
-    client = refreshing_service.caller("viewer@t")
+    client = refreshing_service.create_client("viewer@t")
     token = client.headers["Authorization"].removeprefix("Bearer ")
     assert other_process.check_credential(token) == "LET_IN"
     jti = jwt.decode(token, options={"verify_signature": False})["jti"]
@@ -131,9 +131,9 @@ def test_another_process_rejects_a_revoked_token(refreshing_service: Service, ot
 
 def test_revoking_a_key_revokes_its_tokens(refreshing_service: Service, other_process: Instance) -> None:
     """Both processes reject the tokens of a revoked API key."""
-    owner = refreshing_service.anonymous(refreshing_service.key("editor@t"))
+    owner = refreshing_service.create_anonymous_client(refreshing_service.read_api_key("editor@t"))
     created = owner.post("/workspace/api/keys", json={"name": "gone"}).json()
-    token = refreshing_service.anonymous(created["apiKey"]).get("/workspace/api/keys/jwt").json()["Token"]
+    token = refreshing_service.create_anonymous_client(created["apiKey"]).get("/workspace/api/keys/jwt").json()["Token"]
     wait_until(
         lambda: other_process.check_credential(created["apiKey"]), lambda word: word == "LET_IN", PROMISED_SECONDS
     )
@@ -149,22 +149,22 @@ def test_revoking_a_key_revokes_its_tokens(refreshing_service: Service, other_pr
 
 def test_rejections_do_not_reveal_which_keys_exist(refreshing_service: Service) -> None:
     """An unknown key, a wrong secret, a revoked key and a disabled member's key get the same reply."""
-    owner = refreshing_service.anonymous(refreshing_service.key("editor@t"))
+    owner = refreshing_service.create_anonymous_client(refreshing_service.read_api_key("editor@t"))
     created = owner.post("/workspace/api/keys", json={"name": "revoked"}).json()
     owner.delete(f"/workspace/api/keys/{created['keyId']}")
-    good = refreshing_service.key("editor@t")
+    good = refreshing_service.read_api_key("editor@t")
     bad = [
         f"oik_AAAAAAAA_{good[-43:]}",
         good[:-43] + "A" * 43,
         created["apiKey"],
-        refreshing_service.key("gone@t"),
+        refreshing_service.read_api_key("gone@t"),
         "oik_",
         good[:-1],
         "oik_" + good[4:].lower(),
     ]
     answers = set()
     for key in bad:
-        reply = refreshing_service.anonymous(key).get("/workspace/api/keys/whoami")
+        reply = refreshing_service.create_anonymous_client(key).get("/workspace/api/keys/whoami")
         details = check_problem(reply, 401, "UNAUTHENTICATED")
         details.pop("traceId")
         answers.add((repr(sorted(details.items())), tuple(sorted(set(reply.headers) - {"date", "x-request-id"}))))

@@ -1,4 +1,4 @@
-"""Tests that no secret is logged at the most detailed log level, whatever fails."""
+"""Tests that no secret is logged at the most detailed log level, even if requests and dependencies fail."""
 
 import json
 from collections.abc import Iterator
@@ -36,19 +36,21 @@ def logging_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servic
 def _send_failing_requests(logging_service: Service, secrets: list[str]) -> None:
     """Send failing requests that contain credentials wherever a request can contain them."""
     key, token = secrets[0], secrets[1]
-    good = logging_service.anonymous(token)
+    good = logging_service.create_anonymous_client(token)
     tampered = token[:-6] + ("AAAAAA" if not token.endswith("AAAAAA") else "BBBBBB")
     secrets.append(tampered)
     for credential in (key, tampered, f"{token}.x", f"{key}x", "Basic " + token):
-        client = logging_service.anonymous(credential)
+        client = logging_service.create_anonymous_client(credential)
         for path in ("/oi-api/warm-queries/per-minute", "/workspace/api/keys/whoami", "/oi-api/mcp"):
             client.get(path)
         client.post("/v1/plant-t/graphql", json={"query": "{"})
-    logging_service.anonymous().get(f"/oi-api/live-stream?token={token}")
-    logging_service.anonymous().get(f"/oi-api/live-stream?access_token={token}&token={tampered}")
-    logging_service.anonymous().get(f"/nowhere/{token}?sig={token}")
-    logging_service.anonymous().get(f"/{token}", headers={"Cookie": f"session={token}", "x-request-id": "mine"})
-    logging_service.anonymous().get(f"/files/cold/x?exp=9999999999&file=x&sig={key}")
+    logging_service.create_anonymous_client().get(f"/oi-api/live-stream?token={token}")
+    logging_service.create_anonymous_client().get(f"/oi-api/live-stream?access_token={token}&token={tampered}")
+    logging_service.create_anonymous_client().get(f"/nowhere/{token}?sig={token}")
+    logging_service.create_anonymous_client().get(
+        f"/{token}", headers={"Cookie": f"session={token}", "x-request-id": "mine"}
+    )
+    logging_service.create_anonymous_client().get(f"/files/cold/x?exp=9999999999&file=x&sig={key}")
     good.get("/oi-api/live-stream/negotiate")
     good.get("/oi-api/warm-queries/per-minute", headers={"Idempotency-Key": key})
     good.post("/oi-api/warm-queries", json={"query": f"print '{PASSWORD}'"})
@@ -64,20 +66,22 @@ def _send_failing_requests(logging_service: Service, secrets: list[str]) -> None
 
 def test_no_secret_is_logged(logging_service: Service) -> None:
     """No log line contains a key, token, signature, secret setting or request content."""
-    key = logging_service.key("admin@t")
-    owner = logging_service.anonymous(key)
+    key = logging_service.read_api_key("admin@t")
+    owner = logging_service.create_anonymous_client(key)
     token = owner.get("/workspace/api/keys/jwt").json()["Token"]
     secrets = [key, token]
-    created = logging_service.anonymous(token).post(
+    created = logging_service.create_anonymous_client(token).post(
         "/workspace/api/keys", json={"name": "n"}, headers={"Idempotency-Key": "of-a-new-key"}
     )
     secrets.append(created.json()["apiKey"])
     _send_failing_requests(logging_service, secrets)
     upgrade = {"Connection": "Upgrade", "Upgrade": "websocket"}
     for query, headers in ({"token": token}, {}), ({}, {"Sec-WebSocket-Protocol": f"bearer.{token}"}):
-        reply = logging_service.anonymous().get("/oi-api/live-stream", params=query, headers=upgrade | headers)
+        reply = logging_service.create_anonymous_client().get(
+            "/oi-api/live-stream", params=query, headers=upgrade | headers
+        )
         secrets.append(reply.headers["Location"].rpartition("access_token=")[2])
-    log = wait_until(logging_service.log, lambda text: "/readyz" in text or '"route": "readyz"' in text)
+    log = wait_until(logging_service.read_log, lambda text: "/readyz" in text or '"route": "readyz"' in text)
     assert log.count("\n") > 50
     assert '"status": 401' in log
     assert '"status": 503' in log
@@ -101,7 +105,7 @@ def _list_secret_parts(secrets: list[str]) -> list[str]:
 
 def test_error_replies_do_not_reveal_internals(logging_service: Service) -> None:
     """Error replies contain no file names, line numbers, internal addresses or library names."""
-    caller = logging_service.caller("admin@t")
+    caller = logging_service.create_client("admin@t")
     replies: list[httpx.Response] = [
         caller.post("/oi-api/warm-queries", json={"query": "T"}),
         caller.get("/readyz"),
@@ -114,10 +118,15 @@ def test_error_replies_do_not_reveal_internals(logging_service: Service) -> None
 
 def test_ids_of_credentials_are_logged(logging_service: Service) -> None:
     """Ids of credentials, which are not secret, are logged so that operators can find them in the audit log."""
-    caller = logging_service.caller("admin@t")
+    caller = logging_service.create_client("admin@t")
     bearer = caller.headers["Authorization"].removeprefix("Bearer ")
     records = caller.get("/oi-api/provenance/events/query", params={"target": "AccessControl", "limit": "1000"}).json()
     chain = json.dumps(records)
     assert decode_token_id(bearer) in chain
-    for secret in (bearer, bearer[-43:], logging_service.key("admin@t"), logging_service.key("admin@t")[-43:]):
+    for secret in (
+        bearer,
+        bearer[-43:],
+        logging_service.read_api_key("admin@t"),
+        logging_service.read_api_key("admin@t")[-43:],
+    ):
         assert secret not in chain

@@ -18,7 +18,7 @@ PATH = "/oi-api/connections/signal-rig"
 @pytest.fixture(scope="module")
 def admin(service: Service) -> Iterator[httpx.Client]:
     """Return a client of the administrator; during the test, the workspace has a connection with signals."""
-    client = service.caller("admin@t")
+    client = service.create_client("admin@t")
     assert client.put(PATH, json=RIG).status_code == 201
     yield client
     assert client.delete(PATH).status_code == 204
@@ -46,7 +46,7 @@ def test_invalid_signals_are_rejected(admin: httpx.Client) -> None:
     assert sorted(rules) == ["signals[1].min", "signals[1].name", "signals[1].pointer"]
 
 
-def test_type_mismatches_are_counted(admin: httpx.Client) -> None:
+def test_values_of_another_type_than_declared_are_counted(admin: httpx.Client) -> None:
     """If a value has another type than its signal declares, the message is accepted, stored unchanged, and counted."""
     messages = [{"p": 4.5, "motor": {"on": True}}, {"p": "high"}, {"p": None, "motor": {"on": 1}}, {"q": []}]
     assert admin.post("/oi-api/telemetry/signal-rig", json=messages).json() == {"accepted": 4}
@@ -60,7 +60,7 @@ def test_type_mismatches_are_counted(admin: httpx.Client) -> None:
 
 
 def test_signals_are_inferred_from_stored_messages(admin: httpx.Client) -> None:
-    """The service infers signals from the stored messages of a connection, and stores nothing."""
+    """The service infers signals from the stored messages of a connection, without storing the inferred signals."""
     lookup = "/oi-api/connections/inferred-rig"
     assert admin.put(lookup, json={**RIG, "signals": []}).status_code == 201
     try:
@@ -87,7 +87,7 @@ def test_signal_requests_require_a_connection_and_a_right(service: Service, admi
     """
     check_problem(admin.get("/oi-api/connections/none/signals"), 404, "CONNECTION_NOT_FOUND")
     check_problem(admin.post("/oi-api/connections/none/signals/infer"), 404, "CONNECTION_NOT_FOUND")
-    viewer = service.caller("viewer@t")
+    viewer = service.create_client("viewer@t")
     assert viewer.get(f"{PATH}/signals").status_code == 200
     check_problem(viewer.post(f"{PATH}/signals/infer"), 403, "ACCESS_RIGHT_MISSING")
     check_failing_fields(admin.get(f"{PATH}/signals?limit=3"))

@@ -54,27 +54,27 @@ def signing_service(entra: Provider, tmp_path_factory: pytest.TempPathFactory) -
     workspace.write_text(text, encoding="utf-8")
     environment = {"ENTRA_TENANT_ID": TENANT, "ENTRA_AUDIENCE": AUDIENCE, "ENTRA_AUTHORITY": entra.url}
     own = Service(folder / "data", workspace, environment).start()
-    set_policy(own.caller("admin@t"), amendments="required", queries="required")
+    replace_signature_policy(own.create_client("admin@t"), amendments="required", queries="required")
     yield own
     own.stop()
 
 
 @pytest.fixture
 def service_requiring_signatures(signing_service: Service) -> Iterator[Service]:
-    """Return the service with signatures required; after the test, restore the policy that requires both kinds."""
+    """Return the service with signatures required; after the test, restore the initial signature policy."""
     yield signing_service
-    set_policy(signing_service.caller("admin@t"), amendments="required", queries="required")
+    replace_signature_policy(signing_service.create_client("admin@t"), amendments="required", queries="required")
 
 
-def set_policy(admin: httpx.Client, **members: Any) -> None:
+def replace_signature_policy(admin: httpx.Client, **properties: Any) -> None:
     """Replace the signature policy of the workspace."""
     workspace = admin.get("/oi-api/workspace").json()
-    policies = {**workspace["policies"], "signatures": members}
+    policies = {**workspace["policies"], "signatures": properties}
     assert admin.put("/oi-api/workspace", json={"name": workspace["name"], "policies": policies}).status_code == 200
 
 
 def create_member_key(admin: httpx.Client, member: str) -> str:
-    """Create an API key for another member and return it."""
+    """Create an API key for the given member on behalf of the administrator, and return it."""
     reply = admin.post("/workspace/api/keys", json={"name": "test", "principal": member})
     assert reply.status_code == 201, reply.text
     return str(reply.json()["apiKey"])
@@ -82,20 +82,20 @@ def create_member_key(admin: httpx.Client, member: str) -> str:
 
 def sign_in(service: Service, key: str, **parameters: Any) -> httpx.Client:
     """Return a client whose token was issued with the given API key or token."""
-    with service.anonymous(bearer=key) as client:
+    with service.create_anonymous_client(bearer=key) as client:
         reply = client.get("/workspace/api/keys/jwt", params=parameters)
         assert reply.status_code == 200, reply.text
-    return service.anonymous(bearer=reply.json()["Token"])
+    return service.create_anonymous_client(bearer=reply.json()["Token"])
 
 
-def read_token(client: httpx.Client) -> str:
+def read_bearer_token(client: httpx.Client) -> str:
     """Return the token of a client."""
     return client.headers["Authorization"].removeprefix("Bearer ")
 
 
 def propose_amendment(service: Service) -> str:
     """Create an amendment and return its RecordID."""
-    reply = create_amendment(service.caller("editor@t"), SCOPE, EntityID=f"B-{next(NUMBERS)}")
+    reply = create_amendment(service.create_client("editor@t"), SCOPE, EntityID=f"B-{next(NUMBERS)}")
     assert (reply.status_code, reply.json()["Status"]) == (201, "pending")
     return str(reply.json()["RecordID"])
 
@@ -119,11 +119,11 @@ def parse_time(text: str) -> datetime:
 def test_a_signed_approval_contains_the_signature(service_requiring_signatures: Service) -> None:
     """A signed approval contains a signature with the name, the meaning, the times and the Hash of the amendment."""
     created = create_amendment(
-        service_requiring_signatures.caller("editor@t"), SCOPE, EntityID="signed-approval"
+        service_requiring_signatures.create_client("editor@t"), SCOPE, EntityID="signed-approval"
     ).json()
     statement = "Checked against the logbook, é."
     reply = send_decision(
-        service_requiring_signatures.caller("admin@t"),
+        service_requiring_signatures.create_client("admin@t"),
         created["RecordID"],
         {"meaning": "review", "statement": statement},
     )
@@ -144,7 +144,7 @@ def test_a_signed_approval_contains_the_signature(service_requiring_signatures: 
     age = parse_time(signature["SignedAt"]) - parse_time(signature["AuthTime"])
     assert timedelta(0) <= age < timedelta(minutes=1)
     assert decision["Meaning"] == "approval"
-    verdict = service_requiring_signatures.caller("admin@t").post(
+    verdict = service_requiring_signatures.create_client("admin@t").post(
         "/oi-api/provenance/events/verify", params={"target": "DomainAmendments"}, json={"ScopeKey": SCOPE}
     )
     assert verdict.json()["ChainValid"] is True
@@ -153,7 +153,7 @@ def test_a_signed_approval_contains_the_signature(service_requiring_signatures: 
 def test_a_signed_rejection_has_the_meaning_rejection(service_requiring_signatures: Service) -> None:
     """A signed rejection has the meaning `rejection`, and the statement null if none was sent."""
     reply = send_decision(
-        service_requiring_signatures.caller("admin@t"),
+        service_requiring_signatures.create_client("admin@t"),
         propose_amendment(service_requiring_signatures),
         REJECTION,
         "reject",
@@ -166,7 +166,7 @@ def test_a_signed_rejection_has_the_meaning_rejection(service_requiring_signatur
 
 def test_amendments_are_pending_if_signatures_are_required(service_requiring_signatures: Service) -> None:
     """If signatures are required, each new amendment is pending, even without `requireApproval`."""
-    admin = service_requiring_signatures.caller("admin@t")
+    admin = service_requiring_signatures.create_client("admin@t")
     workspace = admin.get("/oi-api/workspace").json()
     policies = {**workspace["policies"], "provenance": {"requireApproval": False}}
     try:
@@ -196,7 +196,10 @@ def test_invalid_signatures_are_rejected(
     service_requiring_signatures: Service, signature: Any, verb: str, code: str, fields: list[str]
 ) -> None:
     """An invalid signature is rejected with the names of its invalid fields, and the amendment stays pending."""
-    amendment, admin = propose_amendment(service_requiring_signatures), service_requiring_signatures.caller("admin@t")
+    amendment, admin = (
+        propose_amendment(service_requiring_signatures),
+        service_requiring_signatures.create_client("admin@t"),
+    )
     reply = send_decision(admin, amendment, signature, verb)
     assert check_failing_fields(reply, code=code) == fields
     if code == "SIGNATURE_MEANING_INVALID":
@@ -204,10 +207,10 @@ def test_invalid_signatures_are_rejected(
     assert send_decision(admin, amendment).status_code == 200
 
 
-def test_the_length_of_a_statement_is_limited(service_requiring_signatures: Service) -> None:
+def test_the_length_of_a_signature_statement_is_limited(service_requiring_signatures: Service) -> None:
     """The statement of a signature may have at most 1,000 characters."""
     reply = send_decision(
-        service_requiring_signatures.caller("admin@t"),
+        service_requiring_signatures.create_client("admin@t"),
         propose_amendment(service_requiring_signatures),
         {**APPROVAL, "statement": "é" * 1000},
     )
@@ -215,10 +218,15 @@ def test_the_length_of_a_statement_is_limited(service_requiring_signatures: Serv
 
 
 def test_other_errors_have_priority_over_signature_errors(service_requiring_signatures: Service) -> None:
-    """If a decision is impossible for a reason other than its signature, the error reports that reason first."""
-    amendment, admin = propose_amendment(service_requiring_signatures), service_requiring_signatures.caller("admin@t")
+    """If a decision is impossible for a reason besides its signature, the error reports that reason."""
+    amendment, admin = (
+        propose_amendment(service_requiring_signatures),
+        service_requiring_signatures.create_client("admin@t"),
+    )
     check_problem(
-        send_decision(service_requiring_signatures.caller("editor@t"), amendment, None), 403, "ACCESS_RIGHT_MISSING"
+        send_decision(service_requiring_signatures.create_client("editor@t"), amendment, None),
+        403,
+        "ACCESS_RIGHT_MISSING",
     )
     check_problem(send_decision(admin, "000000009999", None), 404, "AMENDMENT_NOT_FOUND")
     own = create_amendment(admin, SCOPE, EntityID="own").json()["RecordID"]
@@ -228,27 +236,30 @@ def test_other_errors_have_priority_over_signature_errors(service_requiring_sign
 
 
 def test_an_optional_signature_is_checked_and_stored(service_requiring_signatures: Service) -> None:
-    """A signature that the policy does not require is checked and stored like a required one."""
-    admin = service_requiring_signatures.caller("admin@t")
+    """A signature that the policy does not require is checked and stored in the same way as a required signature."""
+    admin = service_requiring_signatures.create_client("admin@t")
     amendments = [propose_amendment(service_requiring_signatures) for _ in range(2)]
-    set_policy(admin, meanings=["release"])
+    replace_signature_policy(admin, meanings=["release"])
     check_problem(send_decision(admin, amendments[0], {"meaning": "review"}), 400, "SIGNATURE_MEANING_INVALID")
     assert send_decision(admin, amendments[0], {"meaning": "release"}).json()["Signature"]["Meaning"] == "release"
     assert "Signature" not in send_decision(admin, amendments[1], None).json()
 
 
-def test_the_policy_at_the_time_of_a_decision_applies(service_requiring_signatures: Service) -> None:
-    """The policy at the time of a decision determines whether the decision needs a signature."""
-    admin, amendment = service_requiring_signatures.caller("admin@t"), propose_amendment(service_requiring_signatures)
-    set_policy(admin)
-    set_policy(admin, amendments="required")
+def test_the_signature_policy_at_the_time_of_a_decision_applies(service_requiring_signatures: Service) -> None:
+    """The signature policy at the time of a decision determines whether the decision needs a signature."""
+    admin, amendment = (
+        service_requiring_signatures.create_client("admin@t"),
+        propose_amendment(service_requiring_signatures),
+    )
+    replace_signature_policy(admin)
+    replace_signature_policy(admin, amendments="required")
     check_problem(send_decision(admin, amendment, None), 400, "SIGNATURE_REQUIRED")
 
 
 def test_a_signature_contains_the_name_at_the_time_of_signing(service_requiring_signatures: Service) -> None:
     """A signature contains the name that the member had when signing, even after the member is renamed."""
-    admin = service_requiring_signatures.caller("admin@t")
-    signer = sign_in(service_requiring_signatures, service_requiring_signatures.key("admin@t"))
+    admin = service_requiring_signatures.create_client("admin@t")
+    signer = sign_in(service_requiring_signatures, service_requiring_signatures.read_api_key("admin@t"))
     amendments = [propose_amendment(service_requiring_signatures) for _ in range(2)]
     before = send_decision(signer, amendments[0]).json()
     member = admin.get("/oi-api/team/admin@t").json()
@@ -262,58 +273,66 @@ def test_a_signature_contains_the_name_at_the_time_of_signing(service_requiring_
         admin.put("/oi-api/team/admin@t", json={"name": member["name"], "role": member["role"]})
 
 
-def test_a_key_that_another_person_created_cannot_sign(service_requiring_signatures: Service) -> None:
+def test_a_token_of_a_key_that_another_person_created_cannot_sign(service_requiring_signatures: Service) -> None:
     """A token cannot sign if another person created its API key; such attempts do not lock the member out."""
-    key = create_member_key(service_requiring_signatures.caller("admin@t"), "given@t")
+    key = create_member_key(service_requiring_signatures.create_client("admin@t"), "given@t")
     signer, amendment = sign_in(service_requiring_signatures, key), propose_amendment(service_requiring_signatures)
     for _ in range(6):
         check_problem(send_decision(signer, amendment), 403, "SIGNATURE_NOT_PERSONAL")
-    inherited = sign_in(service_requiring_signatures, read_token(signer))
+    inherited = sign_in(service_requiring_signatures, read_bearer_token(signer))
     check_problem(send_decision(inherited, amendment), 403, "SIGNATURE_NOT_PERSONAL")
 
 
 def test_a_token_issued_with_a_token_has_the_same_sign_in(service_requiring_signatures: Service) -> None:
     """A token that is issued with another token has the same sign-in and can sign; OAuth tokens cannot sign."""
-    key, right = service_requiring_signatures.key("admin@t"), "Workspace.Amendment.Approve"
+    key, right = service_requiring_signatures.read_api_key("admin@t"), "Workspace.Amendment.Approve"
     first = sign_in(service_requiring_signatures, key)
-    second = sign_in(service_requiring_signatures, read_token(first))
+    second = sign_in(service_requiring_signatures, read_bearer_token(first))
     signed = send_decision(second, propose_amendment(service_requiring_signatures)).json()["Signature"]
     assert parse_time(signed["AuthTime"]).timestamp() == read_claims(first)["auth_time"]
     oauth, amendment = (
         OAuthClient(service_requiring_signatures, "admin@t"),
         propose_amendment(service_requiring_signatures),
     )
-    tokens = oauth.redeem(oauth.consent([right], scope=right)).json()
-    renewed = oauth.refresh(tokens["refresh_token"]).json()
+    tokens = oauth.redeem_code(oauth.approve_and_read_code([right], scope=right)).json()
+    renewed = oauth.refresh_tokens(tokens["refresh_token"]).json()
     for each in (tokens, renewed):
-        delegated = service_requiring_signatures.anonymous(bearer=each["access_token"])
+        delegated = service_requiring_signatures.create_anonymous_client(bearer=each["access_token"])
         check_problem(send_decision(delegated, amendment), 403, "DELEGATED_TOKEN")
     form = {"grant_type": "client_credentials", "client_id": key.split("_")[1], "client_secret": key}
-    unattended = service_requiring_signatures.anonymous(bearer=oauth.post(form).json()["access_token"])
+    unattended = service_requiring_signatures.create_anonymous_client(
+        bearer=oauth.post_form(form).json()["access_token"]
+    )
     check_problem(send_decision(unattended, amendment), 401, "REAUTHENTICATION_REQUIRED")
     assert send_decision(first, amendment).status_code == 200
 
 
-def test_with_max_age_0_a_sign_in_signs_one_decision(service_requiring_signatures: Service) -> None:
+def test_with_max_age_0_a_member_can_sign_one_decision_after_each_sign_in(
+    service_requiring_signatures: Service,
+) -> None:
     """With maxAgeSeconds 0, a member can sign one decision after each sign-in, whichever of its tokens is used."""
-    set_policy(service_requiring_signatures.caller("admin@t"), amendments="required", maxAgeSeconds=0)
-    signer = sign_in(service_requiring_signatures, service_requiring_signatures.key("once@t"))
-    heir = sign_in(service_requiring_signatures, read_token(signer))
+    replace_signature_policy(
+        service_requiring_signatures.create_client("admin@t"), amendments="required", maxAgeSeconds=0
+    )
+    signer = sign_in(service_requiring_signatures, service_requiring_signatures.read_api_key("once@t"))
+    heir = sign_in(service_requiring_signatures, read_bearer_token(signer))
     amendments = [propose_amendment(service_requiring_signatures) for _ in range(2)]
     assert send_decision(signer, amendments[0]).status_code == 200
     check_problem(send_decision(heir, amendments[1]), 409, "SIGNATURE_TOKEN_USED")
     assert (
         send_decision(
-            sign_in(service_requiring_signatures, service_requiring_signatures.key("once@t")), amendments[1]
+            sign_in(service_requiring_signatures, service_requiring_signatures.read_api_key("once@t")), amendments[1]
         ).status_code
         == 200
     )
 
 
-def test_one_of_simultaneous_signatures_with_one_sign_in_succeeds(service_requiring_signatures: Service) -> None:
-    """If several decisions are signed at once with the same sign-in, exactly one succeeds."""
-    set_policy(service_requiring_signatures.caller("admin@t"), amendments="required", maxAgeSeconds=0)
-    signer = sign_in(service_requiring_signatures, service_requiring_signatures.key("busy@t"))
+def test_one_of_simultaneous_signatures_after_one_sign_in_succeeds(service_requiring_signatures: Service) -> None:
+    """If several decisions are signed at once with tokens of one sign-in, exactly one succeeds."""
+    replace_signature_policy(
+        service_requiring_signatures.create_client("admin@t"), amendments="required", maxAgeSeconds=0
+    )
+    signer = sign_in(service_requiring_signatures, service_requiring_signatures.read_api_key("busy@t"))
     amendments = [propose_amendment(service_requiring_signatures) for _ in range(3)]
     with ThreadPoolExecutor(3) as pool:
         replies = list(pool.map(lambda each: send_decision(signer, each), amendments))
@@ -322,10 +341,12 @@ def test_one_of_simultaneous_signatures_with_one_sign_in_succeeds(service_requir
 
 
 def test_a_rejected_decision_does_not_use_up_its_sign_in(service_requiring_signatures: Service) -> None:
-    """If a signed decision is rejected, its sign-in can sign another decision."""
-    set_policy(service_requiring_signatures.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    """If a signed decision is rejected, the member can sign another decision without a new sign-in."""
+    replace_signature_policy(
+        service_requiring_signatures.create_client("admin@t"), amendments="required", maxAgeSeconds=0
+    )
     signer, amendment = (
-        sign_in(service_requiring_signatures, service_requiring_signatures.key("admin@t")),
+        sign_in(service_requiring_signatures, service_requiring_signatures.read_api_key("admin@t")),
         propose_amendment(service_requiring_signatures),
     )
     check_problem(send_decision(signer, "000000009999"), 404, "AMENDMENT_NOT_FOUND")
@@ -335,9 +356,11 @@ def test_a_rejected_decision_does_not_use_up_its_sign_in(service_requiring_signa
 
 def test_repeated_decisions_get_the_first_reply(service_requiring_signatures: Service) -> None:
     """A repeated request with the same Idempotency-Key gets the first successful reply; rejections are not stored."""
-    set_policy(service_requiring_signatures.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    replace_signature_policy(
+        service_requiring_signatures.create_client("admin@t"), amendments="required", maxAgeSeconds=0
+    )
     signer, amendment = (
-        sign_in(service_requiring_signatures, service_requiring_signatures.key("admin@t")),
+        sign_in(service_requiring_signatures, service_requiring_signatures.read_api_key("admin@t")),
         propose_amendment(service_requiring_signatures),
     )
     key = {"Idempotency-Key": f"signed-{amendment}"}
@@ -346,12 +369,14 @@ def test_repeated_decisions_get_the_first_reply(service_requiring_signatures: Se
     assert first.status_code == 200, first.text
     assert send_decision(signer, amendment, **key).json() == first.json()
     # A token of another sign-in, and one that proves no sign-in, get the same reply.
-    assert send_decision(service_requiring_signatures.caller("admin@t"), amendment, **key).json() == first.json()
-    api_key = service_requiring_signatures.key("admin@t")
+    assert send_decision(service_requiring_signatures.create_client("admin@t"), amendment, **key).json() == first.json()
+    api_key = service_requiring_signatures.read_api_key("admin@t")
     form = {"grant_type": "client_credentials", "client_id": api_key.split("_")[1], "client_secret": api_key}
-    unattended = service_requiring_signatures.anonymous().post("/oauth2/token", data=form).json()["access_token"]
+    unattended = (
+        service_requiring_signatures.create_anonymous_client().post("/oauth2/token", data=form).json()["access_token"]
+    )
     assert (
-        send_decision(service_requiring_signatures.anonymous(bearer=unattended), amendment, **key).json()
+        send_decision(service_requiring_signatures.create_anonymous_client(bearer=unattended), amendment, **key).json()
         == first.json()
     )
 
@@ -361,9 +386,9 @@ def test_repeated_decisions_about_queries_get_the_stored_reply(
     service_requiring_signatures: Service, verb: str
 ) -> None:
     """For decisions about queries, a repeated request gets the stored reply; a rejected signature is not stored."""
-    set_policy(service_requiring_signatures.caller("admin@t"), queries="required", maxAgeSeconds=0)
+    replace_signature_policy(service_requiring_signatures.create_client("admin@t"), queries="required", maxAgeSeconds=0)
     signer, lookup = (
-        sign_in(service_requiring_signatures, service_requiring_signatures.key("heir@t")),
+        sign_in(service_requiring_signatures, service_requiring_signatures.read_api_key("heir@t")),
         store_draft_query(service_requiring_signatures),
     )
     used = store_draft_query(service_requiring_signatures)
@@ -374,7 +399,7 @@ def test_repeated_decisions_about_queries_get_the_stored_reply(
     key = {"Idempotency-Key": f"{verb}-{lookup}"}
     address = f"{QUERIES}/{lookup}/{verb}"
     check_problem(signer.post(address, json=body, headers=key), 409, "SIGNATURE_TOKEN_USED")
-    renewed = sign_in(service_requiring_signatures, service_requiring_signatures.key("heir@t"))
+    renewed = sign_in(service_requiring_signatures, service_requiring_signatures.read_api_key("heir@t"))
     first = renewed.post(address, json=body, headers=key)
     assert first.status_code == 200, first.text
     assert signer.post(address, json=body, headers=key).json() == first.json()
@@ -384,8 +409,11 @@ def test_a_repeated_decision_after_a_kill_gets_the_first_reply(
     service_requiring_signatures: Service, entra: Provider
 ) -> None:
     """If the service is killed after a signed decision, a repeat gets the first reply; the sign-in counts as used."""
-    set_policy(
-        service_requiring_signatures.caller("admin@t"), amendments="required", queries="required", maxAgeSeconds=0
+    replace_signature_policy(
+        service_requiring_signatures.create_client("admin@t"),
+        amendments="required",
+        queries="required",
+        maxAgeSeconds=0,
     )
     amendments, lookup = (
         [propose_amendment(service_requiring_signatures) for _ in range(2)],
@@ -394,11 +422,16 @@ def test_a_repeated_decision_after_a_kill_gets_the_first_reply(
     # The clock of Entra ID may be ahead, so this sign-in is still recent after a slow start of the service.
     auth_time = int(datetime.now(UTC).timestamp()) + 100
     account = entra.create_token(oid=ACCOUNTS["killed"], auth_time=auth_time)
-    key, token = {"Idempotency-Key": f"killed-{lookup}"}, read_token(sign_in(service_requiring_signatures, account))
-    first = send_decision(service_requiring_signatures.anonymous(bearer=token), amendments[0], **key).json()
+    key, token = (
+        {"Idempotency-Key": f"killed-{lookup}"},
+        read_bearer_token(sign_in(service_requiring_signatures, account)),
+    )
+    first = send_decision(
+        service_requiring_signatures.create_anonymous_client(bearer=token), amendments[0], **key
+    ).json()
     service_requiring_signatures.kill()
     service_requiring_signatures.start()
-    signer = service_requiring_signatures.anonymous(bearer=token)
+    signer = service_requiring_signatures.create_anonymous_client(bearer=token)
     assert send_decision(signer, amendments[0], **key).json() == first
     check_problem(send_decision(signer, amendments[1]), 409, "SIGNATURE_TOKEN_USED")
     reply = signer.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL})
@@ -409,15 +442,20 @@ def test_attempts_with_keys_of_another_creator_do_not_lock_the_member_out(
     service_requiring_signatures: Service,
 ) -> None:
     """Rejected attempts with an API key that another person created do not count towards the lock-out of the member."""
-    set_policy(service_requiring_signatures.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+    replace_signature_policy(
+        service_requiring_signatures.create_client("admin@t"), amendments="required", maxAgeSeconds=0
+    )
     stranger = sign_in(
-        service_requiring_signatures, create_member_key(service_requiring_signatures.caller("admin@t"), "victim@t")
+        service_requiring_signatures,
+        create_member_key(service_requiring_signatures.create_client("admin@t"), "victim@t"),
     )
     amendment = propose_amendment(service_requiring_signatures)
     own_key = stranger.post("/workspace/api/keys", json={"name": "made by the stranger"}).json()["apiKey"]
     form = {"grant_type": "client_credentials", "client_id": own_key.split("_")[1], "client_secret": own_key}
-    unattended = service_requiring_signatures.anonymous(
-        bearer=service_requiring_signatures.anonymous().post("/oauth2/token", data=form).json()["access_token"]
+    unattended = service_requiring_signatures.create_anonymous_client(
+        bearer=service_requiring_signatures.create_anonymous_client()
+        .post("/oauth2/token", data=form)
+        .json()["access_token"]
     )
     for _ in range(6):
         for client in (stranger, sign_in(service_requiring_signatures, own_key)):
@@ -425,7 +463,7 @@ def test_attempts_with_keys_of_another_creator_do_not_lock_the_member_out(
         check_problem(send_decision(unattended, amendment), 401, "REAUTHENTICATION_REQUIRED")
     assert (
         send_decision(
-            sign_in(service_requiring_signatures, service_requiring_signatures.key("victim@t")), amendment
+            sign_in(service_requiring_signatures, service_requiring_signatures.read_api_key("victim@t")), amendment
         ).status_code
         == 200
     )
@@ -435,7 +473,10 @@ def test_the_fifth_rejected_attempt_locks_the_member_out(service_requiring_signa
     """After five rejected attempts, a member cannot sign; an audit event and a webhook event report the lock-out."""
     with run_receiver() as receiver:
         webhook = create_webhook(
-            service_requiring_signatures.caller("admin@t"), receiver, "/locked", eventTypes=["signature.suspicious"]
+            service_requiring_signatures.create_client("admin@t"),
+            receiver,
+            "/locked",
+            eventTypes=["signature.suspicious"],
         )
         check_lock_out(service_requiring_signatures)
         data = wait_for_event(receiver, "/locked", "signature.suspicious").verify(webhook["secret"])["data"]
@@ -444,32 +485,43 @@ def test_the_fifth_rejected_attempt_locks_the_member_out(service_requiring_signa
 
 def check_lock_out(service_requiring_signatures: Service) -> None:
     """Cause the lock-out of a member with rejected signatures, and check the rejection and the audit event."""
-    set_policy(service_requiring_signatures.caller("admin@t"), amendments="required", maxAgeSeconds=0)
-    signer, amendment = service_requiring_signatures.caller("locked@t"), propose_amendment(service_requiring_signatures)
+    replace_signature_policy(
+        service_requiring_signatures.create_client("admin@t"), amendments="required", maxAgeSeconds=0
+    )
+    signer, amendment = (
+        service_requiring_signatures.create_client("locked@t"),
+        propose_amendment(service_requiring_signatures),
+    )
     assert send_decision(signer, propose_amendment(service_requiring_signatures)).status_code == 200
     for _ in range(5):
         check_problem(send_decision(signer, amendment), 409, "SIGNATURE_TOKEN_USED")
-    locked = send_decision(service_requiring_signatures.caller("locked@t"), amendment, None)
+    locked = send_decision(service_requiring_signatures.create_client("locked@t"), amendment, None)
     check_problem(locked, 429, "SIGNATURE_LOCKED")
     assert 800 < int(locked.headers["Retry-After"]) <= 900
     parameters = {"target": "AccessControl", "actionType": "Signature.Suspicious"}
     [event] = (
-        service_requiring_signatures.caller("admin@t").get("/oi-api/provenance/events/query", params=parameters).json()
+        service_requiring_signatures.create_client("admin@t")
+        .get("/oi-api/provenance/events/query", params=parameters)
+        .json()
     )
     assert (event["UserID"], event["EntityID"], event["AfterState"]["attempts"]) == ("locked@t", "locked@t", 5)
-    assert send_decision(service_requiring_signatures.caller("admin@t"), amendment).status_code == 200
+    assert send_decision(service_requiring_signatures.create_client("admin@t"), amendment).status_code == 200
 
 
 def test_rejected_key_creations_count_as_attempts(service_requiring_signatures: Service) -> None:
     """Creating an API key is rejected if the sign-in is too old; each further rejection counts as a failed attempt."""
-    set_policy(service_requiring_signatures.caller("admin@t"), amendments="required", maxAgeSeconds=1)
-    maker = service_requiring_signatures.caller("maker@t")
+    replace_signature_policy(
+        service_requiring_signatures.create_client("admin@t"), amendments="required", maxAgeSeconds=1
+    )
+    maker = service_requiring_signatures.create_client("maker@t")
     wait_until(lambda: has_recent_sign_in(maker), lambda recent: not recent)
     for _ in range(6):
         reply = maker.post("/workspace/api/keys", json={"name": "mine"})
         check_problem(reply, 401, "REAUTHENTICATION_REQUIRED")
     check_problem(
-        send_decision(service_requiring_signatures.caller("maker@t"), propose_amendment(service_requiring_signatures)),
+        send_decision(
+            service_requiring_signatures.create_client("maker@t"), propose_amendment(service_requiring_signatures)
+        ),
         429,
         "SIGNATURE_LOCKED",
     )
@@ -490,7 +542,7 @@ def test_rejected_key_creations_count_as_attempts(service_requiring_signatures: 
     ],
     ids=["now", "little ahead", "recent", "future", "old", "milliseconds", "text", "true", "missing"],
 )
-def test_a_signature_has_the_entra_id_sign_in(
+def test_a_signature_has_time_and_methods_of_the_entra_id_sign_in(
     service_requiring_signatures: Service, entra: Provider, change: Callable[[int], Any], *, is_accepted: bool
 ) -> None:
     """A signature has the time and methods of the Entra ID sign-in; an old, future or malformed time is rejected."""
@@ -507,9 +559,11 @@ def test_a_signature_has_the_entra_id_sign_in(
     assert parse_time(signature["AuthTime"]).timestamp() == auth_time
 
 
-def test_one_sign_in_with_entra_id_signs_once(service_requiring_signatures: Service, entra: Provider) -> None:
-    """With maxAgeSeconds 0, all tokens of one sign-in with Entra ID together can sign one decision."""
-    set_policy(service_requiring_signatures.caller("admin@t"), amendments="required", maxAgeSeconds=0)
+def test_one_entra_id_sign_in_allows_one_signature(service_requiring_signatures: Service, entra: Provider) -> None:
+    """With maxAgeSeconds 0, a member can sign one decision after each Entra ID sign-in, whichever token is used."""
+    replace_signature_policy(
+        service_requiring_signatures.create_client("admin@t"), amendments="required", maxAgeSeconds=0
+    )
     at, amendments = (
         int(datetime.now(UTC).timestamp()),
         [propose_amendment(service_requiring_signatures) for _ in range(2)],
@@ -526,9 +580,9 @@ def test_one_sign_in_with_entra_id_signs_once(service_requiring_signatures: Serv
     assert send_decision(next_sign_in, amendments[1]).status_code == 200
 
 
-def test_a_policy_without_audit_log_is_rejected(service_requiring_signatures: Service) -> None:
+def test_signatures_cannot_be_required_without_an_audit_log(service_requiring_signatures: Service) -> None:
     """A workspace without a provenance policy cannot require signatures."""
-    admin = service_requiring_signatures.caller("admin@t")
+    admin = service_requiring_signatures.create_client("admin@t")
     workspace = admin.get("/oi-api/workspace").json()
     policies = {**workspace["policies"], "provenance": None}
     reply = admin.put("/oi-api/workspace", json={"name": workspace["name"], "policies": policies})
@@ -537,8 +591,13 @@ def test_a_policy_without_audit_log_is_rejected(service_requiring_signatures: Se
 
 def test_an_old_sign_in_cannot_sign(service_requiring_signatures: Service) -> None:
     """A decision with a token of an old or unknown sign-in is rejected with the challenge of RFC 9470."""
-    set_policy(service_requiring_signatures.caller("admin@t"), amendments="required", maxAgeSeconds=1)
-    signer, amendment = service_requiring_signatures.caller("admin@t"), propose_amendment(service_requiring_signatures)
+    replace_signature_policy(
+        service_requiring_signatures.create_client("admin@t"), amendments="required", maxAgeSeconds=1
+    )
+    signer, amendment = (
+        service_requiring_signatures.create_client("admin@t"),
+        propose_amendment(service_requiring_signatures),
+    )
     reply = wait_until(
         lambda: send_decision(
             signer, amendment, {**APPROVAL, "statement": 1} if has_recent_sign_in(signer) else APPROVAL
@@ -563,16 +622,22 @@ def read_claims(client: httpx.Client) -> dict[str, Any]:
 
 def test_a_member_without_the_right_cannot_sign(service_requiring_signatures: Service) -> None:
     """A member who has lost the right to decide cannot sign, even if the sign-in was before the loss."""
-    admin, amendment = service_requiring_signatures.caller("admin@t"), propose_amendment(service_requiring_signatures)
-    signer = service_requiring_signatures.caller("moving@t")
+    admin, amendment = (
+        service_requiring_signatures.create_client("admin@t"),
+        propose_amendment(service_requiring_signatures),
+    )
+    signer = service_requiring_signatures.create_client("moving@t")
     assert admin.put("/oi-api/team/moving@t", json={"name": "Moving", "role": "Editor"}).status_code == 200
     check_problem(send_decision(signer, amendment), 403, "ACCESS_RIGHT_MISSING")
 
 
 def test_a_disabled_member_cannot_sign(service_requiring_signatures: Service) -> None:
     """A disabled member cannot sign, even if the sign-in was before the member was disabled."""
-    admin, amendment = service_requiring_signatures.caller("admin@t"), propose_amendment(service_requiring_signatures)
-    signer = service_requiring_signatures.caller("leaving@t")
+    admin, amendment = (
+        service_requiring_signatures.create_client("admin@t"),
+        propose_amendment(service_requiring_signatures),
+    )
+    signer = service_requiring_signatures.create_client("leaving@t")
     body = {"name": "Leaving", "role": "Admin", "enabled": False}
     assert admin.put("/oi-api/team/leaving@t", json=body).status_code == 200
     check_problem(send_decision(signer, amendment), 401, "UNAUTHENTICATED")
@@ -590,7 +655,7 @@ def store_draft_query(service: Service) -> str:
         "kql": "Telemetry | where DeviceId == device | count",
         "parameters": [{"name": "device", "type": "string", "default": ""}],
     }
-    assert service.caller("editor@t").put(f"{QUERIES}/{lookup}", json=body).status_code == 201
+    assert service.create_client("editor@t").put(f"{QUERIES}/{lookup}", json=body).status_code == 201
     return lookup
 
 
@@ -604,7 +669,10 @@ def find_approval(admin: httpx.Client, lookup: str) -> dict[str, Any]:
 
 def test_the_approval_of_a_query_is_signed(service_requiring_signatures: Service) -> None:
     """The approval of a query contains a signature over its text and parameters, as does the audit event."""
-    admin, lookup = service_requiring_signatures.caller("admin@t"), store_draft_query(service_requiring_signatures)
+    admin, lookup = (
+        service_requiring_signatures.create_client("admin@t"),
+        store_draft_query(service_requiring_signatures),
+    )
     check_problem(admin.post(f"{QUERIES}/{lookup}/approve"), 400, "SIGNATURE_REQUIRED")
     reply = admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": {**APPROVAL, "statement": "Looks right."}})
     assert reply.status_code == 200, reply.text
@@ -636,7 +704,10 @@ def test_the_approval_of_a_query_is_signed(service_requiring_signatures: Service
 
 def test_the_rejection_of_a_query_is_signed(service_requiring_signatures: Service) -> None:
     """The rejection of a draft query contains its signature."""
-    admin, lookup = service_requiring_signatures.caller("admin@t"), store_draft_query(service_requiring_signatures)
+    admin, lookup = (
+        service_requiring_signatures.create_client("admin@t"),
+        store_draft_query(service_requiring_signatures),
+    )
     body = {"comment": "Pressure must be in bar."}
     check_problem(admin.post(f"{QUERIES}/{lookup}/reject", json=body), 400, "SIGNATURE_REQUIRED")
     wrong = {**body, "signature": APPROVAL}
@@ -646,26 +717,36 @@ def test_the_rejection_of_a_query_is_signed(service_requiring_signatures: Servic
     assert rejection["signature"]["signedAt"] == rejection["rejectedAt"]
 
 
-def test_other_errors_of_query_decisions_have_priority(service_requiring_signatures: Service) -> None:
-    """If a decision about a query is impossible for another reason than its signature, this reason is reported."""
-    admin, lookup = service_requiring_signatures.caller("admin@t"), store_draft_query(service_requiring_signatures)
+def test_other_errors_of_query_decisions_have_priority_over_signature_errors(
+    service_requiring_signatures: Service,
+) -> None:
+    """If a decision about a query is impossible for a reason besides its signature, the error reports that reason."""
+    admin, lookup = (
+        service_requiring_signatures.create_client("admin@t"),
+        store_draft_query(service_requiring_signatures),
+    )
     check_problem(admin.post(f"{QUERIES}/unknown-1/approve"), 404, "WARM_QUERY_NOT_FOUND")
     stale = admin.post(f"{QUERIES}/{lookup}/approve", headers={"If-Match": '"stale"'})
     check_problem(stale, 412, "PRECONDITION_FAILED")
     check_problem(admin.post(f"{QUERIES}/{lookup}/approve", json={"sign": 1}), 400, "INVALID_REQUEST")
 
 
-def test_one_sign_in_signs_one_decision_about_a_query(service_requiring_signatures: Service) -> None:
+def test_with_max_age_0_a_member_can_sign_one_query_decision_after_each_sign_in(
+    service_requiring_signatures: Service,
+) -> None:
     """With maxAgeSeconds 0, a member can sign only one decision after each sign-in, about a query or an amendment.
 
     A repeated request with the same Idempotency-Key gets the first reply.
     """
-    set_policy(
-        service_requiring_signatures.caller("admin@t"), queries="required", amendments="required", maxAgeSeconds=0
+    replace_signature_policy(
+        service_requiring_signatures.create_client("admin@t"),
+        queries="required",
+        amendments="required",
+        maxAgeSeconds=0,
     )
     lookup, signer = (
         store_draft_query(service_requiring_signatures),
-        sign_in(service_requiring_signatures, service_requiring_signatures.key("single@t")),
+        sign_in(service_requiring_signatures, service_requiring_signatures.read_api_key("single@t")),
     )
     body, key = {"signature": APPROVAL}, {"Idempotency-Key": f"approve-{lookup}"}
     first = signer.post(f"{QUERIES}/{lookup}/approve", json=body, headers=key)
@@ -681,7 +762,10 @@ def test_a_document_with_signed_approvals_plans_no_change(service_requiring_sign
 
     If a document contains such an approval for a new query, the approval is ignored.
     """
-    admin, lookup = service_requiring_signatures.caller("admin@t"), store_draft_query(service_requiring_signatures)
+    admin, lookup = (
+        service_requiring_signatures.create_client("admin@t"),
+        store_draft_query(service_requiring_signatures),
+    )
     assert admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL}).status_code == 200
     document = admin.get("/oi-api/workspace/document").json()
     plan = admin.post("/oi-api/workspace/document/plan", json=document)
@@ -699,12 +783,15 @@ SIGNATURES = "/oi-api/provenance/signatures"
 
 def test_signatures_are_listed_newest_first(service_requiring_signatures: Service) -> None:
     """The list contains each signature of a decision about an amendment or a query, newest first."""
-    admin, lookup = service_requiring_signatures.caller("admin@t"), store_draft_query(service_requiring_signatures)
+    admin, lookup = (
+        service_requiring_signatures.create_client("admin@t"),
+        store_draft_query(service_requiring_signatures),
+    )
     first = send_decision(admin, propose_amendment(service_requiring_signatures)).json()
     query = admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL}).json()["approval"]["signature"]
     last = send_decision(admin, propose_amendment(service_requiring_signatures), REJECTION, "reject").json()
     parameters = {"from": first["Signature"]["SignedAt"], "userId": "admin@t"}
-    reply = service_requiring_signatures.caller("viewer@t").get(SIGNATURES, params=parameters)
+    reply = service_requiring_signatures.create_client("viewer@t").get(SIGNATURES, params=parameters)
     assert reply.status_code == 200, reply.text
     newest, of_query, oldest = reply.json()["signatures"]
     place = {"target": "DomainAmendments", "scopeKey": SCOPE}
@@ -723,7 +810,7 @@ def test_signatures_are_listed_newest_first(service_requiring_signatures: Servic
 
 def test_signatures_are_listed_in_pages(service_requiring_signatures: Service) -> None:
     """The list of signatures has pages; its time range includes the start and excludes the end."""
-    admin = service_requiring_signatures.caller("admin@t")
+    admin = service_requiring_signatures.create_client("admin@t")
     signed = [
         send_decision(admin, propose_amendment(service_requiring_signatures)).json()["Signature"]["SignedAt"]
         for _ in range(3)
@@ -753,9 +840,9 @@ def test_signatures_are_listed_in_pages(service_requiring_signatures: Service) -
 def test_invalid_parameters_of_the_signature_list_are_rejected(
     service_requiring_signatures: Service, parameters: dict[str, str], fields: list[str]
 ) -> None:
-    """Invalid and unknown parameters of the list are rejected."""
+    """Invalid and unknown parameters of the list of signatures are rejected."""
     assert (
-        check_failing_fields(service_requiring_signatures.caller("viewer@t").get(SIGNATURES, params=parameters))
+        check_failing_fields(service_requiring_signatures.create_client("viewer@t").get(SIGNATURES, params=parameters))
         == fields
     )
 
@@ -763,12 +850,15 @@ def test_invalid_parameters_of_the_signature_list_are_rejected(
 @pytest.mark.parametrize("writer", ["editor@t", "admin@t"])
 def test_forged_signature_events_are_not_listed(service_requiring_signatures: Service, writer: str) -> None:
     """The list of signatures leaves out an audit event that a member wrote in the form of a signed approval."""
-    admin, lookup = service_requiring_signatures.caller("admin@t"), store_draft_query(service_requiring_signatures)
+    admin, lookup = (
+        service_requiring_signatures.create_client("admin@t"),
+        store_draft_query(service_requiring_signatures),
+    )
     admin.post(f"{QUERIES}/{lookup}/approve", json={"signature": APPROVAL})
     event = find_approval(admin, lookup)
     forged = {name: event[name] for name in ("ActionType", "EntityType", "EntityID", "AfterState")}
     forged["AfterState"]["approval"]["signature"]["printedName"] = "Another Name"
-    written = service_requiring_signatures.caller(writer).post(
+    written = service_requiring_signatures.create_client(writer).post(
         "/oi-api/provenance/events", params={"target": "PlatformConfig"}, json=forged
     )
     assert written.status_code == 201, written.text

@@ -21,18 +21,18 @@ TABLE = "/oi-api/data-stores/mes/databases/orders/tables/notes"
 @pytest.fixture(scope="module")
 def admin(service: Service) -> httpx.Client:
     """Return a client with all access rights."""
-    return service.caller("admin@t")
+    return service.create_client("admin@t")
 
 
 @contextmanager
 def open_raw_connection(service: Service) -> Iterator[socket.socket]:
-    """Return a TCP connection for requests that client libraries cannot send."""
+    """Yield a TCP connection over which the tests send requests that client libraries cannot send."""
     parts = urlsplit(service.url)
     with socket.create_connection((parts.hostname, parts.port), timeout=30) as connection:
         yield connection
 
 
-def read_all(connection: socket.socket) -> httpx.Response:
+def read_until_closed(connection: socket.socket) -> httpx.Response:
     """Return all bytes that arrive until the host closes the connection."""
     received = b"".join(iter(lambda: connection.recv(65_536), b""))
     head, _, body = received.partition(b"\r\n\r\n")
@@ -48,14 +48,14 @@ def read_all(connection: socket.socket) -> httpx.Response:
         *(("POST", each) for each in (EVENTS, "/oi-api/warm-queries")),
     ],
 )
-def test_too_many_parameters_are_rejected(admin: httpx.Client, method: str, path: str) -> None:
+def test_every_route_rejects_too_many_query_parameters(admin: httpx.Client, method: str, path: str) -> None:
     """More than 200 query parameters are rejected on each route, also on routes that have no parameters."""
     parameters = "&".join(f"a{number}=1" for number in range(201))
     assert admin.request(method, f"{path}?{parameters}").status_code == 400
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "identity, gzip", "x", "br"])
-def test_encoded_bodies_are_rejected(admin: httpx.Client, encoding: str) -> None:
+def test_bodies_with_a_content_encoding_are_rejected(admin: httpx.Client, encoding: str) -> None:
     """A body with a Content-Encoding is rejected with the list of accepted encodings."""
     reply = admin.post(EVENTS, content=gzip.compress(EVENT % b"1"), headers={"Content-Encoding": encoding})
     check_problem(reply, 415, "CONTENT_ENCODING_UNSUPPORTED")
@@ -67,7 +67,7 @@ def test_encoded_bodies_are_rejected(admin: httpx.Client, encoding: str) -> None
 
 def test_the_length_of_a_request_target_is_limited(service: Service) -> None:
     """A path with query of 32,768 bytes is accepted; a path with one more byte is rejected with 414."""
-    client = service.anonymous()
+    client = service.create_anonymous_client()
     assert client.get("/healthz?" + "a" * (MAX_TARGET - len("/healthz?"))).status_code == 200
     check_problem(client.get("/healthz?" + "a" * (MAX_TARGET - len("/healthz?") + 1)), 414, "URI_TOO_LONG")
     check_problem(client.get("/oi-api/warm-queries/" + "a" * MAX_TARGET), 414, "URI_TOO_LONG")
@@ -76,7 +76,7 @@ def test_the_length_of_a_request_target_is_limited(service: Service) -> None:
 
 def test_the_number_of_headers_is_limited(service: Service) -> None:
     """A request with 100 headers is accepted; with more headers it gets 431, even if all have the same name."""
-    client = service.anonymous()
+    client = service.create_anonymous_client()
     own = len(client.build_request("GET", "/healthz").headers.raw)
     fitting = [(f"x-{number}", "1") for number in range(MAX_HEADERS - own)]
     assert client.get("/healthz", headers=fitting).status_code == 200
@@ -87,7 +87,7 @@ def test_the_number_of_headers_is_limited(service: Service) -> None:
 @pytest.mark.parametrize("size", [MAX_HEADER_BYTES, 300_000, 3_000_000])
 def test_the_size_of_headers_is_limited(service: Service, size: int) -> None:
     """Headers below 128 KiB are accepted; larger headers get 431 before they are completely received."""
-    client = service.anonymous()
+    client = service.create_anonymous_client()
     assert client.get("/healthz", headers={"x-large": "a" * (MAX_HEADER_BYTES - 1024)}).status_code == 200
     check_problem(client.get("/healthz", headers={"x-large": "a" * size}), 431, "HEADERS_TOO_LARGE")
 
@@ -115,7 +115,7 @@ def test_an_endless_request_head_is_rejected(service: Service, begin: bytes, sta
         assert sent <= 4 * MIB
     with open_raw_connection(service) as connection:
         connection.sendall(begin + b"a" * (MAX_HEADER_BYTES * 9))
-        reply = read_all(connection)
+        reply = read_until_closed(connection)
     assert reply.status_code == status
     check_problem(reply, status, "URI_TOO_LONG" if status == 414 else "HEADERS_TOO_LARGE")
 
@@ -131,7 +131,7 @@ def test_trailers_and_chunk_extensions_are_limited(service: Service) -> None:
         with open_raw_connection(service) as connection:
             for part in (begin, flood[:1], flood[1:]):
                 connection.sendall(part)
-            check_problem(read_all(connection), 431, "HEADERS_TOO_LARGE")
+            check_problem(read_until_closed(connection), 431, "HEADERS_TOO_LARGE")
 
 
 def test_credentials_in_trailers_are_ignored(service: Service, admin: httpx.Client) -> None:
@@ -142,7 +142,7 @@ def test_credentials_in_trailers_are_ignored(service: Service, admin: httpx.Clie
         begin = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
         with open_raw_connection(service) as connection:
             connection.sendall(begin.encode() + b"2\r\n{}\r\n0\r\n" + trailers + b"\r\n")
-            reply = read_all(connection)
+            reply = read_until_closed(connection)
         assert (reply.status_code, reply.headers["x-request-id"] == "trailed") == (401, False)
 
 
@@ -159,21 +159,21 @@ def test_credentials_in_trailers_are_ignored(service: Service, admin: httpx.Clie
         ("GET ftp://a/healthz HTTP/1.1\r\nHost: a", 400, "INVALID_REQUEST"),
     ],
 )
-def test_unsupported_protocols_are_named(service: Service, head: str, status: int, code: str) -> None:
-    """An unsupported encoding, version, port or scheme is rejected with an error that names it."""
+def test_the_error_names_an_unsupported_protocol_feature(service: Service, head: str, status: int, code: str) -> None:
+    """An unsupported encoding, version, port or scheme is rejected with an error that names this part."""
     with open_raw_connection(service) as connection:
         connection.sendall(f"{head}\r\n\r\n".encode())
-        check_problem(read_all(connection), status, code)
+        check_problem(read_until_closed(connection), status, code)
 
 
 def test_other_callers_are_served_during_a_flood_of_headers(service: Service) -> None:
     """Connections that send endless headers do not affect other callers."""
     with open_raw_connection(service) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\nx: " + b"a" * 20_000)
-        assert service.anonymous().get("/healthz").status_code == 200
+        assert service.create_anonymous_client().get("/healthz").status_code == 200
 
 
-def test_the_number_of_parameters_is_limited(admin: httpx.Client) -> None:
+def test_the_error_about_too_many_parameters_states_the_limit(admin: httpx.Client) -> None:
     """200 query parameters are accepted; more parameters get 400 and the limit."""
     address = "/oi-api/openapi"
     assert admin.get(f"{address}?" + "&".join(f"a{number}=1" for number in range(200))).status_code == 200
@@ -195,7 +195,7 @@ def test_a_body_over_the_hosts_limit_is_rejected_unread(admin: httpx.Client, ser
     """A request with a Content-Length over 100 MB is rejected before its body is received."""
     with open_raw_connection(service) as connection:
         connection.sendall(b"POST /oi-api/telemetry/press HTTP/1.1\r\nHost: a\r\nContent-Length: 104857601\r\n\r\n")
-        assert read_all(connection).json()["code"] == "BODY_TOO_LARGE"
+        assert read_until_closed(connection).json()["code"] == "BODY_TOO_LARGE"
     assert admin.get("/healthz").status_code == 200
 
 
@@ -211,7 +211,7 @@ def test_a_body_over_the_hosts_limit_is_rejected_unread(admin: httpx.Client, ser
         (b"NaN", "NaN is not JSON"),
     ],
 )
-def test_json_errors_name_the_rule(admin: httpx.Client, value: bytes, rule: str) -> None:
+def test_the_error_about_json_names_the_broken_rule(admin: httpx.Client, value: bytes, rule: str) -> None:
     """JSON that breaks a rule about depth, digits, range, keys or characters is rejected with the broken rule."""
     reply = admin.post(EVENTS, content=EVENT % value)
     assert check_failing_fields(reply, 400, "BODY_NOT_JSON") == ["body"]
@@ -241,7 +241,7 @@ def test_the_length_of_texts_is_limited(
     assert check_failing_fields(admin.request(method, address, json={**event, **body})) == [field]
 
 
-def test_a_document_must_be_an_object(admin: httpx.Client) -> None:
+def test_a_body_must_be_a_json_object(admin: httpx.Client) -> None:
     """An empty body, or JSON that is not an object, is rejected with 400 and the reason."""
     for content, rule in ((b"", "not JSON"), (b"  ", "not JSON"), (b"[]", "dictionary"), (b"null", "dictionary")):
         reply = admin.post(TABLE, content=content)
@@ -263,7 +263,7 @@ def test_replies_without_content_have_no_content_type(admin: httpx.Client) -> No
 
 
 @pytest.mark.parametrize("headers", [{"Upgrade": "websocket"}, {"Upgrade": "websocket", "Connection": "keep-alive"}])
-def test_an_upgrade_must_be_named_by_connection(admin: httpx.Client, headers: dict[str, str]) -> None:
+def test_the_header_upgrade_requires_the_header_connection(admin: httpx.Client, headers: dict[str, str]) -> None:
     """The header Upgrade has an effect only if the header Connection lists it; otherwise the stream returns 426."""
     reply = admin.get("/oi-api/live-stream", headers=headers)
     check_problem(reply, 426, "UPGRADE_REQUIRED")

@@ -14,7 +14,7 @@ CHECKS = 15
 
 @pytest.fixture(scope="module")
 def sample_plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Return the running sample plant with a checkpoint interval of one second."""
+    """Return a running service with the sample workspace, which creates a checkpoint every second."""
     folder = tmp_path_factory.mktemp("smoke") / "data"
     environment = {"CHECKPOINT_SCHEDULE": "*/1 * * * * *"}
     running = Service(folder, ROOT / "samples" / "workspace.yaml", environment).start()
@@ -29,7 +29,7 @@ def run_smoke_test(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_the_smoke_test_passes(sample_plant: Service) -> None:
-    """On the sample plant every check of the smoke test passes, and no check is skipped."""
+    """On a service with the sample workspace every check of the smoke test passes, and none is skipped."""
     done = run_smoke_test(sample_plant.url, str(sample_plant.data_dir / "keys.json"))
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
@@ -45,7 +45,7 @@ def test_the_smoke_test_can_be_repeated(sample_plant: Service) -> None:
         assert done.returncode == 0, done.stdout
 
 
-def test_a_failed_check_is_reported(sample_plant: Service, tmp_path: Path) -> None:
+def test_the_smoke_test_reports_a_failed_check(sample_plant: Service, tmp_path: Path) -> None:
     """With invalid API keys the smoke test fails, and its output says why."""
     keys = tmp_path / "keys.json"
     keys.write_text(json.dumps({"somebody": "oik_aaaaaaaa_wrong"}))
@@ -54,10 +54,10 @@ def test_a_failed_check_is_reported(sample_plant: Service, tmp_path: Path) -> No
     assert "FAIL tokens" in done.stdout
 
 
-def test_checks_without_rights_are_skipped_and_listed(sample_plant: Service, tmp_path: Path) -> None:
+def test_checks_that_need_missing_rights_are_skipped_and_listed(sample_plant: Service, tmp_path: Path) -> None:
     """With the API key of a viewer, checks that need more rights are listed as skipped."""
     keys = tmp_path / "keys.json"
-    keys.write_text(json.dumps({"viewer@plant-a.example": sample_plant.key("viewer@plant-a.example")}))
+    keys.write_text(json.dumps({"viewer@plant-a.example": sample_plant.read_api_key("viewer@plant-a.example")}))
     done = run_smoke_test(sample_plant.url, str(keys))
     assert "--   amendment      no API key belongs to a member with the rights Amendment.Create" in done.stdout
     assert "ok   warm query" in done.stdout
@@ -76,12 +76,12 @@ def test_a_check_of_the_smoke_test_can_be_skipped(sample_plant: Service) -> None
 
 
 def test_the_api_keys_of_the_smoke_test_can_be_in_any_order(sample_plant: Service, tmp_path: Path) -> None:
-    """The smoke test works if only the first of the two API keys may approve; it then amends with the second key."""
-    editor = sample_plant.caller("editor@plant-a.example")
+    """If only the first API key may approve, the smoke test uses the second key to create the amendment."""
+    editor = sample_plant.create_client("editor@plant-a.example")
     granted = set(editor.get("/workspace/api/keys/whoami").json()["accessRights"])
     expected = {"name": "maker", "rights": sorted(granted - {"Workspace.Amendment.Approve"})}
     maker = editor.post("/workspace/api/keys", json=expected).json()["apiKey"]
-    both = {"admin@plant-a.example": sample_plant.key("admin@plant-a.example"), "maker": maker}
+    both = {"admin@plant-a.example": sample_plant.read_api_key("admin@plant-a.example"), "maker": maker}
     for order in (both, dict(reversed(both.items()))):
         keys = tmp_path / "keys.json"
         keys.write_text(json.dumps(order))
@@ -90,7 +90,7 @@ def test_the_api_keys_of_the_smoke_test_can_be_in_any_order(sample_plant: Servic
         assert "by maker, approved by admin@plant-a.example" in done.stdout
 
 
-def test_an_unreachable_address_fails(tmp_path: Path) -> None:
+def test_the_smoke_test_fails_at_an_unreachable_address(tmp_path: Path) -> None:
     """The smoke test fails at once for an unreachable address; without arguments it prints its usage."""
     keys = tmp_path / "keys.json"
     keys.write_text("{}")

@@ -16,7 +16,7 @@ OWN = {"_rid", "_self", "_etag", "_attachments", "_ts"}
 @pytest.fixture(scope="module")
 def editor(service: Service) -> httpx.Client:
     """Return a client that may read and write documents."""
-    return service.caller("admin@t")
+    return service.create_client("admin@t")
 
 
 def create_document(client: httpx.Client, table: str = "workorders", **document: Any) -> httpx.Response:
@@ -49,7 +49,7 @@ def test_a_document_is_created_replaced_and_deleted(editor: httpx.Client) -> Non
     assert editor.get(f"{BASE}/workorders/life", params={"partitionKey": "l2"}).status_code == 200
 
 
-def test_a_missing_id_is_generated(editor: httpx.Client) -> None:
+def test_a_document_without_an_id_gets_a_generated_id(editor: httpx.Client) -> None:
     """A document without an id gets a generated id; in a table partitioned by `id` it needs no partition key."""
     created = create_document(editor, "notes", text="x")
     assert created.status_code == 201
@@ -59,7 +59,7 @@ def test_a_missing_id_is_generated(editor: httpx.Client) -> None:
     check_problem(editor.get(created.headers["location"], params={"partitionKey": "other"}), 404, "DOCUMENT_NOT_FOUND")
 
 
-def test_system_members_are_ignored(editor: httpx.Client) -> None:
+def test_cosmos_system_properties_of_a_document_are_ignored(editor: httpx.Client) -> None:
     """Cosmos DB's system properties in a document are accepted and ignored."""
     sent = {"id": "bare", "_own": 1, **dict.fromkeys(OWN, "x")}
     assert create_document(editor, "notes", **sent).json() == {"id": "bare", "_own": 1}
@@ -84,7 +84,7 @@ def test_partition_keys_of_each_type_are_distinct(editor: httpx.Client, value: A
     assert editor.delete(f"{BASE}/nested/typed", params=params).status_code == 204
 
 
-def test_equal_numbers_are_one_partition(editor: httpx.Client) -> None:
+def test_equal_numbers_are_the_same_partition_key(editor: httpx.Client) -> None:
     """The numbers 1 and 1.0 are the same partition key; the text "1" is a different key."""
     assert create_document(editor, "nested", id="one", site={"line": 1}).status_code == 201
     for text, status in (("1.0", 200), ("1", 200), ('"1"', 404), ("true", 404)):
@@ -93,7 +93,7 @@ def test_equal_numbers_are_one_partition(editor: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("document_id", ["ü ñ 漢字 😀", "a+b%20c&d=e", "x" * 1023, "…", "a:b;c,d", '"quoted"', "%2e"])
-def test_valid_ids_are_stored(editor: httpx.Client, document_id: str) -> None:
+def test_documents_with_valid_ids_are_stored(editor: httpx.Client, document_id: str) -> None:
     """A document with any valid id can be stored and read by its Location."""
     created = create_document(editor, "notes", id=document_id)
     assert created.status_code == 201, created.text
@@ -123,7 +123,7 @@ def test_valid_ids_are_stored(editor: httpx.Client, document_id: str) -> None:
         [],
     ],
 )
-def test_invalid_ids_are_rejected(editor: httpx.Client, document_id: Any) -> None:
+def test_documents_with_invalid_ids_are_rejected(editor: httpx.Client, document_id: Any) -> None:
     """An invalid id in the body or the URL is rejected with 400 and the field's name."""
     assert check_failing_fields(create_document(editor, "notes", id=document_id)) == ["id"]
     if isinstance(document_id, str) and document_id.strip(".") and len(document_id) < 2000:
@@ -166,14 +166,14 @@ def test_a_json_partition_key_must_be_a_scalar(editor: httpx.Client, text: str) 
 
 
 @pytest.mark.parametrize("content", [b"[]", b"[{}]", b"5", b"null", b'"x"'])
-def test_a_document_must_be_an_object(editor: httpx.Client, content: bytes) -> None:
+def test_a_document_must_be_a_json_object(editor: httpx.Client, content: bytes) -> None:
     """JSON values other than objects are rejected."""
     assert check_failing_fields(editor.post(f"{BASE}/notes", content=content)) == ["body"]
     assert check_failing_fields(editor.put(f"{BASE}/notes/x", content=content)) == ["body"]
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"a":1,"a":2}', b"\xff"])
-def test_invalid_json_is_rejected(editor: httpx.Client, content: bytes) -> None:
+def test_documents_with_invalid_json_are_rejected(editor: httpx.Client, content: bytes) -> None:
     """A body that is not strict JSON is rejected."""
     check_problem(editor.post(f"{BASE}/notes", content=content), 400, "BODY_NOT_JSON")
 
@@ -192,7 +192,7 @@ def test_the_size_of_a_document_is_limited(editor: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
-def test_a_partition_key_is_required(editor: httpx.Client, method: str) -> None:
+def test_document_requests_require_a_partition_key(editor: httpx.Client, method: str) -> None:
     """A request for a document needs a partition key, unless the table is partitioned by id or a PUT body has it."""
     reply = editor.request(method, f"{BASE}/workorders/x", json={"n": 1})
     assert check_failing_fields(reply, 400, "PARTITION_KEY_REQUIRED") == ["partitionKey"]
@@ -205,7 +205,7 @@ def test_a_new_document_needs_a_partition_key(editor: httpx.Client) -> None:
     check_problem(create_document(editor, "nested", id="keyless", site="l1"), 400, "PARTITION_KEY_REQUIRED")
 
 
-def test_conditional_writes_require_the_current_etag(editor: httpx.Client) -> None:
+def test_conditional_document_writes_require_the_current_etag(editor: httpx.Client) -> None:
     """A write with an old or weak ETag gets 412, and a write with a malformed ETag gets 400."""
     path = f"{BASE}/notes/conditional"
     stale = create_document(editor, "notes", id="conditional", n=0).headers["etag"]
@@ -233,7 +233,7 @@ def test_concurrent_replacements_of_a_document_are_not_lost(service: Service, ed
     """If 16 writers replace a document repeatedly with If-Match, each successful write builds on the previous one."""
     path = f"{BASE}/notes/counter"
     create_document(editor, "notes", id="counter", n=0)
-    clients = [service.caller("admin@t") for _ in range(16)]
+    clients = [service.create_client("admin@t") for _ in range(16)]
 
     def increment_counter(client: httpx.Client) -> int:
         done = 0
@@ -250,7 +250,7 @@ def test_concurrent_replacements_of_a_document_are_not_lost(service: Service, ed
 
 
 def test_document_lists_are_paged(editor: httpx.Client) -> None:
-    """Continuation tokens lead through all pages of a table or of one partition."""
+    """A client that follows the continuation tokens gets all pages of a table or of one partition."""
     created = [create_document(editor, "nested", id=f"p{n}", site={"line": f"page{n % 2}"}).json() for n in range(7)]
     seen: list[dict[str, Any]] = []
     token: str | None = None
@@ -291,7 +291,7 @@ def test_continuation_tokens_belong_to_one_list(editor: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("limit", ["0", "1001", "-1", "x", "1.0", "1_0", " 1", "", "٣"])
-def test_an_invalid_limit_is_rejected(editor: httpx.Client, limit: str) -> None:
+def test_an_invalid_limit_of_a_document_list_is_rejected(editor: httpx.Client, limit: str) -> None:
     """A limit outside 1 to 1000 is rejected with the name of the parameter."""
     assert check_failing_fields(editor.get(f"{BASE}/notes", params={"limit": limit})) == ["limit"]
 
@@ -324,30 +324,30 @@ def test_document_requests_are_checked_in_a_fixed_order(
     check_problem(editor.request(method, f"/oi-api/data-stores/{path}", json={}), status, code)
 
 
-def test_reading_and_writing_documents_are_two_rights(service: Service) -> None:
+def test_reading_and_writing_documents_require_different_rights(service: Service) -> None:
     """GET requires the right Document.Read, other methods Document.Write.
 
     The rules of the table are checked afterwards.
     """
     caller = {
-        "GET": service.caller("admin@t", scopes="Workspace.Document.Read"),
-        "WRITE": service.caller("admin@t", scopes="Workspace.Document.Write"),
+        "GET": service.create_client("admin@t", scopes="Workspace.Document.Read"),
+        "WRITE": service.create_client("admin@t", scopes="Workspace.Document.Write"),
     }
     for method, path in (("GET", "notes"), ("GET", "notes/x"), ("POST", "notes"), ("PUT", "x/x"), ("DELETE", "x/x")):
         right = "GET" if method == "GET" else "WRITE"
         other = "WRITE" if method == "GET" else "GET"
         check_problem(caller[other].request(method, f"{BASE}/{path}", json={}), 403, "ACCESS_RIGHT_MISSING")
         assert caller[right].request(method, f"{BASE}/{path}", json={}).status_code != 403
-    check_problem(service.anonymous().get(f"{BASE}/notes"), 401, "UNAUTHENTICATED")
-    assert service.caller("admin@t").patch(f"{BASE}/notes/x").headers["allow"] == "DELETE, GET, HEAD, PUT"
+    check_problem(service.create_anonymous_client().get(f"{BASE}/notes"), 401, "UNAUTHENTICATED")
+    assert service.create_client("admin@t").patch(f"{BASE}/notes/x").headers["allow"] == "DELETE, GET, HEAD, PUT"
 
 
 def test_documents_survive_a_kill(own_service: Service) -> None:
     """After a kill, acknowledged documents are stored and continuation tokens are valid."""
-    caller = own_service.start().caller("admin@t")
+    caller = own_service.start().create_client("admin@t")
     etags = {create_document(caller, "notes", id=f"k{n}").json()["id"]: n for n in range(3)}
     token = caller.get(f"{BASE}/notes", params={"limit": "1"}).json()["continuationToken"]
     own_service.kill()
-    caller = own_service.start().caller("admin@t")
+    caller = own_service.start().create_client("admin@t")
     rest = caller.get(f"{BASE}/notes", params={"continuationToken": token}).json()
     assert [document["id"] for document in rest["documents"]] == list(etags)[1:]

@@ -9,9 +9,9 @@ import zstandard
 from tests.service.local_service import Service, check_failing_fields, check_problem, count_rows, query_rows, wait_until
 
 
-def test_a_message_is_stored_unchanged(service: Service) -> None:
+def test_a_telemetry_message_is_stored_unchanged(service: Service) -> None:
     """Metadata of a message becomes columns; all other properties become the payload, with unchanged numbers."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     payload = {"a": {"b": [1, 2.5, None, True, "ü\u20ac"]}, "big": 9007199254740993, "small": 1e-300, "": "empty name"}
     message = {"ts": "2026-02-01T01:00:00+01:00", "messageId": "whole", "deviceId": "rig-7", **payload}
     reply = editor.post("/oi-api/telemetry/pump-rig", json=message)
@@ -28,9 +28,9 @@ def test_a_message_is_stored_unchanged(service: Service) -> None:
     }
 
 
-def test_members_without_a_pointer_are_payload(service: Service) -> None:
+def test_properties_without_a_pointer_are_payload(service: Service) -> None:
     """Only properties at the connection's pointers are metadata; a property with a default name is payload."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     message = {"ts": "2026-02-02T00:00:00Z", "timestamp": "yesterday", "messageId": "pointers"}
     assert editor.post("/oi-api/telemetry/pump-rig", json=message).status_code == 202
     [row] = wait_until(lambda: query_rows(editor, "Telemetry | where MessageId == 'pointers'"), bool)
@@ -41,9 +41,9 @@ def test_members_without_a_pointer_are_payload(service: Service) -> None:
     assert "/ts" in reply.json()["detail"]
 
 
-def test_missing_metadata_has_defaults(service: Service) -> None:
+def test_a_message_without_metadata_gets_defaults(service: Service) -> None:
     """A message without metadata gets the time of receipt, a new id and the connection's lookup."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     assert editor.post("/oi-api/telemetry/press", json={"mark": "bare"}).status_code == 202
     [row] = wait_until(lambda: query_rows(editor, "Telemetry | where Payload.mark == 'bare'"), bool)
     assert (row["DeviceId"], row["Payload"]) == ("press", {"mark": "bare"})
@@ -53,7 +53,7 @@ def test_missing_metadata_has_defaults(service: Service) -> None:
 
 def test_messages_with_the_same_id_are_stored_once(service: Service) -> None:
     """If messages of a connection have the same id, only one is stored."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     batch = [{"messageId": f"dup-{number}", "mark": "dup"} for number in range(20)]
     for _ in range(3):
         assert editor.post("/oi-api/telemetry/press", json=batch).status_code == 202
@@ -92,7 +92,7 @@ def test_invalid_telemetry_is_rejected_as_a_whole(
     service: Service, body: bytes, status: int, code: str, fields: list[str] | None
 ) -> None:
     """If one message is invalid, the request is rejected with status, code and fields, and no message is stored."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     reply = editor.post("/oi-api/telemetry/press", content=body)
     check_problem(reply, status, code)
     if fields is not None:
@@ -101,7 +101,7 @@ def test_invalid_telemetry_is_rejected_as_a_whole(
 
 def test_telemetry_of_unknown_and_disabled_connections_is_rejected(service: Service) -> None:
     """Telemetry for an unknown connection is rejected with 404, for a disabled connection with 409."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     check_problem(editor.post("/oi-api/telemetry/nothing", json={}), 404, "CONNECTION_NOT_FOUND")
     check_problem(editor.post("/oi-api/telemetry/PRESS", json={}), 404, "CONNECTION_NOT_FOUND")
     check_problem(editor.post("/oi-api/telemetry/stopped", json={}), 409, "CONNECTION_DISABLED")
@@ -109,12 +109,14 @@ def test_telemetry_of_unknown_and_disabled_connections_is_rejected(service: Serv
 
 def test_sending_telemetry_requires_the_right(service: Service) -> None:
     """A viewer cannot send telemetry."""
-    check_problem(service.caller("viewer@t").post("/oi-api/telemetry/press", json={}), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(
+        service.create_client("viewer@t").post("/oi-api/telemetry/press", json={}), 403, "ACCESS_RIGHT_MISSING"
+    )
 
 
 def test_five_hundred_messages_are_accepted(service: Service) -> None:
     """An array of 500 messages, the largest allowed number, is accepted."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     before = count_rows(editor, "pump-rig")
     batch = [{"messageId": f"many-{number}"} for number in range(500)]
     assert editor.post("/oi-api/telemetry/pump-rig", json=batch).json() == {"accepted": 500}
@@ -122,9 +124,9 @@ def test_five_hundred_messages_are_accepted(service: Service) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["", "gzip", "zstd"])
-def test_lines_are_accepted_with_each_encoding(service: Service, encoding: str) -> None:
+def test_ndjson_lines_are_accepted_with_each_content_encoding(service: Service, encoding: str) -> None:
     """Each line of an NDJSON body becomes a message, whether the body has a supported Content-Encoding or none."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     mark = f"lines-{encoding}"
     lines = "".join(f'{{"messageId":"{mark}-{number}","mark":"{mark}"}}\n' for number in range(600)).encode()
     body = {"": lambda: lines, "gzip": lambda: gzip.compress(lines), "zstd": lambda: zstandard.compress(lines)}
@@ -136,8 +138,8 @@ def test_lines_are_accepted_with_each_encoding(service: Service, encoding: str) 
 
 
 def test_one_invalid_line_rejects_the_request(service: Service) -> None:
-    """The error names the invalid line, and no message of the request is stored."""
-    editor = service.caller("editor@t")
+    """If one line is invalid, the error names this line, and no message of the request is stored."""
+    editor = service.create_client("editor@t")
     body = b'{"mark":"half"}\n{"mark":"half","ts":"yesterday"}\n'
     reply = editor.post("/oi-api/telemetry/pump-rig", content=body, headers={"Content-Type": "application/x-ndjson"})
     assert check_failing_fields(reply, 400, "INVALID_REQUEST") == ["line 2.ts"]
@@ -146,12 +148,12 @@ def test_one_invalid_line_rejects_the_request(service: Service) -> None:
     assert query_rows(editor, "Telemetry | where Payload.mark == 'half'") == []
 
 
-def test_size_limits_count_decoded_bytes(service: Service) -> None:
+def test_size_limits_of_telemetry_count_decoded_bytes(service: Service) -> None:
     """Size limits count decoded bytes: 1 MiB for JSON, 16 MiB for lines.
 
     An unknown Content-Encoding gets 415.
     """
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     bomb = gzip.compress(bytes(64 * 1024 * 1024))
     for headers in ({}, {"Content-Type": "application/x-ndjson"}):
         reply = editor.post("/oi-api/telemetry/press", content=bomb, headers={"Content-Encoding": "gzip", **headers})

@@ -32,7 +32,7 @@ class Forger:
     """Helper that forges tokens from a valid token and the service's published keys."""
 
     def __init__(self, service: Service) -> None:
-        self.good = service.caller("viewer@t").headers["Authorization"].removeprefix("Bearer ")
+        self.good = service.create_client("viewer@t").headers["Authorization"].removeprefix("Bearer ")
         key = service.data_dir / "signing-key.pem"
         loaded = serialization.load_pem_private_key(key.read_bytes(), None)
         assert isinstance(loaded, ec.EllipticCurvePrivateKey)
@@ -41,10 +41,12 @@ class Forger:
         self.claims: Json = jwt.decode(self.good, options={"verify_signature": False})
 
     def sign(self, message: bytes) -> bytes:
-        """Return the valid signature of a message by the service's key."""
+        """Return the valid signature of a message with the service's key."""
         return jwt.utils.der_to_raw_signature(self.key.sign(message, ec.ECDSA(hashes.SHA256())), ec.SECP256R1())
 
-    def create_token(self, header: Json | None = None, claims: Json | None = None, sign: Sign | None = None) -> str:
+    def create_token(
+        self, header: Json | None = None, claims: Json | None = None, sign_message: Sign | None = None
+    ) -> str:
         """Return the valid token with changed properties.
 
         The value ``...`` removes a property.
@@ -54,7 +56,7 @@ class Forger:
             for members, changes in ((self.header, header), (self.claims, claims))
         ]
         message = ".".join(created)
-        return f"{message}.{encode_part((sign or self.sign)(message.encode()))}"
+        return f"{message}.{encode_part((sign_message or self.sign)(message.encode()))}"
 
     def public_key(self) -> bytes:
         """Return the public key from the JWKS."""
@@ -62,33 +64,33 @@ class Forger:
         return self.key.public_key().public_bytes(serialization.Encoding.PEM, form)
 
 
-def _sign_with_mac(forger: Forger) -> str:
+def _build_token_signed_with_mac(forger: Forger) -> str:
     return forger.create_token(
-        {"alg": "HS256"}, sign=lambda message: hmac.digest(forger.public_key(), message, hashlib.sha256)
+        {"alg": "HS256"}, sign_message=lambda message: hmac.digest(forger.public_key(), message, hashlib.sha256)
     )
 
 
-def _build_embedded_key(forger: Forger) -> str:
+def _build_token_with_embedded_key(forger: Forger) -> str:
     mine = ec.generate_private_key(ec.SECP256R1())
     jwk = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(mine.public_key()))
     sign: Sign = lambda message: jwt.utils.der_to_raw_signature(  # noqa: E731  one of several signers
         mine.sign(message, ec.ECDSA(hashes.SHA256())), ec.SECP256R1()
     )
-    return forger.create_token({"jwk": jwk, "jku": "http://127.0.0.1:9/keys"}, sign=sign)
+    return forger.create_token({"jwk": jwk, "jku": "http://127.0.0.1:9/keys"}, sign_message=sign)
 
 
-def _build_entra_like_token(forger: Forger) -> str:
+def _build_token_like_one_of_entra_id(forger: Forger) -> str:
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    return forger.create_token({"alg": "RS256"}, sign=lambda message: sign_pkcs1(message, key))
+    return forger.create_token({"alg": "RS256"}, sign_message=lambda message: sign_pkcs1(message, key))
 
 
-def _build_duplicate_claim(forger: Forger) -> str:
+def _build_token_with_duplicate_claim(forger: Forger) -> str:
     claims = json.dumps(forger.claims)[:-1] + ',"sub":"admin@t","Username":"admin@t"}'
     message = f"{encode_part(forger.header)}.{encode_part(claims)}"
     return f"{message}.{encode_part(forger.sign(message.encode()))}"
 
 
-def _encode_base64url(encoding: str) -> Callable[[Forger], str]:
+def _choose_malformed_encoding(encoding: str) -> Callable[[Forger], str]:
     def create(forger: Forger) -> str:
         message = f"{encode_part(forger.header)}.{jose.encode_base64url(json.dumps(forger.claims).encode(encoding))}"
         return f"{message}.{encode_part(forger.sign(message.encode()))}"
@@ -97,30 +99,32 @@ def _encode_base64url(encoding: str) -> Callable[[Forger], str]:
 
 
 ATTACKS: dict[str, Callable[[Forger], str]] = {
-    "none": lambda forger: forger.create_token({"alg": "none"}, sign=lambda _: b""),
+    "none": lambda forger: forger.create_token({"alg": "none"}, sign_message=lambda _: b""),
     "nOnE": lambda forger: forger.create_token({"alg": "nOnE"}),
-    "public key as secret": _sign_with_mac,
-    "key of its own": _build_embedded_key,
-    "another algorithm": _build_entra_like_token,
-    "psychic signature": lambda forger: forger.create_token(sign=lambda _: bytes(64)),
-    "r and s of the order": lambda forger: forger.create_token(sign=lambda _: ORDER.to_bytes(32) * 2),
+    "public key as secret": _build_token_signed_with_mac,
+    "key of its own": _build_token_with_embedded_key,
+    "another algorithm": _build_token_like_one_of_entra_id,
+    "psychic signature": lambda forger: forger.create_token(sign_message=lambda _: bytes(64)),
+    "r and s of the order": lambda forger: forger.create_token(sign_message=lambda _: ORDER.to_bytes(32) * 2),
     "ASN.1 signature": lambda forger: forger.create_token(
-        sign=lambda text: forger.key.sign(text, ec.ECDSA(hashes.SHA256()))
+        sign_message=lambda text: forger.key.sign(text, ec.ECDSA(hashes.SHA256()))
     ),
     "cut signature": lambda forger: forger.good[:-4],
-    "longer signature": lambda forger: forger.create_token(sign=lambda text: forger.sign(text) + b"\0"),
+    "longer signature": lambda forger: forger.create_token(sign_message=lambda text: forger.sign(text) + b"\0"),
     "padding": lambda forger: forger.good + "==",
     "five parts": lambda forger: forger.good + "..",
-    "key id as path": lambda forger: forger.create_token({"kid": "../../../../dev/null"}, sign=lambda _: b"x" * 64),
+    "key id as path": lambda forger: forger.create_token(
+        {"kid": "../../../../dev/null"}, sign_message=lambda _: b"x" * 64
+    ),
     "key id as list": lambda forger: forger.create_token({"kid": [forger.header["kid"]]}),
     "no key id": lambda forger: forger.create_token({"kid": ...}),
     "unencoded payload": lambda forger: forger.create_token({"b64": False, "crit": ["b64"]}),
     "critical": lambda forger: forger.create_token({"crit": ["exp"]}),
-    "claims twice": _build_duplicate_claim,
-    "claims in UTF-16": _encode_base64url("utf-16"),
-    "claims in UTF-16 without a mark": _encode_base64url("utf-16-le"),
-    "claims in UTF-32": _encode_base64url("utf-32"),
-    "claims behind a byte order mark": _encode_base64url("utf-8-sig"),
+    "claims twice": _build_token_with_duplicate_claim,
+    "claims in UTF-16": _choose_malformed_encoding("utf-16"),
+    "claims in UTF-16 without a mark": _choose_malformed_encoding("utf-16-le"),
+    "claims in UTF-32": _choose_malformed_encoding("utf-32"),
+    "claims behind a byte order mark": _choose_malformed_encoding("utf-8-sig"),
     "time as text": lambda forger: forger.create_token(claims={"exp": "9999999999"}),
     "time as NaN": lambda forger: forger.create_token(claims={"exp": float("nan")}),
     "time without end": lambda forger: forger.create_token(claims={"exp": 10**400}),
@@ -145,7 +149,7 @@ def forger(service: Service) -> Forger:
 async def test_forged_tokens_are_rejected_by_every_route(service: Service, forger: Forger, attack: str) -> None:
     """Each forged token gets the same 401 reply from REST, live stream and MCP, without a reason."""
     token = ATTACKS[attack](forger)
-    client = service.anonymous(token)
+    client = service.create_anonymous_client(token)
     for method, path in ROUTES:
         reply = client.request(method, path, content=b"{}" if method == "POST" else b"")
         details = check_problem(reply, 401, "UNAUTHENTICATED")
@@ -153,24 +157,26 @@ async def test_forged_tokens_are_rejected_by_every_route(service: Service, forge
     assert client.post("/v1/plant-t/graphql", json={"query": "{__typename}"}).status_code == 401
     if len(token) < 8_000:
         assert (await read_rejection(build_stream_url(service, token=token))).status_code == 401
-    assert token not in service.log()
+    assert token not in service.read_log()
 
 
 @pytest.mark.parametrize("space", ["\xa0", "\x85", "\u2003"])
-async def test_only_space_and_tab_surround_a_token(service: Service, forger: Forger, space: str) -> None:
+async def test_only_spaces_and_tabs_can_surround_a_token(service: Service, forger: Forger, space: str) -> None:
     """White space around a token other than spaces and tabs makes the token invalid."""
     for token in (forger.good + space, space + forger.good):
         assert (await read_rejection(build_stream_url(service, token=token))).status_code == 401
         for method, path in ROUTES if ord(space) < 256 else []:
             header = f"Bearer {token}".encode("latin-1")
             check_problem(
-                service.anonymous().request(method, path, headers={b"Authorization": header}), 401, "UNAUTHENTICATED"
+                service.create_anonymous_client().request(method, path, headers={b"Authorization": header}),
+                401,
+                "UNAUTHENTICATED",
             )
     spaced = {"Authorization": f"Bearer  \t {forger.good}"}
-    assert service.anonymous().get("/workspace/api/keys/whoami", headers=spaced).status_code == 200
+    assert service.create_anonymous_client().get("/workspace/api/keys/whoami", headers=spaced).status_code == 200
 
 
 def test_the_valid_token_still_works(service: Service, forger: Forger) -> None:
     """The valid token on which the forged tokens are based is accepted."""
-    assert service.anonymous(forger.good).get("/oi-api/warm-queries/per-minute").status_code == 200
-    assert service.anonymous(forger.create_token()).get("/workspace/api/keys/whoami").status_code == 200
+    assert service.create_anonymous_client(forger.good).get("/oi-api/warm-queries/per-minute").status_code == 200
+    assert service.create_anonymous_client(forger.create_token()).get("/workspace/api/keys/whoami").status_code == 200

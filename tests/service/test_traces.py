@@ -95,7 +95,7 @@ def received_traces(collector: Collector) -> Traces:
 
 def test_the_span_of_an_audit_event_links_to_its_batch(traced_service: Service, received_traces: Traces) -> None:
     """The span of an audit event contains the wait for its append, and the span of the batch links to this wait."""
-    caller = traced_service.caller("admin@t")
+    caller = traced_service.create_client("admin@t")
     reply = caller.post("/oi-api/provenance/events", json=EVENT, headers={"traceparent": TRACEPARENT})
     request = received_traces.wait_for_request(reply.headers["x-request-id"])
     assert (request.name, request.kind) == ("POST /oi-api/provenance/events", SERVER)
@@ -113,7 +113,7 @@ def test_the_span_of_an_audit_event_links_to_its_batch(traced_service: Service, 
 
 def test_the_span_of_a_document_links_to_its_commit(traced_service: Service, received_traces: Traces) -> None:
     """The span of a new document contains the wait for its commit, and the span of the commit links to this wait."""
-    reply = traced_service.caller("admin@t").post(ORDERS, params={"partitionKey": "a"}, json={"line": "a"})
+    reply = traced_service.create_client("admin@t").post(ORDERS, params={"partitionKey": "a"}, json={"line": "a"})
     assert reply.status_code == 201, reply.text
     request = received_traces.wait_for_request(reply.headers["x-request-id"])
     waits = received_traces.wait_for_descendant(request, "wait for the write to documents")
@@ -122,20 +122,22 @@ def test_the_span_of_a_document_links_to_its_commit(traced_service: Service, rec
     assert received_traces.wait_for_descendant(commit, "write documents").kind == CLIENT
 
 
-def test_the_span_of_telemetry_contains_the_send(traced_service: Service, received_traces: Traces) -> None:
+def test_the_span_of_a_telemetry_request_contains_the_send_to_the_event_hub(
+    traced_service: Service, received_traces: Traces
+) -> None:
     """The span of a telemetry request contains the send to the Event Hub with the number of messages."""
-    reply = traced_service.caller("admin@t").post("/oi-api/telemetry/press", json=[{"value": 1}, {"value": 2}])
+    reply = traced_service.create_client("admin@t").post("/oi-api/telemetry/press", json=[{"value": 1}, {"value": 2}])
     sent = received_traces.wait_for_descendant(
         received_traces.wait_for_request(reply.headers["x-request-id"]), "send telemetry"
     )
     assert read_attributes(sent)["messaging.batch.message_count"] == 2
 
 
-def test_the_span_of_a_trigger_contains_the_send_to_clients(
+def test_the_span_of_a_trigger_batch_contains_the_sending_to_clients(
     traced_service: Service, received_traces: Traces, collector: Collector
 ) -> None:
     """The span of a trigger's batch contains the sending of messages to live streams."""
-    assert traced_service.caller("admin@t").post("/oi-api/telemetry/press", json={"value": 1}).status_code == 202
+    assert traced_service.create_client("admin@t").post("/oi-api/telemetry/press", json={"value": 1}).status_code == 202
     batch = wait_until(lambda: [one for one in collector.read_spans() if one.name == "process telemetry"], bool)[0]
     assert (batch.kind, batch.parent_span_id) == (Span.SPAN_KIND_CONSUMER, b"")
     assert (
@@ -151,7 +153,7 @@ def test_rejected_requests_have_a_span(traced_service: Service, received_traces:
         ("GET", "/nowhere", 404, "ROUTE_NOT_FOUND"),
         ("DELETE", "/healthz", 405, "METHOD_NOT_ALLOWED"),
     ):
-        reply = traced_service.anonymous().request(method, path)
+        reply = traced_service.create_anonymous_client().request(method, path)
         check_problem(reply, status, code)
         details = received_traces.wait_for_request(reply.headers["x-request-id"])
         found = read_attributes(details)
@@ -184,7 +186,7 @@ async def _append_from_another_instance(folder: Path) -> None:
 
 def test_every_metric_is_exported(traced_service: Service, collector: Collector, received_traces: Traces) -> None:
     """Each documented metric is exported, except the one for rejections under overload, which needs high load."""
-    caller = traced_service.caller("admin@t")
+    caller = traced_service.create_client("admin@t")
     asyncio.run(_append_from_another_instance(traced_service.data_dir))
     assert caller.post("/oi-api/provenance/events", json=EVENT).status_code == 201
     assert caller.post("/oi-api/provenance/events/verify", json={"ScopeKey": "line-1"}).status_code == 200
@@ -205,7 +207,7 @@ def test_every_metric_is_exported(traced_service: Service, collector: Collector,
     created = caller.post("/oi-api/downloads/data-connections/press", json=ranged, headers={"Prefer": "wait=30"})
     assert created.is_success, created.text
     _use_features_with_separate_metrics(traced_service, caller)
-    reader = traced_service.caller("viewer@t")
+    reader = traced_service.create_client("viewer@t")
     replies = (reader.get("/oi-api/warm-queries") for _ in range(1000))
     refused = next(reply for reply in replies if reply.status_code == 429)
     assert (
@@ -230,7 +232,7 @@ def _use_features_with_separate_metrics(service: Service, caller: httpx.Client) 
     assert caller.post(f"/oi-api/webhooks/{created.json()['id']}/test").status_code == 202
     import_file(caller, build_csv(2))
     form = {"grant_type": "client_credentials", "client_id": "oik_unknown", "client_secret": "wrong"}
-    assert service.anonymous().post("/oauth2/token", data=form).status_code == 401
+    assert service.create_anonymous_client().post("/oauth2/token", data=form).status_code == 401
     lathe = caller.get("/oi-api/connections/lathe").json()
     signal = {"name": "t", "pointer": "/t", "type": "real"}
     assert caller.put("/oi-api/connections/lathe", json={**lathe, "signals": [signal]}).status_code == 200
@@ -240,10 +242,10 @@ def _use_features_with_separate_metrics(service: Service, caller: httpx.Client) 
 
 def test_no_request_content_is_exported(traced_service: Service, collector: Collector) -> None:
     """Exported traces and metrics contain neither request contents nor credentials."""
-    caller = traced_service.caller("admin@t")
+    caller = traced_service.create_client("admin@t")
     secrets = [
         caller.headers["Authorization"].removeprefix("Bearer "),
-        traced_service.key("admin@t"),
+        traced_service.read_api_key("admin@t"),
         "hunter2",
         "admin@t",
     ]

@@ -24,11 +24,13 @@ def group_messages_by_field(reply: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("operation", REFUSING, ids=[f"{one.method} /{one.route}" for one in REFUSING])
-def test_rejecting_operations_list_unknown_names(service: Service, operation: Operation) -> None:
+def test_a_400_reply_lists_unknown_parameters_and_fields(service: Service, operation: Operation) -> None:
     """A 400 reply lists unknown parameters and unknown body fields together."""
     path = re.sub(r"\{\*?[^{}]+\}", "x1", operation.route)
     body = {"zzMember": 1} if operation.takes_body else None
-    reply = service.caller("admin@t").request(operation.method, f"/{path}", params={"zzParameter": "1"}, json=body)
+    reply = service.create_client("admin@t").request(
+        operation.method, f"/{path}", params={"zzParameter": "1"}, json=body
+    )
     # A raw body is parsed after the parameters; the tests of workspace documents cover its fields.
     checks_body = operation.takes_body and operation.body is not RawBody
     expected = {"zzParameter", "zzMember"} if checks_body else {"zzParameter"}
@@ -39,7 +41,7 @@ def test_rejecting_operations_list_unknown_names(service: Service, operation: Op
 
 def test_misspelt_rights_create_no_credential(service: Service) -> None:
     """A request for a key or token is rejected if the parameter with the access rights is misspelt."""
-    admin = service.caller("admin@t")
+    admin = service.create_client("admin@t")
     before = len(admin.get(KEYS).json()["keys"])
     reply = admin.post(KEYS, json={"name": "p2", "accessRights": ["Workspace.Catalog.Read"]})
     assert group_messages_by_field(reply) == {"accessRights": "Unknown member `accessRights`; did you mean `rights`?"}
@@ -57,16 +59,16 @@ def test_misspelt_rights_create_no_credential(service: Service) -> None:
 @pytest.mark.parametrize("path", ["/oi-api/warm-queries/newest", "/api/workspaces/explorer/warm-queries/newest"])
 def test_unknown_parameters_of_warm_queries_are_rejected(service: Service, path: str) -> None:
     """Parameters with the prefix `p.` belong to the query; other unknown parameters are rejected."""
-    viewer = service.caller("viewer@t")
+    viewer = service.create_client("viewer@t")
     assert viewer.get(path, params={"p.connection": "press", "limit": 1}).status_code == 200
     assert check_failing_fields(viewer.get(path, params={"p.conection": "press"})) == ["p.conection", "p.connection"]
     reply = viewer.get(path, params={"p.connection": "press", "timerange": "PT1H", "connection": "press"})
     assert set(group_messages_by_field(reply)) == {"timerange", "connection"}
 
 
-def test_aliases_of_body_members_are_accepted(service: Service) -> None:
+def test_aliases_of_body_fields_are_accepted(service: Service) -> None:
     """A body may contain the alias `Query`, `from` or `to`, but not together with the name that it replaces."""
-    editor = service.caller("editor@t")
+    editor = service.create_client("editor@t")
     assert editor.post(AD_HOC, json={"Query": "Telemetry | take 0"}).status_code == 200
     reply = editor.post(AD_HOC, json={"Query": "Telemetry | take 0", "query": "Telemetry | take 1"})
     assert group_messages_by_field(reply) == {"Query": "repeats `query`; send only one of them"}
@@ -89,18 +91,18 @@ def test_aliases_of_body_members_are_accepted(service: Service) -> None:
         ("POST", "/workspace/api/keys"),
     ],
 )
-def test_many_unknown_members_are_rejected(service: Service, method: str, path: str) -> None:
+def test_many_unknown_body_fields_are_rejected(service: Service, method: str, path: str) -> None:
     """If a body has more unknown fields than an error reply can list, it is rejected."""
     body = {f"k{number}": 1 for number in range(1_000)}
-    reply = service.caller("admin@t").request(method, path, json=body)
+    reply = service.create_client("admin@t").request(method, path, json=body)
     assert "body" in group_messages_by_field(reply) or len(group_messages_by_field(reply)) >= 1_000
 
 
 @pytest.mark.parametrize("name", ["scopeKey", "ScopeKey"])
-def test_a_rejection_accepts_both_names_of_its_scope(service: Service, name: str) -> None:
+def test_rejecting_an_amendment_accepts_both_names_of_the_scope(service: Service, name: str) -> None:
     """For the rejection of an amendment, the scope in the query string may be named `scopeKey` or `ScopeKey`."""
     path = "/oi-api/provenance/amendments/000000000001/reject"
-    reply = service.caller("admin@t").post(path, params={name: "no-such-scope"}, json={"RejectedBy": "x"})
+    reply = service.create_client("admin@t").post(path, params={name: "no-such-scope"}, json={"RejectedBy": "x"})
     check_problem(reply, 404, "AMENDMENT_NOT_FOUND")
 
 
@@ -109,15 +111,15 @@ async def test_misspelt_stream_filters_are_rejected(service: Service) -> None:
     bearer = request_token(service, "viewer@t")
     reply = await read_rejection(build_stream_url(service, conection="press"), bearer)
     assert group_messages_by_field(reply) == {"conection": "Unknown parameter `conection`; did you mean `connection`?"}
-    viewer = service.caller("viewer@t")
+    viewer = service.create_client("viewer@t")
     assert check_failing_fields(viewer.get("/oi-api/live-stream/negotiate?surfaces=hall")) == ["surfaces"]
-    assert service.anonymous().get("/oi-api/live-stream", params={"token": bearer}).status_code == 426
+    assert service.create_anonymous_client().get("/oi-api/live-stream", params={"token": bearer}).status_code == 426
     assert check_failing_fields(viewer.get("/oi-api/live-stream?token=a&token=b")) == ["token"]
 
 
-def test_audit_lists_report_ignored_names(service: Service) -> None:
+def test_audit_lists_report_ignored_parameters(service: Service) -> None:
     """Lists and exports of the audit log ignore unknown parameters and list them in a header."""
-    admin = service.caller("admin@t")
+    admin = service.create_client("admin@t")
     for path in ("events/query", "events/export"):
         reply = admin.get(f"/oi-api/provenance/{path}", params={"actiontype": "x", "limit": "none"})
         assert (reply.status_code, reply.headers["x-provenance-ignored"]) == (200, "limit, actiontype")
@@ -127,7 +129,7 @@ def test_audit_lists_report_ignored_names(service: Service) -> None:
 
 def test_a_definition_can_be_put_unchanged(own_module_service: Service) -> None:
     """A PUT may contain fields that the service sets, with their current values; other values are rejected."""
-    editor, path = own_module_service.caller("editor@t"), "/oi-api/warm-queries/per-minute"
+    editor, path = own_module_service.create_client("editor@t"), "/oi-api/warm-queries/per-minute"
     [approved] = [one for one in editor.get(AD_HOC).json()["warmQueries"] if one["lookup"] == "per-minute"]
     assert approved["approval"] is not None
     read = editor.put(path, json=approved).json()
@@ -154,7 +156,7 @@ def test_a_definition_can_be_put_unchanged(own_module_service: Service) -> None:
 
 def test_event_and_telemetry_routes_ignore_unknown_names(service: Service) -> None:
     """Routes for events, telemetry, pages and API descriptions ignore unknown parameters and fields."""
-    admin = service.caller("admin@t")
+    admin = service.create_client("admin@t")
     event = {"ActionType": "A", "EntityType": "T", "EntityID": "1", "RecordID": "9", "Anything": 1}
     assert admin.post("/oi-api/provenance/events?any=1", json=event).status_code == 201
     assert admin.post("/oi-api/telemetry/press?any=1", json={"any": 1}).status_code == 202

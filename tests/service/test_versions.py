@@ -37,7 +37,7 @@ def check_deprecation(reply: httpx.Response) -> None:
 def test_every_operation_checks_and_states_the_version(service: Service, endpoint: Endpoint) -> None:
     """Each REST operation returns the API version and rejects unknown versions; GraphQL and pages have no version."""
     path = build_path(endpoint)
-    client = service.anonymous()
+    client = service.create_anonymous_client()
     plain = client.request(endpoint.method, path)
     unknown = client.request(endpoint.method, path, headers={"Oi-Version": "2020-01-01"})
     if endpoint.is_versioned:
@@ -52,7 +52,7 @@ def test_every_operation_checks_and_states_the_version(service: Service, endpoin
 
 def test_replies_without_an_operation_state_the_version(service: Service) -> None:
     """404 and 405 replies that belong to no operation also contain the API version."""
-    client = service.anonymous()
+    client = service.create_anonymous_client()
     for reply in (client.get("/nowhere"), client.delete("/healthz"), client.patch("/oi-api/warm-queries")):
         assert reply.status_code in {404, 405}
         assert reply.headers["oi-version"] == VERSION
@@ -61,13 +61,13 @@ def test_replies_without_an_operation_state_the_version(service: Service) -> Non
 
 def test_the_current_api_version_is_accepted(service: Service) -> None:
     """A request with the current API version is accepted."""
-    reply = service.caller("viewer@t").get("/oi-api/warm-queries", headers={"Oi-Version": VERSION})
+    reply = service.create_client("viewer@t").get("/oi-api/warm-queries", headers={"Oi-Version": VERSION})
     assert (reply.status_code, reply.headers["oi-version"]) == (200, VERSION)
 
 
 def test_former_name_of_the_ad_hoc_body_is_deprecated(service: Service) -> None:
     """If the body of an ad-hoc query uses the former name `Query`, headers of the reply announce the deprecation."""
-    client = service.caller("editor@t")
+    client = service.create_client("editor@t")
     reply = client.post("/oi-api/warm-queries", json={"Query": "print x = 1"})
     assert reply.status_code == 200
     check_deprecation(reply)
@@ -78,12 +78,12 @@ def test_former_name_of_the_ad_hoc_body_is_deprecated(service: Service) -> None:
 def test_former_names_of_date_ranges_are_deprecated(service: Service, date_range: dict[str, str]) -> None:
     """If a date range uses the former names `from` or `to`, headers of the reply or error announce the deprecation."""
     body = {"format": "csv", "dateRange": date_range}
-    check_deprecation(service.caller("editor@t").post("/oi-api/downloads/data-connections/unknown", json=body))
+    check_deprecation(service.create_client("editor@t").post("/oi-api/downloads/data-connections/unknown", json=body))
 
 
-def test_openapi_marks_former_names(service: Service) -> None:
+def test_openapi_marks_former_names_as_deprecated(service: Service) -> None:
     """The OpenAPI document marks the former names as deprecated."""
-    schemas = service.caller("admin@t").get("/oi-api/openapi").json()["components"]["schemas"]
+    schemas = service.create_client("admin@t").get("/oi-api/openapi").json()["components"]["schemas"]
     assert schemas["AdHocBody"]["properties"]["Query"]["deprecated"] is True
     assert {name for name, each in schemas["DateRange"]["properties"].items() if each.get("deprecated")} == {
         "from",

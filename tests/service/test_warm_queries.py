@@ -17,7 +17,7 @@ def service_with_readings(own_module_service: Service) -> Service:
         {"timestamp": f"{BASE}{second:02d}Z", "messageId": f"q{second}", "deviceId": f"p-{second % 2}", "value": second}
         for second in range(10)
     ]
-    editor = own_module_service.caller("editor@t")
+    editor = own_module_service.create_client("editor@t")
     assert editor.post("/oi-api/telemetry/lathe", json=readings).status_code == 202
     wait_until(lambda: count_rows(editor, "lathe"), lambda rows: rows >= 10)
     return own_module_service
@@ -27,11 +27,11 @@ def run_query(service: Service, lookup: str = "newest", **parameters: str) -> An
     """Run a warm query and return the reply."""
     names = {"timeRange", "limit"}
     query = {name if name in names else f"p.{name}": value for name, value in parameters.items()}
-    return service.caller("viewer@t").get(f"/oi-api/warm-queries/{lookup}", params=query)
+    return service.create_client("viewer@t").get(f"/oi-api/warm-queries/{lookup}", params=query)
 
 
 def test_a_result_has_rows_columns_and_governance(service_with_readings: Service) -> None:
-    """A result has the query, time, rows, governance, columns, row count, truncation and execution time."""
+    """A result contains query, time, rows, governance, columns, row count, truncation and execution time."""
     reply = run_query(service_with_readings, connection="lathe", limit="3").json()
     assert set(reply) == {
         *("query", "executedAt", "results", "governance", "columns", "rowCount", "truncated", "executionTimeMs"),
@@ -60,7 +60,9 @@ def test_a_result_has_rows_columns_and_governance(service_with_readings: Service
 def test_the_render_properties_are_part_of_the_reply(service_with_readings: Service) -> None:
     """If the KQL has a ``render`` operator, the reply contains its properties, which also change the ETag."""
     replies = [
-        service_with_readings.caller("editor@t").post("/oi-api/warm-queries", json={"query": f"print t = 1{operator}"})
+        service_with_readings.create_client("editor@t").post(
+            "/oi-api/warm-queries", json={"query": f"print t = 1{operator}"}
+        )
         for operator in ("", " | render anomalychart with (title='a', anomalycolumns=t)")
     ]
     assert "visualization" not in replies[0].json()
@@ -70,9 +72,9 @@ def test_the_render_properties_are_part_of_the_reply(service_with_readings: Serv
     assert replies[0].headers["etag"] != replies[1].headers["etag"]
 
 
-def test_the_three_routes_return_the_same_result(service_with_readings: Service) -> None:
+def test_the_routes_for_lookup_api_path_and_id_return_the_same_result(service_with_readings: Service) -> None:
     """A query returns the same result at the routes for its lookup, its API path and its id."""
-    client = service_with_readings.caller("viewer@t")
+    client = service_with_readings.create_client("viewer@t")
     replies = [
         client.get(path).json()
         for path in (
@@ -85,7 +87,7 @@ def test_the_three_routes_return_the_same_result(service_with_readings: Service)
     assert len({tuple(reply) for reply in replies}) == 1
 
 
-def test_parameters_are_values_and_not_kql(service_with_readings: Service) -> None:
+def test_query_parameters_are_values_and_not_kql(service_with_readings: Service) -> None:
     """A parameter is used as a value, even if it contains valid KQL."""
     assert [
         row["MessageId"] for row in run_query(service_with_readings, connection="lathe", above="6.5").json()["results"]
@@ -98,7 +100,7 @@ def test_parameters_are_values_and_not_kql(service_with_readings: Service) -> No
         assert run_query(service_with_readings, connection=hostile).json()["rowCount"] == 0
 
 
-def test_the_limit_truncates_the_result(service_with_readings: Service) -> None:
+def test_the_query_limit_truncates_the_result(service_with_readings: Service) -> None:
     """A result is marked as truncated only if the limit has removed rows from it."""
     assert run_query(service_with_readings, connection="lathe", limit="10").json()["truncated"] is False
     assert run_query(service_with_readings, connection="lathe", limit="9").json()["truncated"] is True
@@ -106,7 +108,7 @@ def test_the_limit_truncates_the_result(service_with_readings: Service) -> None:
 
 def test_a_time_range_is_applied_before_aggregation(service_with_readings: Service) -> None:
     """A time range selects rows before the query aggregates them."""
-    editor = service_with_readings.caller("editor@t")
+    editor = service_with_readings.create_client("editor@t")
     assert editor.post("/oi-api/telemetry/lathe", json={"messageId": "now", "value": 1000}).status_code == 202
     wait_until(
         lambda: run_query(service_with_readings, connection="lathe", above="999").json()["rowCount"],
@@ -121,9 +123,9 @@ def test_a_time_range_is_applied_before_aggregation(service_with_readings: Servi
 
 
 @pytest.mark.parametrize("time_range", ["P1Y", "P1M", "-PT5M", "PT0S", "five", "", "P367D", "PT"])
-def test_invalid_time_ranges_are_listed(service: Service, time_range: str) -> None:
+def test_invalid_time_ranges_are_rejected(service: Service, time_range: str) -> None:
     """A time range is rejected with 400 if it is zero, negative, too long or malformed, or has years or months."""
-    client = service.caller("editor@t")
+    client = service.create_client("editor@t")
     by_query = client.get("/oi-api/warm-queries/unknown", params={"timeRange": time_range})
     by_body = client.post("/oi-api/warm-queries", json={"query": "print 1", "timeRange": time_range})
     for reply in (by_query, by_body):
@@ -131,26 +133,26 @@ def test_invalid_time_ranges_are_listed(service: Service, time_range: str) -> No
 
 
 @pytest.mark.parametrize("limit", ["0", "10001", "x", "-1", "", "1.5", "1e3"])
-def test_invalid_query_limits_are_listed(service: Service, limit: str) -> None:
+def test_an_invalid_limit_of_an_unknown_query_is_listed(service: Service, limit: str) -> None:
     """An invalid limit is reported even if the query does not exist."""
-    reply = service.caller("viewer@t").get("/oi-api/warm-queries/unknown", params={"limit": limit})
+    reply = service.create_client("viewer@t").get("/oi-api/warm-queries/unknown", params={"limit": limit})
     assert check_failing_fields(reply) == ["limit"]
 
 
 @pytest.mark.parametrize("limit", [0, 10_001, "x", "5", True, None, 1.5])
-def test_invalid_limits_in_a_body_are_listed(service: Service, limit: object) -> None:
+def test_an_invalid_query_limit_in_a_body_is_listed(service: Service, limit: object) -> None:
     """In a body the limit must be a whole number, not text."""
-    reply = service.caller("editor@t").post("/oi-api/warm-queries", json={"query": "print 1", "limit": limit})
+    reply = service.create_client("editor@t").post("/oi-api/warm-queries", json={"query": "print 1", "limit": limit})
     check_problem(reply, 400, "INVALID_REQUEST")
 
 
-def test_unknown_and_draft_queries_are_rejected_first(service: Service) -> None:
+def test_unknown_and_draft_queries_are_rejected_before_their_parameters(service: Service) -> None:
     """An unknown query gets 404 and a draft gets 403, before parameters are checked."""
     check_problem(run_query(service, "unknown", nothing="1"), 404, "WARM_QUERY_NOT_FOUND")
     check_problem(run_query(service, "draft", nothing="1"), 403, "QUERY_NOT_APPROVED")
 
 
-def test_invalid_parameters_are_listed(service: Service) -> None:
+def test_invalid_parameters_of_a_query_are_listed(service: Service) -> None:
     """Unknown, missing and ill-typed parameters are listed together."""
     assert sorted(check_failing_fields(run_query(service, above="much", other="1"))) == [
         "p.above",
@@ -177,45 +179,45 @@ def test_invalid_parameters_are_listed(service: Service) -> None:
 )
 def test_invalid_kql_is_rejected(service: Service, kql: str, code: str) -> None:
     """Commands, unknown names, external data and too large queries get 400 with the reason of the engine."""
-    reply = service.caller("editor@t").post("/oi-api/warm-queries", json={"query": kql})
+    reply = service.create_client("editor@t").post("/oi-api/warm-queries", json={"query": kql})
     check_problem(reply, 400, code)
     assert "root:" not in reply.text
 
 
-def test_syntax_errors_have_a_position(service: Service) -> None:
+def test_kql_syntax_errors_have_a_position(service: Service) -> None:
     """A syntax error has the position in the caller's text, even if a timeRange adds a line before it."""
     for body in ({"query": "Telemetry\n| wherex 1"}, {"query": "Telemetry\n| wherex 1", "timeRange": "PT1H"}):
         details = check_problem(
-            service.caller("editor@t").post("/oi-api/warm-queries", json=body), 400, "QUERY_INVALID"
+            service.create_client("editor@t").post("/oi-api/warm-queries", json=body), 400, "QUERY_INVALID"
         )
         assert details["line"] == 2
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"x"', b'{"query":"print 1","query":"print 2"}', b'{"query":5}'])
-def test_invalid_bodies_are_400(service: Service, body: bytes) -> None:
+def test_bodies_without_a_query_get_400(service: Service, body: bytes) -> None:
     """A body that is not a JSON object with a query is rejected."""
-    client = service.caller("editor@t")
+    client = service.create_client("editor@t")
     reply = client.post("/oi-api/warm-queries", content=body)
     assert reply.status_code == 400
     assert reply.json()["errors"]
 
 
-def test_the_older_spelling_of_query_is_accepted(service: Service) -> None:
+def test_the_older_name_of_the_body_field_query_is_accepted(service: Service) -> None:
     """A body may contain the older name `Query` instead of `query`."""
-    reply = service.caller("editor@t").post("/oi-api/warm-queries", json={"Query": "print x = 1"})
+    reply = service.create_client("editor@t").post("/oi-api/warm-queries", json={"Query": "print x = 1"})
     assert reply.json()["results"] == [{"x": 1}]
     assert (reply.json()["query"], reply.json()["governance"]["queryApprovedBy"]) == ("ad-hoc", None)
 
 
 def test_ad_hoc_queries_require_the_right(service: Service) -> None:
     """A viewer can execute approved queries, but not ad-hoc queries."""
-    check_problem(service.caller("viewer@t").post("/oi-api/warm-queries", json={}), 403, "ACCESS_RIGHT_MISSING")
+    check_problem(service.create_client("viewer@t").post("/oi-api/warm-queries", json={}), 403, "ACCESS_RIGHT_MISSING")
 
 
-def test_a_query_timeout_is_504(own_service: Service) -> None:
+def test_a_query_timeout_gets_504(own_service: Service) -> None:
     """A query that exceeds the timeout gets 504 and an error code, and the engine keeps working."""
     own_service._environment["QUERY_TIMEOUT_SECONDS"] = "2"
-    client = own_service.start().caller("editor@t")
+    client = own_service.start().create_client("editor@t")
     endless = "range a from 1 to 1000000 step 1 | extend k = 1 | join kind=inner (range b from 1 to 1000000 step 1 "
     endless += "| extend k = 1) on k | summarize sum(a * b)"
     started = time.monotonic()
@@ -224,9 +226,9 @@ def test_a_query_timeout_is_504(own_service: Service) -> None:
     assert client.post("/oi-api/warm-queries", json={"query": "print x = 1"}).status_code == 200
 
 
-def test_csv_and_parquet_equal_json(service_with_readings: Service) -> None:
+def test_csv_and_parquet_replies_contain_the_rows_of_json(service_with_readings: Service) -> None:
     """CSV and Parquet replies contain the same rows as JSON; their headers contain the governance properties."""
-    client = service_with_readings.caller("viewer@t")
+    client = service_with_readings.create_client("viewer@t")
     address = "/oi-api/warm-queries/newest?p.connection=lathe&limit=3&p.above=6.5"
     csv = client.get(address, headers={"Accept": "text/csv"})
     assert csv.headers["content-type"].startswith("text/csv")
@@ -243,7 +245,7 @@ def test_csv_and_parquet_equal_json(service_with_readings: Service) -> None:
 def test_csv_escapes_formulas(service_with_readings: Service) -> None:
     """In CSV, an apostrophe precedes a text that begins like a formula; numbers are unchanged."""
     body = {"query": "print ['=name'] = '=1+1', wide = dynamic('@sum'), n = -5, r = -0.5, t = -1h"}
-    reply = service_with_readings.caller("editor@t").post(
+    reply = service_with_readings.create_client("editor@t").post(
         "/oi-api/warm-queries", json=body, headers={"Accept": "text/csv"}
     )
     assert reply.status_code == 200, reply.text
@@ -254,7 +256,7 @@ def test_csv_escapes_formulas(service_with_readings: Service) -> None:
 
 def test_unchanged_query_rows_get_304(service_with_readings: Service) -> None:
     """A request with the ETag of the last reply gets 304, unless the rows have changed."""
-    client = service_with_readings.caller("viewer@t")
+    client = service_with_readings.create_client("viewer@t")
     address = "/api/workspaces/explorer/warm-queries/newest?p.connection=lathe&p.above=5&limit=1&timeRange=P366D"
     first = client.get(address)
     again = client.get(address, headers={"If-None-Match": first.headers["etag"]})
@@ -263,9 +265,9 @@ def test_unchanged_query_rows_get_304(service_with_readings: Service) -> None:
     assert client.get(address, headers={"Accept": "text/csv"}).headers["etag"] != first.headers["etag"]
 
 
-def test_cached_results_are_marked(service_with_readings: Service) -> None:
+def test_cached_query_results_are_marked(service_with_readings: Service) -> None:
     """With cacheSeconds the reply says whether it comes from the cache, and when the query was executed."""
-    editor, admin = service_with_readings.caller("editor@t"), service_with_readings.caller("admin@t")
+    editor, admin = service_with_readings.create_client("editor@t"), service_with_readings.create_client("admin@t")
     body = {"name": "Kept", "surface": "hall", "kql": "Telemetry | count", "cacheSeconds": 300}
     assert editor.put("/oi-api/warm-queries/kept", json=body).status_code == 201
     assert admin.post("/oi-api/warm-queries/kept/approve").status_code == 200
@@ -287,9 +289,9 @@ def test_cached_results_are_marked(service_with_readings: Service) -> None:
     ],
     ids=["parse-json", "less-deep", "objects", "dynamic", "parentheses", "calls"],
 )
-def test_deep_nesting_is_rejected(service: Service, kql: str) -> None:
+def test_deeply_nested_kql_is_rejected(service: Service, kql: str) -> None:
     """A value or expression with too many nested levels is rejected with 400."""
-    reply = service.caller("editor@t").post("/oi-api/warm-queries", json={"query": kql})
+    reply = service.create_client("editor@t").post("/oi-api/warm-queries", json={"query": kql})
     assert reply.status_code == 400, reply.text
     assert reply.json()["code"] in {"QUERY_INVALID", "QUERY_TOO_LARGE"}
 
@@ -298,5 +300,7 @@ def test_deep_nesting_is_rejected(service: Service, kql: str) -> None:
 def test_nested_values_are_returned_in_every_format(service: Service, form: str) -> None:
     """A dynamic value of the maximum depth is returned in each format."""
     kql = f"print a = parse_json('{'[' * 200}{']' * 200}')"
-    reply = service.caller("editor@t").post("/oi-api/warm-queries", json={"query": kql}, headers={"Accept": form})
+    reply = service.create_client("editor@t").post(
+        "/oi-api/warm-queries", json={"query": kql}, headers={"Accept": form}
+    )
     assert reply.status_code == 200, reply.text

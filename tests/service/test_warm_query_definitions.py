@@ -27,15 +27,15 @@ def save_query(service: Service, lookup: str, member: str = "editor@t", **change
     The given properties replace properties of the example.
     """
     body = {name: value for name, value in {**BODY, **changes}.items() if value is not None}
-    return service.caller(member).put(f"/oi-api/warm-queries/{lookup}", json=body)
+    return service.create_client(member).put(f"/oi-api/warm-queries/{lookup}", json=body)
 
 
 def test_a_query_is_created_approved_edited_and_deleted(changeable_service: Service) -> None:
     """A new query is a draft; after its approval it can be executed; an edit makes it a draft again."""
     admin, editor, viewer = (
-        changeable_service.caller("admin@t"),
-        changeable_service.caller("editor@t"),
-        changeable_service.caller("viewer@t"),
+        changeable_service.create_client("admin@t"),
+        changeable_service.create_client("editor@t"),
+        changeable_service.create_client("viewer@t"),
     )
     created = save_query(changeable_service, "life", name="Life", apiPath="hall/life")
     assert created.status_code == 201
@@ -72,13 +72,15 @@ def test_the_last_editor_of_a_query_cannot_approve_it(changeable_service: Servic
     """The last editor of a query cannot approve it, even as an administrator."""
     assert save_query(changeable_service, "own", "admin@t", name="Own").status_code == 201
     check_problem(
-        changeable_service.caller("admin@t").post("/oi-api/warm-queries/own/approve"), 403, "MAKER_CHECKER_VIOLATION"
+        changeable_service.create_client("admin@t").post("/oi-api/warm-queries/own/approve"),
+        403,
+        "MAKER_CHECKER_VIOLATION",
     )
 
 
-def test_the_list_includes_drafts(changeable_service: Service) -> None:
+def test_the_list_of_queries_includes_drafts(changeable_service: Service) -> None:
     """The list contains each query, also drafts, with parameters, columns and approval, sorted by lookup."""
-    queries = changeable_service.caller("viewer@t").get("/oi-api/warm-queries").json()["warmQueries"]
+    queries = changeable_service.create_client("viewer@t").get("/oi-api/warm-queries").json()["warmQueries"]
     lookups = [query["lookup"] for query in queries]
     assert lookups == sorted(lookups)
     by_lookup = {query["lookup"]: query for query in queries}
@@ -111,12 +113,14 @@ def test_the_list_includes_drafts(changeable_service: Service) -> None:
         ({"parameters": [{"name": "device", "type": "string"}] * 2}, ["parameters[1].name"]),
     ],
 )
-def test_invalid_definitions_list_every_field(
+def test_the_error_about_a_definition_lists_every_invalid_field(
     changeable_service: Service, changes: dict[str, Any], fields: list[str]
 ) -> None:
-    """Each invalid field is listed, and nothing is stored."""
+    """The error reply lists each invalid field of a query definition, and nothing is stored."""
     assert check_failing_fields(save_query(changeable_service, "bad", **changes)) == fields
-    check_problem(changeable_service.caller("editor@t").delete("/oi-api/warm-queries/bad"), 404, "WARM_QUERY_NOT_FOUND")
+    check_problem(
+        changeable_service.create_client("editor@t").delete("/oi-api/warm-queries/bad"), 404, "WARM_QUERY_NOT_FOUND"
+    )
 
 
 @pytest.mark.parametrize("name", ["Newest ", "Ne\u200bwest", "\u202etsewen", "Ku\u0308hlung"])
@@ -126,7 +130,7 @@ def test_a_query_name_must_be_normalized(changeable_service: Service, name: str)
 
 
 @pytest.mark.parametrize("lookup", ["-x", "a%20b", "x" * 65, "%C3%BC"])
-def test_an_invalid_lookup_is_listed(changeable_service: Service, lookup: str) -> None:
+def test_an_invalid_lookup_is_rejected(changeable_service: Service, lookup: str) -> None:
     """An invalid lookup (id in URLs) is rejected with 400 and the field's name."""
     assert check_failing_fields(save_query(changeable_service, lookup)) == ["lookup"]
 
@@ -146,7 +150,7 @@ def test_invalid_kql_is_not_stored(changeable_service: Service, kql: str, code: 
     check_problem(save_query(changeable_service, "bad", kql=kql), 400, code)
 
 
-def test_names_and_paths_are_unique(changeable_service: Service) -> None:
+def test_names_and_api_paths_of_queries_are_unique(changeable_service: Service) -> None:
     """Names and API paths of queries are unique."""
     check_problem(save_query(changeable_service, "other", name="Newest readings"), 409, "WARM_QUERY_NAME_TAKEN")
     check_problem(
@@ -166,7 +170,7 @@ def test_names_and_paths_are_unique(changeable_service: Service) -> None:
         ("other", {"name": "Other", "apiPath": "Twin"}),
     ],
 )
-def test_a_name_must_not_identify_another_query(
+def test_a_query_name_must_not_identify_another_query(
     changeable_service: Service, lookup: str, fields: dict[str, str]
 ) -> None:
     """A query's name must differ from the lookup (id in URLs) and the API path of every other query."""
@@ -178,19 +182,21 @@ def test_managing_queries_requires_rights(changeable_service: Service) -> None:
     """Listing, writing and approving queries need three separate access rights."""
     check_problem(save_query(changeable_service, "x", "viewer@t"), 403, "ACCESS_RIGHT_MISSING")
     check_problem(
-        changeable_service.caller("viewer@t").delete("/oi-api/warm-queries/newest"), 403, "ACCESS_RIGHT_MISSING"
+        changeable_service.create_client("viewer@t").delete("/oi-api/warm-queries/newest"), 403, "ACCESS_RIGHT_MISSING"
     )
-    narrow = changeable_service.caller("editor@t", scopes="Workspace.WarmQuery.Execute")
+    narrow = changeable_service.create_client("editor@t", scopes="Workspace.WarmQuery.Execute")
     check_problem(narrow.get("/oi-api/warm-queries"), 403, "ACCESS_RIGHT_MISSING")
 
 
-def test_an_approximate_function_is_a_warning(changeable_service: Service) -> None:
+def test_a_reply_warns_of_functions_with_approximate_results(changeable_service: Service) -> None:
     """The reply to PUT warns of functions that the local engine approximates, and can be sent back with PUT."""
     kql = "print y = dynamic([1, 2, 3]) | project series_periods_detect(y, 0.0, 50.0, 2), series_abs(y)"
     stored = save_query(changeable_service, "periods-noted", name="Periods noted", kql=kql, parameters=[])
     message = "On Data Explorer, other results are possible: series_periods_detect (approximate)."
     assert (stored.status_code, stored.json()["warnings"]) == (201, [{"field": "kql", "message": message}])
-    repeated = changeable_service.caller("editor@t").put("/oi-api/warm-queries/periods-noted", json=stored.json())
+    repeated = changeable_service.create_client("editor@t").put(
+        "/oi-api/warm-queries/periods-noted", json=stored.json()
+    )
     assert (repeated.status_code, len(repeated.json()["warnings"])) == (200, 1)
     exact = save_query(changeable_service, "periods-noted", name="Periods noted", kql="print 1", parameters=[])
     assert (exact.status_code, "warnings" in exact.json()) == (200, False)

@@ -33,13 +33,13 @@ def verifying_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serv
 @pytest.fixture(scope="module")
 def admin(verifying_service: Service) -> httpx.Client:
     """Return a client with a token of an administrator."""
-    return verifying_service.caller("admin@t")
+    return verifying_service.create_client("admin@t")
 
 
 @pytest.fixture(scope="module")
 def editor(verifying_service: Service) -> httpx.Client:
     """Return a client with a token of an editor."""
-    return verifying_service.caller("editor@t")
+    return verifying_service.create_client("editor@t")
 
 
 @pytest.fixture(scope="module")
@@ -49,16 +49,16 @@ def receiver() -> Iterator[WebhookReceiver]:
         yield running
 
 
-def create_webhook(admin: httpx.Client, receiver: WebhookReceiver, path: str, **members: Any) -> dict[str, Any]:
+def create_webhook(admin: httpx.Client, receiver: WebhookReceiver, path: str, **properties: Any) -> dict[str, Any]:
     """Create a webhook that sends to a path of the receiver, and return it with its secret."""
-    body = {"url": receiver.get_url(path), "eventTypes": TYPES, **members}
+    body = {"url": receiver.get_url(path), "eventTypes": TYPES, **properties}
     reply = admin.post(WEBHOOKS, json=body)
     assert reply.status_code == 201, reply.text
     made: dict[str, Any] = reply.json()
     return made
 
 
-def send_test(admin: httpx.Client, webhook: dict[str, Any]) -> dict[str, Any]:
+def send_test_event(admin: httpx.Client, webhook: dict[str, Any]) -> dict[str, Any]:
     """Request a test event for a webhook and return its delivery."""
     reply = admin.post(f"{WEBHOOKS}/{webhook['id']}/test")
     assert reply.status_code == 202, reply.text
@@ -73,14 +73,14 @@ def read_delivery(admin: httpx.Client, delivery: dict[str, Any]) -> dict[str, An
     return dict(found)
 
 
-def wait_for_attempts(admin: httpx.Client, delivery: dict[str, Any], number: int = 1) -> dict[str, Any]:
+def wait_for_attempts(admin: httpx.Client, delivery: dict[str, Any], count: int = 1) -> dict[str, Any]:
     """Wait until a delivery has this number of attempts, and return it."""
-    return wait_until(lambda: read_delivery(admin, delivery), lambda found: len(found["attempts"]) >= number)
+    return wait_until(lambda: read_delivery(admin, delivery), lambda found: len(found["attempts"]) >= count)
 
 
-def wait_for_event(receiver: WebhookReceiver, path: str, kind: str, number: int = 1) -> ReceivedMessage:
+def wait_for_event(receiver: WebhookReceiver, path: str, kind: str, count: int = 1) -> ReceivedMessage:
     """Wait until this number of messages of an event type has arrived, and return the newest message."""
-    return wait_until(lambda: receiver.list_messages(path, kind), lambda found: len(found) >= number)[-1]
+    return wait_until(lambda: receiver.list_messages(path, kind), lambda found: len(found) >= count)[-1]
 
 
 def list_audit_events(admin: httpx.Client, webhook: dict[str, Any]) -> list[dict[str, Any]]:
@@ -90,7 +90,9 @@ def list_audit_events(admin: httpx.Client, webhook: dict[str, Any]) -> list[dict
     return [event for event in newest_first[::-1] if event["EntityID"] == webhook["id"]]
 
 
-def test_a_secret_is_shown_once(verifying_service: Service, admin: httpx.Client, receiver: WebhookReceiver) -> None:
+def test_a_webhook_secret_is_returned_once(
+    verifying_service: Service, admin: httpx.Client, receiver: WebhookReceiver
+) -> None:
     """The secret is returned only when the webhook is created; no list, audit event, file or log contains it."""
     body = {"url": receiver.get_url("/hidden-path"), "eventTypes": TYPES, "description": "Shift leader"}
     headers = {"Idempotency-Key": "create-webhook-1"}
@@ -116,13 +118,13 @@ def test_a_secret_is_shown_once(verifying_service: Service, admin: httpx.Client,
     files = [path for path in verifying_service.data_dir.rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if secret in path.read_bytes()]
-    assert secret.decode() not in verifying_service.log()
+    assert secret.decode() not in verifying_service.read_log()
 
 
 @pytest.mark.parametrize("member", ["viewer@t", "editor@t"])
-def test_every_operation_requires_the_right(verifying_service: Service, member: str) -> None:
+def test_every_webhook_operation_requires_the_right_to_manage_webhooks(verifying_service: Service, member: str) -> None:
     """Only members with the right to manage webhooks can read or change webhooks."""
-    caller = verifying_service.caller(member)
+    caller = verifying_service.create_client(member)
     for method, path in (
         ("GET", WEBHOOKS),
         ("POST", WEBHOOKS),
@@ -154,7 +156,7 @@ def test_every_operation_requires_the_right(verifying_service: Service, member: 
         ({"description": "Shift \u202eredael"}, ["description"]),
     ],
 )
-def test_invalid_webhook_members_are_named(
+def test_the_error_about_a_webhook_names_the_invalid_field(
     admin: httpx.Client, receiver: WebhookReceiver, changes: dict[str, Any], fields: list[str] | None
 ) -> None:
     """Unknown fields, event types and lookups are rejected with the field's name."""
@@ -163,7 +165,7 @@ def test_invalid_webhook_members_are_named(
     assert sorted(check_failing_fields(admin.post(WEBHOOKS, json=body))) == expected
 
 
-def test_rejected_urls_name_the_rule(
+def test_the_error_about_a_webhook_url_states_the_rule(
     verifying_service: Service, admin: httpx.Client, receiver: WebhookReceiver
 ) -> None:
     """A URL is rejected for an internal address, another scheme or port, credentials, or the service's own address."""
@@ -236,19 +238,19 @@ def test_unknown_webhooks_and_deliveries_are_not_found(admin: httpx.Client, rece
     ):
         check_problem(admin.request(method, f"{UNKNOWN}{path}", json=content), 404, "WEBHOOK_NOT_FOUND")
     first, second = create_webhook(admin, receiver, "/first"), create_webhook(admin, receiver, "/second")
-    delivery = send_test(admin, first)
+    delivery = send_test_event(admin, first)
     other = f"{WEBHOOKS}/{second['id']}/deliveries/{delivery['id']}/retry"
     check_problem(admin.post(other), 404, "DELIVERY_NOT_FOUND")
 
 
-def test_a_test_event_arrives_signed(admin: httpx.Client, receiver: WebhookReceiver) -> None:
+def test_a_test_event_is_signed(admin: httpx.Client, receiver: WebhookReceiver) -> None:
     """The official library verifies a test event with the webhook's secret.
 
     The log contains the attempt and its reply.
     """
     receiver.replies["/signed"] = (200, {}, "accepted \u00e9\x00".encode())
     made = create_webhook(admin, receiver, "/signed", eventTypes=["alert.firing"])
-    delivery = send_test(admin, made)
+    delivery = send_test_event(admin, made)
     assert (delivery["status"], delivery["eventType"], delivery["webhookId"]) == ("pending", "webhook.test", made["id"])
     [message] = wait_until(lambda: receiver.list_messages("/signed"), bool)
     event = message.verify(made["secret"])
@@ -266,7 +268,7 @@ def test_a_test_event_arrives_signed(admin: httpx.Client, receiver: WebhookRecei
     assert attempt["durationMs"] >= 0
 
 
-def test_both_secrets_sign_after_a_rotation(admin: httpx.Client, receiver: WebhookReceiver) -> None:
+def test_after_a_rotation_both_webhook_secrets_sign(admin: httpx.Client, receiver: WebhookReceiver) -> None:
     """After a rotation, the new and the previous secret verify messages; older secrets do not."""
     made = create_webhook(admin, receiver, "/rotated")
     path = f"{WEBHOOKS}/{made['id']}/rotate-secret"
@@ -275,7 +277,7 @@ def test_both_secrets_sign_after_a_rotation(admin: httpx.Client, receiver: Webho
     assert admin.post(path, headers={"Idempotency-Key": "rotate-1"}).json()["secret"] == second
     third = admin.post(path).json()["secret"]
     assert len({made["secret"], second, third}) == 3
-    send_test(admin, made)
+    send_test_event(admin, made)
     [message] = wait_until(lambda: receiver.list_messages("/rotated"), bool)
     assert len(message.headers["webhook-signature"].split()) == 2
     assert message.verify(second) == message.verify(third) == message.event
@@ -293,7 +295,7 @@ def test_a_failed_delivery_is_retried_with_the_same_id(admin: httpx.Client, rece
     location = {"Location": receiver.get_url("/elsewhere")}
     receiver.replies["/failing"] = (307, location, b"go elsewhere")
     made = create_webhook(admin, receiver, "/failing")
-    failed = wait_for_attempts(admin, send_test(admin, made))
+    failed = wait_for_attempts(admin, send_test_event(admin, made))
     [attempt] = failed["attempts"]
     assert (failed["status"], attempt["httpStatus"], attempt["reply"]) == ("pending", 307, "go elsewhere")
     assert attempt["error"] == "The endpoint replied with status 307."
@@ -308,11 +310,11 @@ def test_a_failed_delivery_is_retried_with_the_same_id(admin: httpx.Client, rece
     assert receiver.list_messages("/elsewhere") == []
 
 
-def test_deliveries_are_filtered_and_paged(admin: httpx.Client, receiver: WebhookReceiver) -> None:
-    """Deliveries are listed in pages, newest first; the error about an invalid parameter names it."""
+def test_webhook_deliveries_are_filtered_and_paged(admin: httpx.Client, receiver: WebhookReceiver) -> None:
+    """Deliveries are listed in pages, newest first; the error about an invalid parameter names this parameter."""
     made = create_webhook(admin, receiver, "/paged")
     path = f"{WEBHOOKS}/{made['id']}/deliveries"
-    sent = [send_test(admin, made) for _ in range(3)]
+    sent = [send_test_event(admin, made) for _ in range(3)]
     for delivery in sent:
         wait_for_attempts(admin, delivery)
     first = admin.get(f"{path}?limit=2&status=delivered").json()
@@ -328,7 +330,9 @@ def test_deliveries_are_filtered_and_paged(admin: httpx.Client, receiver: Webhoo
 
 
 @pytest.mark.parametrize("text", [b"[" * 3_000, b'["\\ud800", "x"]', b"[1, 2]", b"\xff"])
-def test_a_forged_cursor_is_rejected(admin: httpx.Client, receiver: WebhookReceiver, text: bytes) -> None:
+def test_a_forged_cursor_of_the_delivery_list_is_rejected(
+    admin: httpx.Client, receiver: WebhookReceiver, text: bytes
+) -> None:
     """A cursor that the service did not issue is rejected as an invalid request."""
     path = f"{WEBHOOKS}/{create_webhook(admin, receiver, '/forged')['id']}"
     cursor = urlsafe_b64encode(text).decode().rstrip("=")
@@ -340,7 +344,7 @@ def test_a_410_reply_disables_a_webhook(admin: httpx.Client, receiver: WebhookRe
     """If the receiver replies 410, the delivery ends and the webhook is disabled and audited; a PUT enables it."""
     receiver.replies["/gone"] = (410, {}, b"")
     made = create_webhook(admin, receiver, "/gone")
-    delivery = wait_for_attempts(admin, send_test(admin, made))
+    delivery = wait_for_attempts(admin, send_test_event(admin, made))
     assert (delivery["status"], delivery["nextAttemptAt"]) == ("failed", None)
     path = f"{WEBHOOKS}/{made['id']}"
     disabled = wait_until(lambda: admin.get(path).json(), lambda found: not found["enabled"])
@@ -358,7 +362,7 @@ def test_messages_in_chat_formats_are_signed(
 ) -> None:
     """A message for a chat service has that service's format, a title, and the usual signature."""
     made = create_webhook(admin, receiver, f"/{kind}", format=kind)
-    send_test(admin, made)
+    send_test_event(admin, made)
     [message] = wait_until(lambda: receiver.list_messages(f"/{kind}"), bool)
     body = message.verify(made["secret"])
     assert body[member]
@@ -373,7 +377,7 @@ def test_webhook_event_types_are_described(admin: httpx.Client) -> None:
     assert {each["type"] for each in listed} == set(document["webhooks"])
 
 
-def test_changes_of_queries_and_connections_arrive(
+def test_events_about_queries_and_connections_are_sent(
     admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver
 ) -> None:
     """Events about drafts, their decisions and connection status are sent if they match the webhook's filter."""
@@ -397,7 +401,9 @@ def test_changes_of_queries_and_connections_arrive(
     assert receiver.list_messages("/filtered") == []
 
 
-def test_amendments_and_downloads_arrive(admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver) -> None:
+def test_events_about_amendments_and_downloads_are_sent(
+    admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver
+) -> None:
     """Events about a pending amendment, its decision and the end of a download are sent."""
     kinds = ["amendment.pending", "amendment.decided", "download.completed"]
     made = create_webhook(admin, receiver, "/work", eventTypes=kinds)
@@ -426,7 +432,9 @@ def test_amendments_and_downloads_arrive(admin: httpx.Client, editor: httpx.Clie
     assert done == {"downloadId": job["downloadId"], "status": "completed", "rows": 0, "bytes": done["bytes"]}
 
 
-def test_a_firing_alert_arrives_signed(admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver) -> None:
+def test_a_firing_alert_causes_signed_messages(
+    admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver
+) -> None:
     """One signed message is sent when an alert starts to fire and one when it ends, with the alert's values."""
     kinds = ["alert.firing", "alert.resolved"]
     made = create_webhook(admin, receiver, "/alerts", eventTypes=kinds, filter={"severities": ["critical"]})
@@ -464,7 +472,9 @@ def test_a_firing_alert_arrives_signed(admin: httpx.Client, editor: httpx.Client
     assert receiver.list_messages("/other-alerts") == []
 
 
-def test_a_failing_rule_is_reported_once(admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver) -> None:
+def test_a_failing_alert_rule_is_reported_once(
+    admin: httpx.Client, editor: httpx.Client, receiver: WebhookReceiver
+) -> None:
     """One message is sent when an alert rule starts to fail and one when it works again."""
     made = create_webhook(admin, receiver, "/errors", eventTypes=["alert.firing", "alert.resolved"])
     rule = {

@@ -19,7 +19,7 @@ def changeable_service(own_module_service: Service) -> Service:
 @pytest.fixture
 def admin_key(changeable_service: Service, monkeypatch: pytest.MonkeyPatch) -> str:
     """Put the key of an administrator into the environment and return it."""
-    key = changeable_service.key("admin@t")
+    key = changeable_service.read_api_key("admin@t")
     monkeypatch.setenv("OI_KEY", key)
     monkeypatch.delenv("OI_KEY_FILE", raising=False)
     return key
@@ -29,7 +29,7 @@ def admin_key(changeable_service: Service, monkeypatch: pytest.MonkeyPatch) -> s
 def test_export_diff_and_apply_over_https(
     changeable_service: Service, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An exported document can be edited, compared and applied; the API key is in the environment."""
+    """An exported document can be edited, compared and applied; the API key comes from the environment."""
     assert main(["export", "--url", changeable_service.url]) == DONE
     document = yaml.safe_load(capsys.readouterr().out)
     file = tmp_path / "w.yaml"
@@ -64,13 +64,15 @@ def test_errors_of_the_service_are_printed_with_lines_of_the_file(
     assert ":3:1: limits: is read-only" in capsys.readouterr().err
 
 
-def test_a_key_can_be_in_a_file(changeable_service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_api_key_can_be_in_a_file(
+    changeable_service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The API key is read from --key-file, else from OI_KEY_FILE, else from OI_KEY; without a key the command fails."""
     for name in ("OI_KEY", "OI_KEY_FILE"):
         monkeypatch.delenv(name, raising=False)
     assert main(["export", "--url", changeable_service.url]) == REFUSED
     file = tmp_path / "key"
-    file.write_text(changeable_service.key("admin@t") + "\n")
+    file.write_text(changeable_service.read_api_key("admin@t") + "\n")
     assert main(["export", "--url", changeable_service.url, "--key-file", str(file)]) == DONE
     monkeypatch.setenv("OI_KEY_FILE", str(file))
     assert main(["export", "--url", changeable_service.url]) == DONE
@@ -89,7 +91,9 @@ def test_a_key_can_be_in_a_file(changeable_service: Service, tmp_path: Path, mon
         ("http://127.0.0.1:9", FAILED),
     ],
 )
-def test_a_key_is_sent_over_https_only(url: str, code: int, capsys: pytest.CaptureFixture[str], admin_key: str) -> None:
+def test_the_api_key_is_sent_over_https_only(
+    url: str, code: int, capsys: pytest.CaptureFixture[str], admin_key: str
+) -> None:
     """The command rejects a URL without https unless it is local; for an unreachable service the exit code is 2."""
     assert main(["export", "--url", url]) == code
     output = capsys.readouterr()

@@ -40,7 +40,7 @@ def changeable_service(own_module_service: Service) -> Service:
 @pytest.fixture(scope="module")
 def admin(changeable_service: Service) -> httpx.Client:
     """Return a client with all rights."""
-    return changeable_service.caller("admin@t")
+    return changeable_service.create_client("admin@t")
 
 
 def export_document(caller: httpx.Client) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def apply_document(caller: httpx.Client, document: Any) -> dict[str, Any]:
     return applied
 
 
-def find_item(items: list[dict[str, Any]], key: str, field: str = "lookup") -> dict[str, Any]:
+def find_item_by_field(items: list[dict[str, Any]], key: str, field: str = "lookup") -> dict[str, Any]:
     """Return the item of a list that has this value in a field."""
     return next(item for item in items if item[field] == key)
 
@@ -85,7 +85,7 @@ def list_events(caller: httpx.Client, action: str, target: str = "PlatformConfig
     return [event["EntityID"] for event in reply.json()]
 
 
-def test_an_exported_document_plans_no_changes(admin: httpx.Client) -> None:
+def test_the_plan_of_an_exported_document_has_no_changes(admin: httpx.Client) -> None:
     """The plan of an exported document, as JSON or YAML, has no changes."""
     document = export_document(admin)
     assert document["workspace"]["id"] == "plant-t"
@@ -100,9 +100,12 @@ def test_an_exported_document_plans_no_changes(admin: httpx.Client) -> None:
 def test_items_of_the_api_are_exported_and_retained(changeable_service: Service, admin: httpx.Client) -> None:
     """A query that was created over the API is exported, and stays if a document without this query is applied."""
     body = {"name": "Of the API", "surface": "hall", "kql": "Telemetry | count"}
-    assert changeable_service.caller("editor@t").put("/oi-api/warm-queries/of-api", json=body).status_code in (200, 201)
+    assert changeable_service.create_client("editor@t").put("/oi-api/warm-queries/of-api", json=body).status_code in (
+        200,
+        201,
+    )
     document = export_document(admin)
-    assert find_item(document["warmQueries"], "of-api")["kql"] == "Telemetry | count"
+    assert find_item_by_field(document["warmQueries"], "of-api")["kql"] == "Telemetry | count"
     assert plan_document(admin, document)["changes"] == []
     document["warmQueries"] = [query for query in document["warmQueries"] if query["lookup"] != "of-api"]
     planned = plan_document(admin, document)
@@ -117,7 +120,7 @@ def test_a_plan_changes_nothing_and_apply_changes_as_planned(admin: httpx.Client
     """
     document = export_document(admin)
     document["connections"].append({"lookup": "extra", "name": "Extra", "type": "CLOUD_EVENT_HUB"})
-    find_item(document["surfaces"], "hall")["description"] = "The first hall"
+    find_item_by_field(document["surfaces"], "hall")["description"] = "The first hall"
     document["connections"] = [item for item in document["connections"] if item["lookup"] != "lathe"]
     planned = plan_document(admin, document)
     assert list_changes(planned) == [
@@ -165,7 +168,7 @@ def test_applying_a_document_requires_the_tag_of_a_current_plan(
     other["workspace"]["description"] = "Described differently"
     check_problem(admin.put(DOCUMENT, json=other, headers={"If-Match": tag}), 412, "PRECONDITION_FAILED")
     body = {"name": "Between", "surface": "hall", "kql": "Telemetry | count"}
-    assert changeable_service.caller("editor@t").put("/oi-api/warm-queries/between", json=body).status_code in (
+    assert changeable_service.create_client("editor@t").put("/oi-api/warm-queries/between", json=body).status_code in (
         200,
         201,
     )
@@ -180,7 +183,7 @@ def test_the_tag_of_a_plan_does_not_depend_on_the_caller(changeable_service: Ser
     tag = plan_document(admin, document)["planTag"]
     document["team"].reverse()
     text = yaml.safe_dump(document)
-    reply = changeable_service.caller("admin@t").post(PLAN, content=text, headers=YAML)
+    reply = changeable_service.create_client("admin@t").post(PLAN, content=text, headers=YAML)
     assert reply.json()["planTag"] == tag
 
 
@@ -188,13 +191,13 @@ def test_the_plan_reverts_a_change_of_a_declared_item(changeable_service: Servic
     """If a declared item was changed over the API, the plan reverts the change, and says who made it and when."""
     document = export_document(admin)
     body = {"name": "A draft", "surface": "hall", "kql": "Telemetry | take 1"}
-    assert changeable_service.caller("editor@t").put("/oi-api/warm-queries/draft", json=body).status_code == 200
+    assert changeable_service.create_client("editor@t").put("/oi-api/warm-queries/draft", json=body).status_code == 200
     [change] = plan_document(admin, document)["changes"]
     assert (change["action"], change["key"], change["changedBy"]) == ("changed", "draft", "editor@t")
     assert change["changedAt"].endswith("Z")
     assert (change["before"]["kql"], change["after"]["kql"]) == ("Telemetry | take 1", "Telemetry | count")
     apply_document(admin, document)
-    assert find_item(export_document(admin)["warmQueries"], "draft")["kql"] == "Telemetry | count"
+    assert find_item_by_field(export_document(admin)["warmQueries"], "draft")["kql"] == "Telemetry | count"
 
 
 def test_declared_approvals_are_ignored_over_https(admin: httpx.Client) -> None:
@@ -207,7 +210,7 @@ def test_declared_approvals_are_ignored_over_https(admin: httpx.Client) -> None:
     [note] = [kept for kept in planned["kept"] if kept["key"] == "claimed"]
     assert "draft" in note["reason"]
     apply_document(admin, document)
-    assert find_item(export_document(admin)["warmQueries"], "claimed")["approval"] is None
+    assert find_item_by_field(export_document(admin)["warmQueries"], "claimed")["approval"] is None
     assert plan_document(admin, document)["changes"] == []
 
 
@@ -228,7 +231,7 @@ def test_a_declared_query_stays_approved_only_with_equal_text(
 ) -> None:
     """A declared query stays approved only if its stored text and approval equal those of the document."""
     document = export_document(admin)
-    find_item(document["warmQueries"], "newest").update(changes)
+    find_item_by_field(document["warmQueries"], "newest").update(changes)
     planned = plan_document(admin, document)
     approvals = [change["after"]["approval"] for change in planned["changes"] if change["key"] == "newest"]
     assert all((approval is None) is bool(drafts) for approval in approvals)
@@ -249,7 +252,7 @@ def test_tier_and_limits_are_read_only(admin: httpx.Client) -> None:
 
 
 def test_provenance_cannot_be_switched_off(admin: httpx.Client) -> None:
-    """A document without a provenance policy gets 409."""
+    """A document without a provenance policy is rejected with 409."""
     document = export_document(admin)
     del document["policies"]["provenance"]
     check_problem(admin.post(PLAN, json=document), 409, "PROVENANCE_REQUIRED")
@@ -258,9 +261,9 @@ def test_provenance_cannot_be_switched_off(admin: httpx.Client) -> None:
 
 
 def find_declared_container(document: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return a container of the database `orders`."""
+    """Return the container with this name from the database `orders` of a document."""
     databases = [database for store in document["dataStores"] for database in store["databases"]]
-    return find_item(find_item(databases, "orders")["containers"], name, "name")
+    return find_item_by_field(find_item_by_field(databases, "orders")["containers"], name, "name")
 
 
 def test_a_document_cannot_change_partition_keys_or_add_evidence(admin: httpx.Client) -> None:
@@ -306,7 +309,7 @@ def test_the_document_of_another_workspace_is_rejected(admin: httpx.Client) -> N
 def test_a_document_cannot_lock_out_its_caller(admin: httpx.Client) -> None:
     """A document cannot lock out its caller, remove an approver, or grant rights that the caller lacks."""
     document = export_document(admin)
-    find_item(document["team"], "admin@t", "id")["enabled"] = False
+    find_item_by_field(document["team"], "admin@t", "id")["enabled"] = False
     check_problem(admin.post(PLAN, json=document), 409, "SELF_LOCKOUT")
     document = export_document(admin)
     document["team"].append({"id": "later@t", "name": "Later", "role": "Viewer"})
@@ -321,13 +324,13 @@ def test_a_caller_needs_the_rights_of_the_parts_that_change(changeable_service: 
     """Export and plan require rights of their own; applying a document requires a right for each part that changes."""
     document = export_document(admin)
     check_problem(
-        changeable_service.caller("admin@t", "Workspace.Catalog.Read").get(DOCUMENT), 403, "ACCESS_RIGHT_MISSING"
+        changeable_service.create_client("admin@t", "Workspace.Catalog.Read").get(DOCUMENT), 403, "ACCESS_RIGHT_MISSING"
     )
-    reader = changeable_service.caller("admin@t", "Workspace.Catalog.Read,Workspace.Team.Read")
+    reader = changeable_service.create_client("admin@t", "Workspace.Catalog.Read,Workspace.Team.Read")
     assert reader.get(DOCUMENT).status_code == 200
     check_problem(reader.post(PLAN, json=document), 403, "ACCESS_RIGHT_MISSING")
-    check_problem(changeable_service.caller("editor@t").post(PLAN, json=document), 403, "ACCESS_RIGHT_MISSING")
-    manager = changeable_service.caller("admin@t", "Workspace.Catalog.Manage")
+    check_problem(changeable_service.create_client("editor@t").post(PLAN, json=document), 403, "ACCESS_RIGHT_MISSING")
+    manager = changeable_service.create_client("admin@t", "Workspace.Catalog.Manage")
     assert plan_document(manager, document)["changes"] == []
     for change, right in (
         ({"workspace": {**document["workspace"], "name": "Other"}}, "Policy.Manage"),
@@ -341,7 +344,7 @@ def test_a_caller_needs_the_rights_of_the_parts_that_change(changeable_service: 
         assert problem["accessRights"] == [f"Workspace.{right}"]
         put = manager.put(DOCUMENT, json={**document, **change}, headers={"If-Match": '"x"'})
         check_problem(put, 403, "ACCESS_RIGHT_MISSING")
-    team = changeable_service.caller("admin@t", "Workspace.Catalog.Manage,Workspace.Team.Manage")
+    team = changeable_service.create_client("admin@t", "Workspace.Catalog.Manage,Workspace.Team.Manage")
     promoted = {**document, "team": [*document["team"], {"id": "n@t", "name": "N", "role": "Admin"}]}
     check_problem(team.post(PLAN, json=promoted), 403, "RIGHT_NOT_HELD")
 
@@ -375,7 +378,7 @@ def test_errors_in_a_document_have_lines_and_columns(
         assert all(error["message"] for error in found)
 
 
-def test_all_errors_of_a_document_are_listed(admin: httpx.Client) -> None:
+def test_all_errors_of_a_workspace_document_are_listed(admin: httpx.Client) -> None:
     """Errors of several items are listed together with errors about rules between items."""
     document = export_document(admin)
     document["connections"][0]["name"] = ""
@@ -402,7 +405,7 @@ def test_documents_with_exponential_aliases_are_rejected(admin: httpx.Client) ->
         assert (error["line"], error["column"]) >= (1, 1)
 
 
-def test_the_body_is_limited_to_16_mib(admin: httpx.Client) -> None:
+def test_a_workspace_document_is_limited_to_16_mib(admin: httpx.Client) -> None:
     """A document over 1 MiB is accepted; a body over 16 MiB is rejected with 413."""
     document = export_document(admin)
     document["workspace"]["description"] = "x" * (2 * 1024 * 1024)
@@ -411,7 +414,7 @@ def test_the_body_is_limited_to_16_mib(admin: httpx.Client) -> None:
 
 
 def test_document_routes_reject_query_parameters(admin: httpx.Client) -> None:
-    """These routes have no query parameters and reject any parameter."""
+    """The routes of the workspace document have no query parameters and reject any parameter."""
     for reply in (
         admin.get(DOCUMENT, params={"format": "yaml"}),
         admin.post(PLAN, json={}, params={"dryRun": "true"}),
@@ -420,7 +423,7 @@ def test_document_routes_reject_query_parameters(admin: httpx.Client) -> None:
         check_problem(reply, 400, "INVALID_REQUEST")
 
 
-def test_queries_are_validated_by_the_engine(admin: httpx.Client) -> None:
+def test_queries_of_a_document_are_validated_by_the_engine(admin: httpx.Client) -> None:
     """If the engine rejects a query, the plan has a warning, and PUT rejects the document with the query's line."""
     document = export_document(admin)
     query = {"lookup": "broken", "name": "Broken", "surface": "hall", "kql": "Telemetry | where NoColumn == 1"}
@@ -438,7 +441,7 @@ def test_queries_are_validated_by_the_engine(admin: httpx.Client) -> None:
 
 
 def test_an_idempotency_key_belongs_to_one_plan(admin: httpx.Client) -> None:
-    """A repeated PUT with the same Idempotency-Key succeeds; another document with this key is rejected."""
+    """A repeated PUT with the same Idempotency-Key succeeds; another document with this Idempotency-Key is rejected."""
     document = export_document(admin)
     key = {"Idempotency-Key": "plan-once"}
     first, second = (admin.post(PLAN, json=document, headers=key) for _ in range(2))
@@ -449,7 +452,7 @@ def test_an_idempotency_key_belongs_to_one_plan(admin: httpx.Client) -> None:
 
 def test_an_audit_event_missing_after_a_crash_is_appended(changeable_service: Service) -> None:
     """If the process dies between a change and its audit event, the event is appended after the restart."""
-    caller = changeable_service.caller("admin@t")
+    caller = changeable_service.create_client("admin@t")
     document = export_document(caller)
     document["connections"].append({"lookup": "late", "name": "Late", "type": "CLOUD_EVENT_HUB"})
     headers = {"If-Match": plan_document(caller, document)["planTag"]}
@@ -465,7 +468,7 @@ def test_an_audit_event_missing_after_a_crash_is_appended(changeable_service: Se
         chains.execute("ROLLBACK")
         assert isinstance(sent.exception(), httpx.TransportError | RuntimeError)
     changeable_service.start()
-    caller = changeable_service.caller("admin@t")
+    caller = changeable_service.create_client("admin@t")
     assert plan_document(caller, document)["changes"] == []
     wait_until(lambda: list_events(caller, "Catalog.Connection.Created").count("late"), bool)
     assert list_events(caller, "Catalog.Connection.Created").count("late") == 1

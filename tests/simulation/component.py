@@ -29,7 +29,7 @@ class Component(ABC):
         self.world = world
 
     def attach(self, services: Services) -> None:  # noqa: B027  most components need no replacement
-        """Replace parts of a new process that depend on real time or real files, such as file times."""
+        """Replace parts of a new process's services that depend on real time or real files, such as file times."""
 
     @abstractmethod
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:

@@ -30,7 +30,7 @@ class OpenService(CosmosService):
     """Cosmos DB emulator that accepts requests without a signature, because signatures are slow."""
 
     def _authenticate(self, request: CosmosRequest) -> None:
-        """Accept the request."""
+        """Accept the request without checking its signature."""
 
 
 class QuickAccount(CosmosAccount):

@@ -69,35 +69,35 @@ class CosmosNetwork:
         Args:
             sender: name of the process, for the trace.
         """
-        session = _Session(lambda request, respond: self._send(sender, request, respond))
+        session = _Session(lambda request, respond: self._send_request(sender, request, respond))
         return AioHttpTransport(session=cast("aiohttp.ClientSession", session))
 
-    def _send(self, sender: str, request: CosmosRequest, respond: Respond) -> None:
+    def _send_request(self, sender: str, request: CosmosRequest, respond: Respond) -> None:
         fault = self.faults.draw_fault(self._random, request)
         label = f"{sender} cosmos {request.operation} {request.container or ''}"
         self._trace(" ".join(filter(None, [label, fault.name])))
-        trip = self._draw_trip(_LONGEST_SLOW_TRIP if fault.network in _LATE else _LONGEST_TRIP)
+        trip = self._draw_travel_time(_LONGEST_SLOW_TRIP if fault.network in _LATE else _LONGEST_TRIP)
         match fault.network:
             case NetworkFault.REFUSED:
-                self._deliver(trip, lambda: respond(_build_refusal()))
+                self._deliver(trip, lambda: respond(_build_refused_connection_error()))
             case NetworkFault.LOST:
                 self._deliver(trip, lambda: respond(_build_lost_connection()))
             case NetworkFault.SILENT:
                 pass
             case _:
-                self._deliver(trip, lambda: self._execute(label, request, fault, respond))
+                self._deliver(trip, lambda: self._execute_request(label, request, fault, respond))
         if fault.network is NetworkFault.OVERTAKEN:
-            self._deliver(self._draw_trip(trip), lambda: respond(_build_lost_connection()))
+            self._deliver(self._draw_travel_time(trip), lambda: respond(_build_lost_connection()))
         if fault.network is NetworkFault.TWICE:
-            self._deliver(trip + self._draw_trip(_LONGEST_TRIP), lambda: self._repeat_request(label, request))
+            self._deliver(trip + self._draw_travel_time(_LONGEST_TRIP), lambda: self._repeat_request(label, request))
 
-    def _draw_trip(self, longest: int) -> int:
+    def _draw_travel_time(self, longest: int) -> int:
         return int(self._random.random() * longest)
 
     def _repeat_request(self, label: str, request: CosmosRequest) -> None:
         self._trace(f"{label} again -> {self.service.execute(request).status}")
 
-    def _execute(self, label: str, request: CosmosRequest, fault: DrawnFault, respond: Respond) -> None:
+    def _execute_request(self, label: str, request: CosmosRequest, fault: DrawnFault, respond: Respond) -> None:
         reply = self.service.execute(request, fault.injected)
         self._trace(f"{label} -> {reply.status}")
         outcome: Outcome = reply
@@ -110,7 +110,7 @@ class CosmosNetwork:
         elif fault.network is NetworkFault.REPLY_CUT:
             outcome = aiohttp.ClientPayloadError("Response payload is not completed")
         longest = _LONGEST_SLOW_REPLY if fault.network is NetworkFault.SLOW else _LONGEST_TRIP
-        self._deliver(self._draw_trip(longest), lambda: respond(outcome))
+        self._deliver(self._draw_travel_time(longest), lambda: respond(outcome))
 
 
 class _Session:
@@ -194,7 +194,7 @@ def _build_lost_connection() -> Exception:
     return aiohttp.ClientConnectionError("the connection was lost")
 
 
-def _build_refusal() -> Exception:
+def _build_refused_connection_error() -> Exception:
     key = ConnectionKey(
         "cosmos.example", 443, is_ssl=True, ssl=True, proxy=None, proxy_auth=None, proxy_headers_hash=None
     )

@@ -153,7 +153,7 @@ class WorldAccount:
         service = copy_service(template, self._read_clock, source.choice(_REQUEST_UNITS))
         network_source = random.Random(source.getrandbits(64))
         faults = CosmosFaults.draw(source)
-        self._network = CosmosNetwork(service, world.scheduler.after, network_source, faults, world.trace)
+        self._network = CosmosNetwork(service, world.scheduler.call_after, network_source, faults, world.trace)
         self._segment_bytes = source.choice((None, _SMALL_SEGMENT_BYTES))
 
     def _read_clock(self) -> float:

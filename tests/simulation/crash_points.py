@@ -17,8 +17,8 @@ _PASSED_THROUGH: Final = frozenset({"shared/runtime.py", "shared/backends/embedd
 
 
 @cache
-def find_place(file: str) -> str:
-    """Return a source file's path in the repository; return an empty text for files outside of the service."""
+def find_repository_path(file: str) -> str:
+    """Return the path of a source file in the repository; empty for a file outside of the service."""
     return file.removeprefix(f"{ROOT}/") if file.startswith(_PACKAGES) else ""
 
 
@@ -31,12 +31,12 @@ def _describe_point(code: CodeType, offset: int) -> str:
     known = _DESCRIBED.get(key)
     if known is None:
         line, _, column, _ = list(code.co_positions())[offset // 2]
-        place = find_place(code.co_filename)
+        place = find_repository_path(code.co_filename)
         known = _DESCRIBED[key] = code, f"{place}:{line}:{column} await" if place and column is not None else ""
     return known[1]
 
 
-def list_suspended(coroutine: Any) -> Iterator[str]:
+def list_suspended_awaits(coroutine: Any) -> Iterator[str]:
     """Yield the awaits in the service's code at which a coroutine is suspended, from the outermost to the innermost."""
     current = coroutine
     while current is not None:
@@ -57,7 +57,7 @@ def list_suspended(coroutine: Any) -> Iterator[str]:
 def find_call_site(frame: FrameType | None) -> str:
     """Return the innermost line of the service's code on the stack of a call that submits a thread-pool job."""
     while frame is not None:
-        place = find_place(frame.f_code.co_filename)
+        place = find_repository_path(frame.f_code.co_filename)
         if place and place not in _PASSED_THROUGH:
             return f"{place}:{frame.f_lineno}"
         frame = frame.f_back

@@ -13,8 +13,8 @@ class TransactionObserver(Protocol):
 
     connections: "list[SimulatedConnection]"
 
-    def begin(self, statement: str) -> None:
-        """Handle the start of a transaction: raise an injected error, crash the process, or do nothing."""
+    def before_begin(self, statement: str) -> None:
+        """Handle the moment before a transaction starts: raise an injected error, crash the process, or do nothing."""
         ...
 
     def before_commit(self) -> None:
@@ -39,7 +39,7 @@ class SimulatedConnection(sqlite3.Connection):
         """Execute a statement; raise an error if the process has crashed."""
         self.observer.check_alive()
         if sql.startswith("BEGIN"):
-            self.observer.begin(sql)
+            self.observer.before_begin(sql)
         elif sql == "COMMIT":
             self.observer.before_commit()
             cursor = super().execute(sql)

@@ -27,7 +27,7 @@ _LONGEST_LOCK_SECONDS: Final = 30
 
 
 class DurableError(Exception):
-    """Error of a request to Durable Functions; the request may still have been executed."""
+    """Error of a request to the simulated Durable Functions; the request may still have been executed."""
 
 
 class ActivityFailedError(Exception):
@@ -138,7 +138,7 @@ class DurableFunctions:
         if instance in self._running:
             return False
         orchestration = self._running[instance] = Orchestration(data)
-        self._world.start_task(self._run(orchestrator, instance, orchestration))
+        self._world.start_task(self._run_orchestration(orchestrator, instance, orchestration))
         return True
 
     def is_running(self, instance: str) -> bool:
@@ -151,7 +151,7 @@ class DurableFunctions:
         if orchestration is not None:
             orchestration.is_terminated = True
 
-    async def _run(self, orchestrator: str, instance: str, orchestration: Orchestration) -> None:
+    async def _run_orchestration(self, orchestrator: str, instance: str, orchestration: Orchestration) -> None:
         self._world.trace(f"{orchestrator} {instance} starts")
         while True:
             orchestration.is_restarted = False
@@ -213,7 +213,7 @@ class DurableFunctions:
             if draw() < faults.delivered_twice:
                 self._world.start_task(self._execute_and_forget(activity))
             try:
-                result = await self._execute(activity)
+                result = await self._execute_activity(activity)
             except ProcessDiedError:
                 await self._world.sleep(draw() * _LONGEST_LOCK_SECONDS)
                 continue
@@ -223,11 +223,11 @@ class DurableFunctions:
     async def _execute_and_forget(self, activity: Activity) -> None:
         await self._world.sleep(self._world.random.random() * 2)
         try:
-            await self._execute(activity)
+            await self._execute_activity(activity)
         except WorkFailedError as error:
             self._world.trace(f"the second {activity.name} failed: {error}")
 
-    async def _execute(self, activity: Activity) -> Any:
+    async def _execute_activity(self, activity: Activity) -> Any:
         function = list_functions()[activity.name]
         data = json.loads(json.dumps(activity.data))
         self._world.trace(f"{activity.name} {activity.data}")
@@ -256,13 +256,13 @@ class DurableClient:
 
         def start() -> None:
             if not self._world.durable.start(orchestrator, instance_id, client_input):
-                raise DurableError("an orchestration with this id is already running")
+                raise DurableError("an orchestration with the id {instance_id} is already running")
 
         await self._send(start)
         return instance_id
 
     async def terminate(self, instance_id: str, reason: str) -> None:  # noqa: ARG002  signature of the client
-        """End an orchestration; an error can be injected before or after this."""
+        """End an orchestration; an error can be injected before or after the end."""
 
         def terminate_instance() -> None:
             self._world.durable.terminate(instance_id)

@@ -44,7 +44,7 @@ class TelemetryRow:
 
 
 class SimulatedEngine:
-    """QueryEngine implementation that is sometimes slow or unavailable, according to the world's faults.
+    """Fake of the query engine that is sometimes slow or unavailable, according to the faults of the world.
 
     A query ``print Text = 'x'`` has one row with this text and the value that ``World.measured`` has for it, else 0.
     The query of the live stream's replay reads ``World.telemetry``.

@@ -232,7 +232,7 @@ def _find_process() -> "Instance | None":
 
 @dataclass
 class _Running:
-    """Holder of the running simulated world, or of None."""
+    """Loop finder and processes of the simulated world that runs; empty between worlds."""
 
     find_loop: Callable[[], SimulatedLoop | None] | None = None
     processes: "Mapping[SimulatedLoop, Instance]" = field(default_factory=dict)

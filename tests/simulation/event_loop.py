@@ -22,11 +22,11 @@ class SimulatedCrashError(BaseException):
 class JobObserver(Protocol):
     """Interface of a process that decides the delay of each thread-pool job and when a job crashes it."""
 
-    def start_job(self, site: str) -> bool:
+    def survives_job_start(self, site: str) -> bool:
         """Return False if the process crashes before the job starts."""
         ...
 
-    def end_job(self, site: str) -> bool:
+    def survives_job_end(self, site: str) -> bool:
         """Return False if the process crashes immediately after the job."""
         ...
 
@@ -63,7 +63,7 @@ class SimulatedLoop:
         # It has only the methods that the service needs, so it does not derive from the abstract class.
         self._loop = cast("asyncio.AbstractEventLoop", self)
 
-    def run_one(self) -> None:
+    def run_next_callback(self) -> None:
         """Run the next queued callback."""
         handle = self.ready.popleft()
         if handle.cancelled():
@@ -79,11 +79,11 @@ class SimulatedLoop:
             asyncio._set_running_loop(None)
             self.scheduler.current = None
 
-    def die(self) -> None:
+    def crash(self) -> None:
         """Crash the process: drop all queued callbacks, so that no coroutine and no ``finally`` block runs."""
         self.is_dead = True
         self.ready.clear()
-        self.scheduler.remove(self)
+        self.scheduler.remove_loop(self)
 
     def call_soon(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> asyncio.Handle:
         """Queue a callback."""
@@ -108,7 +108,7 @@ class SimulatedLoop:
     ) -> asyncio.TimerHandle:
         """Queue a callback that runs at a time of this loop's clock."""
         handle = asyncio.TimerHandle(when, callback, args, self._loop, context)
-        self.scheduler.after(round(when * MICROSECONDS) - self.scheduler.now, lambda: self._queue_callback(handle))
+        self.scheduler.call_after(round(when * MICROSECONDS) - self.scheduler.now, lambda: self._queue_callback(handle))
         return handle
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
@@ -118,7 +118,7 @@ class SimulatedLoop:
         if self.is_dead or handle.cancelled():
             return
         if not self.ready:
-            self.scheduler.wake(self)
+            self.scheduler.add_ready_loop(self)
         self.ready.append(handle)
 
     def time(self) -> float:
@@ -140,7 +140,7 @@ class SimulatedLoop:
     def run_in_executor[T](self, executor: Executor | None, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:
         """Submit a job to the given pool; the service always passes a pool."""
         if executor is None:
-            raise NotImplementedError("the simulated runtime has a pool for every job")
+            raise NotImplementedError("a job must name its pool, because the simulated runtime has no default pool")
         return asyncio.wrap_future(executor.submit(func, *args), loop=self._loop)
 
     def is_running(self) -> bool:
@@ -216,14 +216,14 @@ class SimulatedPool(Executor):
     def _schedule_next(self) -> None:
         if self._free and self._waiting:
             self._free -= 1
-            self._loop.scheduler.after(self._observer.draw_job_delay(), self._run_next)
+            self._loop.scheduler.call_after(self._observer.draw_job_delay(), self._run_next)
 
     def _run_next(self) -> None:
         if self._loop.is_dead or not self._waiting:
             return
         future, work, site = self._waiting.popleft()
         scheduler = self._loop.scheduler
-        if not self._observer.start_job(site):
+        if not self._observer.survives_job_start(site):
             return
         outer, scheduler.current = scheduler.current, self._loop
         self._free += 1
@@ -238,7 +238,7 @@ class SimulatedPool(Executor):
             error = raised
         finally:
             scheduler.current = outer
-        if not self._observer.end_job(site):
+        if not self._observer.survives_job_end(site):
             # Python deletes an object without references, and a temporary folder then deletes its files.
             self._loop.lost_results.append(result)
             return

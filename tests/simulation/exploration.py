@@ -58,7 +58,7 @@ def list_components() -> tuple[type[Component], ...]:
 
 
 @cache
-def list_aims(component: type[Component], *, with_cosmos: bool) -> tuple[str, ...]:
+def list_crash_points_in_code(component: type[Component], *, with_cosmos: bool) -> tuple[str, ...]:
     """Return the awaits in a component's code, at which the simulation can crash a process.
 
     Args:
@@ -96,7 +96,7 @@ def simulate_world(
     prepare_process()
     chosen = choose_components(seed) if components is None else components
     with_cosmos = uses_cosmos(seed)
-    aims = [aim for component in chosen for aim in list_aims(component, with_cosmos=with_cosmos)]
+    aims = [aim for component in chosen for aim in list_crash_points_in_code(component, with_cosmos=with_cosmos)]
     world = World(seed, chosen, make_template(with_cosmos=with_cosmos), aims, targets)
     violation = ""
     try:

@@ -50,14 +50,14 @@ class Faults:
             setattr(self, field.name, 0.0)
 
 
-def draw_delay(source: random.Random, faults: Faults, usual: int) -> int:
+def draw_delay(source: random.Random, faults: Faults, usual_maximum: int) -> int:
     """Return a random duration in microseconds.
 
     Args:
         source: source of the decision.
         faults: faults of the world.
-        usual: longest usual duration.
+        usual_maximum: longest duration without a fault.
     """
     if source.random() < faults.slow / 4:
         return int(source.random() ** 2 * 20 * MICROSECONDS)
-    return int(source.random() * usual)
+    return int(source.random() * usual_maximum)

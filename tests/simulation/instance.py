@@ -19,7 +19,7 @@ from shared.http.pipeline import RequestPipeline
 from shared.runtime import Runtime
 from shared.settings import Settings
 from shared.wiring import Services
-from tests.simulation.crash_points import list_suspended
+from tests.simulation.crash_points import list_suspended_awaits
 from tests.simulation.database import BUSY_SECONDS, SimulatedConnection, build_error
 from tests.simulation.durable import DurableClient
 from tests.simulation.engine import SimulatedEngine
@@ -69,7 +69,7 @@ class Instance:
         self.services.queries.__dict__["engine"] = SimulatedEngine(world)
         self._durable = DurableClient(world)
         self._pipeline: RequestPipeline | None = None
-        world.scheduler.after(int(self._random.random() * _LONGEST_FIRST_TICK), self._run_timer)
+        world.scheduler.call_after(int(self._random.random() * _LONGEST_FIRST_TICK), self._run_timer)
 
     @property
     def is_alive(self) -> bool:
@@ -97,7 +97,7 @@ class Instance:
     def _open_pool(self, threads: int, name: str) -> Executor:  # noqa: ARG002  signature of Runtime.open_pool
         return SimulatedPool(self.loop, threads, self)
 
-    async def serve(self, request: Request) -> Reply:
+    async def serve_request(self, request: Request) -> Reply:
         """Process a client's request in this simulated process."""
         if self._pipeline is None:
             self._pipeline = self._build_pipeline()
@@ -117,7 +117,7 @@ class Instance:
         if not self.is_alive:
             return
         seconds = self._world.tick_seconds + self._random.random()
-        self._world.scheduler.after(int(seconds * MICROSECONDS), self._run_timer)
+        self._world.scheduler.call_after(int(seconds * MICROSECONDS), self._run_timer)
         if self._world.background_jobs:
             self.loop.call_soon(self._start_background_jobs)
 
@@ -130,12 +130,12 @@ class Instance:
         """Return a random delay in microseconds until the next job starts."""
         return draw_delay(self._random, self._world.faults, _LONGEST_JOB)
 
-    def start_job(self, site: str) -> bool:
+    def survives_job_start(self, site: str) -> bool:
         """Return False if the simulation crashes the process before the job at this site."""
         self._world.trace(f"{self.loop.name} job {site}")
         return self._survives_point(f"{site} before")
 
-    def end_job(self, site: str) -> bool:
+    def survives_job_end(self, site: str) -> bool:
         """Return False if the simulation crashes the process immediately after the job at this site."""
         return self._survives_point(f"{site} after")
 
@@ -148,13 +148,15 @@ class Instance:
     def crash(self, point: str) -> None:
         """Crash the process: drop queued work, roll back open transactions, and start a new process later."""
         if self.is_alive:
-            awaits = [place for task in self.loop.tasks if not task.done() for place in list_suspended(task.get_coro())]
+            awaits = [
+                place for task in self.loop.tasks if not task.done() for place in list_suspended_awaits(task.get_coro())
+            ]
             self._world.record_crash(self, [*awaits, *filter(None, [point])])
             self.end()
 
     def end(self) -> None:
         """End the simulated process without any clean-up."""
-        self.loop.die()
+        self.loop.crash()
         for connection in self.connections:
             # A connection that the code has closed is not closed again.
             with contextlib.suppress(sqlite3.ProgrammingError):
@@ -163,14 +165,14 @@ class Instance:
         _GRAVEYARD.append(self)
 
     def wait_in_job(self, is_done: Callable[[], bool]) -> None:
-        """Run steps of the world until a condition is met, while a job of this process waits for it."""
+        """Run steps of the world until a condition is met, while a job of this process waits for the condition."""
         while not is_done():
             self._world.step_within_job()
             self.check_alive()
         self._world.scheduler.current = self.loop
 
-    def begin(self, statement: str) -> None:
-        """At the start of a transaction, raise "database is locked" with the probability of the fault ``busy``."""
+    def before_begin(self, statement: str) -> None:
+        """Before a transaction starts, raise "database is locked" with the probability of the fault ``busy``."""
         if statement != "BEGIN" and self._draw_fault(self._world.faults.busy):
             self._block_loop(self._random.random() * BUSY_SECONDS)
             self._world.trace(f"{self.loop.name} busy")

@@ -38,7 +38,7 @@ async def run_on_instance[T](world: "World", work: Callable[[Services], Awaitabl
     ended: asyncio.Future[asyncio.Task[T]] = caller.create_future()
     if not instance.is_alive:
         raise ProcessDiedError("the simulated process has crashed")
-    world.scheduler.after(0, lambda: _start_work(instance, work, caller, ended))
+    world.scheduler.call_after(0, lambda: _start_work(instance, work, caller, ended))
     while not ended.done():
         await asyncio.wait([ended], timeout=_POLL_SECONDS)
         if not ended.done() and not instance.is_alive:

@@ -51,36 +51,36 @@ def copy_code(folder: Path) -> None:
             shutil.copy(source, target)
 
 
-def find_mutants(most_worlds: int, only: str = "") -> int:
+def find_mutants(max_worlds: int, only: str = "") -> int:
     """Simulate worlds with each mutant until a violation is found; print a summary and return the exit code.
 
     Args:
-        most_worlds: number of worlds after which a mutant counts as not found.
+        max_worlds: number of worlds after which a mutant counts as not found.
         only: name of the only mutant to run; empty for all.
     """
     mutants = [patch for patch in list_mutants() if only in ("", patch.stem)]
     found = 0
     for patch in mutants:
-        worlds = _run_mutant(patch, most_worlds)
+        worlds = _run_mutant(patch, max_worlds)
         found += worlds > 0
         print(f"{patch.stem}: {f'found within {worlds} worlds' if worlds else 'not found'}", flush=True)
     print(f"mutants found {found} of {len(mutants)}")
     return int(found < len(mutants))
 
 
-def _run_mutant(patch: Path, most_worlds: int) -> int:
+def _run_mutant(patch: Path, max_worlds: int) -> int:
     """Return how many worlds were simulated until a violation was found; 0 if none was found."""
     with tempfile.TemporaryDirectory(prefix="simulation-mutant-") as name:
         folder = Path(name)
         copy_code(folder)
         if not apply_mutant(patch, folder):
-            raise RuntimeError(f"{patch.name} does not apply")
+            raise RuntimeError(f"{patch.name} does not apply to the current code; update the patch")
         environment = {
             **os.environ,
             "COMPONENTS": read_components(patch),
             "PYTHONPATH": name,
             "STOP_AT_VIOLATION": "1",
-            "WORLDS": str(most_worlds),
+            "WORLDS": str(max_worlds),
             "MINUTES": "60",
         }
         environment.pop("MUTANTS", None)

@@ -37,7 +37,7 @@ class ReceiverConnection:
         """Accept every address."""
 
     async def send(self, request: OutboundRequest) -> OutboundReply:
-        """Deliver a request once, twice or never; after an injected error the request may have been delivered."""
+        """Deliver a request once, twice or never, at random; after an injected error it may have been delivered."""
         world = self._world
         if world is None:
             raise OutboundFailedError("nothing is sent")

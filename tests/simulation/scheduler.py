@@ -40,22 +40,22 @@ class Scheduler:
         self._numbers = itertools.count()
         self._awake: list[SimulatedLoop] = []
 
-    def after(self, delay: int, callback: Callable[[], object]) -> None:
+    def call_after(self, delay: int, callback: Callable[[], object]) -> None:
         """Call a function after a delay in microseconds."""
         heapq.heappush(self._events, (self.now + max(delay, 0), next(self._numbers), callback))
 
-    def wake(self, loop: "SimulatedLoop") -> None:
+    def add_ready_loop(self, loop: "SimulatedLoop") -> None:
         """Add a loop with queued callbacks to the loops from which the scheduler chooses."""
         if loop not in self._awake:
             self._awake.append(loop)
 
-    def remove(self, loop: "SimulatedLoop") -> None:
+    def remove_loop(self, loop: "SimulatedLoop") -> None:
         """Remove the loop of a crashed process, so that its callbacks never run."""
         if loop in self._awake:
             self._awake.remove(loop)
 
-    def step(self) -> bool:
-        """Run one step; return False if none is left."""
+    def run_step(self) -> bool:
+        """Run one step of the world; return False if no step is left."""
         self.steps += 1
         self.last = None
         awake = self._awake
@@ -68,7 +68,7 @@ class Scheduler:
             place = int(self.random.random() * len(awake)) if len(awake) > 1 else 0
             loop = awake[place]
             self.last = loop
-            loop.run_one()
+            loop.run_next_callback()
             # The loop may have died or left the list during the step.
             if not loop.ready and loop in awake:
                 awake.remove(loop)

@@ -16,7 +16,7 @@ from typing import Final
 
 from tests.simulation.cosmos_world import replace_modules
 from tests.simulation.environment import make_template, prepare_process
-from tests.simulation.exploration import Exploration, list_aims, list_components, simulate_world
+from tests.simulation.exploration import Exploration, list_components, list_crash_points_in_code, simulate_world
 
 EXCLUDED: Final = Path(__file__).parent / "excluded_crash_points.txt"
 """Crash points that no world reaches, each with the reason."""
@@ -111,7 +111,7 @@ def _build_arguments(result: Exploration, names: tuple[str, ...], *, is_aimed: b
 
 @dataclass
 class _Totals:
-    """Sums over all completed batches of a run."""
+    """Sums over all completed batches of worlds."""
 
     worlds: int = 0
     violations: int = 0
@@ -141,14 +141,14 @@ def run_soak(limits: SoakLimits, names: tuple[str, ...] = ()) -> int:
         import_module(name)
     for with_cosmos in (False, True):
         make_template(with_cosmos=with_cosmos)
-    _list_points(set(), names)
+    _list_crash_points(set(), names)
     # Worker processes share the memory of the imported modules, which a collection would copy.
     gc.collect()
     gc.freeze()
     started = time.monotonic()
     totals = _Totals()
     _run_batches(_list_batches(limits, started + limits.seconds, names), totals, limits)
-    points = _list_points(totals.seen, names)
+    points = _list_crash_points(totals.seen, names)
     for point in sorted(points - totals.crashed):
         print(f"no crash at {point}")
     elapsed = time.monotonic() - started
@@ -169,7 +169,7 @@ def _run_batches(batches: Iterator[Batch], totals: _Totals, limits: SoakLimits) 
         while not (totals.violations and limits.stops_at_violation):
             # Few batches wait, so that each knows what the ones before it have reached.
             for batch in islice(batches, cores + 1 - len(running)):
-                aims = frozenset(_list_points(totals.seen, batch.names) - totals.crashed)
+                aims = frozenset(_list_crash_points(totals.seen, batch.names) - totals.crashed)
                 running.append(pool.apply_async(simulate_worlds, (replace(batch, aims=aims),)))
             if not running:
                 break
@@ -187,20 +187,23 @@ def _list_batches(limits: SoakLimits, deadline: float, names: tuple[str, ...]) -
         yield Batch(first, min(size, limits.first + limits.worlds - first), names, deadline)
 
 
-def _list_points(seen: set[str], names: tuple[str, ...]) -> set[str]:
+def _list_crash_points(seen: set[str], names: tuple[str, ...]) -> set[str]:
     """Return all crash points of the components (awaits, starts and ends of jobs) except the excluded ones."""
     components = [each for each in list_components() if not names or each.name in names]
     modules = {
         module for component in components for module in (*component.modules, *replace_modules(component.modules))
     }
     awaits = {
-        aim for component in components for stores in (False, True) for aim in list_aims(component, with_cosmos=stores)
+        aim
+        for component in components
+        for stores in (False, True)
+        for aim in list_crash_points_in_code(component, with_cosmos=stores)
     }
     jobs = {point for point in seen if point.partition(":")[0] in modules}
-    return (awaits | jobs) - read_excluded()
+    return (awaits | jobs) - read_excluded_crash_points()
 
 
-def read_excluded() -> set[str]:
+def read_excluded_crash_points() -> set[str]:
     """Return the crash points that ``excluded_crash_points.txt`` lists."""
     lines = EXCLUDED.read_text(encoding="utf-8").splitlines()
     return {line.partition("  #")[0].strip() for line in lines if line and not line.startswith("#")}

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class SimulatedTable:
-    """TelemetryTable implementation that all processes share; faults make it slow or unavailable.
+    """Fake of the query table that all processes share; injected faults make the table slow or unavailable.
 
     Args:
         world: world of the table.
@@ -27,7 +27,7 @@ class SimulatedTable:
         self.names: set[str] = set()
 
     async def ingest(self, blob: str, tag: str) -> None:
-        """Add a file's rows unless its tag is known; after an injected error the rows may have been added."""
+        """Add the rows of a file unless its tag is known; an injected error can hide that the rows were added."""
         faults, draw = self._world.faults, self._world.random.random
         await asyncio.sleep(draw() * (10 if draw() < faults.slow else 0.05))
         if draw() < faults.busy:

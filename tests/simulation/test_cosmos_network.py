@@ -103,7 +103,7 @@ class _Site:
         return self
 
     def open_process(self, name: str) -> CosmosAccount:
-        """Return a client of the account for another process."""
+        """Return a client of the account for a new process."""
         loop = asyncio.get_running_loop()
         source = random.Random(self.random.getrandbits(64))
         runtime = Runtime(
@@ -174,12 +174,12 @@ async def append_concurrently(seed: int) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_appends_are_stored_once(seed: int) -> None:
+def test_acknowledged_appends_are_stored_exactly_once(seed: int) -> None:
     """If the network loses, repeats or delays requests, each acknowledged event is stored exactly once."""
     run_in_virtual_time(append_concurrently(seed))
 
 
-async def _simulate_one_reply(seed: int) -> None:
+async def _store_replies_for_one_key_concurrently(seed: int) -> None:
     site = await _Site(seed).start()
     answers: set[bytes] = set()
     executed: list[str] = []
@@ -213,10 +213,10 @@ async def _simulate_one_reply(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_concurrent_requests_with_one_idempotency_key_get_the_same_reply(seed: int) -> None:
     """Concurrent requests with one Idempotency-Key all get the reply that is stored first."""
-    run_in_virtual_time(_simulate_one_reply(seed))
+    run_in_virtual_time(_store_replies_for_one_key_concurrently(seed))
 
 
-async def _simulate_throttling() -> tuple[float, int]:
+async def _measure_throttled_writes() -> tuple[float, int]:
     site = await _Site(1, request_units=20, faults=CosmosFaults()).start()
     account = site.open_process("i0")
     store = CosmosIdempotencyStore(account)
@@ -228,7 +228,7 @@ async def _simulate_throttling() -> tuple[float, int]:
 
 def test_a_request_unit_budget_slows_writes_down() -> None:
     """Writes beyond the request units of a container are repeated later, and then succeed."""
-    seconds, throttled = run_in_virtual_time(_simulate_throttling())
+    seconds, throttled = run_in_virtual_time(_measure_throttled_writes())
     assert throttled > 0
     assert 3 < seconds < 60
 

@@ -28,7 +28,7 @@ def test_every_wired_cosmos_store_is_simulated() -> None:
     assert len(STORES) > 10
 
 
-def test_adapters_replace_embedded_modules() -> None:
+def test_crash_points_of_cosmos_worlds_are_in_the_cosmos_adapters() -> None:
     """In a world with Cosmos DB, the crash points are in the Cosmos DB adapters instead of the embedded adapters."""
     assert replace_modules(("shared/a.py", "shared/backends/embedded/grants.py")) == (
         "shared/a.py",

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Coroutine
 from typing import Any
 
-from tests.simulation.crash_points import list_suspended
+from tests.simulation.crash_points import list_suspended_awaits
 from tests.simulation.event_loop import SimulatedLoop, SimulatedPool
 from tests.simulation.scheduler import Scheduler
 
@@ -18,11 +18,11 @@ ABANDONED: list[object] = []
 class QuietObserver:
     """Job observer that starts each job after one millisecond and never crashes its process."""
 
-    def start_job(self, site: str) -> bool:  # noqa: ARG002  signature of JobObserver
+    def survives_job_start(self, site: str) -> bool:  # noqa: ARG002  signature of JobObserver
         """Return True, because no process crashes."""
         return True
 
-    def end_job(self, site: str) -> bool:  # noqa: ARG002  signature of JobObserver
+    def survives_job_end(self, site: str) -> bool:  # noqa: ARG002  signature of JobObserver
         """Return True, because no process crashes."""
         return True
 
@@ -34,7 +34,7 @@ class QuietObserver:
 class CrashingObserver(QuietObserver):
     """Job observer whose process crashes immediately after each job."""
 
-    def end_job(self, site: str) -> bool:  # noqa: ARG002  signature of JobObserver
+    def survives_job_end(self, site: str) -> bool:  # noqa: ARG002  signature of JobObserver
         """Return False, because the process crashes."""
         return False
 
@@ -44,16 +44,16 @@ def make_loop(seed: int = 0) -> SimulatedLoop:
     return SimulatedLoop(Scheduler(random.Random(seed)), "process")
 
 
-def run_all(loop: SimulatedLoop) -> None:
-    """Run steps until the scheduler has none left."""
-    while loop.scheduler.step():
+def run_until_idle(loop: SimulatedLoop) -> None:
+    """Run steps until the scheduler of the loop has none left."""
+    while loop.scheduler.run_step():
         pass
 
 
 def run_to_end[T](loop: SimulatedLoop, coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end and return its result."""
     task = loop.create_task(coroutine)
-    run_all(loop)
+    run_until_idle(loop)
     return task.result()
 
 
@@ -68,12 +68,12 @@ def test_a_sleep_takes_virtual_time() -> None:
     assert 3600 <= run_to_end(loop, sleep_briefly()) < 3601
 
 
-def test_callbacks_run_in_the_order_of_their_registration() -> None:
+def test_callbacks_run_in_the_order_in_which_they_were_queued() -> None:
     """An event loop runs callbacks in the order in which they were queued, as asyncio documents."""
     loop, seen = make_loop(), list[int]()
     for number in range(5):
         loop.call_soon(seen.append, number)
-    run_all(loop)
+    run_until_idle(loop)
     assert seen == [0, 1, 2, 3, 4]
 
 
@@ -96,7 +96,7 @@ def test_a_pool_with_one_thread_keeps_the_order_of_its_jobs() -> None:
     pool = SimulatedPool(loop, 1, QuietObserver())
     for number in range(4):
         pool.submit(seen.append, number)
-    run_all(loop)
+    run_until_idle(loop)
     assert seen == [0, 1, 2, 3]
 
 
@@ -112,11 +112,11 @@ def test_nothing_runs_in_a_process_after_its_crash() -> None:
             seen.append("finally")
 
     task = loop.create_task(wait_forever())
-    loop.scheduler.step()
+    loop.scheduler.run_step()
     loop.call_soon(seen.append, "callback")
     pool.submit(seen.append, "job")
-    loop.die()
-    run_all(loop)
+    loop.crash()
+    run_until_idle(loop)
     assert seen == []
     assert not task.done()
     ABANDONED.append(task)
@@ -140,7 +140,7 @@ def test_the_result_of_a_job_survives_a_crash_after_the_job() -> None:
         return result
 
     SimulatedPool(loop, 1, CrashingObserver()).submit(create_result)
-    run_all(loop)
+    run_until_idle(loop)
     gc.collect()
     assert created[0]() is not None
 
@@ -153,6 +153,6 @@ def test_the_stack_of_a_suspended_coroutine_names_awaits_of_the_service_only() -
         await asyncio.sleep(1)
 
     task = loop.create_task(wait())
-    loop.scheduler.step()
-    assert list(list_suspended(task.get_coro())) == []
-    run_all(loop)
+    loop.scheduler.run_step()
+    assert list(list_suspended_awaits(task.get_coro())) == []
+    run_until_idle(loop)

@@ -11,7 +11,7 @@ import pytest
 from tests.simulation.component import Component
 from tests.simulation.cosmos_world import uses_cosmos
 from tests.simulation.environment import run_in_world
-from tests.simulation.exploration import choose_components, list_aims, list_components, simulate_world
+from tests.simulation.exploration import choose_components, list_components, list_crash_points_in_code, simulate_world
 
 ROOT = Path(__file__).parents[2]
 ONCE_FAILED = Path(__file__).parent / "once_failed.txt"
@@ -62,7 +62,7 @@ def test_equal_seeds_give_equal_traces_in_all_processes() -> None:
     assert first == print_trace("2")
 
 
-def test_no_garbage_is_collected_within_a_world() -> None:
+def test_no_garbage_is_collected_while_a_world_is_simulated() -> None:
     """No garbage is collected within a world, even if its code enables the collector, so that traces are repeatable."""
     before = gc.isenabled(), gc.get_threshold()
     with run_in_world(lambda: None, {}):
@@ -80,7 +80,7 @@ def test_a_simulated_world_crashes_at_its_target_points() -> None:
     A run with exactly the points that were used has the same trace.
     """
     component = list_components()[0]
-    aimed = simulate_world(4, (component,), list_aims(component, with_cosmos=uses_cosmos(4)))
+    aimed = simulate_world(4, (component,), list_crash_points_in_code(component, with_cosmos=uses_cosmos(4)))
     assert len(aimed.points.aimed) == 3
     assert set(aimed.points.aimed) <= aimed.points.crashed
     assert simulate_world(4, (component,), aimed.points.aimed).digest == aimed.digest

@@ -13,7 +13,7 @@ import orjson
 from shared.http.messages import Reply, Request
 from tests.simulation.component import Component
 from tests.simulation.cosmos_world import WorldAccount
-from tests.simulation.crash_points import list_suspended
+from tests.simulation.crash_points import list_suspended_awaits
 from tests.simulation.durable import DurableFunctions
 from tests.simulation.engine import TelemetryRow
 from tests.simulation.environment import Template, make_folder, remove_logged_failures, run_in_world
@@ -115,7 +115,7 @@ class World:
         drawn = (self.random.choice(aims),) if aims and self.random.random() < 0.5 else ()
         self._aims = set(drawn if targets is None else targets)
         self._error: BaseException | None = None
-        self._next_disturbance = self._draw_gap()
+        self._next_disturbance = self._draw_steps_until_disturbance()
         self._instances = [Instance(self, number, self.folder) for number in range(self.random.choice((1, 2, 2, 3)))]
         self.components = [component(self) for component in components]
         for instance in self._instances:
@@ -182,7 +182,7 @@ class World:
             task.add_done_callback(record_end)
         scheduler = self.scheduler
         while waiting:
-            self.require(scheduler.step(), "all work has stopped, but clients still wait")
+            self.require(scheduler.run_step(), "all work has stopped, but clients still wait")
             self.require(scheduler.steps < MOST_STEPS, "the work does not end")
             if self._error is not None:
                 raise self._error
@@ -192,7 +192,7 @@ class World:
 
     def step_within_job(self) -> None:
         """Run one step of the world while a job waits; in reality, other work would run in other threads."""
-        self.scheduler.step()
+        self.scheduler.run_step()
         self._inject_disturbance()
 
     def _inject_disturbance(self) -> None:
@@ -201,7 +201,7 @@ class World:
             self._crash_at_target()
         if self.scheduler.steps < self._next_disturbance:
             return
-        self._next_disturbance = self.scheduler.steps + self._draw_gap()
+        self._next_disturbance = self.scheduler.steps + self._draw_steps_until_disturbance()
         if self._draw_fault(self.faults.clock_jump):
             self.clock_shift = _LONGEST_JUMP * self.random.random()
             self.trace(f"clocks are set to {self.clock_shift} ahead")
@@ -209,7 +209,7 @@ class World:
         if self._draw_fault(self.faults.crash * _CRASHES_PER_DISTURBANCE) and instance.is_alive:
             instance.crash("")
 
-    def _draw_gap(self) -> int:
+    def _draw_steps_until_disturbance(self) -> int:
         """Return a random number of steps until the next disturbance."""
         return int(self.random.expovariate(1 / _USUAL_GAP)) + 1
 
@@ -221,7 +221,7 @@ class World:
         task = loop.last_task
         if task is None or task.done():
             return
-        point = next((place for place in list_suspended(task.get_coro()) if place in self._aims), "")
+        point = next((place for place in list_suspended_awaits(task.get_coro()) if place in self._aims), "")
         if point:
             self._use_target(point)
             instance.crash("")
@@ -244,7 +244,7 @@ class World:
         """Record a crash, and start a new process after a random delay."""
         self.points.crashed.update(points)
         self.trace(f"{instance.loop.name} dies at {' '.join(points)}")
-        self.scheduler.after(
+        self.scheduler.call_after(
             int(self.random.random() ** 3 * _LONGEST_RESTART), lambda: self._restart_instance(instance)
         )
 
@@ -257,8 +257,8 @@ class World:
         for component in self.components:
             component.attach(instance.services)
 
-    def slow_ticks(self) -> None:
-        """Run the background jobs less often, for components that wait for hours."""
+    def slow_down_background_jobs(self) -> None:
+        """Run the background jobs less often, for components that wait for hours of virtual time."""
         self.tick_seconds = _SLOW_TICK_SECONDS
 
     def choose_instance(self) -> Instance:
@@ -317,14 +317,14 @@ class World:
             self._lose_reply(future)
             return
         instance = self.choose_instance()
-        self.scheduler.after(delay, lambda: self._receive(instance.number, request, future))
+        self.scheduler.call_after(delay, lambda: self._receive(instance.number, request, future))
 
     def _receive(self, number: int, request: Request, future: "asyncio.Future[Reply]") -> None:
         instance = self._instances[number]
         if not instance.is_alive:
             self._lose_reply(future)
             return
-        task = instance.loop.create_task(instance.serve(request), context=None)
+        task = instance.loop.create_task(instance.serve_request(request), context=None)
         task.add_done_callback(lambda ended: self._send_reply(ended, future))
         # If the process dies, the client notices after a while.
         self._watch_for_crash(instance, future)
@@ -334,22 +334,22 @@ class World:
             if future.done():
                 return
             if instance.is_alive:
-                self.scheduler.after(MICROSECONDS, check_instance)
+                self.scheduler.call_after(MICROSECONDS, check_instance)
             else:
                 self._lose_reply(future)
 
-        self.scheduler.after(MICROSECONDS, check_instance)
+        self.scheduler.call_after(MICROSECONDS, check_instance)
 
     def _send_reply(self, task: "asyncio.Task[Reply]", future: "asyncio.Future[Reply]") -> None:
         if self._draw_fault(self.faults.reply_lost):
             self._lose_reply(future)
             return
         delay = draw_delay(self.random, self.faults, _LONGEST_TRIP)
-        self.scheduler.after(delay, lambda: self._clients.call_soon(_resolve_future, future, task.result()))
+        self.scheduler.call_after(delay, lambda: self._clients.call_soon(_resolve_future, future, task.result()))
 
     def _lose_reply(self, future: "asyncio.Future[Reply]") -> None:
         delay = MICROSECONDS + draw_delay(self.random, self.faults, _LONGEST_TRIP)
-        self.scheduler.after(delay, lambda: self._clients.call_soon(_fail_with_lost_connection, future))
+        self.scheduler.call_after(delay, lambda: self._clients.call_soon(_fail_with_lost_connection, future))
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def record_embedded(target: Path) -> None:
         data = Path(folder) / "data"
         workspace = Path("tests/service/workspace.yaml").absolute()
         service = Service(data, workspace, {"CHECKPOINT_SCHEDULE": "*/1 * * * * *"}).start()
-        admin, editor = service.caller("admin@t"), service.caller("editor@t")
+        admin, editor = service.create_client("admin@t"), service.create_client("editor@t")
         for n in range(12):
             assert editor.post(EVENTS, json=EVENT | {"EntityID": f"B-{n}"}).status_code == 201
         first = editor.post(AMENDMENTS, json=AMENDMENT | {"EntityID": "B-1"}).json()["RecordID"]
@@ -75,11 +75,11 @@ def record_embedded(target: Path) -> None:
         wait_until(lambda: [*(data / "blobs").rglob("*.parquet")], bool, 60)
         service.stop()
         with tarfile.open(target, "w:gz") as archive:
-            archive.add(data, "data", filter=_is_state)
+            archive.add(data, "data", filter=_exclude_runtime_files)
 
 
-def _is_state(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Return whether a directory entry is stored data, not a file that only a running host needs."""
+def _exclude_runtime_files(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """Return a directory entry if it is stored data, or None if only a running host needs the file."""
     running_only = (".lock", "-shm", "kusto-uri", "address", "rate-limits.sqlite", "sign-in")
     return None if entry.name.endswith(running_only) else entry
 

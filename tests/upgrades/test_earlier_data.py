@@ -40,8 +40,8 @@ CHAINS: list[dict[str, str]] = [
 ]
 
 
-def test_recorded_versions_exist() -> None:
-    """At least one earlier version has recorded data."""
+def test_data_of_an_earlier_version_exists() -> None:
+    """The folder of the upgrade tests contains the data of at least one earlier version."""
     assert VERSIONS
 
 
@@ -57,8 +57,8 @@ def upgraded_service(request: pytest.FixtureRequest, tmp_path_factory: pytest.Te
 
 
 def test_earlier_chains_are_listed_with_their_counts(upgraded_service: Service) -> None:
-    """The chains of an earlier version are listed with their counts and pending amendments."""
-    viewer = upgraded_service.caller("viewer@t")
+    """The list of chains contains those of an earlier version with their counts and pending amendments."""
+    viewer = upgraded_service.create_client("viewer@t")
     check_listed_chains(viewer.get(f"{SCOPES}?target=DomainAmendments").json())
     check_pending_amendments(viewer.get(PENDING).json())
     check_listed_chains(viewer.get(f"{SCOPES}?target=DomainAmendments").json())
@@ -80,7 +80,7 @@ def check_pending_amendments(body: dict[str, Any]) -> None:
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: chain["target"])
 def test_chains_of_an_earlier_version_are_valid_and_continue(upgraded_service: Service, chain: dict[str, str]) -> None:
     """Each chain of an earlier version is valid, also after this version appends a record."""
-    admin = upgraded_service.caller("admin@t")
+    admin = upgraded_service.create_client("admin@t")
     target, scope = {"target": chain["target"]}, {name: each for name, each in chain.items() if name == "ScopeKey"}
 
     def verify() -> dict[str, Any]:
@@ -102,7 +102,7 @@ def test_chains_of_an_earlier_version_are_valid_and_continue(upgraded_service: S
         del event["ScopeKey"]
         assert admin.post(EVENTS, json=event).status_code == 201
     elif chain["target"] == "AccessControl":
-        upgraded_service.caller("viewer@t")
+        upgraded_service.create_client("viewer@t")
     else:
         [pending] = admin.get(AMENDMENTS, params={"scopeKey": SCOPE, "status": "pending"}).json()
         decided = admin.post(f"{AMENDMENTS}/{pending['RecordID']}/approve", params={"scopeKey": SCOPE})
@@ -113,7 +113,7 @@ def test_chains_of_an_earlier_version_are_valid_and_continue(upgraded_service: S
 
 def test_earlier_checkpoints_cover_the_chain(upgraded_service: Service) -> None:
     """Checkpoints of an earlier version are returned, and the chain's newer checkpoints extend them."""
-    viewer = upgraded_service.caller("viewer@t")
+    viewer = upgraded_service.create_client("viewer@t")
     query = {"target": "DomainAmendments", "scopeKey": SCOPE}
     checkpoint = viewer.get("/oi-api/provenance/checkpoint", params=query).json()
     assert checkpoint["size"] >= 3
@@ -123,7 +123,7 @@ def test_earlier_checkpoints_cover_the_chain(upgraded_service: Service) -> None:
 
 def test_earlier_checkpoints_have_receipts(upgraded_service: Service) -> None:
     """A checkpoint of an earlier version without a signature for receipts gets one when a receipt is requested."""
-    viewer = upgraded_service.caller("viewer@t")
+    viewer = upgraded_service.create_client("viewer@t")
     chain = {"target": "DomainAmendments", "scopeKey": SCOPE}
     record = viewer.get(f"{EVENTS}/query", params={**chain, "fromSequence": "1", "toSequence": "1"}).json()[0]
     key_set = viewer.get("/.well-known/oi-checkpoint-key", params={"format": "cose"}).content
@@ -134,9 +134,9 @@ def test_earlier_checkpoints_have_receipts(upgraded_service: Service) -> None:
 
 
 def test_earlier_keys_prove_a_personal_sign_in(upgraded_service: Service) -> None:
-    """If the owner of an API key of an earlier version also created it, tokens of the key can sign."""
-    key = upgraded_service.key("editor@t")
-    token = upgraded_service.anonymous(key).get("/workspace/api/keys/jwt").json()["Token"]
+    """If the owner of an API key of an earlier version also created the key, tokens of this key can sign."""
+    key = upgraded_service.read_api_key("editor@t")
+    token = upgraded_service.create_anonymous_client(key).get("/workspace/api/keys/jwt").json()["Token"]
     check_personal_sign_in(token)
 
 
@@ -149,7 +149,7 @@ def check_personal_sign_in(token: str) -> None:
 
 def test_earlier_catalog_and_documents_are_served(upgraded_service: Service) -> None:
     """Queries and documents of an earlier version can be read and executed."""
-    editor = upgraded_service.caller("editor@t")
+    editor = upgraded_service.create_client("editor@t")
     assert editor.get("/oi-api/warm-queries/mine").status_code == 200
     assert editor.get("/oi-api/warm-queries/draft").json()["code"] == "QUERY_NOT_APPROVED"
     read = editor.get(f"{TABLE}/w-1", params={"partitionKey": "A"})
@@ -160,7 +160,7 @@ def test_earlier_catalog_and_documents_are_served(upgraded_service: Service) -> 
 
 def test_earlier_telemetry_is_queried_and_downloaded(upgraded_service: Service) -> None:
     """Rows and archive of an earlier version are returned together with new messages."""
-    editor = upgraded_service.caller("editor@t")
+    editor = upgraded_service.create_client("editor@t")
     rows = {"query": 'Telemetry | where ConnectionLookup == "press" | summarize n = dcount(MessageId)'}
     assert editor.post("/oi-api/warm-queries", json=rows).json()["results"] == [{"n": len(MESSAGES)}]
     sent = editor.post("/oi-api/telemetry/press", json={"messageId": "m-new", "Pressure": 9})

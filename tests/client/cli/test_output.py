@@ -1,4 +1,4 @@
-"""Tests of the JSON values that commands read, and of the texts that they print."""
+"""Tests of the JSON values that `oi` commands read, and of the texts that they print."""
 
 import io
 import json
@@ -20,7 +20,7 @@ INVALID = ["", "{", '{"a": 1, "a": 2}', '{"a": NaN}', '{"a": 1e400}', '{"a": "\\
 
 
 @pytest.mark.parametrize("text", INVALID)
-def test_invalid_json_is_wrong_usage(text: str) -> None:
+def test_input_that_is_not_json_is_reported_as_wrong_usage(text: str) -> None:
     """Input that is not valid JSON is reported as wrong usage, and no request is sent."""
     with pytest.raises(click.UsageError, match="is not JSON"):
         read_json(io.StringIO(text))
@@ -66,7 +66,7 @@ def test_printed_texts_do_not_control_the_terminal() -> None:
 def test_printed_errors_do_not_control_the_terminal(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Control characters in the message and trace id of an error are escaped."""
+    """Control characters in the message and trace id of a printed error are escaped."""
 
     def raise_error(**_: object) -> None:
         raise error

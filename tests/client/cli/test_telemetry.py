@@ -26,7 +26,7 @@ class FakeService:
         self.fault: object = object()
         self.source: dict[str, Any] | None = {}
 
-    def handle(self, request: httpx.Request) -> httpx.Response:
+    def reply_to_request(self, request: httpx.Request) -> httpx.Response:
         """Reply to a request of the command as the service does."""
         if request.method == "GET":
             if self.source is None:
@@ -42,13 +42,13 @@ class FakeService:
 
 
 @pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> FakeService:
+def fake_service(monkeypatch: pytest.MonkeyPatch) -> FakeService:
     """Return the fake service, to which all commands connect."""
     service = FakeService()
 
     def open_workspace(*_scopes: str) -> Workspace:
         workspace = Workspace("http://127.0.0.1:1", token="jwt")
-        client = httpx.Client(base_url="http://127.0.0.1:1", transport=httpx.MockTransport(service.handle))
+        client = httpx.Client(base_url="http://127.0.0.1:1", transport=httpx.MockTransport(service.reply_to_request))
         workspace.telemetry._transport.client = client
         return workspace
 
@@ -68,7 +68,7 @@ def write_lines(input_path: Path, *values: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (
             '{"messageId": "m", "a": 1, "a": 2}',
@@ -86,21 +86,21 @@ def write_lines(input_path: Path, *values: Any) -> None:
         ("", "the text is empty"),
     ],
 )
-def test_invalid_input_is_rejected_with_its_line_number(
-    fake: FakeService, input_path: Path, text: str, told: str, capsys: pytest.CaptureFixture[str]
+def test_invalid_telemetry_input_is_rejected_with_its_line_number(
+    fake_service: FakeService, input_path: Path, text: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Invalid input is rejected with its line number, and nothing is sent."""
     input_path.write_text(text)
     assert execute(["send", "press", str(input_path)]) == 2
-    assert told in capsys.readouterr().err
-    assert fake.batches == []
+    assert message in capsys.readouterr().err
+    assert fake_service.batches == []
 
 
-def test_errors_name_the_lines_of_the_file(
-    fake: FakeService, input_path: Path, capsys: pytest.CaptureFixture[str]
+def test_errors_about_telemetry_name_the_lines_of_the_file(
+    fake_service: FakeService, input_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An error names the line of the file instead of that of the request, and says how much was stored before."""
-    fake.fault = "wrong"
+    """An error names the line of the file instead of the line of the request, and states how much was stored before."""
+    fake_service.fault = "wrong"
     write_lines(input_path, *range(5_500), "wrong")
     input_path.write_text("\n" + input_path.read_text())
     assert execute(["send", "press", str(input_path)]) == 1
@@ -112,21 +112,23 @@ def test_errors_name_the_lines_of_the_file(
     assert "element 2.value: is wrong" in capsys.readouterr().err
 
 
-def test_the_id_is_added_at_the_pointer_of_the_connection(fake: FakeService, input_path: Path) -> None:
-    """For a connection with `messageIdPointer`, the command adds the message id at that pointer."""
-    fake.source = {"messageIdPointer": "/h/id"}
+def test_the_message_id_is_added_at_the_pointer_of_the_connection(fake_service: FakeService, input_path: Path) -> None:
+    """For a connection with `messageIdPointer`, the command adds the message id at this pointer."""
+    fake_service.source = {"messageIdPointer": "/h/id"}
     input_path.write_text('{"h": {"t": 1}, "value": 1}')
     assert execute(["send", "press", str(input_path)]) == 0
-    [[sent]] = fake.batches
+    [[sent]] = fake_service.batches
     assert sent == {"h": {"t": 1, "id": sent["h"]["id"]}, "value": 1}
 
 
-def test_without_the_connection_definition_the_default_id_member_is_used(fake: FakeService, input_path: Path) -> None:
+def test_without_the_connection_definition_the_default_property_for_ids_is_used(
+    fake_service: FakeService, input_path: Path
+) -> None:
     """If the key may not read the connection, the command adds the message id under the default name."""
-    fake.source = None
+    fake_service.source = None
     write_lines(input_path, 1)
     assert execute(["send", "press", str(input_path)]) == 0
-    assert list(fake.batches[0][0]) == ["value", "messageId"]
+    assert list(fake_service.batches[0][0]) == ["value", "messageId"]
 
 
 def test_device_names_and_values_do_not_control_the_terminal() -> None:

@@ -14,6 +14,7 @@ class _Refusing(BaseHTTPRequestHandler):
     """Fake service that rejects every request with 403."""
 
     def do_GET(self) -> None:
+        """Reject the request with 403."""
         body = json.dumps({"detail": "The right Workspace.Provenance.Read is missing."}).encode()
         self.send_response(403)
         self.send_header("Content-Type", "application/problem+json")
@@ -27,7 +28,7 @@ class _Refusing(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    """Provide the address of a service that rejects every request."""
+    """Yield the address of a fake service that rejects every request."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -36,7 +37,7 @@ def address() -> Iterator[str]:
         thread.join()
 
 
-def test_the_exit_code_names_the_kind_of_failure(
+def test_the_exit_code_of_audit_fetch_states_the_kind_of_failure(
     tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The exit code is 1 for a rejected request, 2 for a missing login, and 3 if the service cannot be reached."""

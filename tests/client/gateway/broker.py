@@ -1,4 +1,4 @@
-"""Mosquitto, an MQTT broker, which tests run as a separate process."""
+"""Mosquitto, the MQTT broker that the tests run as a separate process."""
 
 import os
 import shutil
@@ -65,6 +65,6 @@ class Broker:
             self._process = None
 
     def publish(self, *messages: tuple[str, bytes], retain: bool = False) -> None:
-        """Publish messages with quality of service 1, and wait until the broker has acknowledged them."""
+        """Publish messages at quality of service 1, and wait until the broker has acknowledged them."""
         packets: Any = [(topic, payload, 1, retain) for topic, payload in messages]
         publish.multiple(packets, hostname="127.0.0.1", port=self.port)

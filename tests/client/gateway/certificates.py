@@ -25,16 +25,20 @@ class Authority:
             x509.BasicConstraints(ca=True, path_length=None), critical=True
         )
         self.file = folder / "ca.pem"
-        write_file(self.file, certificate.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+        write_private_file(
+            self.file, certificate.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+        )
 
-    def issue(self, name: str, days: int) -> tuple[Path, Path]:
+    def issue_certificate(self, name: str, days: int) -> tuple[Path, Path]:
         """Issue a certificate for 127.0.0.1 that is valid for some days; return the files of certificate and key."""
         key = ec.generate_private_key(ec.SECP256R1())
         names = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
         certificate = self._build_certificate(name, key.public_key(), days).add_extension(names, critical=False)
         paths = self._folder / f"{name}.pem", self._folder / f"{name}.key"
-        write_file(paths[0], certificate.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
-        write_file(
+        write_private_file(
+            paths[0], certificate.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+        )
+        write_private_file(
             paths[1],
             key.private_bytes(
                 serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -59,5 +63,5 @@ def _build_name(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
-def write_file(path: Path, content: bytes) -> None:
+def write_private_file(path: Path, content: bytes) -> None:
     path.write_bytes(content)

@@ -18,7 +18,7 @@ WAIT_SECONDS = 60
 
 
 class FakeService:
-    """Fake service that stores the messages of each connection by id."""
+    """Fake service of the gateway, which stores the messages of each connection by id."""
 
     def __init__(self) -> None:
         self.error: ApiError | None = None
@@ -38,19 +38,19 @@ class FakeService:
         async with self._changed:
             self._changed.notify_all()
 
-    def read(self, lookup: str) -> list[dict[str, Any]]:
+    def read_messages(self, lookup: str) -> list[dict[str, Any]]:
         """Return the stored messages of a connection in the order in which they arrived."""
         return list(self.stored.get(lookup, {}).values())
 
     async def wait_for_messages(self, lookup: str, count: int) -> list[dict[str, Any]]:
         """Wait until a connection has this number of messages, and return them."""
         async with asyncio.timeout(WAIT_SECONDS), self._changed:
-            await self._changed.wait_for(lambda: len(self.read(lookup)) >= count)
-        return self.read(lookup)
+            await self._changed.wait_for(lambda: len(self.read_messages(lookup)) >= count)
+        return self.read_messages(lookup)
 
 
 class DroppingReceiver:
-    """Fake receiver of messages, which drops them."""
+    """Fake of the gateway's receiver, which drops all messages."""
 
     is_full = False
 
@@ -77,11 +77,11 @@ class EmptyMarkStore:
 
 
 def build_settings(folder: Path, port: int, name: str, **source: Any) -> GatewaySettings:
-    """Return a gateway configuration with this client id and with topics whose first level is this name."""
-    return parse_settings(Section(describe_settings(folder, port, name, **source)))
+    """Return gateway settings with this client id and with topics whose first level is this name."""
+    return parse_settings(Section(build_configuration(folder, port, name, **source)))
 
 
-def describe_settings(folder: Path, port: int, name: str, **source: Any) -> dict[str, Any]:
+def build_configuration(folder: Path, port: int, name: str, **source: Any) -> dict[str, Any]:
     """Return the content of a gateway's configuration file."""
     return {
         "service": {"url": "http://127.0.0.1:1"},
@@ -106,18 +106,18 @@ async def open_gateway(settings: GatewaySettings, service: FakeService) -> Async
             await task
 
 
-async def wait_for_count(metrics: Metrics, name: str, count: int, task: "asyncio.Task[None] | None" = None) -> None:
-    """Wait until a metric has this value; fail if the task of the gateway ends first."""
+async def wait_for_count(metrics: Metrics, metric: str, count: int, task: "asyncio.Task[None] | None" = None) -> None:
+    """Wait until a metric has the given value; fail if the task of the gateway ends before."""
     async with asyncio.timeout(WAIT_SECONDS):
-        while sum_counts(metrics, name) < count:
+        while sum_counts(metrics, metric) < count:
             await asyncio.sleep(0.01)
             if task is not None and task.done():
                 task.result()
 
 
-def sum_counts(metrics: Metrics, name: str) -> float:
-    """Return the sum of a counter over its labels."""
-    lines = (line for line in metrics.format_text().splitlines() if line.startswith(f"oi_gateway_{name}"))
+def sum_counts(metrics: Metrics, metric: str) -> float:
+    """Return the sum of the counter's values over all labels."""
+    lines = (line for line in metrics.format_text().splitlines() if line.startswith(f"oi_gateway_{metric}"))
     return sum(float(line.rpartition(" ")[2]) for line in lines)
 
 

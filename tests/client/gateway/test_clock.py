@@ -9,7 +9,7 @@ START = 1_767_600_000.0
 
 
 class MachineClocks:
-    """Wall clock and monotonic clock of a machine, which a test sets."""
+    """Fake wall clock and monotonic clock of a machine, which a test sets."""
 
     def __init__(self) -> None:
         self.wall = START
@@ -22,7 +22,7 @@ class MachineClocks:
 
 
 @pytest.mark.parametrize("jump", [-86_400.0, 3_600.0])
-def test_a_clock_jump_is_corrected_by_the_time_of_the_service(jump: float) -> None:
+def test_the_gateway_corrects_a_clock_jump_by_the_time_of_the_service(jump: float) -> None:
     """If the machine's clock is changed, the gateway uses the time of the service, so that timestamps stay in order."""
     clocks = MachineClocks()
     clock = ReceiveClock(lambda: clocks.wall, lambda: clocks.monotonic)
@@ -44,7 +44,7 @@ def test_a_small_clock_difference_is_not_corrected() -> None:
 
 @pytest.mark.parametrize("date", ["", "yesterday"])
 def test_without_a_valid_service_time_the_machine_clock_is_used(date: str) -> None:
-    """If the header Date of a reply is invalid, the gateway uses the machine's clock."""
+    """If the header Date of a reply is invalid, the gateway uses the clock of its machine."""
     clocks = MachineClocks()
     clock = ReceiveClock(lambda: clocks.wall, lambda: clocks.monotonic)
     clock.record_service_time(date)

@@ -16,7 +16,7 @@ from oi.gateway.settings import STOP, SpoolSettings, parse_settings
 from oi.gateway.spool import GatewaySpool, Rejected
 
 from tests.client.gateway.broker import Broker
-from tests.client.gateway.running import describe_settings, encode_message
+from tests.client.gateway.running import build_configuration, encode_message
 
 TOKEN = {"Token": "t", "ExpiresAt": "2999-01-01T00:00:00+00:00"}
 
@@ -47,11 +47,11 @@ def key_reply(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def write_configuration(folder: Path, port: int, name: str, **source: Any) -> str:
     """Write a gateway configuration and return its path."""
     path = folder / "gateway.yaml"
-    path.write_text(yaml.safe_dump(describe_settings(folder, port, name, **source)))
+    path.write_text(yaml.safe_dump(build_configuration(folder, port, name, **source)))
     return str(path)
 
 
-def test_check_without_messages_names_the_filters(
+def test_check_without_messages_prints_the_topic_filters(
     tmp_path: Path, shared_broker: Broker, key_reply: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """If no message arrives, `check` prints the topic filters and succeeds if key and broker are valid."""
@@ -67,7 +67,7 @@ def test_check_reports_connections_to_which_the_key_is_not_bound(
 ) -> None:
     """`check` fails if a route or message leads to a connection to which the key is not bound."""
     key_reply["connections"] = ["lathe"]
-    settings = describe_settings(tmp_path, 1883, "x")
+    settings = build_configuration(tmp_path, 1883, "x")
     shown: list[str] = []
     display = _MessagePrinter(parse_settings(Section(settings)), key_reply, 1, shown.append)
     display.put(Delivery("x/press/d-1", encode_message(value=1)))
@@ -85,7 +85,7 @@ def test_check_reports_connections_to_which_the_key_is_not_bound(
 def test_check_reports_devices_to_which_the_key_is_not_bound(tmp_path: Path) -> None:
     """`check` marks a message as rejected if the key is not bound to its device."""
     shown: list[str] = []
-    settings = describe_settings(tmp_path, 1883, "x")
+    settings = build_configuration(tmp_path, 1883, "x")
     settings["routes"] = [
         {"topic": "x/{device}", "connection": "press", "device": "{device}"},
         {"topic": "y", "connection": "press"},
@@ -106,7 +106,7 @@ def test_check_reports_devices_to_which_the_key_is_not_bound(tmp_path: Path) -> 
 def test_check_shows_converted_messages(tmp_path: Path) -> None:
     """`check` shows each converted message, or why it cannot be sent, and ends after the given number of messages."""
     shown: list[str] = []
-    settings = parse_settings(Section(describe_settings(tmp_path, 1883, "x")))
+    settings = parse_settings(Section(build_configuration(tmp_path, 1883, "x")))
     display = _MessagePrinter(settings, {}, 3, shown.append)
     for address, payload in (
         ("x/press/d-1", encode_message(value=1)),
@@ -132,7 +132,7 @@ def test_check_shows_converted_messages(tmp_path: Path) -> None:
         ({"connections": None}, 0, "not bound to connections"),
     ],
 )
-def test_check_explains_the_key(
+def test_check_reports_missing_and_superfluous_rights_of_the_key(
     tmp_path: Path,
     shared_broker: Broker,
     key_reply: dict[str, Any],
@@ -149,7 +149,7 @@ def test_check_explains_the_key(
     assert text in printed.out + printed.err
 
 
-def test_check_explains_an_unreachable_broker(
+def test_check_names_the_address_of_an_unreachable_broker(
     tmp_path: Path, key_reply: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """If the broker is unreachable, the error of `check` names the broker's address."""
@@ -158,7 +158,7 @@ def test_check_explains_an_unreachable_broker(
 
 
 @pytest.mark.parametrize("verb", ["run", "check", "rejected"])
-def test_an_invalid_configuration_member_is_wrong_usage(
+def test_an_invalid_configuration_property_is_wrong_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
 ) -> None:
     """The error about an invalid configuration names the file and the invalid property."""
@@ -177,7 +177,7 @@ def test_an_invalid_source_in_the_configuration_is_wrong_usage(
 
 
 def test_run_rejects_a_spool_that_another_gateway_uses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """If a gateway already uses a spool file, a second gateway with this file ends with an error.
+    """If a gateway already uses a spool file, a second gateway with the same file ends with an error.
 
     The spool is the file of waiting messages.
     """
@@ -190,14 +190,14 @@ def test_run_rejects_a_spool_that_another_gateway_uses(tmp_path: Path, capsys: p
 def test_a_missing_optional_package_is_explained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the optional package ``mqtt`` is missing, the message says how to install it."""
+    """If the optional package ``mqtt`` is missing, the error message states how to install it."""
     monkeypatch.setattr(commands, "find_spec", lambda name: None if name == "paho" else object())
     assert execute(["gateway", "run", write_configuration(tmp_path, 1, "x")]) == 2
     assert "The gateway needs paho-mqtt. Install the client with its extra `mqtt`" in capsys.readouterr().err
 
 
-def test_rejected_messages_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command prints for each rejected message the topic or connection, the reason and the message."""
+def test_the_command_rejected_prints_rejected_messages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command `rejected` prints the topic or connection, the reason and the content of each rejected message."""
     path = write_configuration(tmp_path, 1, "x")
     assert execute(["gateway", "rejected", path]) == 1
     assert "does not exist" in capsys.readouterr().err

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "how-to" / "connect-a-plant.md").read_text(encoding="utf-8")
 
 
-def test_the_example_configuration_is_valid_and_each_member_described(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_configuration_is_valid_and_each_property_described(monkeypatch: pytest.MonkeyPatch) -> None:
     """The example configuration in the guide is valid, and the guide's table describes each of its properties."""
     members: set[str] = set()
     check_all_read = Section.check_all_read
@@ -32,7 +32,7 @@ def test_the_example_configuration_is_valid_and_each_member_described(monkeypatc
     assert settings.routes.filters == ["hall-1/+/+/data", "meters/#"]
 
 
-def test_every_metric_is_described() -> None:
+def test_the_guide_names_every_metric_of_the_gateway() -> None:
     """The guide names each metric of the gateway."""
     names = [f"{metrics.PREFIX}{name}" for name in (*metrics._COUNTERS, *metrics._GAUGES)]
     assert [name for name in names if f"`{name}`" not in PAGE] == []

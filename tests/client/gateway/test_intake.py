@@ -24,7 +24,7 @@ from tests.client.gateway.running import WAIT_SECONDS
 
 
 class Bench:
-    """Gateway intake with a spool (file of waiting messages); it records the numbers of the acknowledged messages."""
+    """Test bench around the gateway's intake and its file of waiting messages; it records acknowledged messages."""
 
     def __init__(self, folder: Path) -> None:
         self.spool = GatewaySpool(SpoolSettings(folder / "spool.db", 2**30, STOP))
@@ -34,11 +34,11 @@ class Bench:
         self.intake = Intake(routes, self.thread, ReceiveClock(), self.metrics)
         self.acknowledged: list[int] = []
 
-    def put(self, number: int, payload: bytes = b"{}", address: str = "a/press") -> None:
+    def deliver_message(self, number: int, payload: bytes = b"{}", address: str = "a/press") -> None:
         """Deliver a message to the intake, as the broker does."""
         self.intake.put(Delivery(address, payload, b"m", lambda: self.acknowledged.append(number)))
 
-    async def wait(self) -> None:
+    async def wait_until_stored(self) -> None:
         """Wait until all delivered messages are stored on disk."""
         async with asyncio.timeout(WAIT_SECONDS):
             await self.intake.wait_until_stored()
@@ -58,7 +58,7 @@ async def run_intake(bench: Bench) -> AsyncIterator[None]:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Any:
-    """Yield an intake with a new spool file."""
+    """Yield a test bench around an intake with a new file of waiting messages."""
     made = Bench(tmp_path)
     yield made
     made.thread.close()
@@ -77,10 +77,10 @@ async def test_messages_are_acknowledged_only_after_they_are_on_disk(
     monkeypatch.setattr(bench.spool, "append", append_and_record)
     async with run_intake(bench):
         for number in range(10):
-            bench.put(number)
-        await bench.wait()
-        bench.put(10, b"not json")
-        await bench.wait()
+            bench.deliver_message(number)
+        await bench.wait_until_stored()
+        bench.deliver_message(10, b"not json")
+        await bench.wait_until_stored()
     assert (seen, bench.acknowledged) == ([[], list(range(10))], list(range(11)))
     assert (bench.spool.waiting.messages, len(bench.spool.read_rejected(9))) == (10, 1)
     assert bench.spool.read_marks() == [b"m" * 10, b"m"]
@@ -105,8 +105,8 @@ async def test_no_message_is_acknowledged_while_the_disk_is_full(
     resumed = asyncio.Event()
     bench.intake.call_when_not_full(resumed.set)
     async with run_intake(bench):
-        bench.put(1)
-        bench.put(2)
+        bench.deliver_message(1)
+        bench.deliver_message(2)
         await asyncio.wait_for(resumed.wait(), WAIT_SECONDS)
     assert bench.acknowledged == [1, 2]
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
@@ -114,30 +114,30 @@ async def test_no_message_is_acknowledged_while_the_disk_is_full(
     assert "oi_gateway_spool_blocked 0" in bench.metrics.format_text()
 
 
-async def test_the_source_waits_while_many_messages_are_not_on_disk(bench: Bench) -> None:
+async def test_the_message_source_waits_while_many_messages_are_not_on_disk(bench: Bench) -> None:
     """While many messages are not yet on disk, the source must wait, so that the memory that they use is limited."""
     for number in range(MAX_PENDING):
         assert not bench.intake.is_full
-        bench.put(number)
+        bench.deliver_message(number)
     assert bench.intake.is_full
     async with run_intake(bench):
-        await bench.wait()
+        await bench.wait_until_stored()
     assert not bench.intake.is_full
 
 
-async def test_a_stop_stores_received_messages(bench: Bench) -> None:
-    """When the gateway stops, it stores all received messages, and acknowledges them if the source is connected."""
+async def test_a_stopping_gateway_stores_all_received_messages(bench: Bench) -> None:
+    """A stopping gateway stores all received messages, and acknowledges them if the source is connected."""
     async with run_intake(bench):
         await asyncio.sleep(0)
-        bench.put(1)
+        bench.deliver_message(1)
     assert (bench.spool.waiting.messages, bench.acknowledged) == (1, [1])
 
 
 async def test_log_lines_about_rejected_messages_are_limited(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     """Log lines about rejected messages are limited in rate, so that one device cannot fill the log."""
     for number in range(1500):
-        bench.put(number, b"x")
-    bench.put(0, address="b/c")
+        bench.deliver_message(number, b"x")
+    bench.deliver_message(0, address="b/c")
     assert len(caplog.records) == 3
     assert bench.metrics.get_count("rejected_messages_total", 'reason="not_json"') == 1500
 
@@ -148,9 +148,9 @@ async def test_message_ids_are_new_after_each_start(tmp_path: Path) -> None:
     for _ in range(2):
         bench = Bench(tmp_path)
         async with run_intake(bench):
-            bench.put(1)
-            bench.put(2)
-            await bench.wait()
+            bench.deliver_message(1)
+            bench.deliver_message(2)
+            await bench.wait_until_stored()
         batch = bench.spool.read("press")
         assert batch is not None
         ids |= {line.split(b'"')[3] for line in b"".join(batch.blocks).splitlines()}

@@ -23,7 +23,7 @@ def convert_message(payload: bytes, target: Target = PLAIN) -> dict[str, Any]:
     return parsed
 
 
-def test_missing_metadata_is_added() -> None:
+def test_the_gateway_adds_missing_message_metadata() -> None:
     """A message without id, time and device gets a new id, the time of receipt, and the device of its topic."""
     added = {"messageId": "id-1", "timestamp": "2026-01-05T08:00:00.000000Z"}
     assert convert_message(b'{"value": 1}') == {**added, "value": 1}
@@ -35,14 +35,14 @@ def test_missing_metadata_is_added() -> None:
     }
 
 
-def test_existing_metadata_is_not_changed() -> None:
+def test_existing_message_metadata_is_not_changed() -> None:
     """A message that contains id, time and device is sent unchanged."""
     message = {"messageId": "m", "timestamp": "2026-01-05T08:00:00Z", "deviceId": "d", "value": 1}
     assert convert_message(json.dumps(message).encode()) == message
     assert convert_message(json.dumps(message, indent=1).encode()) == message
 
 
-def test_digits_of_numbers_are_not_changed() -> None:
+def test_digits_of_numbers_in_payloads_are_not_changed() -> None:
     """The digits of numbers in the payload are sent unchanged."""
     line = build_ndjson_line(b'{"a": 1.10, "b": 12345678901234567890123, "c": "\\u00e4"}', PLAIN, AT, lambda: "i")
     assert line.endswith(b'"a": 1.10, "b": 12345678901234567890123, "c": "\\u00e4"}\n')
@@ -137,7 +137,7 @@ def test_json_pointers_select_array_elements() -> None:
 
 
 @pytest.mark.parametrize("name", ["messageId", "timestamp", "deviceId"])
-def test_a_payload_member_named_like_metadata_is_rejected(name: str) -> None:
+def test_a_payload_property_named_like_metadata_is_rejected(name: str) -> None:
     """If the route reads metadata elsewhere, a payload property with the name of a metadata property is rejected."""
     target = Target("press", None, Fields("/h/t", "rfc3339", "/h/n", "/h/d"))
     with pytest.raises(
@@ -148,7 +148,7 @@ def test_a_payload_member_named_like_metadata_is_rejected(name: str) -> None:
 
 
 @pytest.mark.parametrize("payload", [b'{"a": 1, "a": 2}', b'{"a": 1,\n"a": 2}', b'{"b": [{"a": 1,\n"a": 2}]}'])
-def test_a_payload_with_a_repeated_member_is_rejected(payload: bytes) -> None:
+def test_a_payload_with_a_repeated_property_is_rejected(payload: bytes) -> None:
     """A payload with two properties of the same name is rejected."""
     with pytest.raises(RejectedError, match='the member "a" occurs twice'):
         convert_message(payload)

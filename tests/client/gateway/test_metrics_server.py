@@ -20,7 +20,7 @@ async def send_request(port: int, text: bytes) -> str:
 @pytest.mark.parametrize(
     ("line", "status"), [("GET /metrics HTTP/1.1", 200), ("GET / HTTP/1.1", 404), ("POST /metrics HTTP/1.1", 405)]
 )
-async def test_metrics_are_served_on_this_machine(line: str, status: int) -> None:
+async def test_only_get_metrics_returns_the_metrics(line: str, status: int) -> None:
     """GET /metrics returns the metrics; other paths and methods are rejected."""
     metrics = Metrics()
     metrics.increase_counter("rejected_messages_total", 2, 'reason="not_json"')

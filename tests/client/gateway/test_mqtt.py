@@ -42,7 +42,7 @@ async def test_messages_reach_the_service_in_order(shared_broker: Broker, tmp_pa
     assert remove_metadata(stored[0]) == {"value": 0}
 
 
-async def test_an_outage_of_the_service_loses_nothing(shared_broker: Broker, tmp_path: Path) -> None:
+async def test_an_outage_of_the_service_loses_no_messages(shared_broker: Broker, tmp_path: Path) -> None:
     """During an outage, messages wait on disk, even through a restart of the gateway.
 
     Afterwards they are sent in order.
@@ -139,7 +139,7 @@ async def test_gateways_with_a_shared_subscription_share_the_messages(shared_bro
     assert min(received) > 0
 
 
-async def test_two_gateways_with_one_client_id_are_reported(
+async def test_repeated_disconnects_are_reported_as_a_used_client_id(
     shared_broker: Broker, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the connection is lost repeatedly, the log says that another client may have the same client id."""
@@ -169,7 +169,7 @@ async def test_the_mqtt_reason_of_a_used_client_id_is_reported(shared_broker: Br
     connection.close()
 
 
-async def test_a_restart_of_the_broker_loses_nothing(
+async def test_a_restart_of_the_broker_loses_no_messages(
     tmp_path: Path, shared_broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
     """After a restart of the broker, the gateway reconnects and receives all messages once."""

@@ -13,8 +13,8 @@ def test_a_repeated_delivery_is_recognised_once() -> None:
     assert not known.remove_if_known(mark)
 
 
-def test_old_deliveries_are_not_recognised() -> None:
-    """A delivery from long ago is not recognised, because its packet id can belong to another message by now."""
+def test_deliveries_from_long_ago_are_not_recognised_as_repeated() -> None:
+    """A delivery from long ago is not recognised, because another message can use its packet id by now."""
     marks = [build_mark(number, "a", b"{}") for number in range(1, 6)]
     known = Redeliveries(marks, 2)
     assert [known.remove_if_known(each) for each in marks] == [False, False, False, True, True]

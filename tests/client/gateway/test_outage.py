@@ -26,7 +26,7 @@ HOUR = 3_600_000
 
 
 class OrderCheckingService:
-    """Fake service that checks the order of each device's messages and stores only each device's last number."""
+    """Fake service that checks the order of each device's messages and stores only the last number of each device."""
 
     def __init__(self) -> None:
         self.is_down = True

@@ -30,7 +30,7 @@ def build_routes(*routes: dict[str, str]) -> Routes:
     ],
 )
 def test_topic_filters_match_as_in_mqtt(topic: str, address: str, *, matches: bool) -> None:
-    """A topic filter matches the same topics as in an MQTT broker."""
+    """A topic filter of the gateway matches the same topics as in an MQTT broker."""
     assert (build_routes({"topic": topic, "connection": "press"}).find_target(address) is not None) is matches
 
 

@@ -24,7 +24,7 @@ type Answer = Callable[[str, list[Any]], Exception | None]
 
 
 class Upstream:
-    """Fake service that raises the errors that a test sets."""
+    """Fake service that stores messages, or raises the errors that a test sets."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
@@ -54,8 +54,8 @@ def spool(tmp_path: Path) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten all pauses of the sender between attempts."""
+def shorten_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorten the sender's pauses between attempts for a test."""
     for name in ("_LINGER_SECONDS", "_FIRST_PAUSE_SECONDS", "_HOLD_SECONDS"):
         monkeypatch.setattr(module, name, 0.001)
 
@@ -130,7 +130,7 @@ async def test_an_error_leaves_messages_in_the_spool(
     assert "2 messages wait in the spool; nothing is lost." in caplog.text
 
 
-async def test_a_rejected_connection_does_not_stop_the_others(spool: SpoolThread) -> None:
+async def test_a_rejected_connection_does_not_stop_messages_of_others(spool: SpoolThread) -> None:
     """If the service rejects one connection, the messages of other connections are still sent."""
     upstream = Upstream(lambda lookup, _: build_error(409, "CONNECTION_DISABLED") if lookup == "off" else None)
     store_messages(spool, "off", 1)
@@ -178,7 +178,7 @@ async def test_messages_of_a_rejected_device_are_stored_separately(spool: SpoolT
 
 
 async def test_an_unknown_line_number_leaves_the_batch_in_the_spool(spool: SpoolThread) -> None:
-    """If an error names a line that the batch does not have, the whole batch stays in the spool."""
+    """If an error names a line number beyond the end of the batch, the whole batch stays in the spool."""
     upstream = Upstream(
         lambda *_: build_error(400, "VALIDATION", "Invalid.", "line 9") if len(upstream.requests) < 3 else None
     )

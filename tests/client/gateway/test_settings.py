@@ -10,15 +10,15 @@ from oi.gateway.sections import Section, SettingsError
 from oi.gateway.settings import ServiceSettings, load_settings, parse_settings
 from oi.gateway.sources import SourceContext, create_source
 
-from tests.client.gateway.running import DroppingReceiver, EmptyMarkStore, describe_settings
+from tests.client.gateway.running import DroppingReceiver, EmptyMarkStore, build_configuration
 
 
-def build_member_change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
+def build_property_change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
     """Return a function that changes one property of a configuration."""
 
-    def apply(members: dict[str, Any]) -> None:
+    def apply(properties: dict[str, Any]) -> None:
         *parents, last = path.split(".")
-        place: Any = members
+        place: Any = properties
         for each in parents:
             place = place[int(each)] if each.isdigit() else place[each]
         place[last] = value
@@ -26,9 +26,9 @@ def build_member_change(path: str, value: Any) -> Callable[[dict[str, Any]], Non
     return apply
 
 
-def parse_with_source(members: dict[str, Any]) -> None:
+def parse_with_source(properties: dict[str, Any]) -> None:
     """Parse a configuration that has a source."""
-    settings = parse_settings(Section(members))
+    settings = parse_settings(Section(properties))
     create_source(
         settings.source_kind, settings.source, SourceContext([], DroppingReceiver(), EmptyMarkStore(), Metrics())
     )
@@ -85,24 +85,26 @@ def parse_with_source(members: dict[str, Any]) -> None:
         ("metrics.port", -1, "`metrics.port` must be an integer between 0 and 65,535."),
     ],
 )
-def test_an_invalid_configuration_member_is_named(tmp_path: Path, path: str, value: Any, message: str) -> None:
+def test_the_error_about_a_configuration_names_the_invalid_property(
+    tmp_path: Path, path: str, value: Any, message: str
+) -> None:
     """The message about an invalid configuration names the property and the rule."""
-    members = describe_settings(tmp_path, 1883, "x")
-    build_member_change(path, value)(members)
+    properties = build_configuration(tmp_path, 1883, "x")
+    build_property_change(path, value)(properties)
     with pytest.raises(SettingsError) as raised:
-        parse_with_source(members)
+        parse_with_source(properties)
     assert message in str(raised.value)
 
 
 def test_overlapping_topic_filters_are_rejected(tmp_path: Path) -> None:
     """Two filters that overlap are rejected, because a broker can deliver a message twice."""
-    members = describe_settings(tmp_path, 1883, "x")
-    members["routes"] = [{"topic": topic, "connection": "a"} for topic in ("a/+/c", "a/b/+")]
+    properties = build_configuration(tmp_path, 1883, "x")
+    properties["routes"] = [{"topic": topic, "connection": "a"} for topic in ("a/+/c", "a/b/+")]
     with pytest.raises(SettingsError, match="overlap"):
-        parse_with_source(members)
+        parse_with_source(properties)
 
 
-def test_the_configuration_file_is_read(tmp_path: Path) -> None:
+def test_the_gateway_reads_its_configuration_file(tmp_path: Path) -> None:
     """The gateway reads its configuration from a file; properties that the file omits have the documented defaults."""
     path = tmp_path / "gateway.yaml"
     path.write_text(
@@ -142,7 +144,7 @@ def test_the_api_key_is_read_from_its_file_or_the_environment(tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("key", ["oik_secret\nsecond", "oik_secr\u00e9t", "key: oik_secret"])
-def test_an_invalid_key_file_is_named_without_its_content(tmp_path: Path, key: str) -> None:
+def test_the_error_about_an_invalid_key_file_does_not_contain_its_content(tmp_path: Path, key: str) -> None:
     """The error about an invalid key file contains its name but not its content, because errors are logged."""
     (tmp_path / "key").write_text(key, encoding="utf-8")
     with pytest.raises(SettingsError, match="does not contain an API key") as refused:

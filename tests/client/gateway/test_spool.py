@@ -38,7 +38,7 @@ def test_messages_are_read_in_order_after_a_restart(tmp_path: Path) -> None:
     spool.close()
 
 
-def test_a_batch_fits_into_one_request(tmp_path: Path) -> None:
+def test_a_batch_has_at_most_5000_messages(tmp_path: Path) -> None:
     """A batch for one request has at most 5,000 messages, however many messages wait."""
     spool = open_spool(tmp_path)
     for _ in range(3):
@@ -124,7 +124,7 @@ def test_rejected_messages_are_stored_separately(tmp_path: Path) -> None:
     spool.close()
 
 
-def test_rejected_messages_do_not_fill_the_disk(tmp_path: Path) -> None:
+def test_rejected_messages_use_at_most_a_quarter_of_the_spool(tmp_path: Path) -> None:
     """Rejected messages use at most a quarter of the spool's size; the oldest of them are deleted."""
     spool = open_spool(tmp_path)
     for number in range(10):
@@ -134,7 +134,7 @@ def test_rejected_messages_do_not_fill_the_disk(tmp_path: Path) -> None:
 
 
 def test_the_spool_file_shrinks_after_an_outage(tmp_path: Path) -> None:
-    """When the messages of an outage have been sent, the spool file becomes smaller again."""
+    """After the messages of an outage have been sent, the spool file becomes smaller again."""
     spool = open_spool(tmp_path, max_bytes=2**30)
     for _ in range(30):
         spool.append({"a": [b"x" * 2**20]}, [], b"")

@@ -43,12 +43,12 @@ def secured_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure
     authority = Authority(folder)
     brokers = []
     for name, days in (("good", 1), ("expired", -1)):
-        certificate, key = authority.issue(name, days)
+        certificate, key = authority.issue_certificate(name, days)
         lines = [f"cafile {authority.file}", f"certfile {certificate}", f"keyfile {key}"]
         (folder / name).mkdir()
         lines += ["require_certificate true", "use_identity_as_username true"]
         brokers.append(Broker(folder / name, *lines).start())
-    certificate, key = authority.issue("client", 1)
+    certificate, key = authority.issue_certificate("client", 1)
     files = {"caFile": str(authority.file), "certificateFile": str(certificate), "keyFile": str(key)}
     yield SecuredBrokers(authority, brokers[0], brokers[1], files)
     for each in brokers:
@@ -74,8 +74,10 @@ async def test_the_gateway_connects_with_a_client_certificate(secured_brokers: S
         assert "\noi_gateway_certificate_expires_timestamp_seconds " in metrics.format_text()
 
 
-async def test_an_expired_certificate_of_the_broker_is_named(secured_brokers: SecuredBrokers, tmp_path: Path) -> None:
-    """If the broker's certificate has expired, the error says so."""
+async def test_the_error_names_an_expired_certificate_of_the_broker(
+    secured_brokers: SecuredBrokers, tmp_path: Path
+) -> None:
+    """If the certificate of the broker has expired, the error states this."""
     text = await find_connection_error(tmp_path, secured_brokers.expired, secured_brokers.client)
     assert "The certificate of the broker" in text
     assert "certificate has expired" in text
@@ -90,9 +92,11 @@ async def test_a_broker_certificate_of_an_unknown_authority_is_rejected(
     assert "expired" not in text
 
 
-async def test_an_expired_client_certificate_is_named(secured_brokers: SecuredBrokers, tmp_path: Path) -> None:
+async def test_an_expired_client_certificate_is_reported_before_connecting(
+    secured_brokers: SecuredBrokers, tmp_path: Path
+) -> None:
     """An expired client certificate is reported before connecting, because the broker would give no reason."""
-    certificate, key = secured_brokers.authority.issue("old", -2)
+    certificate, key = secured_brokers.authority.issue_certificate("old", -2)
     text = await find_connection_error(
         tmp_path,
         secured_brokers.good,
@@ -101,14 +105,14 @@ async def test_an_expired_client_certificate_is_named(secured_brokers: SecuredBr
     assert f"The client certificate {certificate} expired on" in text
 
 
-async def test_a_missing_client_certificate_is_explained(secured_brokers: SecuredBrokers, tmp_path: Path) -> None:
+async def test_the_error_suggests_a_missing_client_certificate(secured_brokers: SecuredBrokers, tmp_path: Path) -> None:
     """If the broker closes the connection without a reason, the error suggests that a client certificate is missing."""
     text = await find_connection_error(tmp_path, secured_brokers.good, {"caFile": secured_brokers.client["caFile"]})
     assert "Check the client certificate" in text or "was lost" in text
 
 
 @pytest.mark.parametrize("name", ["caFile", "certificateFile"])
-async def test_an_unreadable_certificate_file_is_named(
+async def test_the_error_about_an_unreadable_certificate_names_the_file(
     secured_brokers: SecuredBrokers, tmp_path: Path, name: str
 ) -> None:
     """The error about an unreadable certificate file names the file."""

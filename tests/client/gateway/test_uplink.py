@@ -22,7 +22,7 @@ class FakeService:
         self.key = key
         self.requests: list[httpx.Request] = []
 
-    def reply(self, request: httpx.Request) -> httpx.Response:
+    def reply_to_request(self, request: httpx.Request) -> httpx.Response:
         """Issue a token for the accepted key, and accept all other requests."""
         if request.url.path.endswith("/jwt"):
             if request.headers["Authorization"] != f"Bearer {self.key}":
@@ -38,14 +38,16 @@ def fake_service(monkeypatch: pytest.MonkeyPatch) -> FakeService:
     made, client = FakeService("good"), httpx.AsyncClient
 
     def connect(**options: Any) -> httpx.AsyncClient:
-        return client(transport=httpx.MockTransport(made.reply), **options)
+        return client(transport=httpx.MockTransport(made.reply_to_request), **options)
 
     monkeypatch.setattr(httpx, "AsyncClient", connect)
     return made
 
 
-async def test_batches_are_compressed_and_the_time_is_noted(fake_service: FakeService, tmp_path: Path) -> None:
-    """Large batches are compressed and small ones are not.
+async def test_large_batches_are_compressed_and_the_service_time_is_stored(
+    fake_service: FakeService, tmp_path: Path
+) -> None:
+    """Large batches are compressed and small batches are not.
 
     Each reply sets the time that the gateway uses as the service's time.
     """

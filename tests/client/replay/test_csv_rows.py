@@ -40,7 +40,7 @@ def test_csv_rows_become_messages(tmp_path: Path) -> None:
     ]
 
 
-def test_replay_ids_equal_import_ids(tmp_path: Path) -> None:
+def test_message_ids_of_a_replay_equal_those_of_an_import(tmp_path: Path) -> None:
     """A row has the same message id in a replay and in an import, so that it is stored once if both send it."""
     (row,) = CsvFile(_write_file(tmp_path, f"timestamp,a,b\n{TIME},1.50,x\n"), RIG, device="d").read_rows()
     moment = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -59,7 +59,7 @@ def _build_number_rows(count: int) -> str:
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False).map(str) | st.text(st.characters(codec="utf-8")))
-def test_any_cell_becomes_a_json_value(tmp_path_factory: pytest.TempPathFactory, cell: str) -> None:
+def test_any_csv_cell_becomes_a_json_value(tmp_path_factory: pytest.TempPathFactory, cell: str) -> None:
     """A cell that is a number becomes a JSON number with the same digits; any other cell becomes a string."""
     quoted = cell.replace('"', '""')
     path = _write_file(tmp_path_factory.getbasetemp(), "")
@@ -94,7 +94,7 @@ def test_message_ids_depend_only_on_the_content_of_a_row(tmp_path: Path) -> None
     assert _read_message_ids(_write_file(tmp_path, text), device="rig") == first
 
 
-def test_repeated_rows_are_counted(tmp_path: Path) -> None:
+def test_repeated_csv_rows_are_skipped_and_counted(tmp_path: Path) -> None:
     """A repeated row is skipped and counted; a row with a messageId is repeated if an earlier row has the same id."""
     one = CsvFile(_write_file(tmp_path, f"timestamp,a\n{TIME},1\n{TIME},1\n{TIME},2\n", "a/0.csv"), RIG)
     two = CsvFile(_write_file(tmp_path, f"timestamp,a\n{TIME},2\n{TIME},3\n", "b/0.csv"), RIG)
@@ -149,7 +149,7 @@ def test_different_rows_with_the_same_id_are_rejected(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_an_invalid_file_is_rejected_with_the_position(
+def test_an_invalid_csv_file_is_rejected_with_the_position(
     tmp_path: Path, text: str, file: dict[str, Any], message: str
 ) -> None:
     """An invalid file is rejected with the column or row of the error."""
@@ -168,8 +168,8 @@ def test_an_unreadable_file_is_rejected_with_its_name(tmp_path: Path) -> None:
         list(CsvFile(tmp_path / "latin.csv", RIG).read_rows())
 
 
-def test_id_columns_have_priority_over_options(tmp_path: Path) -> None:
-    """The columns messageId and deviceId have priority over the options of the command line."""
+def test_csv_id_columns_have_priority_over_options(tmp_path: Path) -> None:
+    """The CSV columns messageId and deviceId have priority over the options of the command line."""
     (row,) = CsvFile(_write_file(tmp_path, f"timestamp,messageId,deviceId\n{TIME},7,8\n"), RIG, device="d").read_rows()
     assert json.loads(row.message) == {"messageId": "7", "deviceId": "8", "timestamp": "2026-01-05T08:00:00.000000Z"}
     assert row.moment == datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -184,7 +184,7 @@ def _build_target(**source: str) -> ReplayTarget:
 def test_row_metadata_is_at_the_pointers_of_the_connection(
     tmp_path_factory: pytest.TempPathFactory, form: str, moment: datetime
 ) -> None:
-    """A message has time, device and id where the connection's pointers expect them."""
+    """A message from a CSV row has time, device and id at the pointers of the connection."""
     source = {
         "timestampPointer": "/head/at",
         "messageIdPointer": "/head/id",

@@ -45,7 +45,7 @@ async def send_in_batches(replies: list[httpx.Response], count: int, monkeypatch
     return sent
 
 
-async def test_requests_are_repeated_while_the_service_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_replay_repeats_requests_while_the_service_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the service is busy or restarting, the replay repeats requests until each row is accepted."""
     busy: list[Any] = [httpx.Response(429, headers={"Retry-After": "0"}), httpx.Response(503)]
     assert sorted(await send_in_batches(busy, 35, monkeypatch)) == [5, 10, 10, 10, 10, 10]
@@ -58,14 +58,14 @@ async def test_a_rejected_batch_is_reported_with_its_row_numbers(monkeypatch: py
         await send_in_batches([refusal], 10, monkeypatch)
 
 
-async def test_batches_have_a_maximum_size(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_replay_batches_have_a_maximum_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch has at most the maximum number of rows and the maximum number of bytes."""
     monkeypatch.setattr(sending, "MAX_BYTES", 100)
     batches = [len(batch) async for batch in collect_batches(build_rows([0] * 7, size=30), Pace(batch=4))]
     assert batches == [3, 3, 1]
 
 
-async def test_rows_are_sent_when_they_are_due(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_replayed_rows_are_sent_when_they_are_due(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a speed, rows that are due together form one batch; pauses have the recorded length divided by the speed."""
     now = 0.0
 

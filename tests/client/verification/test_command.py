@@ -31,7 +31,7 @@ UNCHECKED = "compared with no checkpoint: records cut off at the end cannot be n
 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
-    """Create two chains, and write exports of them to ``export.json`` and ``batch.json``."""
+    """Return two chains, whose exports are in the files ``export.json`` and ``batch.json``."""
     async with open_ledger(tmp_path) as opened:
         for chain, name in ((PLATFORM, "export.json"), (BATCH, "batch.json")):
             await opened.fill(chain, 5)
@@ -40,7 +40,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 
 @pytest.mark.usefixtures("ledger")
-def test_only_three_libraries_are_imported(tmp_path: Path) -> None:
+def test_the_verifier_imports_only_three_libraries(tmp_path: Path) -> None:
     """The command imports only cryptography, rfc8785 and the standard library."""
     program = (
         "import sys; from oi.verification.command import main; status = main(sys.argv[1:]); "
@@ -62,13 +62,13 @@ def test_only_three_libraries_are_imported(tmp_path: Path) -> None:
     assert set(json.loads(loaded.replace("'", '"'))) - {"sitecustomize", "usercustomize"} <= ALLOWED
 
 
-async def test_no_other_package_is_required(ledger: Ledger, tmp_path: Path) -> None:
+async def test_the_verifier_requires_only_two_libraries(ledger: Ledger, tmp_path: Path) -> None:
     """The provenance package verifies an export in a folder with only two libraries."""
     made = await ledger.checkpoints.create(PLATFORM)
     assert made is not None
     (tmp_path / "note").write_bytes(made.note)
     (tmp_path / "key").write_text(str(await ledger.checkpoints.load_verifier_key()))
-    alone = _create_isolated_folder(tmp_path / "alone")
+    alone = _copy_verifier_and_its_libraries(tmp_path / "alone")
     command = [sys.executable, "-S", "-m", "oi.verification", str(tmp_path / "export.json"), *OPTIONS]
     command += ["--key", str(tmp_path / "key"), "--checkpoint", str(tmp_path / "note")]
     done = await asyncio.to_thread(
@@ -80,7 +80,7 @@ async def test_no_other_package_is_required(ledger: Ledger, tmp_path: Path) -> N
     assert other.returncode == 1
 
 
-def _create_isolated_folder(folder: Path) -> Path:
+def _copy_verifier_and_its_libraries(folder: Path) -> Path:
     """Create a folder that contains only the verifier and its two libraries."""
     folder.mkdir()
     (folder / "oi").symlink_to(ROOT / "client" / "src" / "oi")
@@ -190,7 +190,7 @@ def test_fetch_writes_a_chain_into_one_export(
     assert "sound: 5 records" in capsys.readouterr().out
 
 
-def test_fetch_reports_errors(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_fetch_writes_no_file(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a chain cannot be downloaded, no file is written, and the exit status is 2."""
     out = tmp_path / "fetched.json"
     monkeypatch.delenv("OI_TOKEN", raising=False)
@@ -217,14 +217,14 @@ def test_fetch_distinguishes_an_unreachable_service_from_an_invalid_address(
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("said", ["000000000001", "999999999999", 5, None])
-@pytest.mark.parametrize("place", [1, 5])
+@pytest.mark.parametrize("record_id", ["000000000001", "999999999999", 5, None])
+@pytest.mark.parametrize("index", [1, 5])
 def test_fetch_ignores_record_ids(
-    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, place: int, said: object
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, index: int, record_id: object
 ) -> None:
     """The download succeeds whatever RecordIDs the records have."""
-    _Service.records[place] |= {"RecordID": said}
-    sound = said == format_record_id(place)
+    _Service.records[index] |= {"RecordID": record_id}
+    sound = record_id == format_record_id(index)
     out = tmp_path / "fetched.json"
     monkeypatch.setenv("OI_TOKEN", TOKEN)
     assert main(["fetch", address, "--target", "PlatformConfig", "--out", str(out)]) == 0
@@ -251,7 +251,9 @@ def test_fetch_does_not_print_tokens(
     assert TOKEN not in capsys.readouterr().err
 
 
-async def test_a_future_time_is_reported(ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_the_verifier_warns_of_a_record_with_a_future_time(
+    ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A chain whose last record has a future time is valid; a warning contains this time."""
     file = tmp_path / "export.json"
     assert main([str(file), *OPTIONS]) == 0
@@ -267,8 +269,10 @@ async def test_a_future_time_is_reported(ledger: Ledger, tmp_path: Path, capsys:
 
 
 @pytest.mark.usefixtures("ledger")
-def test_an_unexpected_error_is_not_a_broken_chain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """After an unexpected error the exit status is 2, because 1 means that the chain is broken."""
+def test_an_unexpected_error_has_another_exit_status_than_a_broken_chain(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After an unexpected error the exit status is 2, because 1 states that the chain is broken."""
     assert main([str(tmp_path / "batch.json"), *OPTIONS[:3], "DomainEvents", "--scope", "\udcff"]) == 2
     assert capsys.readouterr().err.startswith("cannot tell: ")
 
@@ -329,13 +333,13 @@ def test_a_missing_checkpoint_is_reported(tmp_path: Path, capsys: pytest.Capture
 
 
 @pytest.mark.parametrize("refusal", [404, 409])
-async def test_a_saved_checkpoint_is_only_replaced_by_a_newer_one(
+async def test_a_saved_checkpoint_is_replaced_only_by_a_newer_checkpoint(
     ledger: Ledger,
     fetch_and_verify_commands: tuple[list[str], list[str]],
     refusal: int,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A saved checkpoint is only replaced by a newer one."""
+    """A saved checkpoint stays if the service returns no checkpoint or an older checkpoint."""
     fetch, verify = fetch_and_verify_commands
     newest = str(_Service.note)
     _Service.refusal = refusal
@@ -399,7 +403,9 @@ def test_printed_texts_do_not_control_the_terminal(tmp_path: Path, capsys: pytes
     assert "\x1b" not in printed.out + printed.err
 
 
-def test_a_missing_key_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_error_about_a_missing_key_file_contains_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """If the value of --key is neither a file nor a key, the error contains this value."""
     missing = str(tmp_path / "missing.key")
     assert main([str(tmp_path / "export.json"), *OPTIONS, "--key", missing, "--checkpoint", "x"]) == 2

@@ -41,11 +41,11 @@ def test_invalid_receipts_of_the_vectors_are_rejected(case: dict[str, str]) -> N
         verify_record(parse_receipt(bytes.fromhex(case["receipt"])), record, KEYS)
 
 
-def encode_receipt(proof: Any, *, proofs: int = 1) -> bytes:
-    """Return the encoded receipt with another proof."""
+def encode_receipt(proof: Any, *, copies: int = 1) -> bytes:
+    """Return an encoded receipt that contains the given number of copies of a proof."""
     message = cbor2.loads(GOOD)
     protected, _, _, signature = message.value
-    unprotected = {396: {-1: [cbor2.dumps(proof)] * proofs}}
+    unprotected = {396: {-1: [cbor2.dumps(proof)] * copies}}
     return cbor2.dumps(cbor2.CBORTag(18, [protected, unprotected, None, signature]))
 
 
@@ -56,7 +56,7 @@ def encode_receipt(proof: Any, *, proofs: int = 1) -> bytes:
         (encode_receipt([5, 1, [b"\0" * 32] * 64]), "at most 63 hashes"),
         (encode_receipt([5, 1, [b"\0" * 32] * 4]), "too many hashes"),
         (encode_receipt([5, 1, []]), "too few hashes"),
-        (encode_receipt([5, 1, []], proofs=10), "array of 1 items"),
+        (encode_receipt([5, 1, []], copies=10), "array of 1 items"),
         (encode_receipt([5, True, []]), "must have a tree size"),
         (encode_receipt([5.0, 1, []]), "must have a tree size"),
         (GOOD.replace(b"\xd2\x84", b"\xd2\x9f", 1) + b"\xff", "preferred form"),
@@ -73,8 +73,8 @@ def test_errors_about_malformed_receipts_state_the_rule(content: bytes, reason: 
         verify_record(parse_receipt(content), RECORDS[1], KEYS)
 
 
-def test_a_changed_record_is_rejected() -> None:
-    """A receipt is rejected for another record, and for its own record after a change of the content or the Hash."""
+def test_a_receipt_is_rejected_for_a_changed_or_different_record() -> None:
+    """A receipt is rejected for a different record, and for its record after a change of the content or the Hash."""
     receipt, record = parse_receipt(GOOD), RECORDS[1]
     for changed, reason in (
         ({**record, "EntityID": "other"}, "digest"),
@@ -111,9 +111,9 @@ def test_the_three_key_formats_give_the_same_key() -> None:
     assert open_checkpoint(note, signer, newest["origin"]).size == newest["size"]
 
 
-def change_jwk(**members: Any) -> bytes:
+def change_jwk(**properties: Any) -> bytes:
     """Return the JWK set with changed properties of its key."""
-    return json.dumps({"keys": [{**JWKS["keys"][0], **members}]}).encode()
+    return json.dumps({"keys": [{**JWKS["keys"][0], **properties}]}).encode()
 
 
 def change_cose(changes: dict[int, Any]) -> bytes:
@@ -131,7 +131,7 @@ def change_cose(changes: dict[int, Any]) -> bytes:
         *(change_cose({-3: b"\0" * 32}), change_cose({2: b"\0" * 4}), change_cose({-3: True})),
     ],
 )
-def test_invalid_keys_are_rejected(content: bytes) -> None:
+def test_receipt_keys_with_wrong_properties_are_rejected(content: bytes) -> None:
     """A key with another curve, type or algorithm, or with a wrong id, is rejected."""
     with pytest.raises(ValueError, match=r"\w"):
         parse_keys(content)
@@ -147,7 +147,7 @@ def run_command(tmp_path: Path, receipt: bytes, record: object, key: bytes = KEY
     return main([*arguments, *options])
 
 
-def test_the_command_verifies_a_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_receipt_command_accepts_a_matching_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """If a receipt matches its record, the exit status is 0, with keys in each format."""
     for record, key in ((RECORDS[1], KEY_SET), (RECORDS, LINE.encode()), ([RECORDS[1]], json.dumps(JWKS).encode())):
         assert run_command(tmp_path, GOOD, record, key) == 0
@@ -158,8 +158,8 @@ def test_the_command_verifies_a_record(tmp_path: Path, capsys: pytest.CaptureFix
         assert run_command(tmp_path, GOOD, RECORDS[1], KEY_SET, *part) == 0
 
 
-def test_the_command_names_the_mismatch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """If record, receipt, key or chain do not match, the exit status is 1 and the output says what does not match."""
+def test_the_receipt_command_states_what_does_not_match(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """If record, receipt, key or chain do not match, the exit status is 1 and the output states the mismatch."""
     other = ec.derive_private_key(7, ec.SECP256R1()).public_key()
     numbers = other.public_numbers()
     spki = VerifierKey.parse(LINE).spki[:-64] + numbers.x.to_bytes(32) + numbers.y.to_bytes(32)
@@ -186,7 +186,7 @@ def test_the_command_names_the_mismatch(tmp_path: Path, capsys: pytest.CaptureFi
         assert reason in capsys.readouterr().out
 
 
-def test_the_command_needs_all_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_receipt_command_requires_all_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """If a file or option is missing, unreadable or contradictory, the exit status is 2."""
     for record, key in (([], KEY_SET), ("text", KEY_SET), (RECORDS[1], b"\x80")):
         assert run_command(tmp_path, GOOD, record, key) == 2
@@ -200,7 +200,7 @@ def test_the_command_needs_all_files(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "required" in capsys.readouterr().err
 
 
-def test_a_jwk_without_padding_is_read() -> None:
+def test_jwk_coordinates_must_be_base64url_without_padding() -> None:
     """JWK coordinates are read as base64url without padding; the standard base64 alphabet is rejected."""
     x = base64.urlsafe_b64decode(JWKS["keys"][0]["x"] + "=")
     assert KEYS[0].parse_public_key().public_numbers().x == int.from_bytes(x)

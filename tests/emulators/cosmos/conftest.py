@@ -11,14 +11,14 @@ from emulators.cosmos import CosmosServer
 
 @pytest.fixture
 async def server() -> AsyncIterator[CosmosServer]:
-    """Return an emulator with three physical partitions per container."""
+    """Return a Cosmos DB emulator with three physical partitions per container."""
     async with CosmosServer(physical_partitions=3) as running:
         yield running
 
 
 @pytest.fixture
 async def client(server: CosmosServer) -> AsyncIterator[CosmosClient]:
-    """Return an SDK client with default options."""
+    """Return a client of the azure-cosmos SDK with default options, connected to the emulator."""
     async with CosmosClient(server.endpoint, server.key) as opened:
         yield opened
 

@@ -62,7 +62,7 @@ def certificate(tmp_path: Path) -> tuple[str, str]:
     return str(public), str(private)
 
 
-async def test_regions_have_the_url_of_the_server(server: CosmosServer, client: CosmosClient) -> None:
+async def test_reported_regions_have_the_url_of_the_emulator(server: CosmosServer, client: CosmosClient) -> None:
     """Each region that the account reports has the URL of the emulator."""
     account = await client._get_database_account()
     endpoints = {place["databaseAccountEndpoint"] for place in account.WritableLocations + account.ReadableLocations}
@@ -93,7 +93,7 @@ async def test_an_unsigned_request_is_rejected(server: CosmosServer) -> None:
         assert (await plain.get(server.endpoint)).status_code == 401
 
 
-async def test_signature_covers_the_resource(server: CosmosServer, client: CosmosClient) -> None:
+async def test_a_signature_is_valid_for_one_resource_only(server: CosmosServer, client: CosmosClient) -> None:
     """A signature for one resource is rejected for another resource."""
     await client.create_database("plant")
     headers = dict(server.requests.find_by_operation("create_database")[0].request.headers)
@@ -162,8 +162,8 @@ async def test_the_sdk_sends_the_session_token_of_its_last_write() -> None:
         assert server.requests.find_by_operation("read_item")[0].request.read_header("x-ms-session-token") == "0:0#1"
 
 
-async def test_slow_reads_are_hedged() -> None:
-    """If the account has two read regions, the SDK repeats a slow read in the second region."""
+async def test_the_sdk_repeats_a_slow_read_in_the_second_region() -> None:
+    """If the account has two read regions, the SDK sends a slow read to the second region, too."""
     options = AccountOptions(read_regions=("West Europe", "North Europe"))
     strategy = {"threshold_ms": 50, "threshold_steps_ms": 20}
     regions = list(options.read_regions)
@@ -184,8 +184,8 @@ async def test_slow_reads_are_hedged() -> None:
         assert slow.applied == 1
 
 
-def test_an_exhausted_budget_rejects_requests() -> None:
-    """If no request units are left, a request gets 429 with the time until the next request is accepted."""
+def test_without_request_units_a_request_gets_429_with_a_delay() -> None:
+    """If no request units are left, a request gets 429 with the time after which requests are accepted."""
     budget = ThroughputBudget(10)
     budget.check_remaining_units(100.0)
     budget.spend_units(25)
@@ -195,7 +195,7 @@ def test_an_exhausted_budget_rejects_requests() -> None:
     budget.check_remaining_units(101.501)
 
 
-def test_a_budget_saves_at_most_the_units_of_one_second() -> None:
+def test_an_idle_container_saves_at_most_the_units_of_one_second() -> None:
     """An idle container saves at most the unused request units of one second."""
     budget = ThroughputBudget(10)
     budget.check_remaining_units(0.0)

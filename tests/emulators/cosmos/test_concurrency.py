@@ -34,18 +34,18 @@ async def _increment_counter(container: ContainerProxy) -> None:
         return
 
 
-async def test_fifty_writers_lose_no_update(container: ContainerProxy) -> None:
+async def test_fifty_writers_of_one_document_lose_no_update(container: ContainerProxy) -> None:
     """If fifty writers update one document with If-Match, no update is lost."""
     await container.create_item({"id": "head", "pk": "p", "n": 0})
     await asyncio.gather(*(_increment_counter(container) for _ in range(50)))
     assert (await container.read_item("head", "p"))["n"] == 50
 
 
-async def test_batches_of_concurrent_writers_leave_no_gaps(container: ContainerProxy) -> None:
+async def test_record_numbers_of_concurrent_writers_have_no_gaps(container: ContainerProxy) -> None:
     """If many writers append batches on condition of the head document's ETag, the record numbers have no gaps."""
     await container.create_item({"id": "head", "pk": "p", "n": 0})
 
-    async def append() -> None:
+    async def append_batch() -> None:
         while True:
             head = await container.read_item("head", "p")
             number = head["n"] + 1
@@ -57,14 +57,14 @@ async def test_batches_of_concurrent_writers_leave_no_gaps(container: ContainerP
                 continue
             return
 
-    await asyncio.gather(*(append() for _ in range(20)))
+    await asyncio.gather(*(append_batch() for _ in range(20)))
     query = "SELECT VALUE c.id FROM c WHERE c.id != 'head' ORDER BY c.id"
     found: list[Any] = [item_id async for item_id in container.query_items(query, partition_key="p")]
     assert found == [f"{number:012}" for number in range(1, 21)]
 
 
 async def _append_record(container: ContainerProxy, name: str) -> None:
-    """Append one record; after an error, check whether it was stored."""
+    """Append one record; after an error, check whether the record was stored."""
     query = "SELECT VALUE c.id FROM c WHERE c.name = @name"
     parameters: list[dict[str, object]] = [{"name": "@name", "value": name}]
     while True:

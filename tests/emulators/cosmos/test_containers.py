@@ -18,7 +18,7 @@ POLICY: Any = {  # the SDK annotates policies as dict[str, str]
 
 
 async def test_databases_are_created_and_deleted(client: CosmosClient) -> None:
-    """A database can be created, read, listed and deleted; creating it again is rejected."""
+    """A database can be created, read, listed and deleted; creating an existing database is rejected."""
     await client.create_database_if_not_exists("plant")
     await client.create_database_if_not_exists("plant")
     with pytest.raises(CosmosResourceExistsError):
@@ -54,7 +54,7 @@ async def test_container_names_are_case_sensitive(database: DatabaseProxy) -> No
 
 
 async def test_index_policy_can_be_replaced(database: DatabaseProxy) -> None:
-    """The index policy of a container can be changed; its partition key cannot."""
+    """The index policy of a container can be changed; the partition key of a container cannot."""
     container = await database.create_container("records", PartitionKey("/pk"))
     await database.replace_container(container, PartitionKey("/pk"), indexing_policy=POLICY)
     assert (await container.read())["indexingPolicy"] == POLICY
@@ -63,7 +63,7 @@ async def test_index_policy_can_be_replaced(database: DatabaseProxy) -> None:
     assert caught.value.status_code == 400
 
 
-async def test_the_last_throughput_is_reported(database: DatabaseProxy) -> None:
+async def test_a_container_reports_its_last_throughput(database: DatabaseProxy) -> None:
     """A container reports the throughput that was set most recently."""
     container = await database.create_container("records", PartitionKey("/pk"), offer_throughput=400)
     assert (await container.get_throughput()).offer_throughput == 400
@@ -79,7 +79,7 @@ async def test_unsupported_container_properties_are_rejected(database: DatabaseP
 
 
 async def test_items_expire_after_their_time_to_live() -> None:
-    """An item expires after its own time to live or, if it has none, after that of its container.
+    """An item expires after its own time to live or, without one, after the default time to live of its container.
 
     The value -1 means never.
     """

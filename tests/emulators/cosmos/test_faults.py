@@ -31,13 +31,13 @@ def _is_batch_create_or_read(request: CosmosRequest) -> bool:
     return request.operation in ("batch", "create_item", "read_item")
 
 
-def _build_status_fault(status: int, substatus: int = 0, *, after: bool = False) -> InjectedFault:
-    kind = FaultKind.STATUS_AFTER_COMMIT if after else FaultKind.STATUS
+def _build_status_fault(status: int, substatus: int = 0, *, is_executed: bool = False) -> InjectedFault:
+    kind = FaultKind.STATUS_AFTER_COMMIT if is_executed else FaultKind.STATUS
     return InjectedFault(kind, _is_batch_create_or_read, times=1, status=status, substatus=substatus, retry_after_ms=1)
 
 
-def _build_fault(kind: FaultKind, **more: Any) -> InjectedFault:
-    return InjectedFault(kind, _is_batch_create_or_read, times=1, **more)
+def _build_fault(kind: FaultKind, **options: Any) -> InjectedFault:
+    return InjectedFault(kind, _is_batch_create_or_read, times=1, **options)
 
 
 async def _append_record(container: ContainerProxy) -> object:
@@ -47,7 +47,7 @@ async def _append_record(container: ContainerProxy) -> object:
     return await container.execute_item_batch([change, ("create", ({"id": "r1", "pk": "p"},))], "p")
 
 
-async def _find_outcome(container: ContainerProxy) -> tuple[str, bool]:
+async def _append_and_find_outcome(container: ContainerProxy) -> tuple[str, bool]:
     """Return the result of an append, and whether the emulator has committed it."""
     try:
         await _append_record(container)
@@ -65,15 +65,15 @@ def _build_faults() -> dict[str, InjectedFault]:
         "reset after": _build_fault(FaultKind.DROP_AFTER_COMMIT, reset=True),
         "drop in reply": _build_fault(FaultKind.DROP_IN_REPLY),
         "408": _build_status_fault(408),
-        "408 after": _build_status_fault(408, after=True),
+        "408 after": _build_status_fault(408, is_executed=True),
         "410": _build_status_fault(410, 1002),
         "412": _build_status_fault(412),
         "429": _build_status_fault(429, 3200),
         "429 in batch": _build_fault(FaultKind.BATCH_STATUS, status=429),
         "449": _build_status_fault(449),
-        "500 after": _build_status_fault(500, after=True),
+        "500 after": _build_status_fault(500, is_executed=True),
         "503": _build_status_fault(503),
-        "503 after": _build_status_fault(503, after=True),
+        "503 after": _build_status_fault(503, is_executed=True),
         "403": _build_status_fault(403, 5300),
     }
 
@@ -99,24 +99,28 @@ MEASURED: dict[str, tuple[tuple[str, bool], int, tuple[str, bool]]] = {
 
 
 @pytest.mark.parametrize("name", MEASURED)
-async def test_a_batch_is_repeated_by_default(server: CosmosServer, container: ContainerProxy, name: str) -> None:
+async def test_the_sdk_repeats_a_failed_batch_by_default(
+    server: CosmosServer, container: ContainerProxy, name: str
+) -> None:
     """By default, the asynchronous SDK repeats a batch after a lost connection, 429 or 503.
 
-    It does so even if the batch was committed.
+    The SDK repeats the batch even if the emulator committed it.
     """
     server.faults.add(_build_faults()[name])
     ended, sent, _ = MEASURED[name]
-    assert await _find_outcome(container) == ended
+    assert await _append_and_find_outcome(container) == ended
     assert len(server.requests.find_by_operation("batch")) == sent
 
 
 @pytest.mark.parametrize("name", MEASURED)
-async def test_a_batch_without_retries_is_sent_once(server: CosmosServer, container: ContainerProxy, name: str) -> None:
+async def test_without_retries_the_sdk_sends_a_batch_once(
+    server: CosmosServer, container: ContainerProxy, name: str
+) -> None:
     """Without retries, a batch is sent once, and the caller gets each fault."""
     async with CosmosClient(server.endpoint, server.key, **NO_RETRIES) as client:
         once = client.get_database_client("plant").get_container_client(container.id)
         server.faults.add(_build_faults()[name])
-        assert await _find_outcome(once) == MEASURED[name][2]
+        assert await _append_and_find_outcome(once) == MEASURED[name][2]
         assert len(server.requests.find_by_operation("batch")) == 1
 
 
@@ -126,8 +130,8 @@ async def test_a_write_retry_conflicts_with_its_committed_batch(server: CosmosSe
     async with CosmosClient(server.endpoint, server.key, retry_write=write_retries) as client:
         database = await client.create_database("plant")
         container = await database.create_container("records", PartitionKey("/pk"))
-        server.faults.add(_build_status_fault(408, after=True))
-        assert await _find_outcome(container) == ("408" if write_retries == 1 else "412", True)
+        server.faults.add(_build_status_fault(408, is_executed=True))
+        assert await _append_and_find_outcome(container) == ("408" if write_retries == 1 else "412", True)
 
 
 async def test_a_repeated_create_conflicts_with_its_first_attempt(
@@ -152,8 +156,8 @@ def test_sync_sdk_sends_a_write_once(server: CosmosServer) -> None:
 
 
 @pytest.mark.parametrize("name", ["drop before", "drop after", "drop in reply", "408", "429", "503"])
-async def test_a_read_is_repeated_after_a_fault(server: CosmosServer, container: ContainerProxy, name: str) -> None:
-    """By default the SDK repeats a read after one fault."""
+async def test_the_sdk_repeats_a_read_after_a_fault(server: CosmosServer, container: ContainerProxy, name: str) -> None:
+    """By default the SDK repeats a read that failed because of one injected fault."""
     await container.create_item({"id": "a", "pk": "p"})
     server.faults.add(_build_faults()[name])
     assert (await container.read_item("a", "p"))["id"] == "a"
@@ -161,7 +165,9 @@ async def test_a_read_is_repeated_after_a_fault(server: CosmosServer, container:
 
 
 @pytest.mark.parametrize("substatus", [0, 1000, 1002, 1007, 1008])
-async def test_the_sdk_raises_status_410(server: CosmosServer, container: ContainerProxy, substatus: int) -> None:
+async def test_the_sdk_raises_an_exception_for_status_410(
+    server: CosmosServer, container: ContainerProxy, substatus: int
+) -> None:
     """The SDK raises an exception for the status 410 with any sub-status, for writes and point reads."""
     await container.create_item({"id": "a", "pk": "p"})
     for attempt in (container.read_item("a", "p"), container.create_item({"id": "b", "pk": "p"})):
@@ -181,7 +187,9 @@ async def test_the_throttling_exception_contains_the_delay(server: CosmosServer,
     assert fault.applied == 10
 
 
-async def test_429_in_a_batch_is_not_repeated(server: CosmosServer, container: ContainerProxy) -> None:
+async def test_a_batch_with_429_of_an_operation_is_not_repeated(
+    server: CosmosServer, container: ContainerProxy
+) -> None:
     """If an operation of a batch gets 429, the SDK does not repeat the batch, and the caller gets the delay."""
     server.faults.add(_build_fault(FaultKind.BATCH_STATUS, status=429, retry_after_ms=7))
     with pytest.raises(CosmosBatchOperationError) as caught:
@@ -191,7 +199,7 @@ async def test_429_in_a_batch_is_not_repeated(server: CosmosServer, container: C
     assert caught.value.operation_responses[1]["statusCode"] == 424
 
 
-async def test_a_write_with_a_late_reply_is_repeated(server: CosmosServer, container: ContainerProxy) -> None:
+async def test_the_sdk_repeats_a_write_with_a_late_reply(server: CosmosServer, container: ContainerProxy) -> None:
     """By default, a write with a late reply is repeated and conflicts with its first attempt."""
     server.faults.add(_build_fault(FaultKind.DELAY_AFTER_COMMIT, seconds=0.5))
     with pytest.raises(CosmosResourceExistsError):
@@ -217,7 +225,9 @@ async def test_a_write_may_be_committed_despite_a_timeout(
         assert found == ["a"]
 
 
-async def test_faults_are_counted_and_cleared(server: CosmosServer, container: ContainerProxy) -> None:
+async def test_a_fault_is_injected_up_to_its_limit_and_until_it_is_cleared(
+    server: CosmosServer, container: ContainerProxy
+) -> None:
     """A fault is injected at most as often as its limit allows, and not after it is cleared."""
     fault = server.faults.add(InjectedFault(FaultKind.STATUS, _is_batch_create_or_read, status=449))
     for _ in range(2):

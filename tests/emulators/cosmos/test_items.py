@@ -32,7 +32,7 @@ async def test_items_are_created_changed_and_deleted(container: ContainerProxy) 
         await container.read_item("a", "p")
 
 
-async def test_replies_have_etag_charge_and_session_token(container: ContainerProxy) -> None:
+async def test_item_replies_have_etag_charge_and_session_token(container: ContainerProxy) -> None:
     """A reply has the ETag, the request charge, the session token and the item's system properties."""
     created = await container.create_item({"id": "a", "pk": "p"})
     headers = created.get_response_headers()
@@ -84,8 +84,10 @@ async def test_a_write_with_an_old_etag_is_rejected(container: ContainerProxy, w
     await write(container, new["_etag"])
 
 
-async def test_if_none_match_returns_304(server: CosmosServer, container: ContainerProxy) -> None:
-    """A conditional read of an unchanged item returns 304; the SDK returns an empty document."""
+async def test_a_conditional_read_of_an_unchanged_item_returns_304(
+    server: CosmosServer, container: ContainerProxy
+) -> None:
+    """A read with If-None-Match of an unchanged item returns 304; the SDK then returns an empty document."""
     item = await container.create_item({"id": "a", "pk": "p"})
     condition = {"etag": item["_etag"], "match_condition": MatchConditions.IfModified}
     assert await container.read_item("a", "p", **condition) == {}
@@ -135,7 +137,7 @@ async def test_invalid_item_ids_are_rejected(server: CosmosServer, container: Co
 
 @pytest.mark.parametrize("item_id", ["a b", "é", "%2F", "a+b", "a:b", "x" * 1023, "日本", "a=&@b", "..."])
 async def test_unusual_item_ids_are_stored(container: ContainerProxy, item_id: str) -> None:
-    """Ids with any other characters are stored unchanged."""
+    """Item ids with all other characters, such as blanks and percent signs, are stored unchanged."""
     await container.create_item({"id": item_id, "pk": item_id})
     assert (await container.read_item(item_id, item_id))["id"] == item_id
 
@@ -151,8 +153,8 @@ async def test_the_sdk_cannot_read_items_with_dots_as_ids(container: ContainerPr
     assert found == [item_id]
 
 
-async def test_partition_value_must_match_the_document(container: ContainerProxy) -> None:
-    """A write gets 400/1001 if the request's partition key differs from the document's."""
+async def test_the_partition_key_of_a_write_must_match_the_document(container: ContainerProxy) -> None:
+    """A write gets 400/1001 if the partition key of the request differs from that of the document."""
     await container.create_item({"id": "a", "pk": "p"})
     with pytest.raises(CosmosBatchOperationError) as caught:
         await container.execute_item_batch([("create", ({"id": "b", "pk": "q"},))], "p")
@@ -172,7 +174,7 @@ async def test_client_values_of_system_fields_are_ignored(container: ContainerPr
     assert (item["_etag"] != "mine", item["_ts"] != 1, item["_rid"] != "r", item["_self"] != "s") == (True,) * 4
 
 
-async def test_writes_can_reply_without_a_document(container: ContainerProxy) -> None:
+async def test_with_no_response_a_write_returns_no_document(container: ContainerProxy) -> None:
     """With the option no_response, a write returns headers without a document."""
     item = await container.create_item({"id": "a", "pk": "p"}, no_response=True)
     assert item == {}

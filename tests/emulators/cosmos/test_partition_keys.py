@@ -32,8 +32,8 @@ async def _read_ids(container: ContainerProxy, partition_key: Any) -> list[Any]:
     return [item_id async for item_id in found]
 
 
-async def test_partition_keys_of_different_types_differ(container: ContainerProxy) -> None:
-    """The keys 1, true, "1", null and a missing value are different partitions; 1 and 1.0 are one partition."""
+async def test_partition_keys_of_different_types_are_different_partitions(container: ContainerProxy) -> None:
+    """The keys 1, true, "1", null and a missing value belong to different partitions; 1 and 1.0 to the same."""
     values: dict[str, Any] = {"number": 1, "float": 1.0, "true": True, "text": "1", "null": None}
     for name, value in values.items():
         await container.create_item({"id": name, "pk": value})
@@ -48,7 +48,7 @@ async def test_partition_keys_of_different_types_differ(container: ContainerProx
     assert (await container.read_item("null", NullPartitionKeyValue))["id"] == "null"
 
 
-async def test_a_nested_member_can_be_the_partition_key(database: DatabaseProxy) -> None:
+async def test_a_nested_property_can_be_the_partition_key(database: DatabaseProxy) -> None:
     """A path such as /a/b selects a nested property as partition key."""
     container = await database.create_container("nested", PartitionKey("/a/b"))
     await container.create_item({"id": "x", "a": {"b": "p"}})
@@ -58,7 +58,7 @@ async def test_a_nested_member_can_be_the_partition_key(database: DatabaseProxy)
 
 
 async def test_a_prefix_of_a_hierarchical_key_finds_items(server: CosmosServer, database: DatabaseProxy) -> None:
-    """Items with a key of three levels are found by the full key and by its first one or two levels."""
+    """Items with a key of three levels are found by the complete key and by its first one or two levels."""
     container = await database.create_container("levels", PartitionKey(["/a", "/b", "/c"], kind="MultiHash"))
     for n in range(24):
         await container.create_item({"id": str(n), "a": f"a{n % 2}", "b": n % 3, "c": n % 4})

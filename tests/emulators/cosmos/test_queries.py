@@ -23,14 +23,14 @@ INDEXES: Any = {
 
 @pytest.fixture
 async def filled_container(database: DatabaseProxy) -> ContainerProxy:
-    """Return a container with forty items in three logical partitions, which are spread over three physical ones."""
+    """Return a container with forty items in three logical partitions, spread over three physical partitions."""
     container = await database.create_container("filled", PartitionKey("/pk"), indexing_policy=INDEXES)
     for item in ITEMS:
         await container.create_item(item)
     return container
 
 
-async def _read_all(container: ContainerProxy, query: str, **options: Any) -> list[Any]:
+async def _query_all_items(container: ContainerProxy, query: str, **options: Any) -> list[Any]:
     return [result async for result in container.query_items(query, **options)]
 
 
@@ -48,15 +48,15 @@ FILTERS: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("condition", "holds"), FILTERS, ids=[condition for condition, _ in FILTERS])
-async def test_a_query_filter_selects_items(filled_container: ContainerProxy, condition: str, holds: Any) -> None:
+@pytest.mark.parametrize(("condition", "is_match"), FILTERS, ids=[condition for condition, _ in FILTERS])
+async def test_a_query_filter_selects_items(filled_container: ContainerProxy, condition: str, is_match: Any) -> None:
     """A query returns the items that match its filter, in one partition or in all."""
     parameters = [{"name": "@prefix", "value": "i1"}]
     query = f"SELECT VALUE c.id FROM c WHERE {condition}"
-    everywhere = await _read_all(filled_container, query, parameters=parameters)
-    assert sorted(everywhere) == [item["id"] for item in ITEMS if holds(item)]
-    here = await _read_all(filled_container, query, parameters=parameters, partition_key="p1")
-    assert here == [item["id"] for item in ITEMS if holds(item) and item["pk"] == "p1"]
+    everywhere = await _query_all_items(filled_container, query, parameters=parameters)
+    assert sorted(everywhere) == [item["id"] for item in ITEMS if is_match(item)]
+    here = await _query_all_items(filled_container, query, parameters=parameters, partition_key="p1")
+    assert here == [item["id"] for item in ITEMS if is_match(item) and item["pk"] == "p1"]
 
 
 @pytest.mark.parametrize("partition", [{}, {"partition_key": "p1"}], ids=["all", "one"])
@@ -73,7 +73,7 @@ async def test_order_by_sorts_over_pages_and_partitions(
     filled_container: ContainerProxy, partition: dict[str, Any], clause: str, key: Any
 ) -> None:
     """ORDER BY sorts correctly over several pages and partitions."""
-    found = await _read_all(filled_container, f"SELECT * FROM c {clause}", max_item_count=4, **partition)
+    found = await _query_all_items(filled_container, f"SELECT * FROM c {clause}", max_item_count=4, **partition)
     expected = sorted((item for item in ITEMS if not partition or item["pk"] == "p1"), key=key)
     assert [item["id"] for item in found] == [item["id"] for item in expected]
 
@@ -84,19 +84,22 @@ async def test_top_and_offset_limit_count_over_partitions(
 ) -> None:
     """TOP and OFFSET LIMIT count results over several pages and partitions."""
     numbers = [item["n"] for item in ITEMS if not partition or item["pk"] == "p1"]
-    top = await _read_all(
+    top = await _query_all_items(
         filled_container, "SELECT TOP 5 VALUE c.n FROM c ORDER BY c.n DESC", max_item_count=2, **partition
     )
     assert top == numbers[::-1][:5]
     query = "SELECT VALUE c.n FROM c ORDER BY c.n OFFSET @skip LIMIT 5"
     parameters = [{"name": "@skip", "value": 3}]
     assert (
-        await _read_all(filled_container, query, parameters=parameters, max_item_count=2, **partition) == numbers[3:8]
+        await _query_all_items(filled_container, query, parameters=parameters, max_item_count=2, **partition)
+        == numbers[3:8]
     )
 
 
 @pytest.mark.parametrize("partition", [{}, {"partition_key": "p1"}], ids=["all", "one"])
-async def test_aggregates_combine_all_partitions(filled_container: ContainerProxy, partition: dict[str, Any]) -> None:
+async def test_aggregates_combine_values_of_all_partitions(
+    filled_container: ContainerProxy, partition: dict[str, Any]
+) -> None:
     """COUNT, SUM, MIN, MAX and AVG combine the values of all partitions."""
     numbers = [item["n"] for item in ITEMS if not partition or item["pk"] == "p1"]
     expected = {
@@ -107,7 +110,8 @@ async def test_aggregates_combine_all_partitions(filled_container: ContainerProx
         "AVG(c.n)": sum(numbers) / len(numbers),
     }
     found = {
-        call: (await _read_all(filled_container, f"SELECT VALUE {call} FROM c", **partition))[0] for call in expected
+        call: (await _query_all_items(filled_container, f"SELECT VALUE {call} FROM c", **partition))[0]
+        for call in expected
     }
     assert found == expected
 
@@ -115,7 +119,7 @@ async def test_aggregates_combine_all_partitions(filled_container: ContainerProx
 async def test_a_query_returns_only_the_listed_fields(filled_container: ContainerProxy) -> None:
     """A query with a list of fields returns only these fields; fields that an item lacks are left out."""
     query = "SELECT r.id, r.deep.s AS text, r.missing, r.tags[0] AS first FROM root r WHERE r.n = 7"
-    assert await _read_all(filled_container, query) == [{"id": "i07", "text": "t2", "first": "x"}]
+    assert await _query_all_items(filled_container, query) == [{"id": "i07", "text": "t2", "first": "x"}]
 
 
 @pytest.mark.parametrize("partition", [{}, {"partition_key": "p1"}], ids=["all", "one"])
@@ -161,12 +165,12 @@ async def test_read_items_returns_the_requested_items_in_order(filled_container:
     assert [item["id"] for item in found] == ["i07", "i00", "i08"]
 
 
-async def test_order_by_needs_an_index(filled_container: ContainerProxy) -> None:
+async def test_order_by_requires_an_index(filled_container: ContainerProxy) -> None:
     """ORDER BY requires an index on its path; ORDER BY with two paths requires a composite index."""
     for clause, message in (("c.id, c.n", "composite index"), ("c.tags", "is excluded"), ("c.n, c.even", "composite")):
         with pytest.raises(CosmosHttpResponseError, match=message):
-            await _read_all(filled_container, f"SELECT * FROM c ORDER BY {clause}", partition_key="p1")
-    assert len(await _read_all(filled_container, "SELECT * FROM c ORDER BY c.deep.s", partition_key="p1")) == 13
+            await _query_all_items(filled_container, f"SELECT * FROM c ORDER BY {clause}", partition_key="p1")
+    assert len(await _query_all_items(filled_container, "SELECT * FROM c ORDER BY c.deep.s", partition_key="p1")) == 13
 
 
 @pytest.mark.parametrize(
@@ -185,19 +189,19 @@ async def test_order_by_needs_an_index(filled_container: ContainerProxy) -> None
         "SELECT * FROM c; DROP",
     ],
 )
-async def test_unsupported_queries_are_rejected(filled_container: ContainerProxy, query: str) -> None:
+async def test_unsupported_cosmos_queries_are_rejected(filled_container: ContainerProxy, query: str) -> None:
     """Unsupported queries are rejected with 400."""
     with pytest.raises(CosmosHttpResponseError) as caught:
-        await _read_all(filled_container, query, partition_key="p1")
+        await _query_all_items(filled_container, query, partition_key="p1")
     assert caught.value.status_code == 400
 
 
 async def test_partial_and_empty_pages_lose_no_items(server: CosmosServer, filled_container: ContainerProxy) -> None:
-    """Partial and empty pages do not lose items."""
+    """A query returns all items even if the server returns partial and empty pages."""
     server.faults.add(
         InjectedFault(FaultKind.PARTIAL_PAGE, page_size=0, times=3), InjectedFault(FaultKind.PARTIAL_PAGE, times=3)
     )
-    found = await _read_all(
+    found = await _query_all_items(
         filled_container, "SELECT VALUE c.n FROM c ORDER BY c.n", partition_key="p1", max_item_count=10
     )
     assert found == [item["n"] for item in ITEMS if item["pk"] == "p1"]

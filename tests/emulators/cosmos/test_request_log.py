@@ -30,7 +30,7 @@ def test_logged_requests_are_found_by_operation() -> None:
     assert log.count_by_operation() == {"query": 2, "create_item": 1}
 
 
-def test_clear_empties_the_request_log() -> None:
+def test_a_cleared_request_log_is_empty() -> None:
     """The log is empty after it was cleared."""
     log = RequestLog()
     log.add(_build_request("query"), 200, 0, None)
@@ -48,7 +48,7 @@ def test_a_full_log_drops_its_oldest_entry(monkeypatch: pytest.MonkeyPatch) -> N
     assert [entry.status for entry in log] == [202, 203]
 
 
-def test_requests_may_be_logged_during_iteration() -> None:
+def test_requests_can_be_logged_while_the_log_is_read() -> None:
     """Iterating over the log returns the entries that existed when it began, even if other threads add entries."""
     log = RequestLog()
     log.add(_build_request("query"), 200, 0, None)

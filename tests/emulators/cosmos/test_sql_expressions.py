@@ -42,7 +42,7 @@ def test_query_tokens_have_their_position() -> None:
         ("c.a = 1 AND NOT c.a = 2", True),
     ],
 )
-def test_and_binds_closer_than_or(text: str, expected: object) -> None:
+def test_not_has_priority_over_and_and_and_over_or(text: str, expected: object) -> None:
     """NOT has priority over AND, and AND over OR; parentheses change this."""
     assert _evaluate_expression(text) is expected
 
@@ -58,8 +58,8 @@ def test_and_binds_closer_than_or(text: str, expected: object) -> None:
         ("c", DOCUMENT),
     ],
 )
-def test_paths_find_nested_values(text: str, expected: object) -> None:
-    """A path selects nested properties and array elements; a path to a missing one is undefined."""
+def test_sql_paths_select_nested_values(text: str, expected: object) -> None:
+    """A path selects nested properties and array elements; a path to a missing property is undefined."""
     assert _evaluate_expression(text) == expected
 
 
@@ -75,7 +75,7 @@ def test_paths_find_nested_values(text: str, expected: object) -> None:
         ("c.missing BETWEEN 1 AND 2", UNDEFINED),
     ],
 )
-def test_between_and_in_compare_with_bounds_and_lists(text: str, expected: object) -> None:
+def test_between_includes_its_bounds_and_in_compares_with_a_list(text: str, expected: object) -> None:
     """BETWEEN includes its bounds, IN compares with each element of a list; NOT negates both."""
     assert _evaluate_expression(text) is expected
 
@@ -86,8 +86,8 @@ def test_query_objects_and_arrays_omit_undefined_values() -> None:
     assert _evaluate_expression("[c.a, c.missing, -2, null]") == [1, -2, None]
 
 
-def test_literals_ignore_case_and_equal_values_compare_equal() -> None:
-    """Literals may have any letter case; for equal values, <=, >= and = are true, and <, > and != are false."""
+def test_sql_literals_ignore_letter_case() -> None:
+    """SQL literals may have any letter case; for equal values, <=, >= and = are true, and <, > and != are false."""
     assert _evaluate_expression("[TRUE, false, Null, undefined, 'x', 1.5]") == [True, False, None, "x", 1.5]
     assert _evaluate_expression("[c.a < 1, c.a <= 1, c.a > 1, c.a >= 1, c.a != 1, c.a <> 1]") == [
         False,
@@ -99,21 +99,21 @@ def test_literals_ignore_case_and_equal_values_compare_equal() -> None:
     ]
 
 
-def test_not_of_other_types_is_undefined() -> None:
+def test_not_of_a_value_that_is_not_boolean_is_undefined() -> None:
     """NOT of a value that is not boolean is undefined."""
     assert _evaluate_expression("NOT c.a") is UNDEFINED
     assert _evaluate_expression("NOT c.t") is False
 
 
-def test_parameters_have_the_values_of_the_request() -> None:
-    """A parameter is replaced with its value; a parameter without a value is an error."""
+def test_query_parameters_have_the_values_of_the_request() -> None:
+    """A query parameter is replaced with its value; a parameter without a value is rejected."""
     assert _evaluate_expression("@x", x=[1]) == [1]
     with pytest.raises(CosmosError, match="The parameter '@y' is not in the list"):
         _evaluate_expression("@y", x=1)
 
 
 def test_aggregate_calls_are_collected_in_order() -> None:
-    """Calls of aggregates are collected with their arguments; each call has its own total."""
+    """Calls of aggregates are collected with their arguments; each call has a separate total."""
     reader = ExpressionReader("[SUM(c.a), COUNT(1)]", {})
     expression = reader.parse_expression()
     assert [(name, argument(SqlRow({"a": 5}))) for name, argument in reader.aggregates] == [("SUM", 5), ("COUNT", 1)]
@@ -134,7 +134,7 @@ def test_aggregate_calls_are_collected_in_order() -> None:
         ("NOPE(1)", "'NOPE' with 1 arguments"),
     ],
 )
-def test_invalid_expressions_are_rejected(text: str, message: str) -> None:
+def test_invalid_sql_expressions_are_rejected(text: str, message: str) -> None:
     """Invalid syntax, unknown names and unknown functions get 400 with a quote of the text."""
     with pytest.raises(CosmosError, match=message) as caught:
         _evaluate_expression(text)

@@ -36,7 +36,7 @@ def _call_function(name: str, *arguments: Any) -> Any:
     ],
 )
 def test_type_test_functions_accept_only_their_types(name: str, kinds: set[str]) -> None:
-    """Each type test is true exactly for the values of its type."""
+    """Each type test, such as IS_NUMBER, is true exactly for the values of its type."""
     assert {kind for kind, value in VALUES.items() if _call_function(name, value)} == kinds
 
 
@@ -71,7 +71,7 @@ def test_text_functions_are_case_sensitive_by_default(name: str, text: str, part
         ("ABS", (True,)),
     ],
 )
-def test_a_function_of_a_wrong_type_is_undefined(name: str, arguments: tuple[Any, ...]) -> None:
+def test_a_function_of_an_argument_with_a_wrong_type_is_undefined(name: str, arguments: tuple[Any, ...]) -> None:
     """If an argument of a function has the wrong type, the result is undefined instead of an error."""
     assert _call_function(name, *arguments) is UNDEFINED
 
@@ -105,7 +105,7 @@ def test_aggregates_ignore_undefined_values(name: str, expected: object) -> None
     ("name", "expected"), [("COUNT", 0), ("SUM", 0), ("MIN", UNDEFINED), ("MAX", UNDEFINED), ("AVG", UNDEFINED)]
 )
 def test_aggregates_without_values_are_zero_or_undefined(name: str, expected: object) -> None:
-    """Without values, COUNT and SUM are 0, and other aggregates are undefined."""
+    """Without values, COUNT and SUM are 0, and the other aggregates are undefined."""
     assert compute_aggregate(name, [UNDEFINED]) == expected
 
 

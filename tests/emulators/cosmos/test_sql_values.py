@@ -8,7 +8,7 @@ import pytest
 from emulators.cosmos.sql_values import UNDEFINED, are_equal, compare_equal, find_type_rank
 
 
-def test_values_of_different_types_have_a_sort_order() -> None:
+def test_sort_order_of_values_of_different_types() -> None:
     """Values of different types sort as undefined, null, boolean, number, string, array, object."""
     values: list[Any] = [UNDEFINED, None, True, 1, "a", [], {}]
     for one, next_one in pairwise(values):
@@ -31,7 +31,7 @@ def test_values_of_different_types_are_unequal(left: Any, right: Any) -> None:
 
 
 def test_a_comparison_with_undefined_is_undefined() -> None:
-    """A comparison with undefined is undefined; other comparisons are true or false."""
+    """A comparison with undefined is undefined; comparisons of defined values of one type are true or false."""
     assert compare_equal(UNDEFINED, 1) is UNDEFINED
     assert compare_equal(1, UNDEFINED) is UNDEFINED
     assert compare_equal(1, "1") is False

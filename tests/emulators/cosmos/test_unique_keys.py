@@ -31,7 +31,7 @@ async def test_a_missing_unique_key_value_counts_as_null(container_with_unique_k
 
 
 async def test_a_released_unique_key_value_can_be_reused(container_with_unique_key: ContainerProxy) -> None:
-    """After an item is replaced or removed, another item may use its value."""
+    """After an item is replaced or removed, another item may use the unique key value of the old item."""
     await container_with_unique_key.create_item({"id": "a", "pk": "p", "n": 1})
     await container_with_unique_key.replace_item("a", {"id": "a", "pk": "p", "n": 1, "more": True})
     await container_with_unique_key.replace_item("a", {"id": "a", "pk": "p", "n": 2})
@@ -40,8 +40,8 @@ async def test_a_released_unique_key_value_can_be_reused(container_with_unique_k
     await container_with_unique_key.create_item({"id": "c", "pk": "p", "n": 1})
 
 
-async def test_a_batch_with_equal_values_is_undone(container_with_unique_key: ContainerProxy) -> None:
-    """A batch with two equal values is undone; if a batch frees a value, it can use it again."""
+async def test_a_batch_with_equal_unique_key_values_is_undone(container_with_unique_key: ContainerProxy) -> None:
+    """A batch with two equal unique key values is undone; a value that a batch frees can be used in the same batch."""
     await container_with_unique_key.create_item({"id": "a", "pk": "p", "n": 1})
     same: list[Any] = [("create", ({"id": name, "pk": "p", "n": 2},)) for name in ("b", "c")]
     with pytest.raises(CosmosBatchOperationError) as caught:

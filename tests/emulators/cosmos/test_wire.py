@@ -38,8 +38,8 @@ def _build_request(*segments: str, body: bytes = b"", operation: str = "read_ite
     return CosmosRequest("GET", segments, headers, body, operation)
 
 
-def test_the_path_names_database_container_and_item() -> None:
-    """Database, container and item are read from the path; names that the path does not contain are None."""
+def test_database_container_and_item_are_read_from_the_path() -> None:
+    """Database, container and item are read from the URL path; names that the path does not contain are None."""
     whole = _build_request("dbs", "d", "colls", "c", "docs", "i")
     assert (whole.database, whole.container, whole.item) == ("d", "c", "i")
     short = _build_request("dbs", "d", "colls")
@@ -72,7 +72,7 @@ def test_a_body_that_is_not_json_is_rejected() -> None:
     assert caught.value.status == 400
 
 
-def test_errors_become_error_replies() -> None:
+def test_an_error_becomes_a_reply_with_code_and_message() -> None:
     """The reply for an error has code and message in the body, and sub-status and delay in headers."""
     reply = CosmosError(429, "slow down", 3200, 15).build_reply()
     assert (reply.status, reply.body) == (429, {"code": "TooManyRequests", "message": "Message: slow down"})
@@ -83,6 +83,6 @@ def test_errors_become_error_replies() -> None:
 
 
 @pytest.mark.parametrize(("body", "expected"), [(None, b""), (b"raw", b"raw"), ({"a": [1]}, b'{"a":[1]}')])
-def test_reply_bodies_are_encoded_once(body: object, expected: bytes) -> None:
+def test_a_json_reply_body_is_encoded_once(body: object, expected: bytes) -> None:
     """A body of bytes is sent unchanged, a JSON value is encoded once, and a missing body is empty."""
     assert CosmosReply(200, body).encode_body() == expected

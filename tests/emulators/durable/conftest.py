@@ -30,11 +30,11 @@ async def harness(tmp_path: Path) -> AsyncIterator[EngineHarness]:
 def functions(harness: EngineHarness) -> SdkFunctions:
     functions = harness.functions
 
-    @functions.activity
+    @functions.register_activity
     def double(value: int) -> int:
         return value * 2
 
-    @functions.activity
+    @functions.register_activity
     def refuse(value: Any) -> None:
         raise ValueError(f"no {value}")
 

@@ -21,7 +21,7 @@ from shared.backends.embedded.sqlite import SqliteDatabase
 
 
 class ManualClock:
-    """Clock that a test advances."""
+    """Fake clock that only a test advances."""
 
     def __init__(self) -> None:
         self._now = datetime(2030, 1, 1, tzinfo=UTC)
@@ -44,7 +44,7 @@ class ManualClock:
 
 
 class SdkFunctions:
-    """Orchestrators that run in the SDK, and activities as plain functions."""
+    """Functions of a test: orchestrators, which the SDK replays, and activities."""
 
     def __init__(self) -> None:
         self.orchestrators: dict[str, Callable[..., Any]] = {}
@@ -53,12 +53,12 @@ class SdkFunctions:
         self.replays = 0
         self.before_call: Callable[[], None] = lambda: None
 
-    def orchestrator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def register_orchestrator(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Register an orchestrator function under its name."""
         self.orchestrators[function.__name__] = function
         return function
 
-    def activity(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def register_activity(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Register an activity function, synchronous or asynchronous."""
         self.activities[function.__name__] = function
         return function
@@ -77,10 +77,10 @@ class SdkFunctions:
         except Exception as error:  # noqa: BLE001  any exception of the app
             raise OrchestratorFailed(str(error)) from None
 
-    async def run_activity(self, name: str, given: str) -> str | None:
+    async def run_activity(self, name: str, input_text: str) -> str | None:
         """Call a registered activity function."""
         self.before_call()
-        value = json.loads(given)
+        value = json.loads(input_text)
         self.called.append((name, value))
         try:
             result = self.activities[name](value)
@@ -90,7 +90,7 @@ class SdkFunctions:
 
 
 class EngineHarness:
-    """Durable Task engine that a test can kill and restart with the same database file."""
+    """Durable Task engine in a test, which can kill the engine and restart it with the same database file."""
 
     def __init__(self, path: Path, settings: DurableSettings | None = None) -> None:
         self.functions = SdkFunctions()
@@ -115,9 +115,9 @@ class EngineHarness:
         await asyncio.wait([self._engine])
         await self.store.close()
 
-    async def start_orchestration(self, name: str, given: object = None, instance: str = "one") -> bool:
+    async def start_orchestration(self, name: str, input_value: object = None, instance: str = "one") -> bool:
         """Start an orchestration; its input is JSON text within JSON, as the SDK's client sends it."""
-        text = None if given is None else json.dumps(json.dumps(given))
+        text = None if input_value is None else json.dumps(json.dumps(input_value))
         return await self.management.start_instance(NewInstance(instance, create_id(), name, None, text))
 
     async def raise_event(self, name: str, data: object, instance: str = "one") -> None:

@@ -127,9 +127,9 @@ class DurableHost:
         """Start a host with the data directory of the previous host."""
         self.host = self._start_host(APP)
 
-    def start_orchestration(self, name: str, given: object = None, **query: str) -> dict[str, str]:
+    def start_orchestration(self, name: str, input_value: object = None, **query: str) -> dict[str, str]:
         """Start an orchestration through the app and return its management links."""
-        answer = self.http.post(f"{self.host.url}/start/{name}", json=given, params=query)
+        answer = self.http.post(f"{self.host.url}/start/{name}", json=input_value, params=query)
         assert answer.status_code == 202, answer.text
         links: dict[str, str] = answer.json()
         return links

@@ -1,4 +1,4 @@
-"""Orchestration programs as data, an orchestrator that runs them, and their expected results."""
+"""Orchestration programs as data, an orchestrator that runs such a program, and the expected results of a program."""
 
 from collections.abc import Callable, Generator
 from datetime import timedelta
@@ -26,18 +26,18 @@ programs = st.lists(st.one_of(_leaves, _subs, _alls, _races), min_size=1, max_si
 """Programs whose outcome does not depend on what ends first."""
 
 
-def register(functions: SdkFunctions) -> None:
-    """Register the orchestrator and its activities."""
+def register_program_functions(functions: SdkFunctions) -> None:
+    """Register the orchestrator that runs programs, and its activities."""
 
-    @functions.activity
+    @functions.register_activity
     def square(value: int) -> int:
         return value * value
 
-    @functions.activity
+    @functions.register_activity
     def refuse(value: int) -> None:
         raise ValueError(f"no {value}")
 
-    @functions.orchestrator
+    @functions.register_orchestrator
     def interpret(context: Any) -> Steps:
         program = context.get_input()
         results = []

@@ -6,8 +6,8 @@ from datetime import timedelta
 from emulators.durable.clock import SystemClock
 
 
-async def test_an_event_ends_the_wait() -> None:
-    """A wait without an end time ends when its event is set."""
+async def test_an_event_ends_a_wait_of_the_clock() -> None:
+    """A wait of the clock without an end time ends when its event is set."""
     clock, wake = SystemClock(), asyncio.Event()
     waiting = asyncio.create_task(clock.wait(None, wake))
     await asyncio.sleep(0)
@@ -15,8 +15,8 @@ async def test_an_event_ends_the_wait() -> None:
     await waiting
 
 
-async def test_a_past_time_ends_the_wait() -> None:
-    """A wait until a time in the past ends at once."""
+async def test_a_wait_until_a_past_time_ends_at_once() -> None:
+    """A wait of the clock until a time in the past ends at once."""
     clock = SystemClock()
     before = clock.now()
     await clock.wait(before - timedelta(days=1), asyncio.Event())

@@ -17,7 +17,7 @@ type Steps = Generator[Any, Any, Any]
 async def test_activities_run_in_sequence(harness: EngineHarness, functions: SdkFunctions) -> None:
     """Activities run one after another, each once; each gets the result of the previous one."""
 
-    @functions.orchestrator
+    @functions.register_orchestrator
     def double_four_times(context: Any) -> Steps:
         value = context.get_input()
         for _ in range(4):
@@ -30,9 +30,9 @@ async def test_activities_run_in_sequence(harness: EngineHarness, functions: Sdk
 
 
 async def test_failure_of_an_activity_can_be_caught(harness: EngineHarness, functions: SdkFunctions) -> None:
-    """An orchestrator can catch the exception of an activity, with its original text."""
+    """An orchestrator can catch the exception of a failed activity; the exception has the original text."""
 
-    @functions.orchestrator
+    @functions.register_orchestrator
     def catch_failure(context: Any) -> Steps:
         try:
             yield context.call_activity("refuse", "entry")
@@ -44,9 +44,9 @@ async def test_failure_of_an_activity_can_be_caught(harness: EngineHarness, func
 
 
 async def test_uncaught_failure_fails_the_orchestration(harness: EngineHarness, functions: SdkFunctions) -> None:
-    """If an exception is not caught, the orchestration fails, and its status contains the text."""
+    """If an orchestrator does not catch an exception, the orchestration fails, and its status contains the text."""
 
-    @functions.orchestrator
+    @functions.register_orchestrator
     def call_failing_activity(context: Any) -> Steps:
         yield context.task_all([context.call_activity("refuse", "entry"), context.call_activity("double", 1)])
 
@@ -59,16 +59,16 @@ async def test_uncaught_failure_fails_the_orchestration(harness: EngineHarness, 
 
 
 async def test_a_retry_policy_repeats_a_failed_call(harness: EngineHarness, functions: SdkFunctions) -> None:
-    """A call with a retry policy is repeated until it succeeds or no attempts are left."""
+    """A call of an activity with a retry policy is repeated until it succeeds or no attempts are left."""
     failures = iter([True, True, False])
 
-    @functions.activity
+    @functions.register_activity
     def fail_twice(value: int) -> int:
         if next(failures):
             raise ValueError("not yet")
         return value
 
-    @functions.orchestrator
+    @functions.register_orchestrator
     def retry_calls(context: Any) -> Steps:
         options = RetryOptions(5000, 3)
         tasks = [
@@ -92,7 +92,7 @@ async def test_a_retry_policy_repeats_a_failed_call(harness: EngineHarness, func
 async def test_timer_fires_when_due_and_not_before(harness: EngineHarness, functions: SdkFunctions) -> None:
     """A durable timer fires when it is due; the orchestrator's clock then shows at least that time."""
 
-    @functions.orchestrator
+    @functions.register_orchestrator
     def wait_for_timer(context: Any) -> Steps:
         begun = context.current_utc_datetime
         yield context.create_timer(begun + timedelta(hours=30))
@@ -109,7 +109,7 @@ async def test_timer_fires_when_due_and_not_before(harness: EngineHarness, funct
 async def test_cancelled_timer_does_not_fire(harness: EngineHarness, functions: SdkFunctions) -> None:
     """If the orchestrator cancels a timer because an event arrives first, the timer does not fire."""
 
-    @functions.orchestrator
+    @functions.register_orchestrator
     def cancel_timer_after_event(context: Any) -> Steps:
         timer = context.create_timer(context.current_utc_datetime + timedelta(minutes=1))
         approval = context.wait_for_external_event("approval")
@@ -129,7 +129,7 @@ async def test_cancelled_timer_does_not_fire(harness: EngineHarness, functions: 
 async def test_a_timer_ends_a_wait_for_an_event(harness: EngineHarness, functions: SdkFunctions) -> None:
     """If an orchestrator waits for a timer or an event, and the timer is due first, the timer ends the wait."""
 
-    @functions.orchestrator
+    @functions.register_orchestrator
     def wait_for_timer_or_event(context: Any) -> Steps:
         timer = context.create_timer(context.current_utc_datetime + timedelta(minutes=1))
         winner = yield context.task_any([context.wait_for_external_event("approval"), timer])
@@ -142,7 +142,7 @@ async def test_a_timer_ends_a_wait_for_an_event(harness: EngineHarness, function
 async def test_early_events_are_delivered_in_order(harness: EngineHarness, functions: SdkFunctions) -> None:
     """Events that arrive before the orchestrator waits are stored in order; each ends one wait for its event name."""
 
-    @functions.orchestrator
+    @functions.register_orchestrator
     def wait_for_three_events(context: Any) -> Steps:
         yield context.call_activity("double", 1)
         first = yield context.wait_for_external_event("number")
@@ -160,16 +160,16 @@ async def test_early_events_are_delivered_in_order(harness: EngineHarness, funct
 async def test_sub_orchestrations_return_and_fail(harness: EngineHarness, functions: SdkFunctions) -> None:
     """A sub-orchestration returns its output, or fails and is repeated by its retry policy."""
 
-    @functions.orchestrator
+    @functions.register_orchestrator
     def double_input(context: Any) -> Steps:
         value = yield context.call_activity("double", context.get_input())
         return {"parent": context.parent_instance_id, "value": value}
 
-    @functions.orchestrator
+    @functions.register_orchestrator
     def fail_always(context: Any) -> Steps:
         yield context.call_activity("refuse", "entry")
 
-    @functions.orchestrator
+    @functions.register_orchestrator
     def call_sub_orchestrations(context: Any) -> Steps:
         both = yield context.task_all(
             [
@@ -192,7 +192,7 @@ async def test_sub_orchestrations_return_and_fail(harness: EngineHarness, functi
 async def test_continue_as_new_keeps_undelivered_events(harness: EngineHarness, functions: SdkFunctions) -> None:
     """After continue-as-new, the history is empty, but undelivered events are still delivered."""
 
-    @functions.orchestrator
+    @functions.register_orchestrator
     def add_numbers_of_events(context: Any) -> Steps:
         total = context.get_input()
         total += yield context.wait_for_external_event("add")
@@ -214,7 +214,7 @@ async def test_the_custom_status_of_a_waiting_orchestrator_is_visible(
 ) -> None:
     """The custom status of a waiting orchestrator is visible."""
 
-    @functions.orchestrator
+    @functions.register_orchestrator
     def set_status_and_wait(context: Any) -> Steps:
         context.set_custom_status({"percent": 40})
         yield context.wait_for_external_event("go")
@@ -231,7 +231,7 @@ async def test_ids_and_time_are_the_same_on_replay(harness: EngineHarness, funct
     """In each replay, generated ids and the current time have the same values."""
     seen: list[Any] = []
 
-    @functions.orchestrator
+    @functions.register_orchestrator
     def record_ids_and_time(context: Any) -> Steps:
         values = (str(context.new_guid()), context.new_uuid(), str(context.current_utc_datetime))
         seen.append(values)

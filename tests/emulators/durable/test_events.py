@@ -19,7 +19,7 @@ def _summarise_history(*history: events.Event, show_output: bool = True) -> list
     return events.build_history_document(map(json.dumps, history), show_output=show_output)
 
 
-def test_a_sub_orchestration_names_its_caller() -> None:
+def test_the_start_event_of_a_sub_orchestration_names_the_caller() -> None:
     """The start event of a sub-orchestration names the caller; an orchestration started by a client has no caller."""
     called = events.build_execution_started(_build_start_events(Parent("p1", "prun", 7)), AT)
     assert called["ParentInstance"]["TaskScheduleId"] == 7
@@ -29,7 +29,7 @@ def test_a_sub_orchestration_names_its_caller() -> None:
 
 
 def test_only_scheduling_events_have_the_task_id_as_number() -> None:
-    """The history event that schedules a task has the task id as its number; other events have -1."""
+    """A history event that schedules a task has the task id as its number; all other history events have -1."""
     scheduled = events.build_event(EventType.TASK_SCHEDULED, AT, 4, Name="Work")
     assert (scheduled["EventId"], scheduled["EventType"], scheduled["Name"]) == (4, 4, "Work")
     assert events.build_task_completed(4, "1", AT)["EventId"] == events.NO_ID == -1
@@ -42,7 +42,7 @@ def test_a_timer_fires_at_its_due_time() -> None:
     assert fired["TimerId"] == 3
 
 
-def test_the_status_has_json_values_and_whole_seconds() -> None:
+def test_an_orchestration_status_has_json_values_and_whole_seconds() -> None:
     """The status has parsed input, output and custom status, and times in whole seconds."""
     instance = Instance(
         _build_start_events(), OrchestrationStatus.COMPLETED, "[1]", '"half"', AT, AT + timedelta(seconds=1)
@@ -54,15 +54,15 @@ def test_the_status_has_json_values_and_whole_seconds() -> None:
     assert "historyEvents" not in shown
 
 
-def test_input_and_history_are_shown_on_request() -> None:
+def test_a_status_contains_input_and_history_only_on_request() -> None:
     """The status has the input and the history only if the client requests them."""
     instance = Instance(_build_start_events(), OrchestrationStatus.RUNNING, None, None, AT, AT)
     shown = events.build_status_document(instance, show_input=False, history=[])
     assert (shown["input"], shown["output"], shown["historyEvents"]) == (None, None, [])
 
 
-def test_a_history_result_names_its_function() -> None:
-    """The history has one entry per task: the result, with the function's name and start time."""
+def test_a_history_entry_names_the_function_of_the_task() -> None:
+    """The history has one entry per task: the result, with the name and start time of the function."""
     shown = _summarise_history(
         events.build_event(EventType.ORCHESTRATOR_STARTED, AT),
         events.build_event(EventType.TASK_SCHEDULED, AT, 0, Name="Work"),
@@ -74,7 +74,7 @@ def test_a_history_result_names_its_function() -> None:
     assert entry["ScheduledTime"] < entry["Timestamp"]
 
 
-def test_history_outputs_are_shown_on_request() -> None:
+def test_a_history_contains_results_only_on_request() -> None:
     """The history has results and inputs, as parsed JSON, only if the client requests them."""
     history = [
         events.build_execution_started(_build_start_events(), AT),

@@ -5,14 +5,14 @@ import pytest
 from tests.emulators.durable.hosts import DurableHost
 
 
-def test_chain_of_activities_completes(durable: DurableHost) -> None:
+def test_an_orchestration_runs_activities_in_order(durable: DurableHost) -> None:
     """An orchestration runs activities in order and returns its output."""
     status = durable.wait_for_end(durable.start_orchestration("chain", 5))
     assert status["runtimeStatus"] == "Completed", status
     assert status["output"] == [40, {"got": {"text": "aé"}}]
 
 
-def test_fan_out_survives_a_crash(durable: DurableHost) -> None:
+def test_parallel_activities_survive_a_crash_of_the_host(durable: DurableHost) -> None:
     """If a host is killed during 50 parallel activities, the next host completes them; the results are in order."""
     links = durable.start_orchestration("fan_out", 50)
     durable.host.wait_until(lambda: len(durable.host.read_records()) >= 10)
@@ -24,7 +24,7 @@ def test_fan_out_survives_a_crash(durable: DurableHost) -> None:
 
 @pytest.mark.soak
 def test_repeated_crashes_lose_no_orchestration(durable: DurableHost) -> None:
-    """If the host is killed repeatedly during orchestrations, each still completes correctly."""
+    """If the host is killed repeatedly during orchestrations, each orchestration still completes correctly."""
     ways = [durable.start_orchestration("long_way", number) for number in range(4)]
     for crash in range(12):
         seen = len(durable.host.read_records())

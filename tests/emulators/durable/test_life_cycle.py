@@ -22,12 +22,12 @@ type Steps = Generator[Any, Any, Any]
 pytestmark = pytest.mark.filterwarnings("ignore:azure.functions df_loads was called")  # a hint of the SDK, once
 
 
-async def test_concurrent_activities_are_limited(tmp_path: Path) -> None:
+async def test_the_number_of_concurrent_activities_is_limited(tmp_path: Path) -> None:
     """At most MaxConcurrentActivityFunctions activities run at the same time, and all of them complete."""
     harness = EngineHarness(tmp_path / "durable.sqlite", DurableSettings(max_activities=3))
     running: list[int] = [0, 0]
 
-    @harness.functions.activity
+    @harness.functions.register_activity
     async def count_concurrent_calls(value: int) -> int:
         running[0] += 1
         running[1] = max(running)
@@ -35,7 +35,7 @@ async def test_concurrent_activities_are_limited(tmp_path: Path) -> None:
         running[0] -= 1
         return value
 
-    @harness.functions.orchestrator
+    @harness.functions.register_orchestrator
     def start_many_activities(context: Any) -> Steps:
         return (
             yield context.task_all([context.call_activity("count_concurrent_calls", number) for number in range(30)])
@@ -50,11 +50,11 @@ async def test_concurrent_activities_are_limited(tmp_path: Path) -> None:
 async def test_completed_activities_are_processed_in_one_replay(harness: EngineHarness) -> None:
     """Several completed activities are processed in one replay, because each replay reads the whole history."""
 
-    @harness.functions.activity
+    @harness.functions.register_activity
     def return_value(value: int) -> int:
         return value
 
-    @harness.functions.orchestrator
+    @harness.functions.register_orchestrator
     def start_many_activities(context: Any) -> Steps:
         return (yield context.task_all([context.call_activity("return_value", number) for number in range(300)]))
 
@@ -69,13 +69,13 @@ async def test_terminated_orchestration_starts_no_activities(tmp_path: Path) -> 
     begun = asyncio.Event()
     gate = asyncio.Event()
 
-    @harness.functions.activity
+    @harness.functions.register_activity
     async def wait_for_release(value: int) -> int:
         begun.set()
         await gate.wait()
         return value
 
-    @harness.functions.orchestrator
+    @harness.functions.register_orchestrator
     def start_many_activities(context: Any) -> Steps:
         yield context.task_all([context.call_activity("wait_for_release", number) for number in range(5)])
 
@@ -93,21 +93,21 @@ async def test_terminated_orchestration_starts_no_activities(tmp_path: Path) -> 
 async def test_a_terminated_sub_orchestration_fails_its_caller(harness: EngineHarness) -> None:
     """If a sub-orchestration is terminated, its caller gets a failure."""
 
-    @harness.functions.orchestrator
+    @harness.functions.register_orchestrator
     def wait_for_event(context: Any) -> Steps:
         yield context.wait_for_external_event("never")
 
-    @harness.functions.orchestrator
+    @harness.functions.register_orchestrator
     def call_sub_orchestration(context: Any) -> Steps:
         yield context.call_sub_orchestrator("wait_for_event", None, "child")
 
     await harness.start_orchestration("call_sub_orchestration")
     await harness.wait_for_replays(2)
 
-    async def terminated() -> bool:
+    async def is_terminated() -> bool:
         return await harness.management.terminate("child", json.dumps("enough")) is not None
 
-    await harness.wait_until(terminated)
+    await harness.wait_until(is_terminated)
     assert "enough" in (await harness.wait_for_end())["output"]
 
 
@@ -115,11 +115,11 @@ async def test_the_size_of_a_history_is_limited(harness: EngineHarness, monkeypa
     """If the history of an orchestration exceeds the limit, the orchestration fails."""
     monkeypatch.setattr(turns, "MAX_HISTORY", 40)
 
-    @harness.functions.activity
+    @harness.functions.register_activity
     def return_value(value: int) -> int:
         return value
 
-    @harness.functions.orchestrator
+    @harness.functions.register_orchestrator
     def call_activities_forever(context: Any) -> Steps:
         while True:
             yield context.call_activity("return_value", 1)
@@ -128,10 +128,12 @@ async def test_the_size_of_a_history_is_limited(harness: EngineHarness, monkeypa
     assert "more than 40 events; call continue_as_new" in (await harness.wait_for_end())["output"]
 
 
-async def test_invalid_state_fails_the_orchestration(harness: EngineHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_invalid_orchestrator_result_fails_the_orchestration(
+    harness: EngineHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If an orchestrator's result does not have the form of the SDK's results, the orchestration fails."""
 
-    @harness.functions.orchestrator
+    @harness.functions.register_orchestrator
     def return_nothing(context: Any) -> None: ...
 
     async def return_invalid_state(_name: str, _context: str) -> str:
@@ -142,16 +144,18 @@ async def test_invalid_state_fails_the_orchestration(harness: EngineHarness, mon
     assert "is not in the format of the Durable Functions SDK" in (await harness.wait_for_end())["output"]
 
 
-async def test_a_locked_file_loses_no_result(harness: EngineHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_locked_database_file_loses_no_activity_result(
+    harness: EngineHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While the database file is locked, the engine repeats its writes, and no result is lost."""
     monkeypatch.setattr("emulators.durable.engine._RETRY_SECONDS", 0.01)
     failures = iter([True, True, True])
 
-    @harness.functions.activity
+    @harness.functions.register_activity
     def return_value(value: int) -> int:
         return value
 
-    @harness.functions.orchestrator
+    @harness.functions.register_orchestrator
     def call_one_activity(context: Any) -> Steps:
         return (yield context.call_activity("return_value", 1))
 
@@ -168,7 +172,7 @@ async def test_a_locked_file_loses_no_result(harness: EngineHarness, monkeypatch
 
 
 def test_the_next_host_repeats_activities_after_a_stop(durable: DurableHost) -> None:
-    """After SIGTERM the host ends within five seconds, and the next host repeats unfinished activities."""
+    """After SIGTERM the host ends within five seconds, and the next host repeats the unfinished activities."""
     links = durable.start_orchestration("fan_out", 12)
     durable.host.wait_until(lambda: len(durable.host.read_records()) == 12)
     durable.host.process.terminate()
@@ -181,7 +185,7 @@ def test_the_next_host_repeats_activities_after_a_stop(durable: DurableHost) -> 
 
 
 def test_a_second_host_waits_until_the_first_has_ended(durable: DurableHost) -> None:
-    """If two hosts use one data folder, the second runs no orchestrations until the first has ended."""
+    """If two hosts use one data folder, the second host runs no orchestrations until the first host has ended."""
     first = durable.host
     (first.data_dir / "open").touch()
     durable.start_host()
@@ -192,7 +196,7 @@ def test_a_second_host_waits_until_the_first_has_ended(durable: DurableHost) -> 
     assert durable.wait_for_end(durable.start_orchestration("chain", 5))["output"][0] == 40
 
 
-def test_an_empty_key_file_is_filled(tmp_path: Path) -> None:
+def test_an_empty_file_of_the_system_key_gets_a_new_key(tmp_path: Path) -> None:
     """If a crash left the key file empty, the next start writes a key into it."""
     path = tmp_path / "durable.key"
     path.touch()
@@ -204,11 +208,11 @@ def test_an_empty_key_file_is_filled(tmp_path: Path) -> None:
 async def test_a_purge_by_age_deletes_only_old_ended_orchestrations(harness: EngineHarness) -> None:
     """A purge by age deletes only orchestrations that have ended and started before the given time."""
 
-    @harness.functions.orchestrator
+    @harness.functions.register_orchestrator
     def end_at_once(_context: Any) -> str:
         return "done"
 
-    @harness.functions.orchestrator
+    @harness.functions.register_orchestrator
     def wait_for_event(context: Any) -> Steps:
         return (yield context.wait_for_external_event("go"))
 

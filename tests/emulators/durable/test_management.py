@@ -3,7 +3,7 @@
 from tests.emulators.durable.hosts import DurableHost
 
 
-def test_event_of_the_client_arrives_as_json_text(durable: DurableHost) -> None:
+def test_event_of_the_sdk_client_reaches_the_orchestrator_as_json_text(durable: DurableHost) -> None:
     """Data of an event that the SDK's client sends reaches the orchestrator as JSON text, as on Azure."""
     links = durable.start_orchestration("waiter")
     durable.wait_for_suspension(links)
@@ -11,8 +11,8 @@ def test_event_of_the_client_arrives_as_json_text(durable: DurableHost) -> None:
     assert durable.wait_for_end(links)["output"] == {"answer": '{"a": 1}', "doubled": 42}
 
 
-def test_status_has_input_output_and_history(durable: DurableHost) -> None:
-    """The status has name, input and output and, on request, the history."""
+def test_the_status_of_an_orchestration_has_input_output_and_history(durable: DurableHost) -> None:
+    """The status of an orchestration has name, input and output and, on request, the history."""
     links = durable.start_orchestration("chain", 5)
     durable.wait_for_end(links)
     status = durable.call_client("get_status", instance_id=links["id"], show_history=True, show_history_output=True)
@@ -38,7 +38,7 @@ def test_the_status_of_a_failure_has_the_exception_text(durable: DurableHost) ->
     assert (plain.status_code, asked.status_code) == (200, 500)
 
 
-def test_running_instance_is_not_started_twice(durable: DurableHost) -> None:
+def test_the_id_of_a_running_orchestration_cannot_be_used_again(durable: DurableHost) -> None:
     """An instance id can be used again only after its orchestration has ended."""
     links = durable.start_orchestration("waiter", id="only")
     assert "already exists" in str(
@@ -66,7 +66,7 @@ def test_a_terminated_orchestration_has_the_reason_as_output(durable: DurableHos
     assert "found" in durable.call_client("terminate", instance_id="nobody", reason="x")["error"]
 
 
-def test_suspended_orchestration_does_not_run(durable: DurableHost) -> None:
+def test_a_suspended_orchestration_runs_only_after_it_is_resumed(durable: DurableHost) -> None:
     """Events for a suspended orchestration are delivered after it is resumed."""
     links = durable.start_orchestration("waiter")
     durable.wait_for_suspension(links)
@@ -78,8 +78,8 @@ def test_suspended_orchestration_does_not_run(durable: DurableHost) -> None:
     assert durable.wait_for_end(links)["output"] == {"answer": "1", "doubled": 42}
 
 
-def test_restart_begins_with_the_same_input(durable: DurableHost) -> None:
-    """A restarted orchestration gets the original input, under the same id or a new one."""
+def test_a_restarted_orchestration_gets_the_original_input(durable: DurableHost) -> None:
+    """A restarted orchestration gets the original input, under the same instance id or a new id."""
     links = durable.start_orchestration("chain", 5)
     durable.wait_for_end(links)
     fresh = durable.call_client("restart", instance_id=links["id"])
@@ -93,8 +93,8 @@ def test_restart_begins_with_the_same_input(durable: DurableHost) -> None:
     assert place.status_code == 409
 
 
-def test_purge_deletes_ended_orchestrations(durable: DurableHost) -> None:
-    """Ended orchestrations can be purged by id or by condition; running ones cannot."""
+def test_a_purge_deletes_only_ended_orchestrations(durable: DurableHost) -> None:
+    """Ended orchestrations can be purged by id or by condition; running orchestrations cannot."""
     ended, running = durable.start_orchestration("chain", 1), durable.start_orchestration("waiter")
     durable.wait_for_end(ended)
     assert durable.http.delete(running["purgeHistoryDeleteUri"]).status_code == 412
@@ -134,7 +134,7 @@ def test_a_foreign_continuation_token_is_rejected(durable: DurableHost) -> None:
     assert durable.http.get(link, headers={"x-ms-continuation-token": "%%%"}).status_code == 400
 
 
-def test_the_orchestrator_can_read_its_version(durable: DurableHost) -> None:
+def test_an_orchestrator_can_read_the_version_of_its_start(durable: DurableHost) -> None:
     """An orchestrator can read the version with which it was started."""
     begun = durable.call_client("start_new", orchestration_function_name="versioned", instance_id="v", version="2.0")
     assert begun == "v"

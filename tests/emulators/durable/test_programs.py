@@ -24,9 +24,9 @@ class Crashes:
         self.harness = harness
         self._gaps = gaps
         self.due = asyncio.Event()
-        harness.functions.before_call = self._count
+        harness.functions.before_call = self._count_calls
 
-    def _count(self) -> None:
+    def _count_calls(self) -> None:
         if not self._gaps:
             return
         self._gaps[0] -= 1
@@ -42,10 +42,13 @@ class Crashes:
             self.harness.start_engine()
 
 
-async def run_program(program: dict[str, Any], gaps: list[int], most_at_once: int) -> dict[str, Any]:
+async def run_program(program: dict[str, Any], gaps: list[int], max_concurrent_activities: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        harness = EngineHarness(Path(folder) / "durable.sqlite", DurableSettings("hub", most_at_once, most_at_once))
-        programs.register(harness.functions)
+        harness = EngineHarness(
+            Path(folder) / "durable.sqlite",
+            DurableSettings("hub", max_concurrent_activities, max_concurrent_activities),
+        )
+        programs.register_program_functions(harness.functions)
         try:
             await harness.start_orchestration("interpret", program)
             return await run_to_end(harness, Crashes(harness, list(gaps)))

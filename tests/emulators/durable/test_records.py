@@ -3,7 +3,7 @@
 from emulators.durable.records import OrchestrationProgress, ScheduledAction, load_progress
 
 
-def test_stored_progress_is_read_unchanged() -> None:
+def test_the_progress_of_an_orchestration_is_read_as_stored() -> None:
     """Stored progress is read unchanged, so that task ids continue after a restart."""
     progress = OrchestrationProgress(waits={"go": 1}, cancelled=[4])
     progress.asked.append(ScheduledAction("activity a", progress.assign_task_id()))

@@ -20,7 +20,7 @@ PARENT = Parent("p", "p-run", 3)
 
 @pytest.fixture
 def connection() -> Iterator[sqlite3.Connection]:
-    """Return a connection to an empty database of orchestrations."""
+    """Return a connection to an empty SQLite database of orchestrations."""
     with closing(sqlite3.connect(":memory:")) as opened:
         opened.execute("PRAGMA foreign_keys = ON")
         opened.executescript(SCHEMA)
@@ -43,7 +43,7 @@ def _list_messages(connection: sqlite3.Connection, name: str) -> list[tuple[str,
 
 
 def test_a_new_instance_is_pending_and_gets_a_start_message(connection: sqlite3.Connection) -> None:
-    """A new orchestration is stored unchanged, is pending, and has a message that starts it."""
+    """A new orchestration instance is stored unchanged, is pending, and has a message that starts it."""
     assert _insert_running_instance(connection, "i", "run", PARENT)
     found = rows.find_instance(connection, "i")
     assert found is not None
@@ -53,7 +53,7 @@ def test_a_new_instance_is_pending_and_gets_a_start_message(connection: sqlite3.
     assert rows.find_instance(connection, "unknown") is None
 
 
-def test_a_running_instance_is_not_replaced(connection: sqlite3.Connection) -> None:
+def test_a_running_orchestration_instance_is_not_replaced(connection: sqlite3.Connection) -> None:
     """An instance id can be used again only after the instance has ended; its history is then deleted."""
     assert _insert_running_instance(connection, "i", "first")
     rows.append_history(connection, "i", [{"EventType": 12}, {"EventType": 0}])
@@ -65,7 +65,7 @@ def test_a_running_instance_is_not_replaced(connection: sqlite3.Connection) -> N
     assert rows.is_active_run(connection, "i", "second")
 
 
-def test_a_run_is_active_until_it_ends_or_is_replaced(connection: sqlite3.Connection) -> None:
+def test_the_run_of_an_instance_is_active_until_it_ends_or_is_replaced(connection: sqlite3.Connection) -> None:
     """The current run of an instance is active until it ends or a new run replaces it."""
     _insert_running_instance(connection, "i", "run")
     assert rows.is_active_run(connection, "i", "run")

@@ -18,7 +18,7 @@ async def test_a_retry_pause_beyond_the_date_range_fails_the_orchestration(
 ) -> None:
     """If a retry policy requests a pause beyond the range of dates, the orchestration fails."""
 
-    @functions.orchestrator
+    @functions.register_orchestrator
     def retry_after_too_long_a_pause(context: Any) -> Steps:
         yield context.call_activity_with_retry("refuse", RetryOptions(10**18, 3), "entry")
 
@@ -27,13 +27,13 @@ async def test_a_retry_pause_beyond_the_date_range_fails_the_orchestration(
 
 
 async def test_nondeterministic_orchestrator_fails(harness: EngineHarness, functions: SdkFunctions) -> None:
-    """An orchestrator that requests another action in a replay fails.
+    """An orchestrator that requests another action in a replay than in its first run fails.
 
     Its status names the action expected in this step.
     """
     names = iter(["double", "refuse", "refuse"])
 
-    @functions.orchestrator
+    @functions.register_orchestrator
     def call_another_activity_on_replay(context: Any) -> Steps:
         yield context.call_activity(next(names), 1)
 
@@ -43,18 +43,18 @@ async def test_nondeterministic_orchestrator_fails(harness: EngineHarness, funct
     assert "Non-Deterministic workflow detected: step 1 was call_activity(double)" in status["output"]
 
 
-@pytest.mark.parametrize("what", ["call_http", "call_entity", "signal_entity"])
+@pytest.mark.parametrize("feature", ["call_http", "call_entity", "signal_entity"])
 async def test_an_orchestration_with_an_unsupported_feature_fails(
-    harness: EngineHarness, functions: SdkFunctions, what: str
+    harness: EngineHarness, functions: SdkFunctions, feature: str
 ) -> None:
     """An orchestration with an unsupported feature fails, and its status names the feature."""
     from azure.durable_functions import EntityId  # noqa: PLC0415  for this test alone
 
-    @functions.orchestrator
+    @functions.register_orchestrator
     def use_unsupported_feature(context: Any) -> Steps:
-        if what == "call_http":
+        if feature == "call_http":
             yield context.call_http("GET", "http://localhost")
-        elif what == "call_entity":
+        elif feature == "call_entity":
             yield context.call_entity(EntityId("counter", "a"), "get")
         else:
             context.signal_entity(EntityId("counter", "a"), "add")
@@ -64,7 +64,7 @@ async def test_an_orchestration_with_an_unsupported_feature_fails(
     status = await harness.wait_for_end()
     assert (
         status["output"]
-        == f"Orchestrator function 'use_unsupported_feature' failed: the local host does not support {what}"
+        == f"Orchestrator function 'use_unsupported_feature' failed: the local host does not support {feature}"
     )
 
 
@@ -76,7 +76,7 @@ async def test_an_orchestration_that_calls_an_unknown_function_fails(
 ) -> None:
     """An orchestration that calls an unknown function fails, and its status names the function."""
 
-    @functions.orchestrator
+    @functions.register_orchestrator
     def call_unknown_activity(context: Any) -> Steps:
         yield context.call_sub_orchestrator("nobody") if sub else context.call_activity("nobody")
 

@@ -5,7 +5,7 @@ import pytest
 from tests.emulators.durable.hosts import DurableHost
 
 
-def test_event_of_an_http_client_arrives_as_sent(durable: DurableHost) -> None:
+def test_event_of_an_http_client_reaches_the_orchestrator_unchanged(durable: DurableHost) -> None:
     """The JSON body of an event that is sent over HTTP reaches the orchestrator as the same value."""
     links = durable.start_orchestration("waiter")
     event = links["sendEventPostUri"].replace("{eventName}", "answer")
@@ -37,7 +37,7 @@ def test_invalid_filter_parameters_are_ignored(durable: DurableHost, query: str)
     assert durable.http.get(f"{link}&{query}").status_code == 200
 
 
-def test_a_start_over_http_can_wait_for_the_output(durable: DurableHost) -> None:
+def test_starting_an_orchestration_over_http_can_wait_for_the_output(durable: DurableHost) -> None:
     """A start with a timeout returns the output; if the timeout is over first, it returns the links."""
     link = durable.start_orchestration("waiter")["statusQueryGetUri"]
     base, code = link.split("/instances/")[0], link.split("code=")[1]
@@ -51,7 +51,7 @@ def test_a_start_over_http_can_wait_for_the_output(durable: DurableHost) -> None
 
 
 def test_requests_for_rewind_and_entities_are_rejected(durable: DurableHost) -> None:
-    """Requests for rewind and entities get 501; the reply states the reason."""
+    """Requests for rewind and for entities get 501; the reply states the reason."""
     links = durable.start_orchestration("waiter")
     assert "cannot rewind" in durable.call_client("rewind", instance_id=links["id"], reason="x")["error"]
     entities = links["statusQueryGetUri"].replace(f"instances/{links['id']}", "entities/counter/a")
@@ -59,7 +59,7 @@ def test_requests_for_rewind_and_entities_are_rejected(durable: DurableHost) -> 
 
 
 def test_the_management_api_requires_its_system_key(durable: DurableHost) -> None:
-    """The API requires the system key, which only its owner can read and which is never logged."""
+    """The management API requires the system key, which only the file's owner can read and which is never logged."""
     link = durable.start_orchestration("waiter")["statusQueryGetUri"]
     key = link.split("code=")[1]
     for url in (link.split("?")[0], link.replace(key, "x" * len(key)), link.replace("instances", "rpc/x/instances")):

@@ -43,7 +43,7 @@ def endpoint(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         tmp_path_factory.mktemp("log") / "stderr", "--data", str(folder), "--memory-limit", "500MB"
     )
     yield running
-    assert end_process(running.process) == 0, running.log()
+    assert end_process(running.process) == 0, running.read_log()
 
 
 @pytest.fixture(scope="session")
@@ -53,4 +53,4 @@ def shared_endpoint(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> I
         tmp_path_factory.mktemp("log") / "stderr", "--data", str(folder), "--memory-limit", "500MB"
     )
     yield running
-    assert end_process(running.process) == 0, running.log()
+    assert end_process(running.process) == 0, running.read_log()

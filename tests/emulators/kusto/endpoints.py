@@ -1,4 +1,4 @@
-"""Start the emulator as a separate process, and query it with the official client."""
+"""Helpers that start the Kusto emulator as a separate process, and query it with the official client."""
 
 import os
 import subprocess
@@ -20,35 +20,35 @@ DEADLINE_SECONDS = 60.0
 
 
 class Endpoint:
-    """Address of a running emulator, with helpers that send queries."""
+    """Running Kusto emulator, with helpers that send queries to it."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
         self.process = process
         self._log = log
         assert process.stdout is not None
         line = process.stdout.readline().decode()
-        assert line.startswith("ready http://127.0.0.1:"), self.log()
+        assert line.startswith("ready http://127.0.0.1:"), self.read_log()
         self.url = line.split()[1]
 
-    def log(self) -> str:
+    def read_log(self) -> str:
         """Return the log of the emulator."""
         return self._log.read_text()
 
-    def stats(self) -> dict[str, Any]:
+    def read_statistics(self) -> dict[str, Any]:
         """Request and return the statistics of the emulator."""
         reply = httpx.get(f"{self.url}/stats", timeout=30, verify=NO_TLS).raise_for_status()
         stats: dict[str, Any] = reply.json()
         return stats
 
-    def wait_for_stats(self, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    def wait_for_statistics(self, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """Wait until the statistics meet a condition and return them."""
         deadline = time.monotonic() + DEADLINE_SECONDS
-        while not condition(stats := self.stats()):
-            assert time.monotonic() < deadline, f"{stats}\n{self.log()}"
+        while not condition(stats := self.read_statistics()):
+            assert time.monotonic() < deadline, f"{stats}\n{self.read_log()}"
             time.sleep(0.02)
         return stats
 
-    def table(self, text: str, parameters: dict[str, Any] | None = None, **options: Any) -> Any:
+    def query_table(self, text: str, parameters: dict[str, Any] | None = None, **options: Any) -> Any:
         """Execute a query and return its primary table."""
         properties = ClientRequestProperties()
         for name, value in (parameters or {}).items():
@@ -58,26 +58,26 @@ class Endpoint:
         with KustoClient(KustoConnectionStringBuilder.with_no_authentication(self.url)) as client:
             return client.execute_query("Telemetry", text, properties).primary_results[0]
 
-    def rows(self, text: str, parameters: dict[str, Any] | None = None, **options: Any) -> list[list[Any]]:
+    def query_rows(self, text: str, parameters: dict[str, Any] | None = None, **options: Any) -> list[list[Any]]:
         """Execute a query and return the rows of its primary table, with values as the reply has them."""
-        rows: list[list[Any]] = self.table(text, parameters, **options).raw_rows
+        rows: list[list[Any]] = self.query_table(text, parameters, **options).raw_rows
         return rows
 
-    def error(self, text: str, parameters: dict[str, Any] | None = None, **options: Any) -> KustoServiceError:
+    def query_error(self, text: str, parameters: dict[str, Any] | None = None, **options: Any) -> KustoServiceError:
         """Execute an invalid query and return the error that the client raises."""
         with pytest.raises(KustoServiceError) as raised:
-            self.rows(text, parameters, **options)
+            self.query_rows(text, parameters, **options)
         return raised.value
 
-    def code(self, text: str, parameters: dict[str, Any] | None = None, **options: Any) -> str:
+    def query_error_code(self, text: str, parameters: dict[str, Any] | None = None, **options: Any) -> str:
         """Execute an invalid query and return the error code."""
-        error = self.error(text, parameters, **options)
+        error = self.query_error(text, parameters, **options)
         assert isinstance(error, KustoApiError), error
         return str(error.get_api_error().code)
 
 
 def start_emulator(log: Path, *arguments: str, stdin: int | None = subprocess.DEVNULL) -> Endpoint:
-    """Start an emulator on a free port; the caller must end it."""
+    """Start a Kusto emulator on a free port; the caller must end its process."""
     with log.open("ab") as errors:
         process = subprocess.Popen(
             [sys.executable, "-m", "emulators.kusto", "--port", "0", *arguments],
@@ -95,7 +95,7 @@ def start_emulator(log: Path, *arguments: str, stdin: int | None = subprocess.DE
 
 
 def end_process(process: "subprocess.Popen[bytes]") -> int:
-    """End a process with SIGTERM, or with SIGKILL after 15 s, and return its exit status."""
+    """End an emulator with SIGTERM, or with SIGKILL after 15 s, and return its exit status."""
     process.terminate()
     try:
         status = process.wait(15)

@@ -55,7 +55,7 @@ _INFIX = ("==", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/", "%", "has", "con
 
 
 class QueryGenerator:
-    """Generator of queries over the table T.
+    """Generator of random KQL queries over the table T.
 
     Args:
         seed: start of the random numbers.

@@ -27,7 +27,7 @@ _VALUES = {
 
 
 def main() -> None:
-    """Read queries from standard input and execute them."""
+    """Read queries from standard input, execute them, and write the results to standard output."""
     sys.setrecursionlimit(3000)
     patch_library()
     limit_sql_length()

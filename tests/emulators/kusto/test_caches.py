@@ -25,7 +25,7 @@ NOW = "declare query_parameters(n:long = 1); print at = now(), n = n"
 MINUTE = timedelta(minutes=1)
 
 
-def query_cached(
+def query_with_cache(
     endpoint: Endpoint, text: str = NOW, request_id: str = "", n: int | None = None, **options: Any
 ) -> Any:
     """Execute a query; return its value and the reply's property ``ServerCache`` or None."""
@@ -48,8 +48,8 @@ def query_cached(
 def test_a_recent_result_is_returned_from_the_cache(endpoint: Endpoint) -> None:
     """A repeated query gets the cached result and the first request's id, if the result is recent enough."""
     text = NOW + " | where n > -1"
-    first, uncached = query_cached(endpoint, text, "first-request", query_results_cache_max_age="00:05:00")
-    again, origin = query_cached(endpoint, text, "second-request", query_results_cache_max_age="00:05:00")
+    first, uncached = query_with_cache(endpoint, text, "first-request", query_results_cache_max_age="00:05:00")
+    again, origin = query_with_cache(endpoint, text, "second-request", query_results_cache_max_age="00:05:00")
     assert uncached is None
     assert again == first
     assert origin["OriginalClientRequestId"] == "first-request"
@@ -58,7 +58,7 @@ def test_a_recent_result_is_returned_from_the_cache(endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
+    "changes",
     [
         {},
         {"query_results_cache_max_age": "00:00:00"},
@@ -68,10 +68,10 @@ def test_a_recent_result_is_returned_from_the_cache(endpoint: Endpoint) -> None:
         {"query_results_cache_max_age": "00:05:00", "query_results_cache_force_refresh": True},
     ],
 )
-def test_a_query_that_differs_is_executed_again(endpoint: Endpoint, other: dict[str, Any]) -> None:
+def test_a_query_with_a_different_request_is_executed_again(endpoint: Endpoint, changes: dict[str, Any]) -> None:
     """A query is executed if any part of the request is different, or if the request allows no cached result."""
-    first, _ = query_cached(endpoint, query_results_cache_max_age="00:05:00")
-    then, origin = query_cached(endpoint, **other)
+    first, _ = query_with_cache(endpoint, query_results_cache_max_age="00:05:00")
+    then, origin = query_with_cache(endpoint, **changes)
     assert origin is None
     assert then > first
 
@@ -80,7 +80,7 @@ def test_a_failed_query_is_not_cached(endpoint: Endpoint) -> None:
     """A query that failed is not cached and is executed again."""
     text = "print toscalar(range i from 1 to 3 step 1 | where error_(i))"
     for _ in range(2):
-        assert endpoint.code(text, query_results_cache_max_age="00:05:00")
+        assert endpoint.query_error_code(text, query_results_cache_max_age="00:05:00")
 
 
 @pytest.mark.parametrize("age", ["soon", 5, "-00:00:01"])
@@ -97,33 +97,33 @@ def build_cached_result(size: int, age: timedelta = timedelta()) -> CachedQueryR
     return CachedQueryResult(KqlResult((), b"x" * size, 0.0), ResultOrigin("id", datetime.now(UTC) - age))
 
 
-def create_key(text: str) -> bytes:
+def build_cache_key(text: str) -> bytes:
     """Return the cache key of a query without parameters."""
     return QueryResultsCache.create_key(text, {}, RequestOptions())
 
 
-def test_results_older_than_the_maximum_age_are_ignored() -> None:
+def test_cached_results_older_than_the_maximum_age_of_a_request_are_ignored() -> None:
     """A result that is too old for one request stays cached for requests that allow a higher age."""
     cache = QueryResultsCache()
-    cache.store(create_key("a"), build_cached_result(1, MINUTE))
-    assert cache.find(create_key("a"), MINUTE / 2) is None
-    assert cache.find(create_key("a"), 2 * MINUTE) is not None
+    cache.store(build_cache_key("a"), build_cached_result(1, MINUTE))
+    assert cache.find(build_cache_key("a"), MINUTE / 2) is None
+    assert cache.find(build_cache_key("a"), 2 * MINUTE) is not None
 
 
 def test_the_least_recently_used_result_is_removed_first() -> None:
     """The cache removes the least recently used result first and stores no result that is too large."""
     cache = QueryResultsCache(max_bytes=1000)
     for name in "abc":
-        cache.store(create_key(name), build_cached_result(300))
-    assert cache.find(create_key("a"), MINUTE) is not None
-    cache.store(create_key("d"), build_cached_result(300))
-    assert [cache.find(create_key(name), MINUTE) is not None for name in "abcd"] == [True, False, True, True]
-    cache.store(create_key("a"), build_cached_result(MAX_RESULT_BYTES + 1))
-    assert cache.find(create_key("a"), MINUTE) is None
+        cache.store(build_cache_key(name), build_cached_result(300))
+    assert cache.find(build_cache_key("a"), MINUTE) is not None
+    cache.store(build_cache_key("d"), build_cached_result(300))
+    assert [cache.find(build_cache_key(name), MINUTE) is not None for name in "abcd"] == [True, False, True, True]
+    cache.store(build_cache_key("a"), build_cached_result(MAX_RESULT_BYTES + 1))
+    assert cache.find(build_cache_key("a"), MINUTE) is None
 
 
-def test_a_statement_is_parsed_once() -> None:
-    """A repeated SQL text is parsed once, and can run with other values on another cursor."""
+def test_a_repeated_sql_statement_is_parsed_once() -> None:
+    """A repeated SQL text is parsed once, and can be executed with other values on another cursor."""
     statements = StatementCache()
     with duckdb.connect() as connection:
         statement = statements.parse_select(connection, "SELECT $n + 1")
@@ -140,7 +140,7 @@ def test_only_a_single_select_is_accepted(sql: str) -> None:
 
 
 def test_a_long_cached_statement_removes_others() -> None:
-    """The total length of cached statements is limited; a long statement removes others."""
+    """The total length of cached statements is limited; a new long statement removes older statements."""
     statements = StatementCache()
     with duckdb.connect() as connection:
         first = statements.parse_select(connection, "SELECT 1")

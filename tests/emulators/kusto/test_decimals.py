@@ -7,10 +7,10 @@ import pytest
 from emulators.kusto.decimals import format_decimal, is_representable
 
 
-@pytest.mark.parametrize(("text", "fits"), [("1.123456789", True), ("1.1234567890", True), ("1.1234567891", False)])
-def test_a_decimal_has_at_most_nine_digits_after_the_point(text: str, fits: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(("text", "is_valid"), [("1.123456789", True), ("1.1234567890", True), ("1.1234567891", False)])
+def test_a_decimal_has_at_most_nine_digits_after_the_point(text: str, is_valid: bool) -> None:  # noqa: FBT001
     """A decimal has at most nine digits after the point; zeros at the end do not count."""
-    assert is_representable(Decimal(text)) is fits
+    assert is_representable(Decimal(text)) is is_valid
 
 
 def test_a_decimal_has_at_most_29_whole_digits() -> None:
@@ -26,8 +26,8 @@ def test_all_digits_of_a_decimal_are_checked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"), [("1.000", "1"), ("1E+2", "100"), ("-0.0", "0"), ("100", "100"), ("-1.50", "-1.5")]
+    ("text", "formatted"), [("1.000", "1"), ("1E+2", "100"), ("-0.0", "0"), ("100", "100"), ("-1.50", "-1.5")]
 )
-def test_decimals_are_formatted_without_exponent_and_trailing_zeros(text: str, shown: str) -> None:
+def test_decimals_are_formatted_without_exponent_and_trailing_zeros(text: str, formatted: str) -> None:
     """The text of a decimal has no exponent, no trailing zeros and no negative zero."""
-    assert format_decimal(Decimal(text)) == shown
+    assert format_decimal(Decimal(text)) == formatted

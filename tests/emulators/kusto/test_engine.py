@@ -17,7 +17,7 @@ from emulators.kusto.translator import Translator
 
 
 class _UninterruptibleExecution:
-    """Fake execution that ignores interrupts, without using the processor."""
+    """Fake query execution that ignores interrupts, without using the processor."""
 
     released = threading.Event()
 
@@ -38,7 +38,7 @@ class _ConstantTranslator:
 
 
 async def test_an_uninterruptible_query_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the timeout, the caller gets an error at once; if the query ignores the interrupt, the process ends."""
+    """At the timeout, the caller gets an error at once; the process ends if the query ignores the interrupt."""
     reasons: list[object] = []
 
     def abort_process(reason: object) -> None:

@@ -49,7 +49,7 @@ ILL_TYPED = [
 
 
 def get_error_message(endpoint: Endpoint, text: str) -> str:
-    """Return the error message of a query, and check the rules for all messages."""
+    """Return the error message of a query, after checking rules that apply to all error messages."""
     body = {"db": "Telemetry", "csl": text}
     response = httpx.post(f"{endpoint.url}/v2/rest/query", json=body, timeout=60)
     assert response.status_code == 400, response.text
@@ -60,15 +60,17 @@ def get_error_message(endpoint: Endpoint, text: str) -> str:
 
 
 @pytest.mark.parametrize(("text", "sentence", "place"), NAMED)
-def test_errors_contain_name_and_position(endpoint: Endpoint, text: str, sentence: str, place: str) -> None:
-    """The error about a name or construct contains it and its position."""
+def test_query_errors_contain_the_invalid_name_and_its_position(
+    endpoint: Endpoint, text: str, sentence: str, place: str
+) -> None:
+    """The error about an invalid name or construct contains this name or construct and its position."""
     message = get_error_message(endpoint, text)
     assert sentence in message
     assert message.endswith(f"[line:position={place}]")
 
 
 @pytest.mark.parametrize(("text", "sentence"), ILL_TYPED)
-def test_type_and_value_faults_are_client_errors(endpoint: Endpoint, text: str, sentence: str) -> None:
+def test_type_and_value_errors_have_status_400(endpoint: Endpoint, text: str, sentence: str) -> None:
     """Errors about types and values have status 400 and use KQL's terms."""
     assert sentence in get_error_message(endpoint, text)
 
@@ -77,5 +79,5 @@ def test_type_and_value_faults_are_client_errors(endpoint: Endpoint, text: str, 
 def test_a_query_source_may_be_in_parentheses(endpoint: Endpoint, source: str) -> None:
     """The source of a query may be in parentheses."""
     bare = source.strip("()")
-    assert endpoint.rows(f"{source} | count") == endpoint.rows(f"{bare} | count")
-    assert endpoint.rows(f"let t = {source}; (t) | count") == endpoint.rows(f"{bare} | count")
+    assert endpoint.query_rows(f"{source} | count") == endpoint.query_rows(f"{bare} | count")
+    assert endpoint.query_rows(f"let t = {source}; (t) | count") == endpoint.query_rows(f"{bare} | count")

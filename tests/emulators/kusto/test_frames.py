@@ -19,13 +19,13 @@ NAIVE = datetime(2026, 1, 2, 3, 4, 5, 6)  # noqa: DTZ001  as DuckDB returns inst
 
 
 @given(st.timedeltas(timedelta(days=-10_000), timedelta(days=10_000)))
-def test_the_client_parses_timespans(span: timedelta) -> None:
+def test_the_official_client_parses_formatted_timespans(span: timedelta) -> None:
     """The official client reads the text of a timespan as the same duration."""
     assert abs(to_timedelta(format_timespan(span)) - span) <= timedelta(microseconds=1)
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "wire"),
+    ("kind", "value", "formatted"),
     [
         ("datetime", NAIVE, "2026-01-02T03:04:05.000006Z"),
         ("datetime", date(2026, 1, 2), "2026-01-02T00:00:00Z"),
@@ -50,33 +50,33 @@ def test_the_client_parses_timespans(span: timedelta) -> None:
         ("string", None, ""),
     ],
 )
-def test_values_have_the_format_of_data_explorer(kind: str, value: Any, wire: Any) -> None:
+def test_reply_values_have_the_format_of_data_explorer(kind: str, value: Any, formatted: Any) -> None:
     """Each value has the format of Data Explorer; a null string is an empty string."""
-    assert json.loads(b"[" + encode_rows([("c", kind)], [[value]]) + b"]") == [[wire]]
+    assert json.loads(b"[" + encode_rows([("c", kind)], [[value]]) + b"]") == [[formatted]]
 
 
 @pytest.mark.parametrize(
-    ("value", "wire"),
+    ("value", "formatted"),
     [
         (datetime(2024, 1, 31, 23, 59, 59, 999_999), "2024-01-31T23:59:59.9999999Z"),  # noqa: DTZ001
         (datetime(2024, 1, 31, 23, 59, 58, 999_999), "2024-01-31T23:59:58.999999Z"),  # noqa: DTZ001
         (None, None),
     ],
 )
-def test_the_last_microsecond_of_a_day_becomes_its_last_tick(value: Any, wire: Any) -> None:
+def test_the_last_microsecond_of_a_day_becomes_its_last_tick(value: Any, formatted: Any) -> None:
     """If a client requests the ends of time periods, the last microsecond of a day becomes its last tick (100 ns)."""
     encoded = encode_rows([("c", "datetime")], [[value]], ends_of_periods=True)
-    assert json.loads(b"[" + encoded + b"]") == [[wire]]
+    assert json.loads(b"[" + encoded + b"]") == [[formatted]]
 
 
 def test_formatting_instants_outside_the_range_fails() -> None:
-    """Formatting an instant outside the years 1 to 9999 is an error."""
+    """Formatting an instant outside the years 1 to 9999 raises an error."""
     with pytest.raises(OverflowError):
         encode_rows([("c", "datetime")], [["10000-12-30 00:00:00"]])
 
 
 def test_formatting_integers_out_of_range_fails() -> None:
-    """An integer outside the range of its type is an error."""
+    """Formatting an integer outside the range of its Kusto type raises an error."""
     with pytest.raises(OverflowError):
         encode_rows([("c", "long")], [[2**63]])
     with pytest.raises(OverflowError):
@@ -95,7 +95,7 @@ def test_a_syntax_error_document_has_the_position() -> None:
 
 
 def test_a_failure_during_execution_replaces_the_rows() -> None:
-    """If execution fails, the reply has the error instead of rows, and the last frame has the error flag."""
+    """If execution of a query fails, the reply has the error instead of rows, and the last frame has the error flag."""
     frames = json.loads(render_failed_data_set(out_of_memory_error(), "id-1"))
     (row,) = frames[2]["Rows"]
     assert row["OneApiErrors"][0]["error"]["code"] == "LimitsExceeded"
@@ -104,6 +104,6 @@ def test_a_failure_during_execution_replaces_the_rows() -> None:
 
 @given(st.text(max_size=30), st.one_of(st.none(), st.tuples(st.integers(1, 99), st.integers(1, 99))))
 def test_errors_can_be_transferred_between_processes(message: str, position: tuple[int, int] | None) -> None:
-    """An error that another process recreates has the same error document."""
+    """An error that is pickled and recreated in another process has the same error document."""
     error = semantic_error(message, position=position)
     assert QueryError(**error.to_arguments()).to_document() == error.to_document()

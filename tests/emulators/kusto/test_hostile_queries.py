@@ -1,4 +1,4 @@
-"""Tests that a query which exhausts time or memory fails alone."""
+"""Tests that a query which exhausts time or memory fails without affecting other queries."""
 
 import asyncio
 import contextlib
@@ -54,49 +54,49 @@ GREEDY = [
 
 def test_a_timeout_ends_only_the_query_that_exceeds_it(endpoint: Endpoint) -> None:
     """A query that exceeds the server timeout fails and is stopped; later queries succeed."""
-    error = endpoint.error(ENDLESS, servertimeout=timedelta(seconds=1))
+    error = endpoint.query_error(ENDLESS, servertimeout=timedelta(seconds=1))
     assert isinstance(error, KustoApiError)
     assert error.get_api_error().code == "RequestExecutionTimeout"
     assert getattr(error.http_response, "status_code", None) == 504
-    endpoint.wait_for_stats(lambda stats: stats["queries"]["running"] == 0)
-    assert endpoint.rows("Telemetry | count") == [[2000]]
+    endpoint.wait_for_statistics(lambda stats: stats["queries"]["running"] == 0)
+    assert endpoint.query_rows("Telemetry | count") == [[2000]]
 
 
 @pytest.mark.parametrize("text", EXPANDING, ids=range(len(EXPANDING)))
-def test_expanding_and_nested_texts_are_rejected(endpoint: Endpoint, text: str) -> None:
+def test_too_long_deep_or_expanding_query_texts_are_rejected(endpoint: Endpoint, text: str) -> None:
     """A query text is rejected if it is too long, too deep, or expands too much."""
-    error = endpoint.error(text)
+    error = endpoint.query_error(text)
     assert "EMB0003" in str(error)
-    assert endpoint.rows("print 1") == [[1]]
+    assert endpoint.query_rows("print 1") == [[1]]
 
 
 @pytest.mark.parametrize("text", GREEDY, ids=range(len(GREEDY)))
-def test_values_of_gigabytes_fail_only_the_query(endpoint: Endpoint, text: str) -> None:
-    """A query that computes values of gigabytes fails at the memory limit, and the process continues."""
-    assert "E_RUNAWAY_QUERY" in str(endpoint.error(text, servertimeout=timedelta(minutes=2)))
+def test_a_query_that_computes_gigabytes_fails_alone(endpoint: Endpoint, text: str) -> None:
+    """A query that computes values of gigabytes fails at the memory limit, and the emulator continues."""
+    assert "E_RUNAWAY_QUERY" in str(endpoint.query_error(text, servertimeout=timedelta(minutes=2)))
     assert endpoint.process.poll() is None
-    assert endpoint.rows("Telemetry | count") == [[2000]]
+    assert endpoint.query_rows("Telemetry | count") == [[2000]]
 
 
 @pytest.mark.parametrize("text", JOINED)
-def test_texts_above_4_gib_fail_only_the_query(endpoint: Endpoint, text: str) -> None:
+def test_a_query_that_computes_a_text_over_4_gib_fails_alone(endpoint: Endpoint, text: str) -> None:
     """A text over 4 GiB is rejected before it is created, because otherwise DuckDB's database becomes invalid."""
-    error = endpoint.error(f"{GIGABYTE} | project n = strlen({text})", servertimeout=timedelta(minutes=2))
+    error = endpoint.query_error(f"{GIGABYTE} | project n = strlen({text})", servertimeout=timedelta(minutes=2))
     assert "E_RUNAWAY_QUERY" in str(error)
     assert endpoint.process.poll() is None
-    assert endpoint.rows("Telemetry | count") == [[2000]]
+    assert endpoint.query_rows("Telemetry | count") == [[2000]]
 
 
 def test_a_text_that_doubles_with_every_operator_is_rejected(endpoint: Endpoint) -> None:
-    """The size limit includes the texts of earlier operators; the error names the function."""
+    """The size limit of computed texts includes those of earlier operators; the error names the function."""
     doubling = "print a = strrep('x', 1024)" + " | extend a = strcat(a, a)" * 14
-    assert endpoint.rows(f"{doubling} | project strlen(a)") == [[16_777_216]]
-    error = endpoint.error(f"{doubling} | project n = strlen(strcat(a, a))")
+    assert endpoint.query_rows(f"{doubling} | project strlen(a)") == [[16_777_216]]
+    error = endpoint.query_error(f"{doubling} | project n = strlen(strcat(a, a))")
     assert "strcat() would create a text of more than 16777216 bytes (E_RUNAWAY_QUERY)" in str(error)
 
 
 @pytest.mark.parametrize("repeats", [2, pytest.param(8, marks=pytest.mark.soak)])
-def test_repeated_greedy_queries_release_their_memory(endpoint: Endpoint, repeats: int) -> None:
+def test_queries_that_use_up_the_memory_release_it(endpoint: Endpoint, repeats: int) -> None:
     """After any number of queries that use up the memory, ordinary queries succeed."""
     greedy = [
         *GREEDY,
@@ -104,16 +104,16 @@ def test_repeated_greedy_queries_release_their_memory(endpoint: Endpoint, repeat
     ]
     for text in greedy * repeats:
         with contextlib.suppress(KustoServiceError):
-            endpoint.rows(f"{text} | count", servertimeout=timedelta(seconds=20))
+            endpoint.query_rows(f"{text} | count", servertimeout=timedelta(seconds=20))
     for _ in range(4):
-        assert endpoint.rows(ORDINARY) == [[2000000, 2000001000000]]
+        assert endpoint.query_rows(ORDINARY) == [[2000000, 2000001000000]]
     deadline = time.monotonic() + DEADLINE_SECONDS
-    while (retained := _measure_data(endpoint)) > MAX_RETAINED_BYTES:
+    while (retained := _measure_data_segment(endpoint)) > MAX_RETAINED_BYTES:
         assert time.monotonic() < deadline, f"{retained} bytes are still allocated"
-        assert endpoint.rows(ORDINARY) == [[2000000, 2000001000000]]
+        assert endpoint.query_rows(ORDINARY) == [[2000000, 2000001000000]]
 
 
-def _measure_data(endpoint: Endpoint) -> int:
+def _measure_data_segment(endpoint: Endpoint) -> int:
     """Return the size of the data segment of the emulator's process."""
     status = Path(f"/proc/{endpoint.process.pid}/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmData:"))
@@ -121,45 +121,45 @@ def _measure_data(endpoint: Endpoint) -> int:
 
 
 @asynccontextmanager
-async def run_hostile_queries(endpoint: Endpoint, count: int) -> AsyncIterator[httpx.AsyncClient]:
-    """Run queries that never end for the duration of the block, and disconnect their callers after it."""
+async def run_endless_queries(endpoint: Endpoint, count: int) -> AsyncIterator[httpx.AsyncClient]:
+    """Run queries that never end for the duration of the block; afterwards disconnect their callers."""
     body = {"db": "Telemetry", "csl": ENDLESS, "properties": '{"Options": {"servertimeout": "00:30:00"}}'}
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(base_url=endpoint.url, timeout=1800, limits=limits) as client:
         tasks = [asyncio.create_task(client.post("/v2/rest/query", json=body)) for _ in range(count)]
         try:
-            await asyncio.to_thread(endpoint.wait_for_stats, lambda stats: stats["queries"]["inside"] == count)
+            await asyncio.to_thread(endpoint.wait_for_statistics, lambda stats: stats["queries"]["inside"] == count)
             yield client
             assert not any(task.done() for task in tasks)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-    await asyncio.to_thread(endpoint.wait_for_stats, lambda stats: stats["queries"]["inside"] == 0)
+    await asyncio.to_thread(endpoint.wait_for_statistics, lambda stats: stats["queries"]["inside"] == 0)
 
 
 @pytest.mark.parametrize("count", [16, pytest.param(64, marks=pytest.mark.soak)])
 async def test_a_short_query_succeeds_while_endless_queries_run(endpoint: Endpoint, count: int) -> None:
     """While queries run that never end, a short query succeeds."""
-    async with run_hostile_queries(endpoint, count):
+    async with run_endless_queries(endpoint, count):
         query = "Telemetry | where DeviceId == 'dev-01' | count"
-        assert await asyncio.to_thread(endpoint.rows, query) == [[100]]
+        assert await asyncio.to_thread(endpoint.query_rows, query) == [[100]]
 
 
 async def test_queries_beyond_the_queue_are_throttled(endpoint: Endpoint) -> None:
     """While the queue is full, queries get 429; later, queries succeed again."""
-    async with run_hostile_queries(endpoint, MAX_RUNNING + MAX_WAITING) as client:
+    async with run_endless_queries(endpoint, MAX_RUNNING + MAX_WAITING) as client:
         response = await client.post("/v2/rest/query", json={"db": "Telemetry", "csl": "print 1"})
         assert response.status_code == 429
         assert response.json()["error"]["code"] == "TooManyRequests"
-    assert endpoint.rows("print 1") == [[1]]
+    assert endpoint.query_rows("print 1") == [[1]]
 
 
 async def test_a_disconnect_of_the_caller_stops_the_query(endpoint: Endpoint) -> None:
     """If the caller disconnects, the engine stops the query."""
-    async with run_hostile_queries(endpoint, 1):
+    async with run_endless_queries(endpoint, 1):
         pass
-    endpoint.wait_for_stats(lambda stats: stats["queries"]["running"] == 0)
+    endpoint.wait_for_statistics(lambda stats: stats["queries"]["running"] == 0)
 
 
 def test_a_killed_translator_is_replaced(endpoint: Endpoint) -> None:
@@ -167,4 +167,4 @@ def test_a_killed_translator_is_replaced(endpoint: Endpoint) -> None:
     children = subprocess.run(["pgrep", "-P", str(endpoint.process.pid)], capture_output=True, check=True, text=True)
     for child in children.stdout.split():
         os.kill(int(child), signal.SIGKILL)
-    assert endpoint.rows("print fresh = 12345") == [[12345]]
+    assert endpoint.query_rows("print fresh = 12345") == [[12345]]

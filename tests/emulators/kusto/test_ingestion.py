@@ -53,12 +53,12 @@ def execute_command(endpoint: Endpoint, command: str) -> None:
 
 
 def test_a_file_is_ingested_once_for_each_tag(endpoint: Endpoint, folder: Path) -> None:
-    """Repeating the command with the same tag adds no rows; with another tag, the rows are added again."""
+    """Repeating ``.ingest`` with the same tag adds no rows; with another tag, the rows are added again."""
     file = str(folder / "files" / "job's" / "rows.parquet")
     for tag, rows in (("a-1", 2), ("a-1", 2), ("a-2", 4)):
         execute_command(endpoint, build_ingest_command(file, tag))
-        assert endpoint.rows("Telemetry | count") == [[rows]]
-    assert endpoint.rows("Telemetry | where DeviceId == 'd1' | distinct Timestamp, toreal(Payload.x)") == [
+        assert endpoint.query_rows("Telemetry | count") == [[rows]]
+    assert endpoint.query_rows("Telemetry | where DeviceId == 'd1' | distinct Timestamp, toreal(Payload.x)") == [
         ["2026-01-05T10:00:00.000000Z", 1.5]
     ]
 
@@ -76,10 +76,12 @@ def test_a_file_is_ingested_once_for_each_tag(endpoint: Endpoint, folder: Path) 
         build_ingest_command("{inside}/job's/rows.parquet", "t").replace("ingest-by:", ""),
     ],
 )
-def test_other_commands_and_files_are_rejected(endpoint: Endpoint, folder: Path, command: str) -> None:
-    """Other commands than `.ingest`, invalid options, and files that are broken or outside the folder are rejected."""
-    before = endpoint.rows("Telemetry | count")
+def test_commands_other_than_ingest_and_unreadable_files_are_rejected(
+    endpoint: Endpoint, folder: Path, command: str
+) -> None:
+    """Commands other than `.ingest`, invalid options, and files that are broken or outside the folder are rejected."""
+    before = endpoint.query_rows("Telemetry | count")
     text = command.replace("{inside}", str(folder / "files")).replace("{outside}", str(folder / "outside.parquet"))
     with pytest.raises(KustoServiceError):
         execute_command(endpoint, text)
-    assert endpoint.rows("Telemetry | count") == before
+    assert endpoint.query_rows("Telemetry | count") == before

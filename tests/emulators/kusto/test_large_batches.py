@@ -30,12 +30,12 @@ class RecordingEvent(threading.Event):
         return False
 
 
-@pytest.mark.parametrize(("most_bytes", "pauses"), [(1, 0), (16 * 1024 * 1024, 1)])
-async def test_no_pause_if_the_size_of_the_events_ended_the_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_bytes: int, pauses: int
+@pytest.mark.parametrize(("max_bytes", "expected_pauses"), [(1, 0), (16 * 1024 * 1024, 1)])
+async def test_the_consumer_does_not_pause_after_a_batch_at_the_byte_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_bytes: int, expected_pauses: int
 ) -> None:
     """The consumer pauses after a small batch, but not if the batch ended at the byte limit."""
-    monkeypatch.setattr(ingest, "MAX_READ_BYTES", most_bytes)
+    monkeypatch.setattr(ingest, "MAX_READ_BYTES", max_bytes)
     connection = duckdb.connect(str(tmp_path / "telemetry.duckdb"))
     create_tables(connection, NOW.replace(tzinfo=None))
     log = HubWriter(tmp_path / "hub.sqlite")
@@ -48,6 +48,6 @@ async def test_no_pause_if_the_size_of_the_events_ended_the_read(
     hub = HubFile(tmp_path / "hub.sqlite")
     consumer._ingest_round(hub, {})
     hub.close()
-    assert consumer.added == (1 if most_bytes == 1 else 2)
-    assert len(event.waits) == pauses
+    assert consumer.added == (1 if max_bytes == 1 else 2)
+    assert len(event.waits) == expected_pauses
     connection.close()

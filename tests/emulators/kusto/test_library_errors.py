@@ -9,7 +9,7 @@ from emulators.kusto.library_errors import error_from_duckdb, error_from_transla
 
 
 @pytest.mark.parametrize(
-    ("error", "inner", "sentence"),
+    ("error", "code", "sentence"),
     [
         (duckdb.InvalidInputException("Invalid Input Error: kql:SEM0001:a reason"), "SEM0001", "a reason"),
         (
@@ -38,10 +38,10 @@ from emulators.kusto.library_errors import error_from_duckdb, error_from_transla
         ),
     ],
 )
-def test_duckdb_errors_of_a_query_have_their_code(error: duckdb.Error, inner: str, sentence: str) -> None:
+def test_duckdb_errors_of_a_query_have_their_code(error: duckdb.Error, code: str, sentence: str) -> None:
     """An error that DuckDB finds in a query is reported with its code and in KQL's terms."""
     found = error_from_duckdb(error)
-    assert found.inner == inner
+    assert found.inner == code
     assert sentence in found.sentence
 
 
@@ -52,13 +52,13 @@ def test_conversion_errors_contain_kusto_types() -> None:
 
 
 def test_error_messages_contain_no_sql() -> None:
-    """If a message of DuckDB quotes SQL, a general sentence replaces it."""
+    """If an error message of DuckDB quotes SQL, a general sentence replaces the message."""
     error = duckdb.InvalidInputException("Invalid Input Error: bad value in SELECT secret FROM t")
     assert "secret" not in error_from_duckdb(error).message
 
 
-def test_interruption_and_lack_of_memory_have_their_own_errors() -> None:
-    """An interrupted query is reported as a timeout; a query that runs out of memory has an error of its own."""
+def test_interruption_and_lack_of_memory_have_separate_errors() -> None:
+    """An interrupted query is reported as a timeout; a query that runs out of memory has a separate error."""
     interrupted = error_from_duckdb(duckdb.InterruptException("INTERRUPT Error: Interrupted!"))
     exhausted = error_from_duckdb(duckdb.OutOfMemoryException("Out of Memory Error: failed"))
     in_python = error_from_duckdb(duckdb.InvalidInputException("executing the UDF: MemoryError: "))
@@ -93,7 +93,7 @@ def test_syntax_errors_name_the_unexpected_text(message: str, span: SourceSpan, 
     assert error.position == (span.line, span.column + 1)
 
 
-def test_a_wrong_number_of_arguments_is_a_semantic_error() -> None:
+def test_the_error_about_a_wrong_number_of_arguments_lists_the_accepted_numbers() -> None:
     """The error about a wrong number of arguments lists the accepted numbers."""
     error = error_from_translator(
         KqlUnsupportedError("function:f", SourceSpan(1, 6), "f() takes (1, 2) arguments, not 3"), "print f()"
@@ -117,7 +117,7 @@ def test_unsupported_constructs_have_their_kql_name(construct: str, expected: st
     assert error.sentence.startswith(f"{expected} is not supported")
 
 
-def test_reasons_about_internals_are_hidden() -> None:
+def test_error_messages_hide_reasons_about_internals() -> None:
     """Users see the reasons of the translator library that concern their query; reasons about internals are hidden."""
     shown = error_from_translator(KqlUnsupportedError("let:x", None, "use DuckDB instead"), "")
     hidden = error_from_translator(KqlUnsupportedError("let:x", None, "see translate/functions"), "")
@@ -126,6 +126,6 @@ def test_reasons_about_internals_are_hidden() -> None:
 
 
 def test_a_default_value_of_a_wrong_type_has_its_own_error_code() -> None:
-    """A default value of another type than its query parameter has its own error code."""
+    """A query parameter whose default value has a wrong type is rejected with a separate error code."""
     assert error_from_translator(KqlSchemaError("<default>"), "").inner == "SEM0219"
     assert error_from_translator(KqlSchemaError("Col", "does not exist"), "").sentence == "Col: does not exist"

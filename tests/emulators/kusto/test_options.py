@@ -12,7 +12,7 @@ from emulators.kusto.options import DEFAULT_MAX_RECORDS, read_options
 
 
 @given(st.timedeltas(timedelta(milliseconds=1), timedelta(hours=1)))
-def test_the_clients_timeout_format_is_accepted(span: timedelta) -> None:
+def test_the_timeout_format_of_the_python_client_is_accepted(span: timedelta) -> None:
     """The timeout format of the Python client, ``str(timedelta)``, is accepted."""
     assert read_options({"servertimeout": str(span)}).timeout_seconds == pytest.approx(span.total_seconds())
 

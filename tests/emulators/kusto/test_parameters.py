@@ -25,7 +25,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 
 @pytest.mark.parametrize(
-    ("kind", "wire", "value"),
+    ("kind", "literal", "value"),
     [
         ("string", "datetime(2026-01-01)", "datetime(2026-01-01)"),
         ("string", '"quoted"', '"quoted"'),
@@ -56,13 +56,13 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
         ("dynamic", "[1]", "[1]"),
     ],
 )
-def test_parameter_literals_are_converted_to_values(kind: str, wire: Any, value: Any) -> None:
+def test_parameter_literals_are_converted_to_values(kind: str, literal: Any, value: Any) -> None:
     """Each form of a KQL literal is converted to its value."""
-    assert parse_parameter(wire, kind, "p") == value
+    assert parse_parameter(literal, kind, "p") == value
 
 
 @pytest.mark.parametrize(
-    ("kind", "wire"),
+    ("kind", "literal"),
     [
         ("string", 5),
         ("string", "\ud800"),
@@ -88,14 +88,14 @@ def test_parameter_literals_are_converted_to_values(kind: str, wire: Any, value:
         ("dynamic", "dynamic(" + "[" * 100_000 + ")"),
     ],
 )
-def test_parameter_values_of_a_wrong_type_are_rejected(kind: str, wire: Any) -> None:
-    """A value of a wrong type is rejected with the parameter's name, without the value."""
+def test_parameter_values_of_a_wrong_type_are_rejected(kind: str, literal: Any) -> None:
+    """A parameter value of a wrong type is rejected with the parameter's name, but without the value."""
     with pytest.raises(QueryError, match="'p' is not of its declared type"):
-        parse_parameter(wire, kind, "p")
+        parse_parameter(literal, kind, "p")
 
 
 @pytest.mark.parametrize(
-    ("kind", "wire"),
+    ("kind", "literal"),
     [
         ("decimal", "1.1234567891"),
         ("decimal", "decimal(1.123456789012345678901234567890)"),
@@ -108,20 +108,20 @@ def test_parameter_values_of_a_wrong_type_are_rejected(kind: str, wire: Any) -> 
         ("timespan", "-10675199.02:48:05.4775808"),
     ],
 )
-def test_values_that_would_lose_digits_are_rejected(kind: str, wire: str) -> None:
+def test_parameter_values_that_would_lose_digits_are_rejected(kind: str, literal: str) -> None:
     """A decimal or timespan with more digits than can be stored is rejected."""
     with pytest.raises(QueryError, match=r"EMB0001: .* is not supported"):
-        parse_parameter(wire, kind, "p")
+        parse_parameter(literal, kind, "p")
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=9, min_value=-(10**28), max_value=10**28))
-def test_decimals_of_nine_places_are_exact(value: Decimal) -> None:
+def test_decimal_parameters_of_nine_places_are_exact(value: Decimal) -> None:
     """A decimal with nine places is converted exactly."""
     assert parse_parameter(f"decimal({value:f})", "decimal", "p") == value
 
 
 @given(st.integers(-(2**63) // 10 + 1, 2**63 // 10))
-def test_timespans_of_whole_microseconds_are_exact(microseconds: int) -> None:
+def test_timespan_parameters_of_whole_microseconds_are_exact(microseconds: int) -> None:
     """A timespan of whole microseconds in the range of Kusto is converted exactly."""
     days, rest = divmod(abs(microseconds), 86_400_000_000)
     seconds, fraction = divmod(rest, 1_000_000)
@@ -131,8 +131,8 @@ def test_timespans_of_whole_microseconds_are_exact(microseconds: int) -> None:
 
 
 @given(TEXTS, st.sampled_from(["bool", "int", "long", "real", "decimal", "datetime", "timespan", "guid", "dynamic"]))
-def test_any_text_is_a_value_or_a_query_error(text: str, kind: str) -> None:
-    """Any text for a parameter is converted to a value or rejected with a QueryError."""
+def test_any_parameter_text_is_converted_or_rejected(text: str, kind: str) -> None:
+    """Any text as parameter value is either converted to a value or rejected with a QueryError."""
     with contextlib.suppress(QueryError):
         parse_parameter(text, kind, "p")
 
@@ -142,21 +142,21 @@ def test_any_text_is_a_value_or_a_query_error(text: str, kind: str) -> None:
 def test_string_parameters_are_never_read_as_kql(endpoint: Endpoint, text: str) -> None:
     """A string parameter is never read as KQL or SQL."""
     query = "declare query_parameters(p:string); print a = p, n = strlen(p)"
-    assert endpoint.rows(query, {"p": text}) == [[text, len(text)]]
+    assert endpoint.query_rows(query, {"p": text}) == [[text, len(text)]]
 
 
 @pytest.mark.parametrize(
     "value",
     ["x' or 1=1 --", 'x" or true | project Payload //', "'; DROP TABLE Telemetry; --", "$kqlp0", "%", "\\'", "\0"],
 )
-def test_hostile_strings_are_compared_as_values(endpoint: Endpoint, value: Any) -> None:
+def test_parameters_with_quotes_or_sql_are_compared_as_values(endpoint: Endpoint, value: Any) -> None:
     """A parameter with quotes or SQL is compared as a value."""
     query = "declare query_parameters(p:string); Telemetry | where DeviceId == p | count"
-    assert endpoint.rows(query, {"p": value}) == [[0]]
+    assert endpoint.query_rows(query, {"p": value}) == [[0]]
 
 
-def test_parameters_have_the_declared_type(endpoint: Endpoint) -> None:
-    """A parameter has its declared type and, without a value, the default."""
+def test_query_parameters_have_the_declared_type(endpoint: Endpoint) -> None:
+    """A query parameter has its declared type and, if the request gives no value, the default."""
     query = (
         "declare query_parameters(b:bool, i:int, l:long = 9, r:real, d:datetime, t:timespan = 1h, s:string = 'z',"
         " g:guid, y:dynamic); print b, i + 1, l, r * 2, d + t, t, s, g, y.a"
@@ -169,23 +169,25 @@ def test_parameters_have_the_declared_type(endpoint: Endpoint) -> None:
         "g": "guid(74be27de-1e4e-49d9-b579-fe0b331d3642)",
         "y": 'dynamic({"a": "\' or"})',
     }
-    row = endpoint.rows(query, values)[0]
+    row = endpoint.query_rows(query, values)[0]
     guid = "74be27de-1e4e-49d9-b579-fe0b331d3642"
     assert row[:8] == [True, 5, 9, 3.0, "2026-01-01T01:00:00.000000Z", "01:00:00", "z", guid]
     assert row[8] in ("' or", json.dumps("' or"))
 
 
 @pytest.mark.parametrize("values", [{}, {"p": "x"}, {"p": "5", "q": "1"}])
-def test_missing_unknown_and_invalid_parameters_are_rejected(endpoint: Endpoint, values: dict[str, Any]) -> None:
-    """A missing, invalid or undeclared parameter is an error."""
-    assert endpoint.code("declare query_parameters(p:long); print p", values) == "General_BadRequest"
+def test_missing_undeclared_and_invalid_query_parameters_are_rejected(
+    endpoint: Endpoint, values: dict[str, Any]
+) -> None:
+    """A request with a missing, invalid or undeclared query parameter is rejected."""
+    assert endpoint.query_error_code("declare query_parameters(p:long); print p", values) == "General_BadRequest"
 
 
 def test_a_cached_translation_uses_the_current_values(endpoint: Endpoint) -> None:
     """A cached translation is used with the current parameter values."""
     query = "declare query_parameters(p:long); Telemetry | where Number == p | project Number"
-    assert [endpoint.rows(query, {"p": str(i)}) for i in (3, 5, 3)] == [[[3]], [[5]], [[3]]]
-    before = endpoint.stats()["translations"]
-    endpoint.rows(query, {"p": "8"})
-    after = endpoint.stats()["translations"]
+    assert [endpoint.query_rows(query, {"p": str(i)}) for i in (3, 5, 3)] == [[[3]], [[5]], [[3]]]
+    before = endpoint.read_statistics()["translations"]
+    endpoint.query_rows(query, {"p": "8"})
+    after = endpoint.read_statistics()["translations"]
     assert (after["hits"], after["misses"]) == (before["hits"] + 1, before["misses"])

@@ -8,7 +8,7 @@ from tests.emulators.kusto.endpoints import Endpoint
 
 
 @pytest.mark.parametrize(
-    ("text", "subject", "place"),
+    ("text", "subject", "position"),
     [
         ("T | extend a = b.a | where a", "a", (1, 28)),
         ("T | where f == f(1)", "f()", (1, 16)),
@@ -20,24 +20,24 @@ from tests.emulators.kusto.endpoints import Endpoint
         ("T | where x", "a", None),
     ],
 )
-def test_error_positions_ignore_strings_and_comments(text: str, subject: str, place: tuple[int, int] | None) -> None:
+def test_error_positions_ignore_strings_and_comments(text: str, subject: str, position: tuple[int, int] | None) -> None:
     """An error is positioned at the first use of the name outside of strings and comments."""
-    assert add_position(semantic_error("x", subject=subject), text).position == place
+    assert add_position(semantic_error("x", subject=subject), text).position == position
 
 
-def test_errors_with_a_position_keep_it(endpoint: Endpoint) -> None:
-    """An error that has a position keeps it; an error about a name that is not in the query has no position."""
+def test_errors_with_a_position_keep_this_position(endpoint: Endpoint) -> None:
+    """An error that already has a position is unchanged; an error about a name outside of the query gets none."""
     assert add_position(unsupported_error("a", position=(7, 7)), "a").position == (7, 7)
     assert add_position(unresolved_name_error("zz"), "T | where a").position is None
 
 
 @pytest.mark.parametrize("text", ["print f(1)", "print f // comment\n (1)", "print 'it', f(1)"])
 def test_a_name_before_a_bracket_is_a_call(text: str) -> None:
-    """A name before an opening bracket is a call, even with a comment between them."""
+    """A name before an opening bracket is found as a call, even with a comment between name and bracket."""
     assert has_call(text, {"f"})
 
 
 @pytest.mark.parametrize("text", ["print f", "print 'f(1)', @'f(1)', ```f(1)```", "print 1 // f(1)", "print ff(1)"])
-def test_strings_comments_and_other_names_are_no_calls(text: str) -> None:
-    """A call in a comment or string is no call, and neither is a name without a bracket."""
+def test_calls_are_not_found_in_strings_and_comments(text: str) -> None:
+    """A call inside a comment or string is not found as a call, and neither is a name without a bracket."""
     assert not has_call(text, {"f"})

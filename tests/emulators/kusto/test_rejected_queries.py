@@ -62,21 +62,21 @@ INEXACT = [
 @pytest.mark.parametrize("text", OUTSIDE)
 def test_queries_can_read_only_the_served_tables(endpoint: Endpoint, folder: Path, text: str) -> None:
     """A query cannot read catalog views, files, or tables in another letter case."""
-    error = endpoint.error(text.replace("{folder}", str(folder)))
+    error = endpoint.query_error(text.replace("{folder}", str(folder)))
     assert "Failed to resolve" in str(error), error
     assert "hidden" not in str(error)
 
 
 @pytest.mark.parametrize("text", OTHER_PLACES)
-def test_external_data_is_not_supported(endpoint: Endpoint, folder: Path, text: str) -> None:
-    """Other databases, files, network addresses and functions that read them are rejected."""
-    assert endpoint.code(text.replace("{folder}", str(folder))) == "BadRequest_NotSupported"
+def test_access_to_external_data_is_rejected(endpoint: Endpoint, folder: Path, text: str) -> None:
+    """A query of other databases, files or network addresses, or with functions that read them, is rejected."""
+    assert endpoint.query_error_code(text.replace("{folder}", str(folder))) == "BadRequest_NotSupported"
 
 
 @pytest.mark.parametrize("text", CONTROL)
 def test_control_commands_are_rejected(endpoint: Endpoint, text: str) -> None:
     """A control command, which begins with a dot, is rejected anywhere in the text."""
-    assert endpoint.code(text) == "BadRequest_NotReadOnly"
+    assert endpoint.query_error_code(text) == "BadRequest_NotReadOnly"
 
 
 def test_the_management_route_rejects_commands(endpoint: Endpoint) -> None:
@@ -91,36 +91,36 @@ def test_the_management_route_rejects_commands(endpoint: Endpoint) -> None:
 
 def test_commands_in_literals_are_ignored(endpoint: Endpoint) -> None:
     """A string or comment may contain the text of a command."""
-    assert endpoint.rows("print a = '; .drop table Telemetry', b = @'.show' // ; .drop") == [
+    assert endpoint.query_rows("print a = '; .drop table Telemetry', b = @'.show' // ; .drop") == [
         ["; .drop table Telemetry", ".show"]
     ]
 
 
 @pytest.mark.parametrize("text", INEXACT)
-def test_constructs_with_different_results_are_rejected(endpoint: Endpoint, text: str) -> None:
+def test_constructs_whose_result_would_differ_are_rejected(endpoint: Endpoint, text: str) -> None:
     """A construct whose result would differ from Data Explorer is rejected."""
-    assert endpoint.code(text) in ("BadRequest_NotSupported", "BadRequest_SyntaxError")
+    assert endpoint.query_error_code(text) in ("BadRequest_NotSupported", "BadRequest_SyntaxError")
 
 
 def test_a_syntax_error_contains_its_position(endpoint: Endpoint) -> None:
     """The message of a syntax error contains line and column, both from 1."""
-    error = endpoint.error("Telemetry\n| where Number ==")
+    error = endpoint.query_error("Telemetry\n| where Number ==")
     assert isinstance(error, KustoApiError)
     assert error.get_api_error().code == "BadRequest_SyntaxError"
     assert "[line:position=2:18]" in str(error)
 
 
-def test_an_unknown_column_is_a_semantic_error(endpoint: Endpoint) -> None:
+def test_an_unknown_column_is_rejected_with_a_semantic_error(endpoint: Endpoint) -> None:
     """The error about an unknown column contains its name and no SQL."""
-    error = endpoint.error("Telemetry | where Nope == 1")
+    error = endpoint.query_error("Telemetry | where Nope == 1")
     assert error.is_semantic_error()
     expected = "SEM0100: 'where' operator: Failed to resolve scalar expression named 'Nope' [line:position=1:19]"
     assert expected in str(error)
     assert "SELECT" not in str(error)
 
 
-def test_an_unknown_database_is_rejected(endpoint: Endpoint) -> None:
-    """A request for another database is an error."""
+def test_a_query_of_another_database_is_rejected(endpoint: Endpoint) -> None:
+    """A query of a database other than the emulator's is rejected."""
     with (
         KustoClient(KustoConnectionStringBuilder.with_no_authentication(endpoint.url)) as client,
         pytest.raises(KustoApiError) as raised,
@@ -130,9 +130,9 @@ def test_an_unknown_database_is_rejected(endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize("query", ["let a = 1;", "let a = 1; let f = (n:long) { n };"])
-def test_a_query_needs_an_expression(endpoint: Endpoint, query: str) -> None:
+def test_a_query_without_a_tabular_expression_is_rejected(endpoint: Endpoint, query: str) -> None:
     """A query of let statements without a tabular expression is rejected with the reason."""
-    message = str(endpoint.error(query))
+    message = str(endpoint.query_error(query))
     assert "The query has no expression after its let statements" in message
     assert "EMB0001" not in message
-    assert endpoint.code(query) == "General_BadRequest"
+    assert endpoint.query_error_code(query) == "General_BadRequest"

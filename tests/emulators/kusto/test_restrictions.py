@@ -37,7 +37,7 @@ def data_explorer() -> Iterator[DataExplorer]:
 
 
 @asynccontextmanager
-async def open_queries(data_explorer: DataExplorer) -> AsyncIterator[WarmQueries]:
+async def open_query_service(data_explorer: DataExplorer) -> AsyncIterator[WarmQueries]:
     """Return the query service with the Azure Data Explorer adapter over the fake cluster."""
 
     async def return_catalog() -> Catalog:
@@ -49,28 +49,28 @@ async def open_queries(data_explorer: DataExplorer) -> AsyncIterator[WarmQueries
 
 
 @pytest.mark.parametrize("name", REFUSED)
-async def test_both_engines_reject_access_to_other_data(
+async def test_emulator_and_azure_adapter_reject_queries_of_other_data(
     endpoint: Endpoint, data_explorer: DataExplorer, name: str
 ) -> None:
-    """If a query accesses other data, the emulator rejects it and the adapter does not send it."""
+    """If a query reads data outside of the workspace, the emulator rejects it and the adapter does not send it."""
     before = data_explorer.requests
-    async with open_queries(data_explorer) as queries:
+    async with open_query_service(data_explorer) as queries:
         with pytest.raises(WorkspaceError) as refused:
             await queries.execute_ad_hoc(REFUSED[name], None, 10)
     assert refused.value.code == ("QUERY_NOT_READ_ONLY" if name in COMMANDS else "QUERY_INVALID")
     assert data_explorer.requests == before
-    assert endpoint.code(REFUSED[name]).startswith(("BadRequest_", "General_BadRequest"))
+    assert endpoint.query_error_code(REFUSED[name]).startswith(("BadRequest_", "General_BadRequest"))
 
 
 @pytest.mark.parametrize("name", ALLOWED)
-async def test_similar_allowed_queries_run_on_both_engines(
+async def test_allowed_queries_run_in_the_emulator_and_on_data_explorer(
     endpoint: Endpoint, data_explorer: DataExplorer, name: str
 ) -> None:
-    """An allowed query runs in the emulator, and is sent to Data Explorer unchanged, with all restricting options."""
-    async with open_queries(data_explorer) as queries:
+    """An allowed query runs in the emulator, and the adapter sends it unchanged, with all restricting options."""
+    async with open_query_service(data_explorer) as queries:
         await queries.execute_ad_hoc(ALLOWED[name], None, 10)
     assert data_explorer.asked["csl"] == ALLOWED[name]
     options = json.loads(data_explorer.asked["properties"])["Options"]
     assert {option for option, value in options.items() if value is True} == RESTRICTIONS
     assert options["query_language"] == "kql"
-    assert endpoint.rows(ALLOWED[name])
+    assert endpoint.query_rows(ALLOWED[name])

@@ -75,7 +75,7 @@ def test_cursors_inherit_the_database_settings(sandbox: duckdb.DuckDBPyConnectio
 
 
 def test_opening_a_locked_file_fails_after_the_wait(tmp_path: Path) -> None:
-    """Opening a locked database file waits for the lock, and fails if the lock is not released in time."""
+    """Opening a locked database file fails if the lock is not released in time."""
     path = tmp_path / "x.duckdb"
     script = f"import duckdb, sys; c = duckdb.connect({str(path)!r}); print('open', flush=True); sys.stdin.read()"
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:

@@ -30,7 +30,7 @@ def test_the_view_hides_the_time_of_ingestion(connection: duckdb.DuckDBPyConnect
 
 
 def test_a_second_start_leaves_the_schema_unchanged(connection: duckdb.DuckDBPyConnection) -> None:
-    """Starting a second time with the same file leaves its tables and rows unchanged."""
+    """Starting the emulator again with the same file leaves the file's tables and rows unchanged."""
     create_tables(connection, NOW)
     connection.execute(f"INSERT INTO \"{RAW_TABLE}\" VALUES (NULL, 'a', NULL, NULL, NULL, NULL, '2026-01-01')")
     create_tables(connection, NOW)
@@ -48,14 +48,18 @@ def earlier_database(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyCo
     return connection
 
 
-def test_rows_of_an_earlier_version_are_ingested_now(earlier_database: duckdb.DuckDBPyConnection) -> None:
+def test_the_retention_period_of_earlier_rows_begins_at_the_upgrade(
+    earlier_database: duckdb.DuckDBPyConnection,
+) -> None:
     """After an upgrade, rows of the earlier version still exist, and their retention period begins at the upgrade."""
     create_tables(earlier_database, NOW)
     assert earlier_database.execute(f'SELECT "ConnectionLookup" FROM "{TABLE}"').fetchall() == [("old",)]
     assert earlier_database.execute(f'SELECT "IngestedAt" FROM "{RAW_TABLE}"').fetchall() == [(NOW,)]
 
 
-def test_new_rows_have_no_default_time_after_an_upgrade(earlier_database: duckdb.DuckDBPyConnection) -> None:
+def test_rows_added_after_an_upgrade_have_no_default_ingestion_time(
+    earlier_database: duckdb.DuckDBPyConnection,
+) -> None:
     """Rows that are added after an upgrade have no default time of ingestion."""
     create_tables(earlier_database, NOW)
     earlier_database.execute(f'INSERT INTO "{RAW_TABLE}" ("ConnectionLookup") VALUES (\'new\')')
@@ -63,7 +67,7 @@ def test_new_rows_have_no_default_time_after_an_upgrade(earlier_database: duckdb
     assert earlier_database.execute(query).fetchall() == [(None,)]
 
 
-def test_a_failed_upgrade_changes_nothing(earlier_database: duckdb.DuckDBPyConnection) -> None:
+def test_a_failed_schema_upgrade_changes_nothing(earlier_database: duckdb.DuckDBPyConnection) -> None:
     """If an upgrade fails, the table of the earlier version is unchanged, because the upgrade is one transaction."""
     earlier_database.execute(
         f'ALTER TABLE "{TABLE}" ADD COLUMN "IngestedAt" VARCHAR'

@@ -16,11 +16,11 @@ SEEN: list[int] = []
 
 
 def double_values(values: Any, factor: float | None) -> Any:
-    """Return an object with the doubled values, the number of values, and the factor."""
+    """Return an object with the doubled values, the number of values, and the factor, for tests of conversion."""
     return None if values is None else {"doubled": values * 2, "size": len(values), "factor": factor}
 
 
-def stop_after_three(number: int) -> Any:
+def stop_query_at_third_row(number: int) -> Any:
     """Record the number of a row, and stop the query at the third row."""
     SEEN.append(number)
     if len(SEEN) == 3:
@@ -34,7 +34,7 @@ DOUBLE = SeriesFunction(
     {"doubled": "series", "size": "long", "factor": "real"},
     f"{__name__}:double_values",
 )
-STOP = SeriesFunction("stop", ("BIGINT",), {"size": "long"}, f"{__name__}:stop_after_three")
+STOP = SeriesFunction("stop", ("BIGINT",), {"size": "long"}, f"{__name__}:stop_query_at_third_row")
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_arguments_of_python_functions_are_converted(connection: duckdb.DuckDBPy
     ]
 
 
-def test_an_empty_table_is_accepted(connection: duckdb.DuckDBPyConnection) -> None:
+def test_a_python_function_accepts_an_empty_table(connection: duckdb.DuckDBPyConnection) -> None:
     """A Python function accepts an empty table."""
     assert connection.execute(f"SELECT {STOP.render_call('range')} FROM range(0)").fetchall() == []
 
@@ -74,7 +74,9 @@ def test_a_stopped_query_calls_its_python_function_no_more(connection: duckdb.Du
     assert len(SEEN) == 3
 
 
-def test_queries_without_python_functions_are_not_tracked(connection: duckdb.DuckDBPyConnection) -> None:
+def test_queries_without_python_functions_are_not_registered_for_cancellation(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
     """A query that calls no Python function is not registered for cancellation."""
     cursor = connection.cursor()
     with track_execution(cursor, "SELECT 1", STOPPED):

@@ -11,14 +11,14 @@ from tests.emulators.kusto.endpoints import Endpoint
 def test_health_and_row_counts_are_reported(endpoint: Endpoint) -> None:
     """A running emulator reports that it is healthy, and how many rows its tables have."""
     assert httpx.get(f"{endpoint.url}/healthz", timeout=60).json() == {"status": "ok"}
-    assert endpoint.stats()["rows"] == {"Devices": 5, "Telemetry": 2000}
+    assert endpoint.read_statistics()["rows"] == {"Devices": 5, "Telemetry": 2000}
 
 
 @pytest.mark.parametrize(
     "headers",
     [{"Origin": "https://example.com"}, {"Origin": "null"}, {"Host": "example.com:8088"}, {"Host": "127.0.0.1.evil"}],
 )
-def test_browsers_are_rejected(endpoint: Endpoint, headers: dict[str, str]) -> None:
+def test_requests_from_browser_pages_are_rejected(endpoint: Endpoint, headers: dict[str, str]) -> None:
     """A request with an Origin header or another host name is forbidden."""
     response = httpx.post(f"{endpoint.url}/v2/rest/query", timeout=60, json={"csl": "print 1"}, headers=headers)
     assert response.status_code == 403
@@ -40,7 +40,7 @@ def test_browsers_are_rejected(endpoint: Endpoint, headers: dict[str, str]) -> N
         gzip.compress(b'{"csl": "print 1"}', mtime=0),
     ],
 )
-def test_a_malformed_request_is_a_400_with_an_error_document(endpoint: Endpoint, body: bytes) -> None:
+def test_a_malformed_request_gets_400_with_an_error_document(endpoint: Endpoint, body: bytes) -> None:
     """A malformed request is rejected with 400 and an error document that clients can read."""
     response = httpx.post(f"{endpoint.url}/v2/rest/query", timeout=60, content=body)
     assert response.status_code == 400
@@ -52,7 +52,7 @@ def test_a_request_above_two_megabytes_is_rejected(endpoint: Endpoint) -> None:
     assert httpx.post(f"{endpoint.url}/v2/rest/query", timeout=60, content=b"x" * 2_100_000).status_code == 413
 
 
-def test_an_unknown_route_is_a_404(endpoint: Endpoint) -> None:
+def test_an_unknown_route_gets_404(endpoint: Endpoint) -> None:
     """An unknown route gets 404 with an error document."""
     assert httpx.get(f"{endpoint.url}/v2/rest/query", timeout=60).status_code == 404
     assert httpx.get(f"{endpoint.url}/nothing", timeout=60).json()["error"]["code"] == "NotFound"

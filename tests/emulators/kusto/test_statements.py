@@ -9,7 +9,7 @@ from emulators.kusto.extensions.several_results import MAX_RESULTS
 from emulators.kusto.statements import blank_other_statements, find_query_statements
 
 
-def _find_statement(text: str) -> list[str]:
+def _find_query_statements(text: str) -> list[str]:
     tokens = KqlLexer(InputStream(text)).getAllTokens()
     shown = [token for token in tokens if token.channel == Token.DEFAULT_CHANNEL]
     return [text[start:end] for start, end in find_query_statements(shown)]
@@ -30,18 +30,18 @@ def _find_statement(text: str) -> list[str]:
 )
 def test_each_query_statement_is_found(text: str, expected: list[str]) -> None:
     """A query statement ends at a semicolon outside of brackets and strings; ``let`` and ``set`` are not counted."""
-    assert _find_statement(text) == expected
+    assert _find_query_statements(text) == expected
 
 
 def test_the_number_of_query_statements_is_limited() -> None:
-    """A text with more query statements than a reply can have results is rejected."""
-    assert len(_find_statement("T;" * MAX_RESULTS)) == MAX_RESULTS
+    """A text with more query statements than the maximum number of results is rejected."""
+    assert len(_find_query_statements("T;" * MAX_RESULTS)) == MAX_RESULTS
     with pytest.raises(QueryError, match=f"more than {MAX_RESULTS} query statements"):
-        _find_statement("T;" * (MAX_RESULTS + 1))
+        _find_query_statements("T;" * (MAX_RESULTS + 1))
 
 
 def test_blanks_replace_all_statements_except_the_chosen_one() -> None:
-    """Blanks replace all query statements except the chosen one, so that positions in the text stay the same."""
+    """Blanks replace all query statements except one, so that positions in the text stay the same."""
     text = "let x = 1; T |\n take x; U | take 2"
     statements = [(11, 23), (24, 34)]
     assert blank_other_statements(text, statements, 0) == "let x = 1; T |\n take x;" + " " * 11

@@ -13,7 +13,7 @@ from emulators.kusto import store as store_module
 from emulators.kusto.schema import COLUMNS, create_tables
 from emulators.kusto.store import Offset, RecentKeys, TelemetryRow, TelemetryStore, TimeRange, to_keys
 from shared.telemetry.models import IMPULSES_HUB
-from tests.emulators.kusto.test_ingest import Installation, build_message, has_processed, installation
+from tests.emulators.kusto.test_ingest import Installation, build_message, build_processed_condition, installation
 
 __all__ = ["installation"]
 
@@ -35,26 +35,26 @@ def append_old_row(store: TelemetryStore, name: str, now: datetime) -> None:
     store.append_events("0", Offset(1, now), [TelemetryRow(key, values)], [], now)
 
 
-def read_ids(connection: duckdb.DuckDBPyConnection) -> list[str]:
+def read_message_ids(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Return the ids of the messages in the table."""
     return [row[0] for row in connection.execute('SELECT "MessageId" FROM "Telemetry" ORDER BY ALL').fetchall()]
 
 
-def test_retention_counts_from_ingestion(connection: duckdb.DuckDBPyConnection) -> None:
-    """A row is deleted a fixed time after its ingestion; its timestamp has no influence."""
+def test_rows_are_deleted_a_fixed_time_after_ingestion(connection: duckdb.DuckDBPyConnection) -> None:
+    """A row is deleted a fixed time after its ingestion; the timestamp of the row has no influence."""
     create_tables(connection, NOW)
     store = TelemetryStore(connection)
     append_old_row(store, "a", NOW - 2 * DAY)
     append_old_row(store, "b", NOW)
     assert store.delete_expired(NOW - DAY) == 1
-    assert read_ids(connection) == ["b"]
+    assert read_message_ids(connection) == ["b"]
     assert store.delete_expired(NOW - DAY) == 0
 
 
 def test_one_transaction_deletes_a_limited_number_of_rows(
     connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One transaction deletes a limited number of rows; the next ones delete the rest."""
+    """One transaction deletes a limited number of expired rows; the following transactions delete the others."""
     monkeypatch.setattr(store_module, "MAX_DELETED_ROWS", 2)
     create_tables(connection, NOW)
     store = TelemetryStore(connection)
@@ -63,8 +63,8 @@ def test_one_transaction_deletes_a_limited_number_of_rows(
     assert [store.delete_expired(NOW), store.delete_expired(NOW), store.delete_expired(NOW)] == [2, 1, 0]
 
 
-def test_rows_of_an_earlier_version_count_as_ingested_now(connection: duckdb.DuckDBPyConnection) -> None:
-    """After an upgrade, rows of the earlier version without ingestion times stay for the full retention period."""
+def test_rows_without_ingestion_time_stay_for_the_full_retention_period(connection: duckdb.DuckDBPyConnection) -> None:
+    """After an upgrade, rows without ingestion times stay stored for the full retention period."""
     types = ("TIMESTAMP", "VARCHAR", "JSON", "VARCHAR", "VARCHAR", "JSON")
     columns = ", ".join(f'"{name}" {kind}' for name, kind in zip(COLUMNS, types, strict=True))
     connection.execute(f'CREATE TABLE "Telemetry" ({columns})')
@@ -73,26 +73,26 @@ def test_rows_of_an_earlier_version_count_as_ingested_now(connection: duckdb.Duc
         create_tables(connection, NOW)
     store = TelemetryStore(connection)
     append_old_row(store, "b", NOW + DAY)
-    assert read_ids(connection) == ["a", "b"]
+    assert read_message_ids(connection) == ["a", "b"]
     assert [column[0] for column in connection.execute('DESCRIBE "Telemetry"').fetchall()] == list(COLUMNS)
     assert store.delete_expired(NOW) == 0
     assert store.delete_expired(NOW + timedelta(seconds=1)) == 1
-    assert read_ids(connection) == ["b"]
+    assert read_message_ids(connection) == ["b"]
 
 
 def test_expired_rows_are_deleted_after_a_restart(installation: Installation, tmp_path: Path) -> None:
     """A restarted emulator deletes expired rows; queries cannot read the time of ingestion."""
-    installation.send(*(build_message(number) for number in range(3)))
-    installation.start("--retention-days", "1").wait_for_stats(has_processed(3))
-    installation.kill()
+    installation.send_messages(*(build_message(number) for number in range(3)))
+    installation.start_emulator("--retention-days", "1").wait_for_statistics(build_processed_condition(3))
+    installation.kill_emulator()
     with duckdb.connect(str(tmp_path / "kusto" / "telemetry.duckdb")) as database:
         database.execute("""UPDATE "TelemetryRaw" SET "IngestedAt" = "IngestedAt" - INTERVAL 2 DAY
                             WHERE "MessageId" <> 'm-1'""")
-    installation.send(build_message(3))
-    endpoint = installation.start("--retention-days", "1")
-    endpoint.wait_for_stats(lambda stats: stats["ingest"]["expired"] == 2 and stats["ingest"]["added"] == 1)
-    assert endpoint.rows("Telemetry | project MessageId | order by MessageId asc") == [["m-1"], ["m-3"]]
-    assert endpoint.code("TelemetryRaw").startswith(("General_BadRequest", "BadRequest_"))
+    installation.send_messages(build_message(3))
+    endpoint = installation.start_emulator("--retention-days", "1")
+    endpoint.wait_for_statistics(lambda stats: stats["ingest"]["expired"] == 2 and stats["ingest"]["added"] == 1)
+    assert endpoint.query_rows("Telemetry | project MessageId | order by MessageId asc") == [["m-1"], ["m-3"]]
+    assert endpoint.query_error_code("TelemetryRaw").startswith(("General_BadRequest", "BadRequest_"))
     assert count_events(installation.hub) == 4
 
 
@@ -110,7 +110,7 @@ START = datetime(2026, 1, 5)  # noqa: DTZ001  the emulator stores naive times in
 SMALL = 1 << 12
 
 
-def build_pairs(seed: int, count: int) -> list[tuple[int, int]]:
+def build_random_hash_pairs(seed: int, count: int) -> list[tuple[int, int]]:
     """Return random pairs of numbers that are distributed like the hashes of message keys."""
     source = random.Random(seed)
     return [(source.getrandbits(64), source.getrandbits(64)) for _ in range(count)]
@@ -122,40 +122,40 @@ def build_time_range(hour: int) -> TimeRange:
 
 
 def test_the_key_filter_finds_every_stored_key() -> None:
-    """A key that was stored is always found."""
+    """The filter of recent message keys finds each key that was stored."""
     keys = RecentKeys(SMALL)
-    pairs = build_pairs(1, 2_000)
+    pairs = build_random_hash_pairs(1, 2_000)
     for number in range(0, 2_000, 70):
         keys.add(to_keys(pairs[number : number + 70]), build_time_range(number))
     found, _ = keys.find_possible(to_keys(pairs))
     assert found.all()
 
 
-def test_new_keys_are_nearly_always_new() -> None:
-    """A full filter reports fewer than one of 1,000 new keys as possibly stored."""
+def test_fewer_than_one_in_1000_new_keys_is_reported_as_stored() -> None:
+    """A full filter of message keys reports fewer than one of 1,000 new keys as possibly stored."""
     keys = RecentKeys()
-    keys.add(to_keys(build_pairs(2, 100_000)), build_time_range(0))
-    found, _ = keys.find_possible(to_keys(build_pairs(3, 10_000)))
+    keys.add(to_keys(build_random_hash_pairs(2, 100_000)), build_time_range(0))
+    found, _ = keys.find_possible(to_keys(build_random_hash_pairs(3, 10_000)))
     assert found.sum() < 10
-    assert RecentKeys().find_possible(to_keys(build_pairs(3, 10)))[1] is None
+    assert RecentKeys().find_possible(to_keys(build_random_hash_pairs(3, 10)))[1] is None
 
 
-def test_many_keys_at_a_time_are_stored_like_single_ones() -> None:
-    """Keys that are added in large batches are found in the same way as keys from small batches."""
-    pairs = build_pairs(8, 40_000)
+def test_keys_of_large_batches_are_found_like_keys_of_small_batches() -> None:
+    """Message keys that are added in large batches are found in the same way as keys from small batches."""
+    pairs = build_random_hash_pairs(8, 40_000)
     bulk, single = RecentKeys(), RecentKeys()
     bulk.add(to_keys(pairs), build_time_range(0))
     for number in range(0, 40_000, 1_000):
         single.add(to_keys(pairs[number : number + 1_000]), build_time_range(0))
-    others = to_keys(build_pairs(9, 20_000) + pairs[::50])
+    others = to_keys(build_random_hash_pairs(9, 20_000) + pairs[::50])
     assert bulk.find_possible(to_keys(pairs))[0].all()
     assert (bulk.find_possible(others)[0] == single.find_possible(others)[0]).all()
 
 
-def test_the_time_range_covers_the_generations_of_found_keys() -> None:
-    """The returned time range contains the times at which the found keys were stored."""
+def test_the_time_range_of_found_message_keys_contains_their_storage_times() -> None:
+    """The time range that the filter returns contains the times at which the found keys were stored."""
     keys = RecentKeys(SMALL)
-    first, second = build_pairs(4, 170), build_pairs(5, 170)
+    first, second = build_random_hash_pairs(4, 170), build_random_hash_pairs(5, 170)
     keys.add(to_keys(first), build_time_range(0))
     keys.add(to_keys(second), build_time_range(5))
     assert keys.find_possible(to_keys(first[:1]))[1] == build_time_range(0)
@@ -165,10 +165,10 @@ def test_the_time_range_covers_the_generations_of_found_keys() -> None:
     )
 
 
-def test_old_generations_of_keys_are_removed() -> None:
-    """A generation of keys is removed when all its keys are older than the given time."""
+def test_old_generations_of_message_keys_are_removed() -> None:
+    """The filter removes a generation of message keys when all its keys are older than the given time."""
     keys = RecentKeys(SMALL)
-    first, second = build_pairs(6, 170), build_pairs(7, 10)
+    first, second = build_random_hash_pairs(6, 170), build_random_hash_pairs(7, 10)
     keys.add(to_keys(first), build_time_range(0))
     keys.add(to_keys(second), build_time_range(5))
     keys.forget_before(build_time_range(5).oldest)
@@ -176,8 +176,8 @@ def test_old_generations_of_keys_are_removed() -> None:
     assert keys.find_possible(to_keys(second))[0].all()
 
 
-def test_an_empty_batch_of_keys_stores_nothing() -> None:
-    """An empty batch of keys stores nothing and finds nothing."""
+def test_an_empty_batch_of_message_keys_stores_nothing() -> None:
+    """An empty batch of message keys stores nothing in the filter and finds nothing."""
     keys = RecentKeys(SMALL)
     keys.add(to_keys([]), build_time_range(0))
     assert keys.find_possible(to_keys([]))[1] is None

@@ -69,28 +69,28 @@ def test_literals_in_queries_are_decoded(endpoint: Endpoint, first: tuple[str, s
     query = (
         f"print a = {first[0]}, b = {first[0]} {second[0]}, c = dynamic([{first[0]}]), d = dynamic({{{first[0]}: 1}})"
     )
-    assert endpoint.rows(query) == [[first[1], first[1] + second[1], [first[1]], {first[1]: 1}]]
+    assert endpoint.query_rows(query) == [[first[1], first[1] + second[1], [first[1]], {first[1]: 1}]]
 
 
 @pytest.mark.parametrize(
     "literal",
     ["h'dev-01'", "'\\u0064ev-01'", "'\\x64ev-01'", '"\\144ev-01"', "h@'dev-01'", '"dev" H"-01"', "```dev-01```"],
 )
-def test_literals_are_compared_by_their_text(endpoint: Endpoint, literal: str) -> None:
+def test_string_literals_are_compared_by_their_text(endpoint: Endpoint, literal: str) -> None:
     """A literal of any form equals a stored value with the same text."""
-    assert endpoint.rows(f"Telemetry | where DeviceId == {literal} | count") == [[100]]
+    assert endpoint.query_rows(f"Telemetry | where DeviceId == {literal} | count") == [[100]]
 
 
-def test_names_in_brackets_are_decoded(endpoint: Endpoint) -> None:
+def test_escapes_in_bracketed_names_are_decoded(endpoint: Endpoint) -> None:
     """Escapes in ``['...']`` are decoded like escapes in other literals."""
-    assert endpoint.rows("['\\u0054elemetry'] | project ['N\\x75mber'] | count") == [[2000]]
+    assert endpoint.query_rows("['\\u0054elemetry'] | project ['N\\x75mber'] | count") == [[2000]]
 
 
 @pytest.mark.parametrize(
     "literal", ["'\\48'", "'\\18'", "'\\477'", "'\\u12'", "'\\x1'", "'\\U00110000'", "'\\ud800'", "'\\'"]
 )
-def test_undefined_escapes_are_errors(literal: str) -> None:
-    """Malformed escapes, unpaired surrogates and ambiguous octal codes are errors."""
+def test_undefined_escapes_are_rejected(literal: str) -> None:
+    """A literal with a malformed escape, an unpaired surrogate or an ambiguous octal code is rejected."""
     with pytest.raises(UnreadableLiteralError):
         parse_string_literal(literal)
 
@@ -98,6 +98,6 @@ def test_undefined_escapes_are_errors(literal: str) -> None:
 @pytest.mark.parametrize("literal", ["'\\48'", "'\\u12'", "'\\U00110000'", "'\\q'", "'open", "'two\nlines'"])
 def test_an_invalid_literal_is_a_syntax_error_with_its_position(endpoint: Endpoint, literal: str) -> None:
     """The error about an invalid literal states the literal's position."""
-    error = endpoint.error(f"print a = 1,\n b = {literal}")
+    error = endpoint.query_error(f"print a = 1,\n b = {literal}")
     assert "Syntax error" in str(error)
     assert "[line:position=2:6]" in str(error)

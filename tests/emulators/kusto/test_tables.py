@@ -34,7 +34,7 @@ def write_parquet(path: Path, **columns: Any) -> None:
     pq.write_table(pa.table(columns), path)
 
 
-def read_types(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:
+def read_table_column_types(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:
     """Return the types of a table's columns."""
     return {row[0]: row[1] for row in connection.execute(f'DESCRIBE "{table}"').fetchall()}
 
@@ -50,7 +50,7 @@ def test_a_column_is_dynamic_only_if_all_values_are_json(tmp_path: Path, connect
         nulls=pa.array([None] * rows, pa.string()),
     )
     create_views(connection, tmp_path)
-    assert read_types(connection, "T") == {
+    assert read_table_column_types(connection, "T") == {
         "objects": "JSON",
         "late": "VARCHAR",
         "scalars": "VARCHAR",
@@ -58,8 +58,8 @@ def test_a_column_is_dynamic_only_if_all_values_are_json(tmp_path: Path, connect
     }
 
 
-def test_times_with_a_zone_become_utc(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
-    """A time with a zone is converted to UTC."""
+def test_times_with_a_time_zone_become_utc(tmp_path: Path, connection: duckdb.DuckDBPyConnection) -> None:
+    """A time with a time zone in a Parquet file is converted to UTC."""
     moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
     write_parquet(tmp_path / "T.parquet", at=pa.array([moment], pa.timestamp("us", "Europe/Berlin")))
     create_views(connection, tmp_path)
@@ -69,7 +69,7 @@ def test_times_with_a_zone_become_utc(tmp_path: Path, connection: duckdb.DuckDBP
 def test_quotes_in_folder_and_column_names_belong_to_the_names(
     tmp_path: Path, connection: duckdb.DuckDBPyConnection
 ) -> None:
-    """Quotes in folder and column names are part of the names."""
+    """Quotes in the names of folders and columns are part of the table and column names."""
     folder = tmp_path / "it's"
     folder.mkdir()
     pq.write_table(pa.table({'a"b': ["{}"]}), folder / "T.parquet")
@@ -105,13 +105,13 @@ def test_a_table_name_with_spaces_is_written_in_brackets(tmp_path: Path) -> None
         write_parquet(tmp_path / f"{name}.parquet", a=[1, 2])
     running = start_emulator(tmp_path / "stderr", "--data", str(tmp_path))
     try:
-        assert running.rows("['my table-1.0'] | where a > 1 | count") == [[1]]
-        assert running.stats()["rows"] == {"my table-1.0": 2}
+        assert running.query_rows("['my table-1.0'] | where a > 1 | count") == [[1]]
+        assert running.read_statistics()["rows"] == {"my table-1.0": 2}
     finally:
         end_process(running.process)
 
 
-def test_the_process_logs_why_it_cannot_start(tmp_path: Path) -> None:
+def test_an_emulator_without_tables_logs_why_it_cannot_start(tmp_path: Path) -> None:
     """If the folder has no tables, the process ends with a message and no traceback."""
     with pytest.raises(AssertionError):
         start_emulator(tmp_path / "stderr", "--data", str(tmp_path / "empty"))
@@ -121,7 +121,7 @@ def test_the_process_logs_why_it_cannot_start(tmp_path: Path) -> None:
 def test_real_columns_without_nan_are_detected_only_in_memory(
     tmp_path: Path, connection: duckdb.DuckDBPyConnection
 ) -> None:
-    """Columns without NaN are detected only in tables in memory, because files can change."""
+    """Real columns without NaN are detected only for tables in memory, because files can change."""
     write_parquet(tmp_path / "A.parquet", plain=[1.0, float("inf"), None], mixed=[1.0, 2.0, 3.0], both=[1.0, 2.0, 3.0])
     write_parquet(tmp_path / "B.parquet", mixed=[float("nan")], both=[float("-inf")])
     files = create_views(connection, tmp_path)
@@ -131,22 +131,24 @@ def test_real_columns_without_nan_are_detected_only_in_memory(
     assert read_column_types(connection, ["A", "B"]) == known
 
 
-def test_int_and_real_columns_follow_their_types(tmp_path: Path) -> None:
+def test_int_arithmetic_gives_long_and_nan_sorts_last(tmp_path: Path) -> None:
     """Arithmetic with int columns returns long; a descending sort puts NaN after all numbers."""
     whole = pa.array([2_147_483_647, 1, 2], pa.int32())
     write_parquet(tmp_path / "T.parquet", whole=whole, nan=[float("nan"), 1.0, float("-inf")], plain=[1.0, 3.0, 2.0])
     running = start_emulator(tmp_path / "stderr", "--data", str(tmp_path))
     try:
-        assert running.rows("T | top 1 by whole | project whole + whole, -whole") == [[4_294_967_294, -2_147_483_647]]
-        assert running.rows("T | top 3 by nan | project nan") == [[1.0], ["-Infinity"], ["NaN"]]
-        assert running.rows("T | sort by plain asc | project plain") == [[1.0], [2.0], [3.0]]
-        assert running.rows("T | extend plain = nan | top 1 by plain asc | project plain") == [["NaN"]]
+        assert running.query_rows("T | top 1 by whole | project whole + whole, -whole") == [
+            [4_294_967_294, -2_147_483_647]
+        ]
+        assert running.query_rows("T | top 3 by nan | project nan") == [[1.0], ["-Infinity"], ["NaN"]]
+        assert running.query_rows("T | sort by plain asc | project plain") == [[1.0], [2.0], [3.0]]
+        assert running.query_rows("T | extend plain = nan | top 1 by plain asc | project plain") == [["NaN"]]
     finally:
         end_process(running.process)
 
 
-@pytest.mark.parametrize(("memory_bytes", "survives"), [(1_000_000_000, True), (0, False)])
-def test_tables_are_loaded_within_the_memory_limit(tmp_path: Path, memory_bytes: int, *, survives: bool) -> None:
+@pytest.mark.parametrize(("memory_bytes", "is_loaded"), [(1_000_000_000, True), (0, False)])
+def test_tables_are_loaded_within_the_memory_limit(tmp_path: Path, memory_bytes: int, *, is_loaded: bool) -> None:
     """A table that fits into the memory limit is loaded and no longer needs its file; others are read from the file."""
     file = tmp_path / "Things.parquet"
     with open_database(None) as connection:
@@ -156,7 +158,7 @@ def test_tables_are_loaded_within_the_memory_limit(tmp_path: Path, memory_bytes:
         load_tables(connection, files, memory_bytes)
         assert read_table_columns(connection, ["Things"]) == columns
         file.unlink()
-        if survives:
+        if is_loaded:
             assert connection.execute('SELECT count(*), any_value(typeof(d)) FROM "Things"').fetchall() == [(5, "JSON")]
         else:
             with pytest.raises(duckdb.IOException):

@@ -13,7 +13,7 @@ from tests.emulators.kusto.endpoints import ROOT, end_process, start_emulator
 from tests.service.local_service import wait_until
 
 
-def test_a_failure_of_the_translator_itself_is_a_client_error(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_exception_of_the_translator_gets_a_client_error(caplog: pytest.LogCaptureFixture) -> None:
     """An unexpected exception of the translator is reported as a client error, and its traceback is logged."""
     no_columns: Any = {"T": 5}
     reply, can_continue = _build_reply(
@@ -42,7 +42,7 @@ def test_the_first_translator_process_is_forked(folder: Path, tmp_path: Path) ->
         [child] = (engine / "task" / engine.name / "children").read_text().split()
         translator = Path("/proc", child)
         assert (translator / "cmdline").read_bytes() == (engine / "cmdline").read_bytes()
-        assert endpoint.rows("print answer = 42") == [[42]]
+        assert endpoint.query_rows("print answer = 42") == [[42]]
         endpoint.process.kill()
         wait_until(lambda: is_running(translator), lambda running: not running)
     finally:

@@ -18,7 +18,7 @@ NOW = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 class ReportingConsumer(HubConsumer):
-    """Consumer that reports when it waits for events and when it has stored events."""
+    """Event hub consumer that reports when it waits for events and when it has stored events."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         super().__init__(connection, path, is_woken=True)

@@ -24,7 +24,7 @@ JSON = "json.webpubsub.azure.v1"
 
 @dataclass
 class Handler:
-    """Event handler that records events and sends the replies that a test sets."""
+    """Fake event handler that records events and sends the replies that a test sets."""
 
     told: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
     status: int = 204
@@ -106,9 +106,9 @@ async def run_emulator(settings: ServiceSettings, handler: Handler) -> AsyncIter
         await service.close()
 
 
-def build_authorization(url: str, key: str = KEY, lives: int = 60, **claims: Any) -> dict[str, str]:
+def build_authorization(url: str, key: str = KEY, lifetime_seconds: int = 60, **claims: Any) -> dict[str, str]:
     """Return the Authorization header for a request to this URL."""
-    token = jwt.encode({"aud": url, "exp": int(time.time()) + lives, **claims}, key, algorithm="HS256")
+    token = jwt.encode({"aud": url, "exp": int(time.time()) + lifetime_seconds, **claims}, key, algorithm="HS256")
     return {"Authorization": f"Bearer {token}"}
 
 

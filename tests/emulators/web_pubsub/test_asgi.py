@@ -6,7 +6,7 @@ from emulators.web_pubsub.asgi import read_bearer_token, read_headers, read_orig
 
 
 def test_repeated_headers_and_parameters_become_lists() -> None:
-    """A header or parameter that is repeated becomes a list, also with empty values and bytes that are not ASCII."""
+    """A repeated header or query parameter becomes a list, also with empty values and bytes that are not ASCII."""
     scope = {"headers": [(b"a", b"1"), (b"b", b"\xe4"), (b"a", b"2")], "query_string": b"x=1&x=&y=%20"}
     assert read_headers(scope) == {"a": ["1", "2"], "b": ["\xe4"]}
     assert read_query(scope) == {"x": ["1", ""], "y": [" "]}
@@ -31,6 +31,6 @@ def test_the_token_is_in_a_bearer_header(values: list[str], token: str | None) -
 @pytest.mark.parametrize(
     ("host", "origin"), [([], "127.0.0.1:80"), ([""], "127.0.0.1:80"), (["EXAMPLE:1"], "example:1")]
 )
-def test_the_origin_of_a_request_is_its_host(host: list[str], origin: str) -> None:
-    """The origin of a request is the value of its Host header or, without this header, the address of the server."""
+def test_the_origin_of_a_request_is_its_host_header(host: list[str], origin: str) -> None:
+    """The origin of a request is its Host header or, without this header, the address of the server."""
     assert read_origin({"server": ("127.0.0.1", 80)}, {"host": host} if host else {}) == origin

@@ -36,7 +36,7 @@ async def send_request(client: ClientConnection, **request: Any) -> dict[str, An
     return answer
 
 
-async def test_clients_join_leave_and_send(connect_to_plain_hub: Connect) -> None:
+async def test_clients_with_roles_can_join_send_to_and_leave_a_group(connect_to_plain_hub: Connect) -> None:
     """With the roles for a group, a client can join it, send to it, receive from it, and leave it."""
     client = await connect_to_plain_hub(json_client=True, roles=_ALL, user_id="anna")
     assert await send_request(client, type="joinGroup", group="g", ackId=1) == {
@@ -68,7 +68,7 @@ async def test_the_data_type_selects_text_or_binary_messages(connect_to_plain_hu
 
 
 async def test_a_role_for_one_group_is_valid_only_there(connect_to_plain_hub: Connect) -> None:
-    """With a role for one group, a client gets the error Forbidden for other groups."""
+    """A client with a role for one group gets the error Forbidden for requests to other groups."""
     client = await connect_to_plain_hub(
         json_client=True, roles=["webpubsub.joinLeaveGroup.a", "webpubsub.sendToGroup.b"]
     )
@@ -99,7 +99,7 @@ async def test_a_request_with_a_repeated_ack_id_is_not_executed(connect_to_plain
     assert (await send_request(client, **request))["error"]["name"] == "Duplicate"
 
 
-async def test_a_ping_gets_a_pong(connect_to_plain_hub: Connect) -> None:
+async def test_a_ping_of_the_subprotocol_gets_a_pong(connect_to_plain_hub: Connect) -> None:
     """A ping of the subprotocol receives a pong."""
     assert await send_request(await connect_to_plain_hub(json_client=True), type="ping") == {"type": "pong"}
 
@@ -138,8 +138,8 @@ def test_any_message_is_parsed_or_rejected(message: str | bytes) -> None:
         REQUESTS.validate_json(message)
 
 
-async def test_events_reach_the_handler_and_responses_the_client(running_emulator: Running) -> None:
-    """The event handler gets a client's event with name and type; its response becomes a server message."""
+async def test_client_events_reach_the_handler_and_its_responses_the_client(running_emulator: Running) -> None:
+    """The event handler gets a client's event with name and type; the handler's response becomes a server message."""
     async with connect(running_emulator.client_url(), subprotocols=[Subprotocol(JSON)]) as client:
         assert json.loads(await client.recv())["event"] == "connected"
         running_emulator.handler.set_response({"done": True}, **{"content-type": "application/json"})
@@ -153,9 +153,9 @@ async def test_events_reach_the_handler_and_responses_the_client(running_emulato
 
 
 async def test_messages_of_plain_clients_become_the_event_message(running_emulator: Running) -> None:
-    """A message of a plain client becomes the event ``message``.
+    """A message of a plain client is sent to the event handler as the event ``message``.
 
-    If the event handler rejects it, the connection is closed.
+    If the event handler rejects the event, the connection is closed.
     """
     async with connect(running_emulator.client_url()) as client:
         running_emulator.handler.status, running_emulator.handler.body = 200, b"\x01\x02"
@@ -173,7 +173,7 @@ async def test_messages_of_plain_clients_become_the_event_message(running_emulat
         assert closed.value.rcvd.code == 1008
 
 
-async def test_without_handler_plain_messages_are_dropped(
+async def test_messages_of_plain_clients_are_dropped_without_an_event_handler(
     plain_hub_client: WebPubSubServiceClient, connect_to_plain_hub: Connect
 ) -> None:
     """In a hub without an event handler, messages of plain clients are dropped."""

@@ -18,10 +18,10 @@ from shared.errors import Kind, WorkspaceError
     ("values", "is_kept"),
     [([b"abc"], True), ([], False), ([b"a", b"b"], False), ([b""], False), ([b"a b"], False), ([b"x" * 129], False)],
 )
-def test_a_valid_request_id_of_the_caller_is_used(values: list[bytes], *, is_kept: bool) -> None:
-    """The reply has the id of the request if this is valid.
+def test_the_reply_has_the_callers_request_id_if_it_is_valid(values: list[bytes], *, is_kept: bool) -> None:
+    """The reply has the request id of the caller if this id is valid.
 
-    Otherwise it has a new id, so that callers cannot forge log lines.
+    Otherwise the reply has a new id, so that callers cannot forge log lines.
     """
     chosen = choose_request_id([(b"x-request-id", value) for value in values])
     assert (chosen.encode() in values) is is_kept

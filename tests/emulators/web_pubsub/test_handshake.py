@@ -22,9 +22,9 @@ from shared.timestamps import now, rfc3339
 from tests.emulators.web_pubsub.serving import JSON, KEY, Connect, Handler, Running, run_emulator, wait_until
 
 
-def issue_token_for(url: str, key: str = KEY, lives: float = 60, **claims: Any) -> str:
+def issue_token_for(url: str, key: str = KEY, lifetime_seconds: float = 60, **claims: Any) -> str:
     """Return an access token for the URL at which a client connects."""
-    return jwt.encode({"aud": url, "exp": int(time.time() + lives), **claims}, key, algorithm="HS256")
+    return jwt.encode({"aud": url, "exp": int(time.time() + lifetime_seconds), **claims}, key, algorithm="HS256")
 
 
 async def read_rejection(url: str, **options: Any) -> InvalidStatus:
@@ -35,12 +35,13 @@ async def read_rejection(url: str, **options: Any) -> InvalidStatus:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"key": "another key, which is long enough too"}, {"lives": -1}, {"aud": "http://x/client/hubs/plain"}]
+    "changes",
+    [{"key": "another key, which is long enough too"}, {"lifetime_seconds": -1}, {"aud": "http://x/client/hubs/plain"}],
 )
 async def test_bad_access_tokens_are_rejected_before_the_upgrade(
     running_emulator: Running, changes: dict[str, Any]
 ) -> None:
-    """An expired token, a token for another URL or a token of another key gets 401 before the upgrade."""
+    """An expired token, a token for another URL or a token signed with another key gets 401 before the upgrade."""
     url = running_emulator.client_url("plain")
     audience = changes.pop("aud", url)
     error = await read_rejection(f"{url}?access_token={issue_token_for(audience, **changes)}")
@@ -55,7 +56,7 @@ async def test_a_missing_access_token_is_rejected(running_emulator: Running) -> 
     assert (await read_rejection(running_emulator.client_url("plain") + "/more")).response.status_code == 404
 
 
-async def test_the_access_token_may_be_a_header(running_emulator: Running) -> None:
+async def test_the_access_token_can_be_in_the_authorization_header(running_emulator: Running) -> None:
     """A token is accepted in the Authorization header and in the query string."""
     url = running_emulator.client_url("plain")
     async with connect(url, additional_headers={"Authorization": f"Bearer {issue_token_for(url, sub='anna')}"}):
@@ -94,7 +95,7 @@ async def test_the_event_handler_receives_the_connect_event(running_emulator: Ru
     assert document["clientCertificates"] == []
 
 
-async def test_the_response_sets_the_clients_identity(
+async def test_the_event_handlers_response_sets_the_clients_identity(
     running_emulator: Running, live_hub_client: WebPubSubServiceClient
 ) -> None:
     """The event handler's response sets the client's user, groups, roles and subprotocol."""
@@ -117,7 +118,7 @@ async def test_a_subprotocol_that_was_not_offered_is_not_chosen(running_emulator
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
-async def test_a_rejection_of_the_handler_reaches_the_client(running_emulator: Running, status: int) -> None:
+async def test_a_client_gets_the_rejection_of_the_event_handler(running_emulator: Running, status: int) -> None:
     """If the event handler rejects a client, the client gets the status, headers and body of the rejection."""
     running_emulator.handler.status = status
     running_emulator.handler.headers = {"content-type": "application/problem+json", "retry-after": "7"}
@@ -131,7 +132,9 @@ async def test_a_rejection_of_the_handler_reaches_the_client(running_emulator: R
 
 
 @pytest.mark.parametrize("body", [b"[]", b"{", b'{"groups":"g"}', b'{"userId":1}'])
-async def test_a_malformed_response_rejects_clients(running_emulator: Running, body: bytes) -> None:
+async def test_a_malformed_response_of_the_event_handler_rejects_the_client(
+    running_emulator: Running, body: bytes
+) -> None:
     """If the response of the event handler is malformed, the client is rejected."""
     running_emulator.handler.status, running_emulator.handler.body = 200, body
     error = await read_rejection(running_emulator.client_url())
@@ -140,7 +143,7 @@ async def test_a_malformed_response_rejects_clients(running_emulator: Running, b
 
 
 @pytest.mark.parametrize("allowed", ["other.example", ""])
-async def test_a_handler_must_allow_events(running_emulator: Running, allowed: str) -> None:
+async def test_an_event_handler_must_allow_the_origin_of_the_emulator(running_emulator: Running, allowed: str) -> None:
     """An event handler gets no events until it has allowed the emulator's origin, or all origins, in its reply."""
     running_emulator.handler.allowed = allowed
     assert (await read_rejection(running_emulator.client_url())).response.status_code == 503
@@ -156,8 +159,8 @@ async def test_the_reliable_subprotocol_is_rejected(running_emulator: Running) -
     assert error.response.status_code == 400
 
 
-async def test_connects_and_disconnects_are_reported(running_emulator: Running) -> None:
-    """The event handler gets connected and disconnected events in order, with the connection's state."""
+async def test_the_event_handler_gets_connected_and_disconnected_events(running_emulator: Running) -> None:
+    """The event handler gets connected and disconnected events in order, with the state of the connection."""
     running_emulator.handler.set_response({"userId": "anna"}, **{"ce-connectionState": "opaque"})
     async with connect(running_emulator.client_url()):
         await wait_until(lambda: running_emulator.handler.events() == ["connect", "connected"])
@@ -167,11 +170,11 @@ async def test_connects_and_disconnects_are_reported(running_emulator: Running) 
         assert headers["ce-connectionstate"] == "opaque"
 
 
-async def test_a_connection_ends_with_its_access_token(running_emulator: Running) -> None:
+async def test_a_connection_is_closed_when_its_access_token_expires(running_emulator: Running) -> None:
     """A client is closed with code 4401 at its token's ``exp``, or at an earlier ``expires_at`` of its state."""
     url = running_emulator.client_url("plain")
     soon = rfc3339(now() + timedelta(seconds=0.3))
-    for claims in ({"lives": 1.2}, {"expires_at": soon}):
+    for claims in ({"lifetime_seconds": 1.2}, {"expires_at": soon}):
         async with connect(f"{url}?access_token={issue_token_for(url, **claims)}") as client:
             with pytest.raises(ConnectionClosed) as closed:
                 await asyncio.wait_for(client.recv(), 20)
@@ -179,7 +182,7 @@ async def test_a_connection_ends_with_its_access_token(running_emulator: Running
             assert closed.value.rcvd.code == 4401
 
 
-async def test_the_handler_sets_when_a_connection_ends(running_emulator: Running) -> None:
+async def test_the_event_handler_can_set_when_a_connection_is_closed(running_emulator: Running) -> None:
     """If the connection state has ``expiresAt``, the client is closed with code 4401 at this time."""
     state = base64.b64encode(json.dumps({"expiresAt": rfc3339(now() + timedelta(seconds=0.3))}).encode()).decode()
     running_emulator.handler.set_response({}, **{"ce-connectionState": state})
@@ -192,8 +195,8 @@ async def test_the_handler_sets_when_a_connection_ends(running_emulator: Running
     assert json.loads(running_emulator.handler.told[-1][1])["reason"] == "the token expired"
 
 
-async def test_the_handler_may_extend_a_connection(running_emulator: Running) -> None:
-    """An expiry from the event handler has priority over that of the access token."""
+async def test_the_event_handler_can_extend_a_connection(running_emulator: Running) -> None:
+    """An expiry time from the event handler has priority over the expiry of the access token."""
     url = running_emulator.client_url()
     state = base64.b64encode(json.dumps({"expiresAt": rfc3339(now() + timedelta(seconds=2.5))}).encode()).decode()
     running_emulator.handler.set_response({}, **{"ce-connectionState": state})
@@ -204,7 +207,7 @@ async def test_the_handler_may_extend_a_connection(running_emulator: Running) ->
     assert now() > lapses + timedelta(seconds=1)
 
 
-async def test_a_handler_gets_only_the_events_that_it_selected() -> None:
+async def test_an_event_handler_gets_only_events_to_which_it_subscribed() -> None:
     """If an event handler has subscribed only to the event disconnected, clients connect without a request to it."""
     handler = Handler(status=403)
     settings = HubSettings(upstream=AsgiUpstream(handler, "/e"), system_events=SYSTEM_EVENTS - {"connect"})
@@ -215,7 +218,9 @@ async def test_a_handler_gets_only_the_events_that_it_selected() -> None:
         await wait_until(lambda: handler.events() == ["connected", "disconnected"])
 
 
-async def test_disconnected_clients_are_removed(running_emulator: Running, connect_to_plain_hub: Connect) -> None:
+async def test_disconnected_clients_are_removed_from_hub_and_groups(
+    running_emulator: Running, connect_to_plain_hub: Connect
+) -> None:
     """A client that disconnects is removed from the hub and its groups."""
     client = await connect_to_plain_hub("g", user_id="anna")
     hub = running_emulator.service.get_or_create_hub("plain")

@@ -58,8 +58,8 @@ def build_outbox(pipe: Pipe) -> tuple[Outbox, list[str]]:
 
 
 @given(st.lists(st.one_of(st.binary(min_size=1, max_size=70_000), st.booleans()), max_size=60))
-def test_frames_arrive_in_order(steps: list[bytes | bool]) -> None:
-    """Frames arrive once and in order, even if the socket stops accepting data again and again."""
+def test_outbox_frames_arrive_once_and_in_order(steps: list[bytes | bool]) -> None:
+    """Frames in the outbox arrive once and in order, even if the socket stops accepting data again and again."""
 
     async def run() -> None:
         pipe = Pipe()
@@ -121,7 +121,7 @@ async def test_paced_frames_wait_for_earlier_frames() -> None:
 
 
 async def test_paced_frames_stop_waiting_after_a_disconnect() -> None:
-    """If the client disconnects, a waiting frame is not written, and its sender stops waiting."""
+    """If the client disconnects, a waiting paced frame is not written, and its sender stops waiting."""
     pipe = Pipe()
     box, _ = build_outbox(pipe)
     pipe.set_room(room=False)

@@ -1,4 +1,4 @@
-"""Tests of the permissions of clients."""
+"""Tests of the permissions of Web PubSub clients."""
 
 from emulators.web_pubsub.permissions import Permission, Permissions
 
@@ -22,7 +22,7 @@ def test_a_role_for_a_group_allows_only_that_group() -> None:
 
 
 def test_granted_permissions_can_be_revoked() -> None:
-    """Revoking a grant ends it; revoking a grant that does not exist changes nothing."""
+    """Revoking a granted permission ends it; revoking a permission that was not granted changes nothing."""
     permissions = Permissions([])
     permissions.grant(SEND, "a")
     assert permissions.allows(SEND, "a")

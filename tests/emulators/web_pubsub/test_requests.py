@@ -26,7 +26,7 @@ async def test_a_generated_token_contains_the_requested_claims(
 @pytest.mark.parametrize(
     ("audience", "changes"),
     [
-        ("{url}", {"lives": -1}),
+        ("{url}", {"lifetime_seconds": -1}),
         ("{url}", {"key": "another key, which is long enough too"}),
         ("{origin}/api/hubs/plain/groups/h/:send?" + VERSION, {}),
         ("http://other.example/api/hubs/plain/:send?" + VERSION, {}),
@@ -34,10 +34,10 @@ async def test_a_generated_token_contains_the_requested_claims(
         ("{url}&more=1", {}),
     ],
 )
-async def test_tokens_for_other_requests_are_rejected(
+async def test_expired_and_foreign_tokens_are_rejected(
     running_emulator: Running, http: httpx.AsyncClient, audience: str, changes: dict[str, Any]
 ) -> None:
-    """A token is rejected if it has expired, is for another URL, or was signed with another key."""
+    """A token is rejected if it has expired, is for the URL of another request, or was signed with another key."""
     url = f"{running_emulator.url}/api/hubs/plain/:send?{VERSION}"
     headers = build_authorization(audience.format(url=url, origin=running_emulator.url), **changes)
     reply = await http.post(url, json=1, headers=headers)
@@ -47,7 +47,7 @@ async def test_tokens_for_other_requests_are_rejected(
 
 
 async def test_the_token_audience_may_omit_the_query(running_emulator: Running, http: httpx.AsyncClient) -> None:
-    """The audience may be the URL without its query."""
+    """The audience of a token may be the URL of the request without its query."""
     url = f"{running_emulator.url}/api/hubs/plain/:send"
     assert (await http.post(f"{url}?{VERSION}", json=1, headers=build_authorization(url))).status_code == 202
     assert (await http.post(f"{url}?{VERSION}", json=1)).status_code == 401
@@ -92,8 +92,8 @@ async def test_compressed_bodies_are_rejected(running_emulator: Running, http: h
     assert (await http.post(url, content=b"x", headers=headers)).json()["errors"][0]["field"] == "Content-Encoding"
 
 
-@pytest.mark.parametrize("chunked", [False, True])
-async def test_large_bodies_are_rejected(running_emulator: Running, http: httpx.AsyncClient, chunked: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize("is_chunked", [False, True])
+async def test_large_bodies_are_rejected(running_emulator: Running, http: httpx.AsyncClient, is_chunked: bool) -> None:  # noqa: FBT001
     """A body of 1 MiB is accepted; a larger body is rejected, also in chunks."""
     url = f"{running_emulator.url}/api/hubs/plain/:send?{VERSION}"
     headers = build_authorization(url) | {"Content-Type": "text/plain"}
@@ -102,7 +102,7 @@ async def test_large_bodies_are_rejected(running_emulator: Running, http: httpx.
         yield b"x" * size
 
     for size, status in ((1024 * 1024, 202), (1024 * 1024 + 1, 413)):
-        content = yield_parts(size) if chunked else b"x" * size
+        content = yield_parts(size) if is_chunked else b"x" * size
         assert (await http.post(url, content=content, headers=headers)).status_code == status
 
 
@@ -116,8 +116,8 @@ async def test_unknown_routes_and_methods_are_rejected(running_emulator: Running
     assert (reply.status_code, reply.headers["allow"]) == (405, "HEAD, DELETE")
 
 
-async def test_disconnected_clients_are_not_found(running_emulator: Running, http: httpx.AsyncClient) -> None:
-    """For an unknown connection, sending, joining and granting return 404; removing it succeeds."""
+async def test_requests_about_unknown_connections_get_404(running_emulator: Running, http: httpx.AsyncClient) -> None:
+    """Requests that send to, join or grant to an unknown connection get 404; removing such a connection succeeds."""
     base = f"{running_emulator.url}/api/hubs/plain"
     calls = [
         ("POST", "connections/x/:send", 404),
@@ -134,6 +134,6 @@ async def test_disconnected_clients_are_not_found(running_emulator: Running, htt
         assert (await http.request(method, url, headers=headers)).status_code == status, path
 
 
-async def test_health_needs_no_token(running_emulator: Running, http: httpx.AsyncClient) -> None:
+async def test_the_health_route_requires_no_token(running_emulator: Running, http: httpx.AsyncClient) -> None:
     """The health route requires no token."""
     assert (await http.head(f"{running_emulator.url}/api/health")).status_code == 200

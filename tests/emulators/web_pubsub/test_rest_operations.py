@@ -15,9 +15,9 @@ from websockets.exceptions import ConnectionClosed
 from tests.emulators.web_pubsub.serving import KEY, VERSION, Connect, Running, build_authorization
 
 
-def find_connection_id(running_emulator: Running, client: ClientConnection, number: int = 0) -> str:
+def find_connection_id(running_emulator: Running, client: ClientConnection, position: int = 0) -> str:
     """Return the connection id of a plain client, which the server does not send to such a client."""
-    return list(running_emulator.service.get_or_create_hub("plain").connections)[number]
+    return list(running_emulator.service.get_or_create_hub("plain").connections)[position]
 
 
 async def test_plain_clients_receive_messages_as_they_were_sent(
@@ -70,10 +70,10 @@ async def test_messages_reach_the_users_and_connections_they_address(
     assert await other.recv() == "to all"
 
 
-async def test_excluded_connections_are_left_out(
+async def test_excluded_connections_get_no_message(
     running_emulator: Running, plain_hub_client: WebPubSubServiceClient, connect_to_plain_hub: Connect
 ) -> None:
-    """Excluded connection ids receive nothing, in a group and in the whole hub."""
+    """Excluded connections do not receive a message to a group or to the whole hub."""
     left_out, reached = await connect_to_plain_hub("g"), await connect_to_plain_hub("g")
     excluded = [find_connection_id(running_emulator, left_out), "unknown"]
     await plain_hub_client.send_to_group("g", "group", content_type="text/plain", excluded=excluded)
@@ -83,7 +83,7 @@ async def test_excluded_connections_are_left_out(
     assert await left_out.recv() == "last"
 
 
-async def test_groups_are_changed_by_the_server(
+async def test_the_server_can_add_and_remove_members_of_groups(
     running_emulator: Running, plain_hub_client: WebPubSubServiceClient, connect_to_plain_hub: Connect
 ) -> None:
     """The server can add, list and remove the connections and users of a group."""
@@ -104,7 +104,7 @@ async def test_groups_are_changed_by_the_server(
     assert not await plain_hub_client.group_exists("c")
 
 
-async def test_long_groups_are_listed_in_pages(
+async def test_members_of_large_groups_are_listed_in_pages(
     running_emulator: Running,
     http: httpx.AsyncClient,
     plain_hub_client: WebPubSubServiceClient,
@@ -136,7 +136,7 @@ async def test_the_existence_of_connections_users_and_groups_is_reported(
 
 
 @pytest.mark.parametrize("close", ["connection", "user", "group", "all"])
-async def test_the_server_closes_clients(
+async def test_the_server_can_close_connections(
     running_emulator: Running, plain_hub_client: WebPubSubServiceClient, connect_to_plain_hub: Connect, close: str
 ) -> None:
     """A connection that the server closes has code 1000 and the given reason, and is removed from the hub."""
@@ -163,7 +163,7 @@ async def test_the_server_closes_clients(
 async def test_close_reason_is_unchanged(
     running_emulator: Running, plain_hub_client: WebPubSubServiceClient, connect_to_plain_hub: Connect, *, reason: str
 ) -> None:
-    """A client receives the reason of a close unchanged."""
+    """A client receives the reason of a close request unchanged."""
     client = await connect_to_plain_hub()
     await plain_hub_client.close_connection(find_connection_id(running_emulator, client), reason=reason)
     with pytest.raises(ConnectionClosed) as closed:
@@ -172,7 +172,7 @@ async def test_close_reason_is_unchanged(
     assert closed.value.rcvd.reason == reason
 
 
-async def test_excluded_clients_stay_open(
+async def test_clients_that_a_close_request_excludes_stay_connected(
     running_emulator: Running, plain_hub_client: WebPubSubServiceClient, connect_to_plain_hub: Connect
 ) -> None:
     """Clients that a close request excludes stay connected."""

@@ -1,4 +1,4 @@
-"""Tests of clients that read slowly."""
+"""Tests of Web PubSub clients that read slowly."""
 
 import asyncio
 import base64
@@ -19,7 +19,7 @@ _TEXT = DataType.TEXT
 
 
 class RawClient:
-    """Client with a small receive buffer that reads only on request."""
+    """WebSocket client with a small receive buffer that reads only on request."""
 
     def __init__(self, running_emulator: Running, token: str) -> None:
         port = int(running_emulator.url.rpartition(":")[2])
@@ -33,7 +33,7 @@ class RawClient:
             f"Connection: Upgrade\r\nSec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
         )
 
-    def read(self, end: bytes) -> bytes:
+    def read_until(self, end: bytes) -> bytes:
         """Read until the given end of the data arrives, and close the connection."""
         received = bytearray()
         while not received.endswith(end):
@@ -63,24 +63,26 @@ async def test_a_slow_client_is_closed_and_others_are_served(
     hub = running_emulator.service.get_or_create_hub("plain")
     sent = 0
     counts = [0] * len(readers)
-    received = [asyncio.create_task(_receive_numbers(reader, counts, index)) for index, reader in enumerate(readers)]
+    received = [
+        asyncio.create_task(_receive_numbered_messages(reader, counts, index)) for index, reader in enumerate(readers)
+    ]
     while hub.find_user_connections("slow"):
         await hub.publish("g", b"%08d" % sent + b"x" * 4000, _TEXT)
         sent += 1
         assert sent * 4000 < 4 * MAX_BYTES, "the slow client was not given up"
         # The readers share this process: they catch up before more is sent.
-        await wait_until(functools.partial(_have_received_all, counts, sent - 50))
+        await wait_until(functools.partial(_have_received_at_least, counts, sent - 50))
     await hub.publish("g", b"end", _TEXT)
     for task in received:
         assert await asyncio.wait_for(task, 60) == list(range(sent))
-    await asyncio.to_thread(slow.read, b"\x88\x18\x03\xf5the client is too slow")
+    await asyncio.to_thread(slow.read_until, b"\x88\x18\x03\xf5the client is too slow")
 
 
-def _have_received_all(counts: list[int], least: int) -> bool:
-    return min(counts) >= least
+def _have_received_at_least(counts: list[int], minimum: int) -> bool:
+    return min(counts) >= minimum
 
 
-async def _receive_numbers(client: ClientConnection, counts: list[int], index: int) -> list[int]:
+async def _receive_numbered_messages(client: ClientConnection, counts: list[int], index: int) -> list[int]:
     numbers = []
     while (message := await client.recv()) != "end":
         numbers.append(int(message[:8]))
@@ -124,7 +126,7 @@ async def test_paced_messages_wait_for_the_reading_client(
     sending = asyncio.create_task(send())
     done, _ = await asyncio.wait((sending,), timeout=0.5)
     assert not done, "nothing held the sender back"
-    received = await asyncio.to_thread(slow.read, b"\x88\x06\x03\xe8done")
+    received = await asyncio.to_thread(slow.read_until, b"\x88\x06\x03\xe8done")
     await sending
     _, _, frames = received.partition(b"\r\n\r\n")
     assert frames.count(b"z") == count * len(part)
@@ -133,7 +135,7 @@ async def test_paced_messages_wait_for_the_reading_client(
 async def test_a_paced_sender_stops_after_a_disconnect(
     running_emulator: Running, plain_hub_client: WebPubSubServiceClient
 ) -> None:
-    """If the client disconnects, a paced sender stops waiting."""
+    """If the client disconnects, a sender with pacing stops waiting for the client."""
     slow = await connect_slow_client(running_emulator, plain_hub_client)
     (connection,) = running_emulator.service.get_or_create_hub("plain").find_user_connections("slow")
 

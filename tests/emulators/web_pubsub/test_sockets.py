@@ -25,7 +25,7 @@ _MASK = b"\x37\xfa\x21\x3d"
 
 @dataclass(frozen=True)
 class Frame:
-    """WebSocket frame."""
+    """WebSocket frame that a test sends or receives."""
 
     opcode: int
     data: bytes = b""
@@ -51,18 +51,18 @@ class Frame:
 
 
 class Peer:
-    """WebSocket client that can send valid and invalid frames."""
+    """Raw WebSocket client that can send valid and invalid frames."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self.writer = writer
 
-    async def send(self, *frames: Frame) -> None:
+    async def send_frames(self, *frames: Frame) -> None:
         """Send WebSocket frames to the server."""
         self.writer.write(b"".join(frame.encode() for frame in frames))
         await self.writer.drain()
 
-    async def receive(self) -> Frame:
+    async def receive_frame(self) -> Frame:
         """Receive and return the next WebSocket frame."""
         async with asyncio.timeout(20):
             first, second = await self._reader.readexactly(2)
@@ -76,7 +76,7 @@ class Peer:
 
     async def read_close_code(self) -> int:
         """Return the code of the close frame, and check that the connection then ends."""
-        frame = await self.receive()
+        frame = await self.receive_frame()
         assert frame.opcode == CLOSE, frame
         assert await asyncio.wait_for(self._reader.read(), 20) == b""
         return int.from_bytes(frame.data[:2])
@@ -115,52 +115,52 @@ async def port() -> AsyncIterator[int]:
 
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 127, 65535, 65536, MAX_MESSAGE_BYTES])
 @pytest.mark.parametrize("opcode", [TEXT, BINARY])
-async def test_messages_of_any_length_are_returned(port: int, size: int, opcode: int) -> None:
+async def test_websocket_messages_of_any_length_are_echoed(port: int, size: int, opcode: int) -> None:
     """The echo server returns a message of any length in one unmasked frame (section 5.2)."""
     async with connect_peer(port) as peer:
-        await peer.send(Frame(opcode, b"*" * size))
-        assert await peer.receive() == Frame(opcode, b"*" * size, masked=False)
+        await peer.send_frames(Frame(opcode, b"*" * size))
+        assert await peer.receive_frame() == Frame(opcode, b"*" * size, masked=False)
 
 
 async def test_a_frame_that_arrives_byte_by_byte_is_read(port: int) -> None:
-    """A frame that arrives byte by byte is read like any other frame."""
+    """A frame whose bytes arrive one at a time is read in the same way as any other frame."""
     async with connect_peer(port) as peer:
         for byte in Frame(TEXT, "zäh".encode()).encode():
             peer.writer.write(bytes([byte]))
             await peer.writer.drain()
-        assert (await peer.receive()).data == "zäh".encode()
+        assert (await peer.receive_frame()).data == "zäh".encode()
 
 
 @given(st.text(max_size=300), st.lists(st.integers(0, 400), max_size=6), st.booleans())
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_fragments_make_one_message(text: str, cuts: Sequence[int], pinged: bool) -> None:  # noqa: FBT001
+def test_websocket_fragments_become_one_message(text: str, split_positions: Sequence[int], has_pings: bool) -> None:  # noqa: FBT001
     """A text in fragments, with pings between them, arrives as one text (section 5.4)."""
     data = text.encode()
-    places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    places = [0, *sorted(min(cut, len(data)) for cut in split_positions), len(data)]
     parts = [data[start:end] for start, end in itertools.pairwise(places)]
     frames = []
     for index, part in enumerate(parts):
         frames.append(Frame(CONTINUATION if index else TEXT, part, fin=index == len(parts) - 1))
-        if pinged:
+        if has_pings:
             frames.append(Frame(PING, b"p%d" % index))
 
     async def run() -> None:
         async with serve_echo() as port, connect_peer(port) as peer:
-            await peer.send(*frames)
-            received = [await peer.receive() for _ in range(1 + pinged * len(parts))]
+            await peer.send_frames(*frames)
+            received = [await peer.receive_frame() for _ in range(1 + has_pings * len(parts))]
             assert [frame.data for frame in received if frame.opcode == TEXT] == [data]
             pongs = [frame.data for frame in received if frame.opcode == PONG]
-            assert pongs == [b"p%d" % index for index in range(len(parts))] * pinged
+            assert pongs == [b"p%d" % index for index in range(len(parts))] * has_pings
 
     asyncio.run(run())
 
 
-async def test_pings_get_pongs(port: int) -> None:
+async def test_websocket_pings_get_pongs(port: int) -> None:
     """A ping gets a pong with the same data; an unsolicited pong is ignored (sections 5.5.2, 5.5.3)."""
     async with connect_peer(port) as peer:
-        await peer.send(Frame(PONG, b"unasked"), Frame(PING, b"x" * 125), Frame(PING))
-        assert await peer.receive() == Frame(PONG, b"x" * 125, masked=False)
-        assert await peer.receive() == Frame(PONG, masked=False)
+        await peer.send_frames(Frame(PONG, b"unasked"), Frame(PING, b"x" * 125), Frame(PING))
+        assert await peer.receive_frame() == Frame(PONG, b"x" * 125, masked=False)
+        assert await peer.receive_frame() == Frame(PONG, masked=False)
 
 
 @pytest.mark.parametrize(
@@ -202,12 +202,12 @@ async def test_pings_get_pongs(port: int) -> None:
 async def test_a_protocol_violation_closes_the_connection(port: int, frames: list[Frame], code: int) -> None:
     """A protocol violation closes the connection with the matching code (section 7.4.1)."""
     async with connect_peer(port) as peer:
-        await peer.send(*frames)
+        await peer.send_frames(*frames)
         assert await peer.read_close_code() == code
 
 
 async def test_the_close_code_arrives_during_a_long_message(port: int) -> None:
-    """A client that sends a message over the limit gets the close code 1009 before the connection ends."""
+    """A client that sends a message over the size limit gets the close code 1009 before the connection ends."""
     async with connect_peer(port) as peer:
         head = Frame(BINARY, b"x" * (8 * MAX_MESSAGE_BYTES)).encode()
         peer.writer.write(head)
@@ -216,22 +216,22 @@ async def test_the_close_code_arrives_during_a_long_message(port: int) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\x03\xe8", b"\x03\xe8bye", b"\x0b\xb8", b"\x13\x87"])
 async def test_a_close_reply_has_the_same_code(port: int, data: bytes) -> None:
-    """The server replies to a close frame with the code of the client, if it sent one (section 5.5.1)."""
+    """The server replies to a close frame with the code of the client, if the client sent a code (section 5.5.1)."""
     async with connect_peer(port) as peer:
-        await peer.send(Frame(CLOSE, data))
-        answer = await peer.receive()
+        await peer.send_frames(Frame(CLOSE, data))
+        answer = await peer.receive_frame()
         assert (answer.opcode, answer.data[:2]) == (CLOSE, data[:2])
 
 
 async def test_data_after_a_close_frame_are_ignored(port: int) -> None:
     """Data after a close frame are ignored (section 1.4)."""
     async with connect_peer(port) as peer:
-        await peer.send(Frame(CLOSE, b"\x03\xe8"), Frame(TEXT, b"late"), Frame(PING, b"late"))
+        await peer.send_frames(Frame(CLOSE, b"\x03\xe8"), Frame(TEXT, b"late"), Frame(PING, b"late"))
         assert await peer.read_close_code() == 1000
 
 
 @pytest.mark.parametrize(
-    ("changed", "status"),
+    ("changes", "status"),
     [
         ({"Sec-WebSocket-Version": "12"}, 426),
         ({"Sec-WebSocket-Key": "short"}, 400),
@@ -242,7 +242,7 @@ async def test_data_after_a_close_frame_are_ignored(port: int) -> None:
         ({}, 405),
     ],
 )
-async def test_malformed_handshakes_are_rejected(port: int, changed: dict[str, str | None], status: int) -> None:
+async def test_malformed_handshakes_are_rejected(port: int, changes: dict[str, str | None], status: int) -> None:
     """A handshake without a key, or with an unsupported WebSocket version, is rejected (section 4.2.1)."""
     headers: dict[str, str | None] = {
         "Host": f"127.0.0.1:{port}",
@@ -251,7 +251,7 @@ async def test_malformed_handshakes_are_rejected(port: int, changed: dict[str, s
         "Sec-WebSocket-Key": base64.b64encode(os.urandom(16)).decode(),
         "Sec-WebSocket-Version": "13",
     }
-    headers |= changed
+    headers |= changes
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     lines = [f"{name}: {value}" for name, value in headers.items() if value is not None]
     writer.write("\r\n".join([f"{'POST' if status == 405 else 'GET'} / HTTP/1.1", *lines, "", ""]).encode())

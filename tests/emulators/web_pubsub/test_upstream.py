@@ -14,8 +14,8 @@ async def _serve_app(runner: web.ServerRunner) -> str:
     return f"http://127.0.0.1:{runner.addresses[0][1]}"
 
 
-async def test_an_event_is_posted_to_its_address() -> None:
-    """An event is sent by POST to a URL with the event's name; redirects are not followed."""
+async def test_an_event_is_posted_to_the_url_with_its_name() -> None:
+    """An event is sent by POST to a URL that contains the event's name; redirects are not followed."""
     seen = []
 
     async def reply_to_request(request: web.BaseRequest) -> web.Response:
@@ -33,9 +33,9 @@ async def test_an_event_is_posted_to_its_address() -> None:
     assert (answer.status, answer.headers["x-mixed"], answer.body) == (302, "Case", b"moved")
 
 
-@pytest.mark.parametrize(("size", "fits"), [(1024 * 1024, True), (1024 * 1024 + 1, False)])
-async def test_large_responses_are_rejected(size: int, fits: bool) -> None:  # noqa: FBT001
-    """A response over 1 MiB is rejected."""
+@pytest.mark.parametrize(("size", "is_accepted"), [(1024 * 1024, True), (1024 * 1024 + 1, False)])
+async def test_event_handler_responses_over_1_mib_are_rejected(size: int, is_accepted: bool) -> None:  # noqa: FBT001
+    """A response of an event handler over 1 MiB is rejected."""
 
     async def reply_with_large_body(_: web.BaseRequest) -> web.Response:
         return web.Response(body=b"x" * size)
@@ -43,7 +43,7 @@ async def test_large_responses_are_rejected(size: int, fits: bool) -> None:  # n
     runner = web.ServerRunner(web.Server(reply_with_large_body))
     upstream = HttpUpstream(await _serve_app(runner))
     try:
-        if fits:
+        if is_accepted:
             assert len((await upstream.request("POST", "e", {}, b"")).body) == size
         else:
             with pytest.raises(UpstreamError):
@@ -54,7 +54,7 @@ async def test_large_responses_are_rejected(size: int, fits: bool) -> None:  # n
 
 
 async def test_an_unreachable_url_raises_upstream_error() -> None:
-    """An unreachable or invalid URL raises UpstreamError."""
+    """An event handler with an unreachable or invalid URL causes an UpstreamError."""
     for url in ("http://127.0.0.1:1/", "nonsense"):
         upstream = HttpUpstream(url)
         with pytest.raises(UpstreamError):

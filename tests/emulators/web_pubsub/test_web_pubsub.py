@@ -17,7 +17,7 @@ COMMAND = [sys.executable, "-m", "emulators.web_pubsub", "--port", "0"]
 
 
 def test_process_prints_its_url_and_exits_cleanly() -> None:
-    """The process prints a line with its URL when it is ready, and exits with 0 after SIGTERM."""
+    """The emulator prints a line with its URL when it is ready, and exits with 0 after SIGTERM."""
     command = [*COMMAND, "--access-key", "k" * 32]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -14,7 +14,7 @@ _PATH = "oi-api/surfaces/hall"
 
 
 class AdministrationComponent(Component):
-    """Simulated members read a number in the description of a surface, increment it, and write it back.
+    """Simulated members read the number in the description of a surface, increment the number, and write it back.
 
     Invariants: no acknowledged change is lost, and no number is acknowledged twice; a change whose condition does not
     hold is not made; each stored change has exactly one audit event, and each audit event has a stored change; the

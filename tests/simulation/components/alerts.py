@@ -84,10 +84,10 @@ class AlertsComponent(Component):
             reply = await send_until_final(self.world, "viewer@t", "GET", f"{_ALERTS}?limit=1000")
             if reply is None:
                 continue
-            self._check_list(known, reply.json["alerts"])
+            self._compare_with_earlier_list(known, reply.json["alerts"])
             active = [alert for alert in known.values() if alert["state"] != "resolved"]
             if active and choices.random() < 0.5:
-                await self._acknowledge(choices.choice(active), f"comment {client}-{number}")
+                await self._acknowledge_alert(choices.choice(active), f"comment {client}-{number}")
             elif choices.random() < 0.2:
                 await self._try_rule(choices.choice((*_THRESHOLD_RULES, "silent")), f"trial {client}-{number}")
 
@@ -100,10 +100,10 @@ class AlertsComponent(Component):
             is_deleted = reply.status == 404 and rule == "edited"
             self.world.require(reply.status == 200 or is_deleted, f"a trial got {reply.status} {reply.reply.body!r}")
 
-    def _check_list(self, known: dict[str, Any], listed: Iterable[Any]) -> None:
-        """Compare a list of alerts with the list that the same client got before."""
+    def _compare_with_earlier_list(self, earlier_alerts: dict[str, Any], listed: Iterable[Any]) -> None:
+        """Compare a list of alerts with the list that the same client received before."""
         alerts = {alert["id"]: alert for alert in listed}
-        for alert_id, before in known.items():
+        for alert_id, before in earlier_alerts.items():
             after = alerts.get(alert_id)
             if after is None:
                 may_vanish = before["state"] == "pending" and before["acknowledgedBy"] is None
@@ -115,7 +115,7 @@ class AlertsComponent(Component):
                 is_kept = before[name] in (None, after[name])
                 self.world.require(is_kept, f"{name} of alert {alert_id} changed from {before[name]} to {after[name]}")
         for alert in alerts.values():
-            self._check_times(alert)
+            self._check_alert_times(alert)
         if self.world.account is None:
             # The pages of a query of Cosmos DB are not of one moment.
             active = Counter(
@@ -123,17 +123,17 @@ class AlertsComponent(Component):
             )
             twice = [group for group, count in active.items() if count > 1]
             self.world.require(not twice, f"groups with several active alerts: {twice}")
-        known.clear()
-        known.update(alerts)
+        earlier_alerts.clear()
+        earlier_alerts.update(alerts)
 
-    def _check_times(self, alert: Any) -> None:
+    def _check_alert_times(self, alert: Any) -> None:
         started, fired, resolved = (_parse_time(alert[name]) for name in ("startedAt", "firedAt", "resolvedAt"))
         is_ordered = fired is None or (started is not None and started <= fired <= (resolved or fired))
         self.world.require(is_ordered, f"the times of an alert are out of order: {alert}")
         if alert["rule"] == "lasting" and fired is not None and started is not None:
             self.world.require(fired - started >= _HOLD, f"an alert fired too early: {alert}")
 
-    async def _acknowledge(self, alert: Any, comment: str) -> None:
+    async def _acknowledge_alert(self, alert: Any, comment: str) -> None:
         member, alert_id = self.world.random.choice(_MEMBERS), alert["id"]
         self._attempts[alert_id].add((member, comment))
         path, key = f"{_ALERTS}/{alert_id}/acknowledge", comment if self.world.random.random() < 0.7 else ""
@@ -176,34 +176,34 @@ class AlertsComponent(Component):
         await send_until_done(self.world, "ann@t", "PUT", f"{_RULES}/edited", _build_rule(is_enabled=True))
         for value, state in ((_HOT, "firing"), (_COLD, "resolved")):
             self._set_value(value)
-            while not await self._have_reached(state):
+            while not await self._threshold_rules_are_in_state(state):
                 await self.world.sleep(5)
         await send_until_done(self.world, "ann@t", "DELETE", f"{_RULES}/edited")
-        while not (await self._are_announced() and await self._are_audited()):
+        while not (await self._has_expected_deliveries() and await self._are_audited()):
             await self.world.sleep(5)
         await self._check_pages()
 
-    async def _list(self) -> list[Any]:
+    async def _list_alerts(self) -> list[Any]:
         reply = await send_until_done(self.world, "viewer@t", "GET", f"{_ALERTS}?limit=1000")
-        self._check_list(self._final, reply.json["alerts"])
+        self._compare_with_earlier_list(self._final, reply.json["alerts"])
         return list(self._final.values())
 
-    async def _have_reached(self, state: str) -> bool:
+    async def _threshold_rules_are_in_state(self, state: str) -> bool:
         """Return whether all threshold rules have reached the given state: ``firing`` or ``resolved``."""
-        listed = [alert for alert in await self._list() if alert["rule"] in _THRESHOLD_RULES]
+        listed = [alert for alert in await self._list_alerts() if alert["rule"] in _THRESHOLD_RULES]
         active = Counter(alert["rule"] for alert in listed if alert["state"] != "resolved")
         if state == "resolved":
             return not active
         fires = {alert["rule"] for alert in listed if alert["state"] == "firing"}
         return fires == set(_THRESHOLD_RULES) and max(active.values()) == 1
 
-    async def _are_announced(self) -> bool:
-        """Return whether each alert has its expected webhook deliveries; fail if there are other deliveries."""
+    async def _has_expected_deliveries(self) -> bool:
+        """Return whether each alert has its expected webhook deliveries; fail if a delivery is unexpected."""
         deliveries = await self._list_deliveries()
         # The list is read later, because an alert is stored before it is announced.
         expected = {
             (alert["id"], kind)
-            for alert in await self._list()
+            for alert in await self._list_alerts()
             for kind, time in (("alert.firing", alert["firedAt"]), ("alert.resolved", alert["resolvedAt"]))
             if alert["firedAt"] and time
         }
@@ -220,7 +220,7 @@ class AlertsComponent(Component):
         return expected | ended <= found.keys()
 
     def _check_messages(self, known: set[str]) -> None:
-        """Check that each received message belongs to a webhook delivery and always has the same content."""
+        """Check that each received message belongs to a webhook delivery and has the same content on each arrival."""
         for message, bodies in self.world.receiver.received.items():
             if bodies[0]["type"].startswith("alert."):
                 # A delivery that was stored after the log was read can already have arrived.

@@ -16,7 +16,7 @@ _PATH = "oi-api/provenance/amendments"
 
 
 class AmendmentsComponent(Component):
-    """Members create amendments, and approve or reject amendments of other members and sometimes their own.
+    """Members create amendments, and approve or reject amendments of other members, sometimes also their own.
 
     Invariants: an acknowledged amendment is stored once; an amendment has at most one decision, and an acknowledged
     decision is this one; no member decides about an own amendment; a decision that the service rejects is not stored;
@@ -48,10 +48,10 @@ class AmendmentsComponent(Component):
 
     async def _create_amendments(self, client: int, count: int) -> None:
         for number in range(count):
-            await self._create(f"amendment {client}-{number}", 0)
+            await self._create_amendment(f"amendment {client}-{number}", 0)
             await self.world.sleep(self.world.random.random() * 3)
 
-    async def _create(self, text: str, attempts: int) -> None:
+    async def _create_amendment(self, text: str, attempts: int) -> None:
         scope, author = self.world.random.choice(_SCOPES), self.world.random.choice(_MEMBERS)
         body = {
             "ScopeKey": scope,
@@ -71,10 +71,12 @@ class AmendmentsComponent(Component):
     async def _decide_often(self, client: int, count: int) -> None:
         for number in range(count):
             if self._created:
-                await self._decide(f"decision {client}-{number}", self.world.random.choice(list(self._created)), 0)
+                await self._decide_amendment(
+                    f"decision {client}-{number}", self.world.random.choice(list(self._created)), 0
+                )
             await self.world.sleep(self.world.random.random() * 3)
 
-    async def _decide(self, text: str, amendment: str, attempts: int) -> None:
+    async def _decide_amendment(self, text: str, amendment: str, attempts: int) -> None:
         scope, record_id, author = self._created[amendment]
         member, verb = self.world.random.choice(_MEMBERS), self.world.random.choice(("approve", "reject"))
         path = f"{_PATH}/{record_id}/{verb}?scopeKey={scope}"
@@ -111,7 +113,7 @@ class AmendmentsComponent(Component):
         self.world.require(not listed & known, f"decided amendments are listed as pending: {listed & known}")
 
     def check_invariants(self, folder: Path) -> None:
-        """Compare the stored amendments and decisions with the acknowledged ones."""
+        """Compare the stored amendments and decisions with those that the service acknowledged."""
         authors: dict[tuple[str, str], str] = {}
         texts: dict[str, list[str]] = defaultdict(list)
         decisions: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)

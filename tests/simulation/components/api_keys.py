@@ -56,10 +56,10 @@ class ApiKeysComponent(Component):
         for number in range(count):
             name = f"key {client}-{number}"
             for _ in range(self.world.random.choice((1, 1, 2))):
-                await self._create(name)
+                await self._create_key(name)
             await self.world.sleep(self.world.random.random() * 5)
 
-    async def _create(self, name: str) -> None:
+    async def _create_key(self, name: str) -> None:
         reply = await send_until_final(self.world, "ann@t", "POST", _PATH, {"name": name}, key=name)
         if reply is None or reply.code == "IDEMPOTENCY_KEY_IN_USE":
             return
@@ -95,9 +95,9 @@ class ApiKeysComponent(Component):
         for _ in range(count):
             await self.world.sleep(self.world.random.random() * 10)
             if self._secrets:
-                await self._revoke(self.world.random.choice(list(self._secrets)))
+                await self._revoke_key(self.world.random.choice(list(self._secrets)))
 
-    async def _revoke(self, name: str) -> None:
+    async def _revoke_key(self, name: str) -> None:
         key_id, _ = self._secrets[name]
         self._attempted.add(key_id)
         reply = await send_until_final(self.world, "ann@t", "DELETE", f"{_PATH}/{key_id}")

@@ -32,7 +32,7 @@ _ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 
 
 @dataclass
-class _Order:
+class _RequestedBundle:
     """Audit bundle that a simulated member has requested.
 
     Attributes:
@@ -81,8 +81,8 @@ class AuditBundlesComponent(Component):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._acknowledged: dict[str, tuple[str, str]] = {}
-        self._orders: dict[str, _Order] = {}
-        self._bundles: list[tuple[_Order, bytes]] = []
+        self._orders: dict[str, _RequestedBundle] = {}
+        self._bundles: list[tuple[_RequestedBundle, bytes]] = []
 
     def attach(self, services: Services) -> None:
         """Give the files of bundles virtual modification times."""
@@ -92,11 +92,11 @@ class AuditBundlesComponent(Component):
         """Start clients that append events, and members that request bundles."""
         choices = self.world.random
         for number in range(choices.randint(1, 2)):
-            yield self._append_often(number, choices.randint(1, 8))
+            yield self._append_events(number, choices.randint(1, 8))
         for number in range(choices.randint(1, 2)):
-            yield self._request_often(number, choices.randint(1, 3))
+            yield self._request_bundles(number, choices.randint(1, 3))
 
-    async def _append_often(self, client: int, count: int) -> None:
+    async def _append_events(self, client: int, count: int) -> None:
         choices = self.world.random
         for number in range(count):
             text, scope, entity = f"bundled {client}-{number}", choices.choice(_SCOPES), choices.choice(("1", "2"))
@@ -107,33 +107,33 @@ class AuditBundlesComponent(Component):
                 self._acknowledged[text] = (scope, entity)
             await self.world.sleep(choices.random() * 8)
 
-    async def _request_often(self, client: int, count: int) -> None:
+    async def _request_bundles(self, client: int, count: int) -> None:
         choices = self.world.random
         for number in range(count):
             await self.world.sleep(choices.random() * 20)
-            order = _Order(
+            bundle = _RequestedBundle(
                 choices.choice(_MEMBERS),
                 choices.choice((_SCOPES, _SCOPES[:1], _SCOPES[1:])),
                 choices.choice(("", "", "1")),
                 frozenset(self._acknowledged),
                 choices.random() < 0.3,
             )
-            job = await self._request_bundle(order, f"bundle {client}-{number}")
+            job = await self._request_bundle(bundle, f"bundle {client}-{number}")
             if job is not None:
                 await self._read_until_ended(job)
 
-    async def _request_bundle(self, order: _Order, key: str) -> str | None:
+    async def _request_bundle(self, bundle: _RequestedBundle, key: str) -> str | None:
         """Request a bundle, and return its id."""
-        body = _build_request(order)
+        body = _build_request(bundle)
         headers = {"prefer": "wait=3"} if self.world.random.random() < 0.3 else {}
-        reply = await send_until_final(self.world, order.member, "POST", _PATH, body, key=key, headers=headers)
+        reply = await send_until_final(self.world, bundle.member, "POST", _PATH, body, key=key, headers=headers)
         if reply is None:
             return None
         self.world.require(reply.status in {200, 202}, f"a bundle got {reply.status} {reply.reply.body!r}")
         job = str(reply.json["bundleId"])
-        self._orders[job] = order
+        self._orders[job] = bundle
         if self.world.random.random() < 0.3:
-            again = await send_until_final(self.world, order.member, "POST", _PATH, body, key=key, headers=headers)
+            again = await send_until_final(self.world, bundle.member, "POST", _PATH, body, key=key, headers=headers)
             is_same = again is None or (again.status in {200, 202} and again.json["bundleId"] == job)
             self.world.require(is_same, f"an equal request got another bundle than {job}")
         return job
@@ -147,13 +147,13 @@ class AuditBundlesComponent(Component):
                 await self._read_bundle(job)
                 return
             if choices.random() < 0.05:
-                await self._cancel(job)
+                await self._cancel_bundle(job)
             await self.world.sleep(choices.random() * 5)
 
-    async def _cancel(self, job: str) -> None:
-        order = self._orders[job]
-        order.is_cancelled = True
-        reply = await send_until_final(self.world, order.member, "DELETE", f"{_PATH}/{job}")
+    async def _cancel_bundle(self, job: str) -> None:
+        bundle = self._orders[job]
+        bundle.is_cancelled = True
+        reply = await send_until_final(self.world, bundle.member, "DELETE", f"{_PATH}/{job}")
         if reply is not None and reply.status == 204:
             self._record_status(job, "cancelled")
         elif reply is not None:
@@ -161,8 +161,8 @@ class AuditBundlesComponent(Component):
 
     async def _read_bundle(self, job: str) -> str:
         """Read a bundle and check it; return its status, or an empty text if the request failed."""
-        order = self._orders[job]
-        reply = await send_until_final(self.world, order.member, "GET", f"{_PATH}/{job}")
+        bundle = self._orders[job]
+        reply = await send_until_final(self.world, bundle.member, "GET", f"{_PATH}/{job}")
         if reply is None:
             return ""
         self.world.require(reply.status == 200, f"bundle {job} got {reply.status} {reply.reply.body!r}")
@@ -170,21 +170,21 @@ class AuditBundlesComponent(Component):
         if reply.json["status"] == "completed":
             [file] = reply.json["files"]
             content = read_linked_file(self.world, file)
-            self.world.require(order.digest in ("", file["sha256"]), f"the file of bundle {job} has changed")
-            if not order.digest:
-                order.digest = file["sha256"]
-                self._bundles.append((order, content))
+            self.world.require(bundle.digest in ("", file["sha256"]), f"the file of bundle {job} has changed")
+            if not bundle.digest:
+                bundle.digest = file["sha256"]
+                self._bundles.append((bundle, content))
         return str(reply.json["status"])
 
     def _record_status(self, job: str, status: str) -> None:
-        order = self._orders[job]
-        is_possible = order.status not in _ENDED or status == order.status
-        self.world.require(is_possible, f"bundle {job} was {order.status}, and then {status}")
-        self.world.require(status != "cancelled" or order.is_cancelled, f"nobody cancelled bundle {job}")
-        order.status = status
+        bundle = self._orders[job]
+        is_possible = bundle.status not in _ENDED or status == bundle.status
+        self.world.require(is_possible, f"bundle {job} was {bundle.status}, and then {status}")
+        self.world.require(status != "cancelled" or bundle.is_cancelled, f"nobody cancelled bundle {job}")
+        bundle.status = status
 
     async def complete_work(self) -> None:
-        """Wait until all bundles have ended, request another one, and wait until all have expired."""
+        """Wait until all bundles have ended, request another bundle, and wait until all bundles have expired."""
         for member in _MEMBERS:
             listed = await send_until_done(self.world, member, "GET", _PATH)
             for each in listed.json["bundles"]:
@@ -194,10 +194,10 @@ class AuditBundlesComponent(Component):
             status = await self._read_bundle(job)
             if status in {"failed", "cancelled"}:
                 require_no_files(self.world, job, status)
-        order = _Order("ann@t", _SCOPES, "", frozenset(self._acknowledged), has_receipts=True)
-        reply = await send_until_done(self.world, "ann@t", "POST", _PATH, _build_request(order), key="last bundle")
+        bundle = _RequestedBundle("ann@t", _SCOPES, "", frozenset(self._acknowledged), has_receipts=True)
+        reply = await send_until_done(self.world, "ann@t", "POST", _PATH, _build_request(bundle), key="last bundle")
         job = reply.json["bundleId"]
-        self._orders[job] = order
+        self._orders[job] = bundle
         while (status := await self._read_bundle(job)) not in _ENDED:
             await self.world.sleep(1)
         self.world.require(status == "completed", f"the last bundle is {status}")
@@ -213,22 +213,24 @@ class AuditBundlesComponent(Component):
         """Compare the records, checkpoints and proofs of all bundles with the stored chains."""
         require_nothing_left(self.world, folder)
         leaves = {scope: read_hashes(folder, "DomainEvents", scope) for scope in _SCOPES}
-        for order, content in self._bundles:
+        for bundle, content in self._bundles:
             with zipfile.ZipFile(io.BytesIO(content)) as file:
                 manifest = json.loads(file.read("manifest.json"))
                 scopes = [each["scopeKey"] for each in manifest["chains"]]
-                self.world.require(scopes == list(order.scopes), f"a bundle of {order.scopes} contains {scopes}")
+                self.world.require(scopes == list(bundle.scopes), f"a bundle of {bundle.scopes} contains {scopes}")
                 for each in manifest["chains"]:
-                    self._check_chain(order, file, each, leaves[each["scopeKey"]])
+                    self._check_chain(bundle, file, each, leaves[each["scopeKey"]])
 
-    def _check_chain(self, order: _Order, file: zipfile.ZipFile, entry: Any, leaves: Sequence[bytes]) -> None:
+    def _check_chain(
+        self, bundle: _RequestedBundle, file: zipfile.ZipFile, entry: Any, leaves: Sequence[bytes]
+    ) -> None:
         scope = entry["scopeKey"]
         records = json.loads(file.read(entry["file"]))
         names = {record["Name"] for record in records}
         promised = {
             text
-            for text in order.acknowledged
-            if self._acknowledged[text][0] == scope and order.entity in ("", self._acknowledged[text][1])
+            for text in bundle.acknowledged
+            if self._acknowledged[text][0] == scope and bundle.entity in ("", self._acknowledged[text][1])
         }
         self.world.require(promised <= names, f"a bundle of {scope} lacks {promised - names}")
         is_counted = entry["records"] == len(records) == len(names)
@@ -242,7 +244,7 @@ class AuditBundlesComponent(Component):
         expected = compute_root(leaves[:size])
         self.world.require(root == base64.b64encode(expected).decode(), f"a bundle of {scope} has another root")
         numbers = [int(record["RecordID"]) for record in records]
-        if not order.entity:
+        if not bundle.entity:
             self.world.require(numbers == list(range(1, size + 1)), f"a bundle of {scope} with {size} has {numbers}")
             self.world.require(entry["verdict"]["ChainValid"], f"a bundle finds that {scope} is broken")
         if entry["proof"] is not None:
@@ -252,10 +254,10 @@ class AuditBundlesComponent(Component):
                 self.world.require(is_proved, f"a proof in a bundle of {scope} does not lead to its checkpoint")
 
 
-def _build_request(order: _Order) -> dict[str, Any]:
-    scopes = [{"target": "DomainEvents", "scopeKey": scope} for scope in order.scopes]
-    filters = {"entityId": order.entity} if order.entity else {}
-    return {"scopes": scopes, "receipts": order.has_receipts, **filters}
+def _build_request(bundle: _RequestedBundle) -> dict[str, Any]:
+    scopes = [{"target": "DomainEvents", "scopeKey": scope} for scope in bundle.scopes]
+    filters = {"entityId": bundle.entity} if bundle.entity else {}
+    return {"scopes": scopes, "receipts": bundle.has_receipts, **filters}
 
 
 def _compute_root(leaf: bytes, proof: Any) -> bytes:

@@ -88,7 +88,7 @@ class AuditChainComponent(Component):
                 await self.world.sleep(1)
 
     def check_invariants(self, folder: Path) -> None:
-        """Check each chain; each event must be stored as often as its replies permit."""
+        """Check each chain, and that each event is stored as often as the replies to its requests permit."""
         stored: dict[str, list[tuple[str, str]]] = {}
         for record in read_chains(self.world, folder):
             stored.setdefault(record.get("Name", ""), []).append((record["RecordID"], record["Hash"]))

@@ -50,10 +50,10 @@ class CheckpointsComponent(Component):
 
     async def _append_events(self, client: int, count: int) -> None:
         for number in range(count):
-            await self._append(self.world.random.choice(_SCOPES), f"checked {client}-{number}")
+            await self._append_event(self.world.random.choice(_SCOPES), f"checked {client}-{number}")
             await self.world.sleep(self.world.random.random() * 12)
 
-    async def _append(self, scope: str, text: str) -> None:
+    async def _append_event(self, scope: str, text: str) -> None:
         body = {"EntityType": "Test", "EntityID": "1", "Name": text, "ActionType": "Test", "ScopeKey": scope}
         path = "oi-api/provenance/events?target=DomainEvents"
         await send_until_final(self.world, "ann@t", "POST", path, body, key=text)

@@ -43,7 +43,7 @@ _ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 
 
 @dataclass
-class _Order:
+class _RequestedDownload:
     """Download that a simulated member has requested.
 
     Attributes:
@@ -70,7 +70,7 @@ class _Order:
 
 
 class DownloadsComponent(TelemetryComponent):
-    """Members download messages and sometimes cancel; the runner repeats steps, even on two processes at once.
+    """Members download messages and sometimes cancel; steps are repeated, even in two processes at once.
 
     Invariants: a download ends with one status; a completed one has each message of its range once, with its content,
     and no other one; it has those that were archived before its request, and all that were accepted if it states so;
@@ -97,7 +97,7 @@ class DownloadsComponent(TelemetryComponent):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._times: dict[str, datetime] = {}
-        self._orders: dict[str, _Order] = {}
+        self._orders: dict[str, _RequestedDownload] = {}
 
     def attach(self, services: Services) -> None:
         """Give the files of downloads virtual modification times."""
@@ -139,7 +139,7 @@ class DownloadsComponent(TelemetryComponent):
         connections = CONNECTIONS if is_surface else (choices.choice(CONNECTIONS),)
         path = f"{_PATH}/surfaces/hall" if is_surface else f"{_PATH}/data-connections/{connections[0]}"
         start, end = sorted((self._draw_time(), self._draw_time())) if choices.random() < 0.5 else (FIRST_HOUR, END)
-        order = _Order(
+        order = _RequestedDownload(
             member,
             connections,
             start,
@@ -169,10 +169,10 @@ class DownloadsComponent(TelemetryComponent):
             if await self._read_download(job) in _ENDED:
                 return
             if choices.random() < 0.05:
-                await self._cancel(job)
+                await self._cancel_download(job)
             await self.world.sleep(choices.random() * 5)
 
-    async def _cancel(self, job: str) -> None:
+    async def _cancel_download(self, job: str) -> None:
         order = self._orders[job]
         order.is_cancelled = True
         reply = await send_until_final(self.world, order.member, "DELETE", f"{_PATH}/{job}")
@@ -203,7 +203,7 @@ class DownloadsComponent(TelemetryComponent):
         self.world.require(status != "cancelled" or order.is_cancelled, f"nobody cancelled download {job}")
         order.status = status
 
-    def _check_files(self, order: _Order, shown: Any) -> None:
+    def _check_files(self, order: _RequestedDownload, shown: Any) -> None:
         found: Counter[str] = Counter()
         for file in shown["files"]:
             self.world.require(file["connection"] in order.connections, f"a file of {file['connection']}")
@@ -219,10 +219,10 @@ class DownloadsComponent(TelemetryComponent):
         twice = [name for name, count in found.items() if count > 1]
         self.world.require(not twice, f"a download has messages twice: {twice}")
         promised = order.accepted if shown["completeUpTo"] is not None else order.archived
-        missing = {name for name in promised if self._is_wanted(order, name)} - found.keys()
+        missing = {name for name in promised if self._belongs_to_download(order, name)} - found.keys()
         self.world.require(not missing, f"a download lacks messages: {missing}")
 
-    def _is_wanted(self, order: _Order, name: str) -> bool:
+    def _belongs_to_download(self, order: _RequestedDownload, name: str) -> bool:
         return self._sent[name] in order.connections and order.start <= self._times[name] < order.end
 
     async def complete_work(self) -> None:
@@ -246,7 +246,7 @@ class DownloadsComponent(TelemetryComponent):
 
     async def _download_everything(self) -> None:
         file_format = self.world.random.choice(_FORMATS)
-        order = _Order(
+        order = _RequestedDownload(
             "ann@t", CONNECTIONS, FIRST_HOUR, END, file_format, frozenset(self._archived), frozenset(self._accepted)
         )
         body = {"format": file_format, "dateRange": {"start": format_time(FIRST_HOUR), "end": format_time(END)}}

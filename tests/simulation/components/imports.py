@@ -111,7 +111,7 @@ class ImportsComponent(TelemetryComponent):
         for number in range(count):
             await self.world.sleep(choices.random() * 20)
             file = self._draw_file()
-            job = await self._create(file, f"import {client}-{number}")
+            job = await self._create_import(file, f"import {client}-{number}")
             if job is not None:
                 await self._read_until_ended(job)
         self._sending -= 1
@@ -124,7 +124,7 @@ class ImportsComponent(TelemetryComponent):
         self._sent |= dict.fromkeys(file.names, connection)
         return file
 
-    async def _create(self, file: _File, key: str) -> str | None:
+    async def _create_import(self, file: _File, key: str) -> str | None:
         """Create an import, upload its file and start it; return its id."""
         content = "".join(f"{self._build_line(name)}\n" for name in file.lines).encode()
         body = {"format": "ndjson", "fileName": "old.ndjson", "bytes": len(content), "mapping": _MAPPING}
@@ -136,7 +136,7 @@ class ImportsComponent(TelemetryComponent):
         job = str(created.json["importId"])
         self._files[job] = file
         await self.world.sleep(self.world.random.random())
-        self._upload(find_linked_file(self.world, created.json["uploadUrl"]), content)
+        self._upload_file(find_linked_file(self.world, created.json["uploadUrl"]), content)
         if self.world.random.random() < 0.3:
             preview = await send_until_final(self.world, file.member, "POST", f"{_PATH}/{job}/preview", {})
             is_right = preview is None or (preview.status == 200 and len(preview.json["messages"]) <= len(file.lines))
@@ -160,7 +160,7 @@ class ImportsComponent(TelemetryComponent):
         moment = START.replace(hour=9, minute=int(name.rpartition("-")[2]) * 5 % 60)
         return json.dumps({"id": name, "time": format_time(moment), "name": name})
 
-    def _upload(self, path: Path, content: bytes) -> None:
+    def _upload_file(self, path: Path, content: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         at = START.timestamp() + self.world.scheduler.now / MICROSECONDS
@@ -173,10 +173,10 @@ class ImportsComponent(TelemetryComponent):
             if await self._read_import(job) in _ENDED:
                 return
             if choices.random() < 0.05:
-                await self._cancel(job)
+                await self._cancel_import(job)
             await self.world.sleep(choices.random() * 5)
 
-    async def _cancel(self, job: str) -> None:
+    async def _cancel_import(self, job: str) -> None:
         file = self._files[job]
         file.is_cancelled = True
         reply = await send_until_final(self.world, file.member, "DELETE", f"{_PATH}/{job}")
@@ -194,7 +194,7 @@ class ImportsComponent(TelemetryComponent):
         self.world.require(reply.status == 200, f"import {job} got {reply.status} {reply.reply.body!r}")
         self._record_status(job, reply.json["status"])
         if reply.json["status"] == "completed":
-            self._check_completed(file, reply.json)
+            self._check_completed_import(file, reply.json)
         return str(reply.json["status"])
 
     def _record_status(self, job: str, status: str) -> None:
@@ -204,14 +204,14 @@ class ImportsComponent(TelemetryComponent):
         self.world.require(status != "cancelled" or file.is_cancelled, f"nobody cancelled import {job}")
         file.status = status
 
-    def _check_completed(self, file: _File, shown: Any) -> None:
+    def _check_completed_import(self, file: _File, shown: Any) -> None:
         counts = {name: shown[name] for name in ("accepted", "duplicates", "rejected")}
         rejected = [number for number, name in enumerate(file.lines, start=1) if name is None]
         self.world.require(shown["progress"]["rows"] == len(file.lines), f"{file} has {shown['progress']} rows")
         self.world.require(counts["rejected"] == len(rejected), f"{file} has {counts}")
         is_complete = counts["accepted"] + counts["duplicates"] == len(file.lines) - len(rejected)
         self.world.require(is_complete and counts["accepted"] <= len(file.names), f"{file} has {counts}")
-        if not self._find_overlapping(file):
+        if not self._find_overlapping_imports(file):
             self.world.require(counts["accepted"] == len(file.names), f"{file}, whose messages are new, has {counts}")
         listed: list[int] = []
         for each in shown["files"]:
@@ -219,12 +219,12 @@ class ImportsComponent(TelemetryComponent):
             listed += [int(row["row"]) for row in csv.DictReader(io.StringIO(content))]
         self.world.require(listed == rejected, f"the rejected rows of {file} are {rejected}, but {listed} are listed")
         self._archived |= file.names
-        if all(other.status == "completed" for other in self._find_overlapping(file)):
+        if all(other.status == "completed" for other in self._find_overlapping_imports(file)):
             missing = file.names - self._table.names
             self.world.require(not missing, f"messages of a completed import are not in the query table: {missing}")
 
-    def _find_overlapping(self, file: _File) -> list[_File]:
-        """Return the other started imports whose files share a message with this file."""
+    def _find_overlapping_imports(self, file: _File) -> list[_File]:
+        """Return the other started imports whose files share a message with the given file."""
         return [
             other
             for other in self._files.values()
@@ -246,7 +246,7 @@ class ImportsComponent(TelemetryComponent):
             if status in {"failed", "cancelled"} and self._files[job].has_work:
                 require_no_files(self.world, job, status)
         for connection in CONNECTIONS:
-            while not await self._read(connection):
+            while not await self._read_archive(connection):
                 await self.world.sleep(1)
         await expire_jobs(self.world)
         for member in _MEMBERS:

@@ -37,7 +37,7 @@ _CERTAIN_LIFE: Final = 1_800 * MICROSECONDS
 
 @dataclass
 class _Token:
-    """Access token with its time of issue and the shift of the simulated clocks at that time."""
+    """Access token with the time of its issue, and the shift of the simulated clocks at that time."""
 
     text: str
     made_at: int
@@ -71,7 +71,7 @@ class _Family:
 
 
 class OAuthComponent(Component):
-    """Members consent to a client that refreshes and uses tokens; thieves use old tokens, and clients revoke theirs.
+    """Members consent to a client that refreshes and uses tokens; thieves use old tokens; clients revoke tokens.
 
     Invariants: a refresh token has one successor; an old one is rejected, and ends its family; a family that nothing
     may have ended can be refreshed; its access tokens work; no refresh succeeds after a rejected one; the access tokens
@@ -134,7 +134,7 @@ class OAuthComponent(Component):
                     group.create_task(self._refresh_family(family))
                     group.create_task(self._refresh_family(family))
             elif action < 0.8:
-                await self._revoke(family)
+                await self._revoke_family(family)
 
     async def _sign_in(self, member: str) -> _Family | None:
         request = {
@@ -207,16 +207,16 @@ class OAuthComponent(Component):
         if reply is not None:
             self.world.require(reply.status != 200, "an old refresh token was accepted")
             self._check_refusal(reply)
-            self._record_end(family)
+            self._record_family_end(family)
 
-    async def _revoke(self, family: _Family) -> None:
+    async def _revoke_family(self, family: _Family) -> None:
         family.may_end = True
         reply = await self._send_form("oauth2/revoke", {"token": family.newest, "client_id": _CLIENT})
         if reply is not None:
             self.world.require(reply.status == 200, f"a revocation got {reply.status} {reply.reply.body!r}")
-            self._record_end(family)
+            self._record_family_end(family)
 
-    def _record_end(self, family: _Family) -> None:
+    def _record_family_end(self, family: _Family) -> None:
         family.is_refused = True
         if family.ended_at is None:
             family.ended_at = self.world.scheduler.now

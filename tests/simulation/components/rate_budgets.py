@@ -95,10 +95,10 @@ class RateBudgetsComponent(Component):
     async def _send_requests(self, count: int, longest_pause: float) -> None:
         for _ in range(count):
             await self.world.sleep(self.world.random.random() * longest_pause)
-            await self._send()
+            await self._send_request()
 
-    async def _send(self) -> int | None:
-        """Send a request; return 0 if it is admitted, the seconds to wait if not, or None without a reply."""
+    async def _send_request(self) -> int | None:
+        """Send a request; return 0 if it is admitted, the seconds to wait if rejected, or None without a reply."""
 
         async def admit_request(services: Services) -> int:
             if services not in self._limiters:
@@ -128,12 +128,12 @@ class RateBudgetsComponent(Component):
         """Send requests to each process until it admits one."""
         for _ in range(4):
             last = self.world.scheduler.now + _WAIT
-            while (seconds := await self._send()) != 0:
+            while (seconds := await self._send_request()) != 0:
                 self.world.require(self.world.scheduler.now < last, "a caller that waits as told is not admitted")
                 await self.world.sleep(1 if seconds is None else seconds)
 
     def check_invariants(self, folder: Path) -> None:  # noqa: ARG002  the invariants concern replies only
-        """Check how many requests were admitted in each minute."""
+        """Check that no minute contains more admitted requests than the budget permits."""
         slices = len(self._limiters) * _LIMITERS * max(1, self._budget.requests // _LARGEST_SHARE)
         most = self._budget.requests + slices
         for number, first in enumerate(self._admitted):

@@ -31,7 +31,7 @@ _ACCEPTED: Final = 202
 
 
 class TelemetryComponent(Component):
-    """Clients send messages, and an event hub delivers them at least once to the ingestion and the archive.
+    """Clients send messages; an event hub delivers each message at least once to the ingestion and the archive.
 
     After a failure or a crash, the hub delivers again, in batches with other boundaries; sometimes a process that lost
     its partition works on. Meanwhile the archive is merged and read.
@@ -143,13 +143,13 @@ class TelemetryComponent(Component):
         await self._process_batch(hub, batch)
 
     async def _process_batch(self, hub: str, batch: Sequence[HubEvent]) -> None:
-        async def run(services: Services) -> None:
+        async def process_batch(services: Services) -> None:
             if hub == TELEMETRY_HUB:
                 await services.telemetry.ingestor.run(TELEMETRY_HUB, batch)
             else:
                 await services.cold_data.archive.store_events(batch)
 
-        await run_on_instance(self.world, run)
+        await run_on_instance(self.world, process_batch)
         if hub == IMPULSES_HUB:
             self._archived.update(json.loads(event.body)["ID"] for event in batch)
 
@@ -186,13 +186,13 @@ class TelemetryComponent(Component):
         while self._sending:
             await self.world.sleep(self.world.random.random() * 60)
             for connection in CONNECTIONS:
-                await self._read(connection)
+                await self._read_archive(connection)
 
-    async def _read(self, connection: str) -> bool:
+    async def _read_archive(self, connection: str) -> bool:
         """Read a connection's archive and check the messages; return False if the read failed."""
         known = {name for name in self._archived if self._sent[name] == connection}
 
-        async def read(services: Services) -> list[tuple[str, str]]:
+        async def read_rows(services: Services) -> list[tuple[str, str]]:
             rows = services.cold_data.reader.rows(connection, FIRST_HOUR, END)
             return [
                 (row["messageId"], json.loads(row["payload"])["name"])
@@ -201,7 +201,7 @@ class TelemetryComponent(Component):
             ]
 
         try:
-            found = await run_on_instance(self.world, read)
+            found = await run_on_instance(self.world, read_rows)
         except WorkFailedError:
             return False
         twice = [name for name, count in Counter(name for name, _ in found).items() if count > 1]
@@ -219,7 +219,7 @@ class TelemetryComponent(Component):
             await self.world.sleep(_QUIET.total_seconds())
             await self._merge_hours()
         for connection in CONNECTIONS:
-            while not await self._read(connection):
+            while not await self._read_archive(connection):
                 await self.world.sleep(1)
         await self._check_counts()
 

@@ -24,7 +24,7 @@ _OUTDATED: Final = frozenset({403, 404, 409, 412})
 
 
 class WarmQueriesComponent(Component):
-    """Members edit two queries, approve and reject drafts of others and their own, and execute the queries.
+    """Members edit and execute two queries, and approve or reject drafts, sometimes also their own.
 
     Each change names the version that the member has read. Invariants: a version has one decision, of another member
     than its author; an approval approves the text that the member has read; an executed text was approved, and is the
@@ -59,7 +59,7 @@ class WarmQueriesComponent(Component):
         for _ in range(choices.randint(1, 2)):
             yield self._execute_often(choices.randint(4, 12))
 
-    async def _read(self, member: str, lookup: str) -> Any:
+    async def _read_query(self, member: str, lookup: str) -> Any:
         """Return a query's definition; None if it is missing or the read failed."""
         reply = await send_until_final(self.world, member, "GET", _PATH)
         listed = [] if reply is None else reply.json["warmQueries"]
@@ -68,7 +68,7 @@ class WarmQueriesComponent(Component):
     async def _write_drafts(self, client: int, count: int) -> None:
         for number in range(count):
             member, lookup = self.world.random.choice(_MEMBERS), self.world.random.choice(_LOOKUPS)
-            before = await self._read(member, lookup)
+            before = await self._read_query(member, lookup)
             condition = {"if-none-match": "*"} if before is None else {"if-match": before["etag"]}
             kql = f"print Text = 'draft {client}-{number}'"
             cached = self.world.random.choice((0, 0, 60))
@@ -81,7 +81,7 @@ class WarmQueriesComponent(Component):
     async def _send_change(
         self, lookup: str, text: str, member: str, method: str, path: str, body: Any, headers: Any, *, key: str
     ) -> ApiReply | None:
-        """Send a change.
+        """Send a change of a query.
 
         Unless another change runs at the same time, note the text that queries must run afterwards.
         """
@@ -106,7 +106,7 @@ class WarmQueriesComponent(Component):
     async def _decide_draft(self, name: str, lookup: str) -> None:
         """Approve or reject the draft that the member has read."""
         member, verb = self.world.random.choice(_MEMBERS), self.world.random.choice(("approve", "approve", "reject"))
-        draft = await self._read(member, lookup)
+        draft = await self._read_query(member, lookup)
         if draft is None or draft["approval"] is not None or draft["rejection"] is not None:
             return
         text, path, headers = _read_text(draft["kql"]), f"{_PATH}/{lookup}/{verb}", {"if-match": draft["etag"]}
@@ -141,9 +141,9 @@ class WarmQueriesComponent(Component):
     async def _execute_often(self, count: int) -> None:
         for _ in range(count):
             await self.world.sleep(self.world.random.random() * 10)
-            await self._execute(self.world.random.choice(_LOOKUPS))
+            await self._execute_query(self.world.random.choice(_LOOKUPS))
 
-    async def _execute(self, lookup: str) -> bool:
+    async def _execute_query(self, lookup: str) -> bool:
         """Execute a query and check which text ran; return whether a final reply arrived."""
         known, sent_at = self._known[lookup], self.world.scheduler.now
         try:
@@ -163,7 +163,7 @@ class WarmQueriesComponent(Component):
         return True
 
     async def complete_work(self) -> None:
-        """Execute the stored queries, and make one more change, which also appends a missing event of the last one."""
+        """Execute the stored queries, and make one more change, which also appends a missing earlier audit event."""
         await self.world.sleep(_VISIBLE / MICROSECONDS + 1)
         listed = await send_until_done(self.world, "ann@t", "GET", _PATH)
         for query in [each for each in listed.json["warmQueries"] if each["lookup"] in _LOOKUPS]:
@@ -172,7 +172,7 @@ class WarmQueriesComponent(Component):
             self.world.require(known is None or known[0] == text, f"{text!r} is stored, but {known} was acknowledged")
             self._known[query["lookup"]] = (text, 0)
         for lookup in _LOOKUPS:
-            while not await self._execute(lookup):
+            while not await self._execute_query(lookup):
                 await self.world.sleep(1)
         body = {"name": "Last", "surface": "hall", "kql": "print Text = 'last'"}
         await send_until_done(self.world, "ann@t", "PUT", f"{_PATH}/last", body)

@@ -46,10 +46,10 @@ class WebhooksComponent(Component):
 
     async def _create_amendments(self, client: int, count: int) -> None:
         for number in range(count):
-            await self._create(f"announced {client}-{number}")
+            await self._create_amendment(f"announced {client}-{number}")
             await self.world.sleep(self.world.random.random() * 10)
 
-    async def _create(self, text: str) -> None:
+    async def _create_amendment(self, text: str) -> None:
         self._texts.add(text)
         body = {
             "ScopeKey": self.world.random.choice(_SCOPES),
@@ -65,7 +65,7 @@ class WebhooksComponent(Component):
 
     async def complete_work(self) -> None:
         """Wait until all events have arrived; after many failures, the next attempt can be hours later."""
-        self.world.slow_ticks()
+        self.world.slow_down_background_jobs()
         listed = await send_until_done(self.world, "ann@t", "GET", "oi-api/webhooks")
         webhook = next(each for each in listed.json["webhooks"] if each["eventTypes"] == ["amendment.pending"])
         log = f"oi-api/webhooks/{webhook['id']}/deliveries?limit=1&status=pending"

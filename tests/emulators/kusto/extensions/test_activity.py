@@ -25,7 +25,7 @@ IDS = "datatable(id:long, t:long, d:string)[1, 0, 'a', 1, 12, 'a', 2, 15, 'a', 2
 DAY = "T00:00:00.000000Z"
 
 
-def add_days(month: str, rows: list[list[Any]]) -> list[list[Any]]:
+def build_datetimes_of_month(month: str, rows: list[list[Any]]) -> list[list[Any]]:
     """Return the rows; in each, a datetime in this month replaces the first value, a day of the month."""
     return [[f"{month}-{row[0]:02d}{DAY}", *row[1:]] for row in rows]
 
@@ -37,7 +37,9 @@ CASES: list[tuple[str, list[str], list[list[Any]]]] = [
             "| evaluate sliding_window_counts(UserId, Timestamp, s, datetime(2017-08-07), 3d, 1d)"
         ),
         ["Timestamp", "Count", "Dcount"],
-        add_days("2017-08", [[1, 5, 3], [2, 8, 5], [3, 13, 5], [4, 9, 5], [5, 7, 5], [6, 2, 2], [7, 1, 1]]),
+        build_datetimes_of_month(
+            "2017-08", [[1, 5, 3], [2, 8, 5], [3, 13, 5], [4, 9, 5], [5, 7, 5], [6, 2, 2], [7, 1, 1]]
+        ),
     ),
     (
         (
@@ -45,7 +47,7 @@ CASES: list[tuple[str, list[str], list[list[Any]]]] = [
             "activity_counts_metrics(UserId, Timestamp, datetime(2017-08-01), datetime(2017-08-04), window)"
         ),
         ["Timestamp", "count", "dcount", "new_dcount", "aggregated_dcount"],
-        add_days("2017-08", [[1, 4, 4, 4, 4], [2, 3, 3, 2, 6], [3, 6, 5, 2, 8], [4, 1, 1, 0, 8]]),
+        build_datetimes_of_month("2017-08", [[1, 4, 4, 4, 4], [2, 3, 3, 2, 6], [3, 6, 5, 2, 8], [4, 1, 1, 0, 8]]),
     ),
     (
         (
@@ -53,12 +55,12 @@ CASES: list[tuple[str, list[str], list[list[Any]]]] = [
             "active_users_count(User, Timestamp, datetime(2018-07-01), datetime(2018-07-31), 8d, 1d, 3, 7d)"
         ),
         ["Timestamp", "dcount"],
-        add_days("2018-07", [[1, 1], [15, 1]]),
+        build_datetimes_of_month("2018-07", [[1, 1], [15, 1]]),
     ),
     (
         f"{LETTERS} | evaluate activity_metrics(UserId, Timestamp, datetime(2017-08-01), datetime(2017-08-04), 1d)",
         ["Timestamp", "dcount_values", "dcount_newvalues", "retention_rate", "churn_rate"],
-        add_days(
+        build_datetimes_of_month(
             "2017-08", [[1, 4, 4, "NaN", "NaN"], [2, 3, 2, 0.25, 0.75], [3, 5, 3, 2 / 3, 1 / 3], [4, 1, 0, 0.2, 0.8]]
         ),
     ),
@@ -106,7 +108,7 @@ def test_activity_plugins_return_the_documented_rows(
     endpoint: Endpoint, query: str, columns: list[str], expected: list[list[Any]]
 ) -> None:
     """The activity plugins return the columns and rows of the documented examples."""
-    table = endpoint.table(query)
+    table = endpoint.query_table(query)
     assert [each.column_name for each in table.columns] == columns
     rows = (
         sorted(table.raw_rows, key=lambda row: [str(cell) for cell in row[:2]])
@@ -132,6 +134,6 @@ def test_activity_plugins_return_the_documented_rows(
         ("session_count(id, t, 0, 49, 10, 12) : (a:long)", "session_count with an output schema"),
     ],
 )
-def test_invalid_plugin_arguments_are_errors(endpoint: Endpoint, call: str, message: str) -> None:
+def test_invalid_arguments_of_activity_plugins_are_rejected(endpoint: Endpoint, call: str, message: str) -> None:
     """The error about an invalid argument names the plugin and the rule."""
-    assert message in str(endpoint.error(f"{IDS} | evaluate {call}"))
+    assert message in str(endpoint.query_error(f"{IDS} | evaluate {call}"))

@@ -101,7 +101,7 @@ ROWS: list[tuple[str, list[Any]]] = [
 @pytest.mark.parametrize(("text", "row"), ROWS)
 def test_aggregates_have_the_documented_results(endpoint: Endpoint, text: str, row: list[Any]) -> None:
     """An aggregate returns the result in Kusto's documentation."""
-    assert endpoint.rows(text)[0] == row
+    assert endpoint.query_rows(text)[0] == row
 
 
 NAMES = [
@@ -126,8 +126,8 @@ NAMES = [
 
 @pytest.mark.parametrize(("aggregate", "names"), NAMES)
 def test_unnamed_aggregates_have_kustos_column_names(endpoint: Endpoint, aggregate: str, names: list[str]) -> None:
-    """The column of an aggregate without a name has the name that Kusto gives it."""
-    table = endpoint.table(f"datatable(x:long, y:long, z:string)[1, 2, 'a'] | summarize {aggregate}")
+    """The column of an aggregate without a name has the name that Kusto gives to the column."""
+    table = endpoint.query_table(f"datatable(x:long, y:long, z:string)[1, 2, 'a'] | summarize {aggregate}")
     assert [column.column_name for column in table.columns] == names
 
 
@@ -137,7 +137,7 @@ def test_aggregates_have_the_documented_types(endpoint: Endpoint) -> None:
         "datatable(i:int, d:timespan, t:datetime, r:real)[] | summarize sum(i), avg(i), sum(d), avg(d), avg(t),"
         " minif(t, true), make_list(t), percentiles(r, 5), count_distinct(i), stdevp(i), percentile(i, 50)"
     )
-    types = [column.column_type for column in endpoint.table(query).columns]
+    types = [column.column_type for column in endpoint.query_table(query).columns]
     assert types == [
         "long",
         "real",
@@ -153,27 +153,27 @@ def test_aggregates_have_the_documented_types(endpoint: Endpoint) -> None:
     ]
 
 
-def test_lists_have_the_order_of_a_sort(endpoint: Endpoint) -> None:
-    """A list over sorted rows has their order in each group, even if several threads compute it."""
+def test_aggregated_lists_have_the_order_of_the_sorted_rows(endpoint: Endpoint) -> None:
+    """A list that an aggregate builds over sorted rows has their order in each group, even with several threads."""
     query = (
         "let s = range x from 1 to 500000 step 1 | extend g = x % 3 | sort by x desc; s | where x > 0"
         " | summarize l = make_list(x), f = make_list(x, 2) by g | order by g asc"
         " | project g, array_length(l), tostring(l) == tostring(array_sort_desc(l)), f"
     )
-    assert endpoint.rows(query) == [
+    assert endpoint.query_rows(query) == [
         [0, 166666, True, [499998, 499995]],
         [1, 166667, True, [499999, 499996]],
         [2, 166667, True, [500000, 499997]],
     ]
 
 
-def test_arg_max_returns_one_row(endpoint: Endpoint) -> None:
-    """All columns of arg_max() are from one row, even if all compared values are null."""
+def test_all_columns_of_arg_max_are_from_one_row(endpoint: Endpoint) -> None:
+    """All columns of arg_max() are from the same row, even if all compared values are null."""
     query = (
         "datatable(g:long, t:long, a:long, b:long)[1, 1, 7, 7, 1, 2, long(null), 8, 2, long(null), 5, 5]"
         " | summarize arg_max(t, a, b) by g | order by g asc"
     )
-    assert endpoint.rows(query) == [[1, 2, None, 8], [2, None, 5, 5]]
+    assert endpoint.query_rows(query) == [[1, 2, None, 8], [2, None, 5, 5]]
 
 
 @pytest.mark.parametrize(
@@ -187,4 +187,4 @@ def test_arg_max_returns_one_row(endpoint: Endpoint) -> None:
 )
 def test_unsupported_aggregates_are_rejected(endpoint: Endpoint, text: str) -> None:
     """An aggregate whose result would differ from Data Explorer is rejected with its name."""
-    assert endpoint.code(text) == "BadRequest_NotSupported"
+    assert endpoint.query_error_code(text) == "BadRequest_NotSupported"

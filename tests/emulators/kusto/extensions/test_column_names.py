@@ -26,22 +26,22 @@ def test_project_by_names_selects_the_named_columns(
     endpoint: Endpoint, specifiers: str, expected: dict[str, object]
 ) -> None:
     """The result has the named columns in the order of the given names; names without a column are ignored."""
-    table = endpoint.table(f"{PEOPLE} | project-by-names {specifiers}")
+    table = endpoint.query_table(f"{PEOPLE} | project-by-names {specifiers}")
     assert [(each.column_name) for each in table.columns] == list(expected)
     assert table.raw_rows == [list(expected.values())]
 
 
 @pytest.mark.parametrize("names", ["['Country']", "['Country', 'NonExistent']"])
-def test_column_names_of_a_parameter_are_those_of_the_argument(endpoint: Endpoint, names: str) -> None:
+def test_column_names_of_a_tabular_parameter_are_those_of_the_argument(endpoint: Endpoint, names: str) -> None:
     """``column_names_of`` a function's tabular parameter returns the columns of the table that the call passes."""
-    table = endpoint.table(LOOKUP.replace("{names}", names))
+    table = endpoint.query_table(LOOKUP.replace("{names}", names))
     assert [each.column_name for each in table.columns] == ["Name", "Data", "Country"]
     assert table.raw_rows == [["Peter", "Source-data", "USA"]]
 
 
 def test_column_names_of_returns_an_array(endpoint: Endpoint) -> None:
     """``column_names_of`` returns the names of a table's columns as an array."""
-    assert endpoint.rows(f"let T = {PEOPLE}; print column_names_of(T)") == [[["Name", "Age", "City", "Country"]]]
+    assert endpoint.query_rows(f"let T = {PEOPLE}; print column_names_of(T)") == [[["Name", "Age", "City", "Country"]]]
 
 
 @pytest.mark.parametrize(
@@ -53,19 +53,19 @@ def test_column_names_of_returns_an_array(endpoint: Endpoint) -> None:
         ("(a:long)", "the input must have the columns (a:long)"),
     ],
 )
-def test_assert_schema_fails_for_another_schema(endpoint: Endpoint, schema: str, message: str | None) -> None:
+def test_assert_schema_fails_if_the_columns_differ(endpoint: Endpoint, schema: str, message: str | None) -> None:
     """``assert-schema`` fails if a column has another name, position or type."""
     query = f"print a = 1, b = 'x' | assert-schema {schema}"
     if message is None:
-        assert endpoint.rows(query) == [[1, "x"]]
+        assert endpoint.query_rows(query) == [[1, "x"]]
     else:
-        assert message in str(endpoint.error(query))
+        assert message in str(endpoint.query_error(query))
 
 
-def test_consume_returns_no_rows(endpoint: Endpoint) -> None:
+def test_the_operator_consume_returns_no_rows(endpoint: Endpoint) -> None:
     """``consume`` reads all rows and returns no rows."""
-    assert endpoint.rows("range i from 1 to 9 step 1 | consume") == []
-    assert "no_such" in str(endpoint.error("print a = 1 | where no_such == 2 | consume"))
+    assert endpoint.query_rows("range i from 1 to 9 step 1 | consume") == []
+    assert "no_such" in str(endpoint.query_error("print a = 1 | where no_such == 2 | consume"))
 
 
 @pytest.mark.parametrize(
@@ -77,9 +77,9 @@ def test_consume_returns_no_rows(endpoint: Endpoint) -> None:
         'print n = 1 | union (table("X") | where false) | count',
     ],
 )
-def test_table_functions_return_the_table_of_the_name(endpoint: Endpoint, query: str) -> None:
+def test_table_functions_return_the_table_with_the_given_name(endpoint: Endpoint, query: str) -> None:
     """``table()`` and ``materialized_view()`` return the table of this name, also from a let statement."""
-    assert endpoint.rows(f"let X = print n = 1; {query}") == [[1]]
+    assert endpoint.query_rows(f"let X = print n = 1; {query}") == [[1]]
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,9 @@ def test_table_functions_return_the_table_of_the_name(endpoint: Endpoint, query:
         ("print column_names_of()", "expects 1 argument"),
     ],
 )
-def test_invalid_calls_are_errors(endpoint: Endpoint, query: str, message: str) -> None:
+def test_invalid_calls_with_column_names_are_rejected(endpoint: Endpoint, query: str, message: str) -> None:
     """The error about an invalid call names the function and the rule."""
-    assert message in str(endpoint.error(query))
+    assert message in str(endpoint.query_error(query))
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,10 @@ def test_invalid_calls_are_errors(endpoint: Endpoint, query: str, message: str) 
         ("make_list(v)", [[], [1, 2], []]),
     ],
 )
-def test_pivot_of_a_computed_column(endpoint: Endpoint, aggregate: str, cells: list[object]) -> None:
-    """A cell without rows has the aggregate of no rows, also if all values of another cell are null."""
+def test_cells_of_pivot_without_rows_have_the_aggregate_of_no_rows(
+    endpoint: Endpoint, aggregate: str, cells: list[object]
+) -> None:
+    """A cell of ``pivot`` without rows has the value that the aggregate has over no rows."""
     rows = "datatable(k:string, n:int, v:long)['a',1,1, 'a',1,2, 'a',int(null),long(null), 'b',2,5]"
     query = f"{rows} | extend s = strcat('n', n) | evaluate pivot(s, {aggregate}, k) | where k == 'a'"
-    assert endpoint.rows(f"{query} | project n, n1, n2") == [cells]
+    assert endpoint.query_rows(f"{query} | project n, n1, n2") == [cells]

@@ -32,7 +32,7 @@ VALUES: list[tuple[str, Any]] = [
 @pytest.mark.parametrize(("expression", "value"), VALUES)
 def test_conversions_have_the_documented_results(endpoint: Endpoint, expression: str, value: Any) -> None:
     """A conversion returns the documented result."""
-    (result,) = endpoint.rows(f"print x = {expression}")[0]
+    (result,) = endpoint.query_rows(f"print x = {expression}")[0]
     assert type(result) is type(value)
     assert result == value
 
@@ -46,38 +46,38 @@ def test_conversions_have_the_documented_results(endpoint: Endpoint, expression:
 )
 def test_unsupported_conversions_are_rejected(endpoint: Endpoint, text: str) -> None:
     """An unsupported conversion is rejected with its name."""
-    assert endpoint.code(text) in ("BadRequest_NotSupported", "BadRequest_SyntaxError")
+    assert endpoint.query_error_code(text) in ("BadRequest_NotSupported", "BadRequest_SyntaxError")
 
 
 @pytest.mark.parametrize("digits", ["9223372036854775808", "-9223372036854775809", "99999999999999999999", "1" * 400])
-def test_integers_beyond_64_bits_are_null(endpoint: Endpoint, digits: str) -> None:
+def test_conversions_of_integers_beyond_64_bits_give_null(endpoint: Endpoint, digits: str) -> None:
     """tolong() and toint() return null for an integer that is too large, from a value of any type."""
     forms = ("s", "p.x", "p['x']", "d", "tostring(p.x)", "p.a[0]")
     columns = ", ".join(f"{function}({form})" for function in ("tolong", "toint") for form in forms)
     source = f"datatable(s:string)['{digits}']"
     parsed = """p = parse_json(strcat('{"x":', s, ',"a":[', s, ']}')), d = parse_json(s)"""
-    assert endpoint.rows(f"{source} | extend {parsed} | project {columns}") == [[None] * 2 * len(forms)]
+    assert endpoint.query_rows(f"{source} | extend {parsed} | project {columns}") == [[None] * 2 * len(forms)]
 
 
 def test_numbers_within_64_bits_are_converted(endpoint: Endpoint) -> None:
     """The largest integer is converted exactly; a real that is too large becomes the nearest integer."""
     source = "datatable(s:string)['9223372036854775807', '1e30', '7.9'] | extend d = parse_json(s)"
-    found = endpoint.rows(f"{source} | extend p = bag_pack('x', d) | project tolong(d), tolong(p.x)")
+    found = endpoint.query_rows(f"{source} | extend p = bag_pack('x', d) | project tolong(d), tolong(p.x)")
     assert found == [[2**63 - 1, 2**63 - 1], [2**63 - 1, 2**63 - 1], [7, 7]]
 
 
-def test_decimals_are_not_rounded(endpoint: Endpoint) -> None:
-    """Converting a text with more digits than a decimal can have is an error."""
-    assert endpoint.code("print todecimal('1.0000000001')") == "General_BadRequest"
+def test_texts_with_too_many_digits_for_a_decimal_are_rejected(endpoint: Endpoint) -> None:
+    """Converting a text with more digits than a decimal can have is rejected."""
+    assert endpoint.query_error_code("print todecimal('1.0000000001')") == "General_BadRequest"
 
 
-def test_numbers_in_dynamics_are_converted_by_their_type(endpoint: Endpoint) -> None:
+def test_numbers_in_dynamic_values_are_converted_by_their_json_type(endpoint: Endpoint) -> None:
     """A value in a dynamic is converted by its JSON type; numbers become integers by truncation."""
     query = (
         "datatable(d:dynamic)[dynamic({'a':5.7}), dynamic({'a':'5.7'}), dynamic({'a':true}), dynamic({'a':9999999999}),"
         " dynamic({'b':1})] | project toint(d.a), tolong(d.a), toreal(d.a), tostring(d.a)"
     )
-    assert endpoint.rows(query) == [
+    assert endpoint.query_rows(query) == [
         [5, 5, 5.7, "5.7"],
         [None, None, 5.7, "5.7"],
         [1, 1, 1.0, "true"],
@@ -104,6 +104,6 @@ EXAMPLES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("expression", "value"), EXAMPLES, ids=[text for text, _ in EXAMPLES])
-def test_a_function_has_the_documented_result(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """A conversion has the documented result; for an unknown unit, it is null."""
-    assert endpoint.rows(f"print {expression}") == [[value]]
+def test_conversions_of_units_have_the_documented_result(endpoint: Endpoint, expression: str, value: Any) -> None:
+    """A conversion of units has the documented result; for an unknown unit, the result is null."""
+    assert endpoint.query_rows(f"print {expression}") == [[value]]

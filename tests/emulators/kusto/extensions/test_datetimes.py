@@ -90,7 +90,7 @@ ROWS: list[tuple[str, list[Any]]] = [
 @pytest.mark.parametrize(("expression", "value"), VALUES)
 def test_functions_over_times_return_the_documented_values(endpoint: Endpoint, expression: str, value: Any) -> None:
     """A function over datetimes and timespans returns the documented value."""
-    (result,) = endpoint.rows(f"print x = {expression}")[0]
+    (result,) = endpoint.query_rows(f"print x = {expression}")[0]
     assert type(result) is type(value)
     assert result == value
 
@@ -98,7 +98,7 @@ def test_functions_over_times_return_the_documented_values(endpoint: Endpoint, e
 @pytest.mark.parametrize(("text", "row"), ROWS)
 def test_functions_over_times_return_the_documented_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
     """A function over datetimes and timespans returns the documented rows."""
-    assert endpoint.rows(text)[0] == row
+    assert endpoint.query_rows(text)[0] == row
 
 
 @pytest.mark.parametrize("date", ["Sat, 8 Nov 14", "8 Nov 14", "Saturday, 08-Nov-14", "08-Nov-14"])
@@ -106,15 +106,15 @@ def test_functions_over_times_return_the_documented_rows(endpoint: Endpoint, tex
 def test_a_two_digit_year_belongs_to_this_century(endpoint: Endpoint, date: str, time: str) -> None:
     """In the formats of RFC 822 and RFC 850, a year with two digits is in this century."""
     text = f"{date} {time}"
-    assert endpoint.rows(f"print datetime({text}), todatetime('{text}')") == [["2014-11-08T15:05:00.000000Z"] * 2]
+    assert endpoint.query_rows(f"print datetime({text}), todatetime('{text}')") == [["2014-11-08T15:05:00.000000Z"] * 2]
 
 
 def test_unsupported_datetime_arguments_are_rejected(endpoint: Endpoint) -> None:
     """An unsupported argument is rejected with its name."""
-    assert endpoint.code("print format_timespan(1h, 'q')") == "BadRequest_NotSupported"
+    assert endpoint.query_error_code("print format_timespan(1h, 'q')") == "BadRequest_NotSupported"
 
 
 @pytest.mark.parametrize("text", ["hello", "2024-02-30", "12345678901"])
-def test_a_datetime_literal_has_the_format_of_a_datetime(endpoint: Endpoint, text: str) -> None:
-    """A datetime literal with another text than a datetime is an error instead of null."""
-    assert "does not have the format of a datetime" in str(endpoint.error(f"print datetime({text})"))
+def test_a_datetime_literal_with_an_invalid_text_is_rejected(endpoint: Endpoint, text: str) -> None:
+    """A datetime literal whose text is not a datetime is rejected instead of being null."""
+    assert "does not have the format of a datetime" in str(endpoint.query_error(f"print datetime({text})"))

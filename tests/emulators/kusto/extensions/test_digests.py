@@ -52,12 +52,12 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("query", "row"), ROWS)
-def test_merged_digests_equal_direct_aggregation(endpoint: Endpoint, query: str, row: list[Any]) -> None:
+def test_merging_digests_gives_the_result_of_direct_aggregation(endpoint: Endpoint, query: str, row: list[Any]) -> None:
     """Merging intermediate results gives the same rows as aggregating directly."""
-    assert endpoint.rows(query)[-1] == row
+    assert endpoint.query_rows(query)[-1] == row
 
 
-def test_a_large_digest_is_small_and_close() -> None:
+def test_a_t_digest_of_many_values_is_small_and_exact_to_0_2_percent() -> None:
     """A t-digest of many values has at most 1,000 centroids; its percentiles have an error below 0.2 %."""
     (percentile,) = (each.run for each in functions if each.name == "kql_call_percentile_tdigest")
     text = summarize_values(np.arange(100_000.0), None)["digest"]
@@ -65,7 +65,7 @@ def test_a_large_digest_is_small_and_close() -> None:
     assert float(percentile(text, 50.0)) == pytest.approx(50_000, rel=0.002)
 
 
-def test_many_hashes_are_estimated() -> None:
+def test_the_estimated_number_of_distinct_values_is_exact_to_3_percent() -> None:
     """The estimated number of 20,000 distinct values has an error below 3 %."""
     (count,) = (each.run for each in functions if each.name == "kql_call_dcount_hll")
     halves = [
@@ -79,4 +79,4 @@ def test_many_hashes_are_estimated() -> None:
 def test_an_invalid_digest_gives_null(endpoint: Endpoint, value: str) -> None:
     """If a dynamic value is not a digest, a function over digests returns null."""
     query = f"print d = parse_json(tostring({value})) | project percentile_tdigest(d, 50), dcount_hll(d)"
-    assert endpoint.rows(query) == [[None, None]]
+    assert endpoint.query_rows(query) == [[None, None]]

@@ -72,7 +72,7 @@ ROWS: list[tuple[str, list[Any]]] = [
 @pytest.mark.parametrize(("expression", "value"), VALUES)
 def test_functions_over_arrays_return_the_documented_values(endpoint: Endpoint, expression: str, value: Any) -> None:
     """A function over arrays, bags or sets returns the documented value."""
-    (result,) = endpoint.rows(f"print x = {expression}")[0]
+    (result,) = endpoint.query_rows(f"print x = {expression}")[0]
     assert type(result) is type(value)
     assert result == value
 
@@ -80,13 +80,13 @@ def test_functions_over_arrays_return_the_documented_values(endpoint: Endpoint, 
 @pytest.mark.parametrize(("text", "row"), ROWS)
 def test_functions_over_arrays_return_the_documented_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
     """A function over arrays, bags or sets returns the documented rows."""
-    assert endpoint.rows(text)[0] == row
+    assert endpoint.query_rows(text)[0] == row
 
 
 @pytest.mark.parametrize("expression", ["repeat('x', 100000000000)", "range(1, 100000000000)", "range(1.5, 1e12, 0.5)"])
 def test_arrays_have_a_maximum_length(endpoint: Endpoint, expression: str) -> None:
     """A function creates no more array elements than Kusto allows."""
-    assert endpoint.rows(f"print n = array_length({expression})") == [[1048576]]
+    assert endpoint.query_rows(f"print n = array_length({expression})") == [[1048576]]
 
 
 def test_sql_for_nested_calls_grows_linearly(endpoint: Endpoint) -> None:
@@ -94,10 +94,10 @@ def test_sql_for_nested_calls_grows_linearly(endpoint: Endpoint) -> None:
     expression = "dynamic([1, 2])"
     for _ in range(24):
         expression = f"array_reverse({expression})"
-    assert endpoint.rows(f"print x = {expression}") == [[[1, 2]]]
+    assert endpoint.query_rows(f"print x = {expression}") == [[[1, 2]]]
 
 
 def test_a_column_may_have_a_name_of_the_generated_sql(endpoint: Endpoint) -> None:
     """A column may have a name that also occurs in the generated SQL."""
     query = "datatable(_i:dynamic, _e:long)[dynamic([7, 8]), 8] | project array_index_of(_i, _e), array_sum(_i)"
-    assert endpoint.rows(query) == [[1, 15.0]]
+    assert endpoint.query_rows(query) == [[1, 15.0]]

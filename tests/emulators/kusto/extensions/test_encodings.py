@@ -40,9 +40,9 @@ EXAMPLES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("expression", "value"), EXAMPLES, ids=[text for text, _ in EXAMPLES])
-def test_a_function_has_the_documented_result(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """A function has the documented result; for an invalid text, it is null or an empty string."""
-    assert endpoint.rows(f"print {expression}") == [[value]]
+def test_encoding_functions_have_the_documented_result(endpoint: Endpoint, expression: str, value: Any) -> None:
+    """A function has the documented result; for an invalid text, the result is null or an empty string."""
+    assert endpoint.query_rows(f"print {expression}") == [[value]]
 
 
 def test_the_size_of_a_decompressed_text_is_limited() -> None:
@@ -68,4 +68,4 @@ HASH_EXAMPLES: list[tuple[str, Any]] = [
 @pytest.mark.parametrize(("expression", "value"), HASH_EXAMPLES, ids=[text for text, _ in HASH_EXAMPLES])
 def test_a_hash_function_has_the_documented_result(endpoint: Endpoint, expression: str, value: Any) -> None:
     """A hash has the documented value; the hash of null is null."""
-    assert endpoint.rows(f"print {expression}") == [[value]]
+    assert endpoint.query_rows(f"print {expression}") == [[value]]

@@ -5,21 +5,21 @@ import pytest
 from tests.emulators.kusto.endpoints import Endpoint
 
 
-def test_bins_have_the_requested_size_and_start(endpoint: Endpoint) -> None:
-    """The bins have the size and the start that the request states; the column keeps its name."""
+def test_bins_of_bin_auto_have_the_requested_size_and_start(endpoint: Endpoint) -> None:
+    """The bins of ``bin_auto`` have the size and the start that the request states; the column keeps its name."""
     query = (
         "set query_bin_auto_size=1h; set query_bin_auto_at=datetime(2017-01-01 00:05);"
         "range Timestamp from datetime(2017-01-01 00:05) to datetime(2017-01-01 02:00) step 1m"
         " | summarize count() by bin_auto(Timestamp)"
     )
-    table = endpoint.table(query)
+    table = endpoint.query_table(query)
     assert [column.column_name for column in table.columns] == ["Timestamp", "count_"]
     assert table.raw_rows == [["2017-01-01T00:05:00.000000Z", 60], ["2017-01-01T01:05:00.000000Z", 56]]
 
 
-def test_bins_start_at_zero(endpoint: Endpoint) -> None:
+def test_bins_of_bin_auto_begin_at_multiples_of_their_size_by_default(endpoint: Endpoint) -> None:
     """If the request states no start, the bins start at multiples of their size."""
-    rows = endpoint.rows("set query_bin_auto_size=2; range x from 1 to 4 step 1 | project bin_auto(x)")
+    rows = endpoint.query_rows("set query_bin_auto_size=2; range x from 1 to 4 step 1 | project bin_auto(x)")
     assert rows == [[0], [2], [2], [4]]
 
 
@@ -28,11 +28,11 @@ def test_bins_start_at_zero(endpoint: Endpoint) -> None:
 )
 def test_bin_auto_without_size_is_rejected(endpoint: Endpoint, query: str) -> None:
     """``bin_auto`` without a size or a value is rejected."""
-    assert endpoint.error(query) is not None
+    assert endpoint.query_error(query) is not None
 
 
-def test_array_strcat_equals_strcat_array(endpoint: Endpoint) -> None:
+def test_array_strcat_returns_the_same_text_as_strcat_array(endpoint: Endpoint) -> None:
     """``array_strcat`` returns the same text as ``strcat_array``."""
-    assert endpoint.rows("print array_strcat(dynamic([1, 'a', null]), '-')") == endpoint.rows(
+    assert endpoint.query_rows("print array_strcat(dynamic([1, 'a', null]), '-')") == endpoint.query_rows(
         "print strcat_array(dynamic([1, 'a', null]), '-')"
     )

@@ -93,7 +93,7 @@ def test_find_returns_matching_rows_of_all_tables(
     endpoint: Endpoint, query: str, columns: list[str], expected: list[list[Any]]
 ) -> None:
     """``find`` returns the matching rows of all tables with the documented columns."""
-    table = endpoint.table(EVENTS + query)
+    table = endpoint.query_table(EVENTS + query)
     assert [column.column_name for column in table.columns] == columns
     assert sorted(table.raw_rows, key=str) == sorted(expected, key=str)
 
@@ -112,4 +112,4 @@ def test_find_returns_matching_rows_of_all_tables(
 )
 def test_find_with_unknown_names_is_rejected(endpoint: Endpoint, query: str) -> None:
     """``find`` with an unknown column, type or table is rejected."""
-    assert endpoint.code(EVENTS + query).startswith(("General_BadRequest", "BadRequest"))
+    assert endpoint.query_error_code(EVENTS + query).startswith(("General_BadRequest", "BadRequest"))

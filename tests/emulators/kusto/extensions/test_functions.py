@@ -61,34 +61,34 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
-def test_calls_return_the_rows_of_the_body(endpoint: Endpoint, text: str, row: list[Any]) -> None:
+def test_calls_of_declared_functions_return_the_rows_of_the_body(endpoint: Endpoint, text: str, row: list[Any]) -> None:
     """A call returns the result of the function's body for its arguments."""
-    assert endpoint.rows(text)[0] == row
+    assert endpoint.query_rows(text)[0] == row
 
 
-def test_a_function_uses_the_scope_of_its_declaration(endpoint: Endpoint) -> None:
-    """A function uses the names as they are at its declaration.
+def test_a_declared_function_uses_names_as_they_are_at_its_declaration(endpoint: Endpoint) -> None:
+    """A function of a ``let`` statement uses the names as they are at its declaration.
 
-    If one of them is redefined later, a call is an error.
+    If such a name is redefined later, a call of the function is rejected.
     """
     query = "let n = 1; let f = (x:long) { print y = x + n }; let g = (n:long) { f(n * 10) }; g(5)"
-    assert endpoint.rows(query) == [[51]]
+    assert endpoint.query_rows(query) == [[51]]
     query = "let f = (x:long) { Devices | take x }; let Devices = Telemetry; f(1)"
-    assert endpoint.code(query) == "BadRequest_NotSupported"
+    assert endpoint.query_error_code(query) == "BadRequest_NotSupported"
 
 
-def test_functions_cannot_read_internal_tables(endpoint: Endpoint) -> None:
+def test_declared_functions_cannot_read_internal_tables(endpoint: Endpoint) -> None:
     """A function cannot read internal tables, in its body or through an argument."""
     for query in ("let f = () { pg_tables }; f()", "let f = (T:(*)) { T | count }; f(duckdb_settings)"):
-        assert "Failed to resolve" in str(endpoint.error(query))
+        assert "Failed to resolve" in str(endpoint.query_error(query))
 
 
-def test_invalid_arguments_are_errors(endpoint: Endpoint) -> None:
+def test_invalid_arguments_of_declared_functions_are_rejected(endpoint: Endpoint) -> None:
     """A call with a missing, additional or unknown argument, or one that depends on a row, is rejected."""
     declared = "let f = (n:long) { print n }; "
     for call in ("f()", "f(1, 2)", "f(m = 1)", "f(1, n = 2)"):
-        assert "f()" in str(endpoint.error(declared + call))
-    assert endpoint.code(declared + "Telemetry | where Number in (f(Number))") == "BadRequest_NotSupported"
+        assert "f()" in str(endpoint.query_error(declared + call))
+    assert endpoint.query_error_code(declared + "Telemetry | where Number in (f(Number))") == "BadRequest_NotSupported"
 
 
 @pytest.mark.parametrize(
@@ -103,19 +103,19 @@ def test_invalid_arguments_are_errors(endpoint: Endpoint) -> None:
         ("let f = () { let g = (y:long) { y * 2 }; print b = g(4) }; f()", 8),
     ],
 )
-def test_a_function_declares_functions(endpoint: Endpoint, text: str, value: int) -> None:
+def test_a_declared_function_can_declare_inner_functions(endpoint: Endpoint, text: str, value: int) -> None:
     """A function can declare inner functions, which can read its parameters and constants."""
-    assert endpoint.rows(text) == [[value]]
+    assert endpoint.query_rows(text) == [[value]]
 
 
-def test_an_inner_function_is_unknown_outside(endpoint: Endpoint) -> None:
+def test_an_inner_function_cannot_be_called_outside_of_its_function(endpoint: Endpoint) -> None:
     """A function that is declared in another function cannot be called outside of it."""
-    assert endpoint.error("let f = (x:long) { let g = (y:long) { y }; g(x) }; print g(1)") is not None
+    assert endpoint.query_error("let f = (x:long) { let g = (y:long) { y }; g(x) }; print g(1)") is not None
 
 
 def test_a_function_without_parameters_needs_no_parentheses(endpoint: Endpoint) -> None:
-    """A scalar function without parameters can be called by its name, unless a column has the name."""
-    assert endpoint.rows("let n = () { 2 }; range x from 1 to 3 step 1 | where x == n | project x * n, x * n()") == [
-        [4, 4]
-    ]
-    assert endpoint.rows("let n = () { 2 }; print n = 5 | project n, m = n()") == [[5, 2]]
+    """A scalar function without parameters can be called by its name alone, unless a column has the same name."""
+    assert endpoint.query_rows(
+        "let n = () { 2 }; range x from 1 to 3 step 1 | where x == n | project x * n, x * n()"
+    ) == [[4, 4]]
+    assert endpoint.query_rows("let n = () { 2 }; print n = 5 | project n, m = n()") == [[5, 2]]

@@ -20,14 +20,14 @@ def test_funnel_completion_counts_ids_per_state(endpoint: Endpoint) -> None:
         f"{STEPS} let p = dynamic([1h, 4h]); Steps | evaluate funnel_sequence_completion(id, t, begin, end_, 1d, s, "
         "dynamic(['A', 'B', 'C']), p) | project s, Period, dcount"
     )
-    assert endpoint.rows(query) == [
+    assert endpoint.query_rows(query) == [
         ["A", "01:00:00", 2], ["B", "01:00:00", 1], ["C", "01:00:00", 0],
         ["A", "04:00:00", 2], ["B", "04:00:00", 2], ["C", "04:00:00", 1],
     ]  # fmt: skip
 
 
 def test_funnel_sequence_counts_ids_by_state(endpoint: Endpoint) -> None:
-    """The three result tables count ids by their state before and after the funnel's sequence."""
+    """The three tables of the result count ids by their state before and after the funnel's sequence."""
     query = f"{STEPS} Steps | evaluate funnel_sequence(id, t, begin, end_, 4h, 1d, s, dynamic(['B']))"
     with KustoClient(KustoConnectionStringBuilder.with_no_authentication(endpoint.url)) as client:
         tables = client.execute_query("Telemetry", query).primary_results
@@ -41,9 +41,9 @@ def test_funnel_sequence_counts_ids_by_state(endpoint: Endpoint) -> None:
     ]
 
 
-def test_states_have_the_type_of_their_column(endpoint: Endpoint) -> None:
-    """The states in the result have the state column's type; a missing state is null."""
-    table = endpoint.table(
+def test_funnel_states_have_the_type_of_the_state_column(endpoint: Endpoint) -> None:
+    """The states in the result of a funnel have the state column's type; a missing state is null."""
+    table = endpoint.query_table(
         "datatable(id:long, t:datetime, s:long)[1, datetime(2024-01-01 00:00), 1, 1, datetime(2024-01-01 00:30), 2]"
         " | evaluate funnel_sequence(id, t, datetime(2024-01-01), datetime(2024-01-02), 1h, 1d, s, dynamic([2]))"
     )
@@ -68,9 +68,9 @@ def test_states_have_the_type_of_their_column(endpoint: Endpoint) -> None:
         "dcount_intersect(user, nothing)",
     ],
 )
-def test_wrong_arguments_are_rejected(endpoint: Endpoint, call: str) -> None:
+def test_wrong_arguments_of_id_plugins_are_rejected(endpoint: Endpoint, call: str) -> None:
     """A call with a wrong number or type of arguments is rejected."""
-    assert endpoint.error(f"{USERS} Users | evaluate {call}") is not None
+    assert endpoint.query_error(f"{USERS} Users | evaluate {call}") is not None
 
 
 USERS = """let Users = datatable(Timestamp:datetime, ids:dynamic)[
@@ -82,16 +82,16 @@ let s = datetime(2019-11-01); let e = datetime(2019-11-07); let back = Users | w
 """
 
 
-def replace_days(rows: list[list[Any]]) -> list[list[Any]]:
+def build_november_datetimes(rows: list[list[Any]]) -> list[list[Any]]:
     """Return the rows; in each, datetimes replace the first two values, which are days of November 2019."""
     return [
         [f"2019-11-{row[0]:02d}T00:00:00.000000Z", f"2019-11-{row[1]:02d}T00:00:00.000000Z", *row[2:]] for row in rows
     ]
 
 
-def test_new_activity_has_the_documented_values(endpoint: Endpoint) -> None:
+def test_new_activity_metrics_have_the_documented_values(endpoint: Endpoint) -> None:
     """The metrics of each cohort in each window have the documented values."""
-    table = endpoint.table(
+    table = endpoint.query_table(
         f"{USERS} Users | evaluate new_activity_metrics(user, Timestamp, s, e - 1microsecond, 1d)"
         " | where from_Timestamp < datetime(2019-11-03)"
     )
@@ -99,7 +99,7 @@ def test_new_activity_has_the_documented_values(endpoint: Endpoint) -> None:
         "from_Timestamp", "to_Timestamp", "dcount_new_values", "dcount_retained_values", "dcount_churn_values",
         "retention_rate", "churn_rate",
     ]  # fmt: skip
-    assert table.raw_rows == replace_days(
+    assert table.raw_rows == build_november_datetimes(
         [
             [1, 1, 4, 4, 0, 1.0, 0.0], [1, 2, 2, 3, 1, 0.75, 0.25], [1, 3, 1, 3, 1, 0.75, 0.25],
             [1, 4, 1, 3, 1, 0.75, 0.25], [1, 5, 1, 4, 0, 1.0, 0.0], [1, 6, 0, 0, 4, 0.0, 1.0],
@@ -109,9 +109,9 @@ def test_new_activity_has_the_documented_values(endpoint: Endpoint) -> None:
     )  # fmt: skip
 
 
-def test_weekly_windows_begin_on_sunday(endpoint: Endpoint) -> None:
+def test_weekly_activity_windows_begin_on_sunday(endpoint: Endpoint) -> None:
     """Windows of ``'week'`` begin on Sunday; events before the start are ignored."""
-    assert endpoint.rows(
+    assert endpoint.query_rows(
         f"{USERS} Users | evaluate new_activity_metrics(user, Timestamp, datetime(2019-11-02), e, 'week')"
         " | project from_Timestamp, to_Timestamp, dcount_new_values, dcount_retained_values"
     ) == [
@@ -125,7 +125,7 @@ def test_weekly_windows_begin_on_sunday(endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize("table", ["back", "(Users | where user in (2, 5))"])
-def test_new_activity_with_cohort_dimension_and_lookback(endpoint: Endpoint, table: str) -> None:
+def test_new_activity_counts_only_new_ids_of_the_cohort_per_dimension(endpoint: Endpoint, table: str) -> None:
     """Only ids of the cohort table are counted, separately for each dimension value.
 
     Ids in the lookback period are not new.
@@ -133,8 +133,8 @@ def test_new_activity_with_cohort_dimension_and_lookback(endpoint: Endpoint, tab
     query = (
         f"{USERS} Users | evaluate new_activity_metrics(user, Timestamp, s, datetime(2019-11-02), 1d, s, side, {table})"
     )
-    rows = endpoint.rows(query)
-    assert rows == replace_days(
+    rows = endpoint.query_rows(query)
+    assert rows == build_november_datetimes(
         [
             [1, 1, "high", 2, 2, 0, 1.0, 0.0], [1, 1, "low", 1, 1, 0, 1.0, 0.0],
             [1, 2, "high", 0, 2, 0, 1.0, 0.0], [1, 2, "low", 1, 1, 0, 1.0, 0.0],

@@ -40,7 +40,7 @@ ROWS: list[tuple[str, list[Any]]] = [
 @pytest.mark.parametrize(("expression", "value"), VALUES)
 def test_geospatial_functions_return_the_documented_values(endpoint: Endpoint, expression: str, value: Any) -> None:
     """A geospatial function returns the documented value."""
-    (result,) = endpoint.rows(f"print x = {expression}")[0]
+    (result,) = endpoint.query_rows(f"print x = {expression}")[0]
     assert type(result) is type(value)
     assert result == (pytest.approx(value, rel=1e-12) if isinstance(value, float) else value)
 
@@ -48,7 +48,7 @@ def test_geospatial_functions_return_the_documented_values(endpoint: Endpoint, e
 @pytest.mark.parametrize(("text", "row"), ROWS)
 def test_geospatial_functions_return_the_documented_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
     """A geospatial function returns the documented rows."""
-    assert endpoint.rows(text)[0] == row
+    assert endpoint.query_rows(text)[0] == row
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_geospatial_functions_return_the_documented_rows(endpoint: Endpoint, tex
     ],
 )
 def test_unsupported_geospatial_calls_are_rejected(endpoint: Endpoint, text: str) -> None:
-    """An unsupported function or argument is rejected, and the error names it."""
-    assert endpoint.code(text) == "BadRequest_NotSupported"
+    """An unsupported geospatial function or argument is rejected, and the error contains its name."""
+    assert endpoint.query_error_code(text) == "BadRequest_NotSupported"
 
 
 _LINE = 'dynamic({"type": "LineString", "coordinates": [[0, 0], [0, 1]]})'
@@ -77,9 +77,9 @@ EXAMPLES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("expression", "value"), EXAMPLES, ids=[text for text, _ in EXAMPLES])
-def test_a_function_has_the_documented_result(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """Lengths and distances are in metres; for an argument that is no line, they are null."""
-    assert endpoint.rows(f"print {expression}") == [[value]]
+def test_lengths_and_distances_have_the_documented_result(endpoint: Endpoint, expression: str, value: Any) -> None:
+    """Lengths and distances are in metres; for an argument that is no line, the result is null."""
+    assert endpoint.query_rows(f"print {expression}") == [[value]]
 
 
 PARK = (
@@ -105,11 +105,13 @@ OCTANT = "[[0,0],[90,0],[0,90],[0,0]]"
         ("MultiPolygon", "[[[[0,0],[1,0],[0,1],[0,0]]],[[[1,0],[1,1],[0,1],[1,0]]]]", 12_364_000_000),
     ],
 )
-def test_the_area_counts_overlaps_once(endpoint: Endpoint, kind: str, coordinates: str, expected: float) -> None:
+def test_the_area_of_polygons_counts_overlaps_once(
+    endpoint: Endpoint, kind: str, coordinates: str, expected: float
+) -> None:
     """The area of polygons has the documented value; overlaps count once and holes do not count."""
     query = f'print geo_polygon_area(dynamic({{"type": "{kind}", "coordinates": {coordinates}}}))'
     tolerance = 1e-3 if expected > 1e9 else 1e-9
-    assert endpoint.rows(query) == [[pytest.approx(expected, rel=tolerance)]]
+    assert endpoint.query_rows(query) == [[pytest.approx(expected, rel=tolerance)]]
 
 
 @pytest.mark.parametrize(
@@ -125,4 +127,4 @@ def test_the_area_counts_overlaps_once(endpoint: Endpoint, kind: str, coordinate
 )
 def test_the_area_of_an_invalid_polygon_is_null(endpoint: Endpoint, shape: str) -> None:
     """The area of an invalid polygon is null."""
-    assert endpoint.rows(f"print geo_polygon_area(dynamic({shape}))") == [[None]]
+    assert endpoint.query_rows(f"print geo_polygon_area(dynamic({shape}))") == [[None]]

@@ -31,7 +31,7 @@ def _find_type(text: str, word: str) -> int:
         ("T | serialize // all\n | count", ["T", "|", "serialize", NOTHING, "|", "count"]),
     ],
 )
-def test_serialize_without_arguments_gets_a_placeholder(query: str, expected: list[str]) -> None:
+def test_serialize_without_expressions_gets_a_placeholder_expression(query: str, expected: list[str]) -> None:
     """``serialize`` without expressions gets one placeholder; with expressions, it is unchanged."""
     texts = _read_texts(query)
     assert [text for text in texts if text != "<EOF>"] == expected
@@ -46,7 +46,7 @@ def test_serialize_without_arguments_gets_a_placeholder(query: str, expected: li
         ("f(x)", "f ( x )"),
     ],
 )
-def test_each_bound_of_between_gets_parentheses(query: str, expected: str) -> None:
+def test_the_lexer_puts_each_bound_of_between_into_parentheses(query: str, expected: str) -> None:
     """Each bound of ``between`` gets parentheses; other parentheses stay the same."""
     assert " ".join(_read_texts(query)) == expected
 
@@ -63,24 +63,24 @@ def test_each_bound_of_between_gets_parentheses(query: str, expected: str) -> No
     ],
 )
 def test_keywords_may_be_column_names_between_statements(query: str, word: str, kind: int) -> None:
-    """A keyword can be a name where no statement with it is possible."""
+    """A keyword can be a name at a position where no statement with this keyword is possible."""
     assert _find_type(query, word) == kind
 
 
-def test_properties_of_parse_kv_are_names_only_in_parse_kv() -> None:
+def test_the_words_of_parse_kv_are_keywords_only_in_parse_kv() -> None:
     """The words of ``parse-kv`` are keywords only up to the next pipe."""
     assert _find_type("T | parse-kv x as (a: long) with (quote = '\"')", "quote") == KqlLexer.IDENTIFIER
     assert "as" not in _read_texts("T | parse-kv x as (a: long)")
     assert "as" in _read_texts("T | parse-kv x as (a: long) | as U")
 
 
-def test_the_star_of_an_output_schema_is_a_column() -> None:
+def test_the_star_of_an_output_schema_becomes_a_placeholder_column() -> None:
     """The star in an output schema becomes a placeholder column of type long."""
     assert _read_texts("f:(*, a:long)")[2:6] == ["(", NOTHING, ":", "long"]
     assert "*" in _read_texts("T | where * has 'a'")
 
 
-def test_project_by_names_is_one_token() -> None:
+def test_the_operator_project_by_names_is_one_token() -> None:
     """``project-by-names`` is one token with the type of ``project``."""
     assert _find_type("T | project-by-names 'a'", "project-by-names") == KqlLexer.PROJECT
     assert _read_texts("T | project -by")[2:] == ["project", "-", "by"]
@@ -92,7 +92,7 @@ def test_the_keyword_view_of_a_function_is_removed() -> None:
     assert "view" in _read_texts("T | project a = view")
 
 
-def test_pack_all_in_the_project_of_find_is_pack() -> None:
+def test_pack_all_in_the_project_clause_of_find_becomes_pack() -> None:
     """``pack_all()`` in the ``project`` clause of ``find`` is replaced with ``pack(*)``."""
     texts = _read_texts("find where x == 1 project a, pack_all()")
     assert texts[-4:-1] == ["pack_all", "(", "*"]

@@ -11,7 +11,7 @@ ROWS = (
 
 
 @pytest.mark.parametrize(
-    ("condition", "found"),
+    ("condition", "expected_rows"),
     [
         ("n == 5", [1]),
         ("n != 5", [2, 3]),
@@ -26,10 +26,12 @@ ROWS = (
         ("isnull(n) == true", [2]),
     ],
 )
-def test_comparisons_with_null_are_false_in_filters(endpoint: Endpoint, condition: str, found: list[int]) -> None:
+def test_comparisons_with_null_are_false_in_filters(
+    endpoint: Endpoint, condition: str, expected_rows: list[int]
+) -> None:
     """In a filter, a comparison with null is false and its negation is true."""
-    rows = endpoint.rows(f"{ROWS} | where {condition} | project i | order by i asc")
-    assert [row[0] for row in rows] == found
+    rows = endpoint.query_rows(f"{ROWS} | where {condition} | project i | order by i asc")
+    assert [row[0] for row in rows] == expected_rows
 
 
 @pytest.mark.parametrize(
@@ -60,7 +62,7 @@ def test_comparisons_with_null_are_false_in_filters(endpoint: Endpoint, conditio
 )
 def test_a_text_column_may_get_a_dynamic_value(endpoint: Endpoint, query: str, row: list[object]) -> None:
     """An operator can assign a dynamic value to the name of a text column."""
-    assert endpoint.rows(f"Telemetry | where Number == 1 | {query}") == [row]
+    assert endpoint.query_rows(f"Telemetry | where Number == 1 | {query}") == [row]
 
 
 @pytest.mark.parametrize(
@@ -75,6 +77,6 @@ def test_a_text_column_may_get_a_dynamic_value(endpoint: Endpoint, query: str, r
         ("extend s = strcat('a', i) | project-rename t = s | extend s = i | summarize by t", ["a1", "a2", "a3"]),
     ],
 )
-def test_texts_that_a_query_computes(endpoint: Endpoint, query: str, values: list[str]) -> None:
-    """A computed text is empty for null, and a later operator can assign a value of another type to its column."""
-    assert sorted(row[0] for row in endpoint.rows(f"{ROWS} | {query}")) == values
+def test_computed_texts_are_empty_for_null(endpoint: Endpoint, query: str, values: list[str]) -> None:
+    """A computed text is empty for null, and a later operator can assign another type to its column."""
+    assert sorted(row[0] for row in endpoint.query_rows(f"{ROWS} | {query}")) == values

@@ -1,4 +1,4 @@
-"""Tests of reading the KQL language file."""
+"""Tests of the reader of the KQL language file."""
 
 import pytest
 
@@ -6,15 +6,15 @@ from emulators.kusto.extensions.language import read_symbols
 
 
 @pytest.mark.parametrize(("kind", "name"), [("functions", "strcat"), ("aggregates", "dcount")])
-def test_functions_and_aggregates_are_found_by_name(kind: str, name: str) -> None:
+def test_functions_and_aggregates_of_the_language_file_are_found_by_name(kind: str, name: str) -> None:
     """A function or aggregate is found by its name, with its signatures."""
     symbol = read_symbols(kind)[name]
     assert symbol["name"] == name
     assert symbol["signatures"]
 
 
-def test_functions_and_aggregates_are_found_separately() -> None:
-    """Functions and aggregates are found separately."""
+def test_functions_and_aggregates_of_the_language_file_are_separate() -> None:
+    """The functions of the language file contain no aggregate, and the aggregates contain no function."""
     assert "dcount" not in read_symbols("functions")
     assert "strcat" not in read_symbols("aggregates")
 

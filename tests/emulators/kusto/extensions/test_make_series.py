@@ -20,7 +20,9 @@ HOURS = "datatable(t:datetime, v:long)[datetime(2026-01-01T00:30:00), 1, datetim
 
 def test_make_series_returns_the_documented_averages(endpoint: Endpoint) -> None:
     """``make-series`` returns the average of each day, and 0 for days without rows."""
-    table = endpoint.table(METRICS + "data | make-series avg(metric) on timestamp from stime to etime step interval")
+    table = endpoint.query_table(
+        METRICS + "data | make-series avg(metric) on timestamp from stime to etime step interval"
+    )
     assert [(each.column_name, each.column_type) for each in table.columns] == [
         ("avg_metric", "dynamic"),
         ("timestamp", "dynamic"),
@@ -31,14 +33,14 @@ def test_make_series_returns_the_documented_averages(endpoint: Endpoint) -> None
 def test_a_series_range_includes_its_stop(endpoint: Endpoint) -> None:
     """With ``in range()``, the series has a bin that contains the end of the range."""
     query = METRICS + "data | make-series avg(metric) on timestamp in range(stime, datetime(2017-01-09), interval)"
-    assert endpoint.rows(query) == [[AVERAGES, DAYS]]
+    assert endpoint.query_rows(query) == [[AVERAGES, DAYS]]
 
 
-def test_an_empty_input_gives_no_series(endpoint: Endpoint) -> None:
-    """An empty input gives no series or, with ``kind=nonempty``, one of default values."""
+def test_make_series_over_an_empty_input_gives_no_series(endpoint: Endpoint) -> None:
+    """An empty input gives no series or, with ``kind=nonempty``, one series of default values."""
     ending = "avg(metric) default=1.0 on timestamp from stime to etime step interval"
-    assert endpoint.rows(METRICS + f"data | take 0 | make-series {ending} | count") == [[0]]
-    assert endpoint.rows(METRICS + f"data | take 0 | make-series kind=nonempty {ending}") == [[[1.0] * 9, DAYS]]
+    assert endpoint.query_rows(METRICS + f"data | take 0 | make-series {ending} | count") == [[0]]
+    assert endpoint.query_rows(METRICS + f"data | take 0 | make-series kind=nonempty {ending}") == [[[1.0] * 9, DAYS]]
 
 
 @pytest.mark.parametrize(
@@ -70,18 +72,20 @@ def test_an_empty_input_gives_no_series(endpoint: Endpoint) -> None:
         ),
     ],
 )
-def test_an_axis_may_have_times_timespans_or_numbers(endpoint: Endpoint, query: str, rows: list[Any]) -> None:
+def test_the_axis_of_a_series_can_have_times_timespans_or_numbers(
+    endpoint: Endpoint, query: str, rows: list[Any]
+) -> None:
     """An axis may have datetimes, timespans or numbers; without bounds, a series ends at its last row."""
-    assert endpoint.rows(query) == rows
+    assert endpoint.query_rows(query) == rows
 
 
-def test_bounds_may_be_parameters_and_scalars(endpoint: Endpoint) -> None:
+def test_the_bounds_of_a_series_can_be_parameters_or_subqueries(endpoint: Endpoint) -> None:
     """A bound may be a query parameter or the result of a subquery."""
     query = (
         "declare query_parameters(_from:datetime, step:timespan); Telemetry | where DeviceId == 'dev-01' | make-series"
         " n=count() on Timestamp from _from to toscalar(Telemetry | summarize max(Timestamp)) step step | project n"
     )
-    assert endpoint.rows(query, {"_from": "datetime(2026-01-01)", "step": "time(12:00:00)"}) == [[[36, 36, 28]]]
+    assert endpoint.query_rows(query, {"_from": "datetime(2026-01-01)", "step": "time(12:00:00)"}) == [[[36, 36, 28]]]
 
 
 def test_a_series_expands_into_typed_rows(endpoint: Endpoint) -> None:
@@ -89,7 +93,7 @@ def test_a_series_expands_into_typed_rows(endpoint: Endpoint) -> None:
     query = (
         f"{HOURS} | make-series s=sum(v) default=0.0 on t step 1h | mv-expand t to typeof(datetime), s to typeof(real)"
     )
-    table = endpoint.table(query)
+    table = endpoint.query_table(query)
     assert [each.column_type for each in table.columns] == ["real", "datetime"]
     assert table.raw_rows[3] == [2.0, "2026-01-01T03:00:00.000000Z"]
 
@@ -107,6 +111,6 @@ def test_a_series_expands_into_typed_rows(endpoint: Endpoint) -> None:
         (f"{NUMBERS} | make-series sum(v) on x step 1 by in_other(g)", "in_other"),
     ],
 )
-def test_unsupported_constructs_are_rejected(endpoint: Endpoint, query: str, named: str) -> None:
+def test_unsupported_make_series_constructs_are_rejected(endpoint: Endpoint, query: str, named: str) -> None:
     """An unsupported or invalid construct is rejected with its name."""
-    assert named in str(endpoint.error(query))
+    assert named in str(endpoint.query_error(query))

@@ -21,7 +21,7 @@ ROWS: list[tuple[str, list[Any]]] = [
 @pytest.mark.parametrize(("text", "row"), ROWS)
 def test_keywords_may_be_column_names(endpoint: Endpoint, text: str, row: list[Any]) -> None:
     """Keywords such as ``title`` and ``count`` can be column names where they have no other meaning."""
-    assert endpoint.rows(text)[0] == row
+    assert endpoint.query_rows(text)[0] == row
 
 
 COLUMN_ROWS: list[tuple[str, list[Any]]] = [
@@ -34,8 +34,8 @@ COLUMN_ROWS: list[tuple[str, list[Any]]] = [
 
 @pytest.mark.parametrize(("text", "row"), COLUMN_ROWS)
 def test_column_functions_read_the_input_columns(endpoint: Endpoint, text: str, row: list[Any]) -> None:
-    """``column_ifexists`` and ``pack_all`` read the columns of the operator's input."""
-    assert endpoint.rows(text)[0] == row
+    """``column_ifexists`` and ``pack_all`` refer to the columns of the operator's input."""
+    assert endpoint.query_rows(text)[0] == row
 
 
 @pytest.mark.parametrize(
@@ -48,12 +48,12 @@ def test_column_functions_read_the_input_columns(endpoint: Endpoint, text: str, 
 )
 def test_unsupported_column_functions_are_rejected(endpoint: Endpoint, text: str) -> None:
     """A function over columns whose result would differ from Data Explorer is rejected, and the error names it."""
-    assert endpoint.code(text) == "BadRequest_NotSupported"
+    assert endpoint.query_error_code(text) == "BadRequest_NotSupported"
 
 
 def test_pack_all_true_omits_empty_values(endpoint: Endpoint) -> None:
     """``pack_all(true)`` leaves out null and empty values."""
-    rows = endpoint.rows("print a = '', b = 1, c = long(null), d = 'x' | project pack_all(true), pack_all(false)")
+    rows = endpoint.query_rows("print a = '', b = 1, c = long(null), d = 'x' | project pack_all(true), pack_all(false)")
     assert rows == [[{"b": 1, "d": "x"}, {"a": "", "b": 1, "c": None, "d": "x"}]]
 
 
@@ -71,12 +71,12 @@ def test_pack_all_true_omits_empty_values(endpoint: Endpoint) -> None:
 )
 def test_column_names_must_be_string_literals(endpoint: Endpoint, call: str) -> None:
     """A column name must be a string literal; an unknown column is an error even if it is not used."""
-    assert "SEM" in str(endpoint.error(f"Telemetry | project x = {call}"))
+    assert "SEM" in str(endpoint.query_error(f"Telemetry | project x = {call}"))
 
 
 def test_the_name_of_a_column_can_be_a_constant_of_a_let_statement(endpoint: Endpoint) -> None:
     """The column name for ``column_ifexists`` may be a constant from a let statement."""
-    assert endpoint.rows("let n = 'a'; print a = 3 | project x = column_ifexists(n, 1)") == [[3]]
+    assert endpoint.query_rows("let n = 'a'; print a = 3 | project x = column_ifexists(n, 1)") == [[3]]
 
 
 NAMES = [
@@ -97,6 +97,6 @@ NAMES = [
 
 @pytest.mark.parametrize(("expression", "names"), NAMES)
 def test_unnamed_columns_have_the_names_of_data_explorer(endpoint: Endpoint, expression: str, names: list[str]) -> None:
-    """Unnamed columns have the names of Data Explorer, even if the language service has others."""
-    table = endpoint.table(f"print x = 1.5, s = 'a', d = dynamic([1]) | project {expression}")
+    """Unnamed columns have the names of Data Explorer, even if the KQL language service gives other names."""
+    table = endpoint.query_table(f"print x = 1.5, s = 'a', d = dynamic([1]) | project {expression}")
     assert [column.column_name for column in table.columns] == names

@@ -37,9 +37,9 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("expression", "value"), VALUES)
-def test_paths_select_nested_values(endpoint: Endpoint, expression: str, value: Any) -> None:
+def test_paths_select_values_in_nested_property_bags(endpoint: Endpoint, expression: str, value: Any) -> None:
     """A path selects a value in a nested bag; canonical JSON has sorted keys at each level."""
-    assert endpoint.rows(f"print x = {expression}") == [[value]]
+    assert endpoint.query_rows(f"print x = {expression}") == [[value]]
 
 
 @pytest.mark.parametrize(
@@ -51,26 +51,26 @@ def test_paths_select_nested_values(endpoint: Endpoint, expression: str, value: 
     ],
 )
 @pytest.mark.parametrize("number", ["12345678901234567890123", "-12345678901234567890123", "9" * 300])
-def test_long_integers_keep_their_digits(endpoint: Endpoint, expression: str, number: str) -> None:
+def test_integers_over_64_bits_in_a_bag_keep_their_digits(endpoint: Endpoint, expression: str, number: str) -> None:
     """An integer over 64 bits in a bag keeps all digits."""
     bag = f'parse_json(\'{{"a": {number}, "b": 1}}\')'
     query = expression.format(bag=bag, number=f"parse_json('{number}')")
-    (text,) = endpoint.rows(f"print x = tostring({query})")[0]
+    (text,) = endpoint.query_rows(f"print x = tostring({query})")[0]
     assert text.startswith(f'{{"a":{number}')
 
 
 @pytest.mark.parametrize("steps", [101, 300, 3000])
 @pytest.mark.parametrize("call", ["bag_remove_keys({bag}, dynamic(['{path}']))", "bag_set_key({bag}, '{path}', 1)"])
-def test_paths_of_many_steps_are_rejected(endpoint: Endpoint, call: str, steps: int) -> None:
-    """A path of more than 100 steps is rejected with the limit."""
-    error = endpoint.error("print x = " + call.format(bag=BAG, path="$" + ".a" * steps))
+def test_paths_of_more_than_100_steps_are_rejected(endpoint: Endpoint, call: str, steps: int) -> None:
+    """A path of more than 100 steps into a dynamic value is rejected with the limit."""
+    error = endpoint.query_error("print x = " + call.format(bag=BAG, path="$" + ".a" * steps))
     assert "a path of more than 100 steps" in str(error)
 
 
 def test_a_path_can_have_100_steps(endpoint: Endpoint) -> None:
-    """A path of 100 steps is accepted."""
+    """A path of 100 steps into a dynamic value is accepted."""
     path = "$" + ".a" * 100
-    rows = endpoint.rows(
+    rows = endpoint.query_rows(
         f"print with_key = bag_set_key(dynamic({{'a': 1}}), '{path}', 7) "
         f"| extend without_key = bag_remove_keys(with_key, dynamic(['{path}'])) "
         "| project tostring(with_key), tostring(without_key)"
@@ -79,20 +79,20 @@ def test_a_path_can_have_100_steps(endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize("levels", [300, 3000])
-def test_bags_of_many_levels_are_rejected(endpoint: Endpoint, levels: int) -> None:
-    """A bag with too many levels is rejected with the reason."""
+def test_property_bags_with_too_many_levels_are_rejected(endpoint: Endpoint, levels: int) -> None:
+    """A property bag with too many nested levels is rejected with the reason."""
     bag = f'parse_json(\'{{"a": 1, "b": {"[" * levels}{"]" * levels}}}\')'
-    error = endpoint.error(f"print x = bag_remove_keys({bag}, dynamic(['$.a']))")
+    error = endpoint.query_error(f"print x = bag_remove_keys({bag}, dynamic(['$.a']))")
     assert "too many levels" in str(error)
 
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
 def test_string_indexes_select_keys_and_numbers_select_positions(endpoint: Endpoint, text: str, row: list[Any]) -> None:
     """In a dynamic, a string index selects a key and a number selects a position."""
-    assert endpoint.rows(text) == [row]
+    assert endpoint.query_rows(text) == [row]
 
 
 def test_sorted_arrays_become_columns_with_the_suffix_sorted(endpoint: Endpoint) -> None:
     """Each sorted array is a column with the name of the array and the suffix ``_sorted``."""
-    table = endpoint.table("print x = dynamic([2, 1]), y = dynamic(['p', 'q']) | project array_sort_asc(x, y)")
+    table = endpoint.query_table("print x = dynamic([2, 1]), y = dynamic(['p', 'q']) | project array_sort_asc(x, y)")
     assert [column.column_name for column in table.columns] == ["x_sorted", "y_sorted"]

@@ -37,9 +37,9 @@ EXAMPLES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("expression", "value"), EXAMPLES, ids=[text for text, _ in EXAMPLES])
-def test_a_function_has_the_documented_result(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """A function has the documented result; for an invalid address, it is null or an empty string."""
-    assert endpoint.rows(f"print {expression}") == [[value]]
+def test_ip_address_functions_have_the_documented_result(endpoint: Endpoint, expression: str, value: Any) -> None:
+    """A function over IP addresses has the documented result; for an invalid address, it is null or empty."""
+    assert endpoint.query_rows(f"print {expression}") == [[value]]
 
 
 NETWORKS = """let IP_Data = datatable(network:string, continent_code:string, country_name:string)[
@@ -56,23 +56,23 @@ let IPs = datatable(ip:string)["2001:0db8:85a3:0000:0000:8a2e:0370:7334", "10.1.
 "a5e:f127:8a9d:146d:e102:b5d3:c755:abcd"];"""
 
 
-def test_rows_are_joined_with_containing_networks(endpoint: Endpoint) -> None:
-    """Each row is joined with the networks that contain its address."""
-    table = endpoint.table(f"{NETWORKS} IPs | evaluate ipv4_lookup(IP_Data, ip, network)")
+def test_ipv4_lookup_joins_rows_with_the_networks_that_contain_their_address(endpoint: Endpoint) -> None:
+    """The plugin ``ipv4_lookup`` joins each row with the networks that contain the row's address."""
+    table = endpoint.query_table(f"{NETWORKS} IPs | evaluate ipv4_lookup(IP_Data, ip, network)")
     assert [column.column_name for column in table.columns] == ["ip", "network", "continent_code", "country_name"]
     assert table.raw_rows == MATCHED
 
 
 @pytest.mark.parametrize("flag", ["return_unmatched = true", "true"])
-def test_unmatched_rows_have_empty_lookup_columns(endpoint: Endpoint, flag: str) -> None:
+def test_rows_without_a_network_have_empty_lookup_columns(endpoint: Endpoint, flag: str) -> None:
     """With ``return_unmatched``, a row without a network has empty lookup columns."""
-    rows = endpoint.rows(f"{NETWORKS} IPs | evaluate ipv4_lookup(IP_Data, ip, network, {flag})")
+    rows = endpoint.query_rows(f"{NETWORKS} IPs | evaluate ipv4_lookup(IP_Data, ip, network, {flag})")
     assert rows == [*MATCHED, ["192.165.12.17", "", "", ""]]
 
 
 def test_ipv6_networks_match_ipv6_and_mapped_addresses(endpoint: Endpoint) -> None:
     """An IPv6 network matches IPv6 addresses, and IPv4 addresses in their IPv4-mapped form."""
-    rows = endpoint.rows(f"{V6} IPs | evaluate ipv6_lookup(IP_Data, ip, network) | project country_name")
+    rows = endpoint.query_rows(f"{V6} IPs | evaluate ipv6_lookup(IP_Data, ip, network) | project country_name")
     assert rows == [["United States"], ["Plant"]]
 
 
@@ -82,16 +82,16 @@ def test_networks_match_containing_and_contained_networks(endpoint: Endpoint) ->
         "datatable(ip:string)['10.0.0.0/8', '10.1.2.0/24', '11.0.0.0', 'x', '', '10.0.0.0/33', '::1'] | evaluate "
         "ipv4_lookup((datatable(net:string)['10.1.0.0/16', 'y', '', '1.2.3']), ip, net)"
     )
-    assert endpoint.rows(query) == [["10.0.0.0/8", "10.1.0.0/16"], ["10.1.2.0/24", "10.1.0.0/16"]]
+    assert endpoint.query_rows(query) == [["10.0.0.0/8", "10.1.0.0/16"], ["10.1.2.0/24", "10.1.0.0/16"]]
 
 
-def test_lookup_rows_must_match_the_extra_keys(endpoint: Endpoint) -> None:
+def test_network_lookups_require_equal_extra_keys(endpoint: Endpoint) -> None:
     """A row matches only if its extra keys are equal, too; a lookup column whose name is already used gets a number."""
     query = (
         "let f = (k:string) { datatable(ip:string, site:long)['10.1.2.3', 1, '10.1.2.3', 2] | evaluate ipv4_lookup("
         "(print net = '10.0.0.0/8', site = 2, ip = k), ip, net, site) }; f('abc')"
     )
-    table = endpoint.table(query)
+    table = endpoint.query_table(query)
     assert [column.column_name for column in table.columns] == ["ip", "site", "net", "ip1"]
     assert table.raw_rows == [["10.1.2.3", 2, "10.0.0.0/8", "abc"]]
 
@@ -109,6 +109,6 @@ def test_lookup_rows_must_match_the_extra_keys(endpoint: Endpoint) -> None:
         "ipv4_lookup(secrets, ip, network)",
     ],
 )
-def test_wrong_arguments_are_rejected(endpoint: Endpoint, call: str) -> None:
+def test_wrong_arguments_of_ip_lookups_are_rejected(endpoint: Endpoint, call: str) -> None:
     """A call with an unknown column or table, or a wrong number of arguments, is rejected."""
-    assert endpoint.code(f"{NETWORKS} IPs | evaluate {call}") == "General_BadRequest"
+    assert endpoint.query_error_code(f"{NETWORKS} IPs | evaluate {call}") == "General_BadRequest"

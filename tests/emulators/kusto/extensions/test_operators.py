@@ -27,20 +27,20 @@ from tests.emulators.kusto.endpoints import Endpoint
 )
 def test_texts_cannot_be_compared_with_numbers(endpoint: Endpoint, query: str) -> None:
     """Comparing a text with a number, a bool or (in a join) a datetime is an error."""
-    assert "Semantic error: SEM00" in str(endpoint.error(query))
+    assert "Semantic error: SEM00" in str(endpoint.query_error(query))
 
 
 @pytest.mark.parametrize(
     "condition", ['"a" < "b"', "d.a > d.b", 'd.a < "x"', "d.a > datetime(2024-01-01)", "s < s", "d > d", "d == d"]
 )
-def test_texts_and_dynamics_have_no_order(endpoint: Endpoint, condition: str) -> None:
+def test_comparing_the_order_of_texts_or_dynamics_is_rejected(endpoint: Endpoint, condition: str) -> None:
     """Comparing two texts or two dynamics with ``<`` or ``>`` is an error."""
-    error = str(endpoint.error(f'print d = dynamic({{"a": 10, "b": 9}}), s = "x" | where {condition}'))
+    error = str(endpoint.query_error(f'print d = dynamic({{"a": 10, "b": 9}}), s = "x" | where {condition}'))
     assert "Semantic error" in error
 
 
 @pytest.mark.parametrize(
-    ("condition", "holds"),
+    ("condition", "is_true"),
     [
         ("d.a > 9", True),
         ("d.a < 100", True),
@@ -55,20 +55,20 @@ def test_texts_and_dynamics_have_no_order(endpoint: Endpoint, condition: str) ->
         ("e > 9", True),
     ],
 )
-def test_a_dynamic_is_compared_with_a_number_as_a_number(endpoint: Endpoint, condition: str, holds: bool) -> None:  # noqa: FBT001  a table's column
+def test_a_dynamic_is_compared_with_a_number_as_a_number(endpoint: Endpoint, condition: str, is_true: bool) -> None:  # noqa: FBT001  a table's column
     """A number in a dynamic is compared as a number; other values of the dynamic count as null."""
     query = f'print d = dynamic({{"a": 10, "r": 9.5, "t": "x"}}), e = dynamic(10) | where {condition} | count'
-    assert endpoint.rows(query) == [[int(holds)]]
+    assert endpoint.query_rows(query) == [[int(is_true)]]
 
 
 def test_a_fraction_in_a_dynamic_cannot_be_compared_with_an_integer(endpoint: Endpoint) -> None:
     """Comparing a fraction in a dynamic with an integer is rejected, because Kusto does not document the result."""
-    assert "EMB0001" in str(endpoint.error('print d = dynamic({"r": 9.5}) | where d.r > 9'))
-    assert endpoint.rows('print d = dynamic({"r": 9.5}) | project d.r > 9.0, todouble(d.r) > 9') == [[True, True]]
+    assert "EMB0001" in str(endpoint.query_error('print d = dynamic({"r": 9.5}) | where d.r > 9'))
+    assert endpoint.query_rows('print d = dynamic({"r": 9.5}) | project d.r > 9.0, todouble(d.r) > 9') == [[True, True]]
 
 
 @pytest.mark.parametrize(
-    ("condition", "holds"),
+    ("condition", "is_true"),
     [
         ("t between (ago(1h) .. now())", True),
         ("t !between (ago(1h) .. now())", False),
@@ -78,15 +78,15 @@ def test_a_fraction_in_a_dynamic_cannot_be_compared_with_an_integer(endpoint: En
         ("t between (ago(1h) .. 2h)", True),
     ],
 )
-def test_between_accepts_expressions(endpoint: Endpoint, condition: str, holds: bool) -> None:  # noqa: FBT001  a table's column
+def test_the_bounds_of_between_can_be_any_expressions(endpoint: Endpoint, condition: str, is_true: bool) -> None:  # noqa: FBT001  a table's column
     """The bounds of ``between`` can be any expressions."""
-    assert endpoint.rows(f"print t = now(), n = 5 | where {condition} | count") == [[int(holds)]]
+    assert endpoint.query_rows(f"print t = now(), n = 5 | where {condition} | count") == [[int(is_true)]]
 
 
 @pytest.mark.parametrize("bounds", ["(d.a .. 9)", "(1 .. d.a)"])
-def test_between_over_a_dynamic_is_not_supported(endpoint: Endpoint, bounds: str) -> None:
+def test_between_with_a_dynamic_bound_is_rejected(endpoint: Endpoint, bounds: str) -> None:
     """``between`` with a dynamic bound is an error."""
-    assert "EMB0001" in str(endpoint.error(f'print d = dynamic({{"a": 10}}), n = 5 | where n between {bounds}'))
+    assert "EMB0001" in str(endpoint.query_error(f'print d = dynamic({{"a": 10}}), n = 5 | where n between {bounds}'))
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ def test_between_over_a_dynamic_is_not_supported(endpoint: Endpoint, bounds: str
 )
 def test_timespans_can_be_divided(endpoint: Endpoint, expression: str, value: Any) -> None:
     """A timespan can be divided by a number or a timespan; set functions keep the order of elements."""
-    (row,) = endpoint.table(f"let n = 4; print x = {expression}").to_dict()["data"]
-    (raw,) = endpoint.rows(f"let n = 4; print x = {expression}")
+    (row,) = endpoint.query_table(f"let n = 4; print x = {expression}").to_dict()["data"]
+    (raw,) = endpoint.query_rows(f"let n = 4; print x = {expression}")
     assert value in (raw[0], row["x"])
 
 
@@ -130,30 +130,33 @@ def test_timespans_can_be_divided(endpoint: Endpoint, expression: str, value: An
         ("whole / long(null)", None),
     ],
 )
-def test_division_depends_on_the_types_of_columns(endpoint: Endpoint, expression: str, value: Any) -> None:
+def test_division_by_0_gives_null_for_integers_and_infinity_for_reals(
+    endpoint: Endpoint, expression: str, value: Any
+) -> None:
     """Division by 0 gives null for integers and infinity for reals."""
     row = "print span = 1h, part = 1m, whole = 4, real_ = 2.0, zero = 0"
-    assert endpoint.rows(f"{row} | extend x = {expression} | project x") == [[value]]
+    assert endpoint.query_rows(f"{row} | extend x = {expression} | project x") == [[value]]
 
 
-def test_division_depends_on_the_types_of_aggregates(endpoint: Endpoint) -> None:
+def test_a_quotient_of_aggregates_has_the_type_of_their_types(endpoint: Endpoint) -> None:
     """The type of a quotient of aggregates follows from their types."""
     rows = "datatable(t:timespan, n:long, v:real)[1h, 1, 1.0, 2h, 4, 2.0]"
     query = f"{rows} | summarize sum(t) / count(), sum(n) / count(), sum(v) / count(), sum(t) / 2 / count()"
-    assert endpoint.rows(query) == [["01:30:00", 2, 1.5, "00:45:00"]]
+    assert endpoint.query_rows(query) == [["01:30:00", 2, 1.5, "00:45:00"]]
 
 
 @pytest.mark.parametrize("start", ["1h", "toint('7')", "x"])
-def test_nested_divisions_take_linear_time(endpoint: Endpoint, start: str) -> None:
+def test_the_sql_of_nested_divisions_grows_linearly(endpoint: Endpoint, start: str) -> None:
     """Each nested division adds the same length of SQL."""
     assert (
-        len(endpoint.rows(f"print x = 7 | extend y = {start}{' / 2' * 40}", servertimeout=timedelta(seconds=20))) == 1
+        len(endpoint.query_rows(f"print x = 7 | extend y = {start}{' / 2' * 40}", servertimeout=timedelta(seconds=20)))
+        == 1
     )
 
 
-def test_a_null_dynamic_is_a_dynamic(endpoint: Endpoint) -> None:
+def test_dynamic_null_has_the_type_dynamic(endpoint: Endpoint) -> None:
     """``dynamic(null)`` has the type dynamic."""
-    assert endpoint.rows("print x = dynamic(null) | getschema | project ColumnType") == [["dynamic"]]
+    assert endpoint.query_rows("print x = dynamic(null) | getschema | project ColumnType") == [["dynamic"]]
 
 
 @pytest.mark.parametrize(
@@ -184,7 +187,7 @@ def test_a_null_dynamic_is_a_dynamic(endpoint: Endpoint) -> None:
 )
 def test_decimal_arithmetic_is_exact(endpoint: Endpoint, expression: str, expected: str | None) -> None:
     """Arithmetic with decimals is exact to nine digits after the point and returns decimals."""
-    table = endpoint.table(f"print x = {expression}")
+    table = endpoint.query_table(f"print x = {expression}")
     assert table.columns[0].column_type == "decimal"
     assert table.raw_rows == [[expected]]
 
@@ -203,21 +206,21 @@ def test_decimal_arithmetic_is_exact(endpoint: Endpoint, expression: str, expect
 )
 def test_decimals_are_compared_and_converted_by_value(endpoint: Endpoint, expression: str, expected: object) -> None:
     """Decimals are compared and converted by value; their text has no trailing zeros."""
-    assert endpoint.rows(f"print {expression}") == [[expected]]
+    assert endpoint.query_rows(f"print {expression}") == [[expected]]
 
 
-def test_tables_may_contain_decimals(endpoint: Endpoint) -> None:
+def test_datatables_and_let_statements_may_contain_decimals(endpoint: Endpoint) -> None:
     """Tables and `let` statements can contain decimals, including null."""
     query = (
         "let most = decimal(2); datatable(a:decimal)[decimal(1.5), 2.25, decimal(null)] | where a < most or isnull(a)"
         " | summarize sum(a), count()"
     )
-    assert endpoint.rows(query) == [["1.5", 2]]
+    assert endpoint.query_rows(query) == [["1.5", 2]]
 
 
 def test_the_average_of_decimals_is_a_decimal(endpoint: Endpoint) -> None:
     """The average of decimals is a decimal with nine digits after the point, or null without values."""
-    table = endpoint.table(
+    table = endpoint.query_table(
         "datatable(a:decimal)[1, 2, 2, decimal(null)] | summarize avg(a), avgif(a, a < 2), n = avgif(a, a > 5)"
         " | extend m = avg_a + 1"
     )
@@ -228,4 +231,4 @@ def test_the_average_of_decimals_is_a_decimal(endpoint: Endpoint) -> None:
 @pytest.mark.parametrize("literal", ["decimal(0.1234567891)", "decimal(1e30)", "decimal(x)", "decimal(1e999999)"])
 def test_decimal_literals_with_too_many_digits_are_rejected(endpoint: Endpoint, literal: str) -> None:
     """A literal with more digits than the engine stores, or without a number, is rejected."""
-    assert endpoint.code(f"print {literal}").startswith("BadRequest")
+    assert endpoint.query_error_code(f"print {literal}").startswith("BadRequest")

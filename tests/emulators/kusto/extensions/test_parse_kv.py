@@ -71,7 +71,7 @@ def test_parse_kv_turns_keys_into_columns(
 ) -> None:
     """Each key of the text becomes a column; quotes, escapes and greedy values work as documented."""
     clause = f" with {properties}" if properties else ""
-    assert endpoint.rows(f"{source} | parse-kv str as {keys}{clause} | project-away str") == [row]
+    assert endpoint.query_rows(f"{source} | parse-kv str as {keys}{clause} | project-away str") == [row]
 
 
 @pytest.mark.parametrize(
@@ -85,15 +85,15 @@ def test_parse_kv_turns_keys_into_columns(
         "other='x'",
     ],
 )
-def test_invalid_properties_are_errors(endpoint: Endpoint, properties: str) -> None:
-    """Properties that contradict each other, are unknown or have a wrong length are rejected."""
+def test_invalid_properties_of_parse_kv_are_rejected(endpoint: Endpoint, properties: str) -> None:
+    """Properties of ``parse-kv`` that contradict each other, are unknown or have a wrong length are rejected."""
     query = f"print s = 'a=1' | parse-kv s as (a:string) with ({properties})"
-    assert endpoint.code(query) in ("General_BadRequest", "BadRequest_SyntaxError")
+    assert endpoint.query_error_code(query) in ("General_BadRequest", "BadRequest_SyntaxError")
 
 
 @pytest.mark.parametrize("text", ["", "=", "a", "a=", '"', 'a="x', 'a="x\\', "  = ,", "a==b,,", "a=1" * 5000])
-def test_any_text_is_parsed_in_finite_time(text: str) -> None:
-    """The parser ends for any text, even with an open quote."""
+def test_the_parser_of_key_value_texts_ends_for_any_text(text: str) -> None:
+    """The parser of key-value texts ends for any text, even with an open quote."""
     reader = KeyValueReader(text, ("a",), ",", "=", {'"': '"'}, "\\", greedy=False)
     assert set(reader.read_first_values()) <= {"a"}
     assert set(KeyValueReader(text, ("a",), "", "", {'"': '"'}, "", greedy=False).read_first_values()) <= {"a"}

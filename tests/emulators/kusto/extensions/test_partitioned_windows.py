@@ -59,7 +59,7 @@ def test_functions_that_restart_with_a_sorted_column_use_partitions(query: str) 
 
 
 @pytest.mark.parametrize("query", SEPARATE)
-def test_other_functions_use_the_sorted_rows(query: str) -> None:
+def test_window_functions_with_other_restarts_use_the_sorted_rows(query: str) -> None:
     """All rows are sorted if the restarts differ from the sort keys, or if the order of the rows matters later."""
     assert not _uses_partitions(query)
 
@@ -77,14 +77,14 @@ def test_other_functions_use_the_sorted_rows(query: str) -> None:
     ),
     st.sampled_from(MERGED),
 )
-def test_partitions_give_the_results_of_sorted_rows(
+def test_window_functions_give_equal_results_with_and_without_partitions(
     endpoint: Endpoint, rows: list[tuple[str, str, str]], query: str
 ) -> None:
     """Sums and ranks are equal with and without PARTITION BY, also for null, NaN, infinity and empty strings."""
     values = ", ".join(f"{key},{number},{value},{real}" for number, (key, value, real) in enumerate(rows))
     sort, rest = query.split(" | ", 1)
     partitioned, sorted_rows = (
-        endpoint.rows(f"{ROWS.format(values)} | {sort} | {between}{rest}") for between in ("", "serialize | ")
+        endpoint.query_rows(f"{ROWS.format(values)} | {sort} | {between}{rest}") for between in ("", "serialize | ")
     )
     assert sorted(map(repr, partitioned)) == sorted(map(repr, sorted_rows))
 
@@ -92,6 +92,6 @@ def test_partitions_give_the_results_of_sorted_rows(
 @pytest.mark.parametrize(
     "query", ["sort by q asc | extend c = row_cumsum(v, q != prev(q))", CUMSUM.replace("(v", "(q")]
 )
-def test_unknown_columns_are_rejected(endpoint: Endpoint, query: str) -> None:
+def test_unknown_columns_in_window_queries_are_rejected(endpoint: Endpoint, query: str) -> None:
     """A query with an unknown column as sort key or argument is rejected."""
-    assert "SEM0100" in str(endpoint.error(f"{ROWS.format(ROW)} | {query} | count"))
+    assert "SEM0100" in str(endpoint.query_error(f"{ROWS.format(ROW)} | {query} | count"))

@@ -36,13 +36,13 @@ def test_texts_with_frequent_words_share_a_pattern(
     endpoint: Endpoint, query: str, expected: list[list[object]]
 ) -> None:
     """Texts that share frequent words have one pattern; a text without such words has no pattern."""
-    assert endpoint.rows(query) == expected
+    assert endpoint.query_rows(query) == expected
 
 
 def test_reduce_with_kind_source_returns_rows_with_their_pattern(endpoint: Endpoint) -> None:
     """With ``kind=source``, each input row has its pattern."""
     query = "datatable(n:long, c:string)[1, 'error 12', 2, 'error 13', 3, 'stopped'] | reduce kind=source by c"
-    table = endpoint.table(query)
+    table = endpoint.query_table(query)
     assert [column.column_name for column in table.columns] == ["n", "c", "Pattern", "Count", "Representative"]
     assert sorted(table.raw_rows) == [
         [1, "error 12", "error *", 2, "error 12"],
@@ -51,17 +51,19 @@ def test_reduce_with_kind_source_returns_rows_with_their_pattern(endpoint: Endpo
     ]
 
 
-def test_reduce_over_too_many_texts_is_an_error(endpoint: Endpoint) -> None:
+def test_reduce_over_too_many_texts_is_rejected(endpoint: Endpoint) -> None:
     """``reduce`` over more distinct texts than the limit is an error."""
-    assert "more than 100000" in str(endpoint.error("range x from 1 to 100001 step 1 | reduce by tostring(x)"))
+    assert "more than 100000" in str(endpoint.query_error("range x from 1 to 100001 step 1 | reduce by tostring(x)"))
 
 
 @pytest.mark.parametrize(
     "options", ["threshold=2", "threshold='a'", "characters=1", "nothing=1", "threshold=-0.1", "threshold=x"]
 )
-def test_wrong_pattern_options_are_errors(endpoint: Endpoint, options: str) -> None:
+def test_wrong_pattern_options_are_rejected(endpoint: Endpoint, options: str) -> None:
     """An option with a wrong name or value is an error."""
-    assert endpoint.code(f"{FOO} | reduce by str with {options}").startswith(("General_BadRequest", "BadRequest"))
+    assert endpoint.query_error_code(f"{FOO} | reduce by str with {options}").startswith(
+        ("General_BadRequest", "BadRequest")
+    )
 
 
 ROWS = (
@@ -99,12 +101,12 @@ def test_row_patterns_have_shared_values_and_wildcards(
     endpoint: Endpoint, query: str, expected: list[list[object]]
 ) -> None:
     """A pattern has the values that its rows share, and wildcards in place of all other values."""
-    assert endpoint.rows(ROWS + query) == expected
+    assert endpoint.query_rows(ROWS + query) == expected
 
 
 def test_pattern_measures_precede_the_input_columns(endpoint: Endpoint) -> None:
-    """The measures precede the input columns; ``diffpatterns`` omits the split column."""
-    table = endpoint.table(ROWS + "T | project a, s | evaluate diffpatterns(s, 'A', 'B')")
+    """The measures of a pattern precede the input columns; ``diffpatterns`` omits the split column."""
+    table = endpoint.query_table(ROWS + "T | project a, s | evaluate diffpatterns(s, 'A', 'B')")
     assert [column.column_name for column in table.columns] == [
         "SegmentId", "CountA", "CountB", "PercentA", "PercentB", "PercentDiffAB", "a",
     ]  # fmt: skip
@@ -113,8 +115,8 @@ def test_pattern_measures_precede_the_input_columns(endpoint: Endpoint) -> None:
 def test_the_size_weight_of_autocluster_prefers_larger_patterns(endpoint: Endpoint) -> None:
     """With a larger size weight, ``autocluster`` prefers patterns with more rows and fewer values."""
     query = "T | project a, b, c | evaluate autocluster({}) | take 1 | project Count"
-    assert endpoint.rows(ROWS + query.format(1)) == [[60]]
-    assert endpoint.rows(ROWS + query.format(0)) == [[30]]
+    assert endpoint.query_rows(ROWS + query.format(1)) == [[60]]
+    assert endpoint.query_rows(ROWS + query.format(0)) == [[30]]
 
 
 @pytest.mark.parametrize(
@@ -124,6 +126,6 @@ def test_the_size_weight_of_autocluster_prefers_larger_patterns(endpoint: Endpoi
         "autocluster(-1)", "diffpatterns(s)", "diffpatterns('s', 'A', 'B')", "diffpatterns(nothing, 'A', 'B')",
     ],
 )  # fmt: skip
-def test_wrong_arguments_are_rejected(endpoint: Endpoint, call: str) -> None:
+def test_wrong_arguments_of_pattern_plugins_are_rejected(endpoint: Endpoint, call: str) -> None:
     """An argument outside its range, or an unknown column, is rejected."""
-    assert endpoint.error(f"{ROWS} T | evaluate {call}") is not None
+    assert endpoint.query_error(f"{ROWS} T | evaluate {call}") is not None

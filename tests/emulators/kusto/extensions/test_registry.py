@@ -17,7 +17,7 @@ ONE, TEXT = ir.Literal("1", "long"), ir.Literal("a", "string")
 
 @pytest.fixture(autouse=True)
 def library_without_test_function() -> Iterator[None]:
-    """Remove the function of a test from the library."""
+    """Remove the function that a test has registered from the library after the test."""
     yield
     SCALAR_FUNCTIONS.pop(NAME, None)
     writer.SPECIAL_FORMS.pop(NAME, None)
@@ -27,7 +27,7 @@ def _render_signature(*arguments: ir.Expr) -> str:
     return render_expression(ir.FunctionCall(NAME, arguments))
 
 
-def test_a_template_receives_its_arguments() -> None:
+def test_the_sql_of_a_template_function_contains_its_arguments() -> None:
     """The generated SQL of a template function contains the SQL of the call's arguments."""
     registry.add_template_function(NAME, "f({1}, {0})", 2)
     assert _render_signature(ir.ColumnRef("a"), ir.ColumnRef("b")) == 'f("b", "a")'
@@ -40,8 +40,8 @@ def test_a_template_function_replaces_an_earlier_custom_function() -> None:
     assert _render_signature(ir.ColumnRef("a")) == 'f("a")'
 
 
-def test_the_number_of_arguments_is_checked() -> None:
-    """A call with a wrong number of arguments is an error with the function's name."""
+def test_a_registered_function_checks_its_number_of_arguments() -> None:
+    """A call of a registered function with a wrong number of arguments is rejected with the function's name."""
     registry.add_custom_function(NAME, range(1, 3), lambda call: f"f{len(call.args)}")
     assert (_render_signature(ONE), _render_signature(ONE, ONE)) == ("f1", "f2")
     for count in (0, 3):
@@ -66,7 +66,7 @@ def test_only_literals_have_a_literal_value() -> None:
         registry.read_literal_value(ir.ColumnRef("a"), NAME)
 
 
-def test_numbers_become_texts_as_by_tostring() -> None:
-    """An argument that is a string stays the same; a number becomes a string."""
+def test_a_number_as_string_argument_becomes_a_string() -> None:
+    """A string argument stays the same; a number argument becomes a string, as with ``tostring``."""
     assert registry.render_text_argument(TEXT) == render_expression(TEXT)
     assert registry.render_text_argument(ONE) == render_expression(ir.FunctionCall("tostring", (ONE,)))

@@ -19,7 +19,7 @@ def read_annotation(endpoint: Endpoint, text: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("operator", "members"),
+    ("operator", "properties"),
     [
         ("render timechart", {"Visualization": "timechart", "YColumns": None, "Accumulate": False, "Ymin": "NaN"}),
         (
@@ -33,10 +33,12 @@ def read_annotation(endpoint: Endpoint, text: str) -> dict[str, Any]:
         ("take 1", {"Visualization": None, "Title": None}),
     ],
 )  # fmt: skip
-def test_the_result_has_the_visualization_of_render(endpoint: Endpoint, operator: str, members: dict[str, Any]) -> None:
+def test_the_result_has_the_visualization_of_render(
+    endpoint: Endpoint, operator: str, properties: dict[str, Any]
+) -> None:
     """The result's annotation Visualization contains the properties of ``render``."""
     annotation = read_annotation(endpoint, f'print t = now(), v = 1, ["v w"] = 2 | {operator}')
-    assert {name: annotation[name] for name in members} == members
+    assert {name: annotation[name] for name in properties} == properties
     assert len(annotation) == 19
 
 
@@ -51,6 +53,6 @@ def test_the_result_has_the_visualization_of_render(endpoint: Endpoint, operator
         "render timechart with (other=1)",
     ],
 )
-def test_an_invalid_render_property_is_an_error(endpoint: Endpoint, operator: str) -> None:
-    """An unknown visualization, property or column, or a repeated property, is an error."""
-    assert endpoint.code(f"print t = 1 | {operator}") in ("General_BadRequest", "BadRequest_SyntaxError")
+def test_an_invalid_render_property_is_rejected(endpoint: Endpoint, operator: str) -> None:
+    """An unknown visualization, property or column, or a repeated property, of ``render`` is rejected."""
+    assert endpoint.query_error_code(f"print t = 1 | {operator}") in ("General_BadRequest", "BadRequest_SyntaxError")

@@ -34,9 +34,9 @@ EXAMPLES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("expression", "value"), EXAMPLES, ids=[text for text, _ in EXAMPLES])
-def test_a_function_has_the_documented_result(endpoint: Endpoint, expression: str, value: Any) -> None:
-    """A function has the documented result; for an invalid argument, it is null or an empty string."""
-    assert endpoint.rows(f"print {expression}") == [[value]]
+def test_scalar_functions_have_the_documented_result(endpoint: Endpoint, expression: str, value: Any) -> None:
+    """A scalar function has the documented result; for an invalid argument, it is null or an empty string."""
+    assert endpoint.query_rows(f"print {expression}") == [[value]]
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,6 @@ def test_a_function_has_the_documented_result(endpoint: Endpoint, expression: st
         "treepath(1)",
     ],
 )
-def test_an_argument_of_another_type_is_an_error(endpoint: Endpoint, expression: str) -> None:
-    """An argument of a wrong type and a failed assertion are errors of the query."""
-    assert endpoint.code(f"print {expression}") in ("General_BadRequest", "BadRequest_NotSupported")
+def test_a_scalar_argument_of_a_wrong_type_is_rejected(endpoint: Endpoint, expression: str) -> None:
+    """A scalar argument of a wrong type, and a failed assertion, are reported as errors of the query."""
+    assert endpoint.query_error_code(f"print {expression}") in ("General_BadRequest", "BadRequest_NotSupported")

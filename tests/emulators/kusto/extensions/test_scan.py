@@ -88,9 +88,9 @@ CASES: list[tuple[str, list[list[Any]]]] = [
 
 
 @pytest.mark.parametrize(("query", "rows"), CASES)
-def test_scans_return_the_documented_rows(endpoint: Endpoint, query: str, rows: list[list[Any]]) -> None:
+def test_the_operator_scan_returns_the_documented_rows(endpoint: Endpoint, query: str, rows: list[list[Any]]) -> None:
     """A scan returns the documented results."""
-    assert endpoint.rows(query) == rows
+    assert endpoint.query_rows(query) == rows
 
 
 @pytest.mark.parametrize(
@@ -109,18 +109,18 @@ def test_scans_return_the_documented_rows(endpoint: Endpoint, query: str, rows: 
     ],
 )
 def test_unsupported_scans_are_rejected(endpoint: Endpoint, query: str, code: str) -> None:
-    """Invalid and unsupported scans are rejected."""
-    assert code in str(endpoint.error(query))
+    """Invalid and unsupported forms of the operator ``scan`` are rejected."""
+    assert code in str(endpoint.query_error(query))
 
 
-def test_scan_preserves_the_order(endpoint: Endpoint) -> None:
+def test_the_result_of_a_scan_is_serialized(endpoint: Endpoint) -> None:
     """The result of a scan counts as serialized, so that window functions can follow it."""
     query = "range x from 1 to 500 step 1 | scan with (step s: x % 2 == 0;) | where prev(x) + 2 == x | count"
-    assert endpoint.rows(query) == [[249]]
+    assert endpoint.query_rows(query) == [[249]]
 
 
 @pytest.mark.parametrize(
-    ("declared", "step"),
+    ("declarations", "step"),
     [
         ("declare (c:long = 0)", "x % 3 != 0 => c = iff(s.c + x > 50, 0, s.c + x)"),
         ("declare (c:long = 0, d:long)", "x > s.x + 2 or isnull(s.x) => c = s.c + 1, d = s.x"),
@@ -129,15 +129,15 @@ def test_scan_preserves_the_order(endpoint: Endpoint) -> None:
     ],
 )
 @pytest.mark.parametrize("partitioned", [False, True])
-def test_the_sql_for_one_step_equals_the_general_sql(
-    endpoint: Endpoint, declared: str, step: str, *, partitioned: bool
+def test_the_faster_sql_for_scans_with_one_step_returns_the_same_rows(
+    endpoint: Endpoint, declarations: str, step: str, *, partitioned: bool
 ) -> None:
     """The faster SQL for a scan with one step returns the same rows as the SQL for any number of steps."""
     results = []
     for steps in (f"step s: {step};", f"step s: {step}; step never: false;"):
-        scan = f"sort by x asc | scan with_match_id = m {declared} with ({steps})"
+        scan = f"sort by x asc | scan with_match_id = m {declarations} with ({steps})"
         scan = f"partition hint.strategy=native by g ({scan})" if partitioned else scan
-        results.append(endpoint.rows(f"range x from 1 to 200 step 1 | extend g = x % 3 | {scan} | sort by x asc"))
+        results.append(endpoint.query_rows(f"range x from 1 to 200 step 1 | extend g = x % 3 | {scan} | sort by x asc"))
     assert results[0] == results[1] != []
 
 
@@ -156,16 +156,16 @@ STORMS = """datatable(State:string, StartTime:datetime, EventType:string)[
 
 
 def test_rolling_percentile_includes_preceding_bins(endpoint: Endpoint) -> None:
-    """Each bin has the percentile of its values and those of the preceding bins."""
-    table = endpoint.table(f"{HOURS} | evaluate rolling_percentile(val, 50, Timestamp, 1d, 3)")
+    """Each bin has the percentile of its own values and the values of the preceding bins."""
+    table = endpoint.query_table(f"{HOURS} | evaluate rolling_percentile(val, 50, Timestamp, 1d, 3)")
     assert [each.column_name for each in table.columns] == ["Timestamp", "rolling_3_percentile_val_50"]
     assert [row[1] for row in table.raw_rows] == [12, 24, 36, 60, 84, 108, 132, 156, 180, 204]
     assert [row[0][:10] for row in table.raw_rows][:2] == ["2018-01-01", "2018-01-02"]
 
 
-def test_rolling_percentile_by_dimension(endpoint: Endpoint) -> None:
-    """For each value of the dimension, percentiles are computed separately."""
-    rows = endpoint.rows(f"{HOURS} | evaluate rolling_percentile(val, 50, Timestamp, 1d, 3, parity)")
+def test_rolling_percentiles_are_computed_separately_for_each_dimension(endpoint: Endpoint) -> None:
+    """``rolling_percentile`` computes percentiles separately for each value of the dimension."""
+    rows = endpoint.query_rows(f"{HOURS} | evaluate rolling_percentile(val, 50, Timestamp, 1d, 3, parity)")
     assert [row[2] for row in rows if row[1] == "Even"] == [12, 24, 36, 60, 84, 108, 132, 156, 180, 204]
     assert [row[2] for row in rows if row[1] == "Odd"] == [11, 23, 35, 59, 83, 107, 131, 155, 179, 203]
 
@@ -182,29 +182,29 @@ def test_rolling_percentile_by_dimension(endpoint: Endpoint) -> None:
 )
 def test_rows_near_returns_neighbours_once(endpoint: Endpoint, call: str, expected: list[int]) -> None:
     """``rows_near`` returns the rows before and after each matching row, in order and once."""
-    assert endpoint.rows(f"{STATES} | evaluate {call} | project Value") == [[each] for each in expected]
+    assert endpoint.query_rows(f"{STATES} | evaluate {call} | project Value") == [[each] for each in expected]
 
 
-def test_rows_near_inside_a_partition(endpoint: Endpoint) -> None:
+def test_rows_near_returns_no_rows_of_other_partitions(endpoint: Endpoint) -> None:
     """In a partition, ``rows_near`` returns no rows of other groups."""
     query = (
         "datatable(k:string, i:long)['a', 1, 'a', 2, 'a', 3, 'b', 1, 'b', 2, 'b', 3]"
         " | partition hint.strategy=native by k (sort by i asc | evaluate rows_near(i == 1, 1)) | sort by k asc, i asc"
     )
-    assert endpoint.rows(query) == [["a", 1], ["a", 2], ["b", 1], ["b", 2]]
+    assert endpoint.query_rows(query) == [["a", 1], ["a", 2], ["b", 1], ["b", 2]]
 
 
 def test_rows_near_requires_sorted_rows(endpoint: Endpoint) -> None:
     """``rows_near`` rejects unsorted rows, because these have no neighbours."""
     assert "must be serialized" in str(
-        endpoint.error("print x = 1 | union (print x = 2) | evaluate rows_near(x == 1, 1)")
+        endpoint.query_error("print x = 1 | union (print x = 2) | evaluate rows_near(x == 1, 1)")
     )
 
 
-def test_each_sequence_is_returned_once(endpoint: Endpoint) -> None:
+def test_each_pair_of_events_within_the_limits_is_returned_once(endpoint: Endpoint) -> None:
     """Each pair of events that is within the time limits and has equal dimensions is returned once."""
     call = "sequence_detect(StartTime, 5d, 5d, heat=(EventType == 'Heat'), fire=(EventType == 'Wildfire'), State)"
-    table = endpoint.table(f"{STORMS} | evaluate {call}")
+    table = endpoint.query_table(f"{STORMS} | evaluate {call}")
     assert [each.column_name for each in table.columns] == ["State", "heat_StartTime", "fire_StartTime", "Duration"]
     expected: list[list[Any]] = [
         ["CA", "2007-05-08T00:00:00.000000Z", "2007-05-08T16:02:00.000000Z", "16:02:00"],
@@ -213,13 +213,13 @@ def test_each_sequence_is_returned_once(endpoint: Endpoint) -> None:
     assert table.raw_rows == expected
 
 
-def test_the_span_limits_all_steps(endpoint: Endpoint) -> None:
-    """The whole sequence must be within the span, and two successive events within the step window."""
+def test_the_span_limits_the_whole_sequence_of_events(endpoint: Endpoint) -> None:
+    """The whole sequence of events must be within the span, and two successive events within the step window."""
     events = "range t from 1 to 9 step 1 | where t in (1, 3, 6, 7)"
     call = "evaluate sequence_detect(t, {}, {}, a=(t == 1), b=(t > 1 and t < 7), c=(t > 5))"
-    assert endpoint.rows(f"{events} | {call.format(4, 6)}") == [[1, 3, 6, 5], [1, 3, 7, 6]]
-    assert endpoint.rows(f"{events} | {call.format(4, 5)}") == [[1, 3, 6, 5]]
-    assert endpoint.rows(f"{events} | {call.format(3, 9)}") == [[1, 3, 6, 5]]
+    assert endpoint.query_rows(f"{events} | {call.format(4, 6)}") == [[1, 3, 6, 5], [1, 3, 7, 6]]
+    assert endpoint.query_rows(f"{events} | {call.format(4, 5)}") == [[1, 3, 6, 5]]
+    assert endpoint.query_rows(f"{events} | {call.format(3, 9)}") == [[1, 3, 6, 5]]
 
 
 @pytest.mark.parametrize(
@@ -232,6 +232,6 @@ def test_the_span_limits_all_steps(endpoint: Endpoint) -> None:
         ("sequence_detect(Timestamp, 1d, 1d, a=(Value > 1), a=(Value > 2))", "give each predicate a name of its own"),
     ],
 )
-def test_invalid_calls_are_errors(endpoint: Endpoint, call: str, message: str) -> None:
+def test_invalid_calls_of_row_plugins_are_rejected(endpoint: Endpoint, call: str, message: str) -> None:
     """The error about an invalid argument names the plugin and the rule."""
-    assert message in str(endpoint.error(f"{STATES} | evaluate {call}"))
+    assert message in str(endpoint.query_error(f"{STATES} | evaluate {call}"))

@@ -25,13 +25,13 @@ from tests.emulators.kusto.endpoints import Endpoint
         ('search in (Telemetry) "1003" | count', 2),
     ],
 )
-def test_search_matches_whole_words(endpoint: Endpoint, query: str, count: int) -> None:
+def test_the_operator_search_matches_whole_words(endpoint: Endpoint, query: str, count: int) -> None:
     """A search term matches whole words in any column; a star matches any characters."""
-    assert endpoint.rows(query) == [[count]]
+    assert endpoint.query_rows(query) == [[count]]
 
 
-def test_search_returns_the_table_name(endpoint: Endpoint) -> None:
+def test_the_operator_search_returns_the_table_name_as_first_column(endpoint: Endpoint) -> None:
     """The first column of a search is the name of the row's table."""
-    table = endpoint.table('Devices | search "dev-03"')
+    table = endpoint.query_table('Devices | search "dev-03"')
     assert [column.column_name for column in table.columns] == ["$table", "DeviceId", "Model"]
     assert table.raw_rows == [["Devices", "dev-03", "B"]]

@@ -15,7 +15,7 @@ FITTED = [1.064, 3.795, 6.526, 9.256, 11.987, 14.718, 17.449, 20.18, 22.91, 25.6
 
 def evaluate_expression(endpoint: Endpoint, expression: str) -> Any:
     """Evaluate an expression and return its value."""
-    return endpoint.rows(f"print x = {expression}")[0][0]
+    return endpoint.query_rows(f"print x = {expression}")[0][0]
 
 
 @pytest.mark.parametrize(
@@ -95,63 +95,67 @@ def test_series_filters_follow_the_documented_formulas(
     assert evaluate_expression(endpoint, expression) == pytest.approx(expected)
 
 
-def test_negative_weights_are_not_normalised(endpoint: Endpoint) -> None:
-    """Normalising weights of which one is negative gives null."""
+def test_normalising_weights_of_which_one_is_negative_gives_null(endpoint: Endpoint) -> None:
+    """Normalising the weights of a filter gives null if one weight is negative."""
     assert evaluate_expression(endpoint, "series_fir(dynamic([1,2]), dynamic([1,-1]), true, false)") is None
 
 
 def test_series_stats_returns_the_documented_columns(endpoint: Endpoint) -> None:
     """``series_stats`` without names returns the seven documented columns."""
-    table = endpoint.table(f"print x = {NUMBERS} | project series_stats(x)")
+    table = endpoint.query_table(f"print x = {NUMBERS} | project series_stats(x)")
     names = ("min", "min_idx", "max", "max_idx", "avg", "stdev", "variance")
     assert [each.column_name for each in table.columns] == [f"series_stats_x_{name}" for name in names]
     assert [each.column_type for each in table.columns] == ["real", "long", "real", "long", "real", "real", "real"]
     assert table.raw_rows == [pytest.approx([2.0, 8, 87.0, 3, 32.8, 28.5036338535483, 812.457142857143])]
 
 
-def test_statistics_of_missing_elements_are_null(endpoint: Endpoint) -> None:
+def test_statistics_of_a_series_with_missing_elements_are_null(endpoint: Endpoint) -> None:
     """If an element is missing, the statistics are null, unless the call ignores missing elements."""
     query = "print s = series_stats_dynamic({}, {}) | project tostring(s.avg), tolong(s.len)"
-    assert endpoint.rows(query.format("dynamic([1,null,3])", "false")) == [["", 3]]
-    assert endpoint.rows(query.format("dynamic([1,null,3])", "true")) == [["2.0", 3]]
+    assert endpoint.query_rows(query.format("dynamic([1,null,3])", "false")) == [["", 3]]
+    assert endpoint.query_rows(query.format("dynamic([1,null,3])", "true")) == [["2.0", 3]]
 
 
-def test_extend_and_project_add_columns_of_a_regression(endpoint: Endpoint) -> None:
+def test_extend_adds_the_named_columns_and_project_all_columns_of_a_regression(endpoint: Endpoint) -> None:
     """``extend`` adds the named columns of a regression, ``project`` adds all columns."""
-    (row,) = endpoint.rows(f"print y = {LINE} | extend (r, slope, v, rv, b, fit) = series_fit_line(y) | project-away y")
+    (row,) = endpoint.query_rows(
+        f"print y = {LINE} | extend (r, slope, v, rv, b, fit) = series_fit_line(y) | project-away y"
+    )
     assert row[:4] == pytest.approx([0.982900730884447, 2.7307692307, 98.628787878, 1.6864801864])
     assert row[5] == pytest.approx(FITTED, abs=6e-4)
-    named = endpoint.table(f"print y = {LINE} | project (r, slope) = series_fit_line(y)")
+    named = endpoint.query_table(f"print y = {LINE} | project (r, slope) = series_fit_line(y)")
     assert [each.column_name for each in named.columns] == [
         "r",
         "slope",
         *(f"series_fit_line_y_{name}" for name in ("variance", "rvariance", "interception", "line_fit")),
     ]
-    assert len(endpoint.table(f"print y = {LINE} | extend (r, slope) = series_fit_line(y)").columns) == 7
+    assert len(endpoint.query_table(f"print y = {LINE} | extend (r, slope) = series_fit_line(y)").columns) == 7
 
 
 def test_a_decomposition_has_season_trend_and_residual(endpoint: Endpoint) -> None:
-    """A decomposition consists of the medians of the phases, the trend and the residual."""
+    """A decomposition of a series consists of the medians of the phases, the trend and the residual."""
     query = "print x = dynamic([1,3,2,4,3,5]) | extend (b,s,t,r) = series_decompose(x, 2, 'avg') | project-away x"
-    assert endpoint.rows(query) == [[[2.0, 4.0] * 3, [2.0, 4.0] * 3, [0.0] * 6, [-1.0, -1.0, 0.0, 0.0, 1.0, 1.0]]]
+    assert endpoint.query_rows(query) == [[[2.0, 4.0] * 3, [2.0, 4.0] * 3, [0.0] * 6, [-1.0, -1.0, 0.0, 0.0, 1.0, 1.0]]]
     flat = "print x = dynamic([1,2,3]) | extend (b,s,t,r) = series_decompose(x, 0, 'linefit') | project b, s, r"
-    assert endpoint.rows(flat) == [[pytest.approx([1.0, 2.0, 3.0]), [0.0] * 3, pytest.approx([0.0] * 3, abs=1e-12)]]
+    assert endpoint.query_rows(flat) == [
+        [pytest.approx([1.0, 2.0, 3.0]), [0.0] * 3, pytest.approx([0.0] * 3, abs=1e-12)]
+    ]
 
 
-def test_a_function_with_several_results_cannot_be_in_an_expression(endpoint: Endpoint) -> None:
+def test_a_series_function_with_several_results_cannot_be_in_an_expression(endpoint: Endpoint) -> None:
     """A function with several results cannot be part of an expression; the error contains its name."""
-    assert "'series_stats()" in str(endpoint.error("print x0 = 1 | extend tolong(series_stats(dynamic([1])))"))
+    assert "'series_stats()" in str(endpoint.query_error("print x0 = 1 | extend tolong(series_stats(dynamic([1])))"))
 
 
-def test_columns_of_an_expression_have_an_empty_argument_name(endpoint: Endpoint) -> None:
-    """If the argument is an expression, the names of the result columns have an empty text in place of its name."""
-    table = endpoint.table("print x = 1 | project series_stats(dynamic([1]))")
+def test_result_columns_of_a_series_expression_contain_no_argument_name(endpoint: Endpoint) -> None:
+    """If a series function has an expression as argument, the names of its columns contain no argument name."""
+    table = endpoint.query_table("print x = 1 | project series_stats(dynamic([1]))")
     assert [each.column_name for each in table.columns][:2] == ["series_stats__min", "series_stats__min_idx"]
 
 
 def test_a_series_with_inexact_integers_is_rejected(endpoint: Endpoint) -> None:
     """A series with integers that a double cannot represent is rejected."""
-    assert "2^53" in str(endpoint.error("print series_add(dynamic([9007199254740993]), 1)"))
+    assert "2^53" in str(endpoint.query_error("print series_add(dynamic([9007199254740993]), 1)"))
 
 
 def test_sql_for_nested_series_calls_grows_linearly(endpoint: Endpoint) -> None:

@@ -21,7 +21,7 @@ WEEKS = """range t from 1 to 24*7*{weeks} step 1
 
 def evaluate_expression(endpoint: Endpoint, expression: str) -> Any:
     """Evaluate an expression and return its value."""
-    return endpoint.rows(f"print x = {expression}")[0][0]
+    return endpoint.query_rows(f"print x = {expression}")[0][0]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def evaluate_expression(endpoint: Endpoint, expression: str) -> Any:
     ],
 )
 def test_series_functions_return_the_documented_values(endpoint: Endpoint, expression: str, expected: Any) -> None:
-    """Seasons, scores and forecasts equal the documented values."""
+    """Seasons, anomaly scores and forecasts of series equal the documented values."""
     found = evaluate_expression(endpoint, expression)
     comparable = [each for each in found or [] if not isinstance(each, str)]
     assert comparable == pytest.approx([each for each in expected or [] if not isinstance(each, str)], abs=1e-12)
@@ -60,7 +60,7 @@ def test_series_functions_return_the_documented_values(endpoint: Endpoint, expre
     assert [each for each in found or [] if isinstance(each, str)] == [e for e in expected or [] if isinstance(e, str)]
 
 
-def test_a_detected_season_reveals_anomalies(endpoint: Endpoint) -> None:
+def test_with_a_weekly_season_exactly_the_inserted_outliers_are_found(endpoint: Endpoint) -> None:
     """With the season of a week and a linear trend, exactly the inserted outliers are found."""
     query = WEEKS.format(weeks=5) + (
         " | extend (flag, score, baseline) = series_decompose_anomalies(y, 2.5, -1, 'linefit')"
@@ -68,7 +68,7 @@ def test_a_detected_season_reveals_anomalies(endpoint: Endpoint) -> None:
         " | where flag != 0 | project t = i + 1, flag, sign(score)"
     )
     up, down = (300, 400, 600), (150, 200, 780)
-    assert sorted(endpoint.rows(query)) == sorted([[t, 1, 1] for t in up] + [[t, -1, -1] for t in down])
+    assert sorted(endpoint.query_rows(query)) == sorted([[t, 1, 1] for t in up] + [[t, -1, -1] for t in down])
 
 
 def test_a_forecast_continues_season_and_trend(endpoint: Endpoint) -> None:
@@ -78,12 +78,12 @@ def test_a_forecast_continues_season_and_trend(endpoint: Endpoint) -> None:
         " | extend f = series_decompose_forecast(y, 168, -1, 'linefit')"
         " | project todouble(f[700]) - todouble(f[700 - 168]), array_length(f)"
     )
-    assert endpoint.rows(query) == [[pytest.approx(168 / 72, rel=0.2), 840]]
+    assert endpoint.query_rows(query) == [[pytest.approx(168 / 72, rel=0.2), 840]]
 
 
 def test_a_decomposition_adds_the_documented_columns(endpoint: Endpoint) -> None:
-    """A function with several results adds the documented columns."""
-    table = endpoint.table("print y = dynamic([1,null,1,2]) | extend series_decompose_anomalies(y, 1.5, 2)")
+    """A decomposition of a series, which has several results, adds the documented columns."""
+    table = endpoint.query_table("print y = dynamic([1,null,1,2]) | extend series_decompose_anomalies(y, 1.5, 2)")
     prefix = "series_decompose_anomalies_y_"
     assert [each.column_name for each in table.columns][1:] == [
         f"{prefix}ad_flag",
@@ -92,13 +92,15 @@ def test_a_decomposition_adds_the_documented_columns(endpoint: Endpoint) -> None
     ]
     assert table.raw_rows[0][1:] == [[0, 0, 0, 0], [0.0] * 4, [1.0, 2.0, 1.0, 2.0]]
     query = "print y = dynamic([1,null,1,2]) | project series_decompose(y, 2)"
-    assert endpoint.rows(query) == [[[1.0, 2.0, 1.0, 2.0], [1.0, 2.0, 1.0, 2.0], [0.0] * 4, [0.0, None, 0.0, 0.0]]]
+    assert endpoint.query_rows(query) == [
+        [[1.0, 2.0, 1.0, 2.0], [1.0, 2.0, 1.0, 2.0], [0.0] * 4, [0.0, None, 0.0, 0.0]]
+    ]
 
 
-def test_series_without_points_have_no_components(endpoint: Endpoint) -> None:
+def test_the_decomposition_of_a_series_without_numbers_is_null(endpoint: Endpoint) -> None:
     """The components of a series without numbers are null, and so are those of a value that is no array."""
     for series in ("dynamic([null])", "dynamic([])", "dynamic({})", "dynamic(null)"):
-        assert endpoint.rows(f"print x = {series} | project series_decompose(x)") == [[None] * 4]
+        assert endpoint.query_rows(f"print x = {series} | project series_decompose(x)") == [[None] * 4]
 
 
 @pytest.mark.parametrize(
@@ -113,23 +115,25 @@ def test_series_without_points_have_no_components(endpoint: Endpoint) -> None:
         (f"series_periods_validate(y{', 4' * 17})", "series_periods_validate() with 18 arguments"),
     ],
 )
-def test_invalid_arguments_of_series_functions_are_errors(endpoint: Endpoint, expression: str, message: str) -> None:
-    """The error about an argument contains the function, the argument and the accepted values."""
-    assert message in str(endpoint.error(f"print y = dynamic([1,2]), method = 'x' | extend {expression}"))
+def test_invalid_arguments_of_series_functions_are_rejected(endpoint: Endpoint, expression: str, message: str) -> None:
+    """The error about an argument of a series function contains function, argument and accepted values."""
+    assert message in str(endpoint.query_error(f"print y = dynamic([1,2]), method = 'x' | extend {expression}"))
 
 
-def test_two_fitted_lines_are_an_object(endpoint: Endpoint) -> None:
+def test_series_fit_2lines_dynamic_returns_an_object(endpoint: Endpoint) -> None:
     """``series_fit_2lines_dynamic`` returns an object with an object for each line."""
     query = f"print f = series_fit_2lines_dynamic({BROKEN}) | project f.split_idx, f.left.slope, f.right.rsquare"
-    assert endpoint.rows(query) == [[5, pytest.approx(1.05), pytest.approx(0.94238513)]]
-    assert endpoint.rows(f"print series_fit_2lines_dynamic({BROKEN}).line_fit") == [[pytest.approx([*LEFT, *RIGHT])]]
+    assert endpoint.query_rows(query) == [[5, pytest.approx(1.05), pytest.approx(0.94238513)]]
+    assert endpoint.query_rows(f"print series_fit_2lines_dynamic({BROKEN}).line_fit") == [
+        [pytest.approx([*LEFT, *RIGHT])]
+    ]
     for series in ("dynamic([1,2,3])", "dynamic([1,2,null,4])", "dynamic([])", "dynamic(1)"):
-        assert endpoint.rows(f"print series_fit_2lines_dynamic({series})") == [[None]]
+        assert endpoint.query_rows(f"print series_fit_2lines_dynamic({series})") == [[None]]
 
 
-def test_a_polynomial_adds_the_documented_columns(endpoint: Endpoint) -> None:
-    """``extend`` without names adds all results under the documented names."""
-    table = endpoint.table("print y = dynamic([1,2]) | extend series_fit_poly(y)")
+def test_a_fitted_polynomial_adds_the_documented_columns(endpoint: Endpoint) -> None:
+    """With ``extend`` without names, a fitted polynomial adds all results under the documented names."""
+    table = endpoint.query_table("print y = dynamic([1,2]) | extend series_fit_poly(y)")
     assert [each.column_name.removeprefix("series_fit_poly_y_") for each in table.columns] == [
         "y",
         "rsquare",
@@ -149,7 +153,7 @@ def test_a_series_can_have_100000_points(endpoint: Endpoint) -> None:
         " (r, split) = series_fit_2lines(y), (rp, coefficients) = series_fit_poly(y, dynamic(null), 3)"
         " | project array_length(flag), array_length(re), isnotnull(split), array_length(coefficients)"
     )
-    assert endpoint.rows(query) == [[100_000, 100_000, True, 4]]
+    assert endpoint.query_rows(query) == [[100_000, 100_000, True, 4]]
 
 
 FIRST = "dynamic([27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4])"
@@ -157,11 +161,11 @@ SECOND = "dynamic([27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 2
 
 
 def test_the_error_function_has_the_documented_values(endpoint: Endpoint) -> None:
-    """The error function returns the documented values."""
+    """The functions ``erf`` and ``erfc`` return the documented values."""
     expected = [-0.999977909503001, -0.995322265018953, -0.842700792949715, 0, 0.842700792949715]
-    rows = endpoint.rows("range x from -3 to 1 step 1 | project erf(x), erfc(x)")
+    rows = endpoint.query_rows("range x from -3 to 1 step 1 | project erf(x), erfc(x)")
     assert rows == [pytest.approx([each, 1 - each], abs=1e-15) for each in expected]
-    assert endpoint.rows("print erf(real(null)), erf(real(+inf)), erfc(real(nan))") == [[None, 1.0, "NaN"]]
+    assert endpoint.query_rows("print erf(real(null)), erf(real(+inf)), erfc(real(nan))") == [[None, 1.0, "NaN"]]
 
 
 def test_welchs_test_has_the_documented_p_value(endpoint: Endpoint) -> None:
@@ -171,7 +175,7 @@ def test_welchs_test_has_the_documented_p_value(endpoint: Endpoint) -> None:
         " | summarize m1=avg(s1), v1=variance(s1), c1=count(), m2=avg(s2), v2=variance(s2), c2=count()"
         " | project welch_test(m1, v1, c1, m2, v2, c2)"
     )
-    assert endpoint.rows(query) == [[pytest.approx(0.0213780015)]]
+    assert endpoint.query_rows(query) == [[pytest.approx(0.0213780015)]]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +189,7 @@ def test_welchs_test_has_the_documented_p_value(endpoint: Endpoint) -> None:
         ("real(null), 1, 10, 5, 1, 10", None),
     ],
 )
-def test_equal_means_have_the_p_value_1(endpoint: Endpoint, arguments: str, expected: object) -> None:
+def test_samples_with_equal_means_have_the_p_value_1(endpoint: Endpoint, arguments: str, expected: object) -> None:
     """For equal means the p-value is 1; samples with one value or without variance have no p-value."""
-    ((found,),) = endpoint.rows(f"print welch_test({arguments})")
+    ((found,),) = endpoint.query_rows(f"print welch_test({arguments})")
     assert found == (pytest.approx(expected, abs=1e-12) if isinstance(expected, float) else expected)

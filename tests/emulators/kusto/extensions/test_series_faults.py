@@ -79,19 +79,21 @@ NULL_OF_LONG = {
 
 
 @pytest.mark.parametrize("series", SERIES)
-def test_any_value_gives_a_series_result_without_error(endpoint: Endpoint, series: str) -> None:
+def test_series_functions_accept_any_value(endpoint: Endpoint, series: str) -> None:
     """For a value that is no ordinary series, each series function returns a result and no error."""
-    [row] = endpoint.rows(f"datatable(i: long)[1] | extend s = {SERIES[series]} | project {assign_result_names(CALLS)}")
+    [row] = endpoint.query_rows(
+        f"datatable(i: long)[1] | extend s = {SERIES[series]} | project {assign_result_names(CALLS)}"
+    )
     assert len(row) > len(CALLS)
 
 
 @pytest.mark.parametrize("calls", list(itertools.batched(CALLS, 8, strict=False)), ids=lambda calls: calls[0])
-def test_a_series_can_have_100000_points(endpoint: Endpoint, calls: tuple[str, ...]) -> None:
+def test_each_series_function_accepts_100000_points(endpoint: Endpoint, calls: tuple[str, ...]) -> None:
     """Each series function accepts 100,000 points."""
     chosen = [call for call in calls if call not in QUADRATIC]
     query = f"print s = range(1, 100000) | project {assign_result_names(chosen)}"
     lengths = ", ".join(f"strlen(tostring(r{index}))" for index in range(len(chosen)))
-    [row] = endpoint.rows(f"{query} | project {lengths}")
+    [row] = endpoint.query_rows(f"{query} | project {lengths}")
     assert {call for call, length in zip(chosen, row, strict=True) if not length} <= NULL_OF_LONG
 
 
@@ -100,9 +102,9 @@ def assign_result_names(calls: Iterable[str]) -> str:
     return ", ".join(f"r{index} = {call}" for index, call in enumerate(calls))
 
 
-def test_an_empty_table_is_accepted(endpoint: Endpoint) -> None:
+def test_series_functions_accept_an_empty_table(endpoint: Endpoint) -> None:
     """A series function accepts an empty table."""
-    assert endpoint.rows(f"datatable(s: dynamic)[] | project {assign_result_names(CALLS)}") == []
+    assert endpoint.query_rows(f"datatable(s: dynamic)[] | project {assign_result_names(CALLS)}") == []
 
 
 @pytest.mark.parametrize(
@@ -122,9 +124,11 @@ def test_an_empty_table_is_accepted(endpoint: Endpoint) -> None:
         (f"series_fit_poly(range(1, 200), dynamic(null), {MAX_DEGREE + 1})", None),
     ],
 )
-def test_missing_points_have_the_documented_effect(endpoint: Endpoint, expression: str, expected: Any) -> None:
+def test_missing_points_of_a_series_have_the_documented_effect(
+    endpoint: Endpoint, expression: str, expected: Any
+) -> None:
     """A missing or infinite point has the documented effect on the result."""
-    assert endpoint.rows(f"print x = {expression}")[0][0] == expected
+    assert endpoint.query_rows(f"print x = {expression}")[0][0] == expected
 
 
 @pytest.mark.parametrize(
@@ -136,19 +140,21 @@ def test_missing_points_have_the_documented_effect(endpoint: Endpoint, expressio
         ("series_decompose(dynamic([1]), -1, 'other')", "must be 'avg' or 'linefit' or 'none'"),
     ],
 )
-def test_arguments_out_of_range_name_the_limit(endpoint: Endpoint, expression: str, message: str) -> None:
+def test_the_error_about_a_series_argument_out_of_range_names_the_limit(
+    endpoint: Endpoint, expression: str, message: str
+) -> None:
     """The error about an argument beyond a limit contains the limit."""
-    assert message in str(endpoint.error(f"print x = {expression}"))
+    assert message in str(endpoint.query_error(f"print x = {expression}"))
 
 
 @pytest.mark.parametrize(
-    "run",
+    "compute",
     [
         lambda values: filters.filter_finite(values, values, normalize=None, center=None),
         lambda values: filters.filter_recursively(values, values[:1], values[:3]),
     ],
 )
-def test_a_long_computation_can_be_cancelled(run: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_filter_of_a_series_can_be_cancelled(compute: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """A filter with very many steps can be cancelled during the computation of one series."""
     checks = itertools.count(1)
 
@@ -158,11 +164,11 @@ def test_a_long_computation_can_be_cancelled(run: Callable[[Any], Any], monkeypa
 
     monkeypatch.setattr(filters, "check_stopped", stop_at_second_check)
     with pytest.raises(ExecutionStoppedError):
-        run(np.ones(100_000))
+        compute(np.ones(100_000))
 
 
 def test_a_convolution_in_parts_equals_one_in_one_step() -> None:
-    """A convolution that is computed in parts has the same result as one that is computed in one step."""
+    """A convolution that is computed in parts has the same result as a convolution that is computed at once."""
     values = np.sin(np.arange(20_000.0))
     weights = np.cos(np.arange(2_000.0))
     found = filters.filter_finite(values, weights, normalize=False, center=True)
@@ -171,11 +177,11 @@ def test_a_convolution_in_parts_equals_one_in_one_step() -> None:
 
 
 def raise_memory_error(_: Any) -> Any:
-    """Raise MemoryError, as a function that runs out of memory does."""
+    """Raise MemoryError in place of a function that runs out of memory."""
     raise MemoryError
 
 
-def test_a_memory_error_of_a_python_function_is_over_the_memory_limit() -> None:
+def test_a_memory_error_of_a_python_function_is_reported_as_the_memory_limit() -> None:
     """If a Python function raises MemoryError, the query is reported as over the memory limit."""
     function = SeriesFunction("greedy", ("BIGINT",), {"x": "long"}, f"{__name__}:raise_memory_error")
     with open_database(None) as connection:

@@ -43,7 +43,7 @@ CASES: list[tuple[str, list[tuple[str, list[str], list[list[Any]]]]]] = [
 
 
 @pytest.mark.parametrize(("query", "expected"), CASES)
-def test_the_reply_has_one_table_for_each_result(
+def test_a_query_reply_has_one_table_for_each_result(
     endpoint: Endpoint, query: str, expected: list[tuple[str, list[str], list[list[Any]]]]
 ) -> None:
     """The reply has one table for each result, in the order of the query."""
@@ -56,8 +56,8 @@ def test_the_reply_has_one_table_for_each_result(
     assert found == [(name or "PrimaryResult", columns, rows) for name, columns, rows in expected]
 
 
-def test_each_result_has_its_visualization(endpoint: Endpoint) -> None:
-    """Each visualization has the id of its result table."""
+def test_each_visualization_has_the_id_of_its_result_table(endpoint: Endpoint) -> None:
+    """Each visualization in a reply has the id of its result table."""
     body = {"db": "Telemetry", "csl": "print a = 1 | render card; print b = 2 | render table"}
     frames = httpx.post(f"{endpoint.url}/v2/rest/query", timeout=60, json=body, verify=NO_TLS).json()
     annotations = [row[:2] for row in frames[1]["Rows"]]
@@ -95,8 +95,8 @@ def test_all_results_of_a_query_are_cached(endpoint: Endpoint) -> None:
     ],
 )
 def test_operators_with_several_results_must_be_last(endpoint: Endpoint, query: str) -> None:
-    """An operator with several results must be the last one; the number of results is limited."""
-    assert endpoint.code(query).startswith(("General_BadRequest", "BadRequest"))
+    """An operator with several results must be the last operator of a query; the number of results is limited."""
+    assert endpoint.query_error_code(query).startswith(("General_BadRequest", "BadRequest"))
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_operators_with_several_results_must_be_last(endpoint: Endpoint, query: 
     ["print a = range(1, 3) | mv-apply a on (fork (take 1) (count))", f"{NUMBERS} | partition by x (facet by x)"],
 )
 def test_several_results_in_a_nested_query_are_rejected(endpoint: Endpoint, query: str) -> None:
-    """The error about ``fork`` or ``facet`` in a nested query says where they are allowed."""
-    message = str(endpoint.error(query))
+    """The error about ``fork`` or ``facet`` in a nested query states where these operators are allowed."""
+    message = str(endpoint.query_error(query))
     assert "fork, facet and other operators with several results must be the last operator" in message
     assert "EndOfResult" not in message
-    assert endpoint.code(query) == "General_BadRequest"
+    assert endpoint.query_error_code(query) == "General_BadRequest"

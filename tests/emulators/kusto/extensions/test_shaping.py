@@ -89,23 +89,23 @@ def test_shaping_operators_return_the_documented_tables(
     endpoint: Endpoint, query: str, columns: list[str], rows: list[list[Any]]
 ) -> None:
     """The result equals the documented table."""
-    table = endpoint.table(query)
+    table = endpoint.query_table(query)
     assert [column.column_name for column in table.columns] == columns
     assert table.raw_rows == rows
 
 
-def test_column_types_depend_on_the_values(endpoint: Endpoint) -> None:
-    """The column of a property has its values' type, or dynamic if they have several types."""
+def test_the_column_of_a_property_has_the_type_of_its_values(endpoint: Endpoint) -> None:
+    """The column of a property has the type of the property's values, or dynamic if they have several types."""
     bags = 'datatable(d:dynamic)[dynamic({"l":1,"r":1.5,"b":true,"m":1,"o":{}}), dynamic({"m":"x","l":null})]'
-    table = endpoint.table(f"{bags} | evaluate bag_unpack(d)")
+    table = endpoint.query_table(f"{bags} | evaluate bag_unpack(d)")
     types = {column.column_name: column.column_type for column in table.columns}
     assert types == {"b": "bool", "l": "long", "m": "dynamic", "o": "dynamic", "r": "real"}
 
 
-def test_column_names_from_values_are_quoted(endpoint: Endpoint) -> None:
+def test_values_with_quotes_can_become_column_names(endpoint: Endpoint) -> None:
     """A value with quotes or SQL can become a column name."""
     name = "x\"' FROM (SELECT 1)); --"
-    table = endpoint.table(
+    table = endpoint.query_table(
         "print k = 1, s = t | evaluate pivot(s, count(), k)".replace("= t", '= "x\\"\' FROM (SELECT 1)); --"')
     )
     assert [column.column_name for column in table.columns] == ["k", name]
@@ -115,7 +115,7 @@ def test_result_columns_follow_the_query_parameters(endpoint: Endpoint) -> None:
     """The result's columns follow the parameters of each request, even for the same query text."""
     query = f"declare query_parameters(least:long); {SALES} | where v >= least | evaluate pivot(s, count(), k)"
     for least, names in (("2", ["k", "x", "y"]), ("5", ["k", "x"]), ("2", ["k", "x", "y"])):
-        columns = endpoint.table(query, {"least": least}).columns
+        columns = endpoint.query_table(query, {"least": least}).columns
         assert [column.column_name for column in columns] == names
 
 
@@ -136,6 +136,6 @@ def test_result_columns_follow_the_query_parameters(endpoint: Endpoint) -> None:
         ),
     ],
 )
-def test_unsupported_constructs_are_rejected(endpoint: Endpoint, query: str, code: str) -> None:
+def test_unsupported_shaping_constructs_are_rejected(endpoint: Endpoint, query: str, code: str) -> None:
     """Unsupported constructs, and searches in internal tables, are rejected."""
-    assert code in str(endpoint.error(query))
+    assert code in str(endpoint.query_error(query))

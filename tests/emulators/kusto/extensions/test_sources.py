@@ -34,9 +34,9 @@ from tests.emulators.kusto.endpoints import Endpoint
         ("n to 3 * n step n", "long", [2, 4, 6]),
     ],
 )
-def test_a_range_includes_its_bounds(endpoint: Endpoint, bounds: str, kind: str, values: list[Any]) -> None:
+def test_the_source_range_includes_its_bounds(endpoint: Endpoint, bounds: str, kind: str, values: list[Any]) -> None:
     """A range has the type of its bounds, and values from the start to the stop."""
-    table = endpoint.table(f"let n = 2; range x from {bounds}")
+    table = endpoint.query_table(f"let n = 2; range x from {bounds}")
     assert [column.column_type for column in table.columns] == [kind]
     assert table.raw_rows == [[value] for value in values]
 
@@ -55,7 +55,7 @@ def test_a_range_includes_its_bounds(endpoint: Endpoint, bounds: str, kind: str,
 )
 def test_invalid_ranges_are_rejected(endpoint: Endpoint, bounds: str) -> None:
     """A range with step zero, too many rows or mixed types is rejected."""
-    assert "EMB0001" in str(endpoint.error(f"range x from {bounds} | count"))
+    assert "EMB0001" in str(endpoint.query_error(f"range x from {bounds} | count"))
 
 
 Columns = list[tuple[str, str]]
@@ -105,9 +105,9 @@ TYPED: list[tuple[str, Columns, list[list[Any]]]] = [
 def test_a_union_has_a_column_for_each_type_of_a_name(
     endpoint: Endpoint, query: str, columns: Columns, rows: list[list[Any]]
 ) -> None:
-    """If columns of one name have different types, the result has a column for each type, with the type as suffix."""
+    """For columns of one name but different types, ``union`` returns a column per type, with the type as suffix."""
     for _ in range(2):  # the second run uses the cached types
-        table = endpoint.table(query)
+        table = endpoint.query_table(query)
         assert [(column.column_name, column.column_type) for column in table.columns] == columns
         assert sorted(table.raw_rows, key=str) == sorted(rows, key=str)
 
@@ -115,19 +115,19 @@ def test_a_union_has_a_column_for_each_type_of_a_name(
 def test_union_types_do_not_depend_on_parameters(endpoint: Endpoint) -> None:
     """Uniting columns of different types works for any value of a query parameter."""
     query = 'declare query_parameters(n:long); union (print a = n), (print a = "x") | where isnotnull(a_long)'
-    assert [endpoint.rows(query, {"n": n}) for n in (1, 2)] == [[[1, ""]], [[2, ""]]]
+    assert [endpoint.query_rows(query, {"n": n}) for n in (1, 2)] == [[[1, ""]], [[2, ""]]]
 
 
 def test_unions_of_types_in_repeated_functions_are_rejected(endpoint: Endpoint) -> None:
-    """If a function that unites columns of different types is called twice, this is an error."""
+    """If a function that unites columns of different types is called twice, the query is rejected."""
     query = 'let f = (x:long) { union (print a = x), (print a = "x") }; f(1) | union (f(2))'
-    assert "EMB0001" in str(endpoint.error(query))
+    assert "EMB0001" in str(endpoint.query_error(query))
 
 
-def test_columns_of_equal_types_are_combined(endpoint: Endpoint) -> None:
+def test_union_combines_columns_of_the_same_name_and_type(endpoint: Endpoint) -> None:
     """The operator ``union`` combines columns that have the same name and type."""
     query = 'datatable(a:long)[1] | union (datatable(a:long)[2]) | union withsource=s (datatable(b:string)["x"])'
-    assert sorted(endpoint.rows(query), key=str) == [
+    assert sorted(endpoint.query_rows(query), key=str) == [
         ["union_arg0", 1, ""],
         ["union_arg0", 2, ""],
         ["union_arg1", None, "x"],
@@ -170,24 +170,24 @@ let OtherView_1 = view () { print x_long = 3 };
 def test_a_view_can_be_united_by_name(
     endpoint: Endpoint, query: str, columns: list[str], expected: list[list[object]]
 ) -> None:
-    """A view can be named in ``union``, matches wildcards there, and can be given a name with ``as``."""
-    table = endpoint.table(VIEWS + query)
+    """A view can be named in ``union``, is matched by wildcards there, and can be named with ``as``."""
+    table = endpoint.query_table(VIEWS + query)
     assert [column.column_name for column in table.columns] == columns
     assert table.raw_rows == expected
 
 
 def test_search_reads_views_and_tables_with_the_column(endpoint: Endpoint) -> None:
-    """A search by column reads all views and the tables with this column."""
+    """The operator ``search`` with a column reads all views, and the tables that have this column."""
     query = (
         "let Range10 = view () { range MyColumn from 1 to 10 step 1 };"
         "let Range20 = view () { range MyColumn from 1 to 20 step 1 }; search MyColumn == 5"
     )
-    table = endpoint.table(query)
+    table = endpoint.query_table(query)
     assert [column.column_name for column in table.columns] == ["$table", "MyColumn"]
     assert table.raw_rows == [["Range10", 5], ["Range20", 5]]
 
 
-def test_a_wildcard_matches_each_view_once(endpoint: Endpoint) -> None:
+def test_a_union_wildcard_returns_the_rows_of_a_view_once(endpoint: Endpoint) -> None:
     """If a wildcard matches a view and tables, the view's rows are returned once."""
     query = "let Devices_1 = view () { print x = 1 }; union withsource=S Devices* | where S != 'Devices' | project S, x"
-    assert endpoint.rows(query) == [["Devices_1", 1]]
+    assert endpoint.query_rows(query) == [["Devices_1", 1]]

@@ -20,8 +20,8 @@ def test_texts_and_names_are_quoted_in_sql(text: str) -> None:
     assert [column[0] for column in named.description or ()] == ["x" + text]
 
 
-def test_names_and_constants_are_repeated_in_sql() -> None:
-    """Names and constants are repeated in the SQL, because binding a variable is slower."""
+def test_arguments_that_are_names_or_constants_are_repeated_in_sql() -> None:
+    """The SQL repeats an argument that is a name or constant, because binding it to a variable is slower."""
     assert bind_once(['"a"', "1"], lambda a, b: f"{a} + {b}") == '("a" + 1)'
 
 
@@ -40,19 +40,19 @@ def test_sql_for_nested_calls_grows_linearly() -> None:
     assert len(sql) < 20 * 100
 
 
-def test_constant_arguments_are_not_bound() -> None:
+def test_arguments_that_are_declared_constant_are_repeated_in_sql() -> None:
     """An argument that is declared constant is repeated, even if it is an expression."""
     assert bind_once(["[1, 2]"], lambda a: f"len({a}) + len({a})", constants={0}) == "(len([1, 2]) + len([1, 2]))"
     assert bind_once(["[1, 2]"], lambda a: f"len({a})").startswith("list_transform")
 
 
 @pytest.mark.parametrize(("value", "expected"), [("'[1, 2]'", ["1", "2"]), ("'{\"a\": 1}'", None), ("NULL", None)])
-def test_only_arrays_become_lists(value: str, expected: object) -> None:
+def test_only_dynamic_arrays_become_lists(value: str, expected: object) -> None:
     """A dynamic array becomes a list; other dynamic values become null."""
     assert _evaluate_sql(render_array(f"{value}::JSON")) == expected
 
 
 @pytest.mark.parametrize(("value", "expected"), [("'{\"a\": 1}'", {"a": "1"}), ("'[1]'", None), ("'5'", None)])
-def test_only_objects_become_maps(value: str, expected: object) -> None:
+def test_only_property_bags_become_maps(value: str, expected: object) -> None:
     """A property bag becomes a map; other dynamic values become null."""
     assert _evaluate_sql(render_bag(f"{value}::JSON")) == expected

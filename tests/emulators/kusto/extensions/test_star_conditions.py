@@ -1,4 +1,4 @@
-"""Tests of conditions over all columns."""
+"""Tests of KQL conditions over all columns, such as ``* has 'x'``."""
 
 from duckdb_kql import ir
 
@@ -7,15 +7,17 @@ from emulators.kusto.extensions.star_conditions import StarCondition, replace_no
 TEXT = ir.Literal("a", "string")
 
 
-def _build_has(name: str) -> ir.Expr:
+def _build_has_condition(name: str) -> ir.Expr:
     return ir.BinaryOp("has", ir.FunctionCall("tostring", (ir.ColumnRef(name),)), TEXT)
 
 
-def test_a_condition_tests_each_column_as_text() -> None:
+def test_a_star_condition_tests_each_column_as_text() -> None:
     """A condition on `*` becomes an OR over all columns, each converted to a string."""
     star = StarCondition("has", TEXT)
-    assert star.to_condition(["x"]) == _build_has("x")
-    both = ir.BinaryOp("or", ir.BinaryOp("or", _build_has("x"), _build_has("y")), _build_has("z"))
+    assert star.to_condition(["x"]) == _build_has_condition("x")
+    both = ir.BinaryOp(
+        "or", ir.BinaryOp("or", _build_has_condition("x"), _build_has_condition("y")), _build_has_condition("z")
+    )
     assert star.to_condition(["x", "y", "z"]) == both
 
 
@@ -24,13 +26,15 @@ def _expand_star(node: ir.Expr) -> ir.Expr:
 
 
 def test_a_nested_expression_node_is_replaced() -> None:
-    """A node is replaced at any depth, also in arguments of calls."""
+    """A node of an expression is replaced at any depth, also in arguments of calls."""
     nested = ir.FunctionCall("not", (ir.BinaryOp("and", StarCondition("has", TEXT), TEXT),))
-    assert replace_nodes(nested, _expand_star) == ir.FunctionCall("not", (ir.BinaryOp("and", _build_has("x"), TEXT),))
+    assert replace_nodes(nested, _expand_star) == ir.FunctionCall(
+        "not", (ir.BinaryOp("and", _build_has_condition("x"), TEXT),)
+    )
     assert replace_nodes((nested, ir.NamedExpr(nested)), _expand_star)[1].expr == replace_nodes(nested, _expand_star)
 
 
-def test_an_expression_without_the_node_does_not_change() -> None:
+def test_an_expression_without_the_replaced_node_does_not_change() -> None:
     """An expression without the node is returned unchanged."""
     comparison = ir.BinaryOp("==", ir.ColumnRef("x"), TEXT)
     assert replace_nodes(comparison, _expand_star) is comparison

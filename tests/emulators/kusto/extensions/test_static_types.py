@@ -37,13 +37,13 @@ TYPES = [
 
 
 @pytest.mark.parametrize(("expr", "kind"), TYPES)
-def test_types_follow_from_operands_and_signatures(expr: ir.Expr, kind: str | None) -> None:
-    """The type of an expression follows from its operands and signatures, or is None."""
+def test_static_types_follow_from_operands_and_signatures(expr: ir.Expr, kind: str | None) -> None:
+    """The static type of an expression follows from its operands and signatures; None is an unknown type."""
     assert infer_static_type(expr) == kind
 
 
 @pytest.mark.parametrize(
-    ("function", "types", "accepted"),
+    ("function", "types", "is_accepted"),
     [
         ("hll", ["long"], True),
         ("hll", ["bool"], False),
@@ -55,7 +55,9 @@ def test_types_follow_from_operands_and_signatures(expr: ir.Expr, kind: str | No
         ("make_bag", ["dynamic"], True),
     ],
 )
-def test_a_signature_accepts_unknown_types(function: str, types: list[str | None], accepted: bool) -> None:  # noqa: FBT001  parametrized
+def test_a_function_signature_accepts_arguments_of_unknown_type(
+    function: str, types: list[str | None], *, is_accepted: bool
+) -> None:
     """A signature checks the number and types of arguments; an unknown type is always accepted."""
     (signature,) = find_signatures("aggregates", function)
-    assert accepts_argument_types(signature["parameters"], types) is accepted
+    assert accepts_argument_types(signature["parameters"], types) is is_accepted

@@ -126,14 +126,14 @@ VALUES: list[tuple[str, Any]] = [
 @pytest.mark.parametrize(("expression", "value"), VALUES)
 def test_functions_over_strings_return_the_documented_values(endpoint: Endpoint, expression: str, value: Any) -> None:
     """A function over strings and IPv4 addresses returns the documented value."""
-    (result,) = endpoint.rows(f"print x = {expression}")[0]
+    (result,) = endpoint.query_rows(f"print x = {expression}")[0]
     assert type(result) is type(value)
     assert result == value
 
 
-def test_unsupported_calls_are_rejected(endpoint: Endpoint) -> None:
-    """A call whose result is not documented is rejected with the function's name."""
-    assert endpoint.code("print strrep('a', 5000)") == "BadRequest_NotSupported"
+def test_unsupported_calls_of_text_functions_are_rejected(endpoint: Endpoint) -> None:
+    """A call of a text function whose result is not documented is rejected with the function's name."""
+    assert endpoint.query_error_code("print strrep('a', 5000)") == "BadRequest_NotSupported"
 
 
 ARITHMETIC = (
@@ -153,9 +153,11 @@ ARITHMETIC = (
 
 @pytest.mark.parametrize("expression", ARITHMETIC)
 @pytest.mark.parametrize("join", ["strcat('<', {0}, '>')", "strcat_delim('-', 'a', {0}, 'b')"])
-def test_joined_arithmetic_has_the_text_of_its_value(endpoint: Endpoint, join: str, expression: str) -> None:
+def test_joined_values_have_the_same_text_with_and_without_a_size_check(
+    endpoint: Endpoint, join: str, expression: str
+) -> None:
     """The text of joined values is the same with and without the check of its size."""
     checked = join.format(f"iff(n > 0, {expression}, {expression})")
     query = f"print n = 3 | extend unchecked = {join.format(expression)}, checked = {checked}"
-    _, unchecked, checked = endpoint.rows(query)[0]
+    _, unchecked, checked = endpoint.query_rows(query)[0]
     assert unchecked == checked

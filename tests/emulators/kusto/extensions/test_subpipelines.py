@@ -60,9 +60,11 @@ PARTITION: list[tuple[str, list[list[Any]]]] = [
 
 
 @pytest.mark.parametrize(("query", "rows"), MV_APPLY)
-def test_mv_apply_runs_for_the_elements_of_each_row(endpoint: Endpoint, query: str, rows: list[list[Any]]) -> None:
-    """``mv-apply`` runs its subquery over each row's elements; the results also have the row's other columns."""
-    assert sorted(endpoint.rows(query), key=str) == sorted(rows, key=str)
+def test_mv_apply_runs_its_subquery_for_the_elements_of_each_row(
+    endpoint: Endpoint, query: str, rows: list[list[Any]]
+) -> None:
+    """``mv-apply`` runs its subquery over the elements of each row; results also have the row's other columns."""
+    assert sorted(endpoint.query_rows(query), key=str) == sorted(rows, key=str)
 
 
 VALUES = [
@@ -86,17 +88,19 @@ COUNTS = [
 
 
 @pytest.mark.parametrize("pipeline", COUNTS)
-@pytest.mark.parametrize("expanded", ["e = d", "e = d.x", "d", "e = d.x[0]"])
-def test_counted_elements_equal_those_of_a_longer_pipeline(endpoint: Endpoint, expanded: str, pipeline: str) -> None:
-    """Counts are the same if another operator follows, also for nulls, objects, empty arrays and single values."""
+@pytest.mark.parametrize("expansion", ["e = d", "e = d.x", "d", "e = d.x[0]"])
+def test_counts_in_mv_apply_are_the_same_if_an_operator_follows(
+    endpoint: Endpoint, expansion: str, pipeline: str
+) -> None:
+    """Counts in ``mv-apply`` are the same if an operator follows, also for nulls, objects and empty arrays."""
     values = [*VALUES, *(f"{{'x':{value}}}" for value in VALUES), *(f"{{'x':[{value}]}}" for value in VALUES)]
     cells = ", ".join(f"{index}, 'a', dynamic({value.replace("'", '"')})" for index, value in enumerate(values))
     limit, _, body = pipeline.rpartition("(where")
     limit = limit.removesuffix("on ")
-    condition = re.sub(r"\be\b", "d", body) if expanded == "d" else body
-    query = f"datatable(i:int, k:string, d:dynamic)[{cells}] | mv-apply {expanded} to typeof(string) {limit}on (where"
-    counted = endpoint.table(f"{query}{condition}")
-    longer = endpoint.table(f"{query}{condition.removesuffix(')')} | extend z = 1) | project-away z")
+    condition = re.sub(r"\be\b", "d", body) if expansion == "d" else body
+    query = f"datatable(i:int, k:string, d:dynamic)[{cells}] | mv-apply {expansion} to typeof(string) {limit}on (where"
+    counted = endpoint.query_table(f"{query}{condition}")
+    longer = endpoint.query_table(f"{query}{condition.removesuffix(')')} | extend z = 1) | project-away z")
     assert [(column.column_name, column.column_type) for column in counted.columns] == [
         (column.column_name, column.column_type) for column in longer.columns
     ]
@@ -105,9 +109,11 @@ def test_counted_elements_equal_those_of_a_longer_pipeline(endpoint: Endpoint, e
 
 
 @pytest.mark.parametrize(("pipeline", "rows"), PARTITION)
-def test_partition_runs_for_each_value(endpoint: Endpoint, pipeline: str, rows: list[list[Any]]) -> None:
-    """``partition`` runs its subquery over the rows of each value, with each strategy."""
-    assert sorted(endpoint.rows(f"{PAIRS} | partition {pipeline}"), key=str) == sorted(rows, key=str)
+def test_partition_runs_its_subquery_for_each_value_of_the_column(
+    endpoint: Endpoint, pipeline: str, rows: list[list[Any]]
+) -> None:
+    """``partition`` runs its subquery over the rows of each value of the column, with each strategy."""
+    assert sorted(endpoint.query_rows(f"{PAIRS} | partition {pipeline}"), key=str) == sorted(rows, key=str)
 
 
 @pytest.mark.parametrize(
@@ -129,9 +135,9 @@ def test_partition_runs_for_each_value(endpoint: Endpoint, pipeline: str, rows: 
         (f"{PAIRS} | partition by k (facet by v)", "must be the last operator of the query"),
     ],
 )
-def test_unsupported_subqueries_are_rejected(endpoint: Endpoint, query: str, code: str) -> None:
+def test_unsupported_operators_in_subqueries_are_rejected(endpoint: Endpoint, query: str, code: str) -> None:
     """In a subquery, operators that cannot run per group, and internal tables, are rejected."""
-    assert code in str(endpoint.error(query))
+    assert code in str(endpoint.query_error(query))
 
 
 SOURCES: list[tuple[str, list[list[Any]]]] = [
@@ -144,8 +150,10 @@ SOURCES: list[tuple[str, list[list[Any]]]] = [
 
 
 @pytest.mark.parametrize(("body", "rows"), SOURCES)
-def test_a_partition_subquery_runs_for_each_value(endpoint: Endpoint, body: str, rows: list[list[Any]]) -> None:
+def test_a_partition_subquery_in_braces_can_read_any_table(
+    endpoint: Endpoint, body: str, rows: list[list[Any]]
+) -> None:
     """A subquery in braces can read any table and runs once for each value of the column."""
     table = "let T = datatable(n:string, w:long)['x', 1, 'y', 2, 'z', 3]"
     query = f"{table}; range v from 1 to 2 step 1 | partition hint.strategy=legacy by v {body}"
-    assert sorted(endpoint.rows(query), key=str) == sorted(rows, key=str)
+    assert sorted(endpoint.query_rows(query), key=str) == sorted(rows, key=str)

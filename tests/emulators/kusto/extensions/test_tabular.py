@@ -24,32 +24,32 @@ ROWS: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("text", "row"), ROWS)
-def test_operators_return_the_documented_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
-    """The operator returns the documented rows."""
-    assert endpoint.rows(text)[0] == row
+def test_tabular_operators_return_the_documented_rows(endpoint: Endpoint, text: str, row: list[Any]) -> None:
+    """A tabular operator that selects columns or rows returns the documented rows."""
+    assert endpoint.query_rows(text)[0] == row
 
 
-def test_the_number_of_rows_may_be_a_parameter(endpoint: Endpoint) -> None:
+def test_row_counts_and_bin_sizes_can_be_query_parameters(endpoint: Endpoint) -> None:
     """The number of rows and the size of a bin may be query parameters."""
     declared = "declare query_parameters(_n:long, _w:timespan = 1h); "
-    assert endpoint.rows(declared + "Telemetry | take _n | count", {"_n": 7}) == [[7]]
+    assert endpoint.query_rows(declared + "Telemetry | take _n | count", {"_n": 7}) == [[7]]
     query = (
         declared + "Telemetry | top _n by Number asc | summarize count() by bin(Timestamp, _w) | order by Timestamp asc"
     )
-    assert endpoint.rows(query, {"_n": 90, "_w": "00:45:00"}) == [
+    assert endpoint.query_rows(query, {"_n": 90, "_w": "00:45:00"}) == [
         ["2026-01-01T00:00:00.000000Z", 45],
         ["2026-01-01T00:45:00.000000Z", 45],
     ]
-    assert endpoint.rows(declared + "Telemetry | sample _n | count", {"_n": -1}) == [[0]]
+    assert endpoint.query_rows(declared + "Telemetry | sample _n | count", {"_n": -1}) == [[0]]
 
 
 def test_a_sample_contains_distinct_rows(endpoint: Endpoint) -> None:
     """A sample has the requested number of rows without duplicates."""
-    assert endpoint.rows("Telemetry | sample 50 | summarize count(), dcount(Number)") == [[50, 50]]
+    assert endpoint.query_rows("Telemetry | sample 50 | summarize count(), dcount(Number)") == [[50, 50]]
 
 
-def test_columns_keep_the_order_of_the_input(endpoint: Endpoint) -> None:
-    """The columns keep the input's order; ``project-reorder`` sorts them by its patterns."""
+def test_result_columns_keep_the_order_of_the_input(endpoint: Endpoint) -> None:
+    """Result columns keep the order of the input; ``project-reorder`` sorts them by its patterns."""
     source = "print b = 1, a2 = 2, a10 = 3, c = 4 | "
     wanted = {
         "project-keep c, a*": ["a2", "a10", "c"],
@@ -59,22 +59,22 @@ def test_columns_keep_the_order_of_the_input(endpoint: Endpoint) -> None:
         "project-reorder *2, b": ["a2", "b", "a10", "c"],
     }
     for operator, names in wanted.items():
-        assert [column.column_name for column in endpoint.table(source + operator).columns] == names
+        assert [column.column_name for column in endpoint.query_table(source + operator).columns] == names
 
 
-def test_invalid_arguments_are_semantic_errors(endpoint: Endpoint) -> None:
-    """An unknown column and a row count that is not constant are semantic errors."""
+def test_invalid_arguments_of_tabular_operators_get_a_semantic_error(endpoint: Endpoint) -> None:
+    """An unknown column, or a row count that is not constant, is rejected with a semantic error."""
     for text in ("Telemetry | project-keep Nope", "Telemetry | project-away Nope", "Telemetry | take Number"):
-        assert endpoint.error(text).is_semantic_error()
+        assert endpoint.query_error(text).is_semantic_error()
 
 
-def test_an_undocumented_order_is_not_supported(endpoint: Endpoint) -> None:
+def test_an_undocumented_column_order_is_rejected(endpoint: Endpoint) -> None:
     """A column order that the documentation does not define exactly is rejected."""
-    assert endpoint.code("Telemetry | project-reorder D* granny-asc") == "BadRequest_NotSupported"
+    assert endpoint.query_error_code("Telemetry | project-reorder D* granny-asc") == "BadRequest_NotSupported"
 
 
 @given(st.text(alphabet="ab", max_size=12), st.lists(st.text(alphabet="ab", max_size=3), min_size=2, max_size=5))
-def test_a_wildcard_matches_any_characters(name: str, parts: list[str]) -> None:
+def test_a_wildcard_pattern_matches_the_same_names_as_its_regular_expression(name: str, parts: list[str]) -> None:
     """A wildcard pattern matches the same names as its regular expression."""
     is_match = re.fullmatch(".*".join(parts), name) is not None
     assert ColumnPattern("*".join(parts)).match_columns([name]) == [name] * is_match

@@ -15,26 +15,26 @@ CALL = "NamedFunctionCallExpression"
 
 
 def test_grammar_rules_are_found_in_the_order_of_the_query() -> None:
-    """The nodes of a grammar rule are found in query order; nodes inside found ones are left out."""
+    """The nodes of a grammar rule are found in query order; nodes inside a found node are left out."""
     calls = find_rules(parser.parse(QUERY).tree, CALL)
     assert [call.getText() for call in calls] == ["f(g(1))", "h(3)"]
     assert {get_rule_name(call) for call in calls} == {CALL}
 
 
-def test_positions_count_from_one() -> None:
-    """A node's position is the line and column of its first character, counted from 1."""
+def test_parse_tree_positions_count_from_one() -> None:
+    """The position of a parse tree node is the line and column of its first character, counted from 1."""
     calls = find_rules(parser.parse(QUERY).tree, CALL)
     assert [get_source_position(call) for call in calls] == [(2, 9), (3, 9)]
 
 
-def test_children_exclude_tokens() -> None:
-    """The children of a call are its name and arguments, without parentheses and commas."""
+def test_children_of_a_call_node_exclude_parentheses_and_commas() -> None:
+    """The children of a call node are its name and arguments, without parentheses and commas."""
     [call] = find_rules(parser.parse("print f(a, 1)").tree, CALL)
     assert [child.getText() for child in get_child_rules(call)] == ["f", "a", "1"]
 
 
-def test_each_node_is_returned_once() -> None:
-    """A node that occurs twice is returned once; nodes of a subquery are not returned."""
+def test_each_node_of_an_expression_is_returned_once() -> None:
+    """A node that occurs twice in an expression is returned once; nodes of a subquery are not returned."""
     column = ir.ColumnRef("a")
     subquery = ir.Query(ir.TableRef("T"), [ir.Where(ir.ColumnRef("b"))])
     root = ir.BinaryOp("==", column, ir.FunctionCall("f", (column, ir.Literal("1", "long"))))

@@ -107,9 +107,9 @@ ACCEPTED: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.parametrize("operators", REJECTED)
-def test_wrong_types_are_rejected(endpoint: Endpoint, operators: str) -> None:
-    """An argument, condition or key of a wrong type is an error as in Data Explorer, even without rows."""
-    assert "SEM" in str(endpoint.error(f"{ROW} | {operators}"))
+def test_arguments_conditions_and_keys_of_wrong_types_are_rejected(endpoint: Endpoint, operators: str) -> None:
+    """An argument, condition or key of a wrong type is rejected as in Data Explorer, even without rows."""
+    assert "SEM" in str(endpoint.query_error(f"{ROW} | {operators}"))
 
 
 @pytest.mark.parametrize(
@@ -124,14 +124,14 @@ def test_wrong_types_are_rejected(endpoint: Endpoint, operators: str) -> None:
     ],
 )
 def test_wrong_types_of_table_columns_are_rejected(endpoint: Endpoint, operators: str) -> None:
-    """A table column of a wrong type is rejected."""
-    assert "SEM" in str(endpoint.error(f"Telemetry | {operators}"))
+    """A stored column of a wrong type in an argument, condition or key is rejected."""
+    assert "SEM" in str(endpoint.query_error(f"Telemetry | {operators}"))
 
 
 @pytest.mark.parametrize(("operators", "row"), ACCEPTED)
-def test_correct_types_are_accepted(endpoint: Endpoint, operators: str, row: list[Any]) -> None:
+def test_queries_with_correct_types_are_accepted(endpoint: Endpoint, operators: str, row: list[Any]) -> None:
     """A query with correct types returns its rows."""
-    assert endpoint.rows(f"{ROW} | {operators}") == [row]
+    assert endpoint.query_rows(f"{ROW} | {operators}") == [row]
 
 
 def _evaluate_sql(sql: str) -> object:
@@ -152,7 +152,7 @@ def test_a_type_test_accepts_any_of_its_types() -> None:
     assert _evaluate_sql(render_type_test("'a'::JSON", TEXTS)) is False
 
 
-def test_a_long_expression_has_no_type_test() -> None:
+def test_expressions_too_long_to_be_repeated_have_no_type_test() -> None:
     """If an expression is too long to be repeated, it has no type test, and its guard adds no SQL."""
     long = "+".join(["1"] * 200)
     assert render_type_test(long, TEXTS) == ""
@@ -161,7 +161,7 @@ def test_a_long_expression_has_no_type_test() -> None:
 
 
 def test_a_guard_raises_its_error_only_for_its_type() -> None:
-    """If the type test of a guard is true, the guard raises its error with code and message."""
+    """If the type test of an SQL guard is true, the guard raises its error with code and message."""
     failure = render_error("SEM0001", "it's a text")
     guarded = [add_guard(render_type_test(value, TEXTS), failure, value) for value in ("1", "'a'")]
     assert _evaluate_sql(guarded[0]) == 1
@@ -171,8 +171,8 @@ def test_a_guard_raises_its_error_only_for_its_type() -> None:
     assert (error.inner, error.sentence) == ("SEM0001", "it's a text")
 
 
-def test_joined_type_tests_skip_missing_tests() -> None:
-    """An OR of type tests leaves out missing tests; an AND is missing if one of them is missing."""
+def test_joining_type_tests_with_or_skips_missing_tests() -> None:
+    """Joining type tests with OR leaves out missing tests; with AND, a missing test makes the result missing."""
     assert join_with_or("a", "", "b") == "(a) OR (b)"
     assert join_with_and("a", "b") == "a AND b"
     assert join_with_and("a", "") == ""

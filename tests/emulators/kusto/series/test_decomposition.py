@@ -13,50 +13,52 @@ TRAFFIC = (
 )
 
 
-def test_the_period_of_traffic_is_found(endpoint: Endpoint) -> None:
-    """The period of 14 points is found with the documented score; missing periods are 0."""
-    table = endpoint.table(f"print y = {TRAFFIC} | project series_periods_detect(y, 0.0, 50.0, 2)")
+def test_the_documented_period_of_a_series_is_found(endpoint: Endpoint) -> None:
+    """The period of 14 points in the documented traffic series is found with the documented score."""
+    table = endpoint.query_table(f"print y = {TRAFFIC} | project series_periods_detect(y, 0.0, 50.0, 2)")
     names = [each.column_name for each in table.columns]
     assert names == ["series_periods_detect_y_periods", "series_periods_detect_y_scores"]
     assert table.raw_rows == [[[14.0, 0.0], pytest.approx([0.84, 0.0], abs=0.005)]]
-    assert endpoint.rows(f"print x = series_periods_detect({TRAFFIC}, 0.0, 50.0, 1)") == [[[14.0]]]
+    assert endpoint.query_rows(f"print x = series_periods_detect({TRAFFIC}, 0.0, 50.0, 1)") == [[[14.0]]]
 
 
-def test_given_periods_are_scored(endpoint: Endpoint) -> None:
-    """A period that the caller gives has a high score if the series repeats with it; otherwise the score is 0."""
+def test_a_given_period_is_scored_by_how_well_the_series_repeats(endpoint: Endpoint) -> None:
+    """A period that the caller gives has a high score if the series repeats with this period; otherwise 0."""
     query = f"print y = {TRAFFIC} | project series_periods_validate(y, 14.0, 10.0, 3, 31)"
-    assert endpoint.rows(query) == [[[14.0, 10.0, 3.0, 31.0], pytest.approx([0.84, 0, 0, 0], abs=0.005)]]
+    assert endpoint.query_rows(query) == [[[14.0, 10.0, 3.0, 31.0], pytest.approx([0.84, 0, 0, 0], abs=0.005)]]
 
 
 SERIES = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 30.0])
 
 
 def test_points_between_the_percentiles_have_no_score() -> None:
-    """Points above the high percentile have positive scores, points below the low one negative scores."""
+    """Points above the high percentile have positive anomaly scores, points below the low percentile negative."""
     scores = compute_scores(SERIES, (25.0, 75.0))
     assert scores[3:7].tolist() == [0, 0, 0, 0]
     assert scores[-1] > 0 > scores[0]
 
 
-def test_the_score_of_tukey_is_the_distance_in_quartile_ranges() -> None:
-    """For the percentiles 25 and 75, the score is the distance to the quartile, in interquartile ranges."""
+def test_tukey_scores_are_distances_in_interquartile_ranges() -> None:
+    """For percentiles 25 and 75, an anomaly score is the distance to the quartile in interquartile ranges."""
     low, high = np.percentile(SERIES, [25, 75])
     assert compute_scores(SERIES, (25.0, 75.0))[-1] == pytest.approx((30 - high) / (high - low))
 
 
-def test_the_factor_of_custom_percentiles_equals_kustos() -> None:
+def test_anomaly_scores_for_custom_percentiles_have_kustos_factor() -> None:
     """For the percentiles 10 and 90, the distance is multiplied by the factor in Kusto's published scores."""
     low, high = np.percentile(SERIES, [10, 90])
     assert compute_scores(SERIES, (10.0, 90.0))[-1] == pytest.approx(2.772605605507915 * (30 - high) / (high - low))
 
 
-def test_the_kind_of_score_selects_the_percentiles() -> None:
-    """The kind ``tukey`` ignores given percentiles; ``ctukey`` uses them, by default 10 and 90."""
+def test_the_kind_of_anomaly_score_selects_the_percentiles() -> None:
+    """The score kind ``tukey`` ignores given percentiles; ``ctukey`` uses them, by default 10 and 90."""
     assert get_percentiles("tukey") == (25.0, 75.0)
     assert get_percentiles("ctukey") == (10.0, 90.0)
 
-    def compute_score(kind: str, low: float | None, high: float | None) -> list[float]:
-        found: list[float] = score_outliers(SERIES, kind, None, low, high, None)["scores"].tolist()
+    def compute_score(kind: str, low_percentile: float | None, high_percentile: float | None) -> list[float]:
+        found: list[float] = score_outliers(SERIES, kind, None, low_percentile, high_percentile, None)[
+            "scores"
+        ].tolist()
         return found
 
     assert compute_score("tukey", 10, 90) == compute_scores(SERIES, (25.0, 75.0)).tolist()
@@ -79,7 +81,7 @@ def test_tested_points_do_not_influence_the_percentiles() -> None:
     assert scores[-1] > scores[-2] > scores[-3]
 
 
-def test_a_series_without_points_has_no_scores() -> None:
+def test_a_series_without_points_has_no_anomaly_scores() -> None:
     """A null series has null scores; in a series of missing points, each has the score 0."""
     assert score_outliers(None, "tukey", None, None, None, None) is None
     assert score_outliers(np.array([np.nan, np.nan]), "tukey", None, None, None, None)["scores"].tolist() == [0, 0]

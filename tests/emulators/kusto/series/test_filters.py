@@ -14,14 +14,14 @@ def _build_array(*values: float) -> np.ndarray:
 
 
 def test_weights_without_negatives_are_divided_by_their_sum() -> None:
-    """If a query has no ``normalize``, weights are normalised unless one is negative."""
+    """If a query does not state ``normalize``, the weights are normalised unless one weight is negative."""
     averaged = filter_finite(POINTS, _build_array(1, 1), None, center=False)["filtered"]
     assert averaged.tolist() == [0.5, 1.5, 3.0, 6.0]
     difference = filter_finite(POINTS, _build_array(1, -1), None, center=False)["filtered"]
     assert difference.tolist() == [1.0, 1.0, 2.0, 4.0]
 
 
-def test_normalize_can_be_switched_off() -> None:
+def test_filter_results_without_normalisation_are_weighted_sums() -> None:
     """Without normalisation, each result is the sum of the weighted points."""
     assert filter_finite(POINTS, _build_array(1, 1), normalize=False, center=False)["filtered"].tolist() == [
         1,
@@ -31,7 +31,7 @@ def test_normalize_can_be_switched_off() -> None:
     ]
 
 
-def test_a_centred_window_contains_later_points() -> None:
+def test_a_centred_filter_window_contains_later_points() -> None:
     """With ``center``, a window of three weights covers a point and both neighbours."""
     assert filter_finite(POINTS, _build_array(1, 1, 1), normalize=False, center=True)["filtered"].tolist() == [
         3,
@@ -48,7 +48,7 @@ def test_unusable_filter_weights_give_null(weights: np.ndarray | None) -> None:
 
 
 def test_negative_weights_cannot_be_normalised() -> None:
-    """If negative weights are to be normalised, the result is null."""
+    """If a query requests the normalisation of negative weights, the result is null."""
     assert filter_finite(POINTS, _build_array(1, -1), normalize=True, center=False) is None
 
 
@@ -61,12 +61,12 @@ def test_a_long_series_is_filtered_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_recursive_filter_uses_previous_results() -> None:
-    """A recursive filter with the denominators 1 and -1 returns cumulative sums."""
+    """A recursive filter with the denominators 1 and -1 returns the cumulative sums of a series."""
     assert filter_recursively(POINTS, _build_array(1), _build_array(1, -1))["filtered"].tolist() == [1, 3, 7, 15]
 
 
-def test_the_first_denominator_scales_the_filter() -> None:
-    """All coefficients of the filter are divided by the first denominator."""
+def test_filter_coefficients_are_divided_by_the_first_denominator() -> None:
+    """All coefficients of a recursive filter are divided by its first denominator."""
     assert filter_recursively(POINTS, _build_array(2), _build_array(2, -2))["filtered"].tolist() == [1, 3, 7, 15]
 
 

@@ -1,4 +1,4 @@
-"""Tests of fits of two lines and of polynomials."""
+"""Tests of functions that fit two lines or a polynomial to a series."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def test_a_series_is_split_where_two_lines_fit_best(endpoint: Endpoint) -> None:
     """A series is split at the point where two fitted lines have the largest r-square."""
     names = "(rsquare, split, variance, rvariance, fit, rr, rs, ri, rv, rrv, lr, ls, li, lv, lrv)"
     query = f"print y = {BROKEN} | extend {names} = series_fit_2lines(y) | project-away y"
-    (row,) = endpoint.rows(query)
+    (row,) = endpoint.query_rows(query)
     assert row[:4] == pytest.approx([0.98651319, 5, 13.894, 0.18738571])
     assert row[4] == pytest.approx([*LEFT, *RIGHT])
     assert row[5:] == pytest.approx(
@@ -33,9 +33,11 @@ def test_a_series_is_split_where_two_lines_fit_best(endpoint: Endpoint) -> None:
         ("dynamic([1,2,3]), dynamic([1,2])", [None] * 5),
     ],
 )
-def test_polynomials_begin_with_the_highest_power(endpoint: Endpoint, arguments: str, expected: list[object]) -> None:
-    """A polynomial's coefficients begin with the highest power; if the points do not determine it, it is null."""
+def test_polynomial_coefficients_begin_with_the_highest_power(
+    endpoint: Endpoint, arguments: str, expected: list[object]
+) -> None:
+    """The coefficients of a fitted polynomial begin with the highest power; with too few points, they are null."""
     names = "(rsquare, coefficients, variance, rvariance, fit)"
-    (row,) = endpoint.rows(f"print y = 1 | extend {names} = series_fit_poly({arguments}) | project-away y")
+    (row,) = endpoint.query_rows(f"print y = 1 | extend {names} = series_fit_poly({arguments}) | project-away y")
     for found, wanted in zip(row, expected, strict=True):
         assert found == (wanted if wanted is None else pytest.approx(wanted, abs=1e-9))

@@ -37,15 +37,15 @@ def test_log_beta_equals_the_value_from_gamma_functions(a: float, b: float) -> N
     assert compute_log_beta(a, b) == pytest.approx(math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b), abs=1e-9)
 
 
-def test_null_arguments_of_tests_give_null() -> None:
-    """If an argument is null, the result is null."""
+def test_null_arguments_of_significance_tests_give_null() -> None:
+    """If an argument of a function for significance tests is null, the result is null."""
     assert compute_erf(None) is None
     assert compute_erfc(None) is None
     assert compute_welch_test(1, 1, 10, None, 1, 10) is None
 
 
-def test_welch_test_treats_both_samples_alike() -> None:
-    """The p-value stays the same if the samples are exchanged, and falls with the distance of their means."""
+def test_the_p_value_of_welchs_test_does_not_depend_on_the_order_of_samples() -> None:
+    """The p-value of Welch's test is equal for exchanged samples, and falls with the distance of the means."""
     near = compute_welch_test(1, 2, 10, 2, 5, 20)["value"]
     assert compute_welch_test(2, 5, 20, 1, 2, 10)["value"] == pytest.approx(near, rel=1e-12)
     assert compute_welch_test(1, 2, 10, 4, 5, 20)["value"] < near
@@ -53,7 +53,7 @@ def test_welch_test_treats_both_samples_alike() -> None:
 
 @pytest.mark.parametrize("sample", [(1.0, -1.0, 10.0), (math.inf, 1.0, 10.0), (1.0, 1.0, 1.0)])
 def test_welch_test_is_undefined_for_impossible_samples(sample: tuple[float, float, float]) -> None:
-    """Samples with a negative variance, an infinite mean or a single value have no p-value."""
+    """Welch's test has no p-value for samples with a negative variance, an infinite mean or a single value."""
     assert math.isnan(compute_welch_test(*sample, 2, 1, 10)["value"])
 
 
@@ -78,8 +78,8 @@ def test_welch_test_is_undefined_for_impossible_samples(sample: tuple[float, flo
     ],
 )
 def test_the_beta_distribution_has_the_documented_values(endpoint: Endpoint, call: str, expected: object) -> None:
-    """The functions return the documented values; for invalid arguments, these are NaN or null."""
-    ((found,),) = endpoint.rows(f"print {call}")
+    """The functions of the beta distribution return the documented values; for invalid arguments, NaN or null."""
+    ((found,),) = endpoint.query_rows(f"print {call}")
     assert found == (pytest.approx(expected, rel=1e-14) if isinstance(expected, float) else expected)
 
 
@@ -87,4 +87,4 @@ def test_the_beta_distribution_has_the_documented_values(endpoint: Endpoint, cal
 def test_the_inverse_beta_distribution_inverts_the_distribution(endpoint: Endpoint, probability: float) -> None:
     """The inverse of the beta distribution returns the value whose cumulative probability is its argument."""
     query = f"print beta_cdf(beta_inv({probability}, 0.5, 3), 0.5, 3)"
-    assert endpoint.rows(query) == [[pytest.approx(probability, rel=1e-9)]]
+    assert endpoint.query_rows(query) == [[pytest.approx(probability, rel=1e-9)]]

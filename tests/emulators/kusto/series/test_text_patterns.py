@@ -18,7 +18,7 @@ def test_words_in_which_similar_texts_differ_become_wildcards() -> None:
     assert _find_patterns(["pump a: on", "pump b: on", "pump c: on"]) == ["pump *: on"] * 3
 
 
-def test_a_word_at_another_position_is_another_word() -> None:
+def test_equal_words_at_different_positions_count_as_different_words() -> None:
     """Equal words at different positions count as different words."""
     assert _find_patterns(["a pump", "pump b", "c d"]) == [OTHERS] * 3
 
@@ -39,19 +39,19 @@ def test_words_of_digits_become_wildcards() -> None:
     assert _find_patterns(["7", "7"]) == [OTHERS] * 2
 
 
-def test_named_separators_are_shown_between_words_only() -> None:
+def test_separators_that_a_query_names_are_shown_only_between_words() -> None:
     """Separators that the query names are shown only between words; adjacent wildcards become one."""
     texts = ["aXbXcXdXe", "aXbXfXgXh"]
     assert _find_patterns(texts, characters="X") == ["aXb*"] * 2
 
 
 def test_a_text_may_start_and_end_with_a_separator() -> None:
-    """A separator at the start or end of a text is next to an empty word."""
+    """A separator at the start or end of a text counts as next to an empty word."""
     assert _find_patterns(["XaX", "XaX"], characters="X") == ["XaX"] * 2
     assert _find_patterns(["", ""], characters="X") == [""] * 2
 
 
 def test_null_texts_have_no_patterns() -> None:
-    """If the texts or their numbers are null, the result is null."""
+    """If the texts or their numbers of occurrences are null, the list of patterns is null."""
     assert compute_text_patterns(None, [1], None, None) is None
     assert compute_text_patterns(["a"], None, None, None) is None

@@ -2,9 +2,10 @@
 
 import asyncio
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -35,13 +36,13 @@ if TYPE_CHECKING:
     import duckdb
 
 _CONCURRENT: Final = 8
-_BUILT_IN_ADVANCE: Final = 16
-"""Maximum number of blobs of a step that are in memory before they are stored. Other blobs are built one by one."""
+_MAX_BUILT_HOURS: Final = 16
+"""Maximum number of hours of a step whose blobs are built in advance, because these blobs are all in memory."""
 _HOUR: Final = timedelta(hours=1)
 _HOUR_MICROSECONDS: Final = 3_600_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _HOURS_BEFORE_EPOCH: Final = 20_000_000
-"""Number of hours that is larger than that of any hour before 1970; times begin in the year 1."""
+"""More than the number of hours between the year 1, in which times begin, and 1970."""
 _MAX_ATTEMPTS: Final = 5
 
 
@@ -67,19 +68,8 @@ class ImportSource:
         return f"import{self.job_id}"
 
 
-@dataclass(frozen=True, slots=True)
-class HourRows:
-    """Imported messages of one hour, which are stored in one blob.
-
-    Attributes:
-        hour: start of the hour.
-        messages: the messages with the columns ``step_rows.SCHEMA``; no rows if the blob is built.
-        blob: name and content of the blob; None if it is not built yet.
-    """
-
-    hour: datetime
-    messages: pa.Table
-    blob: tuple[str, bytes] | None = None
+type ArchiveBlob = tuple[str, bytes]
+"""Name and content of an archive blob."""
 
 
 class HistoryArchive:
@@ -122,27 +112,40 @@ class HistoryArchive:
                 _remove_duplicates, messages, files, folder, source.partition, first_row
             )
 
-    async def group_by_hour(self, source: ImportSource, messages: pa.Table) -> list[HourRows]:
-        """Group messages by hour for :meth:`write`, and build the blobs of the first hours in advance."""
-        return await self._runtime.run_in_thread(_group_by_hour, source, messages)
+    async def build_blobs(self, source: ImportSource, messages: pa.Table) -> list[ArchiveBlob] | None:
+        """Build the blobs that :meth:`write` stores, one for each hour; return None if there are too many hours."""
 
-    async def write(self, source: ImportSource, hours: Sequence[HourRows]) -> None:
+        def build() -> list[ArchiveBlob] | None:
+            hours = list(islice(_split_hours(messages), _MAX_BUILT_HOURS + 1))
+            if len(hours) > _MAX_BUILT_HOURS:
+                return None
+            return [_build_blob(source, hour, rows) for hour, rows in hours]
+
+        return await self._runtime.run_in_thread(build)
+
+    async def write(self, source: ImportSource, messages: pa.Table, blobs: Sequence[ArchiveBlob] | None = None) -> None:
         """Store messages in one blob for each hour; a repeated call changes nothing.
+
+        Args:
+            source: the import.
+            messages: messages of a step; not used if ``blobs`` is given.
+            blobs: result of :meth:`build_blobs` for the same import and messages.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
         """
-        limit = asyncio.Semaphore(_CONCURRENT)
+        built = iter(blobs or ())
+        hours = await self._runtime.run_in_thread(_split_hours, messages) if blobs is None else iter(())
 
-        async def store_hour(rows: HourRows) -> None:
-            async with limit:
-                blob = rows.blob
-                if blob is None:
-                    blob = await self._runtime.run_in_thread(_build_blob, source, rows.hour, rows.messages)
+        async def store_blobs() -> None:
+            for blob in built:
+                await self._store.create(*blob)
+            for hour, rows in hours:
+                blob = await self._runtime.run_in_thread(_build_blob, source, hour, rows)
                 await self._store.create(*blob)
 
         # All writes end before an error is raised, because afterwards another import may search the archive.
-        results = await asyncio.gather(*map(store_hour, hours), return_exceptions=True)
+        results = await asyncio.gather(*(store_blobs() for _ in range(_CONCURRENT)), return_exceptions=True)
         for result in results:
             if result is not None:
                 raise result
@@ -213,10 +216,10 @@ def _remove_duplicates(
 
 
 def _has_only_new_ids(engine: "duckdb.DuckDBPyConnection", files: Sequence[Path]) -> bool:
-    """Return True if certainly no message id occurs twice in the table ``messages`` and the archive files.
+    """Return True if the ids in table ``messages`` certainly differ from each other and from those in the files.
 
-    The comparison of hashes takes half the time of the comparison of ids. If two hashes are equal, the result is False,
-    although the ids can differ.
+    The function compares hashes, which takes half the time of comparing ids. If two hashes are equal, the result is
+    False, although the ids can differ.
     """
     query = "SELECT count(*) = count(DISTINCT hash(message_id)) FROM messages"
     [(are_different,)] = engine.execute(query).fetchall()
@@ -228,28 +231,23 @@ def _has_only_new_ids(engine: "duckdb.DuckDBPyConnection", files: Sequence[Path]
     return not repeated
 
 
-def _group_by_hour(source: ImportSource, messages: pa.Table) -> list[HourRows]:
-    hours = [HourRows(hour, rows) for hour, rows in _split_hours(messages)]
-    built = [
-        HourRows(each.hour, each.messages.schema.empty_table(), _build_blob(source, each.hour, each.messages))
-        for each in hours[:_BUILT_IN_ADVANCE]
-    ]
-    return built + hours[_BUILT_IN_ADVANCE:]
+def _split_hours(messages: pa.Table) -> Iterator[tuple[datetime, pa.Table]]:
+    """Yield each hour with its messages; both the hours and the messages within an hour are sorted by time.
 
-
-def _split_hours(messages: pa.Table) -> list[tuple[datetime, pa.Table]]:
-    """Group messages by hour; both the hours and the messages within an hour are sorted by time."""
+    The call itself sorts the messages. The hours are then separated one by one, because the tables of very many hours
+    take much memory.
+    """
     if not messages.num_rows:
-        return []
+        return iter(())
     if not _is_sorted(messages):
         messages = messages.sort_by([("timestamp", "ascending"), ("number", "ascending")])
     # The texts of the messages are not combined, because a copy of them takes long.
     encoded = pc.run_end_encode(_list_hour_numbers(messages).combine_chunks())
     starts = [0, *encoded.run_ends.to_pylist()[:-1]]
-    return [
+    return (
         (_EPOCH + number * _HOUR, messages.slice(start, end - start))
         for number, start, end in zip(encoded.values.to_pylist(), starts, encoded.run_ends.to_pylist(), strict=True)
-    ]
+    )
 
 
 def _is_sorted(messages: pa.Table) -> bool:
@@ -291,7 +289,7 @@ def _build_columns(source: ImportSource, messages: pa.Table) -> list[pa.Array | 
     return columns
 
 
-def write_table_file(path: Path, connection: str, surfaces: Sequence[str], messages: pa.Table) -> None:
+def write_table_file(path: Path, source: ImportSource, messages: pa.Table, compression: str = "snappy") -> None:
     """Write imported messages to a Parquet file for the KQL table ``Telemetry``; dynamic values are JSON texts.
 
     :func:`read_table_file` needs the column ``RowNumber``; the query engine ignores it, because the table
@@ -299,26 +297,25 @@ def write_table_file(path: Path, connection: str, surfaces: Sequence[str], messa
 
     Args:
         path: the new file.
-        connection: lookup (id in URLs) of the connection.
-        surfaces: lookups (ids in URLs) of the surfaces (groups of connections) that contain the connection.
+        source: the import.
         messages: messages with the columns ``step_rows.SCHEMA``.
+        compression: compression method of the file, by its name in Arrow.
     """
     count = messages.num_rows
     table = pa.table(
         {
             "Timestamp": messages.column("timestamp"),
-            "ConnectionLookup": pa.repeat(pa.scalar(connection, pa.string()), count),
-            "SurfaceLookups": pa.repeat(pa.scalar(orjson.dumps(list(surfaces)).decode(), pa.string()), count),
+            "ConnectionLookup": pa.repeat(pa.scalar(source.connection, pa.string()), count),
+            "SurfaceLookups": pa.repeat(pa.scalar(orjson.dumps(list(source.surfaces)).decode(), pa.string()), count),
             "DeviceId": messages.column("device_id"),
             "MessageId": messages.column("message_id"),
             "Payload": messages.column("payload"),
             "RowNumber": messages.column("number"),
         }
     )
-    # Ids and payloads rarely repeat, and the engine that reads the file once uses no statistics. The file exists for
-    # seconds, so that compression costs more time than it saves.
+    # Ids and payloads rarely repeat, and the engine that reads the file once uses no statistics.
     repeating = [name for name in table.column_names if name not in {"MessageId", "Payload", "RowNumber"}]
-    pq.write_table(table, path, compression="none", use_dictionary=repeating, write_statistics=False)
+    pq.write_table(table, path, compression=compression, use_dictionary=repeating, write_statistics=False)
 
 
 def read_table_file(path: Path) -> pa.Table:

@@ -30,7 +30,13 @@ from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import Job, JobEndedError, JobStatus, StoredFile
 from shared.downloads.ports import ArchiveProgress, JobStore
 from shared.errors import Kind, WorkspaceError
-from shared.imports.archive_writer import HistoryArchive, HourRows, ImportSource, read_table_file, write_table_file
+from shared.imports.archive_writer import (
+    ArchiveBlob,
+    HistoryArchive,
+    ImportSource,
+    read_table_file,
+    write_table_file,
+)
 from shared.imports.ports import TelemetryTable
 from shared.imports.preview import build_mapper
 from shared.imports.row_mapping import FileRejectedError
@@ -77,6 +83,7 @@ class ImportStores:
         progress: waits until accepted telemetry events are archived.
         scratch: folder of temporary files.
         disk: state of the disk; imports wait while it is full.
+        table_compression: compression method of the files for the query table, by its name in Arrow.
     """
 
     jobs: JobStore
@@ -87,6 +94,7 @@ class ImportStores:
     progress: ArchiveProgress
     scratch: Path
     disk: DiskGuard
+    table_compression: str = "snappy"
 
 
 @dataclass(slots=True)
@@ -96,16 +104,18 @@ class PreparedStep:
     Attributes:
         position: file position after the step.
         rows: number of rows of the step.
-        messages: messages that are not stored yet; empty when their file exists, because they take much memory.
-        hours: the same messages for the archive, by hour; empty when the archive has them.
+        source: the import with the surfaces of its connection when the step was prepared.
+        messages: messages that are not stored yet; empty when they are not needed any more, to free their memory.
+        blobs: archive blobs with the messages; None if there are too many to build them in advance, or they are stored.
         duplicates: number of messages that were stored before.
         rejected: rejected rows of the step.
     """
 
     position: int
     rows: int
+    source: ImportSource
     messages: pa.Table
-    hours: Sequence[HourRows]
+    blobs: Sequence[ArchiveBlob] | None
     duplicates: int
     rejected: Sequence[RejectedRow]
 
@@ -294,9 +304,9 @@ class ImportRunner:
         source = await self._build_import_source(job)
         messages = await self._search_new_messages(source, first_row, step.messages)
         duplicates = step.messages.num_rows - messages.num_rows
-        # The blobs are built here, because the work that stores the step before mostly waits for other processes.
-        hours = await self._stores.archive.group_by_hour(source, messages)
-        return PreparedStep(step.position, step.rows, messages, hours, duplicates, step.rejected)
+        # The blobs are built while the previous step is stored, because storing mostly waits for other processes.
+        blobs = await self._stores.archive.build_blobs(source, messages)
+        return PreparedStep(step.position, step.rows, source, messages, blobs, duplicates, step.rejected)
 
     async def _search_new_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
         async with self._search_lock:
@@ -309,10 +319,13 @@ class ImportRunner:
         name = build_table_name(job.id, number)
         if accepted:
             await self._open_step(job, source, number, step.messages)
-            step.messages = step.messages.schema.empty_table()
+            # The surfaces of the connection may have changed since the step was prepared.
+            blobs = step.blobs if step.source == source else None
+            if blobs is not None:
+                step.messages = step.messages.schema.empty_table()
             # The archive comes first: a row in the table that is not in the archive could be imported again.
-            await self._stores.archive.write(source, step.hours)
-            step.hours = ()
+            await self._stores.archive.write(source, step.messages, blobs)
+            step.messages, step.blobs = step.messages.schema.empty_table(), None
         # The search for stored rows of the next step needs much memory, so it starts only now.
         archived.set()
         if accepted:
@@ -351,7 +364,7 @@ class ImportRunner:
     async def _store_table_file(self, job: Job, source: ImportSource, number: int, messages: pa.Table) -> None:
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
             path = folder / "rows.parquet"
-            await self._runtime.run_in_thread(write_table_file, path, source.connection, source.surfaces, messages)
+            await self._runtime.run_in_thread(write_table_file, path, source, messages, self._stores.table_compression)
             await self._stores.blobs.upload(build_table_name(job.id, number), path)
 
     async def _complete_open_step(self, job: Job) -> None:
@@ -369,7 +382,7 @@ class ImportRunner:
             if messages.num_rows:
                 if messages.num_rows < stored.num_rows:
                     await self._store_table_file(current, source, number, messages)
-                await self._stores.archive.write(source, await self._stores.archive.group_by_hour(source, messages))
+                await self._stores.archive.write(source, messages)
                 await self._stores.table.ingest(build_table_name(job.id, number), _build_tag(job, number))
         await self._stores.jobs.change(job.id, lambda ended: ended.close_step(number))
 

@@ -83,6 +83,8 @@ class ImportServices:
             downloads.archive_progress,
             cold_data.scratch,
             self._backends.disk_guard,
+            # The embedded engine reads LZ4 in less than half the time; Azure Data Explorer does not document it.
+            table_compression="snappy" if self._backends.uses_azure else "lz4",
         )
         return ImportRunner(self._catalog.reader.get_catalog, stores, downloads.job_quota, runtime=runtime)
 

@@ -53,14 +53,15 @@ def test_imported_messages_are_grouped_by_hour_and_sorted(rows: tuple[tuple[int,
 
 def test_without_imported_messages_no_hour_is_written() -> None:
     """If there are no messages, no hour is written."""
-    assert _split_hours(build_messages()) == []
-    assert len(_split_hours(build_messages((1, HOUR)))) == 1
+    assert list(_split_hours(build_messages())) == []
+    assert len(list(_split_hours(build_messages((1, HOUR))))) == 1
 
 
-def test_messages_are_read_from_a_file_for_the_query_table(tmp_path: Path) -> None:
+@pytest.mark.parametrize("compression", ["snappy", "lz4"])
+def test_messages_are_read_from_a_file_for_the_query_table(tmp_path: Path, compression: str) -> None:
     """The messages of a step can be read again from the file that the query table gets."""
     messages = build_messages((7, HOUR), (9, HOUR.replace(minute=5)), (12, NEXT_HOUR))
-    write_table_file(tmp_path / "rows.parquet", "pump", ["hall"], messages)
+    write_table_file(tmp_path / "rows.parquet", ImportSource("a1", "pump", ["hall"], HOUR), messages, compression)
     assert read_table_file(tmp_path / "rows.parquet") == messages
 
 
@@ -71,21 +72,33 @@ def test_hours_before_1970_are_rounded_down(moment: datetime) -> None:
     assert hour == moment.replace(minute=0, second=0, microsecond=0)
 
 
-async def test_messages_of_many_hours_are_stored_once_and_found_again(tmp_path: Path) -> None:
-    """Each hour of a step becomes one blob, and a later search returns only messages that no blob contains."""
+@pytest.mark.parametrize("hours", [1, 16, 17, 40])
+async def test_messages_of_many_hours_are_stored_once_and_found_again(tmp_path: Path, hours: int) -> None:
+    """Each hour of a step becomes one blob with all its messages, whether blobs are built in advance or not."""
     store = FolderBlobStore(tmp_path / "cold", FileLinks("http://127.0.0.1", tmp_path / "key"))
     archive = HistoryArchive(store, tmp_path / "scratch")
     source = ImportSource("a1", "pump", ["hall"], NEXT_HOUR)
-    messages = build_messages(*((number, HOUR + timedelta(hours=number)) for number in range(1, 41)))
+    rows = [(number, HOUR + timedelta(hours=number // 2)) for number in range(2 * hours)]
+    messages = build_messages(*rows)
     for _ in range(2):
-        await archive.write(source, await archive.group_by_hour(source, messages))
-    assert len([blob async for blob in store.list("")]) == 40
+        blobs = await archive.build_blobs(source, messages)
+        assert (blobs is None) == (hours > 16)
+        await archive.write(source, messages, blobs)
+    await archive.write(source, messages)
+    assert len([blob async for blob in store.list("")]) == hours
+    again = await archive.remove_stored_messages(ImportSource("b2", "pump", [], NEXT_HOUR), 0, messages)
+    assert again.num_rows == 0
+    # A repeated attempt of the step finds the rows that it stored before, which do not count as stored.
+    assert (await archive.remove_stored_messages(source, 0, messages)).num_rows == 2 * hours
 
-    async def search(first_row: int, *rows: tuple[int, datetime]) -> list[int]:
-        found = await archive.remove_stored_messages(source, first_row, build_messages(*rows))
-        return found.column("number").to_pylist()  # type: ignore[no-any-return]
 
-    assert await search(41, (3, HOUR + timedelta(hours=3)), (41, HOUR + timedelta(hours=3))) == [41]
-    assert await search(41, (41, HOUR), (42, HOUR)) == [41, 42]
-    # A repeated attempt of a step finds the rows that it stored before, which do not count as stored.
-    assert await search(1, (3, HOUR + timedelta(hours=3)), (41, HOUR)) == [3, 41]
+async def test_an_id_that_repeats_within_a_step_is_found_beside_other_stored_messages(tmp_path: Path) -> None:
+    """Of two messages with the same id in one step, the first one is new, also if the hour has other messages."""
+    store = FolderBlobStore(tmp_path / "cold", FileLinks("http://127.0.0.1", tmp_path / "key"))
+    archive = HistoryArchive(store, tmp_path / "scratch")
+    source = ImportSource("a1", "pump", ["hall"], NEXT_HOUR)
+    await archive.write(source, build_messages((1, HOUR), (2, HOUR)))
+    step = build_messages((3, HOUR), (4, HOUR), (5, HOUR))
+    ids = step.schema.get_field_index("message_id")
+    step = step.set_column(ids, "message_id", pa.array(["x", "y", "x"]))
+    assert (await archive.remove_stored_messages(source, 3, step)).column("number").to_pylist() == [3, 4]

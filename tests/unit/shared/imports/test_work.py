@@ -1,6 +1,7 @@
 """Tests of the steps of imports: repetition, waiting, and changed files."""
 
 import asyncio
+import io
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
@@ -20,6 +21,7 @@ from shared.backends.embedded.places import SqliteQuotaStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.background.ports import JobClaim
 from shared.catalog.models import Connection
+from shared.catalog.snapshot import Catalog
 from shared.cold_data.archive import Compaction
 from shared.cold_data.names import build_hour_folder
 from shared.cold_data.reading import ColdReader
@@ -31,11 +33,12 @@ from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import DownloadFormat, Job, JobStatus
 from shared.errors import Kind, WorkspaceError
 from shared.imports import csv_reader
-from shared.imports.archive_writer import HistoryArchive, HourRows, ImportSource
+from shared.imports.archive_writer import ArchiveBlob, HistoryArchive, ImportSource
 from shared.imports.csv_reader import CsvReader
 from shared.imports.step_rows import StepRows
 from shared.imports.uploads import build_upload_name, find_upload
 from shared.imports.work import ImportRunner, ImportStores, RunResult
+from shared.telemetry.ports import CurrentCatalog
 from tests.unit.shared.telemetry.fakes import build_catalog, build_catalog_getter
 
 START = datetime(2026, 1, 5, 10, tzinfo=UTC)
@@ -50,6 +53,7 @@ class FakeTable:
         self._folder = folder
         self.failures = 0
         self.rows: dict[str, list[str]] = {}
+        self.surfaces = set[str]()
 
     async def ingest(self, blob: str, tag: str) -> None:
         """Store the ids of a file's rows, or raise the error that the test has set."""
@@ -57,8 +61,9 @@ class FakeTable:
             self.failures -= 1
             raise WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "down")
         await self._blobs.download_to_file(blob, self._folder / "fetched.parquet")
-        found = pq.read_table(self._folder / "fetched.parquet").column("MessageId").to_pylist()
-        self.rows.setdefault(tag, found)
+        table = pq.read_table(self._folder / "fetched.parquet")
+        self.surfaces.update(table.column("SurfaceLookups").to_pylist())
+        self.rows.setdefault(tag, table.column("MessageId").to_pylist())
 
     @property
     def ids(self) -> Counter[str]:
@@ -116,10 +121,10 @@ class Environment:
         self.work = ImportRunner(read_catalog, stores, quota)
         self._dependencies = read_catalog, quota
 
-    def replace_archive(self, archive: HistoryArchive) -> None:
-        """Import into another archive."""
+    def replace_archive(self, archive: HistoryArchive, read_catalog: CurrentCatalog | None = None) -> None:
+        """Import into another archive, and optionally with another catalog."""
         catalog, quota = self._dependencies
-        self.work = ImportRunner(catalog, replace(self._stores, archive=archive), quota)
+        self.work = ImportRunner(read_catalog or catalog, replace(self._stores, archive=archive), quota)
 
     async def store_import(self, content: str, job_id: str = "a1") -> None:
         """Store an import with an uploaded file, ready to run."""
@@ -255,12 +260,14 @@ async def test_a_row_that_repeats_a_row_of_the_step_before_is_a_duplicate(
             calls.append(f"search from row {first_row}")
             return await super().remove_stored_messages(source, first_row, messages)
 
-        async def write(self, source: ImportSource, hours: Sequence[HourRows]) -> None:
+        async def write(
+            self, source: ImportSource, messages: pa.Table, blobs: Sequence[ArchiveBlob] | None = None
+        ) -> None:
             # A search that started too early would start once the next step has been read.
             await asyncio.to_thread(next_step_read.wait, 30)
             for _ in range(100):
                 await asyncio.sleep(0)
-            await super().write(source, hours)
+            await super().write(source, messages, blobs)
             calls.append("write")
 
     def read_and_report(self: CsvReader, position: int, first_row: int, max_rows: int | None = None) -> StepRows | None:
@@ -275,6 +282,31 @@ async def test_a_row_that_repeats_a_row_of_the_step_before_is_a_duplicate(
     await import_environment.store_import(rows + rows.partition("\n")[2])
     assert await import_environment.run_import() == (JobStatus.COMPLETED, 20, 20, 0, None)
     assert calls[:3] == ["search from row 1", "write", "search from row 21"]
+
+
+async def test_archive_and_query_table_get_the_same_surfaces(import_environment: Environment) -> None:
+    """If a surface is created while a step waits to be stored, the archive and the query table both name it."""
+    pump = Connection.model_validate({"lookup": "pump", "name": "Pump", "type": "CLOUD_EVENT_HUB"})
+    catalog = build_catalog(pump)
+
+    class ArchiveWithLateSurface(HistoryArchive):
+        async def build_blobs(self, source: ImportSource, messages: pa.Table) -> list[ArchiveBlob] | None:
+            nonlocal catalog
+            blobs = await super().build_blobs(source, messages)
+            catalog = build_catalog(pump, surfaces={"hall": ["pump"]})
+            return blobs
+
+    async def read_catalog() -> Catalog:
+        return catalog
+
+    archive = ArchiveWithLateSurface(import_environment.cold, import_environment.folder / "scratch")
+    import_environment.replace_archive(archive, read_catalog)
+    await import_environment.store_import(build_file(3))
+    assert await import_environment.run_import() == (JobStatus.COMPLETED, 3, 0, 0, None)
+    assert import_environment.table.surfaces == {'["hall"]'}
+    [blob] = [blob async for blob in import_environment.cold.list("")]
+    archived = pq.read_table(io.BytesIO(await import_environment.cold.read(blob.name)))
+    assert archived.column("surfaces").unique().to_pylist() == ['["hall"]']
 
 
 async def test_imports_of_a_connection_wait_for_each_other(import_environment: Environment) -> None:

@@ -217,8 +217,8 @@ def _list_surfaces(catalog: Catalog) -> list[dict[str, Any]]:
     ]
 
 
-class DecisionArguments(PageQuery):
-    """Arguments that select a page of the pending amendments; the limit is a JSON number, not a text."""
+class PendingDecisionsArguments(PageQuery):
+    """Arguments of the tool that lists pending amendments; ``limit`` must be a JSON number, not a text."""
 
     limit: StrictInt = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="Maximum number of amendments.")
     cursor: StrictStr | None = Field(None, description="`cursor` of the previous result; the first page without it.")
@@ -254,7 +254,7 @@ def build_decision_tools(principal: Principal, catalog: Catalog, *, has_amendmen
 
     async def list_decisions(arguments: Mapping[str, Any]) -> ToolResult:
         values = {name: value for name, value in arguments.items() if value is not None}
-        parsed = validate_model(DecisionArguments, values)
+        parsed = validate_model(PendingDecisionsArguments, values)
         may_read = AccessRight.CATALOG_READ in principal.rights and parsed.cursor is None
         return ToolResult(
             {"drafts": _list_draft_queries(catalog) if may_read else [], **await _list_pending_amendments(parsed)}
@@ -266,7 +266,7 @@ def build_decision_tools(principal: Principal, catalog: Catalog, *, has_amendmen
             "List pending decisions",
             "List what waits for a person's decision: drafts of warm queries, and the pending amendments (documented "
             "corrections) of all scopes, oldest first.",
-            describe_arguments(inline_schema(DecisionArguments, "validation")),
+            describe_arguments(inline_schema(PendingDecisionsArguments, "validation")),
             inline_schema(PendingDecisions, "serialization"),
             list_decisions,
         ),
@@ -283,7 +283,7 @@ def _list_draft_queries(catalog: Catalog) -> list[DraftQuery]:
     return [{"lookup": one.lookup, "name": one.name, "surface": one.surface, "kql": one.kql} for one in queries]
 
 
-async def _list_pending_amendments(arguments: DecisionArguments) -> dict[str, Any]:
+async def _list_pending_amendments(arguments: PendingDecisionsArguments) -> dict[str, Any]:
     page = await services().provenance.overview.list_pending(parse_pending_cursor(arguments.cursor), arguments.limit)
     records = [parse_record(record.canonical, record.hash) for record in page.result.records]
     return {"amendments": records, "cursor": encode_pending_cursor(page)}

@@ -89,7 +89,7 @@ async def accept_telemetry(call: Call[Any, RawBody]) -> Reply:
     if call.request.media_type in _NDJSON_TYPES:
         return json_reply({"accepted": await service.accept_lines(lookup, text, binding=binding)}, 202)
     try:
-        body = await parse_body(text, services().runtime, copies_long_integers=True)
+        body = await parse_body(text, services().runtime, keeps_long_integers=True)
     except ValueError as error:
         index = await services().runtime.run_in_thread_if_large(len(text), find_invalid_element, text)
         field = "body" if index is None else f"[{index}]"

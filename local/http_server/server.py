@@ -189,7 +189,7 @@ class HttpConnection(HttpToolsProtocol):
     def handle_websocket_upgrade(self) -> None:
         """Switch to the WebSocket protocol, unless the limit of open WebSockets is reached."""
         if sum(not isinstance(each, HttpConnection) for each in self.connections) >= self._limits.streams:
-            self._reject_stream()
+            self._reject_websocket()
             return
         self._idle_order.pop(self, None)
         if self._timer is not None:
@@ -277,7 +277,7 @@ class HttpConnection(HttpToolsProtocol):
             self._reply_and_end(build_error_reply(_connection_limit_error(), self._read_request_id(), close=True))
         return True
 
-    def _reject_stream(self) -> None:
+    def _reject_websocket(self) -> None:
         _LOGGER.warning(
             "the limit of live streams is reached; one is rejected", extra=fields(limit=self._limits.streams)
         )

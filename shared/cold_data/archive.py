@@ -29,7 +29,7 @@ from shared.cold_data.names import (
     ROOT,
     SequenceRange,
     build_batch_name,
-    build_batch_name_after_reset,
+    build_batch_name_after_hub_reset,
     build_hour_folder,
     build_merged_name,
     folder_from_name,
@@ -122,7 +122,7 @@ class Archive:
         if _is_same_batch(stored, blob.summary):
             return
         # The hub was reset and reuses sequence numbers: the name belongs to other events.
-        name = blob.folder + build_batch_name_after_reset(blob.name, blob.summary.first_enqueued)
+        name = blob.folder + build_batch_name_after_hub_reset(blob.name, blob.summary.first_enqueued)
         await self._store.create(name, blob.content)
 
 

@@ -69,7 +69,7 @@ def build_batch_name(sequence_range: SequenceRange) -> str:
     return f"{partition}-{sequence_range.first:0{_SEQUENCE}d}-{sequence_range.last:0{_SEQUENCE}d}.parquet"
 
 
-def build_batch_name_after_reset(name: str, enqueued: int) -> str:
+def build_batch_name_after_hub_reset(name: str, enqueued: int) -> str:
     """Return the blob name for a batch of events if the usual name is taken, because the event hub was reset."""
     return f"{name.removesuffix('.parquet')}-{enqueued}.parquet"
 

@@ -78,7 +78,7 @@ class JsonLinesReader:
 
 def _parse_line(line: bytes) -> dict[str, object]:
     try:
-        value = parse_json(line, copies_long_integers=True)
+        value = parse_json(line, keeps_long_integers=True)
     except ValueError as error:
         reason = str(error).removeprefix("not JSON: ").replace(" at line 1 column ", " at column ")
         raise ValueError(f"The row is not JSON: {reason}.") from None

@@ -283,7 +283,7 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
         "The record cannot be removed, because its container still exists in the account.", 409
     ),
     "CONTAINER_NOT_DECLARED": _build_error_code(
-        "The container exists in the account, but the workspace has no record of the container to remove.", 409
+        "The container exists in the account, but the workspace has no record of it that could be removed.", 409
     ),
     "DATA_CLASS_REFUSED": _build_error_code("Containers cannot have the data class `evidence`.", 400),
     "STORE_NOT_AVAILABLE": _build_error_code("The configured store is not supported yet.", 503),

@@ -133,7 +133,7 @@ def _parse_line(line: bytes, layout: MessageLayout, prefix: str, errors: list[Fi
     if len(line) > _MAX_LINE_BYTES:
         raise _build_too_large_error(prefix)
     try:
-        message = parse_json(line, copies_long_integers=True)
+        message = parse_json(line, keeps_long_integers=True)
     except ValueError as error:
         errors.append(FieldError(prefix, _describe_json_error(error)))
         return None

@@ -29,28 +29,28 @@ _LENIENT: Final = json.JSONDecoder()
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-async def parse_body(body: bytes, runtime: Runtime, *, copies_long_integers: bool = False) -> Any:
+async def parse_body(body: bytes, runtime: Runtime, *, keeps_long_integers: bool = False) -> Any:
     """Parse a JSON body, in a worker thread if the body is large.
 
     Raises:
         ValueError: the body is not valid; see :func:`parse_json`.
     """
-    return await runtime.run_in_thread_if_large(len(body), parse_json, body, copies_long_integers=copies_long_integers)
+    return await runtime.run_in_thread_if_large(len(body), parse_json, body, keeps_long_integers=keeps_long_integers)
 
 
-def parse_json(body: bytes, *, copies_long_integers: bool = False) -> Any:
+def parse_json(body: bytes, *, keeps_long_integers: bool = False) -> Any:
     """Parse a JSON body.
 
     Args:
         body: text of the body.
-        copies_long_integers: True to return integers beyond 64 bits as ``LongInteger``, which takes linear time.
+        keeps_long_integers: True to return integers beyond 64 bits as ``LongInteger``, which takes linear time.
 
     Raises:
         ValueError: the body is not UTF-8 or not JSON, or it has a duplicate key, NaN or Infinity, a number outside the
             range of a double, an unpaired surrogate, more than 100 levels, or more than 100,000 arrays and objects.
     """
     value = _parse_fast(body)
-    return _parse_slowly(body, parse_integer if copies_long_integers else _parse_int) if value is _UNDECIDED else value
+    return _parse_slowly(body, parse_integer if keeps_long_integers else _parse_int) if value is _UNDECIDED else value
 
 
 def _parse_fast(body: bytes) -> Any:

@@ -64,7 +64,7 @@ async def open_cosmos_with_small_segments(folder: Path) -> AsyncIterator[ChainSt
 
 
 @asynccontextmanager
-async def open_cosmos_endpoint(_folder: Path) -> AsyncIterator[ChainStore]:
+async def open_store_on_cosmos_account(_folder: Path) -> AsyncIterator[ChainStore]:
     """Open the Cosmos DB store on the account COSMOS_ENDPOINT with COSMOS_KEY, in a new database."""
     endpoint, key = os.environ["COSMOS_ENDPOINT"], os.environ["COSMOS_KEY"]
     name = f"chain-contract-{uuid.uuid4().hex}"
@@ -84,7 +84,7 @@ OPENERS: dict[str, Opener] = {
     "cosmos segments": open_cosmos_with_small_segments,
 }
 if os.environ.get("COSMOS_ENDPOINT") and os.environ.get("COSMOS_KEY"):
-    OPENERS["cosmos endpoint"] = open_cosmos_endpoint
+    OPENERS["cosmos endpoint"] = open_store_on_cosmos_account
 
 
 @pytest.fixture(params=OPENERS)

@@ -14,7 +14,7 @@ from functions import GROUPS
 from functions.lazy_groups import load_operations
 from shared.openapi.document import build_document
 from shared.openapi.schemas import SchemaRegistry
-from tests.docs.recipes import find_missing_clients
+from tests.docs.recipes import explain_missing_programs
 from tests.service.local_service import ROOT
 
 REMEDY = "run: .venv/bin/python client/scripts/make_models.py"
@@ -42,7 +42,7 @@ def test_each_schema_has_a_model_with_equal_fields(schemas: Mapping[str, Any]) -
             assert set(schema.get("required", ())) == required, f"{name} is stale; {REMEDY}"
 
 
-@pytest.mark.skipif(bool(find_missing_clients()), reason=find_missing_clients())
+@pytest.mark.skipif(bool(explain_missing_programs()), reason=explain_missing_programs())
 def test_the_models_module_is_up_to_date() -> None:
     """The committed module ``oi.models`` equals the current output of the generator."""
     command: list[str | Path] = [sys.executable, ROOT / "client" / "scripts" / "make_models.py", "--check"]

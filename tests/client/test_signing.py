@@ -128,7 +128,7 @@ def test_errors_that_a_new_sign_in_cannot_solve_request_no_key(service: Service)
 
 
 def test_a_signature_statement_without_a_meaning_is_rejected(service: Service) -> None:
-    """The command rejects a statement without a meaning, because a statement belongs to a signature."""
+    """The command rejects ``--statement`` without ``--meaning``, because only a decision with a meaning is signed."""
     assert execute([*APPROVE, "--statement", "I checked it."]) == 2
     assert not service.requests
     with pytest.raises(ValueError, match="meaning"):

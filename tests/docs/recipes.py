@@ -13,7 +13,7 @@ CLIENTS = ROOT / ".venv-clients" / "bin" / "python"
 """Python with the packages of requirements/clients.txt."""
 
 
-def find_missing_clients() -> str:
+def explain_missing_programs() -> str:
     """Return the reason why the programs of API users cannot run, or an empty text if they can."""
     return "" if CLIENTS.exists() else "the programs of API users are not installed: run `make .venv-clients/installed`"
 

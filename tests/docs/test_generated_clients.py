@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.recipes import CLIENTS, find_missing_clients, read_blocks, read_token, run_program
+from tests.docs.recipes import CLIENTS, explain_missing_programs, read_blocks, read_token, run_program
 from tests.node import find_node
 from tests.node_suites import running
 from tests.service.local_service import Service, wait_until
@@ -43,7 +43,7 @@ def check_output(printed: str) -> None:
     assert re.fullmatch("\n(?:1\n)*".join(EXPECTED) + "\n", printed), printed
 
 
-@pytest.mark.skipif(bool(find_missing_clients()), reason=find_missing_clients())
+@pytest.mark.skipif(bool(explain_missing_programs()), reason=explain_missing_programs())
 def test_generated_python_client_is_typed_and_runs_the_program_of_the_page(plant: Service, tmp_path: Path) -> None:
     """The client of openapi-python-client passes mypy --strict and runs the program on the page."""
     variables = save_document(plant, tmp_path)

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tests.docs.recipes import CLIENTS, PAGES, find_missing_clients, read_blocks, read_token, run_program
+from tests.docs.recipes import CLIENTS, PAGES, explain_missing_programs, read_blocks, read_token, run_program
 from tests.service.local_service import Service, wait_until
 
 ADDRESS = "https://plant.example"
@@ -59,7 +59,7 @@ def test_python_prints_rows(recipe_plant: Service, tmp_path: Path, block: int) -
     assert "chiller-sim-01" in printed
 
 
-@pytest.mark.skipif(bool(find_missing_clients()), reason=find_missing_clients())
+@pytest.mark.skipif(bool(explain_missing_programs()), reason=explain_missing_programs())
 def test_polars_prints_rows(recipe_plant: Service, tmp_path: Path) -> None:
     """The Polars program on the page groups the rows by device."""
     program = replace_address(read_blocks("python", "python")[2], recipe_plant)
@@ -79,7 +79,7 @@ print(shown[0].text, len(picture.data["image/png"]))
 """Program that executes a notebook and prints the axis label and the size of the chart of its last cell."""
 
 
-@pytest.mark.skipif(bool(find_missing_clients()), reason=find_missing_clients())
+@pytest.mark.skipif(bool(explain_missing_programs()), reason=explain_missing_programs())
 def test_notebook_draws_a_day_of_the_chillers(recipe_plant: Service, tmp_path: Path) -> None:
     """Ten lines of a notebook draw a chart of one day, with the signal's unit, starting from an API key."""
     path = PAGES / "chiller-day.ipynb"

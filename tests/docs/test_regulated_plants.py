@@ -52,7 +52,7 @@ def test_each_clause_has_one_row(regulation: str, numbers: list[str]) -> None:
 
 
 def test_no_other_regulation_is_listed() -> None:
-    """Every row of the tables belongs to one of the two regulations."""
+    """The tables of clauses contain only clauses of 21 CFR Part 11 and of EU GMP Annex 11."""
     assert len(CLAUSES) == len(PART_11) + len(ANNEX_11)
 
 

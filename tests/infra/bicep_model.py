@@ -470,10 +470,10 @@ class _Scope:
             case Lambda():
                 found = (node, local)
             case _:
-                found = self._evaluate_computed(node, local)
+                found = self._evaluate_compound_node(node, local)
         return found
 
-    def _evaluate_computed(self, node: Node, local: dict[str, Any]) -> Any:
+    def _evaluate_compound_node(self, node: Node, local: dict[str, Any]) -> Any:
         match node:
             case Loop():
                 found = self._evaluate_loop(node, local)

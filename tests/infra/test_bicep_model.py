@@ -70,7 +70,7 @@ output id string = isNeeded ? blobs.id : ''
     assert len(evaluate_template(tmp_path, text, names=[], isNeeded=False).resources) == 1
 
 
-def test_a_value_known_only_at_run_time_hides_names_and_modules(tmp_path: Path) -> None:
+def test_names_and_modules_that_depend_on_run_time_values_are_unknown(tmp_path: Path) -> None:
     """A value known only at run time makes a resource's name unknown, and hides a module whose condition uses it."""
     write_template(
         tmp_path, f"{ACCOUNT}{{\n  name: 'a'\n}}\noutput key string = account.properties.key\n", "inner.bicep"

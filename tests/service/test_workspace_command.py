@@ -101,7 +101,7 @@ def test_the_api_key_is_sent_over_https_only(
     assert admin_key not in output.err + output.out
 
 
-def test_the_option_as_is_rejected_with_a_url(changeable_service: Service, tmp_path: Path) -> None:
+def test_as_option_and_url_exclude_each_other(changeable_service: Service, tmp_path: Path) -> None:
     """With --url, the command rejects the option --as, because the owner of the API key makes the changes."""
     with pytest.raises(SystemExit) as ended:
         main(["apply", str(tmp_path / "w.yaml"), "--url", changeable_service.url, "--as", "admin@t"])

@@ -156,7 +156,7 @@ class SimulatedLoop:
         return False
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Store an exception that no caller received, so that the world can report it."""
+        """Store an exception that nothing caught, so that the simulation reports it as an error."""
         self.errors.append(context)
 
 

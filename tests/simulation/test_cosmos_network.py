@@ -103,7 +103,7 @@ class _Site:
         return self
 
     def open_process(self, name: str) -> CosmosAccount:
-        """Return a client of the account for a new process."""
+        """Start a simulated process; return its client of the Cosmos DB account."""
         loop = asyncio.get_running_loop()
         source = random.Random(self.random.getrandbits(64))
         runtime = Runtime(

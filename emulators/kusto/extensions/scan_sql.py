@@ -213,7 +213,7 @@ class ScanSql:
             if node.name in self._declared:
                 raise unsupported_error(
                     "scan that reads a declared column without a step",
-                    f"write the name of the step before it, such as {self._steps[0].name[:50]}.{node.name[:50]}",
+                    f"qualify the column with the name of a step, such as {self._steps[0].name[:50]}.{node.name[:50]}",
                 )
             if node.name not in self._cols:
                 raise semantic_error(f"Failed to resolve scalar expression named '{node.name[:100]}'")

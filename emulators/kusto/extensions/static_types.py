@@ -185,7 +185,7 @@ def _accepts_all_types(parameters: Parameters, types: Types) -> bool:
     )
 
 
-def find_different_types(parameters: Parameters, types: Types) -> Types:
+def find_conflicting_types(parameters: Parameters, types: Types) -> Types:
     """Return the types of arguments that should have one common type but do not; empty if one type fits all.
 
     All types of numbers fit each other. A dynamic value fits each type that the parameter also permits.

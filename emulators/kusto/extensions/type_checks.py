@@ -31,7 +31,7 @@ from emulators.kusto.extensions.static_types import (
     Parameters,
     Types,
     accepts_argument_types,
-    find_different_types,
+    find_conflicting_types,
     find_signatures,
     infer_static_type,
     list_parameters,
@@ -144,7 +144,7 @@ def _find_constant_error(name: str, accepted: Sequence[Parameters], args: Sequen
 def _find_common_error(name: str, accepted: Sequence[Parameters], types: Types) -> QueryError | None:
     """Return the error for a call whose arguments must have one common type but do not; else None."""
     for parameters in (each for one in accepted for each in list_parameters(one, len(types))):
-        if different := find_different_types(parameters, types):
+        if different := find_conflicting_types(parameters, types):
             message = f"{name}(): the values must be of the same type, not {' and '.join(map(str, different))}"
             inner = "SEM0525" if name in _CONDITIONALS | {"coalesce"} else "SEM0219"
             return semantic_error(message, inner=inner, subject=f"{name}()")

@@ -96,7 +96,7 @@ class CosmosChainOverview:
         pending = 0
         if chain.target is Target.DOMAIN_AMENDMENTS:
             pending = await self._index_amendments(chain, uncounted)
-        await self._add_counts_of_first_records(chain, uncounted, first_at, pending)
+        await self._add_counts_of_uncounted_records(chain, uncounted, first_at, pending)
 
     async def list_pending(self, after: PendingPlace | None, limit: int, max_bytes: int) -> Sequence[PendingEntry]:
         minimum = ("", "", 0) if after is None else _to_sort_key(after)
@@ -244,10 +244,10 @@ class CosmosChainOverview:
             await self._items[chain.target].commit(items.compute_partition_key(chain, 1), operations)
         return len(records) - sum(decision.sequence <= last for decision in decisions)
 
-    async def _add_counts_of_first_records(
+    async def _add_counts_of_uncounted_records(
         self, chain: ChainKey, counted_from: int, first_at: str, pending: int
     ) -> None:
-        """Add the counts of a chain's first records to the chain's head item; retry after concurrent appends.
+        """Add the counts of records from earlier versions to the chain's head item; retry after concurrent appends.
 
         Do nothing if another process has counted these records, or some of them, meanwhile.
         """

@@ -26,7 +26,7 @@ _LOGGER = get_logger("hub_arrivals")
 
 
 class HubArchiveProgress:
-    """Implementation of ArchiveProgress: reads the archive's offset from the hub's file; any process may archive.
+    """Implementation of ArchiveProgress: reads the archive's offset from the file of the embedded event hub.
 
     Args:
         path: file of the embedded event hub.

@@ -127,7 +127,7 @@ async def test_an_error_leaves_messages_in_the_spool(
     assert upstream.stored == {"press": [1, 2]}
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
     assert text in caplog.text
-    assert "2 messages wait in the spool; nothing is lost." in caplog.text
+    assert "2 messages wait in the spool; nothing is lost" in caplog.text
 
 
 async def test_a_rejected_connection_does_not_stop_messages_of_others(spool: SpoolThread) -> None:

@@ -40,7 +40,7 @@ class WebhooksComponent(Component):
         self._texts: set[str] = set()
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Start several members that create amendments."""
+        """Yield coroutines of one to three members who create amendments, which cause webhook events."""
         for number in range(self.world.random.randint(1, 3)):
             yield self._create_amendments(number, self.world.random.randint(1, 6))
 

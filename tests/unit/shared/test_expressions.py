@@ -53,7 +53,7 @@ def test_every_expression_is_linear(expression: Expression) -> None:
 
 
 @pytest.mark.parametrize("pattern", [r"(a+)+b", r"a*a*b", r".*,.*b", r"(?:a|ab|b)*c", r"[^/]*(.*)x", r"(\s*x?)*y"])
-def test_an_ambiguous_expression_is_found(pattern: str) -> None:
+def test_a_regex_with_ambiguous_repetitions_is_reported(pattern: str) -> None:
     """A regular expression with nested, alternative or adjacent repetitions of the same characters is reported."""
     assert find_broken_rules(pattern)
 

@@ -71,7 +71,7 @@ class AsyncQueries:
             NotFoundError: no query has this short name or API path.
         """
         reply = await self._transport.get_json(
-            _build_run_path(lookup), build_parameters(parameters, time_range, start, end, limit)
+            _build_execution_path(lookup), build_parameters(parameters, time_range, start, end, limit)
         )
         return QueryResult.from_reply(reply)
 
@@ -88,7 +88,7 @@ class AsyncQueries:
             query: query parameters of the URL, from :func:`build_parameters`.
         """
         response = await self._transport.request(
-            "GET", _build_run_path(lookup), params=query, headers={"Accept": media_type}
+            "GET", _build_execution_path(lookup), params=query, headers={"Accept": media_type}
         )
         return response.content, response.headers
 
@@ -173,7 +173,7 @@ class AsyncQueries:
         return QueryResult.from_reply(parse_json_reply(await self._transport.request("POST", _ROUTE, json=body)))
 
 
-def _build_run_path(lookup: str) -> str:
+def _build_execution_path(lookup: str) -> str:
     """Return the URL path that executes the warm query with this short name or API path, which can contain slashes.
 
     Raises:

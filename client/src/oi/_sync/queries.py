@@ -71,7 +71,7 @@ class Queries:
             NotFoundError: no query has this short name or API path.
         """
         reply = self._transport.get_json(
-            _build_run_path(lookup), build_parameters(parameters, time_range, start, end, limit)
+            _build_execution_path(lookup), build_parameters(parameters, time_range, start, end, limit)
         )
         return QueryResult.from_reply(reply)
 
@@ -87,7 +87,9 @@ class Queries:
             media_type: media type of the requested reply, such as ``text/csv``.
             query: query parameters of the URL, from :func:`build_parameters`.
         """
-        response = self._transport.request("GET", _build_run_path(lookup), params=query, headers={"Accept": media_type})
+        response = self._transport.request(
+            "GET", _build_execution_path(lookup), params=query, headers={"Accept": media_type}
+        )
         return response.content, response.headers
 
     def put(self, lookup: str, definition: Mapping[str, Any]) -> "QueryDefinition":
@@ -169,7 +171,7 @@ class Queries:
         return QueryResult.from_reply(parse_json_reply(self._transport.request("POST", _ROUTE, json=body)))
 
 
-def _build_run_path(lookup: str) -> str:
+def _build_execution_path(lookup: str) -> str:
     """Return the URL path that executes the warm query with this short name or API path, which can contain slashes.
 
     Raises:

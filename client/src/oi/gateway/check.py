@@ -137,7 +137,7 @@ class _MessagePrinter:
 
 
 class _EmptyMarkStore:
-    """The MarkStore port for the test of a configuration, which stores no marks of deliveries."""
+    """MarkStore implementation without marks, used while a gateway checks its configuration."""
 
     async def read(self) -> Sequence[bytes]:
         """Return no marks, because the test stores none."""

@@ -170,5 +170,5 @@ class Sender:
         """Log an error, but only the first time that it occurs."""
         if self._reported.get(key) != text:
             waiting = self._spool.spool.waiting.messages
-            _LOG.error("%s %s messages wait in the spool; nothing is lost.", text, f"{waiting:,}")
+            _LOG.error("%s (%s messages wait in the spool; nothing is lost)", text, f"{waiting:,}")
         self._reported[key] = text

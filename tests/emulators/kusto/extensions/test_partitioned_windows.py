@@ -54,7 +54,7 @@ def _uses_partitions(query: str) -> bool:
 
 @pytest.mark.parametrize("query", MERGED)
 def test_functions_that_restart_with_a_sorted_column_use_partitions(query: str) -> None:
-    """Partitions replace a sort if the restarts follow the sort keys and the order of the rows is lost later."""
+    """A sort becomes PARTITION BY if functions restart at changes of a sort key and nothing later needs the order."""
     assert _uses_partitions(query)
 
 

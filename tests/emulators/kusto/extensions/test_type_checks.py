@@ -171,7 +171,7 @@ def test_a_guard_raises_its_error_only_for_its_type() -> None:
     assert (error.inner, error.sentence) == ("SEM0001", "it's a text")
 
 
-def test_joining_type_tests_with_or_skips_missing_tests() -> None:
+def test_a_missing_type_check_is_left_out_of_or_but_not_of_and() -> None:
     """Joining type tests with OR leaves out missing tests; with AND, a missing test makes the result missing."""
     assert join_with_or("a", "", "b") == "(a) OR (b)"
     assert join_with_and("a", "b") == "a AND b"

@@ -41,7 +41,7 @@ def test_a_changed_partition_key_path_is_rejected() -> None:
 
 
 def test_only_new_or_changed_evidence_containers_are_found() -> None:
-    """Only evidence containers that are new or changed are found."""
+    """``find_new_evidence`` returns the containers of a document that are new or did not hold evidence before."""
     [path] = find_new_evidence(build_document("orders", "fresh"), build_catalog_with_container("evidence"))
     assert path == ("dataStores", 0, "databases", 0, "containers", 1, "dataClass")
     assert len(list(find_new_evidence(build_document("orders"), build_catalog_with_container("operational")))) == 1

@@ -8,7 +8,7 @@ import pytest
 from shared.cold_data.names import (
     SequenceRange,
     build_batch_name,
-    build_batch_name_after_reset,
+    build_batch_name_after_hub_reset,
     build_connection_folder,
     build_hour_folder,
     build_merged_name,
@@ -51,7 +51,7 @@ def test_a_range_of_sequence_numbers_is_parsed_from_a_blob_name() -> None:
     """The range of sequence numbers is parsed from a blob's name, also after a hub reset."""
     run = SequenceRange("3", 7, 12)
     name = build_batch_name(run)
-    assert range_from_name(name) == range_from_name(build_batch_name_after_reset(name, 5)) == run
+    assert range_from_name(name) == range_from_name(build_batch_name_after_hub_reset(name, 5)) == run
     assert name < build_batch_name(SequenceRange("3", 100, 101))
 
 

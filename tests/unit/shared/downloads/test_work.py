@@ -71,7 +71,7 @@ async def test_a_range_includes_its_start_and_excludes_its_end(environment_facto
 
 
 async def test_parts_of_a_connection_share_a_header(environment_factory: EnvironmentFactory, short_parts: None) -> None:
-    """If a later part has new keys, earlier parts are converted again with their columns."""
+    """If a later CSV part has new keys, earlier parts are converted again with columns for these keys."""
     environment = environment_factory.make(
         FakeArchive(payload=lambda hour, number: {f"k{hour}": number, "n": number}, size=BIG)
     )

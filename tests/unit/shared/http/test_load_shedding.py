@@ -140,7 +140,7 @@ async def test_a_short_queue_is_never_rejected(request_source: Requests) -> None
 
 
 async def test_all_requests_of_a_burst_are_admitted(request_source: Requests) -> None:
-    """If few requests follow a large burst, all requests of the burst are admitted."""
+    """A large burst is not overload: if few requests arrive after it, all its requests are admitted."""
     await request_source.send_new_requests(500)
     for number in range(500):
         assert number in request_source.working

@@ -284,7 +284,7 @@ async def test_a_row_that_repeats_a_row_of_the_step_before_is_a_duplicate(
     assert calls[:3] == ["search from row 1", "write", "search from row 21"]
 
 
-async def test_archive_and_query_table_get_the_same_surfaces(import_environment: Environment) -> None:
+async def test_a_surface_created_during_a_step_is_in_archive_and_query_table(import_environment: Environment) -> None:
     """If a surface is created while a step waits to be stored, the archive and the query table both name it."""
     pump = Connection.model_validate({"lookup": "pump", "name": "Pump", "type": "CLOUD_EVENT_HUB"})
     catalog = build_catalog(pump)

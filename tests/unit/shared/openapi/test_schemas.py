@@ -26,7 +26,7 @@ class Lamp(TypedDict):
 
 
 class LampQuery(BaseModel):
-    """Query parameters with enumerations in every form."""
+    """Query parameters of type ``Colour``: with a default, optional, and declared by a JSON schema."""
 
     colour: Colour = Field(Colour.RED, description="The colour.")
     second: Colour | None = Field(None, description="Another colour.")

@@ -45,7 +45,7 @@ def test_values_that_are_no_times_are_rejected(value: Any) -> None:
 
 
 def list_invalid_fields(duration: timedelta | None, start: datetime | None, end: datetime | None) -> list[str]:
-    """Return the fields in the error about a time range."""
+    """Select a time range that must be rejected; return the names of the fields that the error reports."""
     with pytest.raises(WorkspaceError) as caught:
         select_time_range(duration, start, end, NOW)
     return [error["field"] for error in caught.value.members["errors"]]  # type: ignore[attr-defined]

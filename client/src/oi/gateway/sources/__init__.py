@@ -35,7 +35,7 @@ class MarkStore(Protocol):
     """Port that stores marks, by which a source recognises repeated deliveries of messages that are already stored."""
 
     async def read(self) -> Sequence[bytes]:
-        """Store all messages that are still in memory, then return the marks of the newest deliveries, oldest first."""
+        """Return the marks of the newest deliveries, oldest first; store the messages in memory before that."""
 
     async def clear(self) -> None:
         """Delete all marks.

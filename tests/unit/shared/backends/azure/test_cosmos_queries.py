@@ -36,7 +36,7 @@ OTHER = ChainKey(CHAIN.target, "line 2")
 
 @dataclass
 class FilledStores:
-    """Emulator with the stores that run queries on it."""
+    """Cosmos DB emulator, and stores on it that contain chains, state items and documents."""
 
     server: CosmosServer
     chains: CosmosChainStore

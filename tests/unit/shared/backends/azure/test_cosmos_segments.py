@@ -169,7 +169,7 @@ async def test_forged_items_in_other_segments_are_ignored(store: CosmosChainStor
 
 
 async def test_verification_reports_a_damaged_head_item(store: CosmosChainStore, container: ContainerProxy) -> None:
-    """A head item without some properties causes no fork, and verification reports it."""
+    """If properties of the head item are missing, appends are rejected, so that no fork begins; verification fails."""
     await fill_chain(store, 2)
     key = compute_partition_key(CHAIN, 1)
     head = await container.read_item("head", key)

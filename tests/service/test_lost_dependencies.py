@@ -46,9 +46,9 @@ class LoadGenerator:
     statuses: Counter[int] = field(default_factory=Counter)
     stop: threading.Event = field(default_factory=threading.Event)
 
-    def append_events(self, writer: int) -> None:
+    def append_events(self, client: httpx.Client, writer: int) -> None:
         """Append events one after another; repeat each request until the service acknowledges the event."""
-        client, number = self.service.create_client("editor@t"), 0
+        number = 0
         while not self.stop.is_set():
             self._store_event(client, f"w{writer}-{number}")
             number += 1
@@ -64,9 +64,8 @@ class LoadGenerator:
             assert reply.status_code in HONEST, reply.text
             self.stop.wait(0.05)
 
-    def run_queries(self, _: int) -> None:
+    def run_queries(self, client: httpx.Client) -> None:
         """Run queries repeatedly until the load ends."""
-        client = self.service.create_client("editor@t")
         while not self.stop.is_set():
             reply = client.post("/oi-api/warm-queries", json={"query": "Telemetry | count"})
             self.statuses[reply.status_code] += 1
@@ -118,9 +117,11 @@ LOSSES: tuple[Callable[[Service, random.Random], None], ...] = (kill_engine, sus
 def run_load(service: Service) -> Iterator[LoadGenerator]:
     """Context manager: run writers and readers for the duration of the block."""
     crowd = LoadGenerator(service)
+    # A token is issued only if the audit log responds, so all clients have their tokens before the first failure.
+    clients = [service.create_client("editor@t") for _ in range(WRITERS + READERS)]
     with ThreadPoolExecutor(WRITERS + READERS) as pool:
-        asking = [pool.submit(crowd.append_events, number) for number in range(WRITERS)]
-        asking += [pool.submit(crowd.run_queries, number) for number in range(READERS)]
+        asking = [pool.submit(crowd.append_events, clients[number], number) for number in range(WRITERS)]
+        asking += [pool.submit(crowd.run_queries, client) for client in clients[WRITERS:]]
         try:
             yield crowd
         finally:

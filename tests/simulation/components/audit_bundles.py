@@ -74,9 +74,9 @@ class AuditBundlesComponent(Component):
         "functions/bundle_jobs.py",
     )
     owned: ClassVar[str] = "archive"
+    """The jobs of downloads and imports, which this component lets expire."""
     weight: ClassVar[int] = 2
     cosmos_weight: ClassVar[int] = 2
-    """The jobs of downloads and imports, which this component lets expire."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

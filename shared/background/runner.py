@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from croniter import CroniterError, croniter
 
@@ -94,6 +94,13 @@ class BackgroundJob:
     run: Callable[[], Awaitable[object]]
 
 
+class _NextAttempt(NamedTuple):
+    """Earliest time of the next attempt to claim a job, and the time at which this was decided."""
+
+    at: datetime
+    decided_at: datetime
+
+
 class BackgroundRunner:
     """Runner that starts the due jobs at each tick of the timer.
 
@@ -110,20 +117,13 @@ class BackgroundRunner:
         self._leases = leases
         self._holder = runtime.new_id()
         self._running: dict[str, asyncio.Task[None]] = {}
-        self._next_attempts: dict[str, datetime] = {}
-        self._last_tick_at: datetime | None = None
+        self._next_attempts: dict[str, _NextAttempt] = {}
         self._runtime = runtime
 
     async def run_due_jobs(self) -> None:
         """Start every job that is due; return as soon as all have ended, but at the latest after ``WAIT_SECONDS``."""
         at = self._runtime.now()
-        if self._last_tick_at is not None and at < self._last_tick_at - CLOCK_TOLERANCE:
-            # The clock was set back, so the next attempts lie too far ahead.
-            self._next_attempts.clear()
-        self._last_tick_at = at
-        due = [
-            job for job in self._jobs if not self._is_running(job.name) and at >= self._next_attempts.get(job.name, at)
-        ]
+        due = [job for job in self._jobs if not self._is_running(job.name) and self._may_claim(job.name, at)]
         for job in due:
             task = asyncio.create_task(self._run_if_claimed(job), name=f"background job {job.name}")
             self._running[job.name] = task
@@ -141,6 +141,14 @@ class BackgroundRunner:
     def _remove_finished_task(self, name: str, task: asyncio.Task[None]) -> None:
         if self._running.get(name) is task:
             del self._running[name]
+
+    def _may_claim(self, name: str, at: datetime) -> bool:
+        """Return whether the time of the next attempt has come, or the clock was set back after it was decided.
+
+        The clock may have been set back during a run, so the times of consecutive ticks do not show this.
+        """
+        attempt = self._next_attempts.get(name)
+        return attempt is None or at >= attempt.at or at < attempt.decided_at - CLOCK_TOLERANCE
 
     def _is_running(self, name: str) -> bool:
         """Return whether a run of the job is in progress.
@@ -160,7 +168,7 @@ class BackgroundRunner:
             count("workspace.background.failures", job=job.name)
             _LOG.warning("a background job could not be claimed: %s", error, extra=fields(job=job.name))
             return
-        self._next_attempts[job.name] = claim.next_attempt
+        self._next_attempts[job.name] = _NextAttempt(claim.next_attempt, at)
         if claim.granted:
             await self._run_claimed_job(job, at)
 
@@ -182,10 +190,10 @@ class BackgroundRunner:
         finally:
             keeper.cancel()
             work.cancel()
+            self._next_attempts[job.name] = _NextAttempt(due_at, max(self._runtime.now(), at))
             await self._release_lease(job.name, due_at)
 
     async def _release_lease(self, job: str, due_at: datetime) -> None:
-        self._next_attempts[job] = due_at
         try:
             await self._leases.release_lease(job, self._holder, due_at)
         except WorkspaceError as error:

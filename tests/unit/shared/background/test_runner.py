@@ -67,6 +67,36 @@ async def test_jobs_continue_after_the_clock_is_set_back(lease_store: SqliteJobL
     assert len(runs) == 2
 
 
+async def test_jobs_continue_after_the_clock_is_set_back_during_a_run(
+    lease_store: SqliteJobLeaseStore, clock: VirtualTime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the clock is set back while a job runs, the job runs at the next due time of the changed clock."""
+    started, finish = asyncio.Event(), asyncio.Event()
+    runs: list[datetime] = []
+
+    async def run_job() -> None:
+        runs.append(clock.now)
+        started.set()
+        await finish.wait()
+
+    background = BackgroundRunner([BackgroundJob("job", EVERY_15_S, run_job)], lease_store, runtime=clock.runtime)
+    await background.run_due_jobs()
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "WAIT_SECONDS", 0.01)
+        clock.advance(15)
+        await background.run_due_jobs()
+        await started.wait()
+        clock.advance(-1800)
+        # This tick sees the changed clock before the run ends.
+        await background.run_due_jobs()
+    finish.set()
+    await asyncio.gather(*background._running.values())
+    for _ in range(17):
+        clock.advance(1)
+        await background.run_due_jobs()
+    assert len(runs) == 2
+
+
 async def test_two_instances_run_a_job_once_per_due_time(lease_store: SqliteJobLeaseStore, clock: VirtualTime) -> None:
     """If two instances share a store, a job runs once at each due time."""
     runs: list[datetime] = []

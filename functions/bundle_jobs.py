@@ -1,6 +1,7 @@
 """Durable Functions orchestration that builds audit bundles."""
 
 from collections.abc import Generator
+from contextlib import suppress
 from typing import Any, Final
 
 import azure.durable_functions as df
@@ -26,8 +27,10 @@ def audit_bundle(context: df.DurableOrchestrationContext) -> Generator[Any, Any]
                 return
             yield context.create_timer(context.current_utc_datetime + RETRY_DELAY)
     except Exception:  # noqa: BLE001  whatever the activity raised in its last attempt
-        yield context.call_activity_with_retry("bundle_fail", RETRY, job_id)
-        return
+        # If this fails as well, the work begins again; otherwise the job would stay unfinished until it expires.
+        with suppress(Exception):
+            yield context.call_activity_with_retry("bundle_fail", RETRY, job_id)
+            return
     context.continue_as_new(job_id)
 
 

@@ -6,6 +6,7 @@ requests the next parts, converts them, and repeats. Its history therefore stays
 
 import typing
 from collections.abc import Generator
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final
 
@@ -48,8 +49,10 @@ def cold_download(context: df.DurableOrchestrationContext) -> Generator[Any, Any
             if all(each is False for each in done):
                 yield context.create_timer(context.current_utc_datetime + RETRY_DELAY)
     except Exception:  # noqa: BLE001  whatever a step raised in its last attempt
-        yield context.call_activity_with_retry("download_fail", RETRY, job_id)
-        return
+        # If this fails as well, the work begins again; otherwise the job would stay unfinished until it expires.
+        with suppress(Exception):
+            yield context.call_activity_with_retry("download_fail", RETRY, job_id)
+            return
     context.continue_as_new(job_id)
 
 

@@ -75,12 +75,21 @@ class Extension(Protocol):
 
 
 def create_sql_objects(connection: "duckdb.DuckDBPyConnection") -> None:
-    """Create the functions and macros of all extensions; call this before the database is locked."""
-    for extension in EXTENSIONS:
-        create_functions(connection, getattr(extension, "functions", ()))
-        create_series_functions(connection, getattr(extension, "series_functions", ()))
-        for macro in extension.macros:
-            connection.execute(macro)
+    """Create the functions and macros of all extensions; call this before the database is locked.
+
+    One transaction is several times as fast as a hundred, each of which is written to the disk.
+    """
+    connection.begin()
+    try:
+        for extension in EXTENSIONS:
+            create_functions(connection, getattr(extension, "functions", ()))
+            create_series_functions(connection, getattr(extension, "series_functions", ()))
+            for macro in extension.macros:
+                connection.execute(macro)
+        connection.commit()
+    except BaseException:
+        connection.rollback()
+        raise
 
 
 # The order matters: a later extension wraps what an earlier one installed, and a macro is created after those it calls.

@@ -16,7 +16,7 @@ from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
-from local import __main__ as local_host
+from local import command as local_host
 from local.host import worker
 from local.host import worker_protocol as protos
 from tests.package.worker import SIZE, register_pickling, unpickle_object

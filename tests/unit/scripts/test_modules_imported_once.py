@@ -12,7 +12,7 @@ from scripts.modules_imported_once import find_modules_imported_once, has_reason
 def test_modules_with_one_importer_are_listed_with_it() -> None:
     """A module that only one other module imports is listed; a package is not, because its own modules import it."""
     found = dict(find_modules_imported_once())
-    assert found["local.host.life_cycle"] == "local.__main__"
+    assert found["local.host.life_cycle"] == "local.command"
     assert "shared.errors" not in found
     assert "shared.wiring" not in found
 

@@ -235,8 +235,12 @@ class Job(_JobRecord):
         return self.model_copy(update={"parts": parts, "status": JobStatus.RUNNING, "complete_up_to": up_to})
 
     def complete_part(self, number: int, files: tuple[StoredFile, ...], leaves: frozenset[tuple[str, ...]]) -> "Job":
-        """Return the job with the files of a converted part; return the job unchanged if it has ended."""
-        if not self.is_unfinished or self.parts is None:
+        """Return the job with the files of a converted part.
+
+        Return the job unchanged if it has ended, or if the part needs no conversion: another process was faster, and
+        the job may be about to complete with the files of that process.
+        """
+        if not self.is_unfinished or self.parts is None or number not in self.list_pending_parts():
             return self
         part = self.parts[number].model_copy(update={"files": files, "columns": len(leaves)})
         parts = (*self.parts[:number], part, *self.parts[number + 1 :])

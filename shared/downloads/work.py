@@ -13,10 +13,10 @@ from typing import Final
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.reading import HourSummary
 from shared.cold_data.scratch import translate_resource_errors
-from shared.downloads.expiry import build_job_prefix, remove_job_files
+from shared.downloads.expiry import build_job_prefix, remove_job_files, remove_unused_files
 from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.job_quota import JobQuota
-from shared.downloads.models import DownloadFormat, Job, JobStatus, Part, StoredFile
+from shared.downloads.models import DownloadFormat, Job, JobEndedError, JobStatus, Part, StoredFile
 from shared.downloads.output_files import FILE_BYTES
 from shared.downloads.ports import ArchivedRows, ArchiveProgress, JobStore
 from shared.errors import Kind, WorkspaceError
@@ -149,23 +149,37 @@ class DownloadRunner:
 
     async def _convert_in_turn(self, job_id: str, number: int) -> None:
         job = await self._jobs.get(job_id)
-        if job is None or not job.is_unfinished or job.parts is None:
+        if job is None or not job.is_unfinished:
+            # The process that ended the job may have failed before it deleted the files.
+            await remove_unused_files(self._blobs, self._jobs, job_id)
             return
-        part = job.parts[number]
+        if job.parts is None or number not in job.list_pending_parts():
+            return
         try:
-            files, leaves = await self._convert_part(job, number, part)
+            await self._convert_pending_part(job, number, job.parts[number])
+        except JobEndedError:
+            await self._clean_up_after_end(job)
         except WorkspaceError as error:
             if error.kind not in {Kind.UNPROCESSABLE, Kind.STORAGE_FULL}:
                 raise
             await self._end_job(job_id, JobStatus.FAILED, _format_job_error(error))
-            return
-        after = await self._jobs.change(job_id, lambda current: current.complete_part(number, files, leaves))
-        outdated = {file.blob for file in part.files or ()} - {file.blob for file in files}
-        if outdated:
-            await self._blobs.delete(sorted(outdated))
-        if after is None or after.status in {JobStatus.CANCELLED, JobStatus.FAILED}:
-            await remove_job_files(self._blobs, job_id)
-            await self._quota.release_job(job.owner, job_id)
+
+    async def _convert_pending_part(self, job: Job, number: int, part: Part) -> None:
+        files, leaves = await self._convert_part(job, number, part)
+        after = await self._jobs.change(job.id, lambda current: current.complete_part(number, files, leaves))
+        if after is None or not after.is_unfinished:
+            raise JobEndedError
+        # Another process may have converted the part meanwhile; then the job has its files.
+        unused = {file.blob for file in (*(part.files or ()), *files)} - {file.blob for _, file in after.files()}
+        if unused:
+            await self._blobs.delete(sorted(unused))
+
+    async def _clean_up_after_end(self, job: Job) -> None:
+        """Delete what a conversion stored for a job that has ended meanwhile."""
+        await remove_unused_files(self._blobs, self._jobs, job.id)
+        ended = await self._jobs.get(job.id)
+        if ended is None or ended.status in {JobStatus.CANCELLED, JobStatus.FAILED}:
+            await self._quota.release_job(job.owner, job.id)
 
     async def complete_job(self, job_id: str) -> None:
         """Complete a job; mark the job as failed if its files exceed the principal's quota."""
@@ -179,6 +193,7 @@ class DownloadRunner:
                 await self._end_job(job_id, JobStatus.FAILED, _format_job_error(error))
                 return
         await self._end_job(job_id, JobStatus.COMPLETED)
+        await remove_unused_files(self._blobs, self._jobs, job_id)
 
     async def fail_job(self, job_id: str) -> None:
         """Mark a download job as failed after its retries."""
@@ -199,6 +214,7 @@ class DownloadRunner:
         from shared.downloads.row_feed import FeedStopped, RowFeed  # noqa: PLC0415  loads pyarrow
 
         stop = Event()
+        attempt = self._runtime.new_id()
         loop = asyncio.get_running_loop()
         rows = RowFeed(loop, lambda: self._archive.rows(part.connection, part.start, part.end), stop)
         known = frozenset(job.leaves.get(part.connection, ()))
@@ -211,7 +227,7 @@ class DownloadRunner:
                     )
                 stored = [
                     StoredFile(
-                        blob=_build_blob_name(job, part, number, len(leaves), index),
+                        blob=_build_blob_name(job, part, number, attempt, index),
                         rows=file.rows,
                         size=file.size,
                         sha256=file.sha256,
@@ -223,8 +239,8 @@ class DownloadRunner:
                 await self._quota.reserve_bytes(job, others + sum(file.size for file in stored))
                 for file, local_file in zip(stored, written, strict=True):
                     await self._blobs.upload(file.blob, local_file.path)
-            except FeedStopped:
-                return (), frozenset()
+            except FeedStopped as error:
+                raise JobEndedError from error
             finally:
                 stop.set()
                 watching.cancel()
@@ -259,6 +275,6 @@ def _format_job_error(error: WorkspaceError) -> str:
     return f"{error.code}: {error.detail}" if error.kind is Kind.STORAGE_FULL else error.detail
 
 
-def _build_blob_name(job: Job, part: Part, number: int, columns: int, index: int) -> str:
-    # The name contains the number of columns: a late retry must not replace a file that was rewritten with more.
-    return f"{build_job_prefix(job.id)}{part.connection}/{number:05d}-{columns}-{index:05d}.{job.format}"
+def _build_blob_name(job: Job, part: Part, number: int, attempt: str, index: int) -> str:
+    # Each attempt has its own files: a slow one must neither replace nor delete the files of a faster one.
+    return f"{build_job_prefix(job.id)}{part.connection}/{number:05d}-{attempt}-{index:05d}.{job.format}"

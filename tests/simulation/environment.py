@@ -28,6 +28,7 @@ from jwt import api_jws, api_jwt
 
 from emulators.cosmos import CosmosService
 from functions import GROUPS
+from shared import interpreter
 from shared.auth.principals import CredentialKind
 from shared.background import runner
 from shared.catalog.document import load_document
@@ -255,6 +256,8 @@ def run_in_world(
     # A simulated process may enable the collector; without a threshold, it still collects nothing.
     gc.set_threshold(0)
     _RUNNING.find_loop, _RUNNING.processes = find_loop, processes
+    # Each world loads large modules in jobs, as the first one of a process does; otherwise, traces would differ.
+    interpreter._loaded.clear()
     # Without this value, the SDK searches the environment for one at each call.
     sdk_settings.tracing_enabled.set_value(False)
     remove_logged_failures()

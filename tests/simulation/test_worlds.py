@@ -24,12 +24,16 @@ for seed in (5, 6, 7):
 """
 
 
-def read_seeds_that_failed_before() -> list[tuple[int, tuple[type[Component], ...]]]:
-    """Return the seeds that have failed before, with the components of their worlds."""
+def read_seeds_that_failed_before() -> list[tuple[int, tuple[type[Component], ...], list[str] | None]]:
+    """Return the seeds that have failed before, with components and crash points; None if the seed chooses these."""
     known = {component.name: component for component in list_components()}
     lines = ONCE_FAILED.read_text(encoding="utf-8").splitlines()
     entries = [line.split(maxsplit=2) for line in lines if line and not line.startswith("#")]
-    return [(int(seed), tuple(known[name] for name in names.split(","))) for seed, names, _ in entries]
+    return [
+        (int(seed), tuple(known[name] for name in names.split(",")), aims.split(";") if separator else None)
+        for seed, names, text in entries
+        for _, separator, aims in (text.partition(" AIMS="),)
+    ]
 
 
 @pytest.mark.parametrize("component", list_components(), ids=lambda component: component.name)
@@ -43,8 +47,8 @@ def test_seeds_that_failed_before_succeed() -> None:
     """A seed whose world once violated an invariant violates none today."""
     failed = {
         seed: result.violation
-        for seed, chosen in read_seeds_that_failed_before()
-        if (result := simulate_world(seed, chosen)).violation
+        for seed, chosen, aims in read_seeds_that_failed_before()
+        if (result := simulate_world(seed, chosen, aims)).violation
     }
     assert failed == {}
 

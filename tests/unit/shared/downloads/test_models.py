@@ -92,6 +92,12 @@ def test_parts_without_a_new_column_are_converted_again() -> None:
         assert made.list_pending_parts() == pending
 
 
+def test_a_part_that_needs_no_conversion_keeps_its_files() -> None:
+    """If two processes convert a part at the same time, the job keeps the files of the faster process."""
+    faster = build_planned_job().complete_part(0, (FILE,), frozenset())
+    assert faster.complete_part(0, (FILE, FILE), frozenset()) is faster
+
+
 @pytest.mark.parametrize("status", ENDED)
 def test_an_ended_job_does_not_change(status: JobStatus) -> None:
     """An ended job does not change, even if a process still works on it."""

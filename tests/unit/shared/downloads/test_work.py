@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+import hashlib
 import json
 from datetime import timedelta
 from itertools import pairwise
@@ -19,6 +20,7 @@ from shared.downloads import conversion
 from shared.downloads.expiry import DownloadExpiry
 from shared.downloads.models import DownloadFormat, Job, JobStatus
 from shared.downloads.output_files import FILE_BYTES
+from shared.downloads.row_feed import FeedStopped
 from shared.downloads.work import PART_BYTES, PART_TIME, plan_parts
 from shared.errors import WorkspaceError
 from shared.runtime import Runtime
@@ -203,6 +205,80 @@ async def test_files_uploaded_during_cancellation_are_deleted(
     monkeypatch.setattr(conversion, "write_files", write_then_cancel)
     await environment.work.convert_part("j1", 0)
     assert environment.list_files() == []
+
+
+@pytest.mark.parametrize(
+    ("ending", "stops"),
+    [(JobStatus.RUNNING, False), (JobStatus.COMPLETED, False), (JobStatus.COMPLETED, True)],
+    ids=["running", "completed", "completed, conversion stopped"],
+)
+async def test_a_slow_process_leaves_the_files_of_a_faster_one(
+    environment_factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch, *, ending: JobStatus, stops: bool
+) -> None:
+    """If two processes convert a part at the same time, the slower one leaves only the files of the faster one."""
+    slow, fast = environment_factory.make(), environment_factory.make()
+    await slow.store_job(form=DownloadFormat.PARQUET)
+    first, second = await slow.plan_parts()
+    await slow.work.convert_part("j1", second)
+    loop = asyncio.get_running_loop()
+    write = conversion.write_files
+
+    async def overtake() -> None:
+        monkeypatch.setattr(conversion, "write_files", write)
+        fast.archive.per_hour += 1
+        await fast.work.convert_part("j1", first)
+        if ending is JobStatus.COMPLETED:
+            await fast.work.complete_job("j1")
+
+    def write_slowly(*given: Any) -> Any:
+        written = write(*given)
+        asyncio.run_coroutine_threadsafe(overtake(), loop).result()
+        if stops:
+            raise FeedStopped
+        return written
+
+    monkeypatch.setattr(conversion, "write_files", write_slowly)
+    await slow.work.convert_part("j1", first)
+    job = await slow.load_job()
+    assert (job.status, job.rows) == (ending, 18 + 15)
+    assert slow.list_files() == sorted(file.blob for _, file in job.files())
+    for _, file in job.files():
+        assert hashlib.sha256((slow.folder / file.blob).read_bytes()).hexdigest() == file.sha256
+
+
+@pytest.mark.parametrize("form", list(DownloadFormat))
+async def test_a_converted_part_is_not_converted_again(
+    environment_factory: EnvironmentFactory, form: DownloadFormat
+) -> None:
+    """A repeated step does not read the archive again if the job has the files of its part."""
+    environment = environment_factory.make()
+    await environment.store_job(form=form)
+    [first, _] = await environment.plan_parts()
+    await environment.work.convert_part("j1", first)
+    reads = environment.archive.reads
+    await environment.work.convert_part("j1", first)
+    assert environment.archive.reads == reads
+
+
+async def test_replaced_and_abandoned_files_are_deleted(
+    environment_factory: EnvironmentFactory, short_parts: None, tmp_path: Path
+) -> None:
+    """Files that a new conversion replaces are deleted then, and files of failed processes when the job completes."""
+    environment = environment_factory.make(
+        FakeArchive(payload=lambda hour, number: {f"k{hour}": number, "n": number}, size=BIG)
+    )
+    await environment.store_job()
+    while numbers := await environment.plan_parts():
+        for number in numbers:
+            await environment.work.convert_part("j1", number)
+        job = await environment.load_job()
+        assert environment.list_files() == sorted(file.blob for _, file in job.files())
+    abandoned = tmp_path / "abandoned"
+    abandoned.write_bytes(b"x")
+    await environment.blobs.upload("j1/pump/00000-other-00000.csv", abandoned)
+    await environment.work.complete_job("j1")
+    job = await environment.load_job()
+    assert environment.list_files() == sorted(file.blob for _, file in job.files())
 
 
 async def test_expired_jobs_are_deleted_with_their_files(environment_factory: EnvironmentFactory) -> None:

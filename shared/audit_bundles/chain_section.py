@@ -193,6 +193,7 @@ class ChainSection:
         A broken chain is not signed: the bundle then contains all records and the last checkpoint.
         """
         checkpoints, chain = self._sources.checkpoints, self._chain
+        is_empty = not (await self._sources.store.read_tip(chain)).sequence
         try:
             await checkpoints.create(chain)
             current = await checkpoints.load_current(chain)
@@ -201,6 +202,9 @@ class ChainSection:
         except WorkspaceError as error:
             if error.kind not in {Kind.CONFLICT, Kind.NOT_FOUND}:
                 raise
+            if is_empty and error.kind is Kind.NOT_FOUND:
+                # A first record that was written meanwhile has no checkpoint, so the bundle does not contain it.
+                return _SignedState(0, None, 0)
             reason = error.detail
         else:
             return _SignedState(current.checkpoint.size, current.stored.note, current.checkpoint.size)

@@ -182,7 +182,11 @@ class DownloadService:
             await self._jobs.create(job)
             await runner.start(job.id)
         except WorkspaceError:
-            await self._jobs.delete(job.id)
+            if not repeatable:
+                await self._jobs.delete(job.id)
+            elif await self._jobs.get(job.id) is not None:
+                # An overlapping attempt of the same request may have returned the job; a read of the job starts it.
+                raise
             await self._quota.release_job(job.owner, job.id)
             raise
         return job

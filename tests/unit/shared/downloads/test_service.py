@@ -12,6 +12,7 @@ from shared.downloads.import_request import ImportFormat, ImportMapping, ImportR
 from shared.downloads.models import DownloadFormat, Job, JobKind, JobStatus, Part, StoredFile
 from shared.downloads.service import DownloadService, is_stalled, list_file_names
 from shared.errors import Kind, WorkspaceError
+from shared.fair_use.ports import Purpose
 from shared.runtime import Runtime
 from tests.unit.shared.downloads.environment import HOUR, START, Environment, EnvironmentFactory
 
@@ -115,6 +116,45 @@ async def test_job_is_deleted_if_its_start_is_rejected(download_environment: Env
             build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, JobRunner(refuse=True)
         )
     assert await download_environment.jobs.list_jobs_of_owner("editor@t") == []
+
+
+async def test_a_failed_start_keeps_the_job_of_another_attempt(
+    download_environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If an attempt of a request fails, the job that an overlapping attempt of the request has returned stays."""
+    service, runner, jobs = build_service(download_environment), JobRunner(), download_environment.jobs
+    request = build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, runner
+    create = jobs.create
+
+    async def fail_after_another_attempt(job: Job) -> None:
+        monkeypatch.setattr(jobs, "create", create)
+        assert (await service.start(*request, job_id="a1")).id == job.id
+        raise WorkspaceError(Kind.UNAVAILABLE, "DOWNLOADS_UNAVAILABLE", "busy")
+
+    monkeypatch.setattr(jobs, "create", fail_after_another_attempt)
+    with pytest.raises(WorkspaceError, match="busy"):
+        await service.start(*request, job_id="a1")
+    assert ([job.id for job in await jobs.list_jobs_of_owner("editor@t")], runner.started) == (["a1"], ["a1"])
+    assert [place.id for place in await download_environment.places.list_reservations("editor@t", Purpose.JOBS)] == [
+        "a1"
+    ]
+
+
+async def test_a_job_that_could_not_be_stored_does_not_count(
+    download_environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that the store rejects does not count towards the quota, even if its request can be repeated."""
+
+    async def fail(job: Job) -> None:
+        raise WorkspaceError(Kind.UNAVAILABLE, "DOWNLOADS_UNAVAILABLE", f"{job.id} was not stored")
+
+    monkeypatch.setattr(download_environment.jobs, "create", fail)
+    for job_id in ("", "a1"):
+        with pytest.raises(WorkspaceError):
+            await build_service(download_environment).start(
+                build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, JobRunner(), job_id=job_id
+            )
+    assert await download_environment.places.list_reservations("editor@t", Purpose.JOBS) == []
 
 
 async def test_stalled_job_is_started_at_a_read(download_environment: Environment) -> None:

@@ -1,6 +1,8 @@
 """Options of all tests, and a summary line about skipped tests."""
 
+import gc
 from collections import Counter
+from collections.abc import Generator
 
 import pytest
 from hypothesis import settings
@@ -15,6 +17,16 @@ settings.load_profile("tests")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option with which continuous integration rejects skipped tests."""
     parser.addoption("--require-all", action="store_true", help="fail if a test is left out because a tool is missing")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Pause garbage collection while tests are collected, because nearly all objects of this time stay in use."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

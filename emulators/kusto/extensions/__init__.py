@@ -3,8 +3,9 @@
 Most modules are independent of each other. This package determines the order in which they are installed.
 """
 
+import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from emulators.kusto.extensions import (
     activity,
@@ -56,6 +57,9 @@ from emulators.kusto.series_functions import create_series_functions
 if TYPE_CHECKING:
     import duckdb
 
+_DIGEST: Final = "kql_macros_digest"
+"""Macro of the database that returns the digest of all other macros."""
+
 
 class Extension(Protocol):
     """Interface of a module that adds KQL operators or functions to the KQL translator library.
@@ -77,19 +81,42 @@ class Extension(Protocol):
 def create_sql_objects(connection: "duckdb.DuckDBPyConnection") -> None:
     """Create the functions and macros of all extensions; call this before the database is locked.
 
-    One transaction is several times as fast as a hundred, each of which is written to the disk.
+    One transaction is several times as fast as a hundred, each of which is written to the disk. A database file
+    contains the macros of the last start. They are not created again if neither they nor DuckDB have changed.
     """
+    macros = [macro for extension in EXTENSIONS for macro in extension.macros]
+    digest = _compute_digest(macros)
+    if _read_digest(connection) == digest:
+        macros = []
     connection.begin()
     try:
         for extension in EXTENSIONS:
             create_functions(connection, getattr(extension, "functions", ()))
             create_series_functions(connection, getattr(extension, "series_functions", ()))
-            for macro in extension.macros:
-                connection.execute(macro)
+        for macro in macros:
+            connection.execute(macro)
+        connection.execute(f"CREATE OR REPLACE MACRO {_DIGEST}() AS '{digest}'")
         connection.commit()
     except BaseException:
         connection.rollback()
         raise
+
+
+def _compute_digest(macros: Sequence[str]) -> str:
+    import duckdb  # noqa: PLC0415  translator processes load this module without DuckDB
+
+    return hashlib.sha256("\0".join([duckdb.__version__, *macros]).encode()).hexdigest()
+
+
+def _read_digest(connection: "duckdb.DuckDBPyConnection") -> str | None:
+    """Return the digest of the macros that the database contains; None if it contains none."""
+    import duckdb  # noqa: PLC0415  as above
+
+    try:
+        row = connection.execute(f"SELECT {_DIGEST}()").fetchone()
+    except duckdb.CatalogException:
+        return None
+    return None if row is None else str(row[0])
 
 
 # The order matters: a later extension wraps what an earlier one installed, and a macro is created after those it calls.

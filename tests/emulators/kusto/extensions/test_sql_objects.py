@@ -1,5 +1,6 @@
 """Tests of creating the functions and macros of all extensions in a database."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import duckdb
@@ -18,3 +19,25 @@ def test_no_macro_is_created_if_one_cannot_be_created(monkeypatch: pytest.Monkey
         with pytest.raises(duckdb.ParserException):
             extensions.create_sql_objects(connection)
         assert connection.execute(_COUNT).fetchall() == [(0,)]
+
+
+def test_macros_of_a_database_file_are_created_again_only_after_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second start creates no macros; a start after a change of one macro or of DuckDB creates all of them."""
+
+    def restart(result: int) -> None:
+        macro = f"CREATE OR REPLACE MACRO first_of_a_test() AS {result}"
+        monkeypatch.setattr(extensions, "EXTENSIONS", (SimpleNamespace(macros=[macro]),))
+        with duckdb.connect(tmp_path / "file.duckdb") as connection:
+            extensions.create_sql_objects(connection)
+            found.append(connection.execute("SELECT first_of_a_test()").fetchone())
+            connection.execute("CREATE OR REPLACE MACRO first_of_a_test() AS 0")
+
+    found: list[tuple[int] | None] = []
+    restart(1)
+    restart(1)
+    restart(2)
+    monkeypatch.setattr(duckdb, "__version__", "0.0.0")
+    restart(2)
+    assert found == [(1,), (0,), (2,), (2,)]

@@ -4,6 +4,7 @@ import base64
 import time
 from collections.abc import Callable
 from email.utils import formatdate
+from functools import lru_cache
 
 from emulators.cosmos import data_plane
 from emulators.cosmos.account import AccountOptions, ThroughputBudget, authenticate
@@ -66,7 +67,7 @@ class CosmosService:
             reply = refusal.build_reply()
         reply.headers |= {
             "content-type": "application/json",
-            "date": formatdate(self._clock(), usegmt=True),
+            "date": _format_date(int(self._clock())),
             "x-ms-activity-id": request.read_header("x-ms-activity-id"),
             "x-ms-gatewayversion": "version=cosmos-test-server",
         }
@@ -122,6 +123,12 @@ class CosmosService:
         if self._options.request_units is None:
             return None
         return self._budgets.setdefault(rid, ThroughputBudget(self._options.request_units))
+
+
+@lru_cache(maxsize=16)
+def _format_date(seconds: int) -> str:
+    """Return the date header for a time in seconds since 1970."""
+    return formatdate(seconds, usegmt=True)
 
 
 def build_injected_error(fault: InjectedFault) -> CosmosError:

@@ -1,9 +1,12 @@
 """Cosmos DB account of a simulated world: creation, clients, and a view of its items for the invariants."""
 
-import copy
+import io
 import itertools
+import pickle
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
+from types import FunctionType
 from typing import Any, Final
 
 from azure.core.pipeline.policies import CustomHookPolicy, HeadersPolicy
@@ -67,11 +70,62 @@ async def fill_service(network: CosmosNetwork) -> None:
         await create_containers(await client.create_database(DATABASE))
 
 
-def copy_service(service: CosmosService, clock: Callable[[], float], request_units: float | None) -> CosmosService:
-    """Return a copy of an account with the given clock and throughput."""
-    copied = create_service(clock, request_units)
-    copied._control = copy.deepcopy(service._control, {id(service._clock): clock})
-    return copied
+@dataclass(frozen=True)
+class FrozenService:
+    """Content of an account, from which copies of the account can be made.
+
+    Attributes:
+        content: serialized databases, containers and items.
+        functions: compiled expressions that the content refers to by position; all copies share them.
+    """
+
+    content: bytes
+    functions: list[FunctionType]
+
+
+class _ServicePickler(pickle.Pickler):
+    """Serializer of an account; it stores positions in place of functions, which cannot be serialized."""
+
+    def __init__(self, file: io.BytesIO, clock: Callable[[], float]) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self._clock = clock
+        self.functions: list[FunctionType] = []
+
+    def persistent_id(self, value: object) -> int | None:
+        """Return the position of a function, -1 for the account's clock, and None for anything else."""
+        if value is self._clock:
+            return -1
+        if not isinstance(value, FunctionType) or "<locals>" not in value.__qualname__:
+            return None
+        self.functions.append(value)
+        return len(self.functions) - 1
+
+
+class _ServiceUnpickler(pickle.Unpickler):
+    """Deserializer of an account that inserts the functions and another clock."""
+
+    def __init__(self, frozen: FrozenService, clock: Callable[[], float]) -> None:
+        super().__init__(io.BytesIO(frozen.content))
+        self._functions: tuple[Callable[..., Any], ...] = (*frozen.functions, clock)
+
+    def persistent_load(self, position: int) -> Callable[..., Any]:
+        """Return the function at a position; -1 means the clock."""
+        return self._functions[position]
+
+
+def freeze_service(service: CosmosService) -> FrozenService:
+    """Return the content of an account, from which copies of the account can be made."""
+    file = io.BytesIO()
+    pickler = _ServicePickler(file, service._clock)
+    pickler.dump(service._control)
+    return FrozenService(file.getvalue(), pickler.functions)
+
+
+def restore_service(frozen: FrozenService, clock: Callable[[], float], request_units: float | None) -> CosmosService:
+    """Return an account with the content of a frozen account and with the given clock and throughput."""
+    service = create_service(clock, request_units)
+    service._control = _ServiceUnpickler(frozen, clock).load()
+    return service
 
 
 def open_account(network: CosmosNetwork, sender: str, runtime: Runtime) -> CosmosAccount:

@@ -26,7 +26,6 @@ from azure.core.settings import settings as sdk_settings
 from azure.cosmos import _base as sdk_requests
 from jwt import api_jws, api_jwt
 
-from emulators.cosmos import CosmosService
 from functions import GROUPS
 from shared import interpreter
 from shared.auth.principals import CredentialKind
@@ -36,13 +35,14 @@ from shared.cold_data import archive, engine, reading
 from shared.downloads import row_feed, work
 from shared.downloads.models import Part
 from shared.idempotency import replies
-from shared.imports import json_lines_reader, uploaded_file
+from shared.imports import archive_writer, json_lines_reader, uploaded_file
 from shared.imports.step_rows import StepRows
 from shared.runtime import Runtime
 from shared.settings import Settings
 from shared.webhooks.events import WebhookEventType
 from shared.webhooks.service import EndpointDefinition
 from shared.wiring import Services
+from tests.simulation.cosmos_account import FrozenService, freeze_service
 from tests.simulation.cosmos_world import create_template_account
 from tests.simulation.database import open_files_through
 from tests.simulation.event_loop import SimulatedLoop, close_generators_in_their_loop
@@ -130,12 +130,12 @@ class Template:
     Attributes:
         folder: folder of its stores.
         tokens: an access token for each member.
-        account: Cosmos DB account of the workspace; None if its stores are files only.
+        account: frozen Cosmos DB account of the workspace; None if its stores are files only.
     """
 
     folder: Path
     tokens: Mapping[str, str]
-    account: CosmosService | None = None
+    account: FrozenService | None = None
 
 
 def _find_memory_folder() -> str | None:
@@ -174,7 +174,7 @@ async def _fill_template(folder: Path, *, with_cosmos: bool) -> Template:
         webhook = EndpointDefinition("https://receiver.example/", types)
         await services.webhook_endpoints.service.create("ann@t", webhook)
     await services.close()
-    return Template(folder, tokens, account)
+    return Template(folder, tokens, None if account is None else freeze_service(account))
 
 
 def make_folder(template: Template) -> Path:
@@ -366,7 +366,7 @@ def _share_archive_engine() -> None:
     def open_engine(folder: Path) -> "duckdb.DuckDBPyConnection":
         return real(folder) if _RUNNING.find_loop is None else open_shared().cursor()
 
-    for module in (archive, reading):
+    for module in (archive, archive_writer, reading):
         module.open_engine = open_engine  # type: ignore[attr-defined]  # imported from the module of the engine
 
 

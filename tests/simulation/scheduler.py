@@ -63,7 +63,8 @@ class Scheduler:
             if not self._events:
                 return False
             self.now = max(self.now, self._events[0][0])
-        self._run_due_events()
+        if self._events and self._events[0][0] <= self.now:
+            self._run_due_events()
         if awake:
             place = int(self.random.random() * len(awake)) if len(awake) > 1 else 0
             loop = awake[place]

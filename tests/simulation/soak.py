@@ -20,7 +20,7 @@ from tests.simulation.exploration import Exploration, list_components, list_cras
 
 EXCLUDED: Final = Path(__file__).parent / "excluded_crash_points.txt"
 """Crash points that no world reaches, each with the reason."""
-_WORLDS_OF_A_PROCESS: Final = 50
+_WORLDS_OF_A_PROCESS: Final = 100
 _WORLDS_BEFORE_A_STOP: Final = 20
 _SHOWN_VIOLATIONS: Final = 20
 _SLOW_MODULES: Final = ("duckdb", "pandas", "pyarrow.dataset", "pyarrow.pandas_compat", "pyarrow.parquet")
@@ -164,7 +164,7 @@ def _run_batches(batches: Iterator[Batch], totals: _Totals, limits: SoakLimits) 
     """Run each batch of worlds in a new process; if ``stops_at_violation`` is set, end at the first violation."""
     cores = os.process_cpu_count() or 1
     running: deque[AsyncResult[BatchSummary]] = deque()
-    # A forked process needs no imports; one batch of worlds collects about 100 MB of dead processes.
+    # A forked process needs no imports; one batch of worlds collects about 200 MB of dead processes.
     with multiprocessing.get_context("fork").Pool(cores, maxtasksperchild=1) as pool:
         while not (totals.violations and limits.stops_at_violation):
             # Few batches wait, so that each knows what the ones before it have reached.

@@ -26,12 +26,13 @@ from shared.provenance.ports import ChainKey, Target
 from shared.provenance.records import draft_event
 from shared.runtime import Runtime
 from tests.simulation.cosmos_account import (
-    copy_service,
     create_service,
     fill_service,
     forget_clients,
+    freeze_service,
     list_items,
     open_account,
+    restore_service,
 )
 from tests.simulation.cosmos_faults import CosmosFaults
 from tests.simulation.cosmos_network import MICROSECONDS, CosmosNetwork
@@ -236,7 +237,7 @@ def test_a_request_unit_budget_slows_writes_down() -> None:
 async def _copy_account_and_compare_items() -> None:
     site = await _Site(1, faults=CosmosFaults()).start()
     original = site.service
-    site.network.service = copy_service(original, lambda: 0.0, None)
+    site.network.service = restore_service(freeze_service(original), lambda: 0.0, None)
     store = CosmosIdempotencyStore(site.open_process("i0"))
     await store.claim("key", Claim("f", "1"), START, START)
     assert not list(list_items(original, "requests"))

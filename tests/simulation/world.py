@@ -182,13 +182,16 @@ class World:
             task.add_done_callback(record_end)
         scheduler = self.scheduler
         while waiting:
-            self.require(scheduler.run_step(), "all work has stopped, but clients still wait")
-            self.require(scheduler.steps < MOST_STEPS, "the work does not end")
+            if not scheduler.run_step():
+                raise ViolationError("all work has stopped, but clients still wait")
+            if scheduler.steps >= MOST_STEPS:
+                raise ViolationError("the work does not end")
             if self._error is not None:
                 raise self._error
-            late = deadline is not None and scheduler.now > deadline
-            self.require(not late, "the work does not finish in time after the last fault")
-            self._inject_disturbance()
+            if deadline is not None and scheduler.now > deadline:
+                raise ViolationError("the work does not finish in time after the last fault")
+            if self._aims or scheduler.steps >= self._next_disturbance:
+                self._inject_disturbance()
 
     def step_within_job(self) -> None:
         """Run one step of the world while a job waits; in reality, other work would run in other threads."""

@@ -27,7 +27,8 @@ BATCH = ChainKey(Target.DOMAIN_EVENTS, "batch/7 +ü")
 
 def build_parallel_options(records: int) -> ParallelOptions:
     """Return options for windows of ``records`` records; all windows except the first are verified in parallel."""
-    return ParallelOptions(min_records=1, window=records, ahead=1_000, result_timeout=60)
+    # Each verification creates this number of tasks. The longest chain of the tests has 40 records.
+    return ParallelOptions(min_records=1, window=records, ahead=64, result_timeout=60)
 
 
 class ParallelChainStore(SqliteChainStore):

@@ -107,9 +107,11 @@ class Flattener:
         known, objects = frozenset(paths), find_parent_objects(paths)
         if len(paths) > MAX_ENGINE_PATHS or not objects.isdisjoint(known):
             return read_values_one_by_one(payloads, paths)
-        if not self._has_only_known_keys(payloads, known, objects):
-            return None
         values = self._extract_texts(payloads, paths)
+        # The root object has no key.
+        doubtful = _select_doubtful_payloads(payloads, values, len(known) + len(objects) - 1)
+        if len(doubtful) and not self._has_only_known_keys(doubtful, known, objects):
+            return None
         # Either an object in position of a scalar, or a string that looks like an object.
         braced = pc.any(pc.starts_with(values.flatten(), "{")).as_py()
         return values if not braced or self.find_leaves(payloads) <= known else None
@@ -156,6 +158,22 @@ class Flattener:
         lists = self._engine.sql(query, params=[addresses]).to_arrow_table().column(0).combine_chunks()
         # Arrays are not divided, so their objects still contain renamed keys.
         return pa.ListArray.from_arrays(lists.offsets, _rename_keys(lists.values, _RESTORED)) if renamed else lists
+
+
+def _select_doubtful_payloads(payloads: pa.Array, values: pa.Array, key_count: int) -> pa.Array:
+    """Return the payloads that possibly have a key besides the known ones; listing their keys takes much longer.
+
+    A payload in which every known leaf has a value has all known keys, and an additional ``":`` for each other key.
+    This text also occurs in strings with an escaped quotation mark, so some payloads without other keys are returned.
+
+    Args:
+        payloads: compact JSON texts of objects without duplicate keys.
+        values: list of the texts at the known leaves for each payload.
+        key_count: number of known keys, both of leaves and of objects.
+    """
+    if values.flatten().null_count:
+        return payloads
+    return payloads.filter(pc.not_equal(pc.count_substring(payloads, '":'), key_count))
 
 
 def _needs_renaming(paths: Iterable[KeyPath]) -> bool:

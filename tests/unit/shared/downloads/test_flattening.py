@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 import orjson
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shared.downloads import flattening
 from shared.downloads.flattening import Flattener, find_leaves_one_by_one, find_parent_objects, read_values_one_by_one
@@ -68,6 +70,44 @@ def test_a_payload_leaf_without_a_column_is_reported(flattener: Flattener, unkno
     texts, paths = build_json_array([*PAYLOADS, unknown]), [("a",), ("b", "c"), ("b", "d", "e"), ("b", "d")]
     assert flattener.extract_values(texts, paths) is None
     assert read_values_one_by_one(texts, paths) is None
+
+
+COMPLETE = {"a": 1, "b": {"c": "x"}}
+
+
+@pytest.mark.parametrize("unknown", [{"z": None}, {"z": {}}, {"b": {"c": "x", "z": 1}}, {"b": {"c": {"z": 1}}}])
+def test_a_leaf_without_a_column_is_reported_beside_complete_payloads(flattener: Flattener, unknown: object) -> None:
+    """A leaf without a column is also reported if all known leaves of the payload have values."""
+    texts = build_json_array([COMPLETE, {**COMPLETE, **unknown}, COMPLETE])  # type: ignore[dict-item]
+    assert flattener.extract_values(texts, [("a",), ("b", "c")]) is None
+
+
+@pytest.mark.parametrize("value", [[{"z": 1}], 'a key "z": 1', '\\":', {}])
+def test_values_that_look_like_other_keys_are_no_leaves(flattener: Flattener, value: object) -> None:
+    """Keys within arrays, and strings that look like keys, are no leaves, so they need no column."""
+    texts = build_json_array([COMPLETE, {**COMPLETE, "a": value}])
+    values = flattener.extract_values(texts, [("a",), ("b", "c")])
+    assert values is not None
+    assert values.to_pylist()[1][0] == (value if isinstance(value, str) else orjson.dumps(value).decode())
+
+
+_KEYS = st.sampled_from(["a", "b", "", "*", '"', ":", "\\"])
+_VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.text('":{}\\a', max_size=4)),
+    lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(_KEYS, inner, max_size=3)),
+    max_leaves=6,
+)
+
+
+@given(st.lists(st.dictionaries(_KEYS, _VALUES, max_size=3), min_size=1, max_size=4), st.integers(1, 4))
+def test_engine_and_parser_agree_on_any_payloads(payloads: list[object], known: int) -> None:
+    """The engine reads the same values as the parser, and reports the same leaves without a column."""
+    texts = build_json_array(payloads)
+    paths = sorted(find_leaves_one_by_one(texts.slice(0, known)))
+    with Flattener() as flattener:
+        values = flattener.extract_values(texts, paths)
+    expected = read_values_one_by_one(texts, paths)
+    assert (values and values.to_pylist()) == (expected and expected.to_pylist())
 
 
 def test_more_columns_than_the_limit_are_rejected(flattener: Flattener, monkeypatch: pytest.MonkeyPatch) -> None:

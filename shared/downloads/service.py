@@ -174,8 +174,10 @@ class DownloadService:
 
     async def _start_job(self, job: Job, runner: JobRunner, *, repeatable: bool) -> Job:
         if repeatable and (stored := await self._jobs.get(job.id)) is not None:
-            # An earlier attempt of the same request stored the job, and its process may have ended before the start.
-            await self.restart_if_stalled(stored, runner)
+            if stored.status is JobStatus.PENDING:
+                # The earlier attempt that stored the job may have failed to start it. A runner rejects a second start.
+                with contextlib.suppress(WorkspaceError):
+                    await runner.start(job.id)
             return stored
         await self._quota.reserve_job(job.owner, job.id)
         try:
@@ -185,7 +187,8 @@ class DownloadService:
             if not repeatable:
                 await self._jobs.delete(job.id)
             elif await self._jobs.get(job.id) is not None:
-                # An overlapping attempt of the same request may have returned the job; a read of the job starts it.
+                # Another attempt of the same request may have returned the job. A repeated request, or a read of the
+                # job, starts it.
                 raise
             await self._quota.release_job(job.owner, job.id)
             raise

@@ -190,12 +190,26 @@ def test_job_is_stalled_after_half_a_minute(seconds: int, *, expected: bool) -> 
 
 
 async def test_a_repeated_start_returns_the_same_job(download_environment: Environment) -> None:
-    """A request with the id of an existing job returns this job and starts no other."""
+    """A request with the id of a job whose work has begun returns this job and starts no other."""
     runner, service = JobRunner(), build_service(download_environment)
     request = build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, runner
-    first = await service.start(*request, job_id="a1")
+    await service.start(*request, job_id="a1")
+    await download_environment.plan_parts("a1")
+    first = await download_environment.load_job("a1")
     assert await service.start(*request, job_id="a1") == first
     assert (first.id, runner.started, len(await service.list(build_caller("editor@t")))) == ("a1", ["a1"], 1)
+
+
+async def test_a_repeated_request_starts_a_job_whose_start_failed(download_environment: Environment) -> None:
+    """If the start of a job fails, the repeated request starts the same job at once; it is returned in any case."""
+    service, runner = build_service(download_environment), JobRunner(refuse=True)
+    request = build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, runner
+    with pytest.raises(WorkspaceError):
+        await service.start(*request, job_id="a1")
+    assert (await service.start(*request, job_id="a1")).id == "a1"
+    runner.refuse = False
+    assert (await service.start(*request, job_id="a1")).id == "a1"
+    assert (runner.started, len(await service.list(build_caller("editor@t")))) == (["a1"], 1)
 
 
 async def test_job_can_be_cancelled_once(download_environment: Environment) -> None:

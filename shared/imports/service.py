@@ -123,7 +123,9 @@ class ImportService:
         try:
             await self._jobs.create(job)
         except WorkspaceError:
-            await self._quota.release_job(job.owner, job.id)
+            # Another attempt of the same request may have stored the import, which must still count.
+            if not job_id or await self._jobs.get(job_id) is None:
+                await self._quota.release_job(job.owner, job.id)
             raise
         return job
 

@@ -13,8 +13,10 @@ from shared.disk_space.guard import DiskGuard
 from shared.downloads.expiry import build_table_name
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.downloads.job_quota import JobQuota
+from shared.downloads.models import Job
 from shared.downloads.service import DownloadService
 from shared.errors import Kind, WorkspaceError
+from shared.fair_use.ports import Purpose
 from shared.imports.service import ImportService
 from shared.imports.uploads import build_upload_name
 from tests.unit.shared.imports.test_work import Environment
@@ -61,13 +63,48 @@ async def imports(environment: Environment) -> ImportService:
     downloads = DownloadService(read_catalog, environment.jobs, environment.blobs, quota, DAY)
     disk = DiskGuard(environment.disk)
     made = ImportService(read_catalog, environment.jobs, environment.blobs, quota, downloads, disk, DAY)
-
-    def build_request(until: datetime) -> ImportRequest:
-        mapping = ImportMapping(timestamp="time")
-        return ImportRequest(format=ImportFormat.CSV, file_name="a.csv", mapping=mapping, upload_expires_at=until)
-
     await made.create(ANN, "pump", build_request, job_id="a1")
     return made
+
+
+def build_request(until: datetime) -> ImportRequest:
+    """Return the request for an import whose upload link expires at the given time."""
+    mapping = ImportMapping(timestamp="time")
+    return ImportRequest(format=ImportFormat.CSV, file_name="a.csv", mapping=mapping, upload_expires_at=until)
+
+
+async def test_an_import_counts_after_another_attempt_of_its_request_failed(
+    imports: ImportService, environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If two attempts of a request overlap and one fails, the import of the other one counts towards the quota."""
+    create = environment.jobs.create
+
+    async def create_after_another_attempt(job: Job) -> None:
+        monkeypatch.setattr(environment.jobs, "create", create)
+        await imports.create(ANN, "pump", build_request, job_id="b1")
+        await create(job)
+
+    monkeypatch.setattr(environment.jobs, "create", create_after_another_attempt)
+    with pytest.raises(WorkspaceError, match="does not respond"):
+        await imports.create(ANN, "pump", build_request, job_id="b1")
+    places = await SqliteQuotaStore(environment.database).list_reservations("ann@t", Purpose.JOBS)
+    assert {place.id for place in places} == {"a1", "b1"}
+
+
+@pytest.mark.parametrize("job_id", ["", "b1"])
+async def test_an_import_that_could_not_be_stored_does_not_count(
+    imports: ImportService, environment: Environment, monkeypatch: pytest.MonkeyPatch, job_id: str
+) -> None:
+    """An import that the store rejects does not count towards the quota."""
+
+    async def fail(job: Job) -> None:
+        raise WorkspaceError(Kind.UNAVAILABLE, "DOWNLOADS_UNAVAILABLE", f"{job.id} was not stored")
+
+    monkeypatch.setattr(environment.jobs, "create", fail)
+    with pytest.raises(WorkspaceError, match="was not stored"):
+        await imports.create(ANN, "pump", build_request, job_id=job_id)
+    places = await SqliteQuotaStore(environment.database).list_reservations("ann@t", Purpose.JOBS)
+    assert [place.id for place in places] == ["a1"]
 
 
 async def test_a_repeated_start_returns_the_import(imports: ImportService) -> None:

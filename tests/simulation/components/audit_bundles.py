@@ -237,6 +237,7 @@ class AuditBundlesComponent(Component):
         self.world.require(is_counted, f"a bundle of {scope} states {entry['records']} of {len(records)} records")
         if entry["checkpoint"] is None:
             self.world.require(not records, f"a bundle of {scope} has records, but no checkpoint")
+            self.world.require(entry["verdict"]["Empty"], f"a bundle of {scope} is empty, its verdict is not")
             return
         _, size_text, root, *_ = file.read(entry["checkpoint"]).decode().splitlines()
         size = int(size_text)

@@ -60,7 +60,7 @@ async def _write_section(services: Services, folder: Path) -> dict[str, Any]:
 async def test_a_bundle_has_no_records_that_were_added_after_the_signature_of_an_empty_chain(
     services: Services, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """If the first record of a chain is added while a bundle signs the chain, the bundle has no record of the chain."""
+    """If the first record of a chain is added while a bundle signs the chain, the bundle states that it is empty."""
     load_current = services.provenance.checkpoints.load_current
 
     async def load_then_append(chain: ChainKey) -> Any:
@@ -72,6 +72,7 @@ async def test_a_bundle_has_no_records_that_were_added_after_the_signature_of_an
     monkeypatch.setattr(services.provenance.checkpoints, "load_current", load_then_append)
     entry = await _write_section(services, tmp_path)
     assert (entry["records"], entry["checkpoint"], entry["proof"]) == (0, None, None)
+    assert (entry["verdict"]["Empty"], entry["verdict"]["Reason"]) == (True, "nothing to check")
 
 
 async def test_a_bundle_has_the_records_of_a_chain_that_cannot_be_signed(

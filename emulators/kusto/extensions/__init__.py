@@ -88,6 +88,8 @@ def create_sql_objects(connection: "duckdb.DuckDBPyConnection") -> None:
     digest = _compute_digest(macros)
     if _read_digest(connection) == digest:
         macros = []
+    else:
+        macros.append(f"CREATE OR REPLACE MACRO {_DIGEST}() AS '{digest}'")
     connection.begin()
     try:
         for extension in EXTENSIONS:
@@ -95,11 +97,11 @@ def create_sql_objects(connection: "duckdb.DuckDBPyConnection") -> None:
             create_series_functions(connection, getattr(extension, "series_functions", ()))
         for macro in macros:
             connection.execute(macro)
-        connection.execute(f"CREATE OR REPLACE MACRO {_DIGEST}() AS '{digest}'")
-        connection.commit()
     except BaseException:
         connection.rollback()
         raise
+    # DuckDB itself takes back a transaction that it cannot commit.
+    connection.commit()
 
 
 def _compute_digest(macros: Sequence[str]) -> str:

@@ -41,3 +41,11 @@ def test_macros_of_a_database_file_are_created_again_only_after_a_change(
     monkeypatch.setattr(duckdb, "__version__", "0.0.0")
     restart(2)
     assert found == [(1,), (0,), (2,), (2,)]
+
+
+def test_a_start_with_unchanged_macros_writes_nothing(tmp_path: Path) -> None:
+    """A start whose macros are those of the last start does not change the database file."""
+    for is_changed in (True, False):
+        with duckdb.connect(tmp_path / "file.duckdb") as connection:
+            extensions.create_sql_objects(connection)
+            assert (tmp_path / "file.duckdb.wal").exists() is is_changed

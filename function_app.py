@@ -20,6 +20,6 @@ sys.setswitchinterval(0.001)
 app = func.FunctionApp(http_auth_level=func.AuthLevel.ANONYMOUS)
 for blueprint in BLUEPRINTS:
     app.register_functions(blueprint)
-# Otherwise the first collection would examine all of these objects.
+# Without this call, the first garbage collection would examine all imported objects.
 exempt_loaded_objects()
 gc.enable()

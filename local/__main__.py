@@ -11,10 +11,7 @@ import sys
 
 
 def main() -> int:
-    """Run the host and return its exit code.
-
-    While it is imported, garbage collection is disabled, and pydantic searches for no plugins.
-    """
+    """Import the host without garbage collections and a search for pydantic plugins, run it, return its exit code."""
     # Imports create objects that exist until the process ends; a garbage collection in between finds nothing to delete.
     gc.disable()
     # To find plugins of pydantic, the first model would read the metadata of every installed package. There are none.

@@ -21,7 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Pause garbage collection while tests are collected, because nearly all objects of this time stay in use."""
+    """Pause garbage collection while tests are collected, because nearly all new objects stay in use."""
     gc.disable()
     try:
         return (yield)

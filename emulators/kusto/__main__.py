@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def _enable_garbage_collection() -> None:
-    """Enable the garbage collection of all objects that do not exist yet."""
+    """Enable garbage collection, and exempt all existing objects from it."""
     gc.freeze()
     gc.enable()
 

@@ -195,7 +195,8 @@ class ChainSection:
     async def _sign_chain(self) -> _SignedState:
         """Sign a checkpoint of the current chain, so that it covers all records of the bundle.
 
-        A broken chain is not signed: the bundle then contains all records and the last checkpoint.
+        A broken chain is not signed: the bundle then contains all records and the last checkpoint. Of a chain that was
+        empty, the bundle contains no records and no checkpoint.
         """
         checkpoints, chain = self._sources.checkpoints, self._chain
         is_empty = not (await self._sources.store.read_tip(chain)).sequence

@@ -45,7 +45,7 @@ class JobStatus(StrEnum):
 
 
 class JobEndedError(Exception):
-    """Raised if a job is cancelled or expires while a process works on it."""
+    """Raised if a job ends or expires while a process works on it."""
 
 
 UNFINISHED: Final = frozenset({JobStatus.PENDING, JobStatus.RUNNING})
@@ -237,8 +237,8 @@ class Job(_JobRecord):
     def complete_part(self, number: int, files: tuple[StoredFile, ...], leaves: frozenset[tuple[str, ...]]) -> "Job":
         """Return the job with the files of a converted part.
 
-        Return the job unchanged if it has ended, or if the part needs no conversion: another process was faster, and
-        the job may be about to complete with the files of that process.
+        Return the job unchanged if it has ended, or if the part is not pending: another process has converted the part,
+        and the job can complete with the files of that process at any time.
         """
         if not self.is_unfinished or self.parts is None or number not in self.list_pending_parts():
             return self

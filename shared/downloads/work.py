@@ -169,13 +169,13 @@ class DownloadRunner:
         after = await self._jobs.change(job.id, lambda current: current.complete_part(number, files, leaves))
         if after is None or not after.is_unfinished:
             raise JobEndedError
-        # Another process may have converted the part meanwhile; then the job has its files.
+        # If another process has converted the part meanwhile, the job has the files of that process.
         unused = {file.blob for file in (*(part.files or ()), *files)} - {file.blob for _, file in after.files()}
         if unused:
             await self._blobs.delete(sorted(unused))
 
     async def _clean_up_after_end(self, job: Job) -> None:
-        """Delete what a conversion stored for a job that has ended meanwhile."""
+        """Delete the files that a conversion stored for an ended job; unless the job completed, release its quota."""
         await remove_unused_files(self._blobs, self._jobs, job.id)
         ended = await self._jobs.get(job.id)
         if ended is None or ended.status in {JobStatus.CANCELLED, JobStatus.FAILED}:

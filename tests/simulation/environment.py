@@ -256,7 +256,7 @@ def run_in_world(
     # A simulated process may enable the collector; without a threshold, it still collects nothing.
     gc.set_threshold(0)
     _RUNNING.find_loop, _RUNNING.processes = find_loop, processes
-    # Each world loads large modules in jobs, as the first one of a process does; otherwise, traces would differ.
+    # Each world loads large modules again, as the first world of a process does; otherwise, traces would differ.
     interpreter._loaded.clear()
     # Without this value, the SDK searches the environment for one at each call.
     sdk_settings.tracing_enabled.set_value(False)

@@ -164,7 +164,7 @@ def _run_batches(batches: Iterator[Batch], totals: _Totals, limits: SoakLimits) 
     """Run each batch of worlds in a new process; if ``stops_at_violation`` is set, end at the first violation."""
     cores = os.process_cpu_count() or 1
     running: deque[AsyncResult[BatchSummary]] = deque()
-    # A forked process needs no imports; one batch of worlds collects about 200 MB of dead processes.
+    # A forked process needs no imports. The ended simulated processes of one batch take about 200 MB.
     with multiprocessing.get_context("fork").Pool(cores, maxtasksperchild=1) as pool:
         while not (totals.violations and limits.stops_at_violation):
             # Few batches wait, so that each knows what the ones before it have reached.

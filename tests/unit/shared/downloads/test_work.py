@@ -263,7 +263,7 @@ async def test_a_converted_part_is_not_converted_again(
 async def test_replaced_and_abandoned_files_are_deleted(
     environment_factory: EnvironmentFactory, short_parts: None, tmp_path: Path
 ) -> None:
-    """Files that a new conversion replaces are deleted then, and files of failed processes when the job completes."""
+    """A new conversion deletes the files that it replaces; the end of a job deletes the files of failed processes."""
     environment = environment_factory.make(
         FakeArchive(payload=lambda hour, number: {f"k{hour}": number, "n": number}, size=BIG)
     )

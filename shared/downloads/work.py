@@ -144,25 +144,25 @@ class DownloadRunner:
         if not lane.has_room(job.owner):
             return False
         async with lane.wait_for_turn(job.owner):
-            await self._convert_in_turn(job_id, number)
+            await self._convert_in_turn(job, number)
         return True
 
-    async def _convert_in_turn(self, job_id: str, number: int) -> None:
-        job = await self._jobs.get(job_id)
-        if job is None or not job.is_unfinished:
-            # The process that ended the job may have failed before it deleted the files.
-            await remove_unused_files(self._blobs, self._jobs, job_id)
+    async def _convert_in_turn(self, job: Job, number: int) -> None:
+        current = await self._jobs.get(job.id)
+        if current is None or not current.is_unfinished:
+            # The process that ended the job, or an earlier attempt of this step, may have failed before its clean-up.
+            await self._clean_up_after_end(job)
             return
-        if job.parts is None or number not in job.list_pending_parts():
+        if current.parts is None or number not in current.list_pending_parts():
             return
         try:
-            await self._convert_pending_part(job, number, job.parts[number])
+            await self._convert_pending_part(current, number, current.parts[number])
         except JobEndedError:
             await self._clean_up_after_end(job)
         except WorkspaceError as error:
             if error.kind not in {Kind.UNPROCESSABLE, Kind.STORAGE_FULL}:
                 raise
-            await self._end_job(job_id, JobStatus.FAILED, _format_job_error(error))
+            await self._end_job(job.id, JobStatus.FAILED, _format_job_error(error))
 
     async def _convert_pending_part(self, job: Job, number: int, part: Part) -> None:
         files, leaves = await self._convert_part(job, number, part)

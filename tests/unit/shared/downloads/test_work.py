@@ -4,6 +4,7 @@ import asyncio
 import csv
 import hashlib
 import json
+from collections.abc import Sequence
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +23,8 @@ from shared.downloads.models import DownloadFormat, Job, JobStatus
 from shared.downloads.output_files import FILE_BYTES
 from shared.downloads.row_feed import FeedStopped
 from shared.downloads.work import PART_BYTES, PART_TIME, plan_parts
-from shared.errors import WorkspaceError
+from shared.errors import Kind, WorkspaceError
+from shared.fair_use.ports import Purpose
 from shared.runtime import Runtime
 from tests.unit.shared.downloads.environment import HOUR, START, Environment, EnvironmentFactory, FakeArchive
 
@@ -205,6 +207,32 @@ async def test_files_uploaded_during_cancellation_are_deleted(
     monkeypatch.setattr(conversion, "write_files", write_then_cancel)
     await environment.work.convert_part("j1", 0)
     assert environment.list_files() == []
+
+
+async def test_a_repeated_step_of_a_cancelled_job_releases_its_quota(
+    environment_factory: EnvironmentFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the clean-up after a cancellation fails, the repeated step deletes the files and releases the quota."""
+    environment = environment_factory.make()
+    await environment.store_job()
+    [first, _] = await environment.plan_parts()
+    upload = environment.blobs.upload
+
+    async def cancel_before_upload(blob: str, path: Path) -> None:
+        await environment.jobs.change("j1", Job.cancel)
+        await upload(blob, path)
+
+    async def fail(names: Sequence[str]) -> None:
+        raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", f"{len(names)} files")
+
+    monkeypatch.setattr(environment.blobs, "upload", cancel_before_upload)
+    with monkeypatch.context() as outage:
+        outage.setattr(environment.blobs, "delete", fail)
+        with pytest.raises(WorkspaceError, match="1 files"):
+            await environment.work.convert_part("j1", first)
+    await environment.work.convert_part("j1", first)
+    assert environment.list_files() == []
+    assert await environment.places.list_reservations("editor@t", Purpose.JOBS) == []
 
 
 @pytest.mark.parametrize(

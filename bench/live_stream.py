@@ -4,7 +4,7 @@ import asyncio
 import json
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,9 +40,15 @@ def measure_ingest_with_live() -> Iterator[Figure]:
 
 
 def measure_live_stream() -> Iterator[Figure]:
-    """Send telemetry of ten machines at a constant rate; measure the delays until 200 listeners receive the events."""
+    """Send telemetry of ten machines at a constant rate; measure the delays until 200 listeners receive the events.
+
+    ``live_p99`` is the 99th percentile of the events that are sent after the first second.
+    """
     heard = uvloop.run(_run_with_service())
     delays = sorted(delay for listener in heard for delay in listener.delays)
+    # The first messages wait until the service has loaded its modules and opened its connections.
+    first = EVENTS_PER_SECOND // SOURCES
+    later = sorted(delay for listener in heard for delay in listener.delays[first:])
     due = LISTENERS // SOURCES * EVENTS_PER_SECOND * SECONDS
     wrong = sum(listener.numbers != list(range(len(listener.numbers))) for listener in heard)
     detail = {
@@ -50,11 +56,17 @@ def measure_live_stream() -> Iterator[Figure]:
         "eventsPerSecond": EVENTS_PER_SECOND,
         "deliveriesPerSecond": len(delays) / SECONDS,
         "medianMs": round(statistics.median(delays) * 1000, 1),
+        "p99WithFirstSecondMs": _compute_p99_ms(delays),
         "maxMs": round(delays[-1] * 1000, 1),
     }
     yield Figure("live_delivered", len(delays) / due, "ratio", at_least=1.0, at_most=1.0, detail=detail)
     yield Figure("live_out_of_order", wrong, "listeners", at_most=0, detail=detail)
-    yield Figure("live_p99", delays[int(len(delays) * 0.99)] * 1000, "ms", at_most=3_000, detail=detail)
+    yield Figure("live_p99", _compute_p99_ms(later), "ms", at_most=400, detail=detail)
+
+
+def _compute_p99_ms(delays: Sequence[float]) -> float:
+    """Return the 99th percentile of sorted delays in seconds, in milliseconds."""
+    return round(delays[int(len(delays) * 0.99)] * 1000, 1)
 
 
 def _measure_ingestion_rate(settings: dict[str, str], *, with_listener: bool) -> float:

@@ -117,3 +117,23 @@ def compute_root(leaves: Sequence[bytes]) -> bytes:
         return hashlib.sha256(b"\0" + leaves[0]).digest()
     half = 1 << ((len(leaves) - 1).bit_length() - 1)
     return hashlib.sha256(b"\1" + compute_root(leaves[:half]) + compute_root(leaves[half:])).digest()
+
+
+def compute_inclusion_path(index: int, leaves: Sequence[bytes]) -> list[bytes]:
+    """Return the inclusion proof of a leaf by the recursive definition of RFC 6962 section 2.1.1."""
+    if len(leaves) == 1:
+        return []
+    half = 1 << ((len(leaves) - 1).bit_length() - 1)
+    if index < half:
+        return [*compute_inclusion_path(index, leaves[:half]), compute_root(leaves[half:])]
+    return [*compute_inclusion_path(index - half, leaves[half:]), compute_root(leaves[:half])]
+
+
+def compute_consistency_path(old: int, leaves: Sequence[bytes], *, is_complete: bool = True) -> list[bytes]:
+    """Return the proof that a tree begins with ``old`` leaves by the recursive definition of RFC 6962 section 2.1.2."""
+    if old == len(leaves):
+        return [] if is_complete else [compute_root(leaves)]
+    half = 1 << ((len(leaves) - 1).bit_length() - 1)
+    if old <= half:
+        return [*compute_consistency_path(old, leaves[:half], is_complete=is_complete), compute_root(leaves[half:])]
+    return [*compute_consistency_path(old - half, leaves[half:], is_complete=False), compute_root(leaves[:half])]

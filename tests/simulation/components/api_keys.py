@@ -1,5 +1,7 @@
-"""API key component: creation with stored replies, use, and revocation."""
+"""API key component: creation with stored replies, use, issue of tokens, and revocation."""
 
+import json
+from base64 import urlsafe_b64decode
 from collections import Counter
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
@@ -12,16 +14,18 @@ from tests.simulation.scheduler import MICROSECONDS
 from tests.simulation.world import ConnectionLostError, World
 
 _PATH = "workspace/api/keys"
+_JWKS: Final = ".well-known/jwks.json"
 _IN_FORCE_SECONDS: Final = 15
 """Seconds after which a revocation is in force everywhere, as the documentation says; a new key works by then, too."""
 
 
 class ApiKeysComponent(Component):
-    """Members create API keys with Idempotency-Keys, use these API keys, and revoke them.
+    """Members create API keys with Idempotency-Keys, use these API keys, issue tokens with them, and revoke both.
 
     Invariants: equal requests get equal replies, with the same secret; a created key works until its revocation; a
     revoked key is rejected after the documented delay; each key has one audit event about its creation and, if its
-    revocation was acknowledged, one about its revocation; a request creates one key.
+    revocation was acknowledged, one about its revocation; a request creates one key; a revoked token is rejected after
+    the documented delay, and has one event of its issue and one of its revocation; the key set never changes.
     """
 
     name: ClassVar[str] = "api-keys"
@@ -43,6 +47,8 @@ class ApiKeysComponent(Component):
         self._made_at: dict[str, int] = {}
         self._revoked: dict[str, int] = {}
         self._attempted: set[str] = set()
+        self._revoked_tokens: dict[str, tuple[str, int]] = {}
+        self._key_set: object = None
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
         """Start clients that create, use and revoke API keys."""
@@ -56,11 +62,14 @@ class ApiKeysComponent(Component):
         for number in range(count):
             name = f"key {client}-{number}"
             for _ in range(self.world.random.choice((1, 1, 2))):
-                await self._create_key(name)
+                await self._create_key(name, {"name": name})
+            if self.world.random.random() < 0.1:
+                name = f"bound {client}-{number}"
+                await self._create_key(name, {"name": name, "connections": ["press"]})
             await self.world.sleep(self.world.random.random() * 5)
 
-    async def _create_key(self, name: str) -> None:
-        reply = await send_until_final(self.world, "ann@t", "POST", _PATH, {"name": name}, key=name)
+    async def _create_key(self, name: str, body: dict[str, Any]) -> None:
+        reply = await send_until_final(self.world, "ann@t", "POST", _PATH, body, key=name)
         if reply is None or reply.code == "IDEMPOTENCY_KEY_IN_USE":
             return
         self.world.require(reply.status == 201, f"{name} was answered by {reply.status} {reply.reply.body!r}")
@@ -72,8 +81,52 @@ class ApiKeysComponent(Component):
     async def _use_keys(self, count: int) -> None:
         for _ in range(count):
             await self.world.sleep(self.world.random.random() * 6)
-            if self._secrets:
+            action = self.world.random.random()
+            if action < 0.05:
+                await self._read_key_set()
+            elif self._secrets and action < 0.15:
+                await self._issue_token(self.world.random.choice(list(self._secrets)))
+            elif self._secrets:
                 await self._use_key(self.world.random.choice(list(self._secrets)))
+
+    async def _read_key_set(self) -> None:
+        """Read the public keys with which anyone can verify the service's tokens."""
+        reply = await send_until_final(self.world, "", "GET", _JWKS)
+        if reply is not None:
+            self.world.require(reply.status == 200 and reply.json["keys"] != [], f"the key set got {reply.status}")
+            self._key_set = self._key_set or reply.json
+            self.world.require(self._key_set == reply.json, "the key set has changed")
+
+    async def _issue_token(self, name: str) -> None:
+        """Issue a token with an API key, use the token, and revoke it."""
+        key_id, secret = self._secrets[name]
+        headers = {"authorization": f"Bearer {secret}"}
+        issued = await send_until_final(self.world, "", "GET", f"{_PATH}/jwt", headers=headers)
+        if issued is None:
+            return
+        if issued.status != 200:
+            is_new = self.world.scheduler.now < self._made_at[name] + _IN_FORCE_SECONDS * MICROSECONDS
+            may_fail = issued.status == 401 and (is_new or key_id in self._attempted)
+            self.world.require(may_fail, f"a token of {name} got {issued.status} {issued.reply.body!r}")
+            return
+        token = issued.json["Token"]
+        await self._use_token(token)
+        token_id = _read_token_id(token)
+        revoked = await send_until_final(self.world, "bob@t", "DELETE", f"{_PATH}/jwt/{token_id}")
+        if revoked is not None:
+            self.world.require(revoked.status == 204, f"the revocation of a token was answered by {revoked.status}")
+            self._revoked_tokens[token_id] = (token, self.world.scheduler.now)
+
+    async def _use_token(self, token: str) -> None:
+        """Use a token; after the documented delay of its revocation, it must be rejected."""
+        sent_at = self.world.scheduler.now
+        _, revoked_at = self._revoked_tokens.get(_read_token_id(token), ("", sent_at))
+        reply = await send_until_final(
+            self.world, "", "GET", f"{_PATH}/whoami", headers={"authorization": f"Bearer {token}"}
+        )
+        is_late = sent_at > revoked_at + _IN_FORCE_SECONDS * MICROSECONDS
+        works = reply is not None and reply.status == 200
+        self.world.require(not (works and is_late), "a token works although it was revoked")
 
     async def _use_key(self, name: str) -> None:
         key_id, secret = self._secrets[name]
@@ -110,20 +163,22 @@ class ApiKeysComponent(Component):
         await self.world.sleep(_IN_FORCE_SECONDS + 1)
         listed = (await send_until_done(self.world, "ann@t", "GET", _PATH)).json["keys"]
         known = {each["keyId"]: each for each in listed}
-        names = Counter(each["name"] for each in listed if each["name"].startswith("key "))
+        names = Counter(each["name"] for each in listed if each["name"].startswith(("key ", "bound ")))
         self.world.require(all(count == 1 for count in names.values()), f"a request created several keys: {names}")
         for name, (key_id, _) in self._secrets.items():
             self.world.require(key_id in known, f"{name} is missing in the list")
             if key_id in self._revoked:
                 self.world.require(known[key_id]["revokedAt"] is not None, f"{name} is not listed as revoked")
             await self._use_key(name)
+        for token, _ in self._revoked_tokens.values():
+            await self._use_token(token)
 
     def check_invariants(self, folder: Path) -> None:
         """Check the audit events of API keys, and the number of API keys."""
         events = Counter(
             (record["ActionType"], record["EntityID"])
             for record in read_chains(self.world, folder)
-            if record["Chain"] == "AccessControl/" and record.get("EntityType") == "ApiKey"
+            if record["Chain"] == "AccessControl/" and record.get("EntityType") in {"ApiKey", "Token"}
         )
         for name, (key_id, _) in self._secrets.items():
             self.world.require(
@@ -132,3 +187,11 @@ class ApiKeysComponent(Component):
         for key_id in self._revoked:
             count = events["ApiKey.Revoked", key_id]
             self.world.require(count == 1, f"key {key_id} has {count} events of its revocation")
+        for token_id in self._revoked_tokens:
+            counts = events["Token.Issued", token_id], events["Token.Revoked", token_id]
+            self.world.require(counts == (1, 1), f"token {token_id} has {counts} events of its issue and revocation")
+
+
+def _read_token_id(token: str) -> str:
+    content = token.split(".")[1]
+    return str(json.loads(urlsafe_b64decode(content + "=" * (-len(content) % 4)))["jti"])

@@ -8,7 +8,7 @@ PYTEST_WORKERS ?= 3
 # Tests start about a hundred processes of the service; without byte code each of them compiles every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test soak simulate validation package package-test check check-code check-python check-infra check-commands check-dependencies check-console bench services assets format clean
+.PHONY: help run test test-tools soak simulate validation package package-test check check-code check-python check-infra check-commands check-dependencies check-console bench services assets format clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -16,8 +16,10 @@ help: ## Say what there is
 run: $(VENV)/local.installed assets ## Start the service on HOST and PORT (127.0.0.1:7071), state under DATA_DIR (.data)
 	@exec $(PYTHON) -m local
 
-test: $(VENV)/dev.installed .venv-clients/installed tests/azurite/node_modules/installed tests/node_suites/node_modules/installed assets ## Run every test
+test: test-tools ## Run every test
 	./scripts/in-memory $(PYTHON) -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder -m "not soak and not package" $(ARGS)
+
+test-tools: $(VENV)/dev.installed .venv-clients/installed tests/azurite/node_modules/installed tests/node_suites/node_modules/installed assets ## Install and build what the tests need
 
 soak: $(VENV)/dev.installed tests/node_suites/node_modules/installed ## Run what takes over a minute: load, fuzz, fault storms, many random examples
 	$(PYTHON) -m pytest -m soak $(ARGS)

@@ -26,7 +26,12 @@ def run_ci(folder: Path, *tools: str, can_install: bool = True) -> tuple[int, li
 
 
 SHELL = "chromium-headless-shell"
-CHECKS = ["make check-code", "make test ARGS=--require-all", "make package-test"]
+CHECKS = [
+    "make -j 2 .venv/dev.installed console/node_modules/installed",
+    "make -j 2 --output-sync=target check-code test-tools",
+    "make test ARGS=--require-all",
+    "make package-test",
+]
 
 
 @pytest.mark.parametrize("chromium", ["chromium", "chromium-browser", "google-chrome"])
@@ -47,14 +52,14 @@ def test_ci_fails_if_a_test_is_skipped(tmp_path: Path, chromium: str) -> None:
 def test_ci_installs_missing_tools(tmp_path: Path, present: tuple[str, ...], installed: list[str]) -> None:
     """The script installs a missing browser or broker before the checks."""
     code, calls = run_ci(tmp_path, *present)
-    assert (code, calls[-3:]) == (0, CHECKS)
+    assert (code, calls[-4:]) == (0, CHECKS)
     assert [text for call in calls if (text := call.partition("--no-install-recommends ")[2])] == installed
 
 
 def test_without_a_headless_shell_the_tests_use_chromium(tmp_path: Path) -> None:
     """If the distribution has no headless shell, the tests use the complete Chromium."""
     code, calls = run_ci(tmp_path, "chromium", "mosquitto", can_install=False)
-    assert (code, calls[-3:]) == (0, CHECKS)
+    assert (code, calls[-4:]) == (0, CHECKS)
 
 
 def test_ci_fails_if_a_missing_tool_cannot_be_installed(tmp_path: Path) -> None:

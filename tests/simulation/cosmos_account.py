@@ -71,7 +71,7 @@ async def fill_service(network: CosmosNetwork) -> None:
 
 
 @dataclass(frozen=True)
-class FrozenService:
+class AccountSnapshot:
     """Content of an account, from which copies of the account can be made.
 
     Attributes:
@@ -104,27 +104,29 @@ class _ServicePickler(pickle.Pickler):
 class _ServiceUnpickler(pickle.Unpickler):
     """Deserializer of an account that inserts the functions and another clock."""
 
-    def __init__(self, frozen: FrozenService, clock: Callable[[], float]) -> None:
-        super().__init__(io.BytesIO(frozen.content))
-        self._functions: tuple[Callable[..., Any], ...] = (*frozen.functions, clock)
+    def __init__(self, snapshot: AccountSnapshot, clock: Callable[[], float]) -> None:
+        super().__init__(io.BytesIO(snapshot.content))
+        self._functions: tuple[Callable[..., Any], ...] = (*snapshot.functions, clock)
 
     def persistent_load(self, position: int) -> Callable[..., Any]:
         """Return the function at a position; -1 means the clock."""
         return self._functions[position]
 
 
-def freeze_service(service: CosmosService) -> FrozenService:
+def take_snapshot(service: CosmosService) -> AccountSnapshot:
     """Return the content of an account, from which copies of the account can be made."""
     file = io.BytesIO()
     pickler = _ServicePickler(file, service._clock)
     pickler.dump(service._control)
-    return FrozenService(file.getvalue(), pickler.functions)
+    return AccountSnapshot(file.getvalue(), pickler.functions)
 
 
-def restore_service(frozen: FrozenService, clock: Callable[[], float], request_units: float | None) -> CosmosService:
-    """Return an account with the content of a frozen account and with the given clock and throughput."""
+def restore_account(
+    snapshot: AccountSnapshot, clock: Callable[[], float], request_units: float | None
+) -> CosmosService:
+    """Return an account with the content of a snapshot and with the given clock and throughput."""
     service = create_service(clock, request_units)
-    service._control = _ServiceUnpickler(frozen, clock).load()
+    service._control = _ServiceUnpickler(snapshot, clock).load()
     return service
 
 

@@ -26,13 +26,13 @@ from shared.idempotency.keys import IdempotencyKeys
 from shared.idempotency.replies import IdempotentReplies
 from shared.wiring import Services
 from tests.simulation.cosmos_account import (
-    FrozenService,
+    AccountSnapshot,
     create_service,
     fill_service,
     forget_clients,
     list_items,
     open_account,
-    restore_service,
+    restore_account,
 )
 from tests.simulation.cosmos_faults import CosmosFaults
 from tests.simulation.cosmos_network import MICROSECONDS, CosmosNetwork
@@ -145,13 +145,13 @@ class WorldAccount:
 
     Args:
         world: the world.
-        template: frozen account of a new workspace.
+        template: snapshot of the account of a new workspace.
     """
 
-    def __init__(self, world: "World", template: FrozenService) -> None:
+    def __init__(self, world: "World", template: AccountSnapshot) -> None:
         source = random.Random(f"cosmos {world.seed}")
         self._scheduler = world.scheduler
-        service = restore_service(template, self._read_clock, source.choice(_REQUEST_UNITS))
+        service = restore_account(template, self._read_clock, source.choice(_REQUEST_UNITS))
         network_source = random.Random(source.getrandbits(64))
         faults = CosmosFaults.draw(source)
         self._network = CosmosNetwork(service, world.scheduler.call_after, network_source, faults, world.trace)

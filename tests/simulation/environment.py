@@ -42,7 +42,7 @@ from shared.settings import Settings
 from shared.webhooks.events import WebhookEventType
 from shared.webhooks.service import EndpointDefinition
 from shared.wiring import Services
-from tests.simulation.cosmos_account import FrozenService, freeze_service
+from tests.simulation.cosmos_account import AccountSnapshot, take_snapshot
 from tests.simulation.cosmos_world import create_template_account
 from tests.simulation.database import open_files_through
 from tests.simulation.event_loop import SimulatedLoop, close_generators_in_their_loop
@@ -130,12 +130,12 @@ class Template:
     Attributes:
         folder: folder of its stores.
         tokens: an access token for each member.
-        account: frozen Cosmos DB account of the workspace; None if its stores are files only.
+        account: snapshot of the Cosmos DB account of the workspace; None if its stores are files only.
     """
 
     folder: Path
     tokens: Mapping[str, str]
-    account: FrozenService | None = None
+    account: AccountSnapshot | None = None
 
 
 def _find_memory_folder() -> str | None:
@@ -174,7 +174,7 @@ async def _fill_template(folder: Path, *, with_cosmos: bool) -> Template:
         webhook = EndpointDefinition("https://receiver.example/", types)
         await services.webhook_endpoints.service.create("ann@t", webhook)
     await services.close()
-    return Template(folder, tokens, None if account is None else freeze_service(account))
+    return Template(folder, tokens, None if account is None else take_snapshot(account))
 
 
 def make_folder(template: Template) -> Path:

@@ -29,10 +29,10 @@ from tests.simulation.cosmos_account import (
     create_service,
     fill_service,
     forget_clients,
-    freeze_service,
     list_items,
     open_account,
-    restore_service,
+    restore_account,
+    take_snapshot,
 )
 from tests.simulation.cosmos_faults import CosmosFaults
 from tests.simulation.cosmos_network import MICROSECONDS, CosmosNetwork
@@ -237,7 +237,7 @@ def test_a_request_unit_budget_slows_writes_down() -> None:
 async def _copy_account_and_compare_items() -> None:
     site = await _Site(1, faults=CosmosFaults()).start()
     original = site.service
-    site.network.service = restore_service(freeze_service(original), lambda: 0.0, None)
+    site.network.service = restore_account(take_snapshot(original), lambda: 0.0, None)
     store = CosmosIdempotencyStore(site.open_process("i0"))
     await store.claim("key", Claim("f", "1"), START, START)
     assert not list(list_items(original, "requests"))

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from tests.simulation.instance import Instance
 
 MEMBERS: Final = ("ann@t", "bob@t", "eve@t", "viewer@t")
-_DOCUMENT: Final = """
+DOCUMENT: Final = """
 workspace: {id: plant-t, name: Test plant}
 tier: enterprise
 limits: {requestsPerMinute: 1000000, concurrent: 1000}
@@ -163,7 +163,7 @@ async def _fill_template(folder: Path, *, with_cosmos: bool) -> Template:
     services = Services(Settings.read({"DATA_DIR": str(folder)}), runtime)
     services.outbound.__dict__["http"] = ReceiverConnection(None)
     account = await create_template_account(services, at.timestamp()) if with_cosmos else None
-    await services.provenance.catalog_service.apply(load_document(_DOCUMENT, "workspace"), "apply")
+    await services.provenance.catalog_service.apply(load_document(DOCUMENT, "workspace"), "apply")
     # All keys exist before the first is used: a mutant may never read credentials again.
     keys = {member: await services.access.api_keys.issue("apply", member, "simulation") for member in MEMBERS}
     tokens = {}

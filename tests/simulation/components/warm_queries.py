@@ -6,6 +6,9 @@ from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+import pyarrow as pa
+import pyarrow.ipc
+
 from tests.simulation.chains import read_chains
 from tests.simulation.client import TRANSIENT, send_until_done, send_until_final
 from tests.simulation.component import Component
@@ -15,6 +18,8 @@ from tests.simulation.world import ApiReply, ConnectionLostError, World
 _LOOKUPS: Final = ("speed", "load")
 _MEMBERS: Final = ("ann@t", "bob@t", "eve@t")
 _PATH: Final = "oi-api/warm-queries"
+_PATH_BY_ID: Final = "api/workspaces/explorer/warm-queries"
+_ARROW: Final = "application/vnd.apache.arrow.stream"
 _TEXT: Final = re.compile(r"print Text = '([^']*)'")
 _VISIBLE: Final = 15 * MICROSECONDS
 """Time after which all instances use a change, as the documentation says."""
@@ -66,17 +71,41 @@ class WarmQueriesComponent(Component):
         return next((each for each in listed if each["lookup"] == lookup), None)
 
     async def _write_drafts(self, client: int, count: int) -> None:
+        choices = self.world.random
         for number in range(count):
-            member, lookup = self.world.random.choice(_MEMBERS), self.world.random.choice(_LOOKUPS)
+            member, lookup = choices.choice(_MEMBERS), choices.choice(_LOOKUPS)
             before = await self._read_query(member, lookup)
-            condition = {"if-none-match": "*"} if before is None else {"if-match": before["etag"]}
-            kql = f"print Text = 'draft {client}-{number}'"
-            cached = self.world.random.choice((0, 0, 60))
-            body = {"name": lookup, "surface": "hall", "kql": kql, "cacheSeconds": cached}
-            reply = await self._send_change(lookup, "", member, "PUT", f"{_PATH}/{lookup}", body, condition, key="")
-            if reply is not None and reply.status not in _OUTDATED:
-                self.world.require(reply.status in {200, 201}, f"{kql} got {reply.status} {reply.reply.body!r}")
-            await self.world.sleep(self.world.random.random() * 20)
+            if before is not None and choices.random() < 0.15:
+                await self._delete_query(member, before)
+            else:
+                await self._write_draft(member, lookup, before, f"draft {client}-{number}")
+            if choices.random() < 0.1:
+                await self._send_invalid_draft(member)
+            await self.world.sleep(choices.random() * 20)
+
+    async def _write_draft(self, member: str, lookup: str, before: Any, text: str) -> None:
+        condition = {"if-none-match": "*"} if before is None else {"if-match": before["etag"]}
+        kql, cached = f"print Text = '{text}'", self.world.random.choice((0, 0, 60))
+        body = {"name": lookup, "surface": "hall", "kql": kql, "cacheSeconds": cached}
+        if self.world.random.random() < 0.2:
+            # A client may send a property that only the service sets; the service compares it with the stored value.
+            body |= {"lookup": lookup}
+        reply = await self._send_change(lookup, "", member, "PUT", f"{_PATH}/{lookup}", body, condition, key="")
+        if reply is not None and reply.status not in _OUTDATED:
+            self.world.require(reply.status in {200, 201}, f"{kql} got {reply.status} {reply.reply.body!r}")
+
+    async def _delete_query(self, member: str, before: Any) -> None:
+        lookup, condition = before["lookup"], {"if-match": before["etag"]}
+        reply = await self._send_change(lookup, "", member, "DELETE", f"{_PATH}/{lookup}", None, condition, key="")
+        if reply is not None and reply.status not in _OUTDATED:
+            self.world.require(reply.status == 204, f"a deletion got {reply.status} {reply.reply.body!r}")
+
+    async def _send_invalid_draft(self, member: str) -> None:
+        """Send a query of a missing surface; :meth:`complete_work` finds it if the service stores it."""
+        body = {"name": "Invalid", "surface": "nowhere", "kql": "print Text = 'invalid'", "cacheSeconds": -1}
+        reply = await send_until_final(self.world, member, "PUT", f"{_PATH}/invalid", body)
+        if reply is not None:
+            self.world.require(reply.status == 400, f"an invalid query got {reply.status} {reply.reply.body!r}")
 
     async def _send_change(
         self, lookup: str, text: str, member: str, method: str, path: str, body: Any, headers: Any, *, key: str
@@ -94,7 +123,7 @@ class WarmQueriesComponent(Component):
         )
         self._open[lookup] -= 1
         is_last = self._open[lookup] == 0 and self._changes[lookup] == number
-        if reply is not None and reply.status in {200, 201} and is_last:
+        if reply is not None and reply.status in {200, 201, 204} and is_last:
             self._known[lookup] = (text, self.world.scheduler.now)
         return reply
 
@@ -142,18 +171,33 @@ class WarmQueriesComponent(Component):
         for _ in range(count):
             await self.world.sleep(self.world.random.random() * 10)
             await self._execute_query(self.world.random.choice(_LOOKUPS))
+            if self.world.random.random() < 0.15:
+                await self._execute_text(f"ad-hoc {self.world.random.randint(1, 9)}")
+
+    async def _execute_text(self, text: str) -> None:
+        """Execute a text that is not a saved query; the reply has one value of this text."""
+        accept = self.world.random.choice(("application/json", "text/csv"))
+        body, headers = {"query": f"print Text = '{text}'"}, {"accept": accept}
+        reply = await send_until_final(self.world, "ann@t", "POST", _PATH, body, headers=headers)
+        if reply is not None:
+            found = reply.reply.body.decode().count(text)
+            self.world.require(reply.status == 200 and found == 1, f"{text} got {reply.status} {reply.reply.body!r}")
 
     async def _execute_query(self, lookup: str) -> bool:
         """Execute a query and check which text ran; return whether a final reply arrived."""
         known, sent_at = self._known[lookup], self.world.scheduler.now
+        path = self.world.random.choice((_PATH, _PATH, _PATH, _PATH_BY_ID))
+        headers = {"accept": _ARROW if self.world.random.random() < 0.2 else "application/json"}
         try:
-            reply = await self.world.send("viewer@t", "GET", f"{_PATH}/{lookup}")
+            reply = await self.world.send("viewer@t", "GET", f"{path}/{lookup}", headers=headers)
         except ConnectionLostError:
             return False
         if reply.status in TRANSIENT:
             return False
         if reply.status == 200:
-            text = reply.json["results"][0]["Text"]
+            is_arrow = reply.get_header("content-type").startswith(_ARROW)
+            rows = pa.ipc.open_stream(reply.reply.body).read_all().to_pylist() if is_arrow else reply.json["results"]
+            text = rows[0]["Text"]
             self.world.require(text in self._asked, f"{text} runs, but nobody has approved it")
         else:
             self.world.require(reply.status in {403, 404}, f"{lookup} got {reply.status} {reply.reply.body!r}")
@@ -166,11 +210,14 @@ class WarmQueriesComponent(Component):
         """Execute the stored queries, and make one more change, which also appends a missing earlier audit event."""
         await self.world.sleep(_VISIBLE / MICROSECONDS + 1)
         listed = await send_until_done(self.world, "ann@t", "GET", _PATH)
-        for query in [each for each in listed.json["warmQueries"] if each["lookup"] in _LOOKUPS]:
-            text = _read_text(query["kql"]) if query["approval"] is not None else ""
-            known = self._known[query["lookup"]]
+        queries = {each["lookup"]: each for each in listed.json["warmQueries"]}
+        self.world.require("invalid" not in queries, "an invalid query is stored")
+        for lookup in _LOOKUPS:
+            query = queries.get(lookup)
+            text = _read_text(query["kql"]) if query is not None and query["approval"] is not None else ""
+            known = self._known[lookup]
             self.world.require(known is None or known[0] == text, f"{text!r} is stored, but {known} was acknowledged")
-            self._known[query["lookup"]] = (text, 0)
+            self._known[lookup] = (text, 0)
         for lookup in _LOOKUPS:
             while not await self._execute_query(lookup):
                 await self.world.sleep(1)

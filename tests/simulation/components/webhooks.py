@@ -6,20 +6,25 @@ from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
+from shared.wiring import Services
 from tests.simulation.chains import read_chains
 from tests.simulation.client import send_until_done, send_until_final
 from tests.simulation.component import Component
+from tests.simulation.jobs import WorkFailedError, run_on_instance
 from tests.simulation.world import World
 
+_PATH = "oi-api/webhooks"
 _SCOPES = ("webhook-1", "webhook-2")
 
 
 class WebhooksComponent(Component):
     """Members create amendments; a webhook sends an event for each amendment.
 
+    Meanwhile a member creates, tests, disables and deletes other webhooks, and a job deletes expired deliveries.
+
     Invariants: after the last fault, the event of each stored amendment has arrived; an amendment has one event, and
     all its deliveries have the same id and content; no event of an amendment that is not stored arrives; every stored
-    delivery ends.
+    delivery ends; a deleted webhook is not found.
     """
 
     name: ClassVar[str] = "webhooks"
@@ -43,6 +48,8 @@ class WebhooksComponent(Component):
         """Yield coroutines of one to three members who create amendments, which cause webhook events."""
         for number in range(self.world.random.randint(1, 3)):
             yield self._create_amendments(number, self.world.random.randint(1, 6))
+        if self.world.random.random() < 0.3:
+            yield self._use_other_webhooks(self.world.random.randint(1, 2))
 
     async def _create_amendments(self, client: int, count: int) -> None:
         for number in range(count):
@@ -63,12 +70,57 @@ class WebhooksComponent(Component):
         }
         await send_until_final(self.world, "ann@t", "POST", "oi-api/provenance/amendments", body, key=text)
 
+    async def _use_other_webhooks(self, count: int) -> None:
+        """Create webhooks for other events, send a test to each, and delete it."""
+        for number in range(count):
+            await self.world.sleep(self.world.random.random() * 5)
+            body = {"url": "https://other.example/", "eventTypes": ["amendment.decided"]}
+            created = await send_until_final(self.world, "ann@t", "POST", _PATH, body, key=f"webhook {number}")
+            if created is not None:
+                self.world.require(created.status == 201, f"a webhook got {created.status} {created.reply.body!r}")
+                await self._use_webhook(f"{_PATH}/{created.json['id']}", f"test {number}")
+            await self._delete_expired_deliveries()
+
+    async def _use_webhook(self, path: str, test: str) -> None:
+        """Send a test to a webhook twice, disable the webhook sometimes, and delete it."""
+        choices = self.world.random
+        sent = await send_until_final(self.world, "ann@t", "POST", f"{path}/test", key=test)
+        if sent is not None:
+            self.world.require(sent.status == 202, f"{test} got {sent.status} {sent.reply.body!r}")
+            await self.world.sleep(choices.random() * 3)
+            again = f"{path}/deliveries/{sent.json['id']}/retry"
+            reply = await send_until_final(self.world, "ann@t", "POST", again, attempts=1)
+            is_accepted = reply is None or (reply.status == 202 and reply.json["id"] == sent.json["id"])
+            self.world.require(is_accepted, f"the repetition of {test} got {reply}")
+        if choices.random() < 0.5:
+            body = {"url": "https://other.example/", "eventTypes": ["amendment.decided"], "enabled": False}
+            reply = await send_until_final(self.world, "ann@t", "PUT", path, body)
+            is_disabled = reply is None or (reply.status == 200 and not reply.json["enabled"])
+            self.world.require(is_disabled, f"a webhook was not disabled: {reply}")
+            await self.world.sleep(choices.random() * 5)
+        deleted = await send_until_final(self.world, "ann@t", "DELETE", path)
+        if deleted is not None:
+            self.world.require(deleted.status in {204, 404}, f"a deletion got {deleted.status}")
+            read = await send_until_final(self.world, "ann@t", "GET", path)
+            self.world.require(read is None or read.status == 404, f"{path} was deleted, but is still found")
+
+    async def _delete_expired_deliveries(self) -> None:
+        async def delete_expired(services: Services) -> int:
+            return await services.webhooks.store.delete_expired(services.runtime.now(), 100)
+
+        try:
+            deleted = await run_on_instance(self.world, delete_expired)
+        except WorkFailedError as error:
+            self.world.trace(f"the expiry failed: {error}")
+        else:
+            self.world.require(deleted == 0, f"{deleted} new deliveries have expired")
+
     async def complete_work(self) -> None:
         """Wait until all events have arrived; after many failures, the next attempt can be hours later."""
         self.world.slow_down_background_jobs()
-        listed = await send_until_done(self.world, "ann@t", "GET", "oi-api/webhooks")
+        listed = await send_until_done(self.world, "ann@t", "GET", _PATH)
         webhook = next(each for each in listed.json["webhooks"] if each["eventTypes"] == ["amendment.pending"])
-        log = f"oi-api/webhooks/{webhook['id']}/deliveries?limit=1&status=pending"
+        log = f"{_PATH}/{webhook['id']}/deliveries?limit=1&status=pending"
         while True:
             stored = await send_until_done(self.world, "ann@t", "GET", "oi-api/provenance/pending?limit=100")
             waiting = await send_until_done(self.world, "ann@t", "GET", log)

@@ -167,6 +167,9 @@ class AlertsComponent(Component):
 
     async def _put_rule(self, headers: Mapping[str, str], *, is_enabled: bool) -> None:
         body = _build_rule(is_enabled=is_enabled)
+        if self.world.random.random() < 0.3:
+            # A client may send a property that only the service sets; the service compares it with the stored value.
+            body |= {"lookup": "edited"}
         reply = await send_until_final(self.world, "ann@t", "PUT", f"{_RULES}/edited", body, headers=headers)
         if reply is not None:
             self.world.require(reply.status in {200, 201, 412}, f"a rule got {reply.status} {reply.reply.body!r}")

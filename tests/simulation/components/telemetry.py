@@ -19,7 +19,7 @@ from tests.simulation.client import send_until_done, send_until_final
 from tests.simulation.component import Component
 from tests.simulation.job_files import DatedBlobs
 from tests.simulation.jobs import WorkFailedError, run_on_instance
-from tests.simulation.world import World
+from tests.simulation.world import ApiReply, World
 from tests.virtual_time import START
 
 CONNECTIONS: Final = ("press", "lathe")
@@ -86,13 +86,25 @@ class TelemetryComponent(Component):
             names = [f"{connection}-{client}-{number}-{each}" for each in range(count)]
             self._sent |= dict.fromkeys(names, connection)
             body = [self._build_message(name) for name in names]
-            # A client that got no reply sends the same messages again.
-            reply = await send_until_final(self.world, "ann@t", "POST", f"oi-api/telemetry/{connection}", body)
+            reply = await self._send_body(f"oi-api/telemetry/{connection}", body)
             if reply is not None:
                 self.world.require(reply.status == _ACCEPTED, f"{names} got {reply.status} {reply.reply.body!r}")
                 self._accepted.update(names)
             await self.world.sleep(choices.random() * 30)
         self._sending -= 1
+
+    async def _send_body(self, path: str, messages: Sequence[dict[str, Any]]) -> ApiReply | None:
+        """Send messages as a JSON array or, sometimes, as lines; also send a body that is not JSON sometimes."""
+        drawn = self.world.random.random()
+        if drawn < 0.1:
+            reply = await send_until_final(self.world, "ann@t", "POST", path, b'[{"messageId": "broken"}, {')
+            self.world.require(reply is None or reply.status == 400, "a body that is not JSON was accepted")
+        # A client that got no reply sends the same messages again.
+        if drawn < 0.7:
+            return await send_until_final(self.world, "ann@t", "POST", path, messages)
+        lines = "".join(f"{json.dumps(message)}\n" for message in messages).encode()
+        headers = {"content-type": "application/x-ndjson"}
+        return await send_until_final(self.world, "ann@t", "POST", path, lines, headers=headers)
 
     def attach(self, services: Services) -> None:
         """Give archive files virtual times, and shorten the archive's waits from minutes to seconds."""

@@ -8,7 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from shared.catalog.document import WorkspaceDocument, load_document
+from shared.catalog.document import load_document
+from shared.catalog.models import WorkspaceDocument
 from shared.errors import WorkspaceError
 from shared.wiring import Services
 from tests.simulation.chains import read_chains

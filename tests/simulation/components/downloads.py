@@ -8,13 +8,16 @@ import io
 import json
 from collections import Counter
 from collections.abc import Coroutine, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import pyarrow.parquet as pq
 
+from shared.catalog.models import Quotas
+from shared.catalog.snapshot import Catalog
+from shared.downloads.job_quota import JobQuota
 from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB
 from shared.wiring import Services
 from tests.simulation.client import send_until_done, send_until_final
@@ -33,7 +36,7 @@ from tests.simulation.job_files import (
     require_no_files,
     require_nothing_left,
 )
-from tests.simulation.world import World
+from tests.simulation.world import ApiReply, World
 
 _PATH: Final = "oi-api/downloads"
 _FORMATS: Final = ("csv", "jsonl", "jsonl", "parquet")
@@ -74,8 +77,9 @@ class DownloadsComponent(TelemetryComponent):
 
     Invariants: a download ends with one status; a completed one has each message of its range once, with its content,
     and no other one; it has those that were archived before its request, and all that were accepted if it states so;
-    equal idempotency keys give one download; after the last fault, every download ends, and a new one completes; after
-    their lifetime, no job, no file and no reservation of a quota is left.
+    equal idempotency keys give one download; a member has at most as many unfinished downloads and bytes as the quota;
+    after the last fault, every download ends, and a new one completes; after their lifetime, no job, no file and no
+    reservation of a quota is left.
     """
 
     name: ClassVar[str] = "downloads"
@@ -98,11 +102,24 @@ class DownloadsComponent(TelemetryComponent):
         super().__init__(world)
         self._times: dict[str, datetime] = {}
         self._orders: dict[str, _RequestedDownload] = {}
+        self._quota = world.random.choice((None, None, 1, 1, 2))
+        self._bytes = world.random.choice((None, None, None, None, 500, 2_000))
 
     def attach(self, services: Services) -> None:
-        """Give the files of downloads virtual modification times."""
+        """Give the files of downloads virtual modification times, and set a small quota in some worlds."""
         super().attach(services)
         attach_files(self.world, services)
+        if self._quota is None and self._bytes is None:
+            return
+        quotas = Quotas.model_validate({"jobsPerPrincipal": self._quota, "downloadBytes": self._bytes})
+
+        async def get_catalog() -> Catalog:
+            catalog = await services.catalog.reader.get_catalog()
+            return replace(catalog, policies=catalog.policies.model_copy(update={"quotas": quotas}))
+
+        downloads = services.downloads
+        quota = JobQuota(downloads._job_quota_store, downloads.jobs, get_catalog, runtime=services.runtime)
+        vars(downloads).update(job_quota=quota)
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
         """Start clients that send messages, the delivery of events, and members that download."""
@@ -130,14 +147,33 @@ class DownloadsComponent(TelemetryComponent):
             job = await self._request_download(choices.choice(_MEMBERS), f"download {client}-{number}")
             if job is not None:
                 await self._read_until_ended(job)
+            if choices.random() < 0.3:
+                await self._list_downloads(choices.choice(_MEMBERS))
         self._sending -= 1
+
+    async def _list_downloads(self, member: str) -> None:
+        """List a member's downloads, and check their number."""
+        known = {job for job, order in self._orders.items() if order.member == member}
+        reply = await send_until_final(self.world, member, "GET", _PATH)
+        if reply is None:
+            return
+        self.world.require(reply.status == 200, f"a list got {reply.status} {reply.reply.body!r}")
+        listed = reply.json["downloads"]
+        missing = known - {each["downloadId"] for each in listed}
+        self.world.require(not missing, f"a list of {member} lacks the downloads {missing}")
+        size = sum(file["bytes"] for each in listed for file in each["files"])
+        self.world.require(self._bytes is None or size <= self._bytes, f"{member} has {size} bytes of {self._bytes}")
+        unfinished = [each["downloadId"] for each in listed if each["status"] not in _ENDED]
+        is_within = self._quota is None or self.world.faults.clock_jump > 0 or len(unfinished) <= self._quota
+        self.world.require(is_within, f"{member} has {len(unfinished)} unfinished downloads, more than {self._quota}")
 
     async def _request_download(self, member: str, key: str) -> str | None:
         """Request a download, and return its id."""
         choices = self.world.random
         is_surface = choices.random() < 0.4
         connections = CONNECTIONS if is_surface else (choices.choice(CONNECTIONS),)
-        path = f"{_PATH}/surfaces/hall" if is_surface else f"{_PATH}/data-connections/{connections[0]}"
+        route = choices.choice(("data-connections", "data-connections", "surfaces/hall/connection"))
+        path = f"{_PATH}/surfaces/hall" if is_surface else f"{_PATH}/{route}/{connections[0]}"
         start, end = sorted((self._draw_time(), self._draw_time())) if choices.random() < 0.5 else (FIRST_HOUR, END)
         order = _RequestedDownload(
             member,
@@ -150,17 +186,25 @@ class DownloadsComponent(TelemetryComponent):
         )
         body = {"format": order.file_format, "dateRange": {"start": format_time(start), "end": format_time(end)}}
         headers = {"prefer": "wait=3"} if choices.random() < 0.3 else {}
-        reply = await send_until_final(self.world, member, "POST", path, body, key=key, headers=headers)
-        if reply is None:
+        # Without a key, a repeated request starts another download.
+        key = key if choices.random() < 0.9 else ""
+        attempts = 0 if key else 1
+        reply = await send_until_final(
+            self.world, member, "POST", path, body, key=key, headers=headers, attempts=attempts
+        )
+        if reply is None or self._is_above_quota(reply):
             return None
         self.world.require(reply.status in {200, 202}, f"a download got {reply.status} {reply.reply.body!r}")
         job = str(reply.json["downloadId"])
         self._orders[job] = order
-        if choices.random() < 0.3:
+        if key and choices.random() < 0.3:
             again = await send_until_final(self.world, member, "POST", path, body, key=key, headers=headers)
             is_same = again is None or (again.status in {200, 202} and again.json["downloadId"] == job)
             self.world.require(is_same, f"an equal request got another download than {job}")
         return job
+
+    def _is_above_quota(self, reply: ApiReply) -> bool:
+        return self._bytes is not None and reply.code == "DOWNLOAD_QUOTA_EXCEEDED"
 
     async def _read_until_ended(self, job: str) -> None:
         """Read a download's status until it has ended; sometimes cancel the download."""
@@ -184,7 +228,9 @@ class DownloadsComponent(TelemetryComponent):
     async def _read_download(self, job: str) -> str:
         """Read a download and check it; return its status, or an empty text if the request failed."""
         order = self._orders[job]
-        reply = await send_until_final(self.world, order.member, "GET", f"{_PATH}/{job}")
+        # Administrators can read the downloads of all members.
+        member = order.member if self.world.random.random() < 0.9 else "eve@t"
+        reply = await send_until_final(self.world, member, "GET", f"{_PATH}/{job}")
         if reply is None:
             return ""
         self.world.require(reply.status == 200, f"download {job} got {reply.status} {reply.reply.body!r}")
@@ -252,11 +298,14 @@ class DownloadsComponent(TelemetryComponent):
         body = {"format": file_format, "dateRange": {"start": format_time(FIRST_HOUR), "end": format_time(END)}}
         path = f"{_PATH}/surfaces/hall"
         reply = await send_until_done(self.world, "ann@t", "POST", path, body, key="last download")
+        if self._is_above_quota(reply):
+            return
         job = reply.json["downloadId"]
         self._orders[job] = order
         while (status := await self._read_download(job)) not in _ENDED:
             await self.world.sleep(1)
-        self.world.require(status == "completed", f"the last download is {status}")
+        is_possible = status == "completed" or (self._bytes is not None and status == "failed")
+        self.world.require(is_possible, f"the last download is {status}")
 
     async def _expire_all(self) -> None:
         await expire_jobs(self.world)

@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 import traceback
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from jwt import api_jws, api_jwt
 
 from functions import GROUPS
 from shared import interpreter
+from shared import runtime as runtime_module
 from shared.auth.principals import CredentialKind
 from shared.background import runner
 from shared.catalog.document import load_document
@@ -214,6 +216,7 @@ def prepare_process() -> None:
     close_generators_in_their_loop()
     _replace_services()
     _replace_key_derivation()
+    _drop_scratch_folders_silently()
     _set_clock_of_tokens()
     _share_decoded_tokens()
     _share_labels_of_requests()
@@ -292,6 +295,23 @@ def _replace_key_derivation() -> None:
         return real(secret, salt) if _RUNNING.find_loop is None else hashlib.sha256(salt + secret.encode()).digest()
 
     replies._derive_key = derive_key
+
+
+def _drop_scratch_folders_silently() -> None:
+    """Prevent the warning about a temporary folder that a crashed process has not deleted.
+
+    The warning would fail whichever test runs when Python deletes the objects of the crashed process.
+    """
+    real = runtime_module._create_scratch_folder
+
+    def create_folder(parent: Path | None, prefix: str) -> "tempfile.TemporaryDirectory[str]":
+        folder = real(parent, prefix)
+        if _RUNNING.find_loop is not None:
+            folder._finalizer.detach()  # type: ignore[attr-defined]  # a private attribute
+            folder._finalizer = weakref.finalize(folder, shutil.rmtree, folder.name, ignore_errors=True)  # type: ignore[attr-defined]
+        return folder
+
+    runtime_module._create_scratch_folder = create_folder
 
 
 def _set_clock_of_tokens() -> None:

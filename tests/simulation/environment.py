@@ -39,6 +39,7 @@ from shared.downloads.models import Part
 from shared.idempotency import replies
 from shared.imports import archive_writer, json_lines_reader, uploaded_file
 from shared.imports.step_rows import StepRows
+from shared.provenance import chain_trees, inclusion_proofs
 from shared.runtime import Runtime
 from shared.settings import Settings
 from shared.webhooks.events import WebhookEventType
@@ -122,6 +123,10 @@ _AMENDMENTS: Final = (WebhookEventType.AMENDMENT_PENDING,)
 _ALERTS: Final = (WebhookEventType.ALERT_FIRING, WebhookEventType.ALERT_RESOLVED)
 _TOKEN_MINUTES: Final = Decimal(43_200)
 _STEP_BYTES: Final = 300
+_SUBTREE_LEAVES: Final = 4
+"""Leaves of a subtree whose root is stored; the service stores the roots of subtrees of 4,096 leaves."""
+
+_TILE_ROOTS: Final = 2
 _FAILURES: Final[list[str]] = []
 
 
@@ -264,8 +269,13 @@ def run_in_world(
     # Without this value, the SDK searches the environment for one at each call.
     sdk_settings.tracing_enabled.set_value(False)
     remove_logged_failures()
+    leaves = _SUBTREE_LEAVES * _TILE_ROOTS
     try:
-        yield
+        with (
+            patch.multiple(chain_trees, SUBTREE_LEAVES=_SUBTREE_LEAVES, TILE_ROOTS=_TILE_ROOTS, TILE_LEAVES=leaves),
+            patch.object(inclusion_proofs, "SUBTREE_LEAVES", _SUBTREE_LEAVES),
+        ):
+            yield
     finally:
         _RUNNING.find_loop = None
         sdk_settings.tracing_enabled.unset_value()

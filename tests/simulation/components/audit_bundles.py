@@ -26,7 +26,11 @@ from tests.simulation.world import World
 
 _PATH: Final = "oi-api/provenance/bundles"
 _EVENTS: Final = "oi-api/provenance/events?target=DomainEvents"
-_SCOPES: Final = ("bundled-1", "bundled-2")
+_AMENDMENTS: Final = "oi-api/provenance/amendments"
+_TARGETS: Final = {"bundled-1": "DomainEvents", "bundled-2": "DomainEvents", "amended": "DomainAmendments"}
+"""Targets of the chains by their scopes."""
+
+_SCOPES: Final = tuple(_TARGETS)
 _MEMBERS: Final = ("ann@t", "bob@t")
 _ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 
@@ -57,7 +61,7 @@ class _RequestedBundle:
 
 
 class AuditBundlesComponent(Component):
-    """Clients append events; members request bundles of the chains and sometimes cancel them.
+    """Clients append events and amendments; members request bundles of the chains and sometimes cancel them.
 
     Invariants: a bundle ends with one status, and a completed one keeps its file; the records of a bundle are the first
     ones of its chain, with each event that was acknowledged before its request; its checkpoint matches these records,
@@ -100,8 +104,7 @@ class AuditBundlesComponent(Component):
         choices = self.world.random
         for number in range(count):
             text, scope, entity = f"bundled {client}-{number}", choices.choice(_SCOPES), choices.choice(("1", "2"))
-            body = {"EntityType": "Test", "EntityID": entity, "Name": text, "ActionType": "Test", "ScopeKey": scope}
-            reply = await send_until_final(self.world, "ann@t", "POST", _EVENTS, body, key=text)
+            reply = await send_until_final(self.world, "ann@t", "POST", *_build_record(scope, entity, text), key=text)
             if reply is not None:
                 self.world.require(reply.status == 201, f"{text} got {reply.status}")
                 self._acknowledged[text] = (scope, entity)
@@ -113,7 +116,7 @@ class AuditBundlesComponent(Component):
             await self.world.sleep(choices.random() * 20)
             bundle = _RequestedBundle(
                 choices.choice(_MEMBERS),
-                choices.choice((_SCOPES, _SCOPES[:1], _SCOPES[1:])),
+                choices.choice((_SCOPES, _SCOPES[:1], _SCOPES[1:2], _SCOPES[2:])),
                 choices.choice(("", "", "1")),
                 frozenset(self._acknowledged),
                 choices.random() < 0.3,
@@ -212,7 +215,7 @@ class AuditBundlesComponent(Component):
     def check_invariants(self, folder: Path) -> None:
         """Compare the records, checkpoints and proofs of all bundles with the stored chains."""
         require_nothing_left(self.world, folder)
-        leaves = {scope: read_hashes(folder, "DomainEvents", scope) for scope in _SCOPES}
+        leaves = {scope: read_hashes(folder, target, scope) for scope, target in _TARGETS.items()}
         for bundle, content in self._bundles:
             with zipfile.ZipFile(io.BytesIO(content)) as file:
                 manifest = json.loads(file.read("manifest.json"))
@@ -226,7 +229,7 @@ class AuditBundlesComponent(Component):
     ) -> None:
         scope = entry["scopeKey"]
         records = json.loads(file.read(entry["file"]))
-        names = {record["Name"] for record in records}
+        names = {record["ReasonText" if scope == "amended" else "Name"] for record in records}
         promised = {
             text
             for text in bundle.acknowledged
@@ -255,8 +258,17 @@ class AuditBundlesComponent(Component):
                 self.world.require(is_proved, f"a proof in a bundle of {scope} does not lead to its checkpoint")
 
 
+def _build_record(scope: str, entity: str, text: str) -> tuple[str, dict[str, Any]]:
+    """Build the path and the body of a request that appends an event or an amendment."""
+    body = {"EntityType": "Test", "EntityID": entity, "ScopeKey": scope}
+    if scope != "amended":
+        return _EVENTS, {**body, "Name": text, "ActionType": "Test"}
+    values = {"OriginalRecord": {"value": 1}, "AmendedRecord": {"value": 2}, "ChangedFields": ["value"]}
+    return _AMENDMENTS, {**body, **values, "ReasonCategory": "data-entry-error", "ReasonText": text}
+
+
 def _build_request(bundle: _RequestedBundle) -> dict[str, Any]:
-    scopes = [{"target": "DomainEvents", "scopeKey": scope} for scope in bundle.scopes]
+    scopes = [{"target": _TARGETS[scope], "scopeKey": scope} for scope in bundle.scopes]
     filters = {"entityId": bundle.entity} if bundle.entity else {}
     return {"scopes": scopes, "receipts": bundle.has_receipts, **filters}
 

@@ -56,7 +56,9 @@ class _Item:
             number: new number.
             is_complete: whether to send all properties that were read, also those that only the service sets.
         """
-        kept = read if is_complete else {name: read[name] for name in self.properties}
+        # Changes of other items change these properties, and the service rejects an old value.
+        complete = {name: value for name, value in read.items() if name not in {"queries", "stats"}}
+        kept = complete if is_complete else {name: read[name] for name in self.properties}
         return {**kept, "name": f"{self.text} {number}"}
 
     def parse_number(self, item: Any) -> int:

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
@@ -132,6 +133,7 @@ class DurableFunctions:
     def __init__(self, world: "World") -> None:
         self._world = world
         self._running: dict[str, Orchestration] = {}
+        self._activities = 0
 
     def start(self, orchestrator: str, instance: str, data: Any) -> bool:
         """Start an orchestration; return False if an orchestration with this id is running."""
@@ -144,6 +146,18 @@ class DurableFunctions:
     def is_running(self, instance: str) -> bool:
         """Return whether an orchestration with this id is running."""
         return instance in self._running
+
+    def has_activities(self) -> bool:
+        """Return whether any activity is running or will run again, also one of a terminated orchestration."""
+        return self._activities > 0
+
+    @contextmanager
+    def _count_activity(self) -> Iterator[None]:
+        self._activities += 1
+        try:
+            yield
+        finally:
+            self._activities -= 1
 
     def terminate(self, instance: str) -> None:
         """End an orchestration; its running activities continue."""
@@ -183,17 +197,21 @@ class DurableFunctions:
     async def _execute_step(self, step: Activity | Timer | All) -> Any:
         match step:
             case Activity():
-                return await self._execute_with_retries(step)
+                return await self._execute_activity_with_retries(step)
             case Timer():
                 return await self._world.sleep(max(0, step.until - self._world.scheduler.now) / MICROSECONDS)
             case All():
                 results = await asyncio.gather(
-                    *map(self._execute_with_retries, step.activities), return_exceptions=True
+                    *map(self._execute_activity_with_retries, step.activities), return_exceptions=True
                 )
                 errors = [each for each in results if isinstance(each, BaseException)]
                 if errors:
                     raise errors[0]
                 return results
+
+    async def _execute_activity_with_retries(self, activity: Activity) -> Any:
+        with self._count_activity():
+            return await self._execute_with_retries(activity)
 
     async def _execute_with_retries(self, activity: Activity) -> Any:
         retry = activity.retry
@@ -221,11 +239,12 @@ class DurableFunctions:
                 return result
 
     async def _execute_and_forget(self, activity: Activity) -> None:
-        await self._world.sleep(self._world.random.random() * 2)
-        try:
-            await self._execute_activity(activity)
-        except WorkFailedError as error:
-            self._world.trace(f"the second {activity.name} failed: {error}")
+        with self._count_activity():
+            await self._world.sleep(self._world.random.random() * 2)
+            try:
+                await self._execute_activity(activity)
+            except WorkFailedError as error:
+                self._world.trace(f"the second {activity.name} failed: {error}")
 
     async def _execute_activity(self, activity: Activity) -> Any:
         function = list_functions()[activity.name]

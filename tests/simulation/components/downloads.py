@@ -283,6 +283,9 @@ class DownloadsComponent(TelemetryComponent):
                     del waiting[0]
                 else:
                     await self.world.sleep(2)
+        # An activity of a download that has ended deletes its files when it notices this.
+        while self.world.durable.has_activities():
+            await self.world.sleep(1)
         for job in self._orders:
             status = await self._read_download(job)
             if status in {"failed", "cancelled"}:

@@ -161,10 +161,10 @@ class Flattener:
 
 
 def _select_doubtful_payloads(payloads: pa.Array, values: pa.Array, key_count: int) -> pa.Array:
-    """Return the payloads that possibly have a key besides the known ones; listing their keys takes much longer.
+    """Return the payloads that can have an unknown key; counting keys takes much less time than listing them.
 
-    A payload in which every known leaf has a value has all known keys, and an additional ``":`` for each other key.
-    This text also occurs in strings with an escaped quotation mark, so some payloads without other keys are returned.
+    Each key ends with ``":``. If every known leaf of a payload has a value, the payload has all known keys, and unknown
+    keys increase the count. A string can contain this text as well, so some payloads without unknown keys are returned.
 
     Args:
         payloads: compact JSON texts of objects without duplicate keys.

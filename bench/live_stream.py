@@ -42,7 +42,7 @@ def measure_ingest_with_live() -> Iterator[Figure]:
 def measure_live_stream() -> Iterator[Figure]:
     """Send telemetry of ten machines at a constant rate; measure the delays until 200 listeners receive the events.
 
-    ``live_p99`` is the 99th percentile of the events that are sent after the first second.
+    ``live_p99_with_start`` is the 99th percentile of all events, ``live_p99`` that of events after the first second.
     """
     heard = uvloop.run(_run_with_service())
     delays = sorted(delay for listener in heard for delay in listener.delays)
@@ -56,11 +56,11 @@ def measure_live_stream() -> Iterator[Figure]:
         "eventsPerSecond": EVENTS_PER_SECOND,
         "deliveriesPerSecond": len(delays) / SECONDS,
         "medianMs": round(statistics.median(delays) * 1000, 1),
-        "p99WithFirstSecondMs": _compute_p99_ms(delays),
         "maxMs": round(delays[-1] * 1000, 1),
     }
     yield Figure("live_delivered", len(delays) / due, "ratio", at_least=1.0, at_most=1.0, detail=detail)
     yield Figure("live_out_of_order", wrong, "listeners", at_most=0, detail=detail)
+    yield Figure("live_p99_with_start", _compute_p99_ms(delays), "ms", at_most=3_000, detail=detail)
     yield Figure("live_p99", _compute_p99_ms(later), "ms", at_most=400, detail=detail)
 
 

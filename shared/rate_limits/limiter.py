@@ -5,6 +5,9 @@ Most requests therefore need no call of the store. When it leases the next slice
 last request and returns the unused requests to the budget. The store counts the used requests for 60 seconds from that
 time, or from the end of the slice's second if nothing was reported. So in any period of 60 seconds, all instances
 together admit at most as many requests as the budget has.
+
+If the wall clock is set forward, the store forgets the slices of the time before, so an instance also ends a slice when
+its wall clock was set. A minute that contains such a change can have up to two budgets.
 """
 
 import asyncio
@@ -30,6 +33,8 @@ FORGET_AFTER_SECONDS: Final = 300.0
 OUTAGE_SECONDS: Final = 10.0
 """Seconds for which a failed store is not called again, because each call would delay a request."""
 _MAX_PRINCIPALS: Final = 10_000
+_CLOCK_TOLERANCE_SECONDS: Final = 1.0
+"""Difference between the two clocks' progress from which the wall clock counts as set, not as adjusted gradually."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +59,14 @@ class RateLimitDecision:
 class _PrincipalUsage:
     """Leased slice (share) of one principal's budget on this instance, and the number of requests that used it.
 
-    ``ends`` is a time of the monotonic clock, because a slice must also end after the clock was set back.
+    ``ends`` is a time of the monotonic clock, because a slice must also end after the wall clock was set back.
+    ``clock_difference`` is the wall clock minus the monotonic clock, in seconds, at the time of the lease.
     """
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     lease: Lease | None = None
     ends: float = 0.0
+    clock_difference: float = 0.0
     used: int = 0
     used_until: float = 0.0
     active: int = 0
@@ -126,14 +133,28 @@ class RateLimiter:
 
     async def _get_current_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
         """Return the slice of the budget for the current second; it is possibly used up already."""
-        if usage.lease is None or self._runtime.monotonic() >= usage.ends:
+        if usage.lease is None or self._has_ended(usage):
             async with usage.lock:
-                if usage.lease is None or self._runtime.monotonic() >= usage.ends:
+                if usage.lease is None or self._has_ended(usage):
                     return await self._renew_lease(principal, usage, budget)
         return usage.lease
 
+    def _has_ended(self, usage: _PrincipalUsage) -> bool:
+        return self._runtime.monotonic() >= usage.ends or self._was_clock_set(usage)
+
+    def _was_clock_set(self, usage: _PrincipalUsage) -> bool:
+        """Return whether the wall clock was set since the lease; the store may then no longer count the slice."""
+        difference = self._now_seconds() - self._runtime.monotonic()
+        return abs(difference - usage.clock_difference) > _CLOCK_TOLERANCE_SECONDS
+
     async def _renew_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
-        at, start = self._now_seconds(), self._runtime.monotonic()
+        """Lease a new slice, and another one if the wall clock was set while the store processed the request."""
+        lease = await self._lease_slice(principal, usage, budget)
+        return await self._lease_slice(principal, usage, budget) if self._was_clock_set(usage) else lease
+
+    async def _lease_slice(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
+        start = self._runtime.monotonic()
+        usage.clock_difference = self._now_seconds() - start
         previous = usage.lease
         wanted = max(1, min(usage.used * 2, budget.requests // LARGEST_SHARE))
         request = LeaseRequest(
@@ -147,16 +168,17 @@ class RateLimiter:
             budget=budget.requests,
         )
         try:
-            lease, seconds = await self._store.lease_slice(request, at), LEASE_SECONDS
+            lease, ends = await self._store.lease_slice(request, self._now_seconds), start + LEASE_SECONDS
         except WorkspaceError as error:
             # Rate limits protect the service, so their store must not make the service unavailable.
             _LOG.warning("the rate-limit store failed, so this instance counts alone: %s", error.detail)
-            lease, seconds = _build_local_lease(budget, self._now_seconds() + OUTAGE_SECONDS), OUTAGE_SECONDS
-            start = self._runtime.monotonic()
+            lease = _build_local_lease(budget, self._now_seconds() + OUTAGE_SECONDS)
+            ends = self._runtime.monotonic() + OUTAGE_SECONDS
         # A slice without requests expires when requests become available, so a caller that waits for the stated time is
         # admitted.
-        duration = seconds if lease.granted else min(seconds, lease.frees_at - at)
-        usage.lease, usage.used, usage.ends = lease, 0, start + duration
+        if not lease.granted:
+            ends = min(ends, self._runtime.monotonic() + lease.frees_at - self._now_seconds())
+        usage.lease, usage.used, usage.ends = lease, 0, ends
         return lease
 
     def _build_state(self, usage: _PrincipalUsage, budget: Budget) -> RateLimitState:

@@ -1,5 +1,6 @@
 """Port of the shared store that leases slices (shares) of each principal's request budget to instances."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -52,11 +53,13 @@ class Lease:
 class LeaseStore(Protocol):
     """Store of the slices of request budgets that were leased within the last 60 seconds."""
 
-    async def lease_slice(self, request: LeaseRequest, at: float) -> Lease:
+    async def lease_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
         """Return the unused requests of the instance's last slice to the budget and lease a new slice, atomically.
 
         Args:
             request: use of the last slice, and the wanted size of the new one.
-            at: current time, in seconds since the epoch.
+            read_time: returns the current time, in seconds since the epoch. The store calls it when it changes the
+                leases: if the clock was set forward while the request waited, an earlier time would end leases of
+                other instances too early.
         """
         ...

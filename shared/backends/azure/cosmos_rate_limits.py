@@ -7,7 +7,7 @@ import asyncio
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
 from shared.backends.azure.cosmos_account import CosmosAccount
@@ -47,11 +47,12 @@ class CosmosLeaseStore:
         self._runtime = account.runtime
         self._known: dict[str, Item] = {}
 
-    async def lease_slice(self, request: LeaseRequest, at: float) -> Lease:
+    async def lease_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
         place = hashlib.sha256(request.principal.encode()).hexdigest()
         leases: list[Lease] = []
 
         def lease_budget(before: Item | None) -> Item:
+            at = read_time()
             usage = _PrincipalBudget.from_item(before, at)
             leases[:] = [usage.lease(request, at, self._runtime.new_id()[:16])]
             return {"id": place, **usage.to_item_properties()}

@@ -1,6 +1,7 @@
 """Rate limits in SQLite: leases, which are shares of a principal's request budget, for processes of one machine."""
 
 import sqlite3
+from collections.abc import Callable
 from typing import Final
 
 from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
@@ -36,10 +37,10 @@ class SqliteLeaseStore:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def lease_slice(self, request: LeaseRequest, at: float) -> Lease:
+    async def lease_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
         with convert_failures("RATE_LIMITS_UNAVAILABLE", "the store of rate limits"):
             return await self._database.write(
-                lambda connection: _grant_lease(connection, request, at, self._database.runtime)
+                lambda connection: _grant_lease(connection, request, read_time(), self._database.runtime)
             )
 
 

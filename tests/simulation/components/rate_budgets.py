@@ -1,6 +1,6 @@
 """Rate limit component: several limiters share one budget of requests."""
 
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -36,9 +36,9 @@ class _ObservedStore:
         self.failures = 0
         self.has_failed = False
 
-    async def lease_slice(self, request: LeaseRequest, at: float) -> Lease:
+    async def lease_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
         try:
-            lease = await self._store.lease_slice(request, at)
+            lease = await self._store.lease_slice(request, read_time)
         except WorkspaceError:
             self.failures += 1
             self.has_failed = True

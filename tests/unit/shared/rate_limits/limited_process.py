@@ -10,6 +10,7 @@ import asyncio
 import json
 import sys
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,10 +27,10 @@ class CountingStore:
         self._store = store
         self.calls = 0
 
-    async def lease_slice(self, request: LeaseRequest, at: float) -> Lease:
+    async def lease_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
         """Count the call, and lease a slice of the budget from the store."""
         self.calls += 1
-        return await self._store.lease_slice(request, at)
+        return await self._store.lease_slice(request, read_time)
 
 
 def _open_store(kind: str, address: str) -> LeaseStore:
@@ -49,7 +50,7 @@ def _open_store(kind: str, address: str) -> LeaseStore:
 async def main(kind: str, address: str, speed: float, rate: float, budget: int, seconds: float) -> None:
     """Send requests until the end of the run."""
     store = CountingStore(_open_store(kind, address))
-    await store.lease_slice(LeaseRequest("other", "warm-up", "", 0, 0, 1, 0, 1), time.time())
+    await store.lease_slice(LeaseRequest("other", "warm-up", "", 0, 0, 1, 0, 1), time.time)
     store.calls = 0
     print("ready", flush=True)  # noqa: T201  the test waits for it
     start = float(await asyncio.to_thread(sys.stdin.readline))
@@ -57,7 +58,9 @@ async def main(kind: str, address: str, speed: float, rate: float, budget: int, 
     def read_clock() -> float:
         return start + (time.time() - start) * speed
 
-    limiter = RateLimiter(store, runtime=Runtime(now=lambda: datetime.fromtimestamp(read_clock(), UTC)))
+    limiter = RateLimiter(
+        store, runtime=Runtime(now=lambda: datetime.fromtimestamp(read_clock(), UTC), monotonic=read_clock)
+    )
     admitted: list[float] = []
     sent = 0
     while (now := read_clock()) < start + seconds:

@@ -1,7 +1,7 @@
 """Tests of rate limits that several instances with one store share."""
 
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
@@ -102,8 +102,8 @@ async def test_a_failing_store_does_not_stop_the_service() -> None:
     called_at: list[float] = []
 
     class UnavailableLeaseStore:
-        async def lease_slice(self, request: LeaseRequest, at: float) -> Lease:
-            called_at.append(at)
+        async def lease_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
+            called_at.append(at := read_time())
             raise WorkspaceError(
                 Kind.UNAVAILABLE,
                 "RATE_LIMITS_UNAVAILABLE",
@@ -174,3 +174,34 @@ async def test_a_caller_is_admitted_a_minute_after_the_clock_was_set_back(store:
     assert not await is_request_admitted(limiter)
     clock.advance(WINDOW_SECONDS + 1)
     assert await is_request_admitted(limiter)
+
+
+async def test_a_slice_is_not_used_after_the_clock_was_set_forward(store: SqliteLeaseStore) -> None:
+    """After the clock is set forward, no instance uses a slice that the store may no longer count."""
+    clock, set_forward = VirtualTime(), timedelta()
+    runtime = Runtime(now=lambda: clock.now + set_forward, monotonic=lambda: clock.seconds)
+    budget = Budget(100, 1000)
+    limiters = [RateLimiter(store, runtime=runtime) for _ in range(20)]
+    for limiter in limiters:
+        for _ in range(3):
+            # A slice grows to five requests if the one before was used up.
+            assert await is_request_admitted(limiter, budget)
+    set_forward = timedelta(hours=1)
+    admitted = [await is_request_admitted(limiter, budget) for _ in range(20) for limiter in limiters]
+    assert sum(admitted) == budget.requests
+
+
+async def test_a_slice_is_replaced_if_the_clock_was_set_during_the_request_for_it(store: SqliteLeaseStore) -> None:
+    """If the clock is set forward while the store grants a slice, the slice is replaced before its first use."""
+    clock, set_forward = VirtualTime(), timedelta()
+    runtime = Runtime(now=lambda: clock.now + set_forward, monotonic=lambda: clock.seconds)
+
+    class LateReplies:
+        async def lease_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
+            nonlocal set_forward
+            lease = await store.lease_slice(request, read_time)
+            set_forward = timedelta(hours=1)
+            return lease
+
+    assert await is_request_admitted(RateLimiter(LateReplies(), runtime=runtime), Budget(1, 1000))
+    assert not await is_request_admitted(RateLimiter(store, runtime=runtime), Budget(1, 1000))

@@ -2,6 +2,7 @@
 
 import json
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import given, settings
@@ -23,8 +24,9 @@ class InMemoryBudgets:
     def __init__(self) -> None:
         self.held: dict[str, str] = {}
 
-    async def lease_slice(self, request: LeaseRequest, at: float) -> Lease:
+    async def lease_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
         """Count the request, and grant a lease as the Cosmos DB store does."""
+        at = read_time()
         text = self.held.get(request.principal)
         account = _PrincipalBudget.from_item(json.loads(text) if text else None, at)
         lease = account.lease(request, at, SYSTEM_RUNTIME.new_id())

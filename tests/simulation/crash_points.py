@@ -3,7 +3,8 @@
 import dis
 import gc
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import AsyncGeneratorType, CodeType, CoroutineType, FrameType
@@ -64,19 +65,41 @@ def find_call_site(frame: FrameType | None) -> str:
     return "-"
 
 
-def list_awaits(modules: Iterable[str]) -> list[str]:
-    """Return all awaits in the given modules, in source order.
+@dataclass(frozen=True)
+class Await:
+    """Await in the service's code.
+
+    Attributes:
+        path: path of its module in the repository.
+        function: qualified name of its function.
+        text: its source text, with single spaces.
+        lines: its line numbers.
+        point: name of its crash point.
+    """
+
+    path: str
+    function: str
+    text: str
+    lines: range
+    point: str
+
+
+@cache
+def list_awaits(module: str) -> tuple[Await, ...]:
+    """Return all awaits of a module, in source order; ``async for`` and ``async with`` await, too.
 
     Args:
-        modules: paths of the modules within the repository.
+        module: path of the module in the repository.
     """
-    found: dict[str, None] = {}
-    for module in modules:
-        path = ROOT / module
-        for code in _list_code(compile(path.read_text(encoding="utf-8"), str(path), "exec")):
-            if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
-                found |= dict.fromkeys(_list_suspensions(code))
-    return list(found)
+    path = ROOT / module
+    source = path.read_text(encoding="utf-8")
+    lines = source.encode().splitlines(keepends=True)
+    found: dict[str, Await] = {}
+    for code in _list_code(compile(source, str(path), "exec")):
+        if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+            for each in _list_suspensions(module, code, lines):
+                found.setdefault(each.point, each)
+    return tuple(found.values())
 
 
 def _list_code(code: CodeType) -> Iterator[CodeType]:
@@ -86,8 +109,19 @@ def _list_code(code: CodeType) -> Iterator[CodeType]:
             yield from _list_code(constant)
 
 
-def _list_suspensions(code: CodeType) -> Iterator[str]:
+def _list_suspensions(module: str, code: CodeType, lines: list[bytes]) -> Iterator[Await]:
     """Yield the awaits of a compiled function, which are loops around the instruction ``SEND``."""
     for instruction in dis.get_instructions(code):
-        if instruction.opname == "SEND":
-            yield _describe_point(code, instruction.offset)
+        place = instruction.positions
+        if instruction.opname != "SEND" or place is None or place.lineno is None or place.end_lineno is None:
+            continue
+        covered = lines[place.lineno - 1 : place.end_lineno]
+        covered[-1] = covered[-1][: place.end_col_offset]
+        covered[0] = covered[0][place.col_offset :]
+        yield Await(
+            module,
+            code.co_qualname,
+            " ".join(b"".join(covered).decode().split()),
+            range(place.lineno, place.end_lineno + 1),
+            _describe_point(code, instruction.offset),
+        )

@@ -65,7 +65,8 @@ def list_crash_points_in_code(component: type[Component], *, with_cosmos: bool) 
         component: the component.
         with_cosmos: whether its stores are in Cosmos DB.
     """
-    return tuple(list_awaits(replace_modules(component.modules) if with_cosmos else component.modules))
+    modules = replace_modules(component.modules) if with_cosmos else component.modules
+    return tuple(dict.fromkeys(each.point for module in modules for each in list_awaits(module)))
 
 
 def choose_components(seed: int) -> tuple[type[Component], ...]:

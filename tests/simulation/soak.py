@@ -6,20 +6,21 @@ import os
 import resource
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import islice
 from multiprocessing.pool import AsyncResult
-from pathlib import Path
 from typing import Final
 
 from tests.simulation.cosmos_world import replace_modules
 from tests.simulation.environment import make_template, prepare_process
 from tests.simulation.exploration import Exploration, list_components, list_crash_points_in_code, simulate_world
+from tests.simulation.point_lists import EXCLUDED, RARE, select_listed_points
 
-EXCLUDED: Final = Path(__file__).parent / "excluded_crash_points.txt"
-"""Crash points that no world reaches, each with the reason."""
+LONG_RUN: Final = 50_000
+"""Number of worlds from which a run of all components must use the crash points."""
+_LEAST_SHARE: Final = 0.95
 _WORLDS_OF_A_PROCESS: Final = 100
 _WORLDS_BEFORE_A_STOP: Final = 20
 _SHOWN_VIOLATIONS: Final = 20
@@ -149,15 +150,45 @@ def run_soak(limits: SoakLimits, names: tuple[str, ...] = ()) -> int:
     totals = _Totals()
     _run_batches(_list_batches(limits, started + limits.seconds, names), totals, limits)
     points = _list_crash_points(totals.seen, names)
+    faults = [] if names else _find_faults(totals, points)
     for point in sorted(points - totals.crashed):
         print(f"no crash at {point}")
+    for fault in faults:
+        print(f"crash points: {fault}")
     elapsed = time.monotonic() - started
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     per_cpu_second = totals.worlds / (used.ru_utime + used.ru_stime)
     print(f"{totals.worlds / elapsed:.1f} worlds per second, {per_cpu_second:.1f} per CPU second")
     reached = f"crash points {len(points & totals.crashed)} of {len(points)}"
     print(f"worlds {totals.worlds}, violations {totals.violations}, {reached}")
-    return int(totals.violations > 0)
+    return int(totals.violations > 0 or bool(faults))
+
+
+def _find_faults(totals: _Totals, points: set[str]) -> list[str]:
+    """Return what is wrong with the crash points that a run of all components used."""
+    faults = [
+        f"{point} is excluded, but a process died there"
+        for point in sorted(select_listed_points(EXCLUDED, totals.crashed))
+    ]
+    if totals.worlds >= LONG_RUN:
+        faults += find_coverage_faults(points, totals.crashed, select_listed_points(RARE, points))
+    return faults
+
+
+def find_coverage_faults(points: Collection[str], crashed: Collection[str], rare: Collection[str]) -> list[str]:
+    """Return what is wrong with the crash points that a long run used; no entry if nothing is wrong.
+
+    Args:
+        points: all crash points except the excluded ones.
+        crashed: crash points at which a process died.
+        rare: crash points that a long run may leave unused.
+    """
+    unused = sorted(set(points).difference(crashed))
+    faults = [f"{point} is not listed as rare, but no process died there" for point in unused if point not in rare]
+    used = len(points) - len(unused)
+    if used < _LEAST_SHARE * len(points):
+        faults.append(f"{used} of {len(points)} were used, which is less than {_LEAST_SHARE:.0%}")
+    return faults
 
 
 def _run_batches(batches: Iterator[Batch], totals: _Totals, limits: SoakLimits) -> None:
@@ -200,10 +231,5 @@ def _list_crash_points(seen: set[str], names: tuple[str, ...]) -> set[str]:
         for aim in list_crash_points_in_code(component, with_cosmos=stores)
     }
     jobs = {point for point in seen if point.partition(":")[0] in modules}
-    return (awaits | jobs) - read_excluded_crash_points()
-
-
-def read_excluded_crash_points() -> set[str]:
-    """Return the crash points that ``excluded_crash_points.txt`` lists."""
-    lines = EXCLUDED.read_text(encoding="utf-8").splitlines()
-    return {line.partition("  #")[0].strip() for line in lines if line and not line.startswith("#")}
+    points = awaits | jobs
+    return points - select_listed_points(EXCLUDED, points)

@@ -1,0 +1,25 @@
+"""Tests of the crash points that a run of many simulated worlds must use."""
+
+from tests.simulation.soak import find_coverage_faults
+
+POINTS = {f"shared/module.py:{line}:0 await" for line in range(100)}
+
+
+def test_a_long_run_that_used_all_crash_points_succeeds() -> None:
+    """A run that used every crash point has no fault."""
+    assert find_coverage_faults(POINTS, POINTS | {"commit before"}, set()) == []
+
+
+def test_a_new_crash_point_without_a_crash_fails_a_long_run() -> None:
+    """A crash point without a crash is a fault, unless it is listed as rare."""
+    new = "shared/module.py:7:0 await"
+    assert find_coverage_faults(POINTS, POINTS - {new}, {new}) == []
+    faults = find_coverage_faults(POINTS, POINTS - {new}, {"shared/module.py:8:0 await"})
+    assert faults == [f"{new} is not listed as rare, but no process died there"]
+
+
+def test_a_long_run_uses_most_crash_points() -> None:
+    """A run that used less than 95 % of the crash points has a fault, even if the others are listed as rare."""
+    rare = set(sorted(POINTS)[:6])
+    assert find_coverage_faults(POINTS, POINTS - set(sorted(rare)[:5]), rare) == []
+    assert find_coverage_faults(POINTS, POINTS - rare, rare) == ["94 of 100 were used, which is less than 95%"]

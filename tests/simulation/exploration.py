@@ -69,19 +69,33 @@ def list_crash_points_in_code(component: type[Component], *, with_cosmos: bool) 
     return tuple(dict.fromkeys(each.point for module in modules for each in list_awaits(module)))
 
 
-def choose_components(seed: int) -> tuple[type[Component], ...]:
+def choose_components(seed: int, unused: Collection[str] | None = None) -> tuple[type[Component], ...]:
     """Return one to three random components, of which no two change the same part of the workspace.
 
     A world with Cosmos DB has one component, because the SDK makes its steps several times as expensive. The weights of
     the components depend on their cost, so that each component gets a similar share of the processor time.
+
+    Args:
+        seed: seed of the world.
+        unused: crash points that no world has used; a component with many of them is chosen more often. None to use
+            only the weights.
     """
     known = list_components()
     source = random.Random(f"components {seed}")
     with_cosmos = uses_cosmos(seed)
     number = 1 if with_cosmos else source.choice(_NUMBERS_OF_COMPONENTS)
     weights = [each.cosmos_weight if with_cosmos else each.weight for each in known]
+    if unused is not None:
+        missing = frozenset(unused)
+        counts = [len(missing & _find_points(each, with_cosmos=with_cosmos)) for each in known]
+        weights = [weight + count for weight, count in zip(weights, counts, strict=True)]
     drawn = source.sample(known, min(number, len(known)), counts=weights)
     return tuple({component.owned or component.name: component for component in drawn}.values())
+
+
+@cache
+def _find_points(component: type[Component], *, with_cosmos: bool) -> frozenset[str]:
+    return frozenset(list_crash_points_in_code(component, with_cosmos=with_cosmos))
 
 
 def simulate_world(

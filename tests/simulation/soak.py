@@ -6,7 +6,7 @@ import os
 import resource
 import time
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import islice
@@ -15,12 +15,21 @@ from typing import Final
 
 from tests.simulation.cosmos_world import replace_modules
 from tests.simulation.environment import make_template, prepare_process
-from tests.simulation.exploration import Exploration, list_components, list_crash_points_in_code, simulate_world
+from tests.simulation.exploration import (
+    Exploration,
+    choose_components,
+    list_components,
+    list_crash_points_in_code,
+    simulate_world,
+)
 from tests.simulation.point_lists import EXCLUDED, RARE, select_listed_points
 
 LONG_RUN: Final = 50_000
 """Number of worlds from which a run of all components must use the crash points."""
 _LEAST_SHARE: Final = 0.95
+_WORLDS_FOR_UNUSED_POINTS: Final = 20
+"""One of so many worlds gets components with many unused crash points; such components are expensive."""
+
 _WORLDS_OF_A_PROCESS: Final = 100
 _WORLDS_BEFORE_A_STOP: Final = 20
 _SHOWN_VIOLATIONS: Final = 20
@@ -94,17 +103,27 @@ def simulate_worlds(batch: Batch) -> BatchSummary:
         if time.monotonic() > batch.deadline:
             break
         worlds += 1
-        is_aimed = seed % 2 == 1
-        result = simulate_world(seed, chosen, batch.aims - crashed if is_aimed else None)
+        aims = batch.aims - crashed if seed % 2 == 1 else None
+        components = chosen
+        if chosen is None and aims is not None and seed % _WORLDS_FOR_UNUSED_POINTS == 1:
+            components = choose_components(seed, aims)
+        result = simulate_world(seed, components, aims)
         seen |= result.points.seen
         crashed |= result.points.crashed
         if result.violation:
-            violations.append((_build_arguments(result, batch.names, is_aimed=is_aimed), result.violation))
+            names = [] if components is None else [each.name for each in components]
+            violations.append((_build_arguments(result, names, is_aimed=aims is not None), result.violation))
     return BatchSummary(worlds, violations, seen, crashed)
 
 
-def _build_arguments(result: Exploration, names: tuple[str, ...], *, is_aimed: bool) -> str:
-    """Return the arguments of ``make simulate`` that repeat a world with only the crash points that it used."""
+def _build_arguments(result: Exploration, names: Sequence[str], *, is_aimed: bool) -> str:
+    """Return the arguments of ``make simulate`` that repeat a world with only the crash points that it used.
+
+    Args:
+        result: result of the world.
+        names: components of the world in their order; empty if its seed chose them.
+        is_aimed: whether the world aimed at given crash points.
+    """
     components = f" COMPONENTS={','.join(names)}" if names else ""
     aims = f" AIMS='{';'.join(result.points.aimed)}'" if is_aimed else ""
     return f"SEED={result.seed}{components}{aims}"

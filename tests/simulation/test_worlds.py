@@ -115,3 +115,14 @@ def test_different_seeds_give_different_worlds() -> None:
     """Different seeds select different components and different steps."""
     assert len({simulate_world(seed, list_components()[:1]).digest for seed in range(4)}) == 4
     assert len({choose_components(seed) for seed in range(50)}) >= min(len(list_components()), 3)
+
+
+def test_components_with_unused_crash_points_are_chosen_more_often() -> None:
+    """A component with many unused crash points is chosen more often, but every component is chosen sometimes."""
+    rare = next(component for component in list_components() if component.weight == 1)
+    unused = {point for stores in (False, True) for point in list_crash_points_in_code(rare, with_cosmos=stores)}
+    chosen = [component for seed in range(1_000) for component in choose_components(seed, unused)]
+    usual = [component for seed in range(1_000) for component in choose_components(seed)]
+    assert chosen.count(rare) > 10 * usual.count(rare)
+    assert set(chosen) == set(list_components())
+    assert [choose_components(seed, set()) for seed in range(50)] == [choose_components(seed) for seed in range(50)]

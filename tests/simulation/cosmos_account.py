@@ -49,7 +49,15 @@ class QuickAccount(CosmosAccount):
         for policy, following in pairwise([*kept, last]):
             policy.next = following
         pipeline._impl_policies = kept
+        # The account has one region, so the SDK would look in vain for another one several times in each request.
+        manager = connection._global_endpoint_manager
+        manager.is_circuit_breaker_applicable = _answer_no
+        manager.is_per_partition_automatic_failover_applicable = _answer_no
         return client
+
+
+def _answer_no(_: object) -> bool:
+    return False
 
 
 def create_service(clock: Callable[[], float], request_units: float | None = None) -> CosmosService:

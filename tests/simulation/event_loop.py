@@ -179,9 +179,13 @@ _NO_LOCK: Final[Any] = _NoLock()
 class _JobFuture[T](Future[T]):
     """Future of a job, without a lock, because the lock would take much of the time of a small job."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self) -> None:  # the base class would create the lock
         self._condition = _NO_LOCK
+        self._state = "PENDING"
+        self._result = None
+        self._exception = None
+        self._waiters = []
+        self._done_callbacks: list[Any] = []
 
 
 class SimulatedPool(Executor):

@@ -17,7 +17,7 @@ from tests.simulation.environment import make_template, prepare_process
 from tests.simulation.world import CrashPoints, ViolationError, World
 
 _FOLDER: Final = Path(__file__).parent / "components"
-_NUMBERS_OF_COMPONENTS: Final = (*(1,) * 28, 2, 3)
+_NUMBERS_OF_COMPONENTS: Final = (*(1,) * 48, 2, 3)
 """Numbers of components of a world; many small worlds reach more than few large ones in the same time."""
 
 

@@ -61,7 +61,11 @@ def find_mutants(max_worlds: int, only: str = "") -> int:
     mutants = [patch for patch in list_mutants() if only in ("", patch.stem)]
     found = 0
     for patch in mutants:
-        worlds = _run_mutant(patch, max_worlds)
+        try:
+            worlds = _run_mutant(patch, max_worlds)
+        except RuntimeError as error:
+            print(f"{patch.stem}: not simulated: {error}", flush=True)
+            continue
         found += worlds > 0
         print(f"{patch.stem}: {f'found within {worlds} worlds' if worlds else 'not found'}", flush=True)
     print(f"mutants found {found} of {len(mutants)}")
@@ -74,7 +78,7 @@ def _run_mutant(patch: Path, max_worlds: int) -> int:
         folder = Path(name)
         copy_code(folder)
         if not apply_mutant(patch, folder):
-            raise RuntimeError(f"{patch.name} does not apply to the current code; update the patch")
+            raise RuntimeError("the patch does not apply to the current code")
         environment = {
             **os.environ,
             "COMPONENTS": read_components(patch),
@@ -87,6 +91,6 @@ def _run_mutant(patch: Path, max_worlds: int) -> int:
         command = [sys.executable, "-m", "tests.simulation"]
         ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if ended.returncode and not _WORLDS.search(ended.stdout):
-        raise RuntimeError(f"{patch.name}: {ended.stderr[-2000:]}")
+        raise RuntimeError(f"no world ended: {ended.stderr[-2000:]}")
     found = _WORLDS.search(ended.stdout)
     return int(found[1]) if found else 0

@@ -14,6 +14,7 @@ from tests.simulation.component import Component
 from tests.simulation.cosmos_world import replace_modules, uses_cosmos
 from tests.simulation.crash_points import list_awaits
 from tests.simulation.environment import make_template, prepare_process
+from tests.simulation.small_limits import use_small_limits
 from tests.simulation.world import CrashPoints, ViolationError, World
 
 _FOLDER: Final = Path(__file__).parent / "components"
@@ -112,7 +113,12 @@ def simulate_world(
     chosen = choose_components(seed) if components is None else components
     with_cosmos = uses_cosmos(seed)
     aims = [aim for component in chosen for aim in list_crash_points_in_code(component, with_cosmos=with_cosmos)]
-    world = World(seed, chosen, make_template(with_cosmos=with_cosmos), aims, targets)
+    template = make_template(with_cosmos=with_cosmos)
+    with use_small_limits(seed):
+        return _run_world(World(seed, chosen, template, aims, targets))
+
+
+def _run_world(world: World) -> Exploration:
     violation = ""
     try:
         world.run()
@@ -120,4 +126,4 @@ def simulate_world(
         violation = str(error)
     except Exception as error:  # noqa: BLE001  the model met a state that it does not know
         violation = f"{error!r} {traceback.extract_tb(error.__traceback__)[-1]}"
-    return Exploration(seed, violation, world.lines, world.points)
+    return Exploration(world.seed, violation, world.lines, world.points)

@@ -74,21 +74,26 @@ def read_linked_file(world: World, file: Mapping[str, Any]) -> bytes:
 
 async def expire_jobs(world: World) -> None:
     """Delete all jobs by running their expiry with a clock that is far ahead."""
+    while not await try_to_expire_jobs(world):
+        await world.sleep(1)
+
+
+async def try_to_expire_jobs(world: World) -> bool:
+    """Run the expiry once with a clock that is far ahead; return whether it has deleted all jobs."""
 
     async def delete_expired_jobs(services: Services) -> None:
         now = services.runtime.now
         later = replace(services.runtime, now=lambda: now() + _AFTER_EXPIRY)
-        downloads, scratch = services.downloads, services.cold_data.scratch
+        # The local files of running jobs stay, because their times are not virtual.
+        downloads, scratch = services.downloads, world.folder / "no-scratch"
         expiry = DownloadExpiry(downloads.jobs, downloads.blobs, downloads.job_quota, scratch, runtime=later)
         await expiry.run()
 
-    is_done = False
-    while not is_done:
-        try:
-            await run_on_instance(world, delete_expired_jobs)
-            is_done = True
-        except WorkFailedError:
-            await world.sleep(1)
+    try:
+        await run_on_instance(world, delete_expired_jobs)
+    except WorkFailedError:
+        return False
+    return True
 
 
 def require_no_files(world: World, job: str, ending: str) -> None:

@@ -85,9 +85,11 @@ class AlertsComponent(Component):
             if reply is None:
                 continue
             self._compare_with_earlier_list(known, reply.json["alerts"])
-            active = [alert for alert in known.values() if alert["state"] != "resolved"]
-            if active and choices.random() < 0.5:
-                await self._acknowledge_alert(choices.choice(active), f"comment {client}-{number}")
+            # Some members read a list, and acknowledge an alert that has been resolved.
+            states = {"pending", "firing", *({"resolved"} if choices.random() < 0.1 else {})}
+            found = [alert for alert in known.values() if alert["state"] in states]
+            if found and choices.random() < 0.5:
+                await self._acknowledge_alert(choices.choice(found), f"comment {client}-{number}")
             elif choices.random() < 0.2:
                 await self._try_rule(choices.choice((*_THRESHOLD_RULES, "silent")), f"trial {client}-{number}")
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from tests.simulation.chains import read_chains
 from tests.simulation.client import send_until_done, send_until_final
 from tests.simulation.component import Component
+from tests.simulation.sign_in import SignIns
 from tests.simulation.world import ApiReply, World
 
 _SCOPES = ("line-1", "line-2")
@@ -19,10 +20,13 @@ _READERS = ("all", "pending", "approved", "entity", "report", "categories")
 class AmendmentsComponent(Component):
     """Members create amendments, and approve or reject amendments of other members, sometimes also their own.
 
+    They sign some of the decisions.
+
     Invariants: an acknowledged amendment is stored once; an amendment has at most one decision, and an acknowledged
     decision is this one; no member decides about an own amendment; a decision that the service rejects is not stored;
     equal requests get equal replies; an invalid amendment is rejected and not stored. A list contains each acknowledged
     amendment and decision, the list of pending amendments no decided amendment, and the report each amendment's reason.
+    A decision has a signature of its member exactly if the member signed it.
     """
 
     name: ClassVar[str] = "amendments"
@@ -39,6 +43,8 @@ class AmendmentsComponent(Component):
         self._decided: dict[tuple[str, str], tuple[str, str]] = {}
         self._attempted: set[tuple[str, str]] = set()
         self._approvals: dict[str, set[str]] = defaultdict(set)
+        self._sign_ins = SignIns(world)
+        self._signed: dict[tuple[str, str], bool] = {}
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
         """Start members that create amendments and members that approve or reject them."""
@@ -86,13 +92,20 @@ class AmendmentsComponent(Component):
         member, verb = self.world.random.choice(_MEMBERS), self.world.random.choice(("approve", "reject"))
         self._attempted.add((scope, record_id))
         path = f"{_PATH}/{record_id}/{verb}?scopeKey={scope}"
-        body = {"RejectionReason": text} if verb == "reject" else {}
+        body: dict[str, Any] = {"RejectionReason": text} if verb == "reject" else {}
         key = text if self.world.random.random() < 0.8 else ""
-        reply = await send_until_final(self.world, member, "POST", path, body, key=key, attempts=attempts if key else 1)
-        if reply is None:
+        sign_in = await self._sign_ins.sign_in_sometimes(member)
+        if sign_in is not None:
+            body["signature"] = {"meaning": "rejection" if verb == "reject" else "approval"}
+        headers, attempts = None if sign_in is None else sign_in.headers, attempts if key else 1
+        reply = await send_until_final(
+            self.world, member, "POST", path, body, key=key, headers=headers, attempts=attempts
+        )
+        if reply is None or (sign_in is not None and sign_in.may_be_rejected(reply)):
             return
         if reply.status == 200:
             self._record_decision(amendment, member, reply)
+            self._signed[scope, reply.json["RecordID"]] = sign_in is not None
             self.world.require(member != author, f"{member} has decided about an own amendment")
         elif reply.code == "MAKER_CHECKER_VIOLATION":
             self.world.require(member == author, f"{member} may decide about an amendment of {author}")
@@ -171,6 +184,7 @@ class AmendmentsComponent(Component):
             place = (record.get("ScopeKey", ""), record["RecordID"])
             if "AmendmentID" in record:
                 actor = str(record.get("ApprovedBy") or record.get("RejectedBy"))
+                self._check_signature(place, actor, record.get("Signature"))
                 decisions[place[0], record["AmendmentID"]].append((actor, place[1]))
             elif "AmendedBy" in record:
                 authors[place] = record["AmendedBy"]
@@ -185,6 +199,11 @@ class AmendmentsComponent(Component):
             self.world.require(made[0][0] != authors.get(place), f"the author of {place} has decided")
         for place, decision in self._decided.items():
             self.world.require(decisions[place] == [decision], f"{place}: {decisions[place]}, not {decision}")
+
+    def _check_signature(self, place: tuple[str, str], actor: str, signature: Any) -> None:
+        is_right = signature is None or signature["UserID"] == actor
+        is_right = is_right and self._signed.get(place, signature is not None) == (signature is not None)
+        self.world.require(is_right, f"the decision {place} of {actor} has the signature {signature}")
 
 
 def _build_amendment(scope: str, text: str) -> dict[str, Any]:

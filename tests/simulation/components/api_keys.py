@@ -82,7 +82,9 @@ class ApiKeysComponent(Component):
         for _ in range(count):
             await self.world.sleep(self.world.random.random() * 6)
             action = self.world.random.random()
-            if action < 0.05:
+            if action < 0.03:
+                await self._list_keys()
+            elif action < 0.05:
                 await self._read_key_set()
             elif self._secrets and action < 0.15:
                 await self._issue_token(self.world.random.choice(list(self._secrets)))
@@ -96,6 +98,19 @@ class ApiKeysComponent(Component):
             self.world.require(reply.status == 200 and reply.json["keys"] != [], f"the key set got {reply.status}")
             self._key_set = self._key_set or reply.json
             self.world.require(self._key_set == reply.json, "the key set has changed")
+
+    async def _list_keys(self) -> None:
+        """List all API keys; those that were acknowledged before are listed once."""
+        known = {key_id for key_id, _ in self._secrets.values()}
+        revoked = set(self._revoked)
+        reply = await send_until_final(self.world, "ann@t", "GET", _PATH)
+        if reply is not None:
+            self.world.require(reply.status == 200, f"a list got {reply.status} {reply.reply.body!r}")
+            listed = {each["keyId"]: each["revokedAt"] for each in reply.json["keys"]}
+            self.world.require(len(listed) == len(reply.json["keys"]), f"a list has keys twice: {reply.json}")
+            self.world.require(known <= listed.keys(), f"a list lacks the keys {known - listed.keys()}")
+            active = [key_id for key_id in revoked if listed[key_id] is None]
+            self.world.require(not active, f"a list has revoked keys as active: {active}")
 
     async def _issue_token(self, name: str) -> None:
         """Issue a token with an API key, use the token, and revoke it."""

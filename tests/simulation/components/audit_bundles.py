@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import zipfile
+from collections import Counter
 from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +19,11 @@ from tests.simulation.components.checkpoints import compute_root
 from tests.simulation.job_files import (
     attach_files,
     expire_jobs,
+    find_linked_file,
     read_linked_file,
     require_no_files,
     require_nothing_left,
+    try_to_expire_jobs,
 )
 from tests.simulation.world import World
 
@@ -48,6 +51,7 @@ class _RequestedBundle:
         status: last status that the member has read.
         digest: hash of its file; empty before its completion.
         is_cancelled: True after a request to cancel it.
+        expiries: number of expiries of all jobs that had ended before it was requested.
     """
 
     member: str
@@ -58,6 +62,7 @@ class _RequestedBundle:
     status: str = "pending"
     digest: str = ""
     is_cancelled: bool = False
+    expiries: int = 0
 
 
 class AuditBundlesComponent(Component):
@@ -87,6 +92,8 @@ class AuditBundlesComponent(Component):
         self._acknowledged: dict[str, tuple[str, str]] = {}
         self._orders: dict[str, _RequestedBundle] = {}
         self._bundles: list[tuple[_RequestedBundle, bytes]] = []
+        self._begun_expiries = 0
+        self._ended_expiries = 0
 
     def attach(self, services: Services) -> None:
         """Give the files of bundles virtual modification times."""
@@ -99,6 +106,19 @@ class AuditBundlesComponent(Component):
             yield self._append_events(number, choices.randint(1, 8))
         for number in range(choices.randint(1, 2)):
             yield self._request_bundles(number, choices.randint(1, 3))
+        if choices.random() < 0.1:
+            yield self._expire_bundles()
+
+    async def _expire_bundles(self) -> None:
+        """Run the expiry at a time at which bundles are built, so that they end without files."""
+        await self.world.sleep(self.world.random.random() * 60)
+        self._begun_expiries += 1
+        await try_to_expire_jobs(self.world)
+        self._ended_expiries += 1
+
+    def _may_be_expired(self, bundle: _RequestedBundle) -> bool:
+        """Return whether an expiry has begun after the request, so that the bundle or its file can be missing."""
+        return self._begun_expiries > bundle.expiries
 
     async def _append_events(self, client: int, count: int) -> None:
         choices = self.world.random
@@ -124,13 +144,26 @@ class AuditBundlesComponent(Component):
             job = await self._request_bundle(bundle, f"bundle {client}-{number}")
             if job is not None:
                 await self._read_until_ended(job)
+            if choices.random() < 0.2:
+                await self._list_bundles(choices.choice(_MEMBERS))
+
+    async def _list_bundles(self, member: str) -> None:
+        """List a member's bundles; those that were acknowledged before are listed once."""
+        known = {job for job, bundle in self._orders.items() if bundle.member == member}
+        reply = await send_until_final(self.world, member, "GET", _PATH)
+        if reply is not None:
+            self.world.require(reply.status == 200, f"a list got {reply.status} {reply.reply.body!r}")
+            listed = Counter(each["bundleId"] for each in reply.json["bundles"])
+            missing = [job for job in known if not listed[job] and not self._may_be_expired(self._orders[job])]
+            self.world.require(not missing, f"a list of {member} lacks the bundles {missing}")
+            self.world.require(all(count == 1 for count in listed.values()), f"a list has bundles twice: {listed}")
 
     async def _request_bundle(self, bundle: _RequestedBundle, key: str) -> str | None:
         """Request a bundle, and return its id."""
-        body = _build_request(bundle)
+        bundle.expiries, body = self._ended_expiries, _build_request(bundle)
         headers = {"prefer": "wait=3"} if self.world.random.random() < 0.3 else {}
         reply = await send_until_final(self.world, bundle.member, "POST", _PATH, body, key=key, headers=headers)
-        if reply is None:
+        if reply is None or (reply.status == 404 and self._may_be_expired(bundle)):
             return None
         self.world.require(reply.status in {200, 202}, f"a bundle got {reply.status} {reply.reply.body!r}")
         job = str(reply.json["bundleId"])
@@ -138,6 +171,7 @@ class AuditBundlesComponent(Component):
         if self.world.random.random() < 0.3:
             again = await send_until_final(self.world, bundle.member, "POST", _PATH, body, key=key, headers=headers)
             is_same = again is None or (again.status in {200, 202} and again.json["bundleId"] == job)
+            is_same = is_same or (again is not None and again.status == 404 and self._may_be_expired(bundle))
             self.world.require(is_same, f"an equal request got another bundle than {job}")
         return job
 
@@ -160,18 +194,21 @@ class AuditBundlesComponent(Component):
         if reply is not None and reply.status == 204:
             self._record_status(job, "cancelled")
         elif reply is not None:
-            self.world.require(reply.code == "BUNDLE_ENDED", f"a cancellation got {reply.status} {reply.code}")
+            is_possible = reply.code == "BUNDLE_ENDED" or (reply.status == 404 and self._may_be_expired(bundle))
+            self.world.require(is_possible, f"a cancellation got {reply.status} {reply.code}")
 
     async def _read_bundle(self, job: str) -> str:
         """Read a bundle and check it; return its status, or an empty text if the request failed."""
         bundle = self._orders[job]
         reply = await send_until_final(self.world, bundle.member, "GET", f"{_PATH}/{job}")
-        if reply is None:
+        if reply is None or (reply.status == 404 and self._may_be_expired(bundle)):
             return ""
         self.world.require(reply.status == 200, f"bundle {job} got {reply.status} {reply.reply.body!r}")
         self._record_status(job, reply.json["status"])
         if reply.json["status"] == "completed":
             [file] = reply.json["files"]
+            if self._may_be_expired(bundle) and not find_linked_file(self.world, file["url"]).exists():
+                return "completed"
             content = read_linked_file(self.world, file)
             self.world.require(bundle.digest in ("", file["sha256"]), f"the file of bundle {job} has changed")
             if not bundle.digest:
@@ -193,6 +230,9 @@ class AuditBundlesComponent(Component):
             for each in listed.json["bundles"]:
                 while (await self._read_status(member, each["bundleId"])) not in _ENDED:
                     await self.world.sleep(2)
+        # An activity of a bundle that has expired deletes its files when it notices this.
+        while self.world.durable.has_activities():
+            await self.world.sleep(1)
         for job in self._orders:
             status = await self._read_bundle(job)
             if status in {"failed", "cancelled"}:

@@ -114,7 +114,18 @@ class ImportsComponent(TelemetryComponent):
             job = await self._create_import(file, f"import {client}-{number}")
             if job is not None:
                 await self._read_until_ended(job)
+            if choices.random() < 0.3:
+                await self._list_imports(choices.choice(_MEMBERS))
         self._sending -= 1
+
+    async def _list_imports(self, member: str) -> None:
+        """List a member's imports; those that were acknowledged before are listed once."""
+        known = {job for job, file in self._files.items() if file.member == member}
+        reply = await send_until_final(self.world, member, "GET", _PATH)
+        if reply is not None:
+            self.world.require(reply.status == 200, f"a list got {reply.status} {reply.reply.body!r}")
+            listed = Counter(each["importId"] for each in reply.json["imports"])
+            self.world.require(all(listed[job] == 1 for job in known), f"a list has {listed}, but {known} exist")
 
     def _draw_file(self) -> _File:
         choices = self.world.random

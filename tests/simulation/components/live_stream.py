@@ -17,7 +17,7 @@ from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB, HubEvent
 from shared.wiring import Services
 from tests.simulation.components.telemetry import CONNECTIONS, PARTITIONS, TelemetryComponent, format_time
 from tests.simulation.engine import TelemetryRow
-from tests.simulation.jobs import run_on_instance
+from tests.simulation.jobs import WorkFailedError, run_on_instance
 from tests.simulation.web_pubsub import SimulatedStream, SimulatedWebPubSub
 from tests.simulation.world import ConnectionLostError, World
 from tests.virtual_time import START
@@ -101,6 +101,23 @@ class LiveStreamComponent(TelemetryComponent):
         for partition in PARTITIONS:
             yield self._deliver_while_sending(TELEMETRY_HUB, partition)
             yield self._deliver_while_sending(IMPULSES_HUB, partition)
+        if choices.random() < 0.2:
+            yield self._check_streams_while_sending()
+
+    async def _check_streams_while_sending(self) -> None:
+        """Close the streams of listeners without access; all listeners have access."""
+
+        async def close_expired(services: Services) -> int:
+            return await services.live_stream.service.close_expired()
+
+        while self._sending:
+            await self.world.sleep(self.world.random.random() * 40)
+            try:
+                closed = await run_on_instance(self.world, close_expired)
+            except WorkFailedError as error:
+                self.world.trace(f"the check of streams failed: {error}")
+            else:
+                self.world.require(closed == 0, f"{closed} streams of listeners with access were closed")
 
     def _read_clock(self) -> datetime:
         return START + timedelta(microseconds=self.world.scheduler.now)

@@ -293,6 +293,10 @@ class OAuthComponent(Component):
             self._record_family_end(family)
 
     async def _revoke_family(self, family: _Family) -> None:
+        if self.world.random.random() < 0.1:
+            reply = await self._send_form("oauth2/revoke", {"client_id": _CLIENT})
+            is_refused = reply is None or (reply.status == 400 and reply.json.get("error") == "invalid_request")
+            self.world.require(is_refused, f"a revocation without a token got {reply and reply.reply.body!r}")
         family.may_end = True
         reply = await self._send_form("oauth2/revoke", {"token": family.newest, "client_id": _CLIENT})
         if reply is not None:

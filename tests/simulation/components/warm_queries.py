@@ -13,6 +13,7 @@ from tests.simulation.chains import read_chains
 from tests.simulation.client import TRANSIENT, send_until_done, send_until_final
 from tests.simulation.component import Component
 from tests.simulation.scheduler import MICROSECONDS
+from tests.simulation.sign_in import SignIns
 from tests.simulation.world import ApiReply, ConnectionLostError, World
 
 _LOOKUPS: Final = ("speed", "load")
@@ -49,6 +50,7 @@ class WarmQueriesComponent(Component):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._asked: set[str] = set()
+        self._sign_ins = SignIns(world)
         self._decisions: dict[str, tuple[str, str]] = {}
         self._changes = dict.fromkeys(_LOOKUPS, 0)
         self._open = dict.fromkeys(_LOOKUPS, 0)
@@ -135,19 +137,26 @@ class WarmQueriesComponent(Component):
     async def _decide_draft(self, name: str, lookup: str) -> None:
         """Approve or reject the draft that the member has read."""
         member, verb = self.world.random.choice(_MEMBERS), self.world.random.choice(("approve", "approve", "reject"))
+        sign_in = await self._sign_ins.sign_in_sometimes(member)
         draft = await self._read_query(member, lookup)
         if draft is None or draft["approval"] is not None or draft["rejection"] is not None:
             return
-        text, path, headers = _read_text(draft["kql"]), f"{_PATH}/{lookup}/{verb}", {"if-match": draft["etag"]}
-        body = {} if verb == "approve" else {"comment": name}
+        text, path = _read_text(draft["kql"]), f"{_PATH}/{lookup}/{verb}"
+        headers = {"if-match": draft["etag"], **({} if sign_in is None else sign_in.headers)}
+        body: dict[str, Any] = {} if verb == "approve" else {"comment": name}
+        if sign_in is not None:
+            body["signature"] = {"meaning": "approval" if verb == "approve" else "rejection"}
         self._asked |= {text} if verb == "approve" else set()
         key = name if self.world.random.random() < 0.8 else ""
         runs = text if verb == "approve" else ""
         reply = await self._send_change(lookup, runs, member, "POST", path, body, headers, key=key)
-        if reply is None:
+        if reply is None or (sign_in is not None and sign_in.may_be_rejected(reply)):
             return
         if reply.status == 200:
             self._record_decision(draft, member, verb, reply.json)
+            made = reply.json["approval" if verb == "approve" else "rejection"]
+            signer = made.get("signature", {}).get("userId", "")
+            self.world.require(signer == ("" if sign_in is None else member), f"{member} decided, but got {made}")
         elif reply.code == "MAKER_CHECKER_VIOLATION":
             self._check_refused_author(draft, member)
         else:

@@ -88,6 +88,11 @@ class WebhooksComponent(Component):
         if sent is not None:
             self.world.require(sent.status == 202, f"{test} got {sent.status} {sent.reply.body!r}")
             await self.world.sleep(choices.random() * 3)
+            listed = await send_until_final(self.world, "ann@t", "GET", f"{path}/deliveries?limit=10")
+            if listed is not None:
+                self.world.require(listed.status == 200, f"a list got {listed.status} {listed.reply.body!r}")
+                found = [each["id"] for each in listed.json["deliveries"]]
+                self.world.require(found.count(sent.json["id"]) == 1, f"{test} is not among the deliveries {found}")
             again = f"{path}/deliveries/{sent.json['id']}/retry"
             reply = await send_until_final(self.world, "ann@t", "POST", again, attempts=1)
             is_accepted = reply is None or (reply.status == 202 and reply.json["id"] == sent.json["id"])

@@ -1,0 +1,56 @@
+"""Small limits of simulated worlds, with which little data runs the code for much data."""
+
+import random
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from types import ModuleType
+from typing import Any, Final
+from unittest.mock import patch
+
+import shared.runtime
+from shared.alerts import scheduler
+from shared.audit_bundles import chain_section
+from shared.backends.azure import cosmos_alerts, cosmos_catalog, cosmos_webhooks
+from shared.cold_data import archive, inventory
+from shared.downloads import work
+from shared.imports import archive_writer
+from shared.live_stream import publishing, replay
+from shared.warm_queries import columns
+
+_SHARE: Final = 0.1
+_LIMITS: Final[tuple[tuple[ModuleType, dict[str, Any]], ...]] = (
+    # Worker threads process all texts.
+    (shared.runtime, {"LARGE": 1}),
+    (chain_section, {"STEP_RECORDS": 2, "PROOFS_PER_PART": 2}),
+    # A transaction contains one alert.
+    (cosmos_alerts, {"MAX_OPERATIONS": 2}),
+    # A change of the catalog does not fit into one transaction.
+    (cosmos_catalog, {"MAX_OPERATIONS": 2}),
+    # The footer of an archive blob needs a second read.
+    (inventory, {"FOOTER_BYTES": 64}),
+    # A list of queries requests the columns of one query at a time.
+    (columns, {"LIST_REQUESTS": 1}),
+    # One operation runs at a time.
+    (scheduler, {"READS_AT_ONCE": 1}),
+    (cosmos_webhooks, {"_WRITES_AT_ONCE": 1}),
+    (archive, {"CONCURRENT_WRITES": 1}),
+    (archive_writer, {"_CONCURRENT": 1}),
+    (work, {"CONCURRENT_PLANS": 1}),
+    (publishing, {"CONCURRENT_CONNECTIONS": 1}),
+    (replay, {"CONCURRENT_REPLAYS": 1}),
+)
+
+
+@contextmanager
+def use_small_limits(seed: int) -> Iterator[None]:
+    """Context manager: in some worlds, replace limits of the service by small ones.
+
+    Args:
+        seed: seed of the world.
+    """
+    source = random.Random(f"limits {seed}")
+    with ExitStack() as stack:
+        for module, limits in _LIMITS:
+            if source.random() < _SHARE:
+                stack.enter_context(patch.multiple(module, **limits))
+        yield

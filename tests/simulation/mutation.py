@@ -41,11 +41,11 @@ def apply_mutant(patch: Path, folder: Path, *, is_reverse: bool = False) -> bool
 
 
 def copy_code(folder: Path) -> None:
-    """Copy the code that the simulation needs into a folder."""
+    """Copy the code that the simulation needs, and its byte code, into a folder."""
     for name in _COPIED:
         source, target = ROOT / name, folder / name
         if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, target)
         else:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, target)

@@ -24,7 +24,11 @@ from shared.catalog.models import WorkspaceDocument
 from shared.catalog.problems import MAX_PROBLEMS, DocumentError, Path, Problem
 from shared.catalog.sections import Sections
 from shared.validation.names import find_nearest_name
-from shared.validation.validation_messages import reword_pydantic_error
+from shared.validation.validation_messages import (
+    get_field_location,
+    remove_redundant_errors,
+    reword_pydantic_error,
+)
 
 ITEMS_AT_ONCE: Final = 100
 
@@ -209,35 +213,23 @@ def _convert_to_problems(errors: list[ErrorDetails], located: LocatedValues) -> 
     """
     messages: dict[Path, list[str]] = {}
     unknown = {located.drop_missing_steps(detail["loc"]) for detail in errors if detail["type"] == "extra_forbidden"}
-    for detail in _remove_redundant_errors(errors):
-        field = ("kind",) if detail["type"].startswith("union_tag") else ()
-        names_missing = bool(field) or detail["type"] == "missing"
-        texts = messages.setdefault(
-            located.drop_missing_steps((*detail["loc"], *field), names_missing=names_missing), []
-        )
+    for detail in remove_redundant_errors(errors):
+        field = get_field_location(detail)
+        names_missing = field != detail["loc"] or detail["type"] == "missing"
+        texts = messages.setdefault(located.drop_missing_steps(field, names_missing=names_missing), [])
         if (message := _format_pydantic_error(detail)) not in texts:
             texts.append(message)
     for path, texts in messages.items():
         yield located.build_problem(path, "; ".join(texts), of_name=path in unknown)
 
 
-def _remove_redundant_errors(errors: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Remove the errors that a list is too short if an item of the list is itself invalid."""
-    parents = {detail["loc"][:length] for detail in errors for length in range(len(detail["loc"]))}
-    return [detail for detail in errors if detail["type"] != "too_short" or detail["loc"] not in parents]
-
-
 def _format_pydantic_error(detail: ErrorDetails) -> str:
     match detail["type"]:
-        case "union_tag_not_found":
-            return "is required"
         case "extra_forbidden":
             suggestion = suggest_field(detail["loc"])
             return f"is not a known field; did you mean {suggestion}?" if suggestion else "is not a known field"
         case "model_type" | "dict_type":
             return "must be a mapping of fields"
-        case "union_tag_invalid":
-            return f"must be one of {_get_error_context(detail)['expected_tags']}"
         case "value_error":
             return str(_get_error_context(detail)["error"])
     return reword_pydantic_error(detail["type"], detail["msg"], detail.get("input"))

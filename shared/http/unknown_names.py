@@ -8,7 +8,7 @@ import types
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cache
-from typing import Any, Final, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Union, get_args, get_origin
 from urllib.parse import quote
 
 from pydantic import AliasChoices, BaseModel
@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from shared.errors import FieldError, WorkspaceError, invalid_fields
 from shared.http.messages import Reply
 from shared.validation.names import find_nearest_name, is_hidden_character
+from shared.validation.validation_messages import TAG_FIELD, Location, remove_union_tags
 
 IGNORED: Final = "x-provenance-ignored"
 """Header with the names of the parameters that were ignored."""
@@ -76,11 +77,12 @@ def unknown_arguments_error(names: Sequence[str], known_names: Iterable[str]) ->
     return _build_unknown_names_error("argument", names, {name: name for name in known_names})
 
 
-def unknown_members_error(model: Any, locations: Iterable[tuple[int | str, ...]]) -> WorkspaceError:
+def unknown_members_error(model: Any, body: Any, locations: Iterable[Location]) -> WorkspaceError:
     """Build the error for unknown body properties.
 
     Args:
         model: model of the body.
+        body: the body.
         locations: location of each unknown property, as in pydantic's errors.
     """
     errors: list[FieldError] = []
@@ -88,9 +90,8 @@ def unknown_members_error(model: Any, locations: Iterable[tuple[int | str, ...]]
         at, name = _find_model(model, location[:-1]), str(location[-1])
         accepted = list_accepted_names(at) if at else {}
         repeated = f"repeats `{accepted[name]}`; send only one of them" if name in accepted else ""
-        errors.append(
-            FieldError(format_location(location), repeated or _format_message("member", name, accepted, index))
-        )
+        field = format_location(remove_union_tags(location, body))
+        errors.append(FieldError(field, repeated or _format_message("member", name, accepted, index)))
     return invalid_fields(errors)
 
 
@@ -175,13 +176,30 @@ def _list_field_names(field: str, info: FieldInfo) -> list[str]:
 
 def _find_model(model: Any, location: Iterable[int | str]) -> type[BaseModel] | None:
     """Return the model that describes a location in a body; None if no model describes it."""
-    at = _find_model_in_annotation(model)
+    annotation = model
     for part in location:
         if isinstance(part, str):
-            fields = at.model_fields if at else {}
-            found = (info.annotation for name, info in fields.items() if part in _list_field_names(name, info))
-            at = _find_model_in_annotation(next(found, None))
-    return at
+            annotation = _find_branch(annotation, part) or _find_field_type(annotation, part)
+    return _find_model_in_annotation(annotation)
+
+
+def _find_field_type(annotation: Any, name: str) -> Any:
+    """Return the type of a property of the model in a type annotation; None if the model has no such property."""
+    at = _find_model_in_annotation(annotation)
+    fields = at.model_fields if at else {}
+    return next((info.annotation for field, info in fields.items() if name in _list_field_names(field, info)), None)
+
+
+def _find_branch(annotation: Any, tag: str) -> type[BaseModel] | None:
+    """Return the model that a tag selects in a list of tagged unions; None for other annotations and tags."""
+    items = get_args(annotation) if get_origin(annotation) in (list, tuple) else (annotation,)
+    branches = [branch for item in items if get_origin(item) is Annotated for branch in get_args(get_args(item)[0])]
+    return next((branch for branch in branches if tag in _list_tags(branch)), None)
+
+
+def _list_tags(branch: Any) -> tuple[Any, ...]:
+    fields = branch.model_fields if isinstance(branch, type) and issubclass(branch, BaseModel) else {}
+    return get_args(fields[TAG_FIELD].annotation) if TAG_FIELD in fields else ()
 
 
 def _find_model_in_annotation(annotation: Any) -> type[BaseModel] | None:

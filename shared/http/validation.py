@@ -32,7 +32,12 @@ from shared.http.unknown_names import (
 from shared.runtime import Runtime
 from shared.text_formats.strict_json import parse_body
 from shared.timestamps import parse_rfc3339
-from shared.validation.validation_messages import reword_pydantic_error
+from shared.validation.validation_messages import (
+    get_field_location,
+    remove_redundant_errors,
+    remove_union_tags,
+    reword_pydantic_error,
+)
 
 _UNKNOWN: Final = "extra_forbidden"
 """Type of pydantic's error about an unknown property."""
@@ -223,7 +228,7 @@ def _validate_value(model: Any, value: Any, faults: ValidationErrors, *, reject_
                 return _validate_body(model, value, extra)
             return _get_adapter(model).validate_python(value)
         except ValidationError as failure:
-            _add_errors(failure, model, faults)
+            _add_errors(failure, model, value, faults)
     return _build_model_of_valid_fields(model, value, faults) if is_body_model(model) else None
 
 
@@ -237,7 +242,7 @@ def _validate_body(model: type[BaseModel], value: Any, extra: Literal["forbid"] 
     )
 
 
-def _add_errors(failure: ValidationError, model: Any, faults: ValidationErrors) -> None:
+def _add_errors(failure: ValidationError, model: Any, value: Any, faults: ValidationErrors) -> None:
     """Add pydantic's errors to the collector ``faults``.
 
     Unknown properties are listed first, because a misspelt name explains why a required property is missing.
@@ -247,12 +252,15 @@ def _add_errors(failure: ValidationError, model: Any, faults: ValidationErrors) 
         faults.add(invalid("body", f"has {failure.error_count()} errors; at most {MAX_LISTED} are listed individually"))
         # No further rule can be checked, because the invalid fields of the body are not listed.
         faults.raise_all()
-    found = failure.errors(include_url=False, include_context=False)
+    found = remove_redundant_errors(failure.errors(include_url=False, include_context=False))
     unknown = [error["loc"] for error in found if error["type"] == _UNKNOWN]
     if unknown:
-        faults.add(unknown_members_error(model, unknown))
+        faults.add(unknown_members_error(model, value, unknown))
     errors = [
-        FieldError(format_location(error["loc"]), reword_pydantic_error(error["type"], error["msg"], error["input"]))
+        FieldError(
+            format_location(remove_union_tags(get_field_location(error), value)),
+            reword_pydantic_error(error["type"], error["msg"], error["input"]),
+        )
         for error in found
         if error["type"] != _UNKNOWN
     ]

@@ -1,9 +1,18 @@
 """Error messages about invalid values, derived from pydantic's messages."""
 
 import re
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
+
+from pydantic_core import ErrorDetails
 
 from shared.validation.names import find_nearest_name
+
+TAG_FIELD: Final = "kind"
+"""Name of the field that selects the type of an object, in each union of object types."""
+
+type Location = tuple[int | str, ...]
+"""Property names and list indexes that lead from a body to a value."""
 
 JSON_POINTER_PATTERN: Final = r"^(/([^/~]|~[01])*)*$"
 """Pattern of JSON pointers (RFC 6901)."""
@@ -13,6 +22,14 @@ _UNPARSED: Final = re.compile(r", unable to .*")
 _OPTION: Final = re.compile(r"'([^']*)'")
 _RIGHTS: Final = "Workspace."
 """Prefix of the names of access rights."""
+
+_TAGS: Final = "expected tags: "
+_RULES: Final = {
+    "missing": "is required",
+    "union_tag_not_found": "is required",
+    "model_type": "must be an object",
+}
+"""Complete error messages by pydantic's type of the error."""
 
 _COUNT: Final = re.compile(r"^\w+ should have at (least|most) (\d+) items?\b.*")
 _TYPES: Final = {
@@ -30,10 +47,10 @@ def reword_pydantic_error(kind: str, message: str, value: object = None) -> str:
         message: message of pydantic's error.
         value: the invalid value, if it is known.
     """
-    if kind == "missing":
-        return "is required"
-    if kind == "model_type":
-        return "must be an object"
+    if kind in _RULES:
+        return _RULES[kind]
+    if kind == "union_tag_invalid":
+        return f"must be one of {message.partition(_TAGS)[2]}"
     if count := _COUNT.match(message):
         unit = "character" if isinstance(value, str) else "item"
         return f"must have at {count[1]} {count[2]} {unit}{'' if count[2] == '1' else 's'}"
@@ -45,3 +62,33 @@ def reword_pydantic_error(kind: str, message: str, value: object = None) -> str:
     rule = _SUBJECT.sub("should ", message.removeprefix("Value error, "))
     rule = _UNPARSED.sub("", rule) if kind.endswith("_parsing") else rule
     return _TYPES.get(rule, rule)
+
+
+def remove_redundant_errors(errors: Sequence[ErrorDetails]) -> list[ErrorDetails]:
+    """Remove the errors that a list is too short if an item of the list is itself invalid."""
+    parents = {detail["loc"][:length] for detail in errors for length in range(len(detail["loc"]))}
+    return [detail for detail in errors if detail["type"] != "too_short" or detail["loc"] not in parents]
+
+
+def get_field_location(detail: ErrorDetails) -> Location:
+    """Return the location of the invalid field; pydantic locates a wrong tag of a union at its object."""
+    return (*detail["loc"], TAG_FIELD) if detail["type"].startswith("union_tag") else detail["loc"]
+
+
+def remove_union_tags(location: Location, value: Any) -> Location:
+    """Remove pydantic's tags of unions from a location, because the body does not contain these steps.
+
+    Args:
+        location: location as in pydantic's errors.
+        value: the body.
+    """
+    steps: list[int | str] = []
+    for step in location:
+        if isinstance(value, dict):
+            if step not in value and value.get(TAG_FIELD) == step:
+                continue
+            value = value.get(step)
+        else:
+            value = value[step] if isinstance(value, list) and isinstance(step, int) and step < len(value) else None
+        steps.append(step)
+    return tuple(steps)

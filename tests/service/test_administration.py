@@ -226,6 +226,28 @@ def test_errors_about_misspelt_fields_suggest_the_nearest_field(
     assert f"did you mean `{suggestion or 'connections'}`?" in message
 
 
+@pytest.mark.parametrize(
+    ("variable", "messages"),
+    [
+        ({"kind": "sine", "max": "x"}, {"min": "is required", "max": "should be a valid number"}),
+        ({"kind": "sine", "min": 1, "max": 2, "nois": 1}, {"nois": "Unknown member `nois`; did you mean `noise`?"}),
+        ({"kind": "choice", "values": []}, {"values": "must have at least 1 item"}),
+        ({}, {"kind": "is required"}),
+        ({"kind": "wave"}, {"kind": "must be one of 'constant', 'sine',"}),
+    ],
+)
+def test_errors_about_simulator_variables_name_the_fields_of_the_body(
+    admin: httpx.Client, variable: dict[str, Any], messages: dict[str, str]
+) -> None:
+    """Each error about a variable of a simulator names a field of the variable, and the list counts as not empty."""
+    simulator = {"variables": [{"name": "level", "periodSec": 60, **variable}]}
+    reply = put_definition(admin, "connections", "x", type="SIMULATOR", simulator=simulator)
+    errors = {each["field"]: each["message"] for each in check_problem(reply, 400, "INVALID_REQUEST")["errors"]}
+    errors = {field: message for field, message in errors.items() if not field.endswith(".periodSec")}
+    assert list(errors) == [f"simulator.variables[0].{field}" for field in messages]
+    assert all(map(str.startswith, errors.values(), messages.values())), errors
+
+
 def test_a_put_without_enabled_or_oid_keeps_the_stored_values(admin: httpx.Client) -> None:
     """If a PUT of a team member omits `enabled` or `oid`, the stored value stays; `oid: null` removes the account."""
     assert put_definition(admin, "team", "kept@t", enabled=False, oid="1234").status_code == 201

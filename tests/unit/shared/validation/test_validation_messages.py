@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.validation.validation_messages import JSON_POINTER_PATTERN, reword_pydantic_error
+from shared.validation.validation_messages import JSON_POINTER_PATTERN, remove_union_tags, reword_pydantic_error
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,12 @@ from shared.validation.validation_messages import JSON_POINTER_PATTERN, reword_p
             "must be a JSON pointer such as /ts",
         ),
         ("value_error", "Value error, must be a date", "must be a date"),
+        ("union_tag_not_found", "Unable to extract tag using discriminator 'kind'", "is required"),
+        (
+            "union_tag_invalid",
+            "Input tag 'wave' found using 'kind' does not match any of the expected tags: 'sine', 'ramp'",
+            "must be one of 'sine', 'ramp'",
+        ),
         ("string_too_short", "String should have at least 1 character", "should have at least 1 character"),
     ],
 )
@@ -56,3 +62,19 @@ def test_the_length_of_a_text_counts_characters() -> None:
     """The message about a text that is too short or too long counts characters."""
     message = "Value should have at most 64 items after validation, not 65"
     assert reword_pydantic_error("too_long", message, "x" * 65) == "must have at most 64 characters"
+
+
+@pytest.mark.parametrize(
+    ("location", "body", "field"),
+    [
+        (("parts", 0, "sine", "min"), {"parts": [{"kind": "sine"}]}, ("parts", 0, "min")),
+        (("parts", 1, "sine"), {"parts": [{"kind": "sine"}]}, ("parts", 1, "sine")),
+        (("kind", "sine"), {"kind": "sine"}, ("kind", "sine")),
+        (("a", 0), "text", ("a", 0)),
+    ],
+)
+def test_locations_contain_no_tags_of_unions(
+    location: tuple[int | str, ...], body: object, field: tuple[int | str, ...]
+) -> None:
+    """The location of an error contains only steps that the body has, without pydantic's tags of union types."""
+    assert remove_union_tags(location, body) == field

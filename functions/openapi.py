@@ -41,10 +41,12 @@ class OpenApiKey:
     Attributes:
         operations: names of the operations that the caller may use.
         server: URL of the service.
+        connections: connections to which the caller's credential is bound; None if it is not bound.
     """
 
     operations: frozenset[str]
     server: str
+    connections: tuple[str, ...] | None = None
 
 
 class OpenApiCache:
@@ -135,7 +137,8 @@ async def _find_document(principal: Principal) -> SerializedOpenApi:
     catalog, server = await app.catalog.current(), app.settings.public_url
     queries = list_approved_queries(catalog)
     columns = await app.queries.columns.find_all(queries)
-    key = OpenApiKey(frozenset(operation.name for operation in usable), server)
+    bound_to = None if principal.binding is None else principal.binding.connections
+    key = OpenApiKey(frozenset(operation.name for operation in usable), server, bound_to)
     cached = _CACHE.find_document(catalog.version, key, columns)
     if cached is not None:
         return cached

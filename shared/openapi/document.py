@@ -235,7 +235,7 @@ def build_caller_document(
     if EXECUTE in allowed:
         concrete.append(_build_query_paths(allowed[EXECUTE], catalog, columns, schemas))
     if ACCEPT in allowed:
-        concrete.append(_build_telemetry_paths(allowed[ACCEPT], catalog, schemas))
+        concrete.append(_build_telemetry_paths(allowed[ACCEPT], principal, catalog, schemas))
     workspace = catalog.workspace
     title = f"{workspace.name}: Industrial Data Workspace" if workspace else "Industrial Data Workspace"
     about = workspace.description if workspace and workspace.description else ""
@@ -261,11 +261,11 @@ def _build_query_paths(
 
 
 def _build_telemetry_paths(
-    accept: Operation, catalog: Catalog, schemas: SchemaRegistry
+    accept: Operation, principal: Principal, catalog: Catalog, schemas: SchemaRegistry
 ) -> Iterator[tuple[str, Mapping[str, Schema]]]:
-    shared = build_operation(accept, schemas)
-    for stored in catalog.connections.values():
-        if stored.value.signals:
+    shared, binding = build_operation(accept, schemas), principal.binding
+    for lookup, stored in catalog.connections.items():
+        if stored.value.signals and (binding is None or lookup in binding.connections):
             yield build_telemetry_path(stored.value), {"post": build_telemetry_operation(shared, stored.value)}
 
 

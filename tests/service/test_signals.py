@@ -101,3 +101,15 @@ def test_signals_are_part_of_the_openapi_document(admin: httpx.Client) -> None:
     assert (message["p"]["type"], message["p"]["x-unit"]) == ("number", "bar")
     assert message["motor"]["properties"]["on"]["type"] == "boolean"
     assert "/oi-api/telemetry/press" not in paths
+
+
+def test_the_openapi_document_of_a_bound_key_has_only_its_connections(service: Service, admin: httpx.Client) -> None:
+    """The OpenAPI document for a bound credential has no path for the telemetry of another connection."""
+    for lookup, is_listed in (("press", False), ("signal-rig", True)):
+        body = {"name": "device", "connections": [lookup]}
+        key = service.create_client("editor@t").post("/workspace/api/keys", json=body).json()["apiKey"]
+        token = service.create_anonymous_client(key).get("/workspace/api/keys/jwt").json()["Token"]
+        paths = service.create_anonymous_client(token).get("/oi-api/openapi").json()["paths"]
+        assert ("/oi-api/telemetry/signal-rig" in paths) is is_listed
+        assert "/oi-api/telemetry/{lookup}" in paths
+    assert "/oi-api/telemetry/signal-rig" in admin.get("/oi-api/openapi").json()["paths"]

@@ -117,7 +117,7 @@ def precondition_failed_error() -> WorkspaceError:
 
 def item_missing_error() -> WorkspaceError:
     """Build the error for a request with If-Match on an item that does not exist."""
-    detail = "The item does not exist, so no ETag matches; omit If-Match to create it."
+    detail = "The item does not exist, so no ETag matches the header If-Match."
     return WorkspaceError(Kind.PRECONDITION_FAILED, "PRECONDITION_FAILED", detail)
 
 

@@ -10,12 +10,12 @@ from typing import Any, Final
 from shared.catalog.snapshot import Catalog
 from shared.cold_data.ports import BlobStore
 from shared.downloads.import_request import ImportMapping, ImportRequest
-from shared.downloads.models import Job
+from shared.downloads.models import Job, build_job_ended_error
 from shared.errors import Kind, WorkspaceError
 from shared.imports.row_mapping import FileRejectedError, RowMapper
 from shared.imports.service import get_import_request
 from shared.imports.uploaded_file import UploadedSource, open_reader
-from shared.imports.uploads import require_upload
+from shared.imports.uploads import find_upload, require_upload
 from shared.runtime import SYSTEM_RUNTIME, Runtime, run_in_pool
 from shared.telemetry.json_text import parse
 from shared.timestamps import rfc3339
@@ -75,10 +75,13 @@ class ImportPreview:
             mapping: column mapping to try; None for the mapping of the import.
 
         Raises:
-            WorkspaceError: the same errors as ``require_upload``; NOT_FOUND ``CONNECTION_NOT_FOUND``; UNAVAILABLE
+            WorkspaceError: the same errors as ``require_upload``; CONFLICT ``IMPORT_ENDED`` if the file was deleted,
+                because the import has ended; NOT_FOUND ``CONNECTION_NOT_FOUND``; UNAVAILABLE
                 ``BLOB_STORE_UNAVAILABLE``.
         """
         request = get_import_request(job)
+        if not job.is_unfinished and await find_upload(self._blobs, job.id) is None:
+            raise build_job_ended_error(job)
         blob = await require_upload(self._blobs, job.id, request)
         mapper = build_mapper(await self._catalog(), job.connections[0], request, mapping, self._runtime)
         loop = asyncio.get_running_loop()

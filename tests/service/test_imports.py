@@ -223,6 +223,14 @@ def test_the_error_about_an_import_request_names_the_field(plant: Service, edito
     check_problem(editor.post(f"{import_job['statusUrl']}/start"), 409, "IMPORT_ENDED")
 
 
+def test_a_cancelled_import_has_no_preview(editor: httpx.Client) -> None:
+    """The preview of an import whose file was deleted, because the import has ended, is refused with that reason."""
+    import_job = create_import(editor)
+    upload_file(import_job, build_csv(1))
+    assert editor.delete(import_job["statusUrl"]).status_code == 204
+    check_problem(editor.post(f"{import_job['statusUrl']}/preview"), 409, "IMPORT_ENDED")
+
+
 def test_a_repeated_request_creates_one_import(editor: httpx.Client) -> None:
     """A repeated request with the same Idempotency-Key gets the same import."""
     body = {"format": "csv", "fileName": "a.csv", "mapping": MAPPING}

@@ -13,7 +13,10 @@ from urllib.parse import unquote, urlsplit
 
 from shared.backends.embedded.blobs import FolderBlobStore
 from shared.backends.embedded.file_links import FileLinks
+from shared.catalog.models import Quotas
+from shared.catalog.snapshot import Catalog
 from shared.downloads.expiry import DownloadExpiry
+from shared.downloads.job_quota import JobQuota
 from shared.runtime import Runtime
 from shared.wiring import Services
 from tests.simulation.jobs import WorkFailedError, run_on_instance
@@ -51,6 +54,18 @@ def attach_files(world: World, services: Services) -> None:
     """Give the files of a process's background jobs virtual modification times."""
     folder = world.folder / "blobs" / "downloads"
     vars(services.downloads).update(blobs=DatedBlobs(folder, services.runtime, world.scheduler))
+
+
+def attach_quota(services: Services, quotas: Quotas) -> None:
+    """Limit the jobs and files of each member by a quota that the workspace does not have."""
+
+    async def get_catalog() -> Catalog:
+        catalog = await services.catalog.reader.get_catalog()
+        return replace(catalog, policies=catalog.policies.model_copy(update={"quotas": quotas}))
+
+    downloads = services.downloads
+    quota = JobQuota(downloads._job_quota_store, downloads.jobs, get_catalog, runtime=services.runtime)
+    vars(downloads).update(job_quota=quota)
 
 
 def find_linked_file(world: World, url: str) -> Path:

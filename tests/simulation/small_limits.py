@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import timedelta
 from types import ModuleType
 from typing import Any, Final
 from unittest.mock import patch
@@ -11,7 +12,7 @@ import shared.runtime
 from shared.alerts import scheduler
 from shared.audit_bundles import chain_section
 from shared.backends.azure import cosmos_alerts, cosmos_catalog, cosmos_webhooks
-from shared.cold_data import archive, inventory
+from shared.cold_data import archive, inventory, reading
 from shared.downloads import work
 from shared.imports import archive_writer
 from shared.live_stream import publishing, replay
@@ -28,6 +29,8 @@ _LIMITS: Final[tuple[tuple[ModuleType, dict[str, Any]], ...]] = (
     (cosmos_catalog, {"MAX_OPERATIONS": 2}),
     # The footer of an archive blob needs a second read.
     (inventory, {"FOOTER_BYTES": 64}),
+    # The reader of the archive has the files of one hour at a time.
+    (reading, {"BLOCK_HOURS": 1, "AROUND": timedelta(0)}),
     # A list of queries requests the columns of one query at a time.
     (columns, {"LIST_REQUESTS": 1}),
     # One operation runs at a time.

@@ -23,6 +23,7 @@ _SURFACES: Final = "oi-api/surfaces"
 _HALL: Final = f"{_SURFACES}/hall"
 _YARD: Final = f"{_SURFACES}/yard"
 _WORKSPACE: Final = "oi-api/workspace"
+_PLAN: Final = "oi-api/workspace/document/plan"
 _DOCUMENT_STEP: Final = 1_000
 _VISIBLE_SECONDS: Final = 15
 """Time after which all instances use a change, as the documentation says."""
@@ -112,11 +113,23 @@ class AdministrationComponent(Component):
         choices = self.world.random
         for _ in range(count):
             drawn = choices.random()
-            if drawn < 0.15:
+            if drawn < 0.03:
+                await self._plan_document(member)
+            elif drawn < 0.15:
                 await self._change_yard(member)
             else:
                 await self._increment_number(member, _WORKSPACE if drawn < 0.3 else _HALL)
             await self.world.sleep(choices.random() * 2)
+
+    async def _plan_document(self, member: str) -> None:
+        """Request the changes of a document whose numbers no item reaches; this changes nothing."""
+        body, headers = _build_text(_DOCUMENT_STEP * 100).encode(), {"content-type": "application/yaml"}
+        key = f"plan {self.world.scheduler.now}"
+        reply = await send_until_final(self.world, member, "POST", _PLAN, body, key=key, headers=headers)
+        if reply is not None:
+            self.world.require(reply.status == 200, f"a plan got {reply.status} {reply.reply.body!r}")
+            changed = {change["key"] for change in reply.json["changes"]}
+            self.world.require("hall" in changed, f"a plan does not change the hall: {reply.json}")
 
     async def _increment_number(self, member: str, path: str) -> None:
         item = self._items[path]
@@ -234,5 +247,9 @@ class AdministrationComponent(Component):
 @cache
 def _build_document(number: int) -> WorkspaceDocument:
     """Build the document of the workspace whose items have this number."""
+    return load_document(_build_text(number), "workspace")
+
+
+def _build_text(number: int) -> str:
     text = DOCUMENT.replace("name: Hall,", f"name: Hall {number},")
-    return load_document(text.replace("name: Test plant}", f"name: Test plant {number}}}"), "workspace")
+    return text.replace("name: Test plant}", f"name: Test plant {number}}}")

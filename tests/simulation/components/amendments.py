@@ -5,9 +5,13 @@ from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
+from shared.errors import WorkspaceError
+from shared.provenance.ports import ChainKey, Target
+from shared.wiring import Services
 from tests.simulation.chains import read_chains
 from tests.simulation.client import send_until_done, send_until_final
 from tests.simulation.component import Component
+from tests.simulation.jobs import WorkFailedError, run_on_instance
 from tests.simulation.sign_in import SignIns
 from tests.simulation.world import ApiReply, World
 
@@ -137,6 +141,8 @@ class AmendmentsComponent(Component):
             path = "oi-api/provenance/reason-categories"
         elif reader != "all":
             path += f"&status={reader}"
+        if reader == "report" and self.world.random.random() < 0.5:
+            await self._create_checkpoint(scope)
         reply = await send_until_final(self.world, self.world.random.choice(_MEMBERS), "GET", path, headers=headers)
         if reply is None:
             return
@@ -161,6 +167,20 @@ class AmendmentsComponent(Component):
             in_order = sorted(listed, reverse=reader == "all")
             self.world.require(listed == in_order, f"{path} is out of order: {listed}")
         self.world.require(wanted <= set(listed), f"{path} lists {listed} without {wanted - set(listed)}")
+
+    async def _create_checkpoint(self, scope: str) -> None:
+        """Create a checkpoint of the amendments of a scope, which the report then contains."""
+
+        async def create_checkpoint(services: Services) -> None:
+            await services.provenance.checkpoints.create(ChainKey(Target.DOMAIN_AMENDMENTS, scope))
+
+        try:
+            await run_on_instance(self.world, create_checkpoint)
+        except WorkFailedError as error:
+            self.world.trace(f"no checkpoint of {scope}: {error}")
+        except WorkspaceError as error:
+            # A record can be ahead of clocks that were set back.
+            self.world.require(error.code == "CHECKPOINT_REFUSED", f"no checkpoint of {scope}: {error.code}")
 
     async def complete_work(self) -> None:
         """Approve or reject each pending amendment, so that none is pending."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from shared.catalog.models import Quotas
 from shared.wiring import Services
 from tests.simulation.chains import read_hashes
 from tests.simulation.client import send_until_done, send_until_final
@@ -18,6 +19,7 @@ from tests.simulation.component import Component
 from tests.simulation.components.checkpoints import compute_root
 from tests.simulation.job_files import (
     attach_files,
+    attach_quota,
     expire_jobs,
     find_linked_file,
     read_linked_file,
@@ -94,10 +96,13 @@ class AuditBundlesComponent(Component):
         self._bundles: list[tuple[_RequestedBundle, bytes]] = []
         self._begun_expiries = 0
         self._ended_expiries = 0
+        self._bytes = world.random.choice((*(None,) * 14, 100))
 
     def attach(self, services: Services) -> None:
-        """Give the files of bundles virtual modification times."""
+        """Give the files of bundles virtual modification times, and set a small quota in some worlds."""
         attach_files(self.world, services)
+        if self._bytes is not None:
+            attach_quota(services, Quotas.model_validate({"downloadBytes": self._bytes}))
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
         """Start clients that append events, and members that request bundles."""
@@ -243,7 +248,8 @@ class AuditBundlesComponent(Component):
         self._orders[job] = bundle
         while (status := await self._read_bundle(job)) not in _ENDED:
             await self.world.sleep(1)
-        self.world.require(status == "completed", f"the last bundle is {status}")
+        expected = "completed" if self._bytes is None else "failed"
+        self.world.require(status == expected, f"the last bundle is {status}")
         await expire_jobs(self.world)
         for member in _MEMBERS:
             listed = await send_until_done(self.world, member, "GET", _PATH)

@@ -8,7 +8,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Coroutine, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -16,8 +16,6 @@ from typing import Any, ClassVar, Final
 import pyarrow.parquet as pq
 
 from shared.catalog.models import Quotas
-from shared.catalog.snapshot import Catalog
-from shared.downloads.job_quota import JobQuota
 from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB
 from shared.wiring import Services
 from tests.simulation.client import send_until_done, send_until_final
@@ -31,6 +29,7 @@ from tests.simulation.components.telemetry import (
 )
 from tests.simulation.job_files import (
     attach_files,
+    attach_quota,
     expire_jobs,
     read_linked_file,
     require_no_files,
@@ -112,14 +111,7 @@ class DownloadsComponent(TelemetryComponent):
         if self._quota is None and self._bytes is None:
             return
         quotas = Quotas.model_validate({"jobsPerPrincipal": self._quota, "downloadBytes": self._bytes})
-
-        async def get_catalog() -> Catalog:
-            catalog = await services.catalog.reader.get_catalog()
-            return replace(catalog, policies=catalog.policies.model_copy(update={"quotas": quotas}))
-
-        downloads = services.downloads
-        quota = JobQuota(downloads._job_quota_store, downloads.jobs, get_catalog, runtime=services.runtime)
-        vars(downloads).update(job_quota=quota)
+        attach_quota(services, quotas)
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
         """Start clients that send messages, the delivery of events, and members that download."""

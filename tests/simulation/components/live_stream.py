@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from shared.live_stream.audience import Audience
 from shared.live_stream.event_sources import SignedEvents
 from shared.live_stream.history import History
 from shared.live_stream.publishing import LivePublisher
@@ -18,6 +19,7 @@ from shared.wiring import Services
 from tests.simulation.components.telemetry import CONNECTIONS, PARTITIONS, TelemetryComponent, format_time
 from tests.simulation.engine import TelemetryRow
 from tests.simulation.jobs import WorkFailedError, run_on_instance
+from tests.simulation.scheduler import MICROSECONDS
 from tests.simulation.web_pubsub import SimulatedStream, SimulatedWebPubSub
 from tests.simulation.world import ConnectionLostError, World
 from tests.virtual_time import START
@@ -27,6 +29,9 @@ _ACCESS_KEY: Final = "key"
 _PAGE_ROWS: Final = 2
 _LONGEST_LAG_SECONDS: Final = 10
 """Longest time after which a message that was published is in the query table; the service reads it after 15 s."""
+
+_KNOWN_AFTER: Final = 2 * MICROSECONDS
+"""Time after which each process knows that a group has a listener; it remembers for one second that it has none."""
 
 _FRESH: Final = timedelta(seconds=55)
 _LONGEST_AGE: Final = timedelta(minutes=2)
@@ -76,16 +81,20 @@ class LiveStreamComponent(TelemetryComponent):
         self._replayed: list[_Listener] = []
         self._tabled: set[str] = set()
         self._listening = 0
+        # Without a listener, some processes do not publish.
+        self._has_audience = world.random.random() < 0.3
 
     def attach(self, services: Services) -> None:
         """Make all processes use one Web PubSub, as on Azure, and set a small page size for reading the query table."""
         super().attach(services)
         runtime = services.runtime
         history = History(services.queries.engine, _PAGE_ROWS)
+        audience = Audience(self._service, runtime=runtime)
         vars(services.live_stream).update(
             message_service=self._service,
             events=SignedEvents(_ACCESS_KEY),
-            publisher=LivePublisher(self._service, None, runtime=runtime),
+            audience=audience,
+            publisher=LivePublisher(self._service, audience if self._has_audience else None, runtime=runtime),
             catch_up=CatchUp(services.catalog.reader.get_catalog, history, self._service, runtime=runtime),
         )
 
@@ -138,13 +147,21 @@ class LiveStreamComponent(TelemetryComponent):
         async def publish(services: Services) -> None:
             await services.live_stream.publisher.publish_events(batch)
 
+        heard = self._list_heard_groups() if self._has_audience else set(CONNECTIONS)
         await run_on_instance(self.world, publish)
         for event in batch:
             # Older messages are no longer live data.
             is_fresh = event.enqueued_at > self._read_clock() - _FRESH
             key = (event.partition_key, json.loads(event.body)["ID"])
-            self.world.require(not is_fresh or key in self._service.published, f"{key} was not published")
+            is_required = is_fresh and event.partition_key in heard
+            self.world.require(not is_required or key in self._service.published, f"{key} was not published")
         self._archived.update(json.loads(event.body)["ID"] for event in batch)
+
+    def _list_heard_groups(self) -> set[str]:
+        """Return the groups with a stream that has been open for so long that all processes know it."""
+        until = self.world.scheduler.now - _KNOWN_AFTER
+        streams = self._service.streams.values()
+        return {group for each in streams if each.is_open and each.opened_at < until for group in each.groups}
 
     async def _add_to_table(self, impulse: Any) -> None:
         """Add a message to the query table; on Azure, the table gets messages directly from the Event Hub."""

@@ -52,7 +52,8 @@ from shared.runtime import SYSTEM_RUNTIME, Runtime, run_in_pool
 RUN_SECONDS: Final = 60.0
 """Seconds after which a run of steps ends, to stay below the Functions host's time limit for activities."""
 LEASE: Final = timedelta(minutes=5)
-"""Time for which an import reserves its connection; each step renews it. After a crash, other imports wait for it."""
+"""Time for which an import reserves its connection; each step renews it. After a crash or a failed attempt, other
+imports wait for it, because another attempt of this import may still store rows."""
 MAX_WAITING: Final = 3
 """Maximum number of waiting imports of one principal per process. Further imports are retried later."""
 ARCHIVE_TIMEOUT_SECONDS: Final = 60.0
@@ -163,19 +164,20 @@ class ImportRunner:
         if job is None or job.import_request is None or (not job.is_unfinished and job.open_import_step is None):
             # The process that ended the job may have failed before it deleted the files.
             await remove_unused_files(self._stores.blobs, self._stores.jobs, job_id)
+            if job is not None and job.import_request is not None:
+                await self._release_connection(job)
             return RunResult.ENDED
         if await self._stores.disk.read_state() is DiskState.FULL:
             return RunResult.WAITING
         if not self._lane.has_room(job.owner) or not await self._reserve_connection(job):
             return RunResult.WAITING
-        try:
-            if job.is_unfinished and not await self._run_until_ended(job):
-                return RunResult.WORKING
+        # If a step fails, the connection stays reserved for the next attempt, or until the lease ends.
+        has_ended = not job.is_unfinished or await self._run_until_ended(job)
+        if has_ended:
             await self._complete_open_step(job)
             await remove_unused_files(self._stores.blobs, self._stores.jobs, job_id)
-        finally:
-            await self._stores.leases.release_lease(_build_lease_name(job), job.id, self._runtime.now())
-        return RunResult.ENDED
+        await self._release_connection(job)
+        return RunResult.ENDED if has_ended else RunResult.WORKING
 
     async def fail(self, job_id: str) -> None:
         """Mark an import job as failed after its retries; ``run_steps`` then completes an open step."""
@@ -205,6 +207,9 @@ class ImportRunner:
         at = self._runtime.now()
         claim = await self._stores.leases.claim_job(_build_lease_name(job), job.id, at, at + LEASE, at)
         return claim.granted
+
+    async def _release_connection(self, job: Job) -> None:
+        await self._stores.leases.release_lease(_build_lease_name(job), job.id, self._runtime.now())
 
     async def _run_reserved_steps(self, job: Job) -> bool:
         """Import steps of a job that has reserved its connection; return whether the import has ended."""

@@ -319,6 +319,55 @@ async def test_imports_of_a_connection_wait_for_each_other(import_environment: E
     assert await import_environment.run_import() == (JobStatus.COMPLETED, 3, 0, 0, None)
 
 
+class UnavailableArchive(HistoryArchive):
+    """Archive that cannot be searched."""
+
+    async def remove_stored_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:  # noqa: ARG002  signature of HistoryArchive
+        """Raise the error of an unavailable blob store."""
+        raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", "down")
+
+
+async def test_other_imports_wait_after_a_failed_attempt(import_environment: Environment, tmp_path: Path) -> None:
+    """If one of two attempts of an import fails, other imports wait, because the other attempt may store rows later."""
+    other, results = Environment(tmp_path), []
+
+    class SlowArchive(HistoryArchive):
+        async def write(
+            self, source: ImportSource, messages: pa.Table, blobs: Sequence[ArchiveBlob] | None = None
+        ) -> None:
+            with pytest.raises(WorkspaceError, match="down"):
+                await other.work.run_steps("a1")
+            results.append(await import_environment.work.run_steps("b2"))
+            await super().write(source, messages, blobs)
+
+    other.replace_archive(UnavailableArchive(other.cold, tmp_path / "scratch"))
+    slow = Environment(tmp_path)
+    slow.replace_archive(SlowArchive(slow.cold, tmp_path / "scratch"))
+    await import_environment.store_import(build_file(3))
+    await import_environment.store_import(build_file(3), "b2")
+    assert await slow.run_import() == (JobStatus.COMPLETED, 3, 0, 0, None)
+    assert results == [RunResult.WAITING]
+    assert await import_environment.run_import("b2") == (JobStatus.COMPLETED, 0, 3, 0, None)
+    assert len(await import_environment.list_archived()) == 3
+    for each in (other, slow):
+        await each.database.close()
+
+
+async def test_other_imports_continue_after_a_failed_import(import_environment: Environment, tmp_path: Path) -> None:
+    """As soon as an import has failed after its last attempt, other imports of the connection continue."""
+    other = Environment(tmp_path)
+    other.replace_archive(UnavailableArchive(other.cold, tmp_path / "scratch"))
+    await import_environment.store_import(build_file(3))
+    await import_environment.store_import(build_file(3), "b2")
+    with pytest.raises(WorkspaceError, match="down"):
+        await other.work.run_steps("a1")
+    await other.work.fail("a1")
+    assert await import_environment.work.run_steps("b2") is RunResult.WAITING
+    assert await other.work.run_steps("a1") is RunResult.ENDED
+    assert await import_environment.run_import("b2") == (JobStatus.COMPLETED, 3, 0, 0, None)
+    await other.database.close()
+
+
 async def test_imports_wait_for_disk_space(import_environment: Environment) -> None:
     """An import waits while the disk is full."""
     await import_environment.store_import(build_file(3))
@@ -402,6 +451,8 @@ async def test_a_partly_archived_step_is_completed_after_a_cancellation(
             await import_environment.work.run_steps("a1")
     await import_environment.cancel()
     assert len(await import_environment.list_archived()) == 60
+    # The reservation of the interrupted import ends.
+    await import_environment.leases.release_lease("import-pump", "a1", datetime.now(UTC))
     await import_environment.store_import(build_file(150), "b2")
     assert await import_environment.run_import("b2") == (JobStatus.COMPLETED, 90, 60, 0, None)
     assert await import_environment.work.run_steps("a1") is RunResult.ENDED
@@ -431,6 +482,8 @@ async def test_the_completion_of_a_step_waits_for_other_imports(import_environme
         await import_environment.work.run_steps("a1")
     await import_environment.cancel()
     now = datetime.now(UTC)
+    # The reservation of the interrupted import ends.
+    await import_environment.leases.release_lease("import-pump", "a1", now)
     await import_environment.leases.claim_job("import-pump", "other", now, now + DAY, now)
     assert await import_environment.work.run_steps("a1") is RunResult.WAITING
     assert import_environment.table.rows == {}

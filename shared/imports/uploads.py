@@ -25,10 +25,22 @@ async def require_upload(blobs: BlobStore, job_id: str, request: ImportRequest) 
     """Return the uploaded file of an import, after a check of its size.
 
     Raises:
+        WorkspaceError: the same errors as :func:`check_upload`.
+    """
+    return check_upload(await find_upload(blobs, job_id), request)
+
+
+def check_upload(blob: Blob | None, request: ImportRequest) -> Blob:
+    """Return the uploaded file of an import, after a check of its size.
+
+    Args:
+        blob: the uploaded file; None if nothing was uploaded.
+        request: the caller's request for the import.
+
+    Raises:
         WorkspaceError: CONFLICT ``IMPORT_NOT_UPLOADED`` if the file is missing or does not have the announced size;
             TOO_LARGE ``IMPORT_TOO_LARGE``.
     """
-    blob = await find_upload(blobs, job_id)
     if blob is None:
         detail = "The import has no file yet; send the file to `uploadUrl` first."
         raise WorkspaceError(Kind.CONFLICT, "IMPORT_NOT_UPLOADED", detail)

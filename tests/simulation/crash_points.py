@@ -12,7 +12,7 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[2]
 _PACKAGES: Final = tuple(str(ROOT / name) + "/" for name in ("shared", "functions"))
-_GENERATOR_STEPS: Final = frozenset({"async_generator_asend", "async_generator_athrow"})
+_GENERATOR_STEPS: Final = frozenset({"anext_awaitable", "async_generator_asend", "async_generator_athrow"})
 _PASSED_THROUGH: Final = frozenset({"shared/runtime.py", "shared/backends/embedded/sqlite.py"})
 """Modules through which others submit jobs; the job belongs to the caller."""
 
@@ -46,13 +46,17 @@ def list_suspended_awaits(coroutine: Any) -> Iterator[str]:
         elif isinstance(current, CoroutineType):
             frame, following = current.cr_frame, current.cr_await
         else:
-            # An awaited step of an asynchronous generator refers to its generator only in C.
-            generators = (each for each in gc.get_referents(current) if isinstance(each, AsyncGeneratorType))
-            current = next(generators, None) if type(current).__name__ in _GENERATOR_STEPS else None
+            # An awaited step of an asynchronous generator refers to its generator only in C; ``anext`` awaits a step.
+            is_step = type(current).__name__ in _GENERATOR_STEPS
+            current = next(filter(_is_generator_or_step, gc.get_referents(current)), None) if is_step else None
             continue
         if frame is not None and frame.f_lasti >= 0 and (place := _describe_point(frame.f_code, frame.f_lasti)):
             yield place
         current = following
+
+
+def _is_generator_or_step(value: object) -> bool:
+    return isinstance(value, AsyncGeneratorType) or type(value).__name__ in _GENERATOR_STEPS
 
 
 def find_call_site(frame: FrameType | None) -> str:

@@ -129,9 +129,14 @@ class FindRows(PipelineOperator):
         return any(len(self._choose_result_columns(columns)) < len(columns) for columns in searched)
 
     def _is_table_searched(self, input_columns: Sequence[str]) -> bool:
-        """Return whether ``find`` must search a table with these columns: the condition refers to one of them."""
+        """Return whether ``find`` must search a table with these columns.
+
+        A condition that refers to columns applies to the tables that have one of them, any other condition to all.
+        """
         nodes = list(iterate_nodes(self.predicate))
         if any(isinstance(node, StarCondition) or (isinstance(node, SearchTerm) and not node.column) for node in nodes):
+            return True
+        if not any(_is_column_name(node) for node in nodes):
             return True
         return bool(set(self._find_searched_columns()) & set(input_columns))
 

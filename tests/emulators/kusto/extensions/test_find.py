@@ -83,6 +83,13 @@ CASES: list[tuple[str, list[str], list[list[Any]]]] = [
         ["source_", "DeviceId", "Model"],
         [["Devices", "dev-01", "B"]],
     ),
+    ("find in (Devices) where true | summarize count() by source_", ["source_", "count_"], [["Devices", 5]]),
+    (
+        f"{BOTH} 1 == 1 project EventName | summarize count() by EventName",
+        ["EventName", "count_"],
+        [["", 4], ["Event1", 1], ["Event2", 1], ["Event3", 1], ["Event4", 1]],
+    ),
+    ("find in (Devices) where 1 == 2", ["source_", "DeviceId", "Model"], []),
     ("Devices | where * has 'B' and DeviceId endswith '3'", ["DeviceId", "Model"], [["dev-03", "B"]]),
     ("Devices | where not(* startswith 'dev-0')", ["DeviceId", "Model"], []),
 ]

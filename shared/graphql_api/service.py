@@ -98,9 +98,12 @@ class GraphQLService:
             return _build_rejected_result([format_error(error) for error in prepared.errors])
         operation = get_operation_ast(prepared.document, operation_name)
         if operation is None:
-            return _build_rejected_result(
-                [_build_validation_error_object("operationName: the document has no operation with this name")]
+            rule = (
+                "the document must have exactly one operation, or operationName must name one"
+                if operation_name is None
+                else "the document has no operation with this name"
             )
+            return _build_rejected_result([_build_validation_error_object(f"operationName: {rule}")])
         if queries_only and operation.operation is not OperationType.QUERY:
             detail = "GET accepts only queries; use POST for a mutation."
             raise WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail, allow=["POST"])

@@ -62,7 +62,10 @@ class Request:
         """
         if self.has_many_parameters():
             raise ValueError(f"more than {MAX_PARAMETERS} parameters are not allowed")
-        return tuple(parse_qsl(self.query, keep_blank_values=True, errors="strict"))
+        try:
+            return tuple(parse_qsl(self.query, keep_blank_values=True, errors="strict"))
+        except UnicodeDecodeError:
+            raise ValueError("percent-encoded characters must be UTF-8") from None
 
 
 @dataclass(slots=True)

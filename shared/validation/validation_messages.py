@@ -28,8 +28,12 @@ _RULES: Final = {
     "missing": "is required",
     "union_tag_not_found": "is required",
     "model_type": "must be an object",
+    "dict_type": "must be an object",
 }
 """Complete error messages by pydantic's type of the error."""
+
+_NAME_PATTERN: Final = re.compile(r"'\^\[(A-Za-z(?:0-9)?)\]\[A-Za-z0-9([^\]]+)\]\{(\d+),(\d+)\}\$'$")
+"""End of pydantic's message about a pattern of names: the first character, further characters, and their number."""
 
 _COUNT: Final = re.compile(r"^\w+ should have at (least|most) (\d+) items?\b.*")
 _TYPES: Final = {
@@ -57,8 +61,8 @@ def reword_pydantic_error(kind: str, message: str, value: object = None) -> str:
     if kind == "enum" and (options := _OPTION.findall(message))[0].startswith(_RIGHTS):
         nearest = find_nearest_name(value, options) if isinstance(value, str) else None
         return f"is not an access right; did you mean {nearest}?" if nearest else "is not an access right"
-    if kind == "string_pattern_mismatch" and message.endswith(f"'{JSON_POINTER_PATTERN}'"):
-        return "must be a JSON pointer such as /ts"
+    if kind == "string_pattern_mismatch" and (described := _describe_pattern(message)):
+        return described
     rule = _SUBJECT.sub("should ", message.removeprefix("Value error, "))
     rule = _UNPARSED.sub("", rule) if kind.endswith("_parsing") else rule
     return _TYPES.get(rule, rule)
@@ -92,3 +96,18 @@ def remove_union_tags(location: Location, value: Any) -> Location:
             value = value[step] if isinstance(value, list) and isinstance(step, int) and step < len(value) else None
         steps.append(step)
     return tuple(steps)
+
+
+def _describe_pattern(message: str) -> str | None:
+    """Describe the pattern in pydantic's message; return None for an unknown pattern."""
+    if message.endswith(f"'{JSON_POINTER_PATTERN}'"):
+        return "must be a JSON pointer such as /ts"
+    pattern = _NAME_PATTERN.search(message)
+    return _describe_name_pattern(*pattern.groups()) if pattern else None
+
+
+def _describe_name_pattern(first: str, others: str, fewest: str, most: str) -> str:
+    begin = "a letter or a digit" if first.endswith("0-9") else "a letter"
+    size = f"up to {int(most) + 1}" if fewest == "0" else f"{int(fewest) + 1} to {int(most) + 1}"
+    allowed = ", ".join(["letters", "digits", *others[:-1]])
+    return f"must have {size} {allowed} and {others[-1]}, and begin with {begin}"

@@ -71,7 +71,7 @@ def test_valid_document_is_loaded() -> None:
             "!!timestamp 2026-01-05",
             "approval.approvedAt: the YAML tag timestamp is not supported",
         ),
-        ("lookup: q2", "lookup: q/2", "23:14: warmQueries[1].lookup: should match pattern"),
+        ("lookup: q2", "lookup: q/2", "23:14: warmQueries[1].lookup: must have up to 64 letters, digits, _ and -"),
         ("lookup: q2", "lookup: q2, lookup: q3", "23:18: warmQueries[1].lookup: repeats a key of line 23"),
         ("lookup: q2", "1: one, lookup: q2", "23:6: warmQueries[1]: keys must be text; put the key in quotes"),
         ("lookup: q2", "null: one, lookup: q2", "23:6: warmQueries[1]: keys must be text"),

@@ -1,4 +1,4 @@
-"""Tests of the number of store reads of a GraphQL request."""
+"""Tests of the execution of GraphQL requests."""
 
 import pytest
 
@@ -19,3 +19,21 @@ async def test_a_list_needs_a_fixed_number_of_store_reads(query: str, reads: int
             answer = await build_service(stores).run(CALLER, query, {}, None)
         assert (answer.executed, "errors" in answer.body) == (True, False)
         assert stores.count == reads
+
+
+@pytest.mark.parametrize(
+    ("document", "name", "rule"),
+    [
+        (
+            "query A { __typename } query B { __typename }",
+            None,
+            "must have exactly one operation, or operationName must",
+        ),
+        ("query A { __typename }", "B", "has no operation with this name"),
+    ],
+)
+async def test_an_unclear_operation_is_rejected_with_the_reason(document: str, name: str | None, rule: str) -> None:
+    """A document with several operations and no ``operationName`` is rejected, and so is an unknown operation name."""
+    answer = await build_service(CountingStores(build_catalog(1, 1))).run(CALLER, document, {}, name)
+    assert answer.body["errors"][0]["message"].startswith(f"operationName: the document {rule}")
+    assert answer.body["errors"][0]["extensions"] == {"code": "VALIDATION_ERROR"}

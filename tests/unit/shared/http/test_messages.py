@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,3 +39,9 @@ def test_the_query_string_is_parsed_once() -> None:
     request = Request("GET", "/", "a=1&a=2&b=", {}, b"")
     assert request.query_pairs == (("a", "1"), ("a", "2"), ("b", ""))
     assert request.query_pairs is request.query_pairs
+
+
+def test_the_error_about_a_query_string_that_is_not_utf_8_states_the_rule() -> None:
+    """The error about percent-encoded bytes that are not UTF-8 states the rule in the API's wording."""
+    with pytest.raises(ValueError, match="percent-encoded characters must be UTF-8"):
+        assert Request("GET", "/", "a=%FF", {}, b"").query_pairs

@@ -10,6 +10,7 @@ from shared.validation.validation_messages import JSON_POINTER_PATTERN, remove_u
     [
         ("missing", "Field required", "is required"),
         ("model_type", "Input should be a valid dictionary or instance of X", "must be an object"),
+        ("dict_type", "Input should be a valid dictionary", "must be an object"),
         ("too_short", "List should have at least 1 item after validation, not 0", "must have at least 1 item"),
         ("too_long", "Tuple should have at most 5 items after validation, not 6", "must have at most 5 items"),
         ("list_type", "Input should be a valid list", "should be a valid array"),
@@ -29,6 +30,22 @@ from shared.validation.validation_messages import JSON_POINTER_PATTERN, remove_u
             f"String should match pattern '{JSON_POINTER_PATTERN}'",
             "must be a JSON pointer such as /ts",
         ),
+        (
+            "string_pattern_mismatch",
+            "String should match pattern '^[A-Za-z0-9][A-Za-z0-9_./-]{0,255}$'",
+            "must have up to 256 letters, digits, _, ., / and -, and begin with a letter or a digit",
+        ),
+        (
+            "string_pattern_mismatch",
+            "String should match pattern '^[A-Za-z0-9][A-Za-z0-9_-]{1,254}$'",
+            "must have 2 to 255 letters, digits, _ and -, and begin with a letter or a digit",
+        ),
+        (
+            "string_pattern_mismatch",
+            "String should match pattern '^[A-Za-z][A-Za-z0-9_]{0,63}$'",
+            "must have up to 64 letters, digits and _, and begin with a letter",
+        ),
+        ("string_pattern_mismatch", "String should match pattern '^a+$'", "should match pattern '^a+$'"),
         ("value_error", "Value error, must be a date", "must be a date"),
         ("union_tag_not_found", "Unable to extract tag using discriminator 'kind'", "is required"),
         (

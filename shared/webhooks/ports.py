@@ -71,10 +71,6 @@ class WebhookStore(Protocol):
         """Store the result of a claimed delivery; return False if another worker has claimed it meanwhile."""
         ...
 
-    async def find_delivery(self, endpoint: str, delivery_id: str) -> Delivery | None:
-        """Read a delivery of an endpoint; None if it does not exist."""
-        ...
-
     async def change_delivery(
         self, endpoint: str, delivery_id: str, change: Callable[[Delivery], Delivery | None]
     ) -> Delivery | None:

@@ -93,15 +93,20 @@ async def test_an_exception_of_the_change_function_is_raised(store: WebhookStore
     assert await store.read_document("endpoints") == "one"
 
 
+async def read_delivery(store: WebhookStore, endpoint: str, delivery_id: str) -> Delivery | None:
+    """Return a stored delivery; None if it does not exist."""
+    return await store.change_delivery(endpoint, delivery_id, lambda _: None)
+
+
 async def test_adding_a_webhook_delivery_again_changes_nothing(open_store: Opener) -> None:
     """Adding a delivery again changes nothing; another webhook may have a delivery with the same id."""
     store, other = open_store(), open_store()
     await store.add_deliveries([build_delivery(), build_delivery(endpoint="endpoint-b", body="b")])
     await other.add_deliveries([build_delivery(body="changed"), build_delivery("m2")])
-    assert await other.find_delivery("endpoint-a", "m1") == build_delivery()
-    assert await other.find_delivery("endpoint-a", "m2") == build_delivery("m2")
-    assert await other.find_delivery("endpoint-b", "m1") == build_delivery(endpoint="endpoint-b", body="b")
-    assert await other.find_delivery("endpoint-b", "m2") is None
+    assert await read_delivery(other, "endpoint-a", "m1") == build_delivery()
+    assert await read_delivery(other, "endpoint-a", "m2") == build_delivery("m2")
+    assert await read_delivery(other, "endpoint-b", "m1") == build_delivery(endpoint="endpoint-b", body="b")
+    assert await read_delivery(other, "endpoint-b", "m2") is None
 
 
 async def test_a_webhook_delivery_is_claimed_by_one_worker(open_store: Opener) -> None:
@@ -133,8 +138,8 @@ async def test_deliveries_are_rescheduled_after_the_clocks_were_set_back(open_st
     assert [each.id for each in due] == ["waiting"]
     done = claimed.add_attempt(Attempt(at=START), status=DeliveryStatus.DELIVERED, next_attempt_at=None)
     assert await store.save(done, "lease-1")
-    assert await other.find_delivery("endpoint-a", "later") == later
-    assert await other.find_delivery("endpoint-a", "ended") == ended
+    assert await read_delivery(other, "endpoint-a", "later") == later
+    assert await read_delivery(other, "endpoint-a", "ended") == ended
 
 
 async def test_another_worker_gets_a_delivery_whose_claim_was_rescheduled(open_store: Opener) -> None:
@@ -198,7 +203,7 @@ async def test_a_delivery_result_is_saved_only_with_the_current_lease(open_store
     done = second.add_attempt(attempt, status=DeliveryStatus.DELIVERED, next_attempt_at=None)
     assert not await store.save(first.add_attempt(attempt, next_attempt_at=START), "lease-1")
     assert await other.save(done, "lease-2")
-    assert await store.find_delivery("endpoint-a", "m1") == done
+    assert await read_delivery(store, "endpoint-a", "m1") == done
     assert await store.find_due_endpoint(START + timedelta(days=1), ()) is None
     assert not await store.save(build_delivery("nowhere"), "lease-1")
 

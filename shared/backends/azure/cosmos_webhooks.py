@@ -95,10 +95,6 @@ class CosmosWebhookStore:
         await self._items.change(delivery.id, delivery.endpoint, change_item)
         return saved[0]
 
-    async def find_delivery(self, endpoint: str, delivery_id: str) -> Delivery | None:
-        item = await self._items.read(delivery_id, endpoint)
-        return None if item is None else _delivery_from_item(item)
-
     async def change_delivery(
         self, endpoint: str, delivery_id: str, change: Callable[[Delivery], Delivery | None]
     ) -> Delivery | None:

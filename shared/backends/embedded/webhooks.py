@@ -113,9 +113,6 @@ class SqliteWebhookStore:
 
         return await self._run_write(save_delivery)
 
-    async def find_delivery(self, endpoint: str, delivery_id: str) -> Delivery | None:
-        return await self._run_read(lambda connection: _read_delivery(connection, endpoint, delivery_id))
-
     async def change_delivery(
         self, endpoint: str, delivery_id: str, change: Callable[[Delivery], Delivery | None]
     ) -> Delivery | None:

@@ -154,7 +154,7 @@ class RateLimiter:
 
     async def _lease_slice(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
         start = self._runtime.monotonic()
-        usage.clock_difference = self._now_seconds() - start
+        clock_difference = self._now_seconds() - start
         previous = usage.lease
         wanted = max(1, min(usage.used * 2, budget.requests // LARGEST_SHARE))
         request = LeaseRequest(
@@ -179,6 +179,8 @@ class RateLimiter:
         if not lease.granted:
             ends = min(ends, self._runtime.monotonic() + lease.frees_at - self._now_seconds())
         usage.lease, usage.used, usage.ends = lease, 0, ends
+        # Not sooner: until here, requests can see the slice before, which has ended if the clock was set.
+        usage.clock_difference = clock_difference
         return lease
 
     def _build_state(self, usage: _PrincipalUsage, budget: Budget) -> RateLimitState:

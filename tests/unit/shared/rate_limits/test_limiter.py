@@ -1,5 +1,6 @@
 """Tests of rate limits that several instances with one store share."""
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
@@ -189,6 +190,30 @@ async def test_a_slice_is_not_used_after_the_clock_was_set_forward(store: Sqlite
     set_forward = timedelta(hours=1)
     admitted = [await is_request_admitted(limiter, budget) for _ in range(20) for limiter in limiters]
     assert sum(admitted) == budget.requests
+
+
+async def test_a_request_waits_for_the_new_slice_after_the_clock_was_set(store: SqliteLeaseStore) -> None:
+    """While one request leases a new slice because the clock was set, another one does not use the ended slice."""
+    clock, set_forward = VirtualTime(), timedelta()
+    runtime = Runtime(now=lambda: clock.now + set_forward, monotonic=lambda: clock.seconds)
+    budget, is_open = Budget(40, 1000), asyncio.Event()
+    is_open.set()
+
+    class SlowStore:
+        async def lease_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
+            await is_open.wait()
+            return await store.lease_slice(request, read_time)
+
+    limiter = RateLimiter(SlowStore(), runtime=runtime)
+    # The second slice has two requests, of which one is unused.
+    assert [await is_request_admitted(limiter, budget) for _ in range(2)] == [True, True]
+    set_forward = timedelta(hours=1)
+    is_open.clear()
+    requests = [asyncio.create_task(is_request_admitted(limiter, budget)) for _ in range(2)]
+    done, _ = await asyncio.wait(requests, timeout=0)
+    assert not done
+    is_open.set()
+    assert await asyncio.gather(*requests) == [True, True]
 
 
 async def test_a_slice_is_replaced_if_the_clock_was_set_during_the_request_for_it(store: SqliteLeaseStore) -> None:

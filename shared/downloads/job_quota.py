@@ -123,7 +123,8 @@ class JobQuota:
     def _is_reservation_obsolete(self, reservation: QuotaReservation, job: Job | None) -> bool:
         at = self._runtime.now()
         if job is None:
-            return reservation.taken_at < (at - CREATION_TIME).timestamp()
+            # The time of a reservation is in the future if the clock was set back.
+            return abs(at.timestamp() - reservation.taken_at) > CREATION_TIME.total_seconds()
         return job.expires_at <= at or job.status in {JobStatus.FAILED, JobStatus.CANCELLED}
 
 

@@ -1,6 +1,7 @@
 """Quota of open live streams of each principal, across all instances."""
 
 import hashlib
+import math
 from typing import Final
 
 from shared.catalog.quotas import resolve_quotas
@@ -67,7 +68,7 @@ class StreamQuota:
         """
         catalog = await self._catalog()
         limit = resolve_quotas(catalog.tier, catalog.policies.quotas).streams
-        if self._runtime.now().timestamp() < self._full_until.get(member_id, 0.0):
+        if self._runtime.monotonic() < self._full_until.get(member_id, -math.inf):
             raise _build_rejection_error(limit)
         try:
             is_taken = await self._try_add_reservation(member_id, stream_id, limit)
@@ -80,7 +81,7 @@ class StreamQuota:
         if not is_taken:
             if len(self._full_until) >= _REMEMBERED:
                 self._full_until.clear()
-            self._full_until[member_id] = self._runtime.now().timestamp() + FULL_SECONDS
+            self._full_until[member_id] = self._runtime.monotonic() + FULL_SECONDS
             raise _build_rejection_error(limit)
 
     async def release_stream(self, member_id: str, stream_id: str) -> None:
@@ -100,16 +101,18 @@ class StreamQuota:
 
     async def _release_ended_streams(self, member_id: str) -> bool:
         """Release the member's reservations for streams that are not open; return whether any was released."""
-        at = self._runtime.now().timestamp()
-        if at - self._compared_at.get(member_id, 0.0) < COMPARE_SECONDS:
+        instant = self._runtime.monotonic()
+        if instant - self._compared_at.get(member_id, -math.inf) < COMPARE_SECONDS:
             return False
         if len(self._compared_at) >= _REMEMBERED:
             self._compared_at.clear()
-        self._compared_at[member_id] = at
+        self._compared_at[member_id] = instant
+        at = self._runtime.now().timestamp()
         held = await self._places.list_reservations(member_id, Purpose.STREAMS)
         open_ids = {reader.connection_id async for reader in self._service.list_streams(build_member_group(member_id))}
-        settled = at - HANDSHAKE_SECONDS
-        ended = [place.id for place in held if place.id not in open_ids and place.taken_at < settled]
+        # The time of a reservation is in the future if the clock was set back.
+        settled = [place.id for place in held if abs(at - place.taken_at) > HANDSHAKE_SECONDS]
+        ended = [stream_id for stream_id in settled if stream_id not in open_ids]
         if ended:
             await self._places.delete_reservations(member_id, Purpose.STREAMS, ended)
             _LOGGER.info("freed places of ended streams", extra=fields(count=len(ended)))

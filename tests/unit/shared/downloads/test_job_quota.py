@@ -99,6 +99,16 @@ async def test_quota_places_of_crashed_processes_are_freed(
     assert await list_active_jobs(environment) == [job.id]
 
 
+async def test_quota_places_are_freed_after_clocks_are_set_back(environment_factory: EnvironmentFactory) -> None:
+    """If the clocks are set back by half an hour, the place of a job that a process did not store is freed at once."""
+    environment = environment_factory.make()
+    environment.quotas = Quotas(jobs_per_principal=1)
+    await environment.quota.reserve_job(OWNER, "lost")
+    environment.now -= timedelta(minutes=30)
+    job = await start_download(environment)
+    assert await list_active_jobs(environment) == [job.id]
+
+
 async def test_job_over_the_byte_quota_fails(environment_factory: EnvironmentFactory) -> None:
     """If a job exceeds the byte quota, it fails, its files are deleted and its place is freed."""
     environment = environment_factory.make()

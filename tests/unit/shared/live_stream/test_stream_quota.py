@@ -1,6 +1,8 @@
 """Tests of the quota of open live streams."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -40,10 +42,10 @@ class QuotaInstances:
         self.service = Service()
         self.limit = limit
         self.tier = tier
+        self.set_back = timedelta()
         service = cast("MessageService", self.service)
-        self.one, self.two = (
-            StreamQuota(place_store, self.catalog, service, runtime=self.clock.runtime) for _ in range(2)
-        )
+        runtime = replace(self.clock.runtime, now=lambda: self.clock.now - self.set_back)
+        self.one, self.two = (StreamQuota(place_store, self.catalog, service, runtime=runtime) for _ in range(2))
 
     async def catalog(self) -> Catalog:
         """Return a catalog with the quota of this test."""
@@ -133,3 +135,24 @@ async def test_shortly_after_a_rejection_the_store_is_not_called(place_store: Sq
     await get_stream_rejection(world.one, "s3")
     await world.one.release_stream("viewer@t", "s2")
     await world.one.reserve_stream("viewer@t", "s3")
+
+
+async def test_a_rejection_does_not_last_longer_after_clocks_are_set_back(place_store: SqliteQuotaStore) -> None:
+    """If the clocks are set back after a rejection, a stream can open as soon as another stream has ended."""
+    world = QuotaInstances(place_store, 1)
+    await world.one.reserve_stream("viewer@t", "s1")
+    await get_stream_rejection(world.one, "s2")
+    await world.two.release_stream("viewer@t", "s1")
+    world.set_back = timedelta(minutes=30)
+    world.clock.advance(FULL_SECONDS)
+    await world.one.reserve_stream("viewer@t", "s2")
+
+
+async def test_places_are_freed_after_clocks_are_set_back(place_store: SqliteQuotaStore) -> None:
+    """A place without an open stream is freed at the next comparison after the clocks were set back by half an hour."""
+    world = QuotaInstances(place_store, 1)
+    await world.one.reserve_stream("viewer@t", "lost")
+    await get_stream_rejection(world.one, "s2")
+    world.set_back = timedelta(minutes=30)
+    world.clock.advance(HANDSHAKE_SECONDS)
+    await world.one.reserve_stream("viewer@t", "s2")

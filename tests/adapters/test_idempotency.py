@@ -117,6 +117,16 @@ async def test_an_expired_lease_passes_to_the_next_caller(store: IdempotentReply
         assert (given.owns_lease, given.reply, given.claim) == (False, ANSWER, FIRST)
 
 
+async def test_a_lease_ends_in_time_after_the_clock_is_set_back(store: IdempotentReplyStore) -> None:
+    """If the clock is set back by half an hour, the lease of a dead process still ends a few seconds later."""
+    before = AT + timedelta(minutes=30)
+    await store.begin_request("n", FIRST, "a", before, before + SECOND, AT - DAY)
+    assert not (await store.begin_request("n", OTHER, "b", AT, AT + SECOND, AT - DAY)).owns_lease
+    late = AT + 2 * SECOND
+    taken = await store.begin_request("n", OTHER, "b", late, late + SECOND, AT - DAY)
+    assert (taken.owns_lease, taken.claim) == (True, FIRST)
+
+
 async def test_a_lease_can_be_renewed_and_released(store: IdempotentReplyStore) -> None:
     """A renewed lease expires later, and a released lease can be taken at once."""
     await store.begin_request("n", FIRST, "a", AT, AT + SECOND, AT - DAY)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import REQUESTS
 from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
+from shared.background.ports import CLOCK_TOLERANCE
 from shared.idempotency.keys import Claim
 from shared.idempotency.replies import BeginResult
 from shared.timestamps import parse_rfc3339, rfc3339
@@ -59,6 +60,9 @@ class CosmosReplyStore:
         def begin_if_free(before: Item | None) -> Item | None:
             free = before is None or _is_unclaimed(before, forget_before)
             item: Item = _claim_to_item(item_id, new_claim, at) | _FREE if free or before is None else before
+            if "answer" not in item and item["leasedUntil"] > rfc3339(lease_until + CLOCK_TOLERANCE):
+                # The clock was set back. A living holder renews the lease; the lease of a dead one ends in time.
+                return item | {"leasedUntil": rfc3339(lease_until)}
             is_taken = "answer" in item or item["leasedUntil"] >= rfc3339(at)
             if is_taken or item["fingerprint"] != new_claim.fingerprint:
                 return None

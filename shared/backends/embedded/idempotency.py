@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 
 from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
+from shared.background.ports import CLOCK_TOLERANCE
 from shared.idempotency.keys import Claim
 from shared.idempotency.replies import BeginResult
 from shared.timestamps import rfc3339
@@ -64,6 +65,9 @@ class SqliteReplyStore:
             if mine:
                 sql = "UPDATE answers SET lease = ?, leased_until = ? WHERE name = ?"
                 connection.execute(sql, (lease_id, rfc3339(lease_until), name))
+            elif answer is None and leased_until > rfc3339(lease_until + CLOCK_TOLERANCE):
+                # The clock was set back. A living holder renews the lease; the lease of a dead one ends in time.
+                connection.execute("UPDATE answers SET leased_until = ? WHERE name = ?", (rfc3339(lease_until), name))
             return BeginResult(Claim(fingerprint, append_id), answer, mine)
 
         with _convert_store_errors():

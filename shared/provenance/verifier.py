@@ -379,7 +379,8 @@ def _find_checkpoint_fault(
 
 
 def _build_verdict(fault: ChainFault | None, *, empty: bool, forked: bool, count: int) -> ChainVerdict:
-    reason = fault.reason if fault else "nothing to check" if empty else f"{count} records, all sound"
+    records = "1 record" if count == 1 else f"{count} records"
+    reason = fault.reason if fault else "nothing to check" if empty else f"{records}, all sound"
     return ChainVerdict(fault is None, empty, forked, reason, fault.broken_at if fault else None)
 
 

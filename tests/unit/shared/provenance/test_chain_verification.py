@@ -97,6 +97,15 @@ def parse_records(answer: AuditQueryResult) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.parametrize(("count", "reason"), [(1, "1 record, all sound"), (2, "2 records, all sound")])
+async def test_the_reason_of_a_sound_chain_counts_its_records(ledger: Ledger, count: int, reason: str) -> None:
+    """The reason of a sound chain states the number of its records, in the singular for one record."""
+    chain = ChainKey(Target.DOMAIN_EVENTS, f"counted {count}")
+    await ledger.fill(chain, count)
+    verdict = await ledger.verify(chain)
+    assert (verdict.chain_valid, verdict.reason) == (True, reason)
+
+
 @pytest.mark.parametrize("name", DAMAGE)
 async def test_a_damaged_record_is_named_and_others_are_readable(
     ledger: Ledger, name: str, capsys: pytest.CaptureFixture[str]

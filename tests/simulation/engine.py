@@ -64,10 +64,10 @@ class SimulatedEngine:
         if draw() < faults.busy:
             raise WorkspaceError(Kind.UNAVAILABLE, "QUERY_ENGINE_UNAVAILABLE", "The engine is not available.")
         if _LIST.search(query.text):
-            return EngineResult(_TELEMETRY, self._select_telemetry(query), 1.0)
+            return EngineResult(_TELEMETRY, self._select_telemetry(query), 1.0, size=len(query.text))
         found = _TEXT.search(query.text)
         text = found[1] if found else ""
-        return EngineResult(_COLUMNS, [[text, world.measured.get(text, 0.0)]], 1.0)
+        return EngineResult(_COLUMNS, [[text, world.measured.get(text, 0.0)]], 1.0, size=len(query.text))
 
     def _select_telemetry(self, query: EngineQuery) -> list[list[Any]]:
         """Return the rows that a replay query selects by connection, time range and limit, oldest first."""

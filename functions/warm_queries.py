@@ -107,9 +107,6 @@ class AdHocBody(TimeSelection, ModelWithAliases):
         validation_alias=AliasChoices("query", "Query"), description="KQL."
     )
     limit: Limit = Field(DEFAULT_LIMIT, description="Maximum number of rows, 1 to 10000.")
-    format: RowFormat | None = Field(
-        None, description="Format of the reply; goes before the header Accept, after the parameter `format`."
-    )
 
 
 async def _check_times(call: Call[ExecuteRestQuery], faults: ValidationErrors) -> None:
@@ -174,11 +171,11 @@ async def _check_ad_hoc(call: Call[FormatQuery, AdHocBody], faults: ValidationEr
 )
 async def execute_ad_hoc(call: Call[FormatQuery, AdHocBody]) -> Reply:
     """Run an ad-hoc KQL query."""
-    body, row_format = call.body, call.query.format or call.body.format
+    body = call.body
     time_range = body.select_time_range(services().runtime.now())
-    by_column = wants_columnar_format(call.request, row_format)
+    by_column = wants_columnar_format(call.request, call.query.format)
     run = await services().queries.service.execute_ad_hoc(body.query, time_range, body.limit, by_column=by_column)
-    return await build_query_reply(call.request, run, row_format)
+    return await build_query_reply(call.request, run, call.query.format)
 
 
 async def _execute_query(call: Call[ExecuteRestQuery], lookup: str) -> Reply:

@@ -80,17 +80,6 @@ def test_the_parameter_format_has_priority_over_accept(editor: httpx.Client) -> 
     assert check_failing_fields(reply, 400, "INVALID_REQUEST") == ["format"]
 
 
-def test_the_body_of_an_ad_hoc_query_selects_the_format(editor: httpx.Client) -> None:
-    """The body of an ad-hoc query can contain ``format``: it has priority over Accept, the parameter over both."""
-    body = {"query": KQL, "from": START, "to": END, "format": "csv"}
-    in_body = editor.post("/oi-api/warm-queries", json=body, headers={"Accept": "application/json"})
-    assert in_body.headers["content-type"].startswith("text/csv")
-    both = editor.post("/oi-api/warm-queries?format=json", json=body)
-    assert both.headers["content-type"].startswith("application/json")
-    wrong = editor.post("/oi-api/warm-queries", json={**body, "format": "xml"})
-    assert check_failing_fields(wrong, 400, "INVALID_REQUEST") == ["format"]
-
-
 @pytest.mark.parametrize("uses_accept_header", [True, False])
 def test_an_arrow_reply_is_a_stream_with_typed_columns(editor: httpx.Client, uses_accept_header: bool) -> None:  # noqa: FBT001  two cases
     """A reply in the format Arrow is an IPC stream whose columns have types."""

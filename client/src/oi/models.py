@@ -56,6 +56,20 @@ class AcknowledgementBody(TypedDict):
     comment: NotRequired[str | None]
 
 
+AdHocBody = TypedDict(
+    "AdHocBody",
+    {
+        "timeRange": NotRequired[str],
+        "from": NotRequired[str | int],
+        "to": NotRequired[str | int],
+        "query": str,
+        "limit": NotRequired[int],
+        "Query": NotRequired[str],
+    },
+)
+"""Request body of an ad-hoc query."""
+
+
 AlertEventDataSeverity: TypeAlias = Literal["info", "warning", "critical"]
 """Values of ``AlertEventDataSeverity``."""
 
@@ -1291,21 +1305,6 @@ class Problem(TypedDict):
     code: str
     traceId: str
     errors: NotRequired[list[Error]]
-
-
-AdHocBody = TypedDict(
-    "AdHocBody",
-    {
-        "timeRange": NotRequired[str],
-        "from": NotRequired[str | int],
-        "to": NotRequired[str | int],
-        "query": str,
-        "limit": NotRequired[int],
-        "format": NotRequired[RowFormat | None],
-        "Query": NotRequired[str],
-    },
-)
-"""Request body of an ad-hoc query."""
 
 
 class AlertCondition(TypedDict):

@@ -243,7 +243,7 @@ def test_the_length_of_texts_is_limited(
 
 def test_a_body_must_be_a_json_object(admin: httpx.Client) -> None:
     """An empty body, or JSON that is not an object, is rejected with 400 and the reason."""
-    for content, rule in ((b"", "not JSON"), (b"  ", "not JSON"), (b"[]", "dictionary"), (b"null", "dictionary")):
+    for content, rule in ((b"", "not JSON"), (b"  ", "not JSON"), (b"[]", "an object"), (b"null", "an object")):
         reply = admin.post(TABLE, content=content)
         assert check_failing_fields(reply, 400, reply.json()["code"]) == ["body"]
         assert rule in reply.json()["detail"], reply.text

@@ -29,6 +29,7 @@ _RULES: Final = {
     "union_tag_not_found": "is required",
     "model_type": "must be an object",
     "dict_type": "must be an object",
+    "model_attributes_type": "must be an object",
 }
 """Complete error messages by pydantic's type of the error."""
 
@@ -54,7 +55,7 @@ def reword_pydantic_error(kind: str, message: str, value: object = None) -> str:
     if kind in _RULES:
         return _RULES[kind]
     if kind == "union_tag_invalid":
-        return f"must be one of {message.partition(_TAGS)[2]}"
+        return f"must be one of {message.rpartition(_TAGS)[2]}"
     if count := _COUNT.match(message):
         unit = "character" if isinstance(value, str) else "item"
         return f"must have at {count[1]} {count[2]} {unit}{'' if count[2] == '1' else 's'}"

@@ -248,6 +248,13 @@ def test_errors_about_simulator_variables_name_the_fields_of_the_body(
     assert all(map(str.startswith, errors.values(), messages.values())), errors
 
 
+def test_a_simulator_variable_must_be_an_object(admin: httpx.Client) -> None:
+    """The error about a variable of a simulator that is a text says that it must be an object."""
+    reply = put_definition(admin, "connections", "x", type="SIMULATOR", simulator={"variables": ["level"]})
+    [error] = check_problem(reply, 400, "INVALID_REQUEST")["errors"]
+    assert error == {"field": "simulator.variables[0]", "message": "must be an object"}
+
+
 def test_a_put_without_enabled_or_oid_keeps_the_stored_values(admin: httpx.Client) -> None:
     """If a PUT of a team member omits `enabled` or `oid`, the stored value stays; `oid: null` removes the account."""
     assert put_definition(admin, "team", "kept@t", enabled=False, oid="1234").status_code == 201

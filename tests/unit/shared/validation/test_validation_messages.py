@@ -11,6 +11,11 @@ from shared.validation.validation_messages import JSON_POINTER_PATTERN, remove_u
         ("missing", "Field required", "is required"),
         ("model_type", "Input should be a valid dictionary or instance of X", "must be an object"),
         ("dict_type", "Input should be a valid dictionary", "must be an object"),
+        (
+            "model_attributes_type",
+            "Input should be a valid dictionary or object to extract fields from",
+            "must be an object",
+        ),
         ("too_short", "List should have at least 1 item after validation, not 0", "must have at least 1 item"),
         ("too_long", "Tuple should have at most 5 items after validation, not 6", "must have at most 5 items"),
         ("list_type", "Input should be a valid list", "should be a valid array"),
@@ -51,6 +56,11 @@ from shared.validation.validation_messages import JSON_POINTER_PATTERN, remove_u
         (
             "union_tag_invalid",
             "Input tag 'wave' found using 'kind' does not match any of the expected tags: 'sine', 'ramp'",
+            "must be one of 'sine', 'ramp'",
+        ),
+        (
+            "union_tag_invalid",
+            "Input tag 'expected tags: a' found using 'kind' does not match any of the expected tags: 'sine', 'ramp'",
             "must be one of 'sine', 'ramp'",
         ),
         ("string_too_short", "String should have at least 1 character", "should have at least 1 character"),

@@ -52,8 +52,10 @@ from shared.runtime import SYSTEM_RUNTIME, Runtime, run_in_pool
 RUN_SECONDS: Final = 60.0
 """Seconds after which a run of steps ends, to stay below the Functions host's time limit for activities."""
 LEASE: Final = timedelta(minutes=5)
-"""Time for which an import reserves its connection; each step renews it. After a crash or a failed attempt, other
-imports wait for it, because another attempt of this import may still store rows."""
+"""Time for which an import reserves its connection; each step renews the reservation.
+
+If no attempt of the import runs any more, for example after a crash, other imports wait until this time has passed.
+"""
 MAX_WAITING: Final = 3
 """Maximum number of waiting imports of one principal per process. Further imports are retried later."""
 ARCHIVE_TIMEOUT_SECONDS: Final = 60.0
@@ -171,13 +173,13 @@ class ImportRunner:
             return RunResult.WAITING
         if not self._lane.has_room(job.owner) or not await self._reserve_connection(job):
             return RunResult.WAITING
-        # If a step fails, the connection stays reserved for the next attempt, or until the lease ends.
-        has_ended = not job.is_unfinished or await self._run_until_ended(job)
-        if has_ended:
-            await self._complete_open_step(job)
-            await remove_unused_files(self._stores.blobs, self._stores.jobs, job_id)
+        if job.is_unfinished and not await self._run_until_ended(job):
+            return RunResult.WORKING
+        await self._complete_open_step(job)
+        await remove_unused_files(self._stores.blobs, self._stores.jobs, job_id)
+        # Not sooner: before the import ends, another attempt of it can still store rows.
         await self._release_connection(job)
-        return RunResult.ENDED if has_ended else RunResult.WORKING
+        return RunResult.ENDED
 
     async def fail(self, job_id: str) -> None:
         """Mark an import job as failed after its retries; ``run_steps`` then completes an open step."""

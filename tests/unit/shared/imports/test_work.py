@@ -353,6 +353,19 @@ async def test_other_imports_wait_after_a_failed_attempt(import_environment: Env
         await each.database.close()
 
 
+async def test_other_imports_wait_between_two_runs_of_an_import(
+    monkeypatch: pytest.MonkeyPatch, import_environment: Environment
+) -> None:
+    """After the time of a run of an import has passed, other imports wait until the import has ended."""
+    monkeypatch.setattr("shared.imports.work.RUN_SECONDS", -1)
+    await import_environment.store_import(build_file(3))
+    await import_environment.store_import(build_file(3), "b2")
+    assert await import_environment.work.run_steps("a1") is RunResult.WORKING
+    assert await import_environment.work.run_steps("b2") is RunResult.WAITING
+    assert await import_environment.run_import() == (JobStatus.COMPLETED, 3, 0, 0, None)
+    assert await import_environment.run_import("b2") == (JobStatus.COMPLETED, 0, 3, 0, None)
+
+
 async def test_other_imports_continue_after_a_failed_import(import_environment: Environment, tmp_path: Path) -> None:
     """As soon as an import has failed after its last attempt, other imports of the connection continue."""
     other = Environment(tmp_path)

@@ -1,4 +1,4 @@
-"""Small limits of simulated worlds, with which little data runs the code for much data."""
+"""Small limits of simulated worlds, so that little data runs the code for much data."""
 
 import random
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _LIMITS: Final[tuple[tuple[ModuleType, dict[str, Any]], ...]] = (
     # Worker threads process all texts.
     (shared.runtime, {"LARGE": 1}),
     (chain_section, {"STEP_RECORDS": 2, "PROOFS_PER_PART": 2}),
-    # A transaction contains one alert.
+    # A transaction stores one alert.
     (cosmos_alerts, {"MAX_OPERATIONS": 2}),
     # A change of the catalog does not fit into one transaction.
     (cosmos_catalog, {"MAX_OPERATIONS": 2}),
@@ -33,7 +33,7 @@ _LIMITS: Final[tuple[tuple[ModuleType, dict[str, Any]], ...]] = (
     (reading, {"BLOCK_HOURS": 1, "AROUND": timedelta(0)}),
     # A list of queries requests the columns of one query at a time.
     (columns, {"LIST_REQUESTS": 1}),
-    # One operation runs at a time.
+    # Each of the following modules runs one operation at a time.
     (scheduler, {"READS_AT_ONCE": 1}),
     (cosmos_webhooks, {"_WRITES_AT_ONCE": 1}),
     (archive, {"CONCURRENT_WRITES": 1}),
@@ -46,7 +46,7 @@ _LIMITS: Final[tuple[tuple[ModuleType, dict[str, Any]], ...]] = (
 
 @contextmanager
 def use_small_limits(seed: int) -> Iterator[None]:
-    """Context manager: in some worlds, replace limits of the service by small ones.
+    """Context manager: replace some limits of the service by small ones; the seed decides which.
 
     Args:
         seed: seed of the world.

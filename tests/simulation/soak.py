@@ -25,10 +25,10 @@ from tests.simulation.exploration import (
 from tests.simulation.point_lists import EXCLUDED, RARE, select_listed_points
 
 LONG_RUN: Final = 50_000
-"""Number of worlds from which a run of all components must use the crash points."""
+"""A run of all components with at least this number of worlds must use the crash points."""
 _LEAST_SHARE: Final = 0.95
 _WORLDS_FOR_UNUSED_POINTS: Final = 20
-"""One of so many worlds gets components with many unused crash points; such components are expensive."""
+"""One world of this number gets components with many unused crash points; not more, because they are expensive."""
 
 _WORLDS_OF_A_PROCESS: Final = 100
 _WORLDS_BEFORE_A_STOP: Final = 20

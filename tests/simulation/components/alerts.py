@@ -85,7 +85,7 @@ class AlertsComponent(Component):
             if reply is None:
                 continue
             self._compare_with_earlier_list(known, reply.json["alerts"])
-            # Some members read a list, and acknowledge an alert that has been resolved.
+            # Sometimes, a member also acknowledges a resolved alert, which the service rejects.
             states = {"pending", "firing", *({"resolved"} if choices.random() < 0.1 else {})}
             found = [alert for alert in known.values() if alert["state"] in states]
             if found and choices.random() < 0.5:
@@ -145,6 +145,8 @@ class AlertsComponent(Component):
         if reply.status == 200:
             made = _read_acknowledgement(reply.json)
             self.world.require(made[:2] in self._attempts[alert_id], f"nobody sent the acknowledgement {made}")
+            is_new = made[:2] == (member, comment)
+            self.world.require(not is_new or alert["state"] != "resolved", f"{alert} was acknowledged after its end")
             first = self._acknowledged.setdefault(alert_id, made)
             self.world.require(made == first, f"alert {alert_id} was acknowledged as {first}, and then as {made}")
         else:

@@ -48,8 +48,8 @@ class WebhooksComponent(Component):
         self._expires = False
 
     def start(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """Yield coroutines of one to three members who create amendments, which cause webhook events."""
-        # In some worlds, all deliveries expire early, so that no amendment may be announced.
+        """Yield coroutines of members who create amendments, which cause webhook events, and who use other webhooks."""
+        # In some worlds, all deliveries expire early. These have no amendments, because their events would be lost.
         self._expires = self.world.random.random() < 0.1 and len(self.world.components) == 1
         for number in range(0 if self._expires else self.world.random.randint(1, 3)):
             yield self._create_amendments(number, self.world.random.randint(1, 6))

@@ -6,8 +6,9 @@ last request and returns the unused requests to the budget. The store counts the
 time, or from the end of the slice's second if nothing was reported. So in any period of 60 seconds, all instances
 together admit at most as many requests as the budget has.
 
-If the wall clock is set forward, the store forgets the slices of the time before, so an instance also ends a slice when
-its wall clock was set. A minute that contains such a change can have up to two budgets.
+If the wall clock is set forward, the store no longer counts the slices that it leased before. An instance therefore
+also ends its slice when its wall clock is set. In a minute with such a change, the instances can admit the requests of
+up to two budgets.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ OUTAGE_SECONDS: Final = 10.0
 """Seconds for which a failed store is not called again, because each call would delay a request."""
 _MAX_PRINCIPALS: Final = 10_000
 _CLOCK_TOLERANCE_SECONDS: Final = 1.0
-"""Difference between the two clocks' progress from which the wall clock counts as set, not as adjusted gradually."""
+"""If the wall clock and the monotonic clock advance by times that differ more, the wall clock was set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +180,7 @@ class RateLimiter:
         if not lease.granted:
             ends = min(ends, self._runtime.monotonic() + lease.frees_at - self._now_seconds())
         usage.lease, usage.used, usage.ends = lease, 0, ends
-        # Not sooner: until here, requests can see the slice before, which has ended if the clock was set.
+        # Not sooner: until here, requests see the previous slice, which has ended if the clock was set.
         usage.clock_difference = clock_difference
         return lease
 

@@ -61,7 +61,7 @@ class CosmosReplyStore:
             free = before is None or _is_unclaimed(before, forget_before)
             item: Item = _claim_to_item(item_id, new_claim, at) | _FREE if free or before is None else before
             if "answer" not in item and item["leasedUntil"] > rfc3339(lease_until + CLOCK_TOLERANCE):
-                # The clock was set back. A living holder renews the lease; the lease of a dead one ends in time.
+                # The clock was set back. A running holder renews the shortened lease; that of a crashed one soon ends.
                 return item | {"leasedUntil": rfc3339(lease_until)}
             is_taken = "answer" in item or item["leasedUntil"] >= rfc3339(at)
             if is_taken or item["fingerprint"] != new_claim.fingerprint:

@@ -66,7 +66,7 @@ class SqliteReplyStore:
                 sql = "UPDATE answers SET lease = ?, leased_until = ? WHERE name = ?"
                 connection.execute(sql, (lease_id, rfc3339(lease_until), name))
             elif answer is None and leased_until > rfc3339(lease_until + CLOCK_TOLERANCE):
-                # The clock was set back. A living holder renews the lease; the lease of a dead one ends in time.
+                # The clock was set back. A running holder renews the shortened lease; that of a crashed one soon ends.
                 connection.execute("UPDATE answers SET leased_until = ? WHERE name = ?", (rfc3339(lease_until), name))
             return BeginResult(Claim(fingerprint, append_id), answer, mine)
 

@@ -27,7 +27,7 @@ from shared.provenance.overview_ports import ChainOverview
 from shared.provenance.ports import ChainKey, ChainStore, Tip
 from shared.provenance.signed_tree import SignedTree, extend_signed_tree
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.timestamps import rfc3339
+from shared.timestamps import LONGEST_SETBACK, rfc3339
 
 KNOWN_SIZES: Final = 100_000
 LONGEST_WAIT_SWEEPS: Final = 64
@@ -236,7 +236,7 @@ class Checkpoints:
         """Create a checkpoint of each chain that has grown; return the number of new checkpoints.
 
         If a chain fails, the other chains are still processed, and the failed chain is retried at growing intervals.
-        Only chains that have changed since the last sweep are read.
+        Only chains that have changed since the last sweep are read; those of the last hour are listed again.
         """
         started = self._runtime.now()
         grew = [chain async for chain, tip in self._store.list_tips(self._swept_from) if self._has_grown(chain, tip)]
@@ -252,7 +252,8 @@ class Checkpoints:
             else:
                 self._failures.remove(chain)
         await self._save_sizes()
-        self._swept_from = rfc3339(started - CLOCK_SKEW)
+        # The clocks may be set back and forward before the next sweep, so a new record can have an earlier time.
+        self._swept_from = rfc3339(started - LONGEST_SETBACK - CLOCK_SKEW)
         return created
 
     async def _load_signed_tree(self, chain: ChainKey, last: CheckpointContent | None) -> SignedTree:

@@ -244,7 +244,7 @@ async def test_a_checkpoint_run_without_changes_makes_one_store_call(ledger: Led
     checkpoints._store = cast("ChainStore", store)
     checkpoints._runtime = Runtime(now=lambda: moment)
     assert await checkpoints.create_all() == 21
-    moment += timedelta(hours=1)
+    moment += timedelta(hours=2)
     assert await checkpoints.create_all() == 0
     store.asked.clear()
     listed = [chain async for chain, _ in ledger.store.list_tips(checkpoints._swept_from)]
@@ -253,6 +253,18 @@ async def test_a_checkpoint_run_without_changes_makes_one_store_call(ledger: Led
     assert [after - before for before, after in pairwise([0, *sweeps])].count(1) >= 5
     (broken,) = checkpoints._failures._known
     assert broken == PLATFORM
+
+
+async def test_a_record_gets_a_checkpoint_if_the_clock_was_set_back_and_forward(ledger: Ledger) -> None:
+    """A record that is appended while the clock is set back by up to an hour is in the next checkpoint."""
+    chain = ChainKey(Target.DOMAIN_EVENTS, "tank-1")
+    ahead = now() + timedelta(minutes=59)
+    ledger.checkpoints._runtime = Runtime(now=lambda: ahead)
+    await ledger.checkpoints.create_all()
+    # The record has the current time, and the clock is ahead again when the next run starts.
+    await ledger.fill(chain, 1)
+    assert await ledger.checkpoints.create_all() == 1
+    assert await ledger.checkpoints.find_newest_size(chain) == 1
 
 
 async def test_a_broken_chain_is_retried_at_growing_intervals(ledger: Ledger) -> None:

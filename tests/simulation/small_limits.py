@@ -9,17 +9,26 @@ from typing import Any, Final
 from unittest.mock import patch
 
 import shared.runtime
+from functions import mcp_tools, query_reply
 from shared.alerts import scheduler
 from shared.audit_bundles import chain_section
 from shared.backends.azure import cosmos_alerts, cosmos_catalog, cosmos_webhooks
+from shared.catalog import document_service, service
 from shared.cold_data import archive, inventory, reading
 from shared.downloads import work
 from shared.imports import archive_writer
 from shared.live_stream import publishing, replay
 from shared.warm_queries import columns
 
+COPIES: Final = (document_service, mcp_tools, query_reply, service)
+"""Modules that copy a limit when they are imported.
+
+They are imported before the first world: a world with small limits would otherwise change them for all later worlds of
+its process, whose replays would then differ.
+"""
+
 _SHARE: Final = 0.1
-_LIMITS: Final[tuple[tuple[ModuleType, dict[str, Any]], ...]] = (
+LIMITS: Final[tuple[tuple[ModuleType, dict[str, Any]], ...]] = (
     # Worker threads process all texts.
     (shared.runtime, {"LARGE": 1}),
     (chain_section, {"STEP_RECORDS": 2, "PROOFS_PER_PART": 2}),
@@ -53,7 +62,7 @@ def use_small_limits(seed: int) -> Iterator[None]:
     """
     source = random.Random(f"limits {seed}")
     with ExitStack() as stack:
-        for module, limits in _LIMITS:
+        for module, limits in LIMITS:
             if source.random() < _SHARE:
                 stack.enter_context(patch.multiple(module, **limits))
         yield

@@ -7,7 +7,7 @@ later.
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, Self, cast
 from urllib.parse import unquote, urlsplit
@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 import aiohttp
 from aiohttp.client_reqrep import ConnectionKey
 from azure.core.pipeline.transport import AioHttpTransport
+from azure.core.utils import CaseInsensitiveDict
 from multidict import CIMultiDict
 
 from emulators.cosmos import CosmosRequest, CosmosService
@@ -132,7 +133,7 @@ class _Session:
         method: str,
         url: str,
         *,
-        headers: Mapping[str, str],
+        headers: CaseInsensitiveDict,
         data: str | bytes | None,
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109  signature of aiohttp
         **_: Any,
@@ -173,9 +174,9 @@ def _split_path(url: str) -> tuple[str, ...]:
     return tuple(unquote(part) for part in urlsplit(url).path.split("/") if part)
 
 
-def _parse_request(method: str, url: str, headers: Mapping[str, str], data: str | bytes | None) -> CosmosRequest:
+def _parse_request(method: str, url: str, headers: CaseInsensitiveDict, data: str | bytes | None) -> CosmosRequest:
     segments = _split_path(url)
-    lower = {name.lower(): str(value) for name, value in headers.items()}
+    lower = {name: str(value) for name, value in headers.lowerkey_items()}
     body = data.encode() if isinstance(data, str) else data or b""
     return CosmosRequest(method, segments, lower, body, classify_request(method, segments, lower))
 

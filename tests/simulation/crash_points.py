@@ -41,10 +41,10 @@ def list_suspended_awaits(coroutine: Any) -> Iterator[str]:
     """Yield the awaits in the service's code at which a coroutine is suspended, from the outermost to the innermost."""
     current = coroutine
     while current is not None:
-        if isinstance(current, AsyncGeneratorType):
-            frame, following = current.ag_frame, current.ag_await
-        elif isinstance(current, CoroutineType):
+        if type(current) is CoroutineType:
             frame, following = current.cr_frame, current.cr_await
+        elif type(current) is AsyncGeneratorType:
+            frame, following = current.ag_frame, current.ag_await
         else:
             # An awaited step of an asynchronous generator refers to its generator only in C; ``anext`` awaits a step.
             is_step = type(current).__name__ in _GENERATOR_STEPS

@@ -275,7 +275,7 @@ class DurableClient:
 
         def start() -> None:
             if not self._world.durable.start(orchestrator, instance_id, client_input):
-                raise DurableError("an orchestration with the id {instance_id} is already running")
+                raise DurableError(f"an orchestration with the id {instance_id} is already running")
 
         await self._send(start)
         return instance_id

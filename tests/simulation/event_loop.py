@@ -45,6 +45,7 @@ class SimulatedLoop:
     Attributes:
         ready: callbacks that run in this order.
         is_dead: True after a crash; then nothing of the loop runs any more.
+        paused_until: time in microseconds until which nothing of the loop runs; 0 if it is not paused.
         tasks: every task that the loop has created.
         errors: exceptions of callbacks that no caller received.
         last_task: task that ran last; None if the last callback was of no task.
@@ -56,6 +57,7 @@ class SimulatedLoop:
         self.name = name
         self.ready: deque[asyncio.Handle] = deque()
         self.is_dead = False
+        self.paused_until = 0
         self.tasks: list[asyncio.Task[Any]] = []
         self.errors: list[dict[str, Any]] = []
         self.last_task: asyncio.Task[Any] | None = None
@@ -85,10 +87,26 @@ class SimulatedLoop:
         self.ready.clear()
         self.scheduler.remove_loop(self)
 
+    def pause(self, duration: int) -> None:
+        """Stop the process for a number of microseconds, as if its virtual machine were frozen; nothing is lost."""
+        if self.is_dead or self.paused_until:
+            return
+        self.paused_until = self.scheduler.now + duration
+        self.scheduler.remove_loop(self)
+        self.scheduler.call_after(duration, self._resume)
+
+    def _resume(self) -> None:
+        self.paused_until = 0
+        if self.ready:
+            self.scheduler.add_ready_loop(self)
+
     def call_soon(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> asyncio.Handle:
         """Queue a callback."""
         handle = asyncio.Handle(callback, args, self._loop, context)
-        self._queue_callback(handle)
+        if not self.is_dead:
+            if not self.ready and not self.paused_until:
+                self.scheduler.add_ready_loop(self)
+            self.ready.append(handle)
         return handle
 
     def call_soon_threadsafe(
@@ -115,9 +133,9 @@ class SimulatedLoop:
         """Do nothing, because a cancelled timer is skipped when it expires."""
 
     def _queue_callback(self, handle: asyncio.Handle) -> None:
-        if self.is_dead or handle.cancelled():
+        if self.is_dead or handle._cancelled:
             return
-        if not self.ready:
+        if not self.ready and not self.paused_until:
             self.scheduler.add_ready_loop(self)
         self.ready.append(handle)
 
@@ -224,6 +242,9 @@ class SimulatedPool(Executor):
 
     def _run_next(self) -> None:
         if self._loop.is_dead or not self._waiting:
+            return
+        if self._loop.paused_until:
+            self._loop.scheduler.call_after(self._loop.paused_until - self._loop.scheduler.now, self._run_next)
             return
         future, work, site = self._waiting.popleft()
         scheduler = self._loop.scheduler

@@ -9,6 +9,9 @@ from tests.simulation.scheduler import MICROSECONDS
 _RATES: Final = (0.0, 0.0, 0.01, 0.05, 0.2)
 """Probabilities from which each kind draws; a world with few kinds reaches states that a world with all never sees."""
 
+_PAUSE_RATE: Final = 0.1
+_WORLDS_WITH_PAUSES: Final = 0.15
+
 
 @dataclass
 class Faults:
@@ -24,6 +27,7 @@ class Faults:
         commit_lost: a commit succeeds, but reports a failure.
         crash: a process dies at a step or on either side of a job.
         clock_jump: the clocks of all hosts are set, by less than one hour.
+        pause: a process is frozen for seconds, so that its leases can end; then it continues.
     """
 
     request_lost: float = 0
@@ -35,11 +39,18 @@ class Faults:
     commit_lost: float = 0
     crash: float = 0
     clock_jump: float = 0
+    pause: float = 0
 
     @classmethod
-    def draw(cls, source: random.Random) -> Self:
-        """Return random probabilities of faults for one simulated world."""
-        drawn = {field.name: source.choice(_RATES) for field in fields(cls)}
+    def draw(cls, source: random.Random, seed: int) -> Self:
+        """Return random probabilities of faults for one simulated world.
+
+        Args:
+            source: source of all decisions but that about pauses.
+            seed: decides about pauses.
+        """
+        drawn = {field.name: source.choice(_RATES) for field in fields(cls) if field.name != "pause"}
+        drawn["pause"] = _PAUSE_RATE if random.Random(f"interruptions {seed}").random() < _WORLDS_WITH_PAUSES else 0.0
         drawn["crash"] /= 25
         drawn["clock_jump"] = min(drawn["clock_jump"], 0.05)
         return cls(**drawn)

@@ -77,6 +77,30 @@ def test_callbacks_run_in_the_order_in_which_they_were_queued() -> None:
     assert seen == [0, 1, 2, 3, 4]
 
 
+def test_a_paused_process_runs_nothing_until_the_pause_ends() -> None:
+    """Callbacks, expired timers and jobs of a paused process run when the pause ends, and none is lost."""
+    loop, times = make_loop(), list[float]()
+    pool = SimulatedPool(loop, 1, QuietObserver())
+    loop.call_soon(lambda: times.append(loop.time()))
+    loop.pause(10_000_000)
+    loop.call_soon(lambda: times.append(loop.time()))
+    loop.call_later(3, lambda: times.append(loop.time()))
+    pool.submit(lambda: times.append(loop.time()))
+    run_until_idle(loop)
+    assert len(times) == 4
+    assert all(10 <= each < 11 for each in times)
+
+
+def test_a_crash_ends_a_pause() -> None:
+    """A process that crashes during a pause runs nothing after it."""
+    loop, seen = make_loop(), list[int]()
+    loop.pause(1_000_000)
+    loop.call_soon(seen.append, 1)
+    loop.crash()
+    run_until_idle(loop)
+    assert seen == []
+
+
 def test_a_job_of_a_pool_runs_at_a_later_step() -> None:
     """A thread-pool job runs at a later step, and the coroutine that awaits it gets its result."""
     loop = make_loop()

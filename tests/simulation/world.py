@@ -27,6 +27,7 @@ MOST_STEPS: Final = 400_000
 _SLOW_TICK_SECONDS: Final = 30
 _LONGEST_TRIP: Final = 20 * MILLISECOND
 _LONGEST_RESTART: Final = 20 * MICROSECONDS
+_LONGEST_PAUSE: Final = 30 * MICROSECONDS
 _LONGEST_JUMP: Final = timedelta(minutes=50)
 _INTERNAL_ERROR: Final = 500
 _USUAL_GAP: Final = 30
@@ -97,7 +98,7 @@ class World:
         self.seed = seed
         self.random = random.Random(seed)
         self.scheduler = Scheduler(random.Random(self.random.getrandbits(64)))
-        self.faults = Faults.draw(self.random)
+        self.faults = Faults.draw(self.random, seed)
         self.stores_fail = any((self.faults.busy, self.faults.full, self.faults.commit_lost))
         self.clock_shift = timedelta()
         self.processes: dict[SimulatedLoop, Instance] = {}
@@ -211,6 +212,13 @@ class World:
         instance = self.choose_instance()
         if self._draw_fault(self.faults.crash * _CRASHES_PER_DISTURBANCE) and instance.is_alive:
             instance.crash("")
+        if self._draw_fault(self.faults.pause):
+            self._pause_instance(self.choose_instance())
+
+    def _pause_instance(self, instance: Instance) -> None:
+        duration = int(self.random.random() * _LONGEST_PAUSE)
+        self.trace(f"{instance.loop.name} pauses for {duration}")
+        instance.loop.pause(duration)
 
     def _draw_steps_until_disturbance(self) -> int:
         """Return a random number of steps until the next disturbance."""

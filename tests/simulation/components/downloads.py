@@ -6,6 +6,7 @@ Steps are repeated, and downloads are cancelled or expire.
 import csv
 import io
 import json
+import random
 from collections import Counter
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any, ClassVar, Final
 import pyarrow.parquet as pq
 
 from shared.catalog.models import Quotas
+from shared.downloads.work import ARCHIVE_TIMEOUT_SECONDS
 from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB
 from shared.wiring import Services
 from tests.simulation.client import send_until_done, send_until_final
@@ -41,6 +43,8 @@ _PATH: Final = "oi-api/downloads"
 _FORMATS: Final = ("csv", "jsonl", "jsonl", "parquet")
 """Formats from which downloads draw; the conversion to CSV takes the longest time."""
 _MEMBERS: Final = ("ann@t", "bob@t")
+_WORLDS_WITH_SLOW_ARCHIVE: Final = 0.15
+_STALL_RATE: Final = 0.2
 _ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 
 
@@ -103,6 +107,8 @@ class DownloadsComponent(TelemetryComponent):
         self._orders: dict[str, _RequestedDownload] = {}
         self._quota = world.random.choice((None, None, 1, 1, 2))
         self._bytes = world.random.choice((None, None, None, None, 500, 2_000))
+        self._stalls = random.Random(f"archive {world.seed}")
+        self._is_archive_slow = self._stalls.random() < _WORLDS_WITH_SLOW_ARCHIVE
 
     def attach(self, services: Services) -> None:
         """Give the files of downloads virtual modification times, and set a small quota in some worlds."""
@@ -125,6 +131,14 @@ class DownloadsComponent(TelemetryComponent):
         for partition in PARTITIONS:
             yield self._deliver_while_sending(TELEMETRY_HUB, partition)
             yield self._deliver_while_sending(IMPULSES_HUB, partition)
+
+    async def _deliver_while_sending(self, hub: str, partition: str) -> None:
+        """Deliver events; in some worlds, the archive stops for longer than a download waits for it."""
+        while self._sending:
+            await self._deliver_batch(hub, partition)
+            await self.world.sleep(self.world.random.random() * 3)
+            if self._is_archive_slow and hub == IMPULSES_HUB and self._stalls.random() < _STALL_RATE:
+                await self.world.sleep(self._stalls.uniform(1, 3) * ARCHIVE_TIMEOUT_SECONDS)
 
     def _build_message(self, name: str) -> dict[str, Any]:
         self._times[name] = moment = self._draw_time()

@@ -74,7 +74,7 @@ def choose_components(seed: int, unused: Collection[str] | None = None) -> tuple
     """Return one to three random components, of which no two change the same part of the workspace.
 
     A world with Cosmos DB has one component, because the SDK makes its steps several times as expensive. The weights of
-    the components depend on their cost, so that each component gets a similar share of the processor time.
+    the components depend on their cost: the cheaper its worlds, the more of them a component gets.
 
     Args:
         seed: seed of the world.

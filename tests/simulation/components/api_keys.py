@@ -38,8 +38,8 @@ class ApiKeysComponent(Component):
         "functions/idempotency.py",
         "functions/tokens.py",
     )
-    weight: ClassVar[int] = 5
-    cosmos_weight: ClassVar[int] = 5
+    weight: ClassVar[int] = 8
+    cosmos_weight: ClassVar[int] = 7
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

@@ -39,8 +39,8 @@ class AuditChainComponent(Component):
         "functions/provenance_events.py",
         "functions/idempotency.py",
     )
-    weight: ClassVar[int] = 6
-    cosmos_weight: ClassVar[int] = 5
+    weight: ClassVar[int] = 9
+    cosmos_weight: ClassVar[int] = 6
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

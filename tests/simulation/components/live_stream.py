@@ -69,8 +69,8 @@ class LiveStreamComponent(TelemetryComponent):
         "shared/live_stream/publishing.py",
         "shared/live_stream/replay.py",
     )
-    weight: ClassVar[int] = 4
-    cosmos_weight: ClassVar[int] = 6
+    weight: ClassVar[int] = 8
+    cosmos_weight: ClassVar[int] = 12
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

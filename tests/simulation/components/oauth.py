@@ -114,8 +114,8 @@ class OAuthComponent(Component):
     )
     background_jobs: ClassVar[tuple[str, ...]] = ("oauth-grants",)
     settle_seconds: ClassVar[int] = 900
-    weight: ClassVar[int] = 6
-    cosmos_weight: ClassVar[int] = 6
+    weight: ClassVar[int] = 10
+    cosmos_weight: ClassVar[int] = 8
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

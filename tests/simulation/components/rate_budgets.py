@@ -77,8 +77,8 @@ class RateBudgetsComponent(Component):
         "shared/rate_limits/limiter.py",
         "shared/backends/embedded/rate_limits.py",
     )
-    weight: ClassVar[int] = 8
-    cosmos_weight: ClassVar[int] = 8
+    weight: ClassVar[int] = 14
+    cosmos_weight: ClassVar[int] = 16
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

@@ -46,6 +46,7 @@ class WarmQueriesComponent(Component):
         "functions/warm_query_definitions.py",
         "functions/warm_queries.py",
     )
+    weight: ClassVar[int] = 6
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

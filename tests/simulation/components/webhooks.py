@@ -39,6 +39,7 @@ class WebhooksComponent(Component):
         "shared/backends/embedded/webhooks.py",
     )
     background_jobs: ClassVar[tuple[str, ...]] = ("webhooks",)
+    weight: ClassVar[int] = 6
     settle_seconds: ClassVar[int] = 6 * 3600
     cosmos_weight: ClassVar[int] = 1
 

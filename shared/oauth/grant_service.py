@@ -139,6 +139,9 @@ class GrantService:
         """
         grant, at, before = stored.grant, self._runtime.now(), parse_refresh_token(text)
         if before is None or grant.refresh is None or not grant.is_active(at):
+            if grant.end is not None:
+                # If the end was interrupted, the access tokens are not revoked yet.
+                await self._ender.end(grant.grant_id, grant.end.reason, grant.end.actor)
             raise invalid_grant_error(_BAD_REFRESH)
         caller = await self.authorize(grant, CredentialKind.REFRESH_TOKEN)
         rights = None if scope is None else _select_rights(grant, caller, scope)
@@ -152,7 +155,7 @@ class GrantService:
         return token, str(after)
 
     async def authorize(self, grant: Grant, via: CredentialKind) -> Principal:
-        """Return the caller for a grant's tokens: the member who consented, with the delegated rights that remain.
+        """Return the principal of a grant's tokens: the member who consented, with the delegated rights that are valid.
 
         Raises:
             OAuthError: ``invalid_grant`` if the member is disabled or has none of the rights, if the client is no

@@ -28,8 +28,11 @@ _FORM: Final = {**_HOST, "content-type": "application/x-www-form-urlencoded"}
 _IN_FORCE: Final = 15 * MICROSECONDS
 """Time after which a revocation is in force everywhere, as the documentation says."""
 
-_COMPLETED_SECONDS: Final = 400
-"""Seconds in which the background job completes an end of a family that a dead process began."""
+_COMPLETED_SECONDS: Final = 640
+"""Seconds in which the background job completes an end of a family that a dead process began.
+
+The job runs every 300 seconds; if the clocks were set back, it runs up to 300 seconds later.
+"""
 
 _CERTAIN_LIFE: Final = 1_800 * MICROSECONDS
 """Time for which an access token works; it is half of its lifetime."""
@@ -113,7 +116,7 @@ class OAuthComponent(Component):
         "functions/oauth_consent.py",
     )
     background_jobs: ClassVar[tuple[str, ...]] = ("oauth-grants",)
-    settle_seconds: ClassVar[int] = 900
+    settle_seconds: ClassVar[int] = 1_200
     weight: ClassVar[int] = 10
     cosmos_weight: ClassVar[int] = 8
 

@@ -36,17 +36,30 @@ async def test_a_revoked_credential_ends_the_grant(oauth_server: Server) -> None
     assert oauth_server.list_end_reasons() == ["credentialRevoked", "credentialRevoked"]
 
 
-async def test_an_interrupted_end_of_a_grant_is_completed(oauth_server: Server) -> None:
-    """If a process stops after storing the end of a grant, a job revokes the tokens and records one event."""
+async def _interrupt_end_of_grant(oauth_server: Server) -> tuple[str, str]:
+    """Store the end of a grant, and fail before its tokens are revoked; return its access and refresh token."""
     access, refresh = await oauth_server.redeem(await oauth_server.consent_as_member())
-    grant_id = refresh.split("_")[1]
     oauth_server.failures = 1
     with pytest.raises(ConnectionError):
-        await oauth_server.ender.end(grant_id, EndReason.MEMBER, MEMBER)
-    await check_invalid_grant(oauth_server.refresh(refresh))
+        await oauth_server.ender.end(refresh.split("_")[1], EndReason.MEMBER, MEMBER)
     assert oauth_server.list_end_reasons() == []
+    return access, refresh
+
+
+async def test_an_interrupted_end_of_a_grant_is_completed(oauth_server: Server) -> None:
+    """If a process stops after storing the end of a grant, a job revokes the tokens and records one event."""
+    access, _ = await _interrupt_end_of_grant(oauth_server)
     await oauth_server.ender.run()
     await oauth_server.ender.run()
+    with pytest.raises(WorkspaceError):
+        await oauth_server.authenticate(access)
+    assert oauth_server.list_end_reasons() == ["endedByMember"]
+
+
+async def test_a_refresh_completes_an_interrupted_end_of_its_grant(oauth_server: Server) -> None:
+    """A rejected refresh token of an ended grant revokes the access tokens if this was interrupted."""
+    access, refresh = await _interrupt_end_of_grant(oauth_server)
+    await check_invalid_grant(oauth_server.refresh(refresh))
     with pytest.raises(WorkspaceError):
         await oauth_server.authenticate(access)
     assert oauth_server.list_end_reasons() == ["endedByMember"]

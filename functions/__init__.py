@@ -1,8 +1,8 @@
 """Azure Functions of the service, and the table of all HTTP routes.
 
-``GROUPS`` lists each HTTP operation by method and route. The module of a group, which declares its operations in full,
-is imported at the first request to the group, because imports delay a cold start. Modules of triggers are imported at
-once.
+``GROUPS`` lists the method and route of each HTTP operation. Operations form groups; one module declares all operations
+of a group. This module is imported at the first request to the group, because imports delay a cold start. Modules of
+triggers are imported at once.
 """
 
 from functions import bundle_jobs, download_jobs, import_jobs, triggers

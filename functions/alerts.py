@@ -48,7 +48,7 @@ class AlertsQuery(BaseModel):
 
     @property
     def filters(self) -> str:
-        """Filters as text for the cursor, because a cursor is valid only for a request with the same filters."""
+        """Text of the filters, which the paging cursor contains; a cursor with other filters is rejected."""
         return f"{self.state or ''} {self.severity or ''} {self.surface or ''}"
 
 
@@ -102,7 +102,7 @@ async def acknowledge_alert(call: Call[Any, AcknowledgementBody]) -> Reply:
 
 
 def _parse_cursor(query: AlertsQuery) -> AlertPlace | None:
-    """Parse the query's cursor to the position of the previous page's last alert; None for the first page.
+    """Return the position of the previous page's last alert, read from the cursor; None for the first page.
 
     Raises:
         WorkspaceError: INVALID if the cursor does not belong to this list.

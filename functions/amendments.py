@@ -55,9 +55,9 @@ async def build_report_reply(report: Report, headers: Mapping[str, str]) -> Repl
 
 
 async def load_report_header(chain: ChainKey, author: Principal) -> ReportHeader:
-    """Load the beginning of a report: workspace, author, time, and state of the chain if the author may read it.
+    """Load the header of a report: the workspace, the report's author and time, and the state of the audit chain.
 
-    The chain is verified first if the author may verify chains.
+    The state is missing if the author may not read it. The chain is verified first if the author may verify chains.
     """
     workspace = (await services().catalog.current()).workspace
     return ReportHeader(
@@ -116,7 +116,7 @@ class ScopeQuery(BaseModel):
 
 
 class ChainQuery(ScopeQuery):
-    """Query parameters that name an entity, whose amendments are requested, and its scope."""
+    """Query parameters that select the entity whose amendments are requested, and its scope."""
 
     model_config = ConfigDict(json_schema_extra={"required": ["scopeKey", "entityId"]})
 
@@ -126,7 +126,7 @@ class ChainQuery(ScopeQuery):
 
 
 class AmendmentsQuery(SequenceQuery):
-    """Filters of the query for amendments."""
+    """Query parameters that filter a list of amendments and decisions."""
 
     model_config = ConfigDict(json_schema_extra={"required": ["scopeKey"]})
 

@@ -50,7 +50,7 @@ class ScopesQuery(PageQuery):
 
     @property
     def filters(self) -> str:
-        """Filters as text for the cursor, because a cursor is valid only for a request with the same filters."""
+        """Text of the filters, which the paging cursor contains; a cursor with other filters is rejected."""
         return f"{self.target or ''} {self.verdict or ''}"
 
 
@@ -125,7 +125,7 @@ def _build_pending_body(page: PendingPage) -> bytes:
 
 
 def parse_scopes_cursor(query: ScopesQuery) -> ChainKey | None:
-    """Parse the query's cursor to the previous page's last chain; None for the first page.
+    """Return the last audit chain of the previous page, read from the cursor; None for the first page.
 
     Raises:
         WorkspaceError: INVALID if the cursor does not belong to this list.
@@ -143,7 +143,7 @@ def parse_scopes_cursor(query: ScopesQuery) -> ChainKey | None:
 
 
 def parse_pending_cursor(cursor: str | None) -> PendingPlace | None:
-    """Parse a cursor to the position of the previous page's last amendment; None for the first page.
+    """Return the position of the previous page's last pending amendment, read from a cursor; None for the first page.
 
     Raises:
         WorkspaceError: INVALID if the cursor does not belong to this list.

@@ -11,7 +11,7 @@ from shared.observability.tracing import span
 def read_trace_context(context: func.Context) -> Mapping[str, str]:
     """Return the W3C trace context that the Functions host passes to an invocation.
 
-    The Functions worker would read it only with a setting that makes every cold start slower.
+    The Functions worker can read this context itself, but only with a setting that makes every cold start slower.
     """
     host_context = context.trace_context
     return {"traceparent": host_context.trace_parent or "", "tracestate": host_context.trace_state or ""}

@@ -37,9 +37,9 @@ def audit_bundle(context: df.DurableOrchestrationContext) -> Generator[Any, Any]
 @blueprint.function_name("bundle_build")
 @blueprint.activity_trigger(input_name="job")
 async def bundle_build(job: str) -> bool:
-    """Build the audit bundle of a job and return True.
+    """Build the audit bundle of a job; return True if the bundle is complete.
 
-    Return False if the orchestrator must wait and call this again.
+    Return False if the orchestrator must call this activity again later.
     """
     with span("build an audit bundle"):
         return await services().audit_bundles.runner.build_bundle(job)

@@ -1,4 +1,7 @@
-"""Shared parts of the operations on single catalog items: connections, groups of connections, members and others."""
+"""Functions that all HTTP operations on single catalog items use.
+
+Such items are data connections, surfaces (groups of connections), team members and others.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,7 +37,7 @@ def get_caller(call: Call[Any, Any]) -> Caller:
 
 
 def check_condition(faults: ValidationErrors, request: Request) -> None:
-    """Parse the headers If-Match and If-None-Match of a request, and add their errors to ``faults``."""
+    """Check the headers If-Match and If-None-Match of a request, and add an error to ``faults`` if one is malformed."""
     with faults.collect():
         parse_condition(request)
 
@@ -58,7 +61,7 @@ def compute_etag(item: CatalogItem) -> str:
 
 
 def describe_storage(item: CatalogItem) -> dict[str, Any]:
-    """Return the JSON properties that state when and by whom a catalog item was created and changed."""
+    """Return a catalog item's times of creation and last change, its last editor and its ETag as JSON properties."""
     return {
         "createdAt": rfc3339(item.created_at),
         "updatedAt": rfc3339(item.updated_at),
@@ -75,7 +78,7 @@ async def build_list_reply(
     Args:
         name: name of the property that contains the items.
         page: keys of the items.
-        cursor: property `cursor` of the reply if another page follows, else empty.
+        cursor: dictionary with the reply's property `cursor`; empty if no page follows.
         describe: converts an item's key to the item's JSON object; it must not use objects of the event loop.
     """
 

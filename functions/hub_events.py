@@ -1,4 +1,4 @@
-"""Conversion of the Functions host's Event Hub batches to hub events.
+"""Conversion of the Event Hub batches from the Functions host to the service's hub events.
 
 This module is separate from ``triggers`` because it depends on the host's metadata and on internals of the SDK.
 """

@@ -24,7 +24,7 @@ blueprint = df.Blueprint()
 def history_import(context: df.DurableOrchestrationContext) -> Generator[Any, Any]:
     """Import the file of a job: call the activity ``import_steps`` until the job has ended; wait between calls.
 
-    After a failure, the activity completes the step that was open.
+    If the activity fails, the job is marked as failed. The next call of the activity completes the interrupted step.
     """
     job_id = context.get_input()
     try:

@@ -237,6 +237,6 @@ def _to_stream_request(event: ConnectEvent, headers: Mapping[str, str]) -> Reque
 
 
 def _select_stream_parameters(request: Request) -> dict[str, str]:
-    """Return the filter parameters of a request; the WebSocket URL of the live stream contains them, too."""
+    """Return the query parameters of a request that filter the live stream, for the stream's WebSocket URL."""
     names = {field.alias or name for name, field in StreamFilters.model_fields.items()}
     return {name: value for name, value in request.query_pairs if name in names}

@@ -84,7 +84,7 @@ def describe_arguments(schema: Mapping[str, Any], **descriptions: str) -> dict[s
 
 
 def build_parameter_argument(parameter: QueryParameter) -> dict[str, Any]:
-    """Build the schema of an argument that is a declared parameter of a query."""
+    """Build the JSON schema of a tool argument for a declared parameter of a query."""
     meaning, example = _VALUES[parameter.type]
     description = f"{meaning} (Kusto {parameter.type}), for example {example}."
     return {**build_parameter_schema(parameter), "description": description}

@@ -1,6 +1,7 @@
-"""MCP resources, and tools that list connections, surfaces (groups of connections) and items waiting for approval.
+"""MCP resources with catalog definitions, and MCP tools that list items.
 
-Drafts of warm queries and pending amendments wait for approval. The resources are definitions of the catalog.
+The tools list connections, surfaces (groups of connections), and the items that wait for approval: drafts of warm
+queries (saved KQL queries) and amendments.
 
 This module is separate from ``mcp`` because it is imported only at the first MCP request.
 """
@@ -94,7 +95,7 @@ class DescribeArguments(BaseModel):
 
 
 def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
-    """Build the tools that list connections and surfaces; none if the principal may not read the catalog."""
+    """Build the tools that list connections and their groups; none if the principal may not read the catalog."""
     if AccessRight.CATALOG_READ not in principal.rights:
         return ()
 
@@ -145,8 +146,9 @@ def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool
 
 
 def build_catalog_resources(principal: Principal, catalog: Catalog) -> dict[str, Callable[[], Resource]]:
-    """Return a function by URI for each MCP resource; the function builds the definition of one warm query or surface.
+    """Return the functions that build the MCP resources, by URI of the resource.
 
+    Each resource is the definition of one warm query (saved KQL query) or surface (group of connections).
     Return no resources if the principal may not read the catalog.
     """
     if AccessRight.CATALOG_READ not in principal.rights:
@@ -245,7 +247,7 @@ def build_decision_tools(principal: Principal, catalog: Catalog, *, has_amendmen
     """Build the tool that lists pending decisions; return no tool if the caller may not read amendments.
 
     Args:
-        principal: the caller; a caller with the right to read the catalog also gets drafts of warm queries.
+        principal: the caller; a caller with the right to read the catalog also gets drafts of saved queries.
         catalog: catalog of the workspace.
         has_amendments: whether the caller may read amendments, and the workspace has an audit log.
     """

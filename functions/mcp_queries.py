@@ -89,7 +89,10 @@ _NAMES: Final = _ToolNames()
 
 
 def build_query_tools(execute: Operation, catalog: Catalog) -> dict[str, Callable[[], Tool]]:
-    """Return functions that build tools, by tool name: one tool for any query, and one for each approved query."""
+    """Return the functions that build the MCP tools for queries, by name of the tool.
+
+    One tool runs any query, and each approved query has its own tool.
+    """
     builders = {
         name: partial(_build_approved_query_tool, name, query) for name, query in _NAMES.find_queries(catalog).items()
     }

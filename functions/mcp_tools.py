@@ -226,10 +226,10 @@ async def _call_route(
 
 
 async def parse_result(body: bytes) -> Any:
-    """Parse the JSON body of a reply for the result of a tool; a large body does not occupy the event loop.
+    """Parse the JSON body of a reply for the result of an MCP tool; parse a large body in a worker thread.
 
     Raises:
-        WorkspaceError: TOO_LARGE ``RESULT_TOO_LARGE`` if no tool may return so large a result.
+        WorkspaceError: TOO_LARGE ``RESULT_TOO_LARGE`` if the body exceeds the maximum size of a result.
     """
     text = body.decode()
     if len(text) > MAX_RESULT_CHARACTERS:
@@ -240,7 +240,7 @@ async def parse_result(body: bytes) -> Any:
 
 
 def _to_query(values: Mapping[str, Any], types: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Convert arguments to the pairs of a query string.
+    """Convert the arguments of an MCP tool to the name-value pairs of a query string.
 
     Args:
         values: JSON values by the name of the argument.

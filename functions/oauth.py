@@ -138,7 +138,7 @@ def _get_public_client_id(client: ClientIdentification) -> str:
 async def _run_within_limits(
     call: Call[Any, RawBody], caller: Principal, parameters: Parameters, issue: _Issue
 ) -> Reply:
-    """Issue a token if the owner is within the rate limit; add the rate-limit headers to every reply."""
+    """Issue a token unless its owner has exceeded the rate limit; add the rate-limit headers to the reply."""
     async with services().rate_limits.admit(caller) as decision:
         if decision.rejection is not None:
             reply = build_oauth_error(decision.rejection)

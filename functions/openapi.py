@@ -36,7 +36,9 @@ class SerializedOpenApi:
 
 @dataclass(frozen=True, slots=True)
 class OpenApiKey:
-    """Cache key of an OpenAPI document. The catalog's version and the columns of queries are not part of the key.
+    """Cache key of an OpenAPI document.
+
+    The cache compares the catalog's version and the columns of the queries separately.
 
     Attributes:
         operations: names of the operations that the caller may use.
@@ -57,7 +59,7 @@ class OpenApiCache:
         self._documents: OrderedDict[OpenApiKey, tuple[QueryColumns, SerializedOpenApi]] = OrderedDict()
 
     def find_document(self, version: int, key: OpenApiKey, columns: QueryColumns) -> SerializedOpenApi | None:
-        """Return the cached document for a version of the catalog and its queries' columns; None if not cached."""
+        """Return the cached document; None if no document is cached for this catalog version, key and columns."""
         if version != self._version or key not in self._documents:
             return None
         known, document = self._documents[key]

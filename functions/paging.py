@@ -23,7 +23,7 @@ def _parse_limit(text: Any) -> int:
 
 
 def _parse_cursor(text: Any) -> str:
-    """Decode a cursor: return the name of the list that it belongs to, and the last key of the previous page."""
+    """Decode a cursor to ``name:key``: the name of its list, and the last key of the previous page."""
     try:
         decoded = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):

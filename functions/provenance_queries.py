@@ -1,6 +1,6 @@
-"""Models of the query strings of provenance requests (audit events, amendments, checkpoints), and ``VerifyBody``.
+"""Models of the query parameters of requests about audit events, amendments and checkpoints.
 
-The bodies of events and amendments are in ``shared.provenance.models``.
+The module also contains ``VerifyBody``. The body models of events and amendments are in ``shared.provenance.models``.
 
 The API contract requires that invalid dates, limits and offsets are ignored; all other invalid values are rejected.
 """
@@ -192,7 +192,7 @@ class LenientParser:
             return ""
 
     def parse_window(self, query: WindowQuery) -> Filters:
-        """Convert the dates and sequence numbers of a query to filters for audit records; ignore invalid dates."""
+        """Build a filter of audit records from the dates and sequence numbers of a query; ignore invalid dates."""
         sequences = query if isinstance(query, SequenceQuery) else None
         return Filters(
             start=self.parse_instant("startDate", query.start_date),

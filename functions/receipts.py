@@ -77,7 +77,7 @@ async def _check_receipt_query(call: Call[ReceiptQuery], faults: ValidationError
 
 
 def _check_sizes(query: ReceiptQuery, faults: ValidationErrors) -> None:
-    """Add an error if the checkpoint does not cover the record, or if the earlier checkpoint is not smaller."""
+    """Check that the requested checkpoint covers the record and is larger than the earlier checkpoint."""
     if query.from_size is not None and query.from_size < 1:
         faults.add(invalid("from", "must be at least 1"))
     elif query.size is not None:

@@ -31,8 +31,8 @@ class SerializedItems[Version: tuple[Any, ...]]:
 
         Args:
             versions: key and current version of each item.
-            max_cached_texts: number of cached texts, such as the number of items in the catalog, above which the cache
-                is emptied, because it contains texts of removed items.
+            max_cached_texts: maximum number of cached texts, usually the number of items in the catalog. If the cache
+                has more texts, it contains texts of removed items, and it is emptied.
             runtime: source of worker threads.
         """
         if len(self._cache) > max_cached_texts:
@@ -64,6 +64,6 @@ def build_serialized_list(name: str, texts: Sequence[bytes], cursor: Mapping[str
     Args:
         name: name of the property that contains the items.
         texts: JSON text of each item.
-        cursor: property `cursor` of the reply if another page follows, else empty.
+        cursor: dictionary with the reply's property `cursor`; empty if no page follows.
     """
     return json_reply({name: orjson.Fragment(b"[%b]" % b",".join(texts)), **cursor})

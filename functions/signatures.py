@@ -70,13 +70,13 @@ async def list_signatures(call: Call[SignaturesQuery]) -> Reply:
 
 
 def _list_filters(query: SignaturesQuery) -> tuple[str, str, str]:
-    """Return the filters as texts for the cursor; a cursor is valid only for a request with the same filters."""
+    """Return the filters of a query as texts for the paging cursor; a cursor with other filters is rejected."""
     wanted = query.to_filter()
     return wanted.user_id or "", wanted.start, wanted.end
 
 
 def _parse_cursor(query: SignaturesQuery) -> str:
-    """Parse the query's cursor to the place of the previous page's last signature; empty for the first page.
+    """Return the position of the previous page's last signature, read from the cursor; empty for the first page.
 
     Raises:
         WorkspaceError: INVALID if the cursor does not belong to this list.

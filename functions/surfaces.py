@@ -129,7 +129,7 @@ async def delete_surface(call: Call) -> Reply:
 
 
 def _group_queries(catalog: Catalog) -> dict[str, list[str]]:
-    """Return the short names (lookups) of the warm queries of each surface, by the short name of the surface."""
+    """Return the lookups (ids in URLs) of the saved queries of each surface (group of connections), by its lookup."""
     grouped: dict[str, list[str]] = {}
     for lookup in sorted(catalog.queries):
         grouped.setdefault(catalog.queries[lookup].value.surface, []).append(lookup)

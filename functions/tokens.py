@@ -110,14 +110,14 @@ class NewKeyBody(BaseModel):
     @field_validator("connections", "devices")
     @classmethod
     def check_unique(cls, values: list[str]) -> list[str]:
-        """Reject a list of rights, connections or devices that contains a value twice."""
+        """Reject a list of connections or devices that contains a value twice."""
         if len(set(values)) < len(values):
             raise ValueError("must not contain the same value twice")
         return values
 
     @model_validator(mode="after")
     def check_devices(self) -> Self:
-        """Reject `devices` without `connections`, and a bound key with a right other than to write telemetry."""
+        """Reject `devices` without `connections`, and an empty list of rights for a bound key."""
         if self.devices is not None and self.connections is None:
             raise ValueError("`devices` requires `connections`")
         if self.connections is not None and self.rights == []:

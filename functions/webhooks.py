@@ -227,7 +227,7 @@ async def _check_page(call: Call[DeliveriesQuery], faults: ValidationErrors) -> 
 
 
 def _format_list_filters(call: Call[DeliveriesQuery]) -> str:
-    """Return the webhook and the filter as texts for the cursor, which is valid only for the same list."""
+    """Return the webhook's id and the status filter as one text for the paging cursor; other cursors are rejected."""
     return f"{call.path['id']} {call.query.status or ''}"
 
 

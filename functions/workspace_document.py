@@ -182,7 +182,10 @@ async def _build_reply(plan: DocumentPlan, warnings: list[DocumentWarning]) -> R
 
 
 def _serialise_plan(plan: DocumentPlan, warnings: list[DocumentWarning]) -> bytes:
-    """Serialise a plan change by change, because one call for a large plan would block all other threads."""
+    """Serialise a plan as JSON, one change after the other.
+
+    One call for a large plan would block all other threads.
+    """
     changes = b",".join(json_bytes(_change_to_json(change, plan)) for change in plan.plan.changes)
     kept = b",".join(
         json_bytes({"kind": item.kind, "key": item.key, "reason": item.reason}) for item in plan.plan.retained
@@ -207,7 +210,10 @@ def _change_to_json(change: ItemChange, plan: DocumentPlan) -> dict[str, Any]:
 
 
 def _serialise_document(document: Mapping[str, Any], media_type: str) -> bytes:
-    """Serialise a document item by item, because one call for a large document would block all other threads."""
+    """Serialise a workspace document as JSON or YAML; serialise the items of JSON one after the other.
+
+    One call for a large document would block all other threads.
+    """
     if media_type == YAML:
         return "".join(write_yaml(document)).encode()
     members = (json_bytes(name) + b":" + _serialise_member(value) for name, value in document.items())

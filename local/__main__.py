@@ -11,7 +11,10 @@ import sys
 
 
 def main() -> int:
-    """Import the host without garbage collections and a search for pydantic plugins, run it, return its exit code."""
+    """Run the local host and return its exit code.
+
+    For a fast start, the host is imported without garbage collection and without a search for pydantic plugins.
+    """
     # Imports create objects that exist until the process ends; a garbage collection in between finds nothing to delete.
     gc.disable()
     # To find plugins of pydantic, the first model would read the metadata of every installed package. There are none.

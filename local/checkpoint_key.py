@@ -9,7 +9,10 @@ from shared.backends.embedded.key_files import get_public_key_folder, rotate_key
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Replace the key; return the exit code 0, or 1 if the data directory is missing or the key file is invalid."""
+    """Replace the private key that signs checkpoints, and return the exit code.
+
+    The exit code is 1 if the data directory is missing or the key file is invalid, else 0.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m local.checkpoint_key", description="Replace the key that signs checkpoints."
     )

@@ -52,9 +52,9 @@ def _reject_unknown_exporters() -> None:
 
 
 def _build_ready_text(address: str, sign_in_link: str) -> str:
-    """Build the text that is printed after the start.
+    """Build the text that the host prints after its start: its address, and the sign-in link, if any.
 
-    It is written in one call, because a reader can close the pipe after line 1.
+    The text is one string, because a program that reads standard output can close the pipe after the first line.
     """
     return f"ready {address}\nsign in at {sign_in_link}" if sign_in_link else f"ready {address}"
 

@@ -57,7 +57,7 @@ class Condition:
         return self.none_match is None and (self.match is None or self.match.every)
 
     def check_match(self, etag: str) -> None:
-        """Reject the request if its header If-Match does not contain this ETag.
+        """Reject a request that has an If-Match header without this ETag.
 
         Raises:
             WorkspaceError: PRECONDITION_FAILED ``PRECONDITION_FAILED`` if the condition is not satisfied.

@@ -14,7 +14,7 @@ READS = ("query", "read_item")
 
 
 def main() -> None:
-    """Serve the test server until SIGTERM or SIGINT; print `ready URL` when clients can connect."""
+    """Run the Cosmos DB test server until SIGTERM or SIGINT; print `ready URL` when clients can connect."""
     options = _parse_options()
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,6 +1,6 @@
 """Simulated Cosmos DB account: the properties that clients read, and authentication by master key or Entra token.
 
-`ThroughputBudget` limits the request units that a container accepts in each second; only simulations limit them.
+`ThroughputBudget` limits the request units per second of a container; by default, there is no limit.
 """
 
 import base64
@@ -17,15 +17,15 @@ from emulators.cosmos.wire import CosmosError, CosmosRequest
 
 
 class ThroughputBudget:
-    """Request units that one container can still spend; they become available again as time passes.
+    """Token bucket that limits the request units per second of one container.
 
     As in the Azure service, the charge of a request is known only after its execution. Therefore a request is accepted
     as long as the container has units left, even if its charge then exceeds them; later requests are rejected until the
     balance is positive again.
 
     Args:
-        units_per_second: The request units that become available in each second, which are also the most that a
-            container saves.
+        units_per_second: The request units that become available in each second; this number is also the capacity
+            of the bucket.
     """
 
     def __init__(self, units_per_second: float) -> None:
@@ -34,7 +34,7 @@ class ThroughputBudget:
         self._at: float | None = None
 
     def check_remaining_units(self, now: float) -> None:
-        """Check that the container has request units left before a request is executed.
+        """Check, before a request is executed, that the container has request units left.
 
         Args:
             now: The current time in seconds.
@@ -50,7 +50,7 @@ class ThroughputBudget:
             raise CosmosError(429, "The request rate is too large. More request units may be needed.", 3200, wait_ms)
 
     def spend_units(self, units: float) -> None:
-        """Subtract the charge of an executed request."""
+        """Subtract the charge of an executed request from the remaining request units of the container."""
         self._used += units
 
 
@@ -94,7 +94,7 @@ class AccountOptions:
     bearer: Literal["accept", "deny"] = "accept"
 
     def check_consistency(self, request: CosmosRequest) -> None:
-        """Reject a request for a consistency level that is stronger than the account's level.
+        """Check that the consistency level that a request demands is not stronger than the account's level.
 
         Raises:
             CosmosError: 400 if the requested level is unknown, or stronger than the account's.
@@ -189,7 +189,7 @@ def compute_signature(request: CosmosRequest, link: str, key: str) -> str:
 
 
 def _find_signed_resource(request: CosmosRequest) -> tuple[tuple[str, ...], str]:
-    """Return the path segments and the resource type over which the client computed a request's signature.
+    """Return the path segments and the resource type that the client included in the signature of a request.
 
     For a list of resources, such as all containers of a database, the segments identify the parent of these resources.
     """

@@ -44,7 +44,7 @@ class CosmosItem:
 
 
 class ItemList:
-    """List of items in order of creation, with indexes for reads in another order."""
+    """List of items in order of creation, with indexes for sorted reads (ORDER BY)."""
 
     def __init__(self) -> None:
         self._numbers: list[int] = []
@@ -114,7 +114,7 @@ class UniqueKeys:
         self._keys = [[parse_path(path) for path in definition["paths"]] for definition in definitions]
 
     def list_unique_values(self, document: Mapping[str, Any]) -> list[tuple[int, bytes]]:
-        """Return a document's values of the unique keys, as pairs of key number and JSON text of the values.
+        """Return pairs for a document: the position of each unique key, and the document's values for it as JSON text.
 
         A missing value counts as null.
         """
@@ -172,12 +172,16 @@ class CosmosContainer:
         return self._created
 
     def create_etag(self) -> str:
-        """Return a new ETag for an item, including the quotes; no two items or versions have the same."""
+        """Return a new ETag for an item, unique in the container and including the quotes."""
         self._versions += 1
         return f'"{self._versions:08x}-0000-0000-0000-{self.lsn:012x}"'
 
     def commit(self, changes: Mapping[tuple[PartitionKey, str], CosmosItem | None]) -> None:
-        """Apply a transaction's changes: new items by partition key and id; None removes the item."""
+        """Apply the changes of a transaction to this container.
+
+        Args:
+            changes: The new item for each partition key and id; None to remove the item.
+        """
         if changes:
             self.lsn += 1
         for (key, item_id), item in changes.items():
@@ -233,7 +237,7 @@ class Transaction:
         self._unique_values: dict[tuple[PartitionKey, int, bytes], str] = {}
 
     def find(self, key: PartitionKey, item_id: str) -> CosmosItem | None:
-        """Return an item as this transaction has changed it; None if the item does not exist."""
+        """Return an item, including the changes of this transaction; None if the item does not exist."""
         if (key, item_id) in self._changes:
             return self._changes[key, item_id]
         return self.container.find(key, item_id)

@@ -1,7 +1,7 @@
 """Data plane of the test server: items, batches and queries of one container, with paged results.
 
-The module ``server`` handles HTTP connections and the faults that tests inject. Separate from ``service``, because
-the service chooses the operation of a request, and this module performs it on a container.
+The module ``service`` chooses the operation that a request needs; this module executes the operation on a container.
+The module ``server`` handles HTTP connections and the faults that tests inject.
 """
 
 import base64
@@ -39,9 +39,9 @@ class QueryScope:
     high: str = "FF"
 
     def list_item_lists(self) -> list[tuple[str, ItemList]]:
-        """Return the item lists that the query reads, in order, each with the id of its physical partition.
+        """Return the item lists that the query must read, in order, each with the id of its physical partition.
 
-        The id is empty for a logical partition.
+        For a query of one logical partition, the id is empty.
         """
         if self.key is not None:
             return [("", self.container.find_partition_items(self.key))]
@@ -230,7 +230,7 @@ def build_failed_batch_reply(request: CosmosRequest, refusal: CosmosError) -> Co
 
 
 def build_plan_reply(request: CosmosRequest) -> CosmosReply:
-    """Reply with the plan of a query, which tells the client how to merge the results of the partitions."""
+    """Build the reply with the plan of a query, which states how the client must merge the partitions' results."""
     return CosmosReply(200, _build_query_plan(_parse_query(request)), {"x-ms-request-charge": "1.0"})
 
 
@@ -311,7 +311,7 @@ def _build_query_plan(statement: SqlStatement) -> dict[str, Any]:
 
 
 def _build_token_scope(request: CosmosRequest, container: CosmosContainer) -> str:
-    """Return the text that a continuation token contains to identify its query: container, partition and query text."""
+    """Return a text that identifies a query, for its continuation tokens: container, partition and query text."""
     names = ("x-ms-documentdb-partitionkey", "x-ms-documentdb-partitionkeyrangeid")
     query = orjson.dumps(request.json).decode() if request.operation == "query" else ""
     return "\n".join([container.rid, *(request.read_header(name) for name in names), query])

@@ -11,7 +11,10 @@ from emulators.cosmos.wire import CosmosRequest
 
 
 class FaultKind(StrEnum):
-    """Kinds of faults that tests inject. The comments say whether the server executes the affected request."""
+    """Kinds of faults that tests inject into requests to the Cosmos DB test server.
+
+    The comment at each kind states whether the server executes the affected request.
+    """
 
     DROP_BEFORE_COMMIT = "drop before commit"  # not executed, the connection is closed
     DROP_AFTER_COMMIT = "drop after commit"  # executed, the connection is closed without a reply
@@ -67,11 +70,11 @@ class InjectedFault:
         self.reseed(self.seed)
 
     def reseed(self, seed: int) -> None:
-        """Restart the random numbers that decide whether a request is affected, with a new seed."""
+        """Restart the random number generator that selects the affected requests, with a new seed."""
         self._random = random.Random(seed)  # noqa: S311  test faults, not secrets
 
     def should_apply(self, request: CosmosRequest) -> bool:
-        """Return whether the fault applies to this request; if it does, count the request."""
+        """Return whether the fault affects this request; if it does, count the request."""
         if self.times is not None and self.applied >= self.times:
             return False
         if request.operation not in _OPERATIONS.get(self.kind, (request.operation,)) or not self.match(request):
@@ -113,7 +116,7 @@ def build_random_faults(
     *,
     seconds: float = 0.02,
 ) -> list[InjectedFault]:
-    """Build one fault of each kind that a correct client can handle; each has the same probability.
+    """Build one fault of each kind that a correct client can handle, all with the same probability.
 
     Args:
         probability: The probability, from 0 to 1, that one of the faults affects a matching request.

@@ -189,7 +189,7 @@ def execute_batch(
 
 
 def build_failed_results(count: int, index: int, refusal: CosmosError) -> list[dict[str, Any]]:
-    """Build the results of a batch whose operation ``index`` failed: its own error, and status 424 for all others."""
+    """Build the results of a failed batch: error ``refusal`` for operation ``index``, status 424 for all others."""
     results = [{"statusCode": 424, "requestCharge": 0.0} for _ in range(count)]
     results[index] = {"statusCode": refusal.status, "subStatusCode": refusal.substatus, "requestCharge": 1.0}
     if refusal.retry_after_ms is not None:
@@ -287,7 +287,7 @@ def _find_patched_parent(document: dict[str, Any], path: object) -> tuple[Any, s
 
 
 def _parse_array_index(values: list[Any], name: str) -> int:
-    """Parse the last part of a patch path as an array index; raise a 400 error if the array has no such index."""
+    """Parse a segment of a patch path as an array index; raise a 400 error if the array has no such index."""
     if not name.isdecimal() or int(name) >= len(values):
         raise CosmosError(400, f"'{name}' in the path of a patch is not an index of the array.")
     return int(name)

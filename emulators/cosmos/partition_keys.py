@@ -51,7 +51,7 @@ def key_from_document(document: Mapping[str, Any], paths: Sequence[str]) -> Part
 
 
 def parse_path(path: str) -> list[str]:
-    """Split a partition key path such as `/a/"b c"` into property names."""
+    """Split the path of a JSON property, such as `/a/"b c"`, into property names."""
     return [part[1:-1] if part[:1] == '"' and part[-1:] == '"' else part for part in path.split("/")[1:]]
 
 

@@ -124,7 +124,7 @@ class _Protocol(HttpToolsProtocol):
 
 
 class _CosmosHttpServer(uvicorn.Server):
-    """uvicorn server that stops immediately when ``end`` is called, and not at its next timer tick."""
+    """uvicorn server that stops immediately on request, instead of at its next timer tick."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -132,7 +132,7 @@ class _CosmosHttpServer(uvicorn.Server):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def main_loop(self) -> None:
-        """Serve requests until ``end`` is called."""
+        """Serve requests until the server is stopped."""
         self._loop = asyncio.get_running_loop()
         await self.on_tick(0)
         if not self.should_exit:

@@ -127,7 +127,7 @@ class CosmosService:
 
 @lru_cache(maxsize=16)
 def _format_date(seconds: int) -> str:
-    """Return the date header for a time in seconds since 1970."""
+    """Return the value of the HTTP header `Date` for a time in seconds since 1970."""
     return formatdate(seconds, usegmt=True)
 
 

@@ -14,7 +14,7 @@ _LAST_WITH_ORDER = 5
 
 
 class SortIndex:
-    """Index of a list of items: their creation numbers, sorted by the value at a path, then by number.
+    """Sorted index of a list of items: creation numbers, sorted by the value at a path, then by number.
 
     Args:
         path: The path of the value in each document: property names and array indexes.
@@ -25,7 +25,7 @@ class SortIndex:
         self._entries: list[SortEntry] = []
 
     def add(self, number: int, document: Any) -> None:
-        """Add the item with a creation number and a document."""
+        """Add an item to the index, with its creation number and its document."""
         insort(self._entries, build_sort_entry(self._value(SqlRow(document)), number))
 
     def remove(self, number: int, document: Any) -> None:

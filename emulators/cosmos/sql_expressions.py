@@ -132,7 +132,7 @@ class ExpressionReader:
             raise self.build_error()
 
     def parse_name(self) -> str:
-        """Parse a name that is not a reserved word."""
+        """Parse and return a name; a reserved word is a syntax error."""
         if self.next_token.kind != "name" or self.next_token.text.upper() in _RESERVED:
             raise self.build_error()
         return self.read_token().text

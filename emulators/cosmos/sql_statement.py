@@ -73,7 +73,7 @@ class SqlStatement:
         return self.condition is None or self.condition(SqlRow(document)) is True
 
     def compute_sort_keys(self, document: Mapping[str, Any]) -> list[Any]:
-        """Return the values by which ORDER BY sorts a document."""
+        """Return the values of a document by which the ORDER BY clause sorts."""
         return [build_path_expression(key.path)(SqlRow(document)) for key in self.sort_keys]
 
     def compute_results(self, document: Mapping[str, Any]) -> list[Any]:

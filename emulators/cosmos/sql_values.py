@@ -5,7 +5,7 @@ from typing import Any, Final
 
 
 class Undefined:
-    """Type of the value of a missing property."""
+    """Type of `UNDEFINED`, the value of a missing property in Cosmos DB SQL."""
 
     def __repr__(self) -> str:
         return "undefined"

@@ -12,7 +12,7 @@ from emulators.durable.actions import Action
 
 @dataclass(slots=True)
 class ScheduledAction:
-    """Action that the orchestrator has requested in an earlier turn; ``task`` is its task id, None without a task."""
+    """Action that an orchestrator requested in an earlier replay; ``task`` is its task id, None if it has no task."""
 
     signature: str
     task: int | None
@@ -65,7 +65,7 @@ class OrchestrationProgress:
 
 
 def load_progress(text: str) -> OrchestrationProgress:
-    """Parse the JSON text from ``to_json``; an empty JSON object is the progress of a new orchestration."""
+    """Parse the progress of an orchestration from JSON text; ``{}`` is the progress of a new orchestration."""
     members: dict[str, Any] = json.loads(text)
     return OrchestrationProgress(
         next_task=members.get("next_task", 0),
@@ -151,7 +151,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class OrchestrationMessage:
-    """Message to an orchestration instance that is not delivered yet; becomes an event of its history."""
+    """Undelivered message to an orchestration instance; delivery adds its event to the history of the instance."""
 
     number: int
     kind: MessageKind

@@ -30,7 +30,7 @@ def find_instance(connection: sqlite3.Connection, instance: str) -> Instance | N
 
 
 def start_instance(connection: sqlite3.Connection, new_instance: NewInstance, at: datetime) -> bool:
-    """Store a new instance, or replace an ended one; return False if an instance with this id has not ended."""
+    """Store a new orchestration instance, or replace an ended one with this id; return False if it has not ended."""
     found = find_instance(connection, new_instance.instance)
     if found is not None and not found.status.ended:
         return False
@@ -68,7 +68,7 @@ def send_message(
     *,
     name: str | None = None,
 ) -> None:
-    """Store a message to an instance.
+    """Store a message to an orchestration instance.
 
     The message of a timer is delivered at ``due``, all others as soon as possible.
     """
@@ -102,6 +102,6 @@ def _format_failure_reason(ended_instance: Instance) -> str:
 
 
 def append_history(connection: sqlite3.Connection, instance: str, new_events: list[Event]) -> None:
-    """Append events to the history of an instance."""
+    """Append events to the history of an orchestration instance."""
     values = [(instance, json.dumps(event)) for event in new_events]
     connection.executemany("INSERT INTO history (instance, event) VALUES (?, ?)", values)

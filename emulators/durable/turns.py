@@ -33,7 +33,7 @@ _SCHEMA_2, _SCHEMA_3 = 1, 2
 class OrchestratorFailed(Exception):  # noqa: N818  an event in the app's life, not an error of the host
     """An orchestrator function raised an exception.
 
-    The text is the worker library's message with the function's state.
+    The message is that of the worker library; it contains the state of the function.
     """
 
 

@@ -29,7 +29,7 @@ class CachedQueryResult:
 
 
 class QueryResultsCache:
-    """Cache of query results with a maximum size; it first removes the result that was used least recently.
+    """LRU cache of query results with a maximum total size in bytes.
 
     A cached result remains even if the data changes; each request states the maximum age of the result that it accepts.
     See the page "Query results cache" of the Data Explorer documentation.

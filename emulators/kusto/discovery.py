@@ -41,12 +41,17 @@ class DataDependentOperator(ir.Operator):
     """True if the probe finds types only: its rows depend on no data, and the operator also works without them."""
 
     def needs_probe(self, query_before: ir.Query, tables: Mapping[str, Sequence[str]]) -> bool:
-        """Return whether the output columns of the operator, if it follows ``query_before``, need a probe query."""
+        """Return whether a probe query must find the output columns of the operator.
+
+        Args:
+            query_before: query whose result is the input of the operator.
+            tables: columns of each table.
+        """
         del query_before, tables
         return True
 
     def build_probe(self) -> ir.Operator:
-        """Return the operator of the probe query, which lists the input values that become column names."""
+        """Return the last operator of the probe query; it lists future column names, or column types."""
         raise NotImplementedError
 
     @property
@@ -54,7 +59,7 @@ class DataDependentOperator(ir.Operator):
         """Rows that the probe query of this operator returned.
 
         Raises:
-            QueryError: the operator is in a place of the query for which no probe query runs.
+            QueryError: no probe query runs for the operator, because of its position in the query.
         """
         rows = find_probe_rows(self)
         if rows is None:
@@ -82,7 +87,9 @@ class NextProbe:
 def bind_probe_rows(
     query: ir.Query, probe_rows: Sequence[Rows], tables: Mapping[str, Sequence[str]]
 ) -> Iterator[NextProbe | None]:
-    """Context manager: give each operator the rows of its probe query; yield the probe query that must run next.
+    """Context manager: assign the rows of probe queries to the operators; yield the next probe query.
+
+    Yields None if no further probe query must run.
 
     Args:
         query: the KQL query in the intermediate representation of the translator library.
@@ -159,7 +166,7 @@ def to_column_name(value: Any) -> str:
 def _find_data_dependent_operators(
     query: ir.Query, lets: Sequence[tuple[str, Any]] = ()
 ) -> Iterator[tuple[DataDependentOperator, ir.Query]]:
-    """Yield each operator that has a probe query, with the part of the query before it, in the order of the probes."""
+    """Yield each data-dependent operator and the query that produces its input, in the order of the probe queries."""
     scope = list(lets)
     for name, bound in query.lets:
         if isinstance(bound, ir.Query):

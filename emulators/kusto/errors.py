@@ -23,8 +23,8 @@ class QueryError(Exception):
         inner: stable code of the cause, such as ``SEM0100`` or ``EMB0002``.
         permanent: True if a retry of the same request cannot succeed.
         position: line and column of the cause in the query text, both counted from 1.
-        subject: name in the query text that caused the error, ``name()`` for a call; the engine searches the position
-            of this name.
+        subject: name in the query text that caused the error, ``name()`` for a call; without ``position``, the
+            engine reports the position of this name.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ def unsupported_error(
 ) -> QueryError:
     """Build the error for a KQL construct that the emulator does not support.
 
-    The position of the error is that of the name ``subject`` in the query text; by default, this is the first word of
+    Without ``position``, the error refers to the name ``subject`` in the query text, by default the first word of
     ``construct``.
     """
     because = f" ({reason})" if reason else ""
@@ -153,7 +153,7 @@ def unsupported_error(
 def query_fault_error(code: str, message: str) -> QueryError:
     """Build the error for an invalid query, from an error code such as ``SEM0001`` and a message.
 
-    Mostly DuckDB finds these errors, because only DuckDB knows the types of the columns.
+    DuckDB detects most of these errors during binding or execution, because only DuckDB knows the column types.
     """
     is_unsupported = code == "EMB0001"
     return QueryError(
@@ -167,7 +167,7 @@ def query_fault_error(code: str, message: str) -> QueryError:
 
 
 def untranslatable_error() -> QueryError:
-    """Build the error for a query on which the translator library failed; the log contains the details."""
+    """Build the error for a query for which the translator library raised an unexpected exception, which is logged."""
     return QueryError(
         status=400,
         code="General_BadRequest",

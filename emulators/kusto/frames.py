@@ -83,10 +83,11 @@ class KqlResult:
         columns: name and Kusto type of each column, in order.
         rows: the rows as JSON arrays, separated by commas, without enclosing brackets.
         seconds: execution time of the query.
-        visualization: annotation of the operator ``render``; None without the operator.
-        name: name of the result's table; empty without a name.
+        visualization: chart properties from the operator ``render``; None if the query has no such operator.
+        name: name of the result's table; empty for the default name.
         further: the other results of a query with several results.
-        approximations: name and mark of each approximate function of the query.
+        approximations: functions whose results can differ from Data Explorer's, each with a note such as
+            ``(approximate order)``.
     """
 
     columns: tuple[tuple[str, str], ...]
@@ -111,7 +112,7 @@ def encode_rows(
     Args:
         columns: name and Kusto type of each column.
         rows: the rows.
-        ends_of_periods: True if a datetime at the last microsecond of a day is the last tick (100 ns) of the day.
+        ends_of_periods: True to encode the last microsecond of a day as the last tick (100 ns) of the day.
 
     Raises:
         OverflowError: a value cannot be represented, such as an integer of more than 64 bits.
@@ -128,7 +129,7 @@ def encode_rows(
 
 
 def render_data_set(result: KqlResult, request_id: str, origin: ResultOrigin | None = None) -> bytes:
-    """Render a query result as frames.
+    """Render a query result as JSON frames.
 
     If the result comes from the cache, ``origin`` is the request that computed it.
     """

@@ -291,8 +291,8 @@ class HubConsumer:
     def _ingest_batch(self, hub: HubFile, partition: str, offsets: dict[str, Offset]) -> bool:
         """Copy one batch of a partition's events into the table; return True if the batch was large.
 
-        A batch is large if it has at least ``SMALL_BATCH`` events, or if the limit for bytes ended the read; then more
-        events wait.
+        A batch is large if it has at least ``SMALL_BATCH`` events or ``MAX_READ_BYTES`` bytes. After a large batch,
+        more events are probably waiting.
         """
         before = offsets.get(partition, _NO_OFFSET)
         events = hub.read_events(partition, before.sequence, BATCH_EVENTS)
@@ -340,7 +340,10 @@ class HubConsumer:
             )
 
     def _delete_expired_rows(self) -> None:
-        """Delete expired rows from time to time, up to a maximum number; the next round deletes the rest."""
+        """Delete expired rows and message keys if ``TRIM_SECONDS`` have passed since the last deletion.
+
+        If more than ``MAX_DELETED_ROWS`` rows have expired, the next call deletes the others.
+        """
         if time.monotonic() < self._next_trim:
             return
         now = _get_current_time()

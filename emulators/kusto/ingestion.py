@@ -89,7 +89,7 @@ def parse_command(text: str) -> IngestCommand:
     """Parse an ``.ingest`` command.
 
     Raises:
-        QueryError: the text is not an ``.ingest`` command, or its properties are not those that the emulator supports.
+        QueryError: the text is not an ``.ingest`` command, or it lacks a required property or has an unsupported one.
     """
     found = _COMMAND.fullmatch(text)
     if found is None:

@@ -279,7 +279,7 @@ def _to_unsupported_error(error: KqlUnsupportedError, text: str) -> QueryError:
 
 
 def _describe_construct(construct: str, remaining_text: str) -> tuple[str, str]:
-    """Return the description of an unsupported KQL construct, and the name by which its position is found."""
+    """Return the description of an unsupported KQL construct, and the name whose position the error reports."""
     kind, _, name = construct.partition(":")
     if kind in ("function", "aggregate", "let function") and name:
         return f"{name}()", f"{name}()"

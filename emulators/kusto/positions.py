@@ -1,4 +1,4 @@
-"""Search in the query text: finds the position of a name that an error mentions, and finds calls of functions."""
+"""Search in a query text for the position of a name that an error mentions, and for calls of functions."""
 
 import re
 from collections.abc import Container, Iterator, Sequence
@@ -33,7 +33,7 @@ class _Token(NamedTuple):
 
 
 def add_position(error: QueryError, text: str) -> QueryError:
-    """Return an error with the position, in the query text, of the name that the error mentions.
+    """Return a copy of an error with the line and column of the name that the error mentions.
 
     The error is returned unchanged if it already has a position or if the query does not contain the name.
 

@@ -51,7 +51,8 @@ class Arguments:
         hub: SQLite file of the event hub whose events are ingested; None to serve Parquet files.
         retention: time after ingestion at which rows from the hub are deleted; None to delete no rows.
         files: folder of the files that ``.ingest`` commands may read; None to reject these commands.
-        exit_with_parent: True to exit at the end of standard input, of which each byte announces events of the hub.
+        exit_with_parent: True to exit when the parent process closes standard input. Each byte that it writes before
+            announces new events of the hub.
         memory_bytes: memory limit of DuckDB's buffers.
         threads: number of threads that DuckDB uses.
     """
@@ -201,7 +202,11 @@ _PACKAGE_LOGGER = logging.getLogger("emulators.kusto")
 
 
 def main(forked: ForkedTranslator | None) -> None:
-    """Parse the command line and run the emulator, with its first translator process, until it is stopped."""
+    """Parse the command line, run the emulator until it is stopped, and end this process.
+
+    Args:
+        forked: first translator process; None to start one.
+    """
     arguments = _parse_arguments()
     level = os.environ.get("LOG_LEVEL") or "INFO"
     configure_json_logs(level)

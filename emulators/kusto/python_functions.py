@@ -41,7 +41,7 @@ class FunctionFailure(Exception):  # noqa: N818  not an error of this program
 
 
 def create_functions(connection: "duckdb.DuckDBPyConnection", functions: Sequence[PythonFunction]) -> None:
-    """Make functions callable from the SQL of a connection and its cursors, before the database is locked."""
+    """Register Python functions in a database, so that SQL can call them; call this before the database is locked."""
     from duckdb.func import FunctionNullHandling  # noqa: PLC0415  translator processes do not load DuckDB
 
     for function in functions:

@@ -76,7 +76,7 @@ class _SourceCheck:
             )
 
     def _is_missing_table(self, source: ir.Source, scope: frozenset[str]) -> bool:
-        """Return whether a table does not exist; ``union isfuzzy=true`` ignores inputs without a table."""
+        """Return whether a source is a table that does not exist; ``union isfuzzy=true`` ignores such inputs."""
         if not isinstance(source, ir.TableRef) or source.database is not None or source.cluster is not None:
             return False
         return source.name not in self._tables and source.name not in scope
@@ -189,7 +189,10 @@ def _is_small_literal(expression: ir.Expr) -> bool:
 
 
 def _check_predicate(predicate: ir.Literal) -> None:
-    """Reject a predicate that is a literal other than a bool; ``where a = 1`` is such a predicate, named ``a``."""
+    """Reject a predicate that is a literal of another type than bool.
+
+    For example, ``where a = 1`` is parsed as the literal ``1`` with the name ``a``, not as a comparison.
+    """
     if predicate.kind not in ("bool", "null"):
         raise semantic_error(
             f"'where' operator: a predicate of type bool is expected, not {predicate.kind}", inner="SEM0001"

@@ -1,4 +1,4 @@
-"""Converts Arrow columns to the values of rows, and outputs of rows to Arrow arrays, for functions in Python.
+"""Converts Arrow columns to the arguments of Python functions, and the outputs of the functions to Arrow arrays.
 
 This module is separate from `series_functions`, because translator processes load neither NumPy nor Arrow.
 """
@@ -22,7 +22,7 @@ type Row = Mapping[str, Any] | None
 
 
 def iterate_values(column: pa.ChunkedArray) -> Iterator[Any]:
-    """Yield the values of a column; a list of numbers becomes a NumPy array."""
+    """Yield the value of each row of a column; a list of numbers becomes a NumPy array."""
     for chunk in column.chunks:
         if not pa.types.is_list(chunk.type):
             yield from chunk.to_pylist()
@@ -35,7 +35,7 @@ def iterate_values(column: pa.ChunkedArray) -> Iterator[Any]:
 
 
 def _convert_elements(values: pa.Array) -> Any:
-    """Return the elements of lists: numbers as a NumPy array, other elements as a list."""
+    """Convert the elements of an Arrow list column: strings to a Python list, numbers to a NumPy array."""
     if not pa.types.is_string(values.type):
         return values.to_numpy(zero_copy_only=False)
     parts = range(0, len(values), _CONVERTED)  # each conversion holds the interpreter
@@ -43,7 +43,12 @@ def _convert_elements(values: pa.Array) -> Any:
 
 
 def to_struct_array(outputs: Mapping[str, str], rows: Sequence[Row]) -> pa.Array:
-    """Return the outputs of rows as an array of structs."""
+    """Convert the outputs of a function to an Arrow array with one struct for each row.
+
+    Args:
+        outputs: kind of each output by name, as in `SeriesFunction`.
+        rows: outputs of each row by name.
+    """
     missing = pa.array([row is None for row in rows], pa.bool_())
     arrays = [_to_array(kind, [None if row is None else row[name] for row in rows]) for name, kind in outputs.items()]
     fields = [pa.field(name, array.type) for name, array in zip(outputs, arrays, strict=True)]

@@ -92,7 +92,7 @@ def limit_memory(memory_bytes: int) -> None:
 
 
 def abort_process(reason: object) -> None:
-    """End this process immediately, because only a restart can repair the fault.
+    """End this process immediately, after a fault that only a restart can repair.
 
     Args:
         reason: description of the fault or the exception, for the log.

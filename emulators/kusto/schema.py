@@ -31,7 +31,7 @@ CREATE TABLE IF NOT EXISTS ingest.set_aside (
 
 
 def create_tables(connection: duckdb.DuckDBPyConnection, now: datetime) -> None:
-    """Create those tables of the database that do not exist yet.
+    """Create the missing tables and views of the database; convert the table of an earlier version.
 
     Args:
         connection: connection to the database.

@@ -37,7 +37,7 @@ class ExecutionStoppedError(Exception):
 
 @dataclass(frozen=True)
 class SeriesFunction:
-    """Python function that computes its outputs for one row.
+    """Python function that SQL calls; it computes named outputs from the arguments of one row.
 
     Attributes:
         name: name of the function; its SQL name has the prefix ``series_python_``.
@@ -60,7 +60,7 @@ class SeriesFunction:
 
 
 def create_series_functions(connection: "duckdb.DuckDBPyConnection", functions: Sequence[SeriesFunction]) -> None:
-    """Create the functions in a database before it is locked, so that the SQL of every cursor can call them."""
+    """Register the functions in a database, so that SQL can call them; call this before the database is locked."""
     from duckdb.func import ARROW, SPECIAL  # noqa: PLC0415  translator processes do not load DuckDB
 
     for function in functions:

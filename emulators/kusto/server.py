@@ -1,6 +1,6 @@
 """HTTP interface of the Data Explorer emulator: queries, ``.ingest`` commands, health and statistics.
 
-Separate from ``process``, which starts and ends the interface.
+The module ``process`` starts and stops this interface.
 """
 
 import asyncio

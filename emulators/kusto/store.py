@@ -4,10 +4,9 @@ The table contains one row for each telemetry event (impulse). A key is a hash b
 recognised. Rows, offset and keys are stored in one transaction, so that each event of the hub is in the table exactly
 once, even after a crash.
 
-Because of an in-memory filter of recent keys, the search for duplicates does not read all keys of a day. The table
-``ingest.seen`` decides whether a message is a duplicate. A Bloom filter recognises almost all new messages without
-reading the table. For the other messages, it returns the time range of the keys that must be read. The filter may
-report a new key as possibly stored, but never a stored key as new.
+A message is a duplicate if the table ``ingest.seen`` contains its key. An in-memory Bloom filter recognises almost all
+new messages, so that their keys need not be searched in the table. For the other messages, the filter returns the time
+range of the keys to search. The filter may report a new key as possibly stored, but never a stored key as new.
 """
 
 import hashlib
@@ -52,10 +51,10 @@ class TimeRange(NamedTuple):
 
 @dataclass(slots=True)
 class _Generation:
-    """Keys that were stored in one period, with their filter and their time range.
+    """Bloom filter of the keys that were stored in one period.
 
     Attributes:
-        bits: filter of the keys.
+        bits: bits of the filter.
         count: number of keys.
         stored: time range in which the keys were stored.
     """
@@ -66,10 +65,10 @@ class _Generation:
 
 
 class RecentKeys:
-    """Filter of the keys of the last day. Its generations expire one after the other. Not thread-safe.
+    """Bloom filters of the message keys of the last day, one filter for each period; not thread-safe.
 
     Args:
-        filter_bits: bits of one generation's filter; a power of two.
+        filter_bits: number of bits of each filter; a power of two.
     """
 
     def __init__(self, filter_bits: int = FILTER_BITS) -> None:
@@ -107,7 +106,7 @@ class RecentKeys:
         return found, TimeRange(min(each.oldest for each in ranges), max(each.newest for each in ranges))
 
     def forget_before(self, instant: datetime) -> None:
-        """Remove the generations whose keys were all stored before the given time."""
+        """Remove the filters of periods that ended before the given time."""
         self._generations = [each for each in self._generations if each.stored.newest >= instant]
 
     def _get_or_open_generation(self, stored: TimeRange) -> _Generation:
@@ -134,7 +133,7 @@ class RecentKeys:
 
 
 def to_keys(pairs: Iterable[tuple[int, int]]) -> Keys:
-    """Convert keys, given as pairs of the higher and lower 64 bits, to an array."""
+    """Convert 128-bit keys, given as pairs of the higher and lower 64 bits, to a NumPy array."""
     return np.array(list(pairs), dtype=np.uint64).reshape(-1, 2)
 
 

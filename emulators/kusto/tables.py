@@ -62,8 +62,8 @@ def read_table_columns(connection: duckdb.DuckDBPyConnection, tables: Sequence[s
 def read_column_types(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> Mapping[str, str]:
     """Return the DuckDB type by column name, for columns that have the same type in all tables.
 
-    A DOUBLE column in memory that contains no NaN has the type ``FINITE_OR_INFINITE``, because simpler SQL can sort its
-    values.
+    A DOUBLE column of an in-memory table that contains no NaN has the type ``FINITE_OR_INFINITE``, because simpler SQL
+    can sort its values.
     """
     types: dict[str, set[str]] = {}
     for table in tables:
@@ -78,7 +78,7 @@ def read_column_types(connection: duckdb.DuckDBPyConnection, tables: Sequence[st
 
 
 def _find_columns_without_nan(connection: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> set[str]:
-    """Return the columns without NaN of a table in memory; no columns for a file, because its content can change."""
+    """Return the columns of an in-memory table that contain no NaN; none for a file, because its content can change."""
     query = "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND table_name = ?"
     if not columns or connection.execute(query, [LOADED, table]).fetchone() is None:
         return set()

@@ -52,12 +52,13 @@ class Translation:
         slots: names of the placeholders in the SQL; each represents a query parameter.
         declarations: query parameters that the KQL text declares.
         probe: True if the SQL is a probe query, which finds output columns (see ``emulators.kusto.discovery``).
-        reusable: True if this and all earlier probe queries return the same rows whatever the tables contain.
-        visualization: annotation of the operator ``render``; None without the operator.
+        reusable: True if the rows of this and of all earlier probe queries depend only on types, not on data.
+        visualization: chart properties from the operator ``render``; None if the query has no such operator.
         statements: number of query statements in the text.
         parts: number of results of the query statement.
-        name: name of the result; empty without a name.
-        approximations: name and mark of each approximate function in the text.
+        name: name of the result; empty for the default name.
+        approximations: functions whose results can differ from Data Explorer's, each with a note such as
+            ``(approximate order)``.
     """
 
     sql: str
@@ -201,13 +202,13 @@ _MARK = re.compile(r"(?:evaluate )?(\w+)(?: by)? \((approximate[^)]*)\)")
 
 @functools.cache
 def _list_approximation_marks() -> Mapping[str, str]:
-    """Return each approximate function, plugin and operator by name, with the mark that query replies show for it."""
+    """Return the note of each approximate function, plugin and operator by name, such as ``approximate order``."""
     listed = (entry for extension in EXTENSIONS for entry in getattr(extension, "SUPPORTED", ()))
     return {found[1]: found[2] for entry in listed if (found := _MARK.fullmatch(entry))}
 
 
 def find_approximations(tokens: Sequence[Token]) -> tuple[str, ...]:
-    """Return the approximate functions that a query calls, each with its mark, sorted by name.
+    """Return the approximate functions of a query, sorted, each with a note such as ``(approximate order)``.
 
     Args:
         tokens: tokens of the query without comments and white space.

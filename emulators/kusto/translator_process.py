@@ -88,7 +88,7 @@ def fork_translator() -> ForkedTranslator | None:
 
 
 def _run_forked_process(connection: int) -> NoReturn:
-    """Reply to the requests of a socket, and end the process.
+    """Reply to the translation requests from a socket, then end this process.
 
     The socket replaces standard input and output, because their pipes must close when the engine ends.
     """

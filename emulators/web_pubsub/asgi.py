@@ -34,6 +34,6 @@ def read_bearer_token(headers: dict[str, list[str]]) -> str | None:
 
 
 def read_origin(scope: Message, headers: dict[str, list[str]]) -> str:
-    """Return host and port of a request, in lower case: the header ``Host``, or the address of the server."""
+    """Return the host and port of the requested URL, in lower case; without a header ``Host``, the server's address."""
     host = headers.get("host", [""])[0] or "{}:{}".format(*scope["server"])
     return host.lower()

@@ -166,7 +166,7 @@ async def forward_event(
 ) -> None:
     """Send a client's message to the event handler and the handler's response to the client.
 
-    On errors, close the connection.
+    If the handler does not respond or rejects the message, close the connection of the client.
     """
     try:
         response = await events.send_user_event(event, subject, _TYPES[data_type], data)

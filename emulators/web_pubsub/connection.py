@@ -1,4 +1,4 @@
-"""Connection of a client, and a buffer for its new messages while earlier messages are replayed."""
+"""WebSocket connection of a client, and a buffer for new messages while earlier messages are replayed to it."""
 
 import asyncio
 from collections import deque
@@ -100,14 +100,14 @@ class ClientConnection:
             self._outbox.put(self._select_frame(payload))
 
     def hold(self) -> None:
-        """Buffer later messages of ``send`` instead of sending them; discard messages that are already in the buffer.
+        """Start to buffer the messages of ``send`` instead of sending them; discard messages that are already buffered.
 
         The methods ``send_when_drained`` and ``send_all_when_drained`` bypass the buffer.
         """
         self._held = MessageBuffer()
 
     def has_overflowed(self) -> bool:
-        """Return whether the buffer has dropped messages since ``hold`` was called, because it exceeded its limit."""
+        """Return whether the buffer exceeded its limit since buffering began, so that it dropped its messages."""
         return self._held is not None and self._held.has_overflowed
 
     async def release(self, is_unwanted: Callable[[bytes], bool]) -> None:

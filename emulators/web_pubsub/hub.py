@@ -34,7 +34,7 @@ class Hub:
             self.join_group(connection, group)
 
     def remove(self, connection: ClientConnection) -> None:
-        """Remove a client from the hub and its groups, and release the resources of its connection."""
+        """Remove a client from the hub and all groups, and release the resources of its connection."""
         self.leave_all_groups(connection)
         if self.connections.pop(connection.id, None) is not None:
             self._count_clients(-1)

@@ -89,7 +89,7 @@ class Outbox:
         self._write_frames()
 
     def discard(self) -> None:
-        """Drop all frames that are not written, and accept no further frames."""
+        """Drop all queued frames, and ignore all frames that are added later."""
         self._closed = True
         self._frames.clear()
         self._bytes = 0

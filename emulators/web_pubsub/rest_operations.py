@@ -49,7 +49,7 @@ async def send_to_user(request: DataPlaneRequest) -> EmulatorReply:
 
 
 async def send_to_connection(request: DataPlaneRequest) -> EmulatorReply:
-    """Send a message to one client; reply only when earlier messages are written, which slows down a fast sender."""
+    """Send a message to one client, after all earlier messages are written; this slows down a fast sender."""
     payload = request.parse_payload()
     if not await _find_connection(request).send_when_drained(payload):
         raise _build_unknown_connection_error()
@@ -249,7 +249,7 @@ def _to_connection_entry(connection: ClientConnection) -> dict[str, str]:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def find_operation(method: str, path_below_hub: str) -> tuple[Operation, Mapping[str, str]]:
-    """Return the operation for a method and a path below the hub, and the decoded path parameters."""
+    """Return the REST operation for an HTTP method and a path below the hub's path, and the decoded path parameters."""
     segments = path_below_hub.split("/")
     for template, operations in OPERATIONS.items():
         parts = _match_path_template(template.split("/"), segments)

@@ -62,7 +62,7 @@ class HttpUpstream:
         self._session: aiohttp.ClientSession | None = None
 
     async def request(self, method: str, event: str, headers: Mapping[str, str], body: bytes) -> HandlerResponse:
-        """Send one request to the URL; redirects are not followed."""
+        """Send one HTTP request to the URL of the event handler; redirects are not followed."""
         if self._session is None:
             self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_SECONDS))
         url = self._url.replace("{event}", quote(event, safe=""))

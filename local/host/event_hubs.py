@@ -27,7 +27,7 @@ _RETRY_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class PartitionReader:
-    """Names of the partition that a trigger function reads, of its event hub and of its consumer group."""
+    """Names of a trigger function and of the event hub, consumer group and partition that it reads."""
 
     function: str
     hub: str
@@ -43,8 +43,8 @@ def build_event_input(event: StoredEvent, *, binary: bool) -> TypedData:
 def build_batch_input(events: Sequence[StoredEvent], *, binary: bool) -> TypedData:
     """Build the trigger input for a batch of events.
 
-    As on the Functions host, bodies become text unless the binding's ``dataType`` is binary. Invalid UTF-8 is lost, and
-    an empty text is omitted, so that the function fails for the batch.
+    As on the Functions host, bodies become text unless the binding's ``dataType`` is binary: invalid UTF-8 is replaced,
+    and empty texts are omitted, so that the function fails for the batch.
     """
     if binary:
         return TypedData(collection_bytes=CollectionBytes(bytes=[event.body for event in events]))
@@ -229,9 +229,9 @@ class PartitionLoop:
         )
 
     async def _deliver_events(self, delivery: _Delivery) -> bool:
-        """Call the function with events until it succeeds or no retry is left.
+        """Call the function with events until it succeeds or the last retry has failed.
 
-        Return False if the host stops before that.
+        Return False if the host stops first, else True.
         """
         policy = self._setting.function.retry or REDELIVERY
         for retries in itertools.count():

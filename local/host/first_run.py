@@ -39,7 +39,8 @@ _LOG = get_logger("query-checks")
 class QueryChecks:
     """Check of all saved queries of the workspace.
 
-    The check changes nothing, so several hosts can run it at the same time, and a restart repeats an interrupted check.
+    The check changes no stored data, so several hosts can run it at the same time, and a restart repeats an
+    interrupted check.
 
     Args:
         loaded: workspace document that this start has stored, for line numbers in the log; None at later starts.
@@ -56,7 +57,7 @@ class QueryChecks:
         return self._loaded is not None and len(self._loaded.document.warm_queries) <= MAX_AWAITED_QUERIES
 
     async def run(self) -> None:
-        """Check the queries and log every query that the engine rejects; no error ends the host."""
+        """Check the saved queries and log every query that the engine rejects; other errors are logged, not raised."""
         with report_background_work(NAME):
             try:
                 await self._check_queries()

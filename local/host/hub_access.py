@@ -55,7 +55,7 @@ class HubAccess:
     async def watch_file(self, stopping: ShutdownSignal) -> None:
         """Watch the hub file until the host stops.
 
-        Wake the waiting tasks after this or another process has written to it.
+        Wake the tasks that wait for new events after this or another process has written to the file.
         """
         loop = asyncio.get_running_loop()
 
@@ -88,7 +88,7 @@ class HubAccess:
                 arrival.set()
 
     async def trim_events(self, groups: Mapping[str, Collection[str]]) -> int:
-        """Delete events older than the retention that all consumer groups have read; return their number.
+        """Delete events that are older than the retention and that all consumer groups have read; return their number.
 
         Raises:
             sqlite3.Error: the file is locked for over 30 seconds, or cannot be written.

@@ -124,7 +124,7 @@ class Host:
         self._invokers: set[asyncio.Task[None]] = set()
 
     async def run(self) -> bool:
-        """Serve until SIGTERM or SIGINT, then finish running requests; return False if a part of the host failed.
+        """Serve until SIGTERM or SIGINT, then finish running requests; return False if a task of the host failed.
 
         Raises:
             StartError: the host cannot start.
@@ -249,7 +249,7 @@ class Host:
     def _configure_web_pubsub(self, listener: socket.socket) -> bool:
         """Configure the app to use the Web PubSub emulator, unless a real service is configured.
 
-        Return whether it is used.
+        Return whether the app uses the emulator.
         """
         if os.environ.get(_LIVE_ENDPOINT):
             return False
@@ -295,7 +295,7 @@ class Host:
         return task
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
-        """Stop the host if a task of one of its parts ended with an error."""
+        """Stop the host if one of its tasks ended with an error."""
         self._tasks.discard(task)
         if task.cancelled() or task.exception() is None:
             return
@@ -304,7 +304,7 @@ class Host:
         self._stop_in_time()
 
     def _stop_in_time(self) -> None:
-        """Stop the host, and end the process in time even if a thread of the app still runs."""
+        """Stop the host; after 4.8 seconds, end the process even if a thread of the app still runs."""
         if not self._stopping.is_set():
             self._stopping.set()
             self._end = time.monotonic() + _END_SECONDS
@@ -313,19 +313,19 @@ class Host:
             last_resort.start()
 
     def _compute_drain_seconds_left(self) -> float:
-        """Return the seconds that running requests may still take."""
+        """Return the seconds for which running requests may continue after the host has begun to stop."""
         remaining = self._end - _END_SECONDS + _DRAIN_SECONDS - time.monotonic()
         return min(max(remaining, 0.0), _DRAIN_SECONDS)
 
     def _compute_child_seconds_left(self) -> float:
-        """Return the seconds that the shutdown of the Kusto process may still take."""
+        """Return the maximum seconds to wait for the shutdown of the Kusto process, so that the host stops in time."""
         remaining = self._end - time.monotonic() - _CANCEL_SECONDS
         return min(max(remaining, _MIN_CHILD_SECONDS), _MAX_CHILD_SECONDS)
 
     async def _wait_for_running_work(self) -> None:
         """Wait for running requests and function calls.
 
-        After the time limit, cancel function calls, whose events are repeated.
+        After the time limit, cancel the remaining tasks; events of cancelled function calls are delivered again later.
         """
         if self._invokers:
             await asyncio.wait(self._invokers, timeout=min(_INVOKERS_SECONDS, self._compute_drain_seconds_left()))
@@ -346,7 +346,7 @@ def _to_connect_address(host: str) -> str:
 
 
 def _build_impulse_notifier(hub_file: Path, child: KustoProcess) -> Callable[[], None]:
-    """Notify the Kusto emulator of each telemetry event that this process sends; return a function that ends this."""
+    """Notify the Kusto emulator of telemetry events that this process sends; return a function that unsubscribes it."""
     loop = asyncio.get_running_loop()
 
     def notify_child(hub_partitions: Collection[HubPartition]) -> None:

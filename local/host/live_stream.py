@@ -56,7 +56,7 @@ _REPLACED = frozenset({b"authorization", MOVED_HEADER.encode(), b"x-request-id"}
 
 
 class ReplayPrelude:
-    """Starter of the replay of earlier telemetry events (impulses) that a new client has requested.
+    """Callable that starts the replay of earlier telemetry events (impulses) if a new client requests a replay.
 
     Args:
         progress: waits until the readers of the event hub have read all current events.
@@ -89,7 +89,7 @@ class ReplayPrelude:
 
 
 class _ClientStream:
-    """Stream to which a replay sends, for a client of the Web PubSub emulator."""
+    """Adapter through which a replay sends telemetry events to a client of the Web PubSub emulator."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
@@ -103,13 +103,13 @@ class _ClientStream:
     async def release(self, is_repeated: Callable[[bytes], bool]) -> None:
         """Send the buffered live events that the replay did not contain.
 
-        Afterwards, live events are no longer buffered.
+        Afterwards, live events are sent immediately.
         """
         await self._connection.release(is_repeated)
 
 
 class HubProgress:
-    """Implementation of IngestionProgress: compares offsets of consumer groups with the newest events of the hub."""
+    """Implementation of IngestionProgress: compares the consumer groups' offsets with the newest events of the hub."""
 
     def __init__(self, hub: HubAccess, stopping: ShutdownSignal) -> None:
         self._hub = hub

@@ -42,7 +42,7 @@ _READY = "ready "
 
 @dataclass(frozen=True, slots=True)
 class RunningHost:
-    """Record of a running host.
+    """Record of a running local host.
 
     Attributes:
         address: base address of the host, such as ``http://127.0.0.1:7071``.
@@ -53,7 +53,7 @@ class RunningHost:
 
 @contextlib.contextmanager
 def record_host(data_dir: Path, address: str) -> Iterator[None]:
-    """Context manager that records a host's address while the block runs, and removes the records of stopped hosts.
+    """Record the host's address in a file while the ``with`` block runs; first remove the records of stopped hosts.
 
     Raises:
         OSError: the data directory cannot be written.
@@ -79,7 +79,7 @@ def record_host(data_dir: Path, address: str) -> Iterator[None]:
 
 
 def find_host(data_dir: Path) -> RunningHost | None:
-    """Find a host that runs on a data directory; return None if no host runs on it."""
+    """Find a local host that uses a data directory; return None if no host is running."""
     records = sorted((data_dir / _FOLDER).glob("*" + _SUFFIX))
     return next((host for host in map(_read_record, records) if host is not None), None)
 
@@ -196,7 +196,7 @@ class KustoProcess:
                 delay = _FIRST_DELAY
 
     def announce_events(self) -> None:
-        """Notify the process that the event hub has new events; otherwise it finds them up to a second later."""
+        """Notify the process of new events in the event hub; without this, it finds them up to a second later."""
         process = self._process
         if process is None or process.stdin is None or process.returncode is not None:
             return

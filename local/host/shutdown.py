@@ -4,9 +4,9 @@ import asyncio
 
 
 class ShutdownSignal:
-    """Event that is set once, at the time when the host begins to stop.
+    """Signal that is set once, when the local host begins to stop.
 
-    The tasks of the host check it or wait for it.
+    The tasks of the host check the signal or wait for it.
     """
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class ShutdownSignal:
         return self._event.is_set()
 
     async def wait(self) -> None:
-        """Wait until the host stops."""
+        """Wait until the host begins to stop."""
         await self._event.wait()
 
     async def wait_for(self, seconds: float) -> bool:

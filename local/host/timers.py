@@ -26,7 +26,7 @@ _MAX_SLEEP = 30.0
 
 @dataclass(frozen=True, slots=True)
 class TimerSetting:
-    """Configuration of a timer function: its schedule, and whether it also runs when the host starts."""
+    """Configuration of a timer function: its schedule, and whether the function also runs when the host starts."""
 
     function: LoadedFunction
     schedule: Schedule
@@ -162,7 +162,7 @@ class Timer:
 
 
 async def delete_hourly(data: str, delete: Callable[[], Awaitable[int]], stopping: ShutdownSignal) -> None:
-    """Delete expired data now and then every hour until the host stops; failures are logged.
+    """Delete expired data immediately, and again every hour until the host stops; failures are logged.
 
     Args:
         data: name of the data, for the log.

@@ -92,7 +92,7 @@ def load_local_settings(folder: Path) -> None:
 
 
 def resolve_settings(text: str) -> str:
-    """Replace every ``%NAME%`` in a text of a function's binding by the value of the app setting of that name.
+    """Replace every ``%NAME%`` in a binding's text by the value of the app setting NAME.
 
     Raises:
         StartError: the setting does not exist.
@@ -145,7 +145,7 @@ def create_extension(
 
 
 def bind_clients(extension: LocalDurableExtension, function: LoadedFunction) -> LoadedFunction:
-    """Return a copy of a function, with the values of its Durable Functions client bindings among its inputs."""
+    """Return a copy of a function whose inputs contain the values of its Durable Functions client bindings."""
     values = {name: TypedData(string=text) for name, text in extension.build_client_bindings(function).items()}
     return replace(function, inputs=values) if values else function
 
@@ -200,7 +200,7 @@ def sort_functions(functions: Iterable[LoadedFunction], host_json: HostJson) -> 
 def is_disabled(name: str) -> bool:
     """Return whether the environment variable ``AzureWebJobs.NAME.Disabled`` disables the function NAME.
 
-    The dots of the variable may be written as ``__``.
+    The name of the variable may contain ``__`` instead of each dot.
 
     See learn.microsoft.com/azure/azure-functions/disable-function.
     """

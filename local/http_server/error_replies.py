@@ -112,7 +112,7 @@ def check_protocol(version: str, headers: Iterable[tuple[bytes, bytes]]) -> None
 
 
 def describe_parse_failure(data: bytes, message: str) -> WorkspaceError:
-    """Return the error reply's exception for a request that cannot be parsed; call this in an ``except`` block only.
+    """Return the error for a request that the HTTP parser cannot parse; call this only in an ``except`` block.
 
     Args:
         data: bytes of the request that were received last.

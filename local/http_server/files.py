@@ -52,7 +52,7 @@ class Files:
 
         Raises:
             WorkspaceError: METHOD_NOT_ALLOWED, LINK_INVALID, LINK_EXPIRED or FILE_NOT_FOUND, before anything is sent;
-                as ``Uploads.serve``.
+                for an upload link, also the errors of ``Uploads.serve``.
             UploadInterruptedError: the client disconnected during an upload.
         """
         if scope["method"] not in {"GET", "HEAD", "PUT"}:
@@ -144,7 +144,7 @@ async def _send_body(send: Send, file: IO[bytes], part: _ByteRange) -> None:
 
 
 def _parse_range(requested: str, size: int) -> _ByteRange:
-    """Parse a Range header; return None (the whole file) if the header is invalid or names several ranges."""
+    """Parse a Range header; return the range of the whole file if the header is invalid or names several ranges."""
     found = _RANGE.fullmatch(requested.replace(" ", ""))
     if found is None or not (found[1] or found[2]):
         return _ByteRange(200, 0, size)

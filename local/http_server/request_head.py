@@ -45,7 +45,9 @@ def check_host(headers: Iterable[tuple[bytes, bytes]], http_version: str) -> Non
 
 
 def check_single_headers(headers: Iterable[tuple[bytes, bytes]]) -> None:
-    """Check that a request has at most one header ``Idempotency-Key``. The server would join two values to a third key.
+    """Check that a request has at most one header ``Idempotency-Key``.
+
+    The server would otherwise join the values of two headers to a different key.
 
     Args:
         headers: request headers, with names in lower case.
@@ -89,7 +91,7 @@ def check_target(raw_path: str) -> None:
 
 
 def split_target(target: bytes) -> tuple[bytes | None, bytes]:
-    """Split a request target that is an absolute URL into its host and its path; the host is None for a path alone.
+    """Return the host and the path of a request target; the host is None if the target is not an absolute URL.
 
     Raises:
         WorkspaceError: INVALID_REQUEST if its scheme is not http or https.

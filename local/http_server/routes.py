@@ -85,7 +85,7 @@ class RouteTable:
 
 
 def _append_route(routes: list[_Route], added: _Route, template: str) -> None:
-    """Add a route to a list of routes with the same template; raise StartError if a route has the same HTTP method."""
+    """Add a route to the routes with the same template; raise StartError if they have an HTTP method in common."""
     for other in routes:
         if not added.methods or not other.methods or added.methods & other.methods:
             names = f"{other.function.name} and {added.function.name}"

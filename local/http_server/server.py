@@ -78,7 +78,7 @@ class LimitedConfig(uvicorn.Config):
 
 
 class _Stage(Enum):
-    """Part of a request that a connection expects next."""
+    """Part of an HTTP request that a connection expects next: headers, body, or nothing between two requests."""
 
     NOTHING = auto()
     HEADERS = auto()
@@ -121,7 +121,7 @@ class HttpConnection(HttpToolsProtocol):
         self._start_timer(self._limits.seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Remove a closed connection from the counted connections."""
+        """Cancel the timer of a closed connection, and no longer count the connection."""
         self._idle_order.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
@@ -148,14 +148,14 @@ class HttpConnection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
-        """Count a part of the request target (callback of the parser)."""
+        """Count the bytes of a part of the request target (callback of the parser)."""
         self._sizes.add_target(url)
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count a header.
+        """Count a header or trailer, and pass a header to the app (callback of the parser).
 
-        Ignore a trailer, because the app must not receive it as a header (RFC 9110 section 6.5.1).
+        The app must not receive a trailer as a header (RFC 9110 section 6.5.1).
         """
         self._sizes.add_header(name, value)
         if self._stage is not _Stage.BODY:
@@ -343,7 +343,7 @@ class Server(uvicorn.Server):
         self.listening = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to accept connections, and set the signal for the tasks that wait for it."""
+        """Start to accept connections, then set the event ``listening`` for the tasks that wait for the start."""
         await super().startup(sockets)
         self.listening.set()
 

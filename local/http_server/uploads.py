@@ -110,12 +110,12 @@ class _Upload:
         self._blocks = folder / _BLOCKS / hashlib.sha256(name.encode()).hexdigest()[:32]
 
     async def store_whole_body(self, receive: Receive) -> None:
-        """Store the request body as the blob, which replaces an earlier upload."""
+        """Store the request body as the blob; replace an earlier blob with the same name."""
         draft = await self._receive_body(receive, MAX_BYTES)
         await asyncio.to_thread(self._publish_blob, draft)
 
     async def put_block(self, block: str, receive: Receive) -> None:
-        """Store the request body as a block (part of the blob), which replaces an earlier block with the same id."""
+        """Store the request body as a block (part of the blob); replace an earlier block with the same id."""
         others = await asyncio.to_thread(self._measure_blocks, block)
         draft = await self._receive_body(receive, MAX_BYTES - others)
         await asyncio.to_thread(self._store_block, draft, block)
@@ -191,7 +191,7 @@ class _Upload:
 
 
 async def _write_body(receive: Receive, file: IO[bytes], folder: Path, limit: int) -> None:
-    """Write a request body to a file in worker threads; small parts of the body are collected into one write."""
+    """Write a request body to a file in worker threads; collect small parts of the body into one write."""
     size, waiting = 0, bytearray()
     more = True
     while more:
@@ -268,7 +268,7 @@ def _format_block_id(block: str) -> str:
 
 
 def _remove_abandoned_blocks(folder: Path) -> None:
-    """Delete the blocks of uploads whose link has expired."""
+    """Delete the blocks of uploads that did not change for 48 hours; their links have expired."""
     before = now().timestamp() - _ABANDONED_SECONDS
     for blocks in folder.glob("*"):
         if blocks.stat().st_mtime < before:

@@ -15,7 +15,7 @@ _FOLDER = "sign-in"
 
 
 class SignInCodes:
-    """Sign-in codes of one data directory; every process with access to its files can create and redeem codes.
+    """Store of the sign-in codes of one data directory; processes with access to its files share the codes.
 
     Args:
         folder: folder with a file for each code, created on first use and readable by its owner only.
@@ -35,7 +35,10 @@ class SignInCodes:
         return code
 
     async def redeem(self, code: str) -> str | None:
-        """Use up a code; return the id of the member whom it signs in, or None if it is unknown, used or expired."""
+        """Invalidate a sign-in code and return the id of the member whom it signs in.
+
+        The id is empty for the workspace's first administrator, and None if the code is unknown, used or expired.
+        """
         return await asyncio.to_thread(self._consume_file, code)
 
     def _store_code(self, code: str, member: str) -> None:
@@ -66,7 +69,7 @@ class SignInCodes:
 
 
 def open_sign_in_codes(data_dir: Path) -> SignInCodes:
-    """Return the sign-in codes of a data directory."""
+    """Return the store of the sign-in codes of a data directory."""
     return SignInCodes(data_dir / _FOLDER)
 
 

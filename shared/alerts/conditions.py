@@ -36,8 +36,8 @@ class AlertGroup:
 
     Attributes:
         labels: values that identify the group within its rule; empty for a rule without groups.
-        value: for a condition on a column, the value in the first row that meets the condition, else in the first row.
-            For other conditions, the number of rows, or of seconds since the last message.
+        value: value that the condition compares. For a column: its value in the first matching row, or in the first row
+            if none matches. For a row count: the number of rows. For an absence rule: seconds since the last message.
         matches: True if the group meets the rule's condition.
         connection: lookup (id in URLs) of the connection that an absence rule watches; None for a threshold rule.
     """

@@ -14,7 +14,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 def build_source_key(rule: AlertRule) -> str:
     """Return a key for the data that an alert rule reads.
 
-    Two rules with the same query, parameters and time range share it.
+    Rules with the same query, parameters and time range have the same key.
     """
     if rule.kind is RuleKind.ABSENCE:
         return "connections"

@@ -32,9 +32,9 @@ class RuleStatus(StrEnum):
 
 
 class Mark(StrEnum):
-    """Kind of work that remains after an alert was stored.
+    """Event about a stored alert that is not yet published.
 
-    A mark is removed when its work is done, so a crash loses no work.
+    A mark is removed after its event is published, so a crash loses no event.
     """
 
     FIRING = "firing"
@@ -53,12 +53,12 @@ class Alert(BaseModel):
     Attributes:
         id: unique id; if the condition ends and later holds again, a new alert is created.
         rule: lookup (id in URLs) of the alert rule.
-        name: name of the rule when the alert began to fire; ``severity``, ``surface`` and ``runbook_url`` are the
-            values of the rule at the same time.
+        name: name of the rule when the alert began to fire; ``severity``, ``surface`` and ``runbook_url`` are also
+            values of the rule at that time.
         value: group's value in the newest evaluation; for rules with many alerts, the value at the alert's last change
             of state.
         started_at: time at which the condition began to hold.
-        marks: steps that remain to be done since the alert was stored; see :class:`Mark`.
+        marks: events about the alert that are not yet published; see :class:`Mark`.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -91,7 +91,7 @@ class Alert(BaseModel):
         return self.model_copy(update=changes)
 
     def remove_marks(self, *marks: Mark) -> Self:
-        """Return a copy of the alert without the given marks, because their work is done."""
+        """Return a copy of the alert without the given marks, because their events are published."""
         return self.change(marks=tuple(mark for mark in self.marks if mark not in marks))
 
 
@@ -106,7 +106,7 @@ class RuleState(BaseModel):
         error_alert: alert that notifies about the failure; callers do not get it in the list of alerts.
         firing: number of firing alerts.
         pending: number of pending alerts.
-        has_marks: True if an alert of this rule has marks, so that work is not yet done.
+        has_marks: True if an alert of this rule has marks: events that are not yet published.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -132,5 +132,5 @@ class RuleState(BaseModel):
 
     @property
     def is_idle(self) -> bool:
-        """True if the rule has no active alert, no error and no unfinished work."""
+        """True if the rule has no active alert, no error and no unpublished event."""
         return not (self.firing or self.pending or self.has_marks or self.error_alert or self.error)

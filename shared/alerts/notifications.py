@@ -28,7 +28,7 @@ _LOG = get_logger("alerts")
 class Notifications:
     """Publisher of the webhook events and audit events about stored alerts.
 
-    An alert's marks list the events to publish.
+    An alert's marks name the events that are not yet published.
 
     Each event can be published twice without effect: the outbox and the audit log recognise the event's key.
 
@@ -56,12 +56,10 @@ class Notifications:
         self._runtime = runtime
 
     async def publish_marked_events(self, record: RuleRecord) -> RuleRecord | None:
-        """Publish the events that the marks of a rule's alerts list.
+        """Publish the events that the marks of a rule's alerts request, remove the marks, and return the new record.
 
-        Remove the marks, and return the rule's new record.
-
-        Return None if another process changed the record meanwhile; the marks then stay, and the scheduler repeats the
-        work.
+        Return None if another process changed the record meanwhile; the marks then stay, and the scheduler publishes
+        the events again.
 
         Raises:
             WorkspaceError: UNAVAILABLE if the outbox, the audit log or the store does not respond; the marks stay.
@@ -105,7 +103,7 @@ def _clear_notification_marks(alerts: Iterable[Alert]) -> tuple[list[Alert], tup
 
 
 def build_events(alert: Alert) -> Iterator[WebhookEvent]:
-    """Yield the webhook events that an alert's marks list, in the order of the alert's changes."""
+    """Yield the webhook events that an alert's marks request, in the order of the alert's changes of state."""
     for mark, at in ((Mark.FIRING, alert.fired_at), (Mark.RESOLVED, alert.resolved_at)):
         if mark in alert.marks and at is not None:
             yield WebhookEvent(

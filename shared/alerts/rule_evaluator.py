@@ -113,9 +113,9 @@ class RuleEvaluator:
     async def _store_evaluation(
         self, entry: Entry, record: RuleRecord, data: RuleData | EvaluationError, at: datetime
     ) -> RuleState | None:
-        """Store the result of a rule's evaluation and return the rule's new state.
+        """Evaluate a rule, store the result, and return the rule's new state.
 
-        Return the stored state if it is newer.
+        If another process has stored a newer evaluation, store nothing and return that state.
         """
         groups = await self._find_groups(entry, data)
         count("workspace.alerts.evaluations", failed=isinstance(groups, EvaluationError))

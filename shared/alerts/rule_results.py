@@ -169,10 +169,7 @@ def _begin_error(rule: AlertRule, reason: str, at: datetime, alert_id: str) -> A
 
 
 def _end_error(state: RuleState | None, at: datetime) -> Alert | None:
-    """Return the resolved alert about failed evaluations, because an evaluation succeeded.
-
-    Return None if there is no such alert.
-    """
+    """Resolve a rule's alert about failed evaluations, if it fires; return this alert, or None if there is none."""
     alert = state.error_alert if state is not None else None
     if alert is None or not alert.is_active:
         return alert

@@ -112,9 +112,9 @@ class AlertScheduler:
         return {source: rules for source, rules in due.items() if self._retry_at.get(source, 0.0) <= now}
 
     def _find_absence_rules_to_end(self, catalog: Catalog) -> set[str]:
-        """Return the absence rules (alert rules for missing telemetry) with alerts that must end.
+        """Return the absence rules (alert rules for missing telemetry) with alerts that may have to end.
 
-        These are the open alerts about connections that are disabled or were removed. The result is empty if the
+        These rules have open alerts, and watch a connection that is disabled or was removed. The result is empty if the
         catalog has not changed since the last call.
         """
         if catalog.version == self._version:

@@ -38,8 +38,8 @@ def advance_alerts(
         rule: rule that was evaluated.
         alerts: stored alerts of the rule; resolved ones are ignored.
         groups: evaluated groups of the rule's data.
-        at: time of the evaluation; an alert never gets a time before its start, even if the clock was set back. A
-            pending alert whose start then lies in the future starts again.
+        at: time of the evaluation. If the clock was set back, an alert does not fire or end before its start, and a
+            pending alert whose start lies in the future starts again.
         new_id: returns a new id.
     """
     matching = {group.key: group for group in groups if group.matches}
@@ -65,7 +65,7 @@ def advance_alerts(
 def end_alert(alert: Alert, at: datetime, changes: Transitions) -> None:
     """Add the end of an active alert to ``changes``.
 
-    A pending alert that nobody has acknowledged is deleted; every other alert becomes resolved.
+    A pending alert without an acknowledgement is deleted; every other alert becomes resolved.
     """
     if alert.state is AlertState.PENDING and alert.acknowledged_by is None:
         changes.deletes.append(alert.id)

@@ -84,7 +84,7 @@ class ChainReceipts:
         return True
 
     async def _pause_after_part(self, number: int) -> None:
-        """Let other tasks run, and check whether the job was cancelled, if record ``number`` is the last of a part."""
+        """After each :data:`RECEIPTS_PER_PART` records, check for cancellation of the job, and let other tasks run."""
         if number % RECEIPTS_PER_PART == 0:
             await self._check()
             await self._runtime.sleep(0)
@@ -195,8 +195,8 @@ class ChainSection:
     async def _sign_chain(self) -> _SignedState:
         """Sign a checkpoint of the current chain, so that it covers all records of the bundle.
 
-        A broken chain is not signed: the bundle then contains all records and the last checkpoint. Of a chain that was
-        empty, the bundle contains no records and no checkpoint.
+        A broken chain is not signed: the bundle then contains all records and the last checkpoint. If the chain is
+        empty, the bundle contains no records and no checkpoint of the chain.
         """
         checkpoints, chain = self._sources.checkpoints, self._chain
         is_empty = not (await self._sources.store.read_tip(chain)).sequence
@@ -248,7 +248,10 @@ class ChainSection:
         return await verifier.finish(run)
 
     async def _is_valid(self, verdict: ChainVerdict | None) -> bool:
-        """Return whether all records of the chain that were read so far are valid."""
+        """Return whether the chain is valid according to ``verdict``.
+
+        Without a verdict, the records that were read and the chain's last verification decide.
+        """
         if verdict is not None:
             return verdict.chain_valid
         if self._is_damaged:

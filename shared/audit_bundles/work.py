@@ -110,7 +110,7 @@ def _render_chain(entry: Mapping[str, Any]) -> str:
 async def _render_amendments(
     store: ChainStore, chain: ChainKey, filters: Filters, runtime: Runtime
 ) -> AsyncIterator[bytes]:
-    """Render the first amendments (corrections of records) of a chain, each with its approval or rejection."""
+    """Render the first amendments (corrections of entities) of a chain, each with its approval or rejection."""
     yield f"<h2>Amendments of scope {escape(chain.scope_key)}</h2>".encode()
     shown = 0
     async for page, _, _ in iterate_pages(store, chain, filters, newest_first=False, max_records=100):
@@ -273,7 +273,7 @@ class BundleRunner:
 
 
 class _JobWatch:
-    """Watch of a job during the build of its bundle: detects that the job was cancelled, and stores its progress."""
+    """Monitor of a job during the build of its bundle: detects the job's cancellation, and stores its progress."""
 
     def __init__(self, jobs: JobStore, job_id: str, scratch: Path, runtime: Runtime) -> None:
         self._jobs = jobs

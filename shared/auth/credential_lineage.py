@@ -16,7 +16,7 @@ MAX_TOKENS: Final = 50
 
 
 class CredentialLineage:
-    """Finder of the members who created the API key from which a caller's credential descends.
+    """Finder of the API key from which a caller's credential descends, and of the members who created this key.
 
     Args:
         store: storage of API keys and issued tokens.
@@ -49,7 +49,9 @@ class CredentialLineage:
         return frozenset(creators or ()) - {caller.member_id}
 
     async def find_decider_identities(self, caller: Principal, directory: Directory) -> frozenset[str]:
-        """Return the ids of members whose changes the caller must not approve, because the caller may be the author.
+        """Return the ids of the members under which the caller could have made changes.
+
+        The caller must not approve changes of these members.
 
         The result contains the creators of the caller's credential, and each service with an API key that the caller or
         one of these creators made. Otherwise, a person could make changes with the key of a service and then approve

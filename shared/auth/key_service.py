@@ -210,7 +210,11 @@ class ApiKeys:
 
 
 def _select_bound_rights(requested: Sequence[AccessRight] | None) -> Sequence[AccessRight]:
-    """Return the rights of a key that is bound to connections: only the right to write telemetry."""
+    """Return the only right that a key with a binding to connections can have: the right to write telemetry.
+
+    Raises:
+        WorkspaceError: INVALID naming ``rights`` if other rights are requested.
+    """
     others = sorted(set(requested or ()) - {AccessRight.TELEMETRY_WRITE})
     if others:
         rule = f"a key with `connections` can only have the right {AccessRight.TELEMETRY_WRITE}"
@@ -242,7 +246,7 @@ def _select_rights(
 
 
 def _describe_missing_right(right: AccessRight, caller: Principal, owner: TeamMember) -> str:
-    """Return which party lacks a right: the caller or the key's principal; an empty text if both have the right."""
+    """Return an error message if the caller or the key's principal lacks a right; an empty text if both have it."""
     lacks = right not in caller.rights, right not in owner.access_rights
     match lacks:
         case True, True:

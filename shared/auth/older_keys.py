@@ -38,7 +38,7 @@ class OlderKeyCreators:
         self._retry_at = float("-inf")
 
     async def find(self, key: ApiKey) -> tuple[str, ...] | None:
-        """Return the members, other than the key's principal, who created the key or a credential that led to it.
+        """Return the members, except the key's principal, who created the key or a credential from which it descends.
 
         Returns:
             The members; empty if the principal or the deployment's own command created the key; None if they are

@@ -69,9 +69,9 @@ class Team:
     """Current members of the workspace.
 
     Attributes:
-        workspace: id of the workspace; empty before the first document is applied.
+        workspace: id of the workspace; empty before the first workspace document is applied.
         members: members of the team by their ids.
-        audited: whether issued and revoked credentials are recorded in the audit chain AccessControl.
+        audited: True if issued and revoked credentials are recorded in the audit chain ``AccessControl``.
         cutoffs: times before which credentials are invalid, by the ids of current and former members.
         max_sign_in_age: maximum age in seconds of the sign-in of a person who signs; None if no decision needs a
             signature.
@@ -213,7 +213,7 @@ class DelegatedGrants(Protocol):
     """
 
     async def end_descendants(self, credential_id: str, actor: str, used_credential: Mapping[str, Any] | None) -> None:
-        """End the grants whose consent was given with a credential, or with a token that descends from this credential.
+        """End all grants whose consent was given with a credential, or with a token that descends from the credential.
 
         Args:
             credential_id: id of the token or API key, which is being revoked.

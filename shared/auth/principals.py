@@ -41,7 +41,7 @@ class Principal:
         expires_at: expiry of the credential; None if it does not expire.
         binding: connections and devices to which the credential is bound; None if it is not bound.
         client_id: OAuth client that acts for the member with the member's consent; empty if the member acts.
-        sign_in: sign-in of the person from which the token descends; without a time for other credentials.
+        sign_in: sign-in of the person who requested the token; it has no time if the credential is not a token.
         personal: False if another person created the API key from which the credential descends; such a credential
             does not prove that its owner acts.
     """
@@ -117,7 +117,7 @@ acting_member: ContextVar[str] = ContextVar("acting_member", default="")
 
 @contextmanager
 def act_as(caller: Principal) -> Iterator[None]:
-    """Context manager: the block processes a request of this caller."""
+    """Context manager: record the caller as the acting member while the block runs, for instance for query limits."""
     token = acting_member.set(caller.member_id)
     try:
         yield

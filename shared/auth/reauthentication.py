@@ -19,7 +19,7 @@ def check_sign_in_age(sign_in: SignIn, max_age_seconds: int, at: datetime) -> da
 
     Args:
         sign_in: sign-in from which the caller's token descends.
-        max_age_seconds: maximum age of the sign-in; 0 if each use needs its own sign-in, at most
+        max_age_seconds: maximum age of the sign-in in seconds; 0 if each use needs its own sign-in, at most
             :data:`SINGLE_USE_SECONDS` ago.
         at: current time.
 
@@ -34,11 +34,11 @@ def check_sign_in_age(sign_in: SignIn, max_age_seconds: int, at: datetime) -> da
 
 
 def build_reauthentication_error(max_age_seconds: int, rule: str = "This operation") -> WorkspaceError:
-    """Build the error that requests a new sign-in of at most this age.
+    """Build the error that requires the caller to sign in again.
 
     Args:
-        max_age_seconds: maximum age of the sign-in.
-        rule: subject of the error's sentence, which requires the sign-in.
+        max_age_seconds: maximum age of the new sign-in in seconds.
+        rule: subject of the error message, such as ``This operation``.
     """
     detail = (
         f"{rule} requires a recent sign-in: exchange the API key for a new token, or sign in again, and repeat the "

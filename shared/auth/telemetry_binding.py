@@ -44,12 +44,12 @@ class TelemetryBinding:
         """Check that the credential may send telemetry of these devices.
 
         Args:
-            devices: for each message, its place in the request (such as ``[3]``) and its device id, which is None if
+            devices: for each message, its position in the request (such as ``[3]``) and its device id, which is None if
                 the message has none.
             default: device id that is assumed for messages without a device id.
 
         Raises:
-            WorkspaceError: FORBIDDEN ``DEVICE_NOT_ALLOWED``, with the place of the first message whose device is not
+            WorkspaceError: FORBIDDEN ``DEVICE_NOT_ALLOWED``, with the position of the first message whose device is not
                 allowed.
         """
         if self.devices is None:

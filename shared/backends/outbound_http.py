@@ -1,6 +1,6 @@
-"""HTTPS clients: one for addresses that users chose, and OpenID Connect discovery with keys cached in memory.
+"""HTTP clients: one for URLs that users chose, and one for OpenID Connect discovery, which caches keys in memory.
 
-The client for addresses that users chose resolves names, checks each address, and connects to it.
+The client for URLs that users chose resolves host names, and connects only to IP addresses that it has checked.
 """
 
 import asyncio

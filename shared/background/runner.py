@@ -143,7 +143,7 @@ class BackgroundRunner:
             del self._running[name]
 
     def _may_claim(self, name: str, at: datetime) -> bool:
-        """Return whether the time of the next attempt has come, or the clock was set back after it was decided.
+        """Return whether a job may be claimed: its next attempt is due, or the clock was set back after it was planned.
 
         The clock may have been set back during a run, so the times of consecutive ticks do not show this.
         """

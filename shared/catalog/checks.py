@@ -194,7 +194,7 @@ def check_approvers(sections: Sections, stored: Collection[str] = ()) -> Iterato
 def _find_approver_error(approver: Member | None) -> str | None:
     """Return why a team member cannot be an approver, or None.
 
-    A disabled member is valid, as the approval can be older.
+    A disabled member is accepted, because the member may have approved the query before.
     """
     if approver is None:
         return "is not a member of the team"

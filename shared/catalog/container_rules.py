@@ -1,6 +1,6 @@
-"""Rules for Cosmos DB containers in the catalog: partition key paths never change.
+"""Rules for changes of Cosmos DB containers in the catalog.
 
-The data class ``evidence`` cannot be assigned.
+The partition key path of a container never changes, and no change can set its data class to ``evidence``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ def is_change_to_evidence(before: Mapping[str, Any] | None, data_class: DataClas
 
     Args:
         before: stored definition of the container; None if it does not exist.
-        data_class: the requested class; None keeps the class.
+        data_class: the requested class; None for no change of the class.
     """
     return data_class is DataClass.EVIDENCE and (before is None or before.get("dataClass") != DataClass.EVIDENCE)
 

@@ -256,7 +256,7 @@ class _Comparison:
     def compare_definitions(
         self, kind: str, key: str, definition: dict[str, Any]
     ) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-        """Return the definition of a catalog item before, and its definition after, the document is applied."""
+        """Return two definitions of a catalog item: before and after the document is applied."""
         if (kind, key) not in self._pairs:
             item = self.stored_items.get((kind, key))
             before = None if item is None else definition

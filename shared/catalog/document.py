@@ -59,7 +59,7 @@ def validate_document(data: Any) -> tuple[WorkspaceDocument | None, list[ErrorDe
 
 
 def _limit_unknown_fields(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Copy the top-level fields of a document, but at most ``MAX_PROBLEMS`` unknown fields, to limit errors."""
+    """Copy the top-level fields, but at most ``MAX_PROBLEMS`` unknown ones, to limit the number of errors."""
     known = {field.alias or name for name, field in WorkspaceDocument.model_fields.items()}
     unknown = islice((name for name in fields if name not in known), MAX_PROBLEMS)
     kept = known | set(unknown)
@@ -209,7 +209,7 @@ def load_located_document(
 def _convert_to_problems(errors: list[ErrorDetails], located: LocatedValues) -> Iterator[Problem]:
     """Convert pydantic's errors to problems with positions.
 
-    Only one problem of each path is returned, because each type of a union reports the same value.
+    Only one problem of each path is returned, because pydantic reports a value once for each type of a union.
     """
     messages: dict[Path, list[str]] = {}
     unknown = {located.drop_missing_steps(detail["loc"]) for detail in errors if detail["type"] == "extra_forbidden"}

@@ -5,7 +5,7 @@ whole tree exists. The JSON parser of the standard library holds the interpreter
 several megabytes would delay all other requests. The JSON parser here is written in Python; it uses the library only
 for strings.
 
-Separate from ``document`` because they parse any text, not only workspace documents.
+This module is separate from ``document``, because its parsers accept any text, not only workspace documents.
 """
 
 import re

@@ -85,7 +85,7 @@ def plan_document(
 
 
 def plan_document_of_command(document: WorkspaceDocument, stored: StoredCatalog) -> CatalogPlan:
-    """Compare a workspace document with the stored catalog, for the command that writes directly to the stores.
+    """Compare a workspace document with the catalog, for the command-line tool that writes directly to the stores.
 
     The document may declare approvals of queries. If the workspace requires signatures for decisions about queries, or
     if a new approval states a signature, the query becomes a draft, because a document cannot contain a signature.
@@ -174,7 +174,7 @@ def find_undeclared_containers(
 
 
 def find_stored_approvals(document: WorkspaceDocument, stored: StoredCatalog) -> frozenset[str]:
-    """Return the lookups (ids in URLs) of approved queries that are stored with equal text and approval."""
+    """Return the lookups (ids in URLs) of a document's approved queries whose approval is stored already."""
     declared = items_from_document(document)
     stored_items = {(item.kind, item.key): item for item in stored.items}
     return frozenset(

@@ -1,7 +1,7 @@
 """Rules that restrict a KQL query to the database of the workspace.
 
 Stored queries and ad-hoc queries follow the same rules on every engine. The adapter of Azure Data Explorer also sends
-request properties that forbid the same features. The lists follow the published grammar
+request properties that forbid the same features. The lists of names follow the published grammar
 (https://github.com/microsoft/Kusto-Query-Language/tree/master/grammar) and the reference
 (https://learn.microsoft.com/kusto/query/).
 """
@@ -237,7 +237,10 @@ _CHECKS: Final[Mapping[str, _Check]] = {
 
 
 def _check_typed_literals(kql: str, text: str) -> None:
-    """Reject a typed literal, such as ``datetime(...)``, if the engine possibly sees its end at another position."""
+    """Reject a typed literal, such as ``datetime(...)``, with ``)`` in a string or comment.
+
+    The engine possibly reads this ``)`` as the end of the literal.
+    """
     lowered = text.lower()
     # The search for literals is slow. Outside ASCII, it also matches letters that `lower` does not change.
     if text.isascii() and not any(name in lowered for name in _LITERAL_NAMES):

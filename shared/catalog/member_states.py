@@ -1,6 +1,6 @@
-"""State of team members that is stored even after their removal: retired ids, and the times that end credentials.
+"""State of team members that is stored even after their removal: retired ids, and times that revoke credentials.
 
-The state is stored in the same step as the change of the member, so a crash cannot separate them.
+One transaction stores the state and the change of the member, so a crash cannot separate them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -17,11 +17,13 @@ type Announce = Callable[[Sequence[PendingEvent]], Awaitable[None]]
 
 
 async def ignore_events(events: Sequence[PendingEvent]) -> None:
-    """Do nothing; used instead of ``announce`` if audit events are not announced."""
+    """Do nothing; this is the default for ``announce``, so that appended audit events are not announced."""
 
 
 async def flush_outbox(store: PendingEventStore, audit_log: AuditLog, announce: Announce = ignore_events) -> int:
-    """Append the pending audit events to their audit chains, oldest first, and announce them. Return their number.
+    """Append the pending audit events to their audit chains, oldest first; return the number of appended events.
+
+    The function ``announce`` is called for the appended events; in the service, it notifies webhooks.
 
     An event is deleted from the outbox after it was appended and announced. If the process ends before the
     deletion, both steps are repeated; the append id of an event makes the second append return the same

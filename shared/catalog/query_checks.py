@@ -12,7 +12,8 @@ from shared.errors import WorkspaceError
 def check_api_path(api_path: str) -> str | None:
     """Return the rule that an API path violates; None if it is valid.
 
-    Clients and proxies remove empty and dot segments, and ``/approve`` at the end is the approval route.
+    Empty segments, ``.`` and ``..`` are invalid, because clients and proxies remove them. The last segment must not be
+    ``approve``, because this is the route for approvals.
     """
     if set(api_path.split("/")) & {"", ".", ".."}:
         return "must not have an empty, . or .. segment"

@@ -34,7 +34,7 @@ _LOG = logs.get_logger("catalog")
 
 
 class CatalogReader:
-    """Reader of the catalog with a cache, for the handlers of requests.
+    """Reader of the catalog for request handlers, with a cache.
 
     Args:
         store: storage of the catalog.

@@ -1,4 +1,4 @@
-"""Valid items of a workspace document with their list indexes; the rules between items read them."""
+"""Valid items of a workspace document with their list indexes, for the rules that compare items."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

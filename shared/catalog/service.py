@@ -119,7 +119,7 @@ class AuditContext:
 def _add_announcement_data(
     event: PendingEvent, change: ItemChange, editors: Mapping[ItemId, str], at: datetime, head: AuditContext
 ) -> PendingEvent:
-    """Add the editor and the time of a saved query's change to its audit event, from which the change is announced."""
+    """Add the editor and the time of a saved query's change to its audit event, for the notification of webhooks."""
     if change.kind != ItemKind.WARM_QUERY:
         return event
     context = {"editedBy": editors.get((change.kind, change.key), event.user_id), "changedAt": rfc3339(at)}

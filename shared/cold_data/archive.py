@@ -4,8 +4,8 @@
 connection, so a background job, :class:`Compaction`, merges them. A run performs one of two steps for each hour. It may
 stop at any point; a later run continues.
 
-1. Merge: a new blob contains every row of the hour's live blobs. As its sources, its summary lists these live blobs and
-   the blobs from which they were merged.
+1. Merge: a new blob contains every row of the hour's live blobs, which are the blobs that no other blob lists as
+   sources. The summary of the new blob lists as sources these live blobs and the blobs from which they were merged.
 2. Sweep: blobs that another blob lists as sources are deleted. The merged blob must be older than the quiet time, so
    that every reader that lists the hour sees either the merged blob or its sources.
 
@@ -184,9 +184,7 @@ class Compaction:
         self._runtime = runtime
 
     async def run(self, at: datetime) -> int:
-        """Merge the blobs of each hour that is due, or delete blobs that were merged.
-
-        Return the number of merged hours.
+        """Merge the blobs of due hours, delete blobs that were merged earlier, and return the number of merged hours.
 
         An hour that cannot be merged is logged and remains unchanged.
 
@@ -288,7 +286,7 @@ def _merge_long_rows(
 ) -> None:
     """Merge the files of an hour with rows that are too long for DuckDB's memory.
 
-    DuckDB sorts references to these rows.
+    The long texts are written to a file, and DuckDB sorts short rows that refer to them.
     """
     columns_in_table = long_texts.UNSPILLED_COLUMNS
     with long_texts.LongTextSpill(engine, target.parent, LONG, columns_in_table) as spill:

@@ -1,4 +1,4 @@
-"""DuckDB engine for reading the telemetry archive, with limited memory and disk space, and its SQL texts."""
+"""DuckDB engine for reading the telemetry archive, with limited memory and disk space, and its SQL queries."""
 
 import os
 from collections.abc import Sequence
@@ -68,9 +68,9 @@ def build_rows_with_ids_query(files: Sequence[Path], table: str) -> str:
 
 
 def build_exclusion_query(query: str, table: str) -> str:
-    """Build an SQL query that removes rows from a query's result.
+    """Build an SQL query that returns the rows of another query except those that a table lists.
 
-    A table lists the rows to remove by partition, sequence number and enqueued time.
+    The table identifies the excluded rows by partition, sequence number and enqueued time.
     """
     places = 'r."partition" = c."partition" AND r."sequence" = c."sequence" AND epoch_us(r.enqueued_at) = c.enqueued'
     return f"SELECT r.* FROM ({query}) r ANTI JOIN {table} c ON {places}"  # noqa: S608  constant names

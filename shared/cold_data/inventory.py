@@ -52,12 +52,12 @@ class ArchiveHour:
 
     @property
     def rows(self) -> int:
-        """Maximum number of rows in the hour; rows that are stored twice count twice."""
+        """Number of rows in the hour's live blobs; a row that is stored in two blobs counts twice."""
         return sum(each.summary.rows for each in self.live)
 
     @property
     def size(self) -> int:
-        """Total size in bytes of the hour's live blobs, which compaction has not replaced."""
+        """Total size in bytes of the hour's live blobs."""
         return sum(each.blob.size for each in self.live)
 
     @property

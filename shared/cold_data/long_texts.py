@@ -29,10 +29,7 @@ BATCH_BYTES: Final = GROUP_BYTES // 2
 
 
 def fits_in_memory(longest_row_size: int | None) -> bool:
-    """Return whether DuckDB can process rows whose texts have this many bytes in its memory.
-
-    The result is False if the size is None.
-    """
+    """Return whether rows with at most this number of bytes fit into DuckDB's memory; False if it is unknown (None)."""
     return longest_row_size is not None and longest_row_size <= MAX_SHORT_BYTES
 
 
@@ -125,7 +122,7 @@ class LongTextSpill:
         """Run a query over the table of short rows; yield its rows with their long texts, in batches of limited size.
 
         Args:
-            query: SQL that selects ``place`` and the text lengths as its last columns.
+            query: SQL whose last columns are ``place`` (the offset in the file) and the lengths of the texts.
         """
         self._insert_rows()
         if not self._has_table:

@@ -56,7 +56,7 @@ def hour_from_name(name: str) -> datetime | None:
 
 
 def folder_from_name(name: str) -> str:
-    """Return the part of a blob's name that identifies its connection and hour."""
+    """Return the start of a blob's name up to the last slash, which identifies its connection and hour."""
     return name[: name.rindex("/") + 1]
 
 

@@ -1,8 +1,8 @@
 """Reader of archived telemetry: the hours of a connection, and its rows in order, each message once.
 
 Reads are complete even while compaction merges blobs. A merged blob lists the blobs that it replaces, and readers
-ignore these. They are deleted long after the merge. If a blob disappears during a read, its hour is listed again. A row
-in several blobs is returned once; its partition and sequence number identify it.
+ignore the replaced blobs, which are deleted long after the merge. If a blob disappears during a read, its hour is
+listed again. A row in several blobs is returned once; its partition and sequence number identify it.
 
 A message that was sent again within a day is a duplicate and is returned once. The query table follows the same rule.
 """
@@ -101,7 +101,7 @@ class DuplicateFinder:
         )
 
     def _add_duplicates_beyond_a_day(self, until: int) -> None:
-        """Add duplicates of ids that span over a day: the messages up to a day after an original message."""
+        """Add the duplicates of ids whose messages span over a day: those within a day after an original message."""
         rows = self._execute_query(
             'SELECT message_id, enqueued, "partition", "sequence", happened FROM suspects '  # noqa: S608  constant namess
             "WHERE message_id IN (SELECT message_id FROM suspects GROUP BY message_id "
@@ -316,7 +316,7 @@ class _RangeReader:
     def _read_long_rows(self, fetched_hour: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
         """Yield the rows of an hour with rows that are too long for DuckDB's memory.
 
-        DuckDB sorts references to these rows.
+        The long texts are written to a file, and DuckDB sorts short rows that refer to them.
         """
         spilled = ["payload"]
         with long_texts.LongTextSpill(self._engine, self._folder, spilled, _SHORT_COLUMNS) as spill:

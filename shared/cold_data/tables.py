@@ -87,7 +87,7 @@ def to_parquet(received: Sequence[ReceivedImpulse], summary: BlobSummary) -> byt
 
 
 def open_parquet_writer(target: Path | io.BytesIO, summary: BlobSummary) -> Any:
-    """Return a Parquet writer for archive rows; call it once for each row group from ``split_row_groups``."""
+    """Return a Parquet writer for archive rows; write each row group from ``split_row_groups`` with one call."""
     import pyarrow.parquet as pq  # noqa: PLC0415  loading it takes long
 
     # Values of the excluded columns rarely repeat; a dictionary would be discarded.

@@ -78,7 +78,7 @@ class Containers:
         self._account = account
 
     async def list(self, database: str) -> Sequence[ContainerSummary]:
-        """List the containers of a database, and catalog records whose container does not exist, sorted by name.
+        """Return the containers of a database, and the catalog records without a container, sorted by name.
 
         Raises:
             WorkspaceError: NOT_FOUND ``DATABASE_NOT_FOUND``.
@@ -163,7 +163,7 @@ class Containers:
 
 
 def _build_not_a_database_error(store: DataStore) -> WorkspaceError:
-    """Build the error for a URL that contains the id of a data store in the place of a database's id."""
+    """Build the error for a URL that contains the id of a data store instead of a database's id."""
     databases = sorted(database.lookup for database in store.databases)
     detail = f"`{store.lookup}` is a data store; this route requires the lookup of a database. "
     detail += f"Its databases: {', '.join(databases)}." if databases else "It has no databases."

@@ -144,7 +144,7 @@ class Documents:
     ) -> StoredDocument:
         """Replace a stored JSON document.
 
-        The partition key is taken from the caller's parameter, or else from the body; if both contain a key, the keys
+        The body must contain the partition key. If the caller's parameter contains a partition key, too, the two keys
         must be equal. ``size`` is the size of the request body in bytes.
 
         Raises:

@@ -1,6 +1,6 @@
 """Resolution of URLs to tables (Cosmos DB containers that the API exposes).
 
-Errors are checked in the documented order.
+If several errors apply, the first one in the documented order is raised.
 """
 
 from collections.abc import Awaitable, Callable
@@ -93,9 +93,9 @@ class TableFinder:
         return ExposedTable(table, owned.database.access is DatabaseAccess.GRANTED)
 
     async def _find_record(self, owned: OwnedDatabase, name: str) -> Container:
-        """Return the catalog record of a container.
+        """Return the catalog record of a container, after a check that the container exists.
 
-        Read from the account whether the container exists, unless the record states it.
+        The account is queried for the container unless the record states that it exists.
 
         Raises:
             WorkspaceError: NOT_FOUND ``TABLE_NOT_FOUND`` or ``TABLE_NOT_EXPOSED``.

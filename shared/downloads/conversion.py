@@ -3,9 +3,9 @@
 Rows are record batches with ``timestamp`` (microseconds, UTC), ``deviceId``, ``messageId`` and ``payload`` (JSON text).
 Equal batches produce equal bytes.
 
-CSV (RFC 4180) has a header and a column per leaf of the JSON payload, named by its keys joined with dots. Names, and
-cells with text, that a spreadsheet would run as a formula get a leading apostrophe. Numbers do not change, even if they
-are negative.
+CSV (RFC 4180) has a header and a column per leaf of the JSON payload, named by its keys joined with dots. A column name
+or text that a spreadsheet would run as a formula gets a leading apostrophe. Numbers do not change, even if they are
+negative.
 
 This module is separate from ``work``, which manages jobs, quotas and blobs.
 """
@@ -126,7 +126,7 @@ def write_parquet(
 
 @dataclass(frozen=True, slots=True)
 class EncodedRows:
-    """Rows of telemetry as bytes in the format of a download file, and their number."""
+    """Telemetry rows, encoded in the format of a download file, and the number of these rows."""
 
     data: memoryview
     rows: int
@@ -213,7 +213,7 @@ def _write_bytes(file: HashingFile, data: bytes) -> None:
 
 
 def build_column_names(paths: Collection[KeyPath]) -> list[tuple[str, KeyPath]]:
-    """Return a unique column name for each payload path, with the path, in the order of the columns."""
+    """Return pairs of a unique column name and its payload path, in the order of the columns."""
     named: dict[str, KeyPath] = {}
     for path in sorted(paths, key=lambda one: (".".join(one), one)):
         name = escape_formula(".".join(path))
@@ -235,7 +235,7 @@ def format_csv_lines(connection: str, rows: pa.RecordBatch, values: pa.Array | N
     Args:
         connection: lookup (id in URLs) of the connection.
         rows: batch with ``timestamp``, ``deviceId`` and ``messageId``.
-        values: list of payload values per row, in the order of the columns; None without columns.
+        values: for each row, its payload values in the order of the columns; None if there are no payload columns.
     """
     parts = [
         format_timestamps(rows.column("timestamp")),

@@ -44,7 +44,8 @@ class DownloadExpiry:
     async def run(self) -> None:
         """Delete expired jobs. Their files are deleted first, so that the next run repeats a failed deletion.
 
-        An import with an open step ends, but remains until its work has completed the step, at most ``ORPHAN_AGE``.
+        An import with an open step is marked as failed. Its job is deleted after the step is complete, or at the
+        latest ``ORPHAN_AGE`` after its expiry.
         """
         at = self._runtime.now()
         expired = await self._jobs.list_expired_jobs(at)
@@ -70,25 +71,25 @@ class DownloadExpiry:
 
 
 def build_job_prefix(job_id: str) -> str:
-    """Build the prefix with which the blob names of a download job's files begin."""
+    """Build the common prefix of the blob names of a job's files."""
     return f"{job_id}/"
 
 
 def build_table_name(job_id: str, step: int) -> str:
-    """Build the blob name of the file with the rows that a step of an import adds to archive and query table."""
+    """Build the name of the blob with the rows that one step of an import adds to the query table."""
     return f"{build_job_prefix(job_id)}table/{step:06d}.parquet"
 
 
 async def remove_job_files(blobs: BlobStore, job_id: str) -> None:
-    """Delete all files of a download job."""
+    """Delete all files of a background job."""
     await _remove_blobs(blobs, build_job_prefix(job_id))
 
 
 async def remove_files_after_end(blobs: BlobStore, job: Job) -> None:
     """Delete the files of a cancelled or failed job, except the file of an open import step.
 
-    The archive can have only a part of the step's rows, and the query table none of them. A later import would count
-    the archived rows as duplicates. The work of the import therefore completes the step from the file.
+    The archive may contain only some of the step's rows, and the query table none of them. A later import would count
+    the archived rows as duplicates. The background work of the import therefore stores the other rows from the file.
     """
     step = job.open_import_step
     kept = None if step is None else build_table_name(job.id, step)

@@ -55,7 +55,7 @@ _RESTORED: Final = {stand_in: key for key, stand_in in _UNADDRESSABLE.items()}
 
 
 class Flattener:
-    """Flattens payloads with DuckDB's JSON functions; one thread, no files, no network.
+    """Flattens payloads with DuckDB's JSON functions, in one thread, without access to files and network.
 
     All methods accept payloads as compact JSON texts of objects without duplicate keys.
     """
@@ -94,9 +94,9 @@ class Flattener:
         return frozenset(found | objects)
 
     def extract_values(self, payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array | None:
-        """Return a list of the texts at the given leaves for each payload.
+        """For each payload, return the list of the texts at the given leaves.
 
-        Return None if a payload has a leaf not in ``paths``.
+        Return None if a payload has a leaf that is not in ``paths``.
 
         Strings are unquoted, null and missing values are null, all other values are JSON text.
 
@@ -161,10 +161,11 @@ class Flattener:
 
 
 def _select_doubtful_payloads(payloads: pa.Array, values: pa.Array, key_count: int) -> pa.Array:
-    """Return the payloads that can have an unknown key; counting keys takes much less time than listing them.
+    """Count keys to find the payloads that may have an unknown key; listing the keys would take much longer.
 
-    Each key ends with ``":``. If every known leaf of a payload has a value, the payload has all known keys, and unknown
-    keys increase the count. A string can contain this text as well, so some payloads without unknown keys are returned.
+    Each key ends with ``":``. If every known leaf of a payload has a value, the payload has all known keys, and a
+    different count means unknown keys. A string can contain ``":``, too, so some payloads without unknown keys are
+    returned. If a known leaf has no value in any payload, all payloads are returned.
 
     Args:
         payloads: compact JSON texts of objects without duplicate keys.

@@ -18,7 +18,7 @@ class ImportFormat(StrEnum):
 
 
 class ImportMapping(BaseModel):
-    """Assignment of a file's columns to the parts of a message. In NDJSON, a column is a top-level property.
+    """Assignment of a file's columns to the fields of a telemetry message. In NDJSON, a column is a top-level property.
 
     Attributes:
         timestamp: column of the time of measurement.
@@ -44,7 +44,7 @@ class ImportMapping(BaseModel):
 
 
 class UploadedFile(BaseModel):
-    """State of the uploaded file at the start of the import; a later upload has another state, and is so detected."""
+    """Size and write time of the uploaded file when the import started; a difference reveals a later upload."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -59,14 +59,14 @@ class ImportRequest(BaseModel):
         format: format of the file.
         file_name: name of the file, for display.
         declared_bytes: size of the file as announced by the caller; None if unknown.
-        mapping: assignment of the file's columns to the parts of a message.
+        mapping: assignment of the file's columns to the fields of a telemetry message.
         upload_expires_at: time until which the file can be uploaded.
         started_at: time of the start; None before the start.
-        file: state of the uploaded file at the start; None before the start.
+        file: size and write time of the uploaded file at the start; None before the start.
         steps: number of steps (ranges of the file) that are stored completely.
-        open_step: number of a step whose rows are possibly archived, but not yet in the query table; None if both have
-            the same rows of the import.
-        position: start of the next step: a position in the file in bytes, or a number of rows of a Parquet file.
+        open_step: number of the step whose rows may be in the archive, but not yet in the query table; None if there is
+            no such step.
+        position: start of the next step: an offset in bytes or, in a Parquet file, the number of rows before the step.
         rows: number of rows that were read.
         accepted: number of rows that were stored as messages.
         duplicates: number of rows that were stored before.
@@ -112,7 +112,7 @@ class ImportStep(BaseModel):
 
 
 def open_step(request: ImportRequest, number: int) -> ImportRequest:
-    """Record that rows of a step are being stored; return the request unchanged if it includes the step's result."""
+    """Record that the rows of a step are being stored; return the request unchanged if the step is not the next one."""
     return request.model_copy(update={"open_step": number}) if request.steps == number else request
 
 

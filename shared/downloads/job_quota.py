@@ -21,8 +21,8 @@ RETRY_AFTER_SECONDS: Final = 30
 class JobQuota:
     """Enforces the limits of unfinished downloads and of stored bytes for each principal.
 
-    Each job has a reservation in the quota. When the quota is used up, the reservations are compared with the stored
-    jobs, and reservations of ended jobs are released, because a crashed process may have left them.
+    Each job has a reservation in the quota. A crashed process can leave the reservations of ended jobs. When the quota
+    is used up, the reservations are therefore compared with the stored jobs, and those of ended jobs are released.
 
     Args:
         quota_store: store of the reservations, shared by all instances.

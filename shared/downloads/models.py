@@ -183,7 +183,7 @@ class Job(_JobRecord):
 
     @property
     def open_import_step(self) -> int | None:
-        """Number of the import step whose rows are possibly archived, but not yet in the query table; usually None."""
+        """Number of the import step whose rows may be in the archive, but not yet in the query table; usually None."""
         return None if self.import_request is None else self.import_request.open_step
 
     @property
@@ -218,7 +218,7 @@ class Job(_JobRecord):
     def files(self) -> list[tuple[str, StoredFile]]:
         """Return the files of all parts in order, each with the lookup (id in URLs) of its connection.
 
-        The file of an audit bundle comes with the text ``audit-bundle`` instead.
+        For the file of an audit bundle, the lookup is replaced by the text ``audit-bundle``.
         """
         return [(part.connection, file) for part in self.parts or () for file in part.files or ()]
 
@@ -237,8 +237,8 @@ class Job(_JobRecord):
     def complete_part(self, number: int, files: tuple[StoredFile, ...], leaves: frozenset[tuple[str, ...]]) -> "Job":
         """Return the job with the files of a converted part.
 
-        Return the job unchanged if it has ended, or if the part is not pending: another process has converted the part,
-        and the job can complete with the files of that process at any time.
+        Return the job unchanged if it has ended. Also return it unchanged if the part is not pending: another process
+        has converted the part, and the job has the files of that process.
         """
         if not self.is_unfinished or self.parts is None or number not in self.list_pending_parts():
             return self
@@ -285,16 +285,16 @@ class Job(_JobRecord):
         return self.model_copy(update={"import_request": request, "expires_at": expires_at})
 
     def open_step(self, number: int) -> "Job":
-        """Return the job with an import step whose rows are being stored.
+        """Return the job with the record that the rows of an import step are being stored (the step is open).
 
-        Return the job unchanged if it has ended, or if it contains the result of the step already.
+        Return the job unchanged if it has ended, or if the step is not the next one.
         """
         if self.import_request is None or not self.is_unfinished:
             return self
         return self.model_copy(update={"import_request": open_step(self.import_request, number)})
 
     def close_step(self, number: int) -> "Job":
-        """Return the job without the given open import step, whose rows are stored completely."""
+        """Return the job with the record that an import step is no longer open, because all its rows are stored."""
         if self.import_request is None or self.import_request.open_step != number:
             return self
         return self.model_copy(update={"import_request": self.import_request.model_copy(update={"open_step": None})})
@@ -302,7 +302,8 @@ class Job(_JobRecord):
     def add_import_step(self, number: int, step: ImportStep) -> "Job":
         """Return the job with the result of an import step, whose rows are stored completely.
 
-        If the job has ended, the step is only closed. If the job contains the result already, it does not change.
+        If the job has ended, only :meth:`close_step` is applied. If the job has the result already, its progress does
+        not change.
         """
         if self.import_request is None or not self.is_unfinished:
             return self.close_step(number)

@@ -66,7 +66,7 @@ class HashingFile:
 
 
 class RollingFiles:
-    """Sequence of output files with a size limit; it has at least one file, so that an empty download has a header.
+    """Output files, each with a size limit; at least one file is written, so that an empty download has a header.
 
     Args:
         folder: target folder; files are named by number.

@@ -66,11 +66,9 @@ class ArchiveProgress(Protocol):
     """Progress of the archive; lets callers wait until telemetry that was accepted earlier is archived."""
 
     async def wait_until_archived(self, seconds: float) -> bool:
-        """Wait until all events that are now in the event hubs are archived.
+        """Wait until all events that are now in the event hubs are archived, but at most ``seconds``.
 
-        Return False if that takes over ``seconds``.
-
-        If the progress is unknown, return False without waiting.
+        Return whether the events are archived. If the progress is unknown, return False without waiting.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Arrow record batches of one connection: read by coroutines for a thread, resized, and processed in parallel."""
+"""Arrow record batches of one connection: passed from coroutines to a thread, resized, and processed in parallel."""
 
 import asyncio
 import os
@@ -70,7 +70,7 @@ class FeedStopped(Exception):  # noqa: N818  not an error
 
 
 class RowFeed:
-    """Reader that gives a worker thread the rows which coroutines read on the event loop, one batch ahead.
+    """Passes record batches from coroutines on the event loop to a worker thread; reads one batch in advance.
 
     Args:
         loop: event loop of the coroutines.

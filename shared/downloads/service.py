@@ -86,7 +86,7 @@ class DownloadService:
         self._runtime = runtime
 
     async def select_connection(self, lookup: str) -> tuple[str, ...]:
-        """Check that a connection exists, and return its lookup (id in URLs).
+        """Check that a connection exists, and return a tuple with its lookup (id in URLs).
 
         A disabled connection is accepted, because its archived data can be downloaded.
 

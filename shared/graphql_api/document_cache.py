@@ -152,7 +152,7 @@ class _SelectionMerger:
         self._numbers: dict[object, int] = {}
 
     def merge(self, node: Any) -> tuple[Any, int]:
-        """Merge the subselections of a definition or selection; return the merged selection and its number."""
+        """Remove repeated subselections of a definition or selection; return the result and its number."""
         subselections: SelectionSetNode | None = getattr(node, "selection_set", None)
         if subselections is None:
             return node, self._assign_number((*_build_selection_key(node), None))

@@ -77,7 +77,7 @@ class _OperationMeter:
         self._fragment_weights: dict[tuple[str, bool], _Weight] = {}
 
     def measure_operation(self) -> _Weight:
-        """Return the nesting depth and the cost of the whole GraphQL operation."""
+        """Return the nesting depth and the cost of the GraphQL operation."""
         return self._measure_selections(self._operation.selection_set, root=True)
 
     def _measure_selections(self, selections: SelectionSetNode, *, root: bool) -> _Weight:

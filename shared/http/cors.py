@@ -1,4 +1,4 @@
-"""CORS: requests of web pages from other origins, which are rejected unless the deployment configures the origins."""
+"""CORS: web pages of other origins can call the API only if the deployment configures their origins."""
 
 from collections.abc import Collection, Mapping
 from typing import Final

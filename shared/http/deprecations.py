@@ -31,7 +31,7 @@ class Deprecation:
     removed_on: date
 
     def __post_init__(self) -> None:
-        """Check that 12 months are between the dates.
+        """Check that at least 12 months are between the dates.
 
         Raises:
             ValueError: less than 12 months are between the dates.

@@ -1,16 +1,16 @@
 """Load shedding: an instance processes few requests at the same time, and rejects requests while overloaded.
 
 Without a limit, every request is slow under overload, and the queue remains after the load has ended. Here, an instance
-has a few dozen places. Each request in processing occupies one place. All other requests wait in a queue, in the order
-of their arrival. A short burst of any size is processed completely. The instance becomes overloaded if for some time
-more than :data:`TOLERATED` requests wait and new requests arrive about as fast as waiting ones are admitted. While
-overloaded, it rejects requests that have waited for :data:`PATIENCE_SECONDS`, as long as more than :data:`FEW` wait.
-The overload ends after :data:`CALM_SECONDS` without a rejection. As in CoDel (RFC 8289), the time in the queue decides,
-not the length of the queue.
+has a few dozen slots. Each running request occupies one slot. All other requests wait in a queue, in the order of their
+arrival. A short burst of any size is processed completely. The instance becomes overloaded if for some time more than
+:data:`TOLERATED` requests wait and new requests arrive about as fast as waiting ones are admitted. While overloaded, it
+rejects requests that have waited for :data:`PATIENCE_SECONDS`, as long as more than :data:`FEW` wait. The overload ends
+after :data:`CALM_SECONDS` without a rejection. As in CoDel (RFC 8289), the time in the queue decides, not the length of
+the queue.
 
-A slow request mostly waits for another service, so it releases its place after :data:`COUNTED_SECONDS` although it
-still runs. While the instance is overloaded, the number of running requests of each path is limited to a share of the
-number of places. This limit counts a slow request until it ends, also after it has released its place.
+A slow request mostly waits for another service, so it releases its slot after :data:`COUNTED_SECONDS` although it still
+runs. While the instance is overloaded, the number of running requests of each path is limited to a share of the number
+of slots. This limit counts a slow request until it ends, also after it has released its slot.
 """
 
 import asyncio
@@ -47,12 +47,12 @@ RECENT_SECONDS: Final = 10.0
 WINDOWS_AGAIN: Final = 2
 """Number of consecutive busy windows that mean overload, if a request was rejected within ``RECENT_SECONDS``."""
 SHARES: Final = 4
-"""Under overload, at most the number of places divided by this number of requests of one path run at once.
+"""Under overload, at most the number of slots divided by this number of requests of one path run at once.
 
-A request counts until it ends, also after it has released its place.
+A request counts until it ends, also after it has released its slot.
 """
 COUNTED_SECONDS: Final = 0.25
-"""Maximum time in seconds for which a request occupies a place."""
+"""Maximum time in seconds for which a request occupies a slot."""
 RETRY_AFTER_SECONDS: Final = 1
 
 _IS_ADMITTED: ContextVar[bool] = ContextVar("is_admitted", default=False)
@@ -95,7 +95,7 @@ class CongestionDetector:
         self._rejected_at = now
 
     def update(self, now: float, waiting_requests: int) -> None:
-        """Set ``is_overloaded`` from the time windows that have ended.
+        """End the current time window if its time is over, and update ``is_overloaded``.
 
         Args:
             now: current time in seconds.
@@ -123,7 +123,7 @@ class LoadShedder:
     """Load shedder of one event loop: requests wait in a queue, and are rejected while the instance is overloaded.
 
     Args:
-        max_running_requests: number of requests that are processed together.
+        max_running_requests: number of slots, which is the number of requests that run at the same time.
         runtime: clock of the times in the queue.
     """
 
@@ -132,14 +132,16 @@ class LoadShedder:
         self._clock = runtime.monotonic
         self._working: dict[_QueuedRequest, float] = {}
         self._waiting: deque[_QueuedRequest] = deque()
-        # Requests that have been admitted and have not ended, also those that have released their place.
+        # Requests that have been admitted and have not ended, also those that have released their slot.
         self._admitted_by_path: Counter[str] = Counter()
         self._detector = CongestionDetector()
         self._timer: asyncio.TimerHandle | None = None
 
     @asynccontextmanager
     async def admit(self, path: str) -> AsyncIterator[None]:
-        """Wait for a free place, and occupy it while the block runs; a nested call in the same task does not wait.
+        """Context manager: wait for a free slot, and occupy it while the block runs.
+
+        A nested call in the same task does not wait.
 
         Args:
             path: URL path of the request.
@@ -167,7 +169,7 @@ class LoadShedder:
             self._release_place(request)
 
     def _release_place(self, request: _QueuedRequest) -> None:
-        """Free the place of a request that has ended or was cancelled, and admit the next waiting request."""
+        """Release the slot of a request that has ended or was cancelled, and admit the next waiting request."""
         if not request.admission.cancel() and not request.admission.cancelled() and request.admission.result():
             self._admitted_by_path[request.path] -= 1
             if not self._admitted_by_path[request.path]:
@@ -176,7 +178,7 @@ class LoadShedder:
         self._process_queue()
 
     def _has_room(self, now: float) -> bool:
-        """Return whether a place is free; a request that runs longer than ``COUNTED_SECONDS`` occupies no place."""
+        """Return whether a slot is free; a request that runs longer than ``COUNTED_SECONDS`` occupies no slot."""
         while len(self._working) >= self._places:
             oldest, since = next(iter(self._working.items()))
             if now - since < COUNTED_SECONDS:
@@ -185,9 +187,9 @@ class LoadShedder:
         return True
 
     def _process_queue(self) -> None:
-        """Admit or reject waiting requests, the oldest first, until no place is free.
+        """Admit or reject waiting requests, the oldest first, until no slot is free.
 
-        Schedule the next call of this method.
+        Also schedule the next call of this method.
         """
         now = self._clock()
         self._detector.update(now, len(self._waiting))

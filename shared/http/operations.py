@@ -234,7 +234,7 @@ class OperationOptions(TypedDict, total=False):
 
 
 class Endpoint(Protocol):
-    """Method and route of an operation, whose module is possibly not imported yet."""
+    """Method and route of an operation; the module of the operation may not be imported yet."""
 
     @property
     def method(self) -> str:

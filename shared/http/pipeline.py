@@ -73,7 +73,7 @@ class RateLimits(Protocol):
     """Function that counts a caller's request against the rate limit, and decides whether the request is admitted."""
 
     def __call__(self, caller: Principal) -> AbstractAsyncContextManager[LimitDecision]:
-        """Count a request until its reply is complete; yield the decision to admit or reject it."""
+        """Context manager: yield the decision to admit or reject a request; count the request while the block runs."""
         ...
 
 

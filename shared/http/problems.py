@@ -54,7 +54,7 @@ def build_problem_reply(error: WorkspaceError, trace_id: str, status: HTTPStatus
 
 
 def build_problem_document(error: WorkspaceError, trace_id: str, _: Request) -> Reply:
-    """Return the problem document of an error as a reply; groups without their own ``ErrorReplyBuilder`` use this."""
+    """Build the error reply of endpoint groups without their own error format: a problem document."""
     return build_problem_reply(error, trace_id)
 
 

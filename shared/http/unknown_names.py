@@ -53,7 +53,7 @@ class UnknownNames(Enum):
 
 @cache
 def list_accepted_names(model: type[BaseModel]) -> Mapping[str, str]:
-    """Return all names that clients may use for the fields of a model, each with the documented name of the field."""
+    """Return all names and aliases of a model's fields that clients may use, each with the documented name."""
     return {
         name: names[0]
         for field, info in model.model_fields.items()
@@ -191,7 +191,7 @@ def _find_field_type(annotation: Any, name: str) -> Any:
 
 
 def _find_branch(annotation: Any, tag: str) -> type[BaseModel] | None:
-    """Return the model that a tag selects in a list of tagged unions; None for other annotations and tags."""
+    """Return the model with this tag in a tagged union, or in a list of such a union; None if there is none."""
     items = get_args(annotation) if get_origin(annotation) in (list, tuple) else (annotation,)
     branches = [branch for item in items if get_origin(item) is Annotated for branch in get_args(get_args(item)[0])]
     return next((branch for branch in branches if tag in _list_tags(branch)), None)

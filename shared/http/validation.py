@@ -1,4 +1,4 @@
-"""Validation of requests: parses a request's parts into models, or raises one error that lists all invalid fields."""
+"""Validation of requests: query and body are parsed into models, or one error lists all invalid fields."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -166,7 +166,7 @@ def _find_unknown_members(model: Any, request_value: Any) -> list[str]:
 async def _remove_server_managed_properties(
     operation: Operation, path: Mapping[str, str], request_value: Any, request: Request, faults: ValidationErrors
 ) -> Any:
-    """Return a body without the properties that the service sets; collect an error for each value that is not current.
+    """Remove the properties that the service sets from a body; collect an error for each value that is not current.
 
     If the request has an If-Match header that does not match, the values are not compared: they belong to an older
     version, and the reply is 412.

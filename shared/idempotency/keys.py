@@ -58,7 +58,7 @@ class IdempotencyStore(Protocol):
 
 
 class IdempotencyKeys:
-    """Map from the idempotency keys of callers to append ids, which prevent a second append of a record."""
+    """Idempotency keys of callers and their append ids; an append id prevents a second append of a record."""
 
     def __init__(self, store: IdempotencyStore, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._store = store

@@ -1,7 +1,7 @@
-"""Stored replies to requests with an idempotency key; not needed if a request only appends one audit record.
+"""Stored replies to requests with an idempotency key, for requests that do more than append one audit record.
 
-Keys are separate for each caller and each HTTP method, and from the keys of requests that append one record
-(``shared.idempotency.keys``).
+Each caller and each HTTP method has separate keys. These keys are also separate from the keys of requests that append
+one record (``shared.idempotency.keys``).
 
 A reply can contain a secret that the service shows only once. The reply is stored encrypted for 24 hours; the
 encryption key is derived from the caller's idempotency key.

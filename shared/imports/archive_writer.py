@@ -1,4 +1,4 @@
-"""Storage of imported messages in the telemetry archive and the query table, without those already stored."""
+"""Imported messages: removal of those already stored, storage in the archive, and files for the query table."""
 
 import asyncio
 import io
@@ -48,7 +48,7 @@ _MAX_ATTEMPTS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class ImportSource:
-    """Import and file from which rows in the telemetry archive come.
+    """Import from which rows in the telemetry archive come, with the values that all its rows share.
 
     Attributes:
         job_id: id of the import; it is part of the name of the rows' partition.
@@ -64,7 +64,7 @@ class ImportSource:
 
     @property
     def partition(self) -> str:
-        """Name of the rows' partition in the archive; a row's sequence number is its number in the imported file."""
+        """Partition name of the import's rows in the archive; a row's sequence number is its number in the file."""
         return f"import{self.job_id}"
 
 
@@ -92,8 +92,8 @@ class HistoryArchive:
         The ids are compared with the stored ids of the same connection in the hours of the messages.
 
         Args:
-            source: the import; its own rows from ``first_row`` on do not count as stored, because an earlier attempt of
-                the same step may have stored them.
+            source: the import. Its own rows from ``first_row`` on are treated as not stored, because an earlier attempt
+                of the same step may have stored them.
             first_row: number of the first row of the step.
             messages: messages of the step.
 
@@ -234,8 +234,8 @@ def _has_only_new_ids(engine: "duckdb.DuckDBPyConnection", files: Sequence[Path]
 def _split_hours(messages: pa.Table) -> Iterator[tuple[datetime, pa.Table]]:
     """Yield each hour with its messages; both the hours and the messages within an hour are sorted by time.
 
-    The call itself sorts the messages. The hours are then separated one by one, because the tables of very many hours
-    take much memory.
+    The call itself sorts the messages. The iterator then builds the table of one hour at a time, because the tables of
+    very many hours take much memory.
     """
     if not messages.num_rows:
         return iter(())

@@ -58,7 +58,7 @@ class BulkRows:
     Attributes:
         rows: number of rows of the text.
         messages: messages with the columns ``step_rows.SCHEMA``.
-        others: cells of the rows that must be converted one by one, by row number.
+        others: cells of the rows that ``RowMapper`` must convert one by one, by row number.
     """
 
     rows: int
@@ -67,7 +67,7 @@ class BulkRows:
 
 
 def is_plain_csv(text: bytes, delimiter: str) -> bool:
-    """Return whether a CSV text can be converted in bulk: quotes enclose whole cells, no unusual white space."""
+    """Return whether a CSV text can be converted in bulk: all quotes enclose whole cells, no unusual white space."""
     if len(text.translate(None, _CONTROLS)) != len(text):
         return False
     # The search for one character is much faster than counting.
@@ -253,7 +253,10 @@ class BulkConverter:
     def _find_safely_converted_rows(
         self, instants: pa.ChunkedArray, device_ids: pa.ChunkedArray, payloads: pa.ChunkedArray
     ) -> pa.ChunkedArray:
-        """Return for each row whether ``RowMapper`` would certainly convert it equally; else it is converted again."""
+        """Return for each row whether its result certainly equals the result of ``RowMapper``.
+
+        ``RowMapper`` converts the other rows again.
+        """
         certain = pc.and_(pc.is_valid(instants), pc.less_equal(instants, to_microseconds(self._mapper.latest)))
         certain = pc.and_(certain, pc.is_valid(payloads))
         if self._mapper.patterns:
@@ -276,13 +279,13 @@ class BulkConverter:
         return {first_row + number: list(row) for number, row in zip(numbers, cells, strict=True)}
 
     def _build_time_values(self) -> list[ValueColumn]:
-        """Return the columns with the time in microseconds, and with its text in the source of a message id."""
+        """Return the columns with the time: in microseconds, and as the text from which message ids are derived."""
         cell, instant = self._get_cell_name(self._mapper.mapping.timestamp), self._build_instant_sql()
         text = f"""strftime(make_timestamp({instant}), '%Y-%m-%dT%H:%M:%S.%fZ') || '",'"""
         return [ValueColumn("instant", cell, instant), ValueColumn("time_text", cell, text)]
 
     def _build_id_values(self) -> list[ValueColumn]:
-        """Return the columns with device ids, with their text in the source of a message id, and with message ids.
+        """Return the columns with device ids, with device texts for derived message ids, and with the message ids.
 
         An id that is too long becomes ``_UNCERTAIN``.
         """
@@ -301,7 +304,7 @@ class BulkConverter:
         return values
 
     def _list_members(self) -> list[ValueColumn]:
-        """Return the columns with the JSON properties of payloads, sorted by name as the source of message ids."""
+        """Return the columns with the JSON properties of the payload, sorted by name as derived message ids require."""
         mapping = self._mapper.mapping
         special = {mapping.timestamp, mapping.device, mapping.message_id}
         names = (

@@ -34,8 +34,8 @@ class CsvRecord(NamedTuple):
 def find_last_boundary(text: bytes) -> int:
     """Return the offset after the last complete record of a CSV text; 0 if no record is complete.
 
-    A record ends at a line break outside quotes. If a quote is not closed in the text, the last line break is the
-    boundary.
+    A record ends at a line break outside quotes. If a quote stays open for more than ``MAX_RECORD_BYTES``, or from the
+    first line on, the result is the offset after the last line break.
     """
     end = text.rfind(b"\n") + 1
     quotes = text.count(b'"', 0, end)
@@ -247,7 +247,7 @@ class CsvReader:
             raise FileRejectedError(f"{error}{self._suggest_delimiter(line)}") from None
 
     def _suggest_delimiter(self, line: str) -> str:
-        """Return a hint for the user if the header has the timestamp column with another delimiter; else empty text."""
+        """Return a hint for the user if another delimiter would yield the timestamp column; else an empty text."""
         for delimiter, shown in _DELIMITERS.items():
             names = [name.strip(' "\r') for name in line.split(delimiter)]
             if delimiter != self._delimiter and self._mapper.mapping.timestamp in names:

@@ -1,4 +1,4 @@
-"""Conversion of one row of an imported file to a telemetry message, and of its time, which can be a local time."""
+"""Conversion of the rows of an imported file to telemetry messages, and of local times to UTC."""
 
 import base64
 import math
@@ -44,7 +44,7 @@ class TimeParser:
             value: cell with a text, a number or a datetime.
 
         Raises:
-            ValueError: the value is not a time in the format of the import; the message is the end of a sentence.
+            ValueError: the value is not a time in the format of the import; the message has no full stop.
         """
         if isinstance(value, datetime):
             return self._to_utc(value)
@@ -124,7 +124,7 @@ class RowMapper:
     Args:
         connection: connection that receives the messages.
         file_format: format of the file.
-        mapping: assignment of columns to the parts of a message.
+        mapping: assignment of columns to the fields of a telemetry message.
         policy: telemetry policy of the workspace, such as which devices are allowed.
         latest: latest time that a message may have.
     """

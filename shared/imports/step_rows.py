@@ -142,7 +142,7 @@ _HEADER: Final = b"row,reason,record\r\n"
 
 
 def format_rejected_rows(rows: Iterable[RejectedRow]) -> bytes:
-    """Format rejected rows as CSV lines of the file, without the header."""
+    """Format rejected rows as CSV lines, without a header line."""
     target = io.StringIO(newline="")
     writer = csv.writer(target)
     for row in rows:
@@ -151,7 +151,7 @@ def format_rejected_rows(rows: Iterable[RejectedRow]) -> bytes:
 
 
 def join_rejected_rows(parts: Sequence[bytes], path: Path) -> tuple[int, str]:
-    """Join CSV lines to the file of rejected rows; return its size in bytes and its SHA-256 in hexadecimal digits."""
+    """Write the file of rejected rows from a header and CSV lines; return its size in bytes and its SHA-256 as hex."""
     content = b"".join((_HEADER, *parts))
     path.write_bytes(content)
     return len(content), hashlib.sha256(content).hexdigest()

@@ -85,7 +85,7 @@ class ImportStores:
         leases: reserve a connection for one import at a time.
         progress: waits until accepted telemetry events are archived.
         scratch: folder of temporary files.
-        disk: state of the disk; imports wait while it is full.
+        disk: reports whether the disk is full; imports wait while it is.
         table_compression: compression method of the files for the query table, by its name in Arrow.
     """
 
@@ -186,7 +186,7 @@ class ImportRunner:
         await self._end_job(job_id, JobStatus.FAILED, FAILURE_MESSAGE)
 
     async def _run_until_ended(self, job: Job) -> bool:
-        """Import steps of a job that has reserved its connection; return whether the import has ended."""
+        """Import steps of a job, and mark it as failed after a permanent error; return whether the import has ended."""
         try:
             return await self._run_reserved_steps(job)
         except JobEndedError:
@@ -205,7 +205,7 @@ class ImportRunner:
             raise error
 
     async def _reserve_connection(self, job: Job) -> bool:
-        """Reserve the connection for this import, so that two imports of the same rows do not both store them."""
+        """Reserve the connection, so that two imports cannot store the same rows; return False if it is reserved."""
         at = self._runtime.now()
         claim = await self._stores.leases.claim_job(_build_lease_name(job), job.id, at, at + LEASE, at)
         return claim.granted
@@ -284,7 +284,7 @@ class ImportRunner:
     def _start_preparation(
         self, job: Job, reader: StepReader, current: PreparedStep | None = None, archived: asyncio.Event | None = None
     ) -> "asyncio.Task[PreparedStep | None]":
-        """Start to read the next step and to search for its stored messages, in other threads.
+        """Start a task that reads the next step and drops its messages that are already stored.
 
         Args:
             job: the import; its progress excludes the current step.
@@ -301,7 +301,7 @@ class ImportRunner:
     async def _prepare_step(
         self, job: Job, reader: StepReader, position: int, first_row: int, archived: asyncio.Event | None
     ) -> PreparedStep | None:
-        """Read a step and remove its stored messages; return None at the end of the file."""
+        """Read a step and drop the messages that are already stored; return None at the end of the file."""
         step = await run_in_pool(self._pool, reader.read, position, first_row)
         if step is None:
             return None
@@ -358,7 +358,7 @@ class ImportRunner:
         return ImportSource(job.id, lookup, catalog.find_surfaces(lookup), ingested_at)
 
     async def _open_step(self, job: Job, source: ImportSource, number: int, messages: pa.Table) -> None:
-        """Store the messages of a step in a file for the query table, and open the step in the job's record.
+        """Store the messages of a step in a file for the query table, and record in the job that the step is open.
 
         Raises:
             JobEndedError: the job has ended.
@@ -375,7 +375,7 @@ class ImportRunner:
             await self._stores.blobs.upload(build_table_name(job.id, number), path)
 
     async def _complete_open_step(self, job: Job) -> None:
-        """Store the rows of an open step completely; do nothing if the import has not ended or has no open step."""
+        """Store the remaining rows of an ended import's open step; do nothing if there is no such step."""
         current = await self._stores.jobs.get(job.id)
         if current is None or current.is_unfinished or current.open_import_step is None:
             return
@@ -450,7 +450,7 @@ def _build_lease_name(job: Job) -> str:
 
 
 def _build_tag(job: Job, number: int) -> str:
-    """Build the text by which the query table recognises that it has the rows of a step."""
+    """Build the tag by which the query table recognises that the rows of a step are already added."""
     return f"import-{job.id}-{number}"
 
 

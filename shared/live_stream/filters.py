@@ -75,7 +75,7 @@ class StreamFilters(BaseModel):
         return now - timedelta(seconds=self.window_seconds)
 
     def to_state(self, now: datetime) -> dict[str, str]:
-        """Return the filters as JSON object, which Web PubSub stores until the stream opens.
+        """Return the filters as a JSON object, which Web PubSub stores until the stream opens.
 
         The object is empty if the client requests no replay.
 

@@ -1,4 +1,4 @@
-"""Publishing of recent impulses (telemetry messages) to live streams: each once, in order for each connection."""
+"""Publishing of new impulses (telemetry messages) to live streams: each once, and in order within a connection."""
 
 import asyncio
 from collections import OrderedDict
@@ -143,7 +143,7 @@ class LivePublisher:
 
         Args:
             events: events of one partition in ascending order; the body of an event is an impulse (telemetry message)
-                as JSON text, and its key is the connection.
+                as JSON text, and its partition key is the connection.
             at: current time.
 
         Raises:
@@ -168,9 +168,7 @@ class LivePublisher:
     async def skip_batch_without_listeners(self, groups: Collection[str], count: int) -> bool:
         """Return whether a batch can be skipped, because none of its groups has a listener.
 
-        If the batch can be skipped, count its impulses as unheard.
-
-        The events of a skipped batch need not be read.
+        The caller need not read the events of a skipped batch; its impulses are counted as unheard.
 
         Args:
             groups: groups of the batch's impulses.

@@ -45,9 +45,9 @@ _LOGGER = get_logger("live")
 
 
 class IngestionProgress(Protocol):
-    """Progress of the ingestion of telemetry, which a replay must await.
+    """Progress of telemetry ingestion.
 
-    A replay waits until the query table, or the live stream, contains all current events.
+    A replay waits until the query table, or the live stream, has received all messages that are now in the hub.
     """
 
     async def wait_for_table(self) -> None:
@@ -126,13 +126,13 @@ class Replay:
 
 
 class SentImpulses:
-    """Memory of the impulses (telemetry messages) that were sent to one stream, to recognise repeats.
+    """Bounded set of the impulses (telemetry messages) that were sent to one stream, to recognise repeats.
 
     Args:
         limit: maximum number of remembered impulses.
 
     Attributes:
-        count: number of distinct impulses so far.
+        count: number of impulses that were added.
     """
 
     def __init__(self, limit: int) -> None:
@@ -142,7 +142,7 @@ class SentImpulses:
         self._sent: OrderedDict[Key, datetime] = OrderedDict()
 
     def add_if_new(self, key: Key, timestamp: datetime) -> bool:
-        """Remember a telemetry message as sent; return True if it was not sent before, as far as is remembered."""
+        """Remember a telemetry message as sent; return False if it is already remembered."""
         if key in self._sent:
             return False
         self._sent[key] = timestamp
@@ -158,7 +158,7 @@ class SentImpulses:
         return (impulse["Metadata"]["ConnectionLookup"], impulse["ID"]) in self._sent
 
     def find_oldest_remembered(self, since: datetime) -> datetime:
-        """Return the time since which all sent messages are remembered; later than ``since`` if some were forgotten."""
+        """Return the timestamp of the oldest remembered message, or ``since`` if no sent message was forgotten."""
         return next(iter(self._sent.values())) if self._has_evicted else since
 
 

@@ -1,7 +1,7 @@
-"""Capabilities of the MCP server that a caller may use: tools, resources and prompts, without the protocol's types.
+"""Capabilities of the MCP server that a caller may use: tools, resources and prompts.
 
-The compact forms of JSON schemas are for tool lists, which an assistant reads in full before each conversation. The
-error of a tool call names the call that an assistant should make next.
+This module does not depend on the MCP SDK. JSON schemas in tool lists are compact, because an assistant reads the whole
+list before each conversation. The error of a tool call recommends the next call to the assistant.
 """
 
 import json
@@ -21,7 +21,7 @@ MAX_RESULT_CHARACTERS: Final = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """Result of an assistant's call of an MCP tool.
+    """Result of an MCP tool call.
 
     Attributes:
         content: JSON object: the structured content, or the problem document of an error.
@@ -152,7 +152,7 @@ _OUTPUT_KEYWORDS: Final = frozenset({"allOf", "anyOf", "const", "enum", "items",
 
 
 def compact_input_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of a tool's arguments without titles, patterns, lengths and separate examples."""
+    """Return the schema of a tool's arguments without titles, formats, patterns, length limits and examples."""
     compacted = _compact_schema(schema, lambda keyword: keyword not in _INPUT_NOISE)
     compacted.pop("description", None)
     return {keyword: value for keyword, value in compacted.items() if value != []}
@@ -161,14 +161,14 @@ def compact_input_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 def compact_output_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of a tool's result, reduced to its properties and their types.
 
-    A reference to a named type becomes the type's kind, such as object.
+    Each reference to a named schema is replaced by the type of this schema, such as object.
     """
     named = schema.get("$defs", {})
     return _compact_schema(_replace_references(schema, named), _OUTPUT_KEYWORDS.__contains__)
 
 
 def _replace_references(value: Any, named_schemas: Mapping[str, Any]) -> Any:
-    """Return a copy of a schema in which the kind of the referenced type, such as object, replaces each reference."""
+    """Return a copy of a schema in which the type of the named schema, such as object, replaces each reference."""
     if isinstance(value, list):
         return [_replace_references(each, named_schemas) for each in value]
     if not isinstance(value, Mapping):
@@ -197,7 +197,10 @@ def _compact_value(keyword: str, value: Any, is_kept: Callable[[str], bool]) -> 
 
 
 def _merge_types(schema: dict[str, Any]) -> dict[str, Any]:
-    """Merge alternatives, such as text or null, into one schema with a list of types, if at most one has more rules."""
+    """Merge the alternatives of a schema (``anyOf``), such as text or null, into one schema with a list of types.
+
+    Return the schema unchanged if several alternatives have further keywords, or one has ``enum`` or ``const``.
+    """
     choices = schema.get("anyOf")
     if not isinstance(choices, list) or not all(isinstance(each.get("type"), str) for each in choices):
         return schema
@@ -243,7 +246,7 @@ _LATER: Final = "later; if the error has the member `retryAfter`, after this man
 
 
 def add_next_call(result: ToolResult, tool: Tool, tools: Collection[str]) -> ToolResult:
-    """Return the result of a failed call with the property `nextCall`, a sentence about the next call.
+    """Return the result of a failed call with the property `nextCall`, a sentence that recommends the next tool call.
 
     Args:
         result: the problem document (error object) of the failed call.

@@ -161,7 +161,7 @@ def _build_receive_function(body: bytes) -> Any:
 
 
 class ProtocolSession:
-    """Handler of the protocol's requests of one caller.
+    """Handler of the MCP requests of one caller.
 
     Args:
         capabilities: capabilities of the caller.

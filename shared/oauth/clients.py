@@ -41,7 +41,7 @@ class Client:
         return not self.client_id.startswith(URL_PREFIX)
 
     def find_redirect_uri(self, requested: str | None) -> str:
-        """Return the requested redirect URI if it is a URI of the client; if none is requested, the client's only URI.
+        """Return the requested redirect URI if the client has it; without a request, return the client's only URI.
 
         Raises:
             WorkspaceError: INVALID ``REDIRECT_URI_MISMATCH``.

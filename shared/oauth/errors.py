@@ -100,9 +100,11 @@ _LOG = logs.get_logger("oauth")
 
 @dataclass(slots=True)
 class _Refusals:
-    """Refused requests of a client since its last audit event, counted by OAuth error.
+    """Number of a client's refused requests since its last audit event, by OAuth error.
 
-    This class also contains the hour of this audit event.
+    Attributes:
+        hour: hour of the last audit event.
+        counts: number of refused requests by error code.
     """
 
     hour: str = ""

@@ -70,7 +70,7 @@ class GrantEnder:
             await self._store.replace_grant(stored, replace(stored.grant, end=end))
 
     async def end_descendants(self, credential_id: str, actor: str, used_credential: Mapping[str, Any] | None) -> None:
-        """End the grants whose consent was given with a token or API key, because this token or key is revoked."""
+        """End all grants whose consent was given with a token or API key that is being revoked."""
         for grant in await self._store.list_descendants(credential_id):
             await self.end(grant.grant_id, EndReason.CREDENTIAL, actor, used_credential)
 
@@ -80,7 +80,7 @@ class GrantEnder:
         return "" if stored is None else stored.grant.api_key_id or stored.grant.token_id
 
     async def run(self) -> None:
-        """Complete interrupted ends of grants; end the grants of disabled members and of removed clients."""
+        """Complete interrupted revocations of grants; end the grants of disabled members and of removed clients."""
         for stored in await self._store.list_unrecorded_grants():
             await self._complete_end(stored)
         for grant in await self._store.list_active_grants():

@@ -21,7 +21,7 @@ REFRESH_LIFETIME: Final = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class CodeProof:
-    """Digest and values with which the client must prove that it requested the authorization code."""
+    """Digest and expiry of an authorization code, and the PKCE challenge and redirect URI that a client must match."""
 
     digest: str
     challenge: str

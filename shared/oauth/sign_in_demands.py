@@ -74,8 +74,8 @@ def parse_sign_in_demand(parameters: Parameters) -> SignInDemand:
 class RequestTimes:
     """Arrival times of the authorization requests that require a new sign-in, as far as this process received them.
 
-    The consent page sends the time back with its request. The stored times are needed for pages that send only the
-    client's parameters.
+    The consent page sends the arrival time back with its request. The times in this object are needed for pages that
+    send only the client's parameters.
 
     Args:
         runtime: clock of the service.

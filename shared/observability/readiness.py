@@ -21,7 +21,7 @@ _host_probes: dict[str, Probe] = {}
 
 
 def add_probe(name: str, probe: Probe) -> None:
-    """Register a readiness check for a dependency of the host; the app's own stores have their checks already.
+    """Register a readiness check for a dependency of the host process; the checks of the app's stores are built in.
 
     Args:
         name: name of the dependency in the reply of the readiness check.

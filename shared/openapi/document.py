@@ -124,8 +124,8 @@ def build_document(
         operations: operations that the caller may use.
         title: title of the API.
         description: description of the API, Markdown.
-        concrete_paths: Path Items of further paths, such as those of single queries; their error replies are
-            references.
+        concrete_paths: further Path Items, such as those of single queries. Their error replies must be references to
+            the section ``components``.
         schemas: the named schemas of the concrete paths.
         server: URL of the service; empty for the URL that served the document.
         convert: returns a Path Item in the form in which the document contains it, such as its JSON text.
@@ -329,7 +329,7 @@ def _build_table_operation(
 
 
 def _adjust_parameter(parameter: Schema, operation: Operation, container: Container) -> Schema:
-    """Return the parameter; mark ``partitionKey`` as required if the service cannot derive its value."""
+    """Return a parameter unchanged, except ``partitionKey``: it is required if the service cannot derive its value."""
     single = "{documentId}" in operation.route
     is_derived = container.partition_key_path == "/id" or operation.method == "PUT"
     return {**parameter, "required": True} if parameter["name"] == _KEY and single and not is_derived else parameter

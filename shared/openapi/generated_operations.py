@@ -111,10 +111,10 @@ def _build_parameter(parameter: QueryParameter) -> Schema:
 
 
 def register_query_summary(schemas: SchemaRegistry) -> None:
-    """Register the schema of a query's result without the property for rows.
+    """Register the schema that the results of all queries share; it has no property for the rows.
 
-    The schema of each query with known columns adds this property. It must not be in both schemas, because code
-    generators merge properties of the same name in different ways.
+    The schema of each query with known columns adds this property. The property must not be in both schemas, because
+    code generators merge properties of the same name in different ways.
     """
     answer = schemas.named[_ANSWER]
     members = {name: schema for name, schema in answer["properties"].items() if name != _ROWS}

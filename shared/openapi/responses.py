@@ -95,7 +95,7 @@ def _build_problem_schema(status: int, codes: Sequence[str]) -> Schema:
 def build_example_name(code: str, status: int) -> str:
     """Return the name of an error's example under ``components``.
 
-    It contains the status if the code has several statuses.
+    The name contains the status, except for the first status of the code.
     """
     return code if status == ERROR_CODES[code].statuses[0] else f"{code}.{status}"
 
@@ -113,7 +113,7 @@ def build_problem_example(code: str, status: int) -> Schema:
 
 
 def build_error_components(schemas: SchemaRegistry) -> tuple[Schema, Schema]:
-    """Build the shared replies about errors and their examples, each by its name under ``components``."""
+    """Build the shared error replies and their examples, each by its name in the section ``components``."""
     responses = {
         name: build_problem_response(status, codes) for name, (status, codes) in sorted(schemas.problems.items())
     }

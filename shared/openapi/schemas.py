@@ -48,7 +48,7 @@ class SchemaRegistry:
 
     Attributes:
         named: schemas by name.
-        problems: status and codes of the shared replies about errors, by name.
+        problems: HTTP status and error codes of each shared error reply, by name of the reply.
         shown_errors: pairs of error code and HTTP status for which the document needs an example.
     """
 
@@ -198,7 +198,10 @@ def _build_schema(python_type: Any, mode: Mode, template: str) -> Schema:
 
 
 def _add_formats(schema: Any) -> None:
-    """Add formats to integers for typed clients, and remove defaults that are null, which carry no information."""
+    """Add a format to each integer without one, and remove defaults that are null.
+
+    Generators of typed clients need the format. A default that is null contains no information.
+    """
     if isinstance(schema, list):
         for each in schema:
             _add_formats(each)

@@ -134,7 +134,7 @@ class OutboundUrl:
 
     @property
     def get_literal_address(self) -> Address | None:
-        """IP address that the URL contains as its host; None if the URL contains a host name."""
+        """IP address of a URL whose host is an IP address; None if the host is a name."""
         try:
             return ip_address(self.host)
         except ValueError:

@@ -70,16 +70,16 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class _ReceiptLinks:
-    """Links to receipts for an HTML page.
+    """Renders the HTML links to the receipts of audit records.
 
-    Each link contains the receipt itself, so a saved page needs no other file.
+    Each link contains the whole receipt as a data URL, so a saved page needs no other file.
     """
 
     chain: ChainKey
     receipts: Mapping[str, bytes]
 
     def render(self, record_id: str) -> str:
-        """Render the link to the receipt of a record, with its URL as text for print; empty if there is no receipt."""
+        """Render the link to a record's receipt, and the receipt's URL as text for print; empty without a receipt."""
         receipt = self.receipts.get(record_id)
         if receipt is None:
             return ""
@@ -192,9 +192,9 @@ def _list_decision_facts(decision: Mapping[str, Any] | None) -> Iterable[tuple[s
 
 
 def _list_signature_facts(decision: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """Return what the report prints about a decision: name, time and meaning of the signature.
+    """Yield the labels and values that the report prints about a decision's signature, such as name and time.
 
-    Return only the meaning if the decision is not signed.
+    Yield only the meaning if the decision is not signed.
     """
     signature = decision.get("Signature")
     if signature is None:

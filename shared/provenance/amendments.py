@@ -142,7 +142,7 @@ class Amendments:
         append_id: str = "",
         signer: DecisionSigner | None = None,
     ) -> AppendResult:
-        """Append the rejection of a pending amendment; the reason is optional. Raises the errors of ``approve``."""
+        """Reject a pending amendment: append the rejection, with an optional reason; errors as for :meth:`approve`."""
         members = {} if reason is None else {"RejectionReason": reason}
         decision = _Decision(chain, amendment, rejector, creators, AmendmentState.REJECTED, members)
         return await self._store_decision(decision, append_id, signer)
@@ -217,7 +217,7 @@ class Amendments:
         return next((record for record in page.records if record.sequence == sequence), None)
 
     async def _require_pending(self, chain: ChainKey, original: dict[str, Any], known: FoundDecisions) -> None:
-        """Check that no decision about an amendment exists.
+        """Check that an amendment is pending: it was stored as pending, and no decision about it exists.
 
         Decisions are searched by the content of records and by their filter fields (copies of the content for queries).
         """
@@ -272,7 +272,7 @@ class _Decision:
         return {each.casefold() for each in (self.actor, *self.creators)}
 
     def build_transition(self, original: Mapping[str, Any]) -> dict[str, Any]:
-        """Build the audit record of the decision; the append adds the remaining properties."""
+        """Build the audit record of the decision without RecordID, time and hashes, which the append adds."""
         by, _, meaning = _DECISIONS[self.status]
         return {
             "ScopeKey": self.chain.scope_key,

@@ -1,4 +1,8 @@
-"""Checks before an append: the head item of the chain must match the last record, and clocks must nearly agree."""
+"""Checks before an append to an audit chain.
+
+The chain's head item, which states the last record, must match that record. The last record's time must not be too far
+ahead of the clock.
+"""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -18,7 +22,8 @@ MAX_CLOCK_DIFFERENCE: Final = timedelta(hours=1)
 async def reject_forged_head(store: ChainStore, chain: ChainKey, tip: Tip, instant: str, runtime: Runtime) -> None:
     """Reject an append if the chain's head item, which states the last record, does not match that record.
 
-    The next record takes its PreviousHash and its earliest time from the head item. Therefore:
+    The next record takes its PreviousHash from the head item, and its time is not earlier than the head item's.
+    Therefore:
 
     - The head item's hash must be the stored hash of the last record.
     - The last record's time must have the format of records.
@@ -33,7 +38,7 @@ async def reject_forged_head(store: ChainStore, chain: ChainKey, tip: Tip, insta
         runtime: source of worker threads.
 
     Raises:
-        WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the head item is forged, which no retry mends, or if
+        WorkspaceError: UNAVAILABLE ``PROVENANCE_UNAVAILABLE`` if the head item is forged (a retry cannot help), or if
             the store does not respond.
     """
     if not await _matches_last_record(store, chain, tip, instant, runtime):

@@ -80,7 +80,7 @@ class PendingAppend:
 
     @property
     def unique_keys(self) -> list[tuple[str, str]]:
-        """Texts that only one append of a batch may have: ``exclusive``, and a possibly stored append id."""
+        """Keys that a batch must not contain twice: ``exclusive``, and the append id if it is possibly stored."""
         keys = [("append", self.append_id)] if self.look_up else []
         return [*keys, ("exclusive", self.exclusive)] if self.exclusive else keys
 
@@ -282,7 +282,10 @@ class Appender:
                 batch.remove(entry)
 
     def _seal_records(self, batch: Sequence[PendingAppend], tip: Tip) -> list[ChainRecord]:
-        """Return the sealed records of the first appends of a batch, as many as the store accepts in one write."""
+        """Build the records of the first appends of a batch, as many as the store accepts in one write.
+
+        Each record gets its sequence number, time, PreviousHash and Hash.
+        """
         instant = self._runtime.now()
         timestamp = rfc3339(instant)
         if tip.timestamp > timestamp:

@@ -33,8 +33,8 @@ class BackgroundVerification:
     Args:
         overview: store of the chains' summaries and of the results of their last verifications.
         verifier: verifies single chains.
-        on_broken: called for each broken chain, with key, place of the fault and reason, before the result is stored.
-            If the process ends in between, the chain is verified again, so no broken chain is missed.
+        on_broken: called for each broken chain, with the chain's key, the position of the fault and the reason, before
+            the result is stored. If the process ends in between, the chain is verified again, so none is missed.
         seconds: maximum length of a run in seconds. A run ends after the step in which this length is reached.
         runtime: clock, randomness and threads.
     """

@@ -1,4 +1,7 @@
-"""Canonical JSON text (RFC 8785, JCS): written by fast orjson if its text is canonical, else by the package rfc8785."""
+"""Canonical JSON (RFC 8785, JCS): encoding, parsing and checks.
+
+orjson encodes a value if its text is canonical. Otherwise, the slower package rfc8785 does.
+"""
 
 import json
 import math
@@ -96,8 +99,9 @@ def parse_if_canonical(canonical: bytes) -> Any:
 def canonicalise_record(text: bytes) -> bytes | None:
     """Convert the JSON text of a record to its canonical bytes (RFC 8785), from which its ``Hash`` is computed.
 
-    The result is None if the text is not a JSON object in UTF-8, is empty, has a property ``Hash`` or a duplicate name,
-    or has no canonical form: a number that is not exactly a double, a lone surrogate, or too many levels.
+    Return None if the text is not a JSON object in UTF-8, or if the object is empty, has a property ``Hash`` or a
+    duplicate name, or has no canonical form. The latter applies to a number that is not exactly a double, a lone
+    surrogate, and too many levels.
     """
     try:
         value = json.loads(text.decode(), parse_int=parse_json_integer, object_pairs_hook=build_object)
@@ -175,7 +179,7 @@ def _has_ascii_keys(values: Iterable[Any]) -> bool:
 
 
 def _find_error(value: Any, field: str) -> WorkspaceError | None:
-    """Return the error for the first part of a value that has no canonical form; None if there is none.
+    """Return an error that names the first nested value without a canonical form; None if all values have one.
 
     The search is not recursive, so that deeply nested values cannot exhaust the stack.
     """

@@ -81,9 +81,9 @@ async def stream_records(
 
 
 def _build_restartable_verifier(verification: ChainVerification) -> Callable[[Iterable[Row]], None]:
-    """Return a function that verifies rows.
+    """Return a function that verifies rows (records), and that can be called again after a failure.
 
-    Each call begins at the same record, so that it can be repeated after a failure.
+    Each call begins at the same record.
     """
     start = {field.name: getattr(verification, field.name) for field in fields(verification)}
     tree = deepcopy(verification.tree)
@@ -97,7 +97,7 @@ def _build_restartable_verifier(verification: ChainVerification) -> Callable[[It
 
 
 async def read_last_record(store: ChainStore, chain: ChainKey, tip: Tip) -> ChainRecord | None:
-    """Return the record that the head item states as the last record; None if this record does not exist."""
+    """Return the chain's last record, whose number the tip states; None if this record does not exist."""
     if not tip.sequence:
         return None
     page = await store.read(chain, tip.sequence - 1, limit=1, max_bytes=1)

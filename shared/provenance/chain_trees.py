@@ -74,7 +74,7 @@ class ChainTrees:
             await self._tiles.save(chain, tile, [root for root in roots if root])
 
     async def _load_tiles(self, chain: ChainKey, first: int, last: int) -> None:
-        """Load the stored tiles for a range of leaves if the subtree roots of the range are not cached."""
+        """Load the stored tiles (lists of subtree roots) of a range of leaves, unless these roots are cached."""
         complete = last // SUBTREE_LEAVES * SUBTREE_LEAVES
         for start in range(first // TILE_LEAVES * TILE_LEAVES, complete, TILE_LEAVES):
             end = min(complete, start + TILE_LEAVES)

@@ -207,7 +207,7 @@ class ChainVerification:
         )
 
     def _verify_row(self, row: Row, hashes: list[str]) -> bool:
-        """Verify one record by the complete rules; return False if the record is faulty."""
+        """Verify one record by all rules, without the fast path; return False if the record is faulty."""
         record = _record_from_row(row)
         value: Any = parse_if_canonical(record.canonical) if isinstance(row[1], bytes) else None
         if self._is_valid(record, value):
@@ -225,7 +225,7 @@ class ChainVerification:
         return True
 
     def extend_signed_range(self, first: int, last: int) -> None:
-        """Extend the range of sequence numbers of signed decisions; two zeros mean that there is no signed decision."""
+        """Extend the range of sequence numbers of signed decisions up to ``last``; two zeros change nothing."""
         self.signed = (self.signed[0] or first, last or self.signed[1])
 
     def _is_valid(self, record: ChainRecord, value: Any) -> bool:

@@ -53,7 +53,7 @@ class CurrentCheckpoint:
 def build_name_prefix(chain: ChainKey) -> str:
     """Return the prefix of the names of a chain's checkpoints.
 
-    It contains a hash of the scope, which may be any text.
+    The prefix contains a hash of the scope instead of the scope, which can have any characters and length.
     """
     scope = hashlib.sha256(chain.scope_key.encode()).hexdigest()[:40] if chain.scope_key else "workspace"
     return f"{chain.target}/{scope}/"
@@ -187,8 +187,8 @@ class Checkpoints:
     async def create(self, chain: ChainKey) -> StoredCheckpoint | None:
         """Sign and store a new checkpoint of a chain; return None if the chain has not grown since its last checkpoint.
 
-        The new records are verified before. The Merkle tree of the older records is compared with the last checkpoint;
-        if they differ, the chain is not signed.
+        First, the new records are verified, and the Merkle tree of the older records is compared with the last
+        checkpoint. If they differ, the chain is not signed.
 
         Raises:
             WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` if the chain differs from its last checkpoint or a record's
@@ -236,7 +236,8 @@ class Checkpoints:
         """Create a checkpoint of each chain that has grown; return the number of new checkpoints.
 
         If a chain fails, the other chains are still processed, and the failed chain is retried at growing intervals.
-        Only chains that have changed since the last sweep are read; those of the last hour are listed again.
+        Only chains that have changed since the last call are read. Chains that changed in the 70 minutes before that
+        call are listed again, because clocks may be set back.
         """
         started = self._runtime.now()
         grew = [chain async for chain, tip in self._store.list_tips(self._swept_from) if self._has_grown(chain, tip)]
@@ -277,7 +278,7 @@ class Checkpoints:
         return await self._notes.get(name)
 
     async def _save_sizes(self) -> None:
-        """Store the sizes of new checkpoints for the list of all chains.
+        """Store the sizes of new checkpoints (numbers of covered records) in the summaries of their chains.
 
         A size that could not be stored is stored next time.
         """

@@ -1,4 +1,4 @@
-"""COSE encoding of signed roots, receipts and public keys (RFC 9052, RFC 9942 with RFC9162_SHA256)."""
+"""COSE encoding of signed Merkle roots, receipts and public keys (RFC 9052, and RFC 9942 with RFC9162_SHA256)."""
 
 import hashlib
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ class RootSignature:
         return found
 
     def encode(self) -> bytes:
-        """Encode the signature as COSE_Sign1 without payload (it is detached) and without a proof."""
+        """Encode the signature as COSE_Sign1 with a detached payload and without a proof."""
         return self._encode_with_header({})
 
     def encode_inclusion_receipt(self, size: int, leaf_index: int, path: Sequence[bytes]) -> bytes:

@@ -19,7 +19,7 @@ def encode_cursor(kind: str, position_values: Sequence[str | int]) -> str:
 
 
 def decode_cursor(kind: str, cursor: str, types: Sequence[type]) -> list[str | int]:
-    """Return the values that identify the last item of the previous page, which a cursor contains.
+    """Decode a cursor; return its values, which identify the last item of the previous page.
 
     Args:
         kind: name of the list.

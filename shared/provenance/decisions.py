@@ -38,7 +38,7 @@ class FoundDecisions:
 
 
 def parse_content(record: ChainRecord) -> dict[str, Any] | None:
-    """Parse a record's content; None if it does not match the stored Hash or the record's position in the chain."""
+    """Parse a record's content; return None if the content does not match the stored Hash or the record's position."""
     value = parse_if_canonical(record.canonical)
     sound = type(value) is dict and compute_digest(record.canonical) == record.hash
     return value if sound and value.get("RecordID") == format_record_id(record.sequence) else None

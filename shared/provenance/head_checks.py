@@ -1,6 +1,7 @@
-"""Checks of the end of a chain: its last records, the head item that states them, and records without a head item.
+"""Checks of the end of a chain: its last record, its head item, and records without a head item.
 
-A head item states a chain's last record; it is compared with the records, because it can be forged.
+A head item is a stored item that states the number, hash and time of a chain's last record. It can be forged, so it is
+compared with the records.
 """
 
 from datetime import datetime, timedelta
@@ -20,7 +21,7 @@ MAX_ORPHANS: Final = 100
 async def find_future_timestamps(
     store: ChainStore, chain: ChainKey, verification: ChainVerification, instant: datetime
 ) -> ChainFault | None:
-    """Return a fault for the first record whose time is too far ahead of the clock.
+    """Return a fault for the first record whose time is too far ahead of the clock; None if there is none.
 
     Call this only for a valid chain.
     """
@@ -33,7 +34,7 @@ async def find_future_timestamps(
 
 
 async def find_head_time_mismatch(store: ChainStore, chain: ChainKey, tip: Tip, runtime: Runtime) -> ChainFault | None:
-    """Return a fault if the time in the head item differs from the time of the last record; else None."""
+    """Return a fault if the chain's head item states another time of the last record than that record; else None."""
     if not tip.sequence:
         return None
     record = await read_last_record(store, chain, tip)
@@ -44,7 +45,7 @@ async def find_head_time_mismatch(store: ChainStore, chain: ChainKey, tip: Tip, 
 
 
 async def find_orphans(store: ChainStore, chain: ChainKey, genesis: str, tip: Tip) -> ChainFault | None:
-    """Return a fault if there are stored records of the chain that its head item does not include; else None."""
+    """Return a fault if the store contains records of a chain that no head item includes; else None."""
     orphans = await store.list_orphans(chain, genesis) if isinstance(store, OrphanRecords) else ()
     for record in orphans:
         value = parse_if_canonical(record.canonical)

@@ -29,7 +29,7 @@ class InclusionProofs:
         self._outside: dict[tuple[int, int], bytes] = {}
 
     def get_leaf_hash(self, sequence: int) -> bytes:
-        """Return the stored ``Hash``, as raw bytes, of the record for which the last proof was created."""
+        """Return the stored ``Hash`` of a record as raw bytes; call this directly after :meth:`prove` for it."""
         return self._hashes[(sequence - 1) % SUBTREE_LEAVES]
 
     async def prove(self, sequence: int) -> MerkleInclusionProof:

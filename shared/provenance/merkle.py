@@ -68,9 +68,9 @@ class CompactRange:
 
 
 def list_inclusion_ranges(index: int, size: int) -> list[tuple[int, int]]:
-    """Return the ranges of leaves whose subtree roots are the hashes of a leaf's audit path, in the path's order.
+    """Return the ranges of leaves for a leaf's audit path; each hash of the path is the root of one range.
 
-    RFC 6962 calls the path PATH(index, D[size]).
+    The order is that of the path, which is PATH(index, D[size]) in RFC 6962.
 
     Args:
         index: index of the leaf, from 0 to ``size`` - 1.
@@ -90,9 +90,9 @@ def list_inclusion_ranges(index: int, size: int) -> list[tuple[int, int]]:
 
 
 def list_consistency_ranges(old_size: int, size: int) -> list[tuple[int, int]]:
-    """Return the ranges of leaves whose subtree roots are the hashes of a consistency proof, in the proof's order.
+    """Return the ranges of leaves for a consistency proof; each hash of the proof is the root of one range.
 
-    RFC 6962 calls the proof PROOF(old, D[size]).
+    The order is that of the proof, which is PROOF(old, D[size]) in RFC 6962.
 
     Args:
         old_size: number of the earlier tree's leaves, 1 to ``size``.

@@ -79,8 +79,10 @@ class NoteKeys:
     async def sign(self, text: str) -> bytes:
         """Sign a text with the current key and return the note.
 
+        The note is verified first, because an invalid note could never be removed from the store.
+
         Raises:
-            NoteError: if the key was replaced during signing. An invalid note could never be removed from the store.
+            NoteError: if the key was replaced during signing.
             WorkspaceError: as the methods of :class:`NoteSigner`.
         """
         note = f"{text}\n".encode() + await self._build_line(text, await self.load_current_key())
@@ -149,7 +151,7 @@ _SUFFIX: Final = ".cose"
 
 
 class RootSignatures:
-    """Creates and reads the signatures that receipts contain.
+    """Creates and reads the COSE signatures over Merkle roots, which receipts contain.
 
     Args:
         notes: store of the checkpoints, which also stores the signatures.

@@ -110,7 +110,7 @@ class ChainOverview(Protocol):
         ...
 
     async def count_pending_amendments(self, chain: ChainKey) -> int:
-        """Count the pending amendments of a chain from an index, because its summary has no count yet."""
+        """Count the pending amendments of a chain in the index; needed if the chain's summary has no count yet."""
         ...
 
     async def list_uncounted_chains(self, limit: int) -> Sequence[ChainKey]:

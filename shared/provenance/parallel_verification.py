@@ -1,4 +1,4 @@
-"""Verification of the records of any chain, for long chains on two processors.
+"""Verification of the records of a chain; two processes verify a long chain in parallel.
 
 The verification reads a chain in windows and starts at the genesis hash. If the chain is long and its store supports
 it, another process verifies windows from the end of the chain backwards until both verifications meet. This module is
@@ -105,7 +105,7 @@ class WindowScheduler:
         self._answers: dict[int, asyncio.Future[WindowResult]] = {}
 
     async def run(self, store: ParallelVerifier) -> None:
-        """Request the verification of windows (ranges of records) ahead of this process, until the verifier ends."""
+        """Let the parallel verifier verify windows (ranges of records) until it reaches this process's own position."""
         for _ in range(self._options.ahead):
             self._reserve_window()
         try:
@@ -120,7 +120,10 @@ class WindowScheduler:
                     answer.set_result(WindowResult())
 
     async def try_extend(self, verification: ChainVerification) -> bool:
-        """Continue the verification with the parallel verifier's result for the next window, if it arrives in time."""
+        """Advance the verification by the next window if the parallel verifier returns a valid result in time.
+
+        Return False if the caller must verify the window itself.
+        """
         number, within = divmod(verification.sequence, self._options.window)
         self._reached = max(self._reached, number)
         answer = None if within else self._answers.get(number)

@@ -169,7 +169,7 @@ class OutcomeUnknownError(Exception):
 class ChainStore(Protocol):
     """Store of audit chains. Records never change.
 
-    An append also replaces the chain's head item in the same transaction.
+    An append also replaces the chain's head item, which states the last record, in the same transaction.
 
     A read returns every record whose append was acknowledged before the read began. (Cosmos DB: strong consistency, or
     bounded staleness with a single write region.) Scope keys are any text; adapters encode them if ids are restricted.
@@ -380,9 +380,9 @@ class OrphanRecords(Protocol):
     async def list_orphans(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
         """Return up to 100 orphans that possibly belong to a chain, lowest sequence number first.
 
-        An orphan is a stored record that no chain's head item includes. If the chain has a head item, the result
-        contains the orphans with the chain's genesis hash. If it has none, the result contains all records with its
-        genesis hash, and the orphans that are not the first record of any chain.
+        An orphan is a stored record that no chain's head item includes. If this chain has a head item, the result
+        contains the orphans with this chain's genesis hash. Without a head item, the result contains all records with
+        the genesis hash, and the orphans that are not the first record of any chain (earlier ones may be deleted).
 
         Args:
             chain: chain to search.

@@ -209,7 +209,7 @@ class AmendmentFilters:
     window: Filters = field(default_factory=Filters)
 
     def to_filters(self) -> Filters:
-        """Convert the conditions to filters for the store. Amendments that have a decision must be removed later."""
+        """Convert the conditions to filters for the store; they do not exclude amendments that have a decision."""
         named = {
             "EntityID": self.entity_id,
             "EntityType": self.entity_type,
@@ -249,8 +249,8 @@ async def query_entity_amendments(
 ) -> AuditQueryResult:
     """Return an entity's amendments and decisions in the order of the chain, at most 1,000.
 
-    Decisions are also searched by the ids of the amendments, because a decision's filter field with the entity may
-    have been tampered with.
+    Decisions are also searched by the ids of the amendments, because someone may have changed the copy of the entity's
+    id by which the store filters decisions.
     """
     answer = await collect_records(
         store, chain, Filters(equal={"EntityID": entity_id}), newest_first=False, limit=MAX_CHAIN, runtime=runtime
@@ -272,7 +272,7 @@ def list_amendment_ids(records: Iterable[ChainRecord]) -> list[str]:
 
 
 def _select_decisions(by_amendment: Mapping[str, ChainRecord]) -> list[ChainRecord]:
-    """Return the records whose content decides about the amendment for which the store returned them."""
+    """Return those of the records, given by amendment, whose content is a decision about this amendment."""
     return [record for amendment, record in by_amendment.items() if read_decided_amendment_id(record) == amendment]
 
 

@@ -56,7 +56,9 @@ _LINKS_BYTES: Final = len(_PLACE + _TIME) + 66 + 14 + 29
 
 
 class RecordDraft(NamedTuple):
-    """Record without its time, RecordID and PreviousHash, which sealing inserts between four parts of its text.
+    """Draft of an audit record: its canonical text in four parts, without time, RecordID and PreviousHash.
+
+    :func:`seal_record` inserts these three values between the parts.
 
     Attributes:
         part_1: canonical bytes before the first inserted value.
@@ -81,11 +83,11 @@ class RecordDraft(NamedTuple):
 
 
 def draft_record(body: Mapping[str, Any], time_field: str = "Timestamp") -> RecordDraft:
-    """Build the draft of a record in canonical form; sealing the draft then only joins bytes and cannot fail.
+    """Build the draft of a record in canonical form; :func:`seal_record` then only joins bytes and cannot fail.
 
     Args:
-        body: record without RecordID, time, PreviousHash and Hash; the names of its properties are ASCII. A
-            ``Signature`` gets the time of the append, too.
+        body: record without RecordID, time, PreviousHash and Hash; the names of its properties are ASCII. The
+            time of the append is also added to a ``Signature``.
         time_field: name of the property for the time of the append.
 
     Raises:

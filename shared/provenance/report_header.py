@@ -52,7 +52,7 @@ class ReportHeader:
 
 
 def render_header(header: ReportHeader, scope_key: str, entity_id: str, entity_types: Sequence[str]) -> str:
-    """Render the facts about a report and its chain; a broken chain has a warning above them."""
+    """Render the facts about a report and its chain as HTML; if the chain is broken, a warning precedes them."""
     evidence = header.evidence
     is_broken = evidence is not None and evidence.verdict is not None and not evidence.verdict.is_valid
     facts = [

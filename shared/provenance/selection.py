@@ -17,7 +17,7 @@ def resolve_chain_to_read(target: str | None, scope_key: str | None) -> ChainKey
     """Return the chain of a read request that :func:`check_chain` has accepted.
 
     Args:
-        target: requested kind of chain; None for the scope's events, or for PlatformConfig without a scope.
+        target: requested kind of chain; None for the events of the scope or, without a scope, for PlatformConfig.
         scope_key: requested scope; None for a chain of the workspace.
     """
     if target is None:

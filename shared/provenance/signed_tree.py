@@ -20,7 +20,7 @@ from shared.runtime import Runtime
 
 @dataclass(frozen=True, slots=True)
 class SignedTree:
-    """Merkle tree whose root a checkpoint signs: the last leaf, and the tree of all earlier leaves.
+    """Merkle tree whose root a checkpoint signs, stored as the tree of all leaves except the last, and the last leaf.
 
     Attributes:
         before: tree of all leaves except the last one.

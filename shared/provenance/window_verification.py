@@ -88,7 +88,7 @@ type VerifyWindow = Callable[[WindowRequest], Awaitable[WindowResult]]
 
 
 class VerifierUnavailableError(Exception):
-    """The parallel verifier could not be started, or has ended."""
+    """Raised if the process of the parallel verifier cannot be started, or has ended."""
 
 
 @runtime_checkable

@@ -73,7 +73,7 @@ class _PrincipalUsage:
     active: int = 0
 
     def needs_new_slice(self) -> bool:
-        """Return whether the leased slice of the budget is used up and the store may have a new slice.
+        """Return whether the leased slice of the budget is used up and a new slice can be requested from the store.
 
         During an outage of the store, a local slice with an empty id is used until it expires.
         """

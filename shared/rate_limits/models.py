@@ -1,4 +1,4 @@
-"""Rate limits of the workspace tiers, and the current state of a caller's limit."""
+"""Rate limits of the workspace tiers (such as Pro), and the current usage of a caller's limit."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -59,7 +59,7 @@ class LeaseStore(Protocol):
         Args:
             request: use of the last slice, and the wanted size of the new one.
             read_time: returns the current time, in seconds since the epoch. The store calls it when it changes the
-                leases. With a time from before, if the clock was set forward while the request waited, the store would
-                shorten newer leases of other instances.
+                leases. An earlier time would be wrong if the clock was set forward while the request waited: the store
+                would shorten the newer leases of other instances.
         """
         ...

@@ -18,7 +18,7 @@ _REMEMBERED_TOKENS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class SuspiciousEvent:
-    """Lock-out of a member, from its beginning until it is reported to the audit log and to webhooks."""
+    """Lock-out of a member that is not yet reported to the audit log and to webhooks."""
 
     append_id: str
     at: datetime

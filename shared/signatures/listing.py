@@ -82,7 +82,7 @@ class SignatureList:
 
         Args:
             signature_filter: conditions on the signatures.
-            after: place of the last signature on the previous page; empty for the first page.
+            after: ``place`` of the last signature on the previous page; empty for the first page.
             limit: maximum number of signatures.
 
         Raises:
@@ -180,7 +180,9 @@ def _iter_signatures(chain: ChainKey, records: Sequence[ChainRecord]) -> Iterato
 
 
 def find_signature(target: Target, content: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the signature of a decision, with the names of properties in records; None if it is unsigned.
+    """Return the complete signature in a decision's record; None if there is none.
+
+    The result has the property names of signatures about amendments, also for decisions about queries.
 
     Args:
         target: container of the decision's chain.

@@ -113,7 +113,7 @@ class SignatureIndex(Protocol):
 
         Args:
             signature_filter: conditions on the signatures.
-            after: place of the last signature on the previous page; empty for the first page.
+            after: ``place`` of the last signature on the previous page; empty for the first page.
             limit: maximum number of signatures.
         """
         ...

@@ -116,7 +116,7 @@ class SignInRegistry:
         await self._change_use(sign_in_name, extend_claim)
 
     async def mark_sign_in_used(self, sign_in_name: str, append_id: str, chain: ChainKey) -> None:
-        """Record that a decision was appended, so that its sign-in is used up."""
+        """Mark a sign-in as used, because the decision that it signed was appended."""
         use = SignInUse(append_id, chain, self._runtime.now(), is_decided=True)
         await self._change_use(sign_in_name, lambda _: use)
 

@@ -88,7 +88,7 @@ class AttemptCounter:
             await self._report_now(attempts)
 
     async def report_interrupted_lock_outs(self) -> None:
-        """Report the lock-outs whose report was interrupted.
+        """Report the lock-outs of members that are not reported yet, because an earlier attempt was interrupted.
 
         Raises:
             WorkspaceError: UNAVAILABLE if a store does not respond; the other lock-outs stay pending.

@@ -36,8 +36,8 @@ class ConnectionStatuses:
     def derive(self, connection: Connection, state: ConnectionState | None) -> ConnectionStatus:
         """Derive the status of a connection.
 
-        A disabled connection is always disconnected. A connection with an Event Hub that the deployment does not read
-        cannot receive a message.
+        A disabled connection is always DISCONNECTED. The status is ERROR if the connection has an Event Hub that this
+        deployment does not read.
         """
         if not connection.enabled:
             return ConnectionStatus("DISCONNECTED")
@@ -49,7 +49,7 @@ class ConnectionStatuses:
 
 
 def describe_statistics(state: ConnectionState | None) -> dict[str, Any]:
-    """Return the message statistics of a connection as JSON; a connection without state has received nothing."""
+    """Return the message statistics of a connection as a JSON object; without a stored state, all counts are 0."""
     if state is None:
         return {"messagesReceived": 0, "lastMessage": None, "typeMismatches": 0}
     last = state.last_message

@@ -27,7 +27,7 @@ class ImpulseTexts(NamedTuple):
     """Impulse (normalised telemetry message) whose JSON values are texts, as the archive stores them.
 
     Attributes:
-        message_id: as in :class:`Impulse`, and so are ``device_id`` and ``connection``.
+        message_id: as in :class:`Impulse`; the same applies to ``device_id`` and ``connection``.
         microseconds: time of measurement in microseconds since 1970.
         payload: JSON object.
         headers: JSON object of strings.

@@ -42,7 +42,7 @@ _END_OF_DAY = "24"
 
 
 def encode_accepted_event(event: HubEvent, route: Route) -> bytes | None:
-    """Return the impulse of an event as JSON text; None if the event needs the general conversion.
+    """Return the impulse (telemetry message) of an event as JSON text; None if only ``to_impulse`` can convert it.
 
     Args:
         event: event whose body is a JSON object.
@@ -199,7 +199,7 @@ def _process_event(router: ConnectionRouter, source: str, event: HubEvent) -> _P
 
 
 def _get_payload_text(event: HubEvent) -> bytes | None:
-    """Return the body of an event if this service wrote it as exactly the payload in compact JSON; else None."""
+    """Return the body of an event if this service wrote it, as it is then the payload in compact JSON; else None."""
     known = is_accepted_by_service(event.properties) and has_all_metadata(event.properties) and not event.device_id
     return event.body if known else None
 

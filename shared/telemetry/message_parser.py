@@ -85,9 +85,9 @@ def parse_lines(text: bytes, layout: MessageLayout, found: list[FieldError] | No
         found: as in :func:`parse_messages`.
 
     Raises:
-        WorkspaceError: TOO_LARGE ``MESSAGE_TOO_LARGE`` for a message over 256 KiB; INVALID naming the fields as ``line
-            N`` or ``line N.property``, for the first 100 errors, or the body if it has over 1,000,000 arrays and
-            objects.
+        WorkspaceError: TOO_LARGE ``MESSAGE_TOO_LARGE`` for a message over 256 KiB; INVALID with the first 100
+            errors, whose fields are ``line N`` or ``line N.property``; INVALID naming ``body`` if the text has over
+            1,000,000 arrays and objects.
     """
     _limit_containers(text)
     errors: list[FieldError] = [] if found is None else found

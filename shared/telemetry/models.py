@@ -53,6 +53,8 @@ class HubEvent(NamedTuple):
 class Impulse(NamedTuple):
     """Normalised telemetry message, in the shape that live stream, archive and table share.
 
+    The description of each attribute begins with its property in the JSON text.
+
     Attributes:
         message_id: ``ID``: unique within its connection, to recognise redelivered copies.
         timestamp: ``Timestamp``: time of measurement, UTC.

@@ -1,4 +1,4 @@
-"""Application properties of hub events, such as the message id and the timestamp of the body."""
+"""Application properties of hub events, such as the id and the timestamp of the message."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -33,7 +33,7 @@ def build_properties(
 
 
 def is_accepted_by_service(properties: Mapping[str, str]) -> bool:
-    """Return whether this service accepted a message itself (HTTP, simulator), for an enabled connection."""
+    """Return whether this service itself accepted a message (HTTP, simulator), while its connection was enabled."""
     return properties.get(ACCEPTED_BY) in _ACCEPTORS
 
 

@@ -261,7 +261,9 @@ _LOGGER = get_logger("telemetry.simulators")
 
 
 class SimulatedConnection:
-    """Devices of one simulated connection. A message depends only on its tick (time), so a second send is a duplicate.
+    """Devices of one simulated connection.
+
+    A message depends only on its tick (time), so a message that is sent again is recognised as a duplicate.
 
     Args:
         connection: a connection with a simulator.

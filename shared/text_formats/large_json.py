@@ -75,9 +75,9 @@ def copy_long_integer(value: Any) -> orjson.Fragment:
 
 
 def may_have_long_integers(text: bytes) -> bool:
-    """Return False if a JSON text certainly has no integer beyond 64 bits.
+    """Return whether a JSON text possibly contains an integer beyond 64 bits.
 
-    Digits in strings and fractions can give True.
+    Many digits in a string or fraction can also give True.
     """
     return _LONG in text.translate(_ZEROS) and _BEYOND_64_BIT.search(text) is not None
 
@@ -95,8 +95,8 @@ def loads_in_slices(text: str, levels: int) -> Any:
 
     Args:
         text: the JSON text.
-        levels: nesting depth down to which elements and properties are parsed one by one; a deeper value is parsed in
-            one call, and small arrays and objects in a compact array are parsed several at a time.
+        levels: number of outer nesting levels whose elements and properties are parsed one by one. A deeper value is
+            parsed in one call. Small arrays and objects in a compact array are parsed several at a time.
 
     Raises:
         ValueError: the text is not JSON.

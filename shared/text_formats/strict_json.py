@@ -54,10 +54,10 @@ def parse_json(body: bytes, *, keeps_long_integers: bool = False) -> Any:
 
 
 def _parse_fast(body: bytes) -> Any:
-    """Parse a JSON body with orjson, which takes a third of the time; return ``_UNDECIDED`` if this is not reliable.
+    """Parse a JSON body with orjson, in a third of the time; return ``_UNDECIDED`` if the result may be wrong.
 
-    Of two properties with the same name, orjson returns only the last. Such a body is detected by the number of
-    quotation marks: if the parsed value is written again, it has fewer.
+    Of two properties with the same name, orjson returns only the last. To detect such a body, the parsed value is
+    serialised again: it then has fewer quotation marks than the body.
     """
     if len(body) > _FAST_BYTES or body.count(b"[") + body.count(b"{") > MAX_CONTAINERS or b"\\u" in body:
         return _UNDECIDED

@@ -70,13 +70,16 @@ def reword_pydantic_error(kind: str, message: str, value: object = None) -> str:
 
 
 def remove_redundant_errors(errors: Sequence[ErrorDetails]) -> list[ErrorDetails]:
-    """Remove the errors that a list is too short if an item of the list is itself invalid."""
+    """Remove each error that a list is too short if an item of this list is also invalid."""
     parents = {detail["loc"][:length] for detail in errors for length in range(len(detail["loc"]))}
     return [detail for detail in errors if detail["type"] != "too_short" or detail["loc"] not in parents]
 
 
 def get_field_location(detail: ErrorDetails) -> Location:
-    """Return the location of the invalid field; pydantic locates a wrong tag of a union at its object."""
+    """Return the location of the invalid field.
+
+    For a wrong tag of a union, pydantic states the location of the object instead of the location of the tag.
+    """
     return (*detail["loc"], TAG_FIELD) if detail["type"].startswith("union_tag") else detail["loc"]
 
 

@@ -62,7 +62,7 @@ class _CacheEntry:
 class QueryColumns:
     """Cache of the result columns of KQL queries, by text and parameters of the query.
 
-    The cache has space for ``MIN_CACHED`` entries, or for twice the number of queries in the longest list.
+    The cache holds at least ``MIN_CACHED`` entries, and twice as many entries as queries were ever requested together.
     """
 
     def __init__(self, engine: QueryEngine, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
@@ -95,7 +95,7 @@ class QueryColumns:
         return reply.columns
 
     def find_approximations(self, query: WarmQuery) -> tuple[str, ...]:
-        """Return the approximate functions of a KQL query, as text; empty if the query is not cached."""
+        """Return the functions of a query that a local engine only approximates; empty if the query is not cached."""
         entry = self._cache.get(_build_cache_key(query))
         return () if entry is None else entry.approximations
 

@@ -1,8 +1,8 @@
 """Cancellation of queries whose client has disconnected.
 
 Only the local host can detect that a client has disconnected. The Azure Functions host does not tell its workers.
-The local host watches the connection of every request, but only a query can be cancelled. The module belongs to the
-queries because domains import nothing from ``shared.http``.
+The local host watches the connection of every request, but only a query can be cancelled. This module is not in
+``shared.http``, because the packages of domains import nothing from there.
 """
 
 import asyncio

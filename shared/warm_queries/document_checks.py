@@ -30,7 +30,7 @@ async def check_document_queries(
 
     Args:
         loaded: a valid workspace document with positions.
-        columns: has the engine validate a query, by requesting its result columns.
+        columns: requests the result columns of a query, so that the engine validates the query.
         lookups: lookups (ids in URLs) of the queries to validate; None for all queries.
         seconds: number of seconds after which no further query is validated.
         runtime: clock for this time limit.
@@ -54,7 +54,7 @@ async def check_document_queries(
 
 
 class _Check:
-    """Validation of queries by concurrent tasks, which share its state.
+    """Validation of KQL queries by concurrent tasks, which take queries from one iterator and share one result.
 
     Attributes:
         findings: paths and messages of the rejected queries.

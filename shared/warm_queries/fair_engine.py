@@ -20,8 +20,8 @@ _RETRY_AFTER_SECONDS: Final = 5
 class FairEngine:
     """Query engine that runs a limited number of queries of each principal at once; further queries wait in order.
 
-    All running queries share the processors of the engine. Without the limit, a principal with many heavy queries would
-    get nearly all of the processor time. Queries outside of a request, for instance of alert rules, are not limited. A
+    All running queries share the processors of the engine. Without the limit, a principal with many slow queries would
+    use nearly all of the processor time. Queries outside of a request, for instance of alert rules, are not limited. A
     query ends when its client disconnects, if the host can detect the disconnection.
 
     Args:

@@ -45,7 +45,7 @@ class EngineResult:
         execution_ms: execution time in the engine, in milliseconds.
         computed_at: time at which a cached result was computed; None for a new result.
         visualization: properties of the query's operator ``render``; None without the operator.
-        approximations: name and mark of each function whose results in a local engine differ from Data Explorer's.
+        approximations: each function whose results can differ from Data Explorer's, with a note; local engines only.
         size: number of characters of the engine's reply; decides whether its rows are processed in a worker thread.
     """
 

@@ -97,7 +97,7 @@ def is_fixed_time_range(time_range: TimeRange | None) -> bool:
 
 
 def find_time_parameter(time_range: TimeRange) -> str:
-    """Return the request parameter that set a time range, ``timeRange`` or ``from``, for error messages."""
+    """Return the name of the parameter that sets a time range, ``timeRange`` or ``from``, for error messages."""
     return "timeRange" if isinstance(time_range, timedelta) else "from"
 
 

@@ -56,7 +56,7 @@ class WebhookStore(Protocol):
         ...
 
     async def reschedule(self, at: datetime, until: datetime, scheduled_after: datetime, limit: int) -> int:
-        """Reschedule deliveries that were scheduled after a time; return their number.
+        """Make deliveries due that were scheduled before the clock was set back; return their number.
 
         Args:
             at: current time, from which waiting deliveries are due.

@@ -19,8 +19,8 @@ class EndpointRegistry:
     """Storage of webhook endpoints with the audit events of their changes.
 
     A change and its audit event are stored in one write, so a crash loses neither. Afterwards,
-    :func:`shared.catalog.outbox.flush_outbox` appends the event to the chain; this class is its store of pending
-    events.
+    :func:`shared.catalog.outbox.flush_outbox` appends the event to its audit chain; it reads the pending events
+    from this class.
 
     Args:
         store: storage of webhooks.

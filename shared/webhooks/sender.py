@@ -179,7 +179,7 @@ class DeliverySender:
         self._runtime = runtime
 
     async def send(self, endpoint: WebhookEndpoint, delivery: Delivery) -> SendResult:
-        """Send a delivery once and return the result; a failure is also a result, and raises no exception."""
+        """Send a delivery once and return the result; a failure is returned as a result, and not raised."""
         at, started = self._runtime.now(), self._runtime.monotonic()
         reply: OutboundReply | None = None
         error: str | None = None

@@ -189,7 +189,7 @@ class DeliveryWorker:
         self._woken.set()
 
     async def _record_health(self, endpoint: WebhookEndpoint, attempt: Attempt, *, is_delivered: bool) -> None:
-        """Store the time since which an endpoint fails.
+        """Store the time since which all deliveries to an endpoint fail; delete it after a success.
 
         Disable an endpoint that replied 410 or has failed for too long.
         """

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Services:
-    """All services of the app for one set of settings, one attribute (group of services) for each domain.
+    """Services of the app, created from one set of settings; each attribute is the group of services of one domain.
 
     A group creates its services on first use; creating a group opens no store and imports no module.
 

@@ -85,7 +85,7 @@ class AccessServices:
         )
 
     async def find_decider_identities(self, caller: "Principal") -> frozenset[str]:
-        """Return the team members whose changes the caller must not approve, because the caller may have made them."""
+        """Return the ids of members whose changes the caller must not approve, because the caller may be the author."""
         return await self.lineage.find_decider_identities(caller, self.directory)
 
     @cached_property

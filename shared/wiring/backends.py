@@ -40,7 +40,7 @@ class Backends:
         self._resources = AsyncExitStack()
 
     def close_at_exit[Resource: Closeable](self, resource: Resource) -> Resource:
-        """Register a resource for :meth:`close`, and return the resource."""
+        """Register a resource that :meth:`close` will close, and return the resource."""
         self._resources.push_async_callback(resource.close)
         return resource
 

@@ -117,7 +117,7 @@ class BackgroundServices:
             _LOG.info("checkpoints signed", extra=fields(count=made))
 
     async def _complete_overview(self) -> None:
-        """Add counts that earlier versions did not store to the overview of audit chains; complete its indexes."""
+        """Count the records of audit chains that an earlier version wrote, and add new signatures to their index."""
         if (await self._catalog.current()).policies.provenance is None:
             return
         if counted := await self._provenance.overview.complete_counts():
@@ -133,7 +133,7 @@ class BackgroundServices:
         return None if await self._provenance.background_verification.run() else UNFINISHED
 
     async def _compact_archive(self) -> None:
-        """Merge the archive's blobs of each past hour into one blob."""
+        """Merge the archive's blobs of each connection and past hour into one blob."""
         if merged := await self._cold_data.compaction.run(self._backends.runtime.now()):
             _LOG.info("merged hours of the archive", extra=fields(hours=merged))
 

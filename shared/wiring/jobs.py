@@ -26,7 +26,7 @@ _LINK_LIFETIME = timedelta(hours=1)
 
 
 class ImportServices:
-    """Imports historical telemetry; imports use the same stores of jobs and files as downloads."""
+    """Imports historical telemetry; imports share the job store and the file store of downloads."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class ImportServices:
         )
 
     async def _locate_file(self, name: str) -> str:
-        """Return the address from which the query engine reads a file: a signed URL; a path if it is embedded."""
+        """Return the address from which the query engine reads a file: a signed URL or, if it runs locally, a path."""
         if self._backends.uses_azure:
             return await self._downloads.blobs.create_download_link(
                 name, name, self._backends.runtime.now() + _LINK_LIFETIME
@@ -110,7 +110,7 @@ class ImportServices:
 
 
 class AuditBundleServices:
-    """Builds audit bundles; bundles use the same stores of jobs and files as downloads."""
+    """Builds audit bundles; bundles share the job store and the file store of downloads."""
 
     def __init__(
         self,

@@ -58,7 +58,7 @@ class LiveStreamServices:
 
     @cached_property
     def audience(self) -> "Audience":
-        """Record of the message groups that have no listeners, so that nothing is sent to them."""
+        """Cache that remembers which message groups have listeners, so that empty groups get no messages."""
         from shared.live_stream.audience import Audience
 
         return Audience(self._direct_sender or self.message_service, runtime=self._backends.runtime)
@@ -103,7 +103,7 @@ class LiveStreamServices:
         return SqliteQuotaStore(self._backends.limits_file)
 
     async def release_stream_reservations(self) -> None:
-        """Remove all streams from the quotas.
+        """Delete the quota reservations of all live streams.
 
         A local host calls this when it starts, because no stream is open then.
         """

@@ -1,4 +1,4 @@
-"""Services for the requests of callers: rate limits, and idempotency keys with stored keys and replies."""
+"""Services for the requests of callers: rate limits, idempotency keys, and stored replies to repeated requests."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -43,7 +43,7 @@ class RateLimitServices:
 
     @asynccontextmanager
     async def admit(self, caller: "Principal") -> "AsyncIterator[RateLimitDecision]":
-        """Count a caller's request against the rate limits until the reply is complete."""
+        """Context manager: yield the decision to admit or reject a request, and count the request until it ends."""
         from shared.rate_limits.models import get_budget
 
         budget = get_budget(await self._catalog.current())

@@ -39,11 +39,11 @@ class WebhookServices:
         self._start_sources: Callable[[], None] | None = None
 
     def set_source_starter(self, start: "Callable[[], None]") -> None:
-        """Set the function that runs the sources of webhook events; the sources are created after this service."""
+        """Set the function that starts the sources of webhook events, which are created after this service."""
         self._start_sources = start
 
     def run_sources_soon(self) -> None:
-        """Run the webhook event sources soon; call this after a change that can cause a webhook event."""
+        """Start the search for new webhook events; call this after a change that can cause such an event."""
         if self._start_sources is not None:
             self._start_sources()
 

@@ -1,8 +1,8 @@
 """Plugins of ``evaluate`` that count events and distinct ids in time windows, such as ``activity_metrics``.
 
-A timeline is a column of instants or numbers. Window 0 begins at the start of the analysis. Window numbers are computed
-from instants in microseconds. The begin of each window is computed from the start of the analysis, so that it has the
-type of the timeline. Other modules add plugins over the same windows with `TimelinePlugin`.
+A timeline is a column of datetimes or numbers. Each plugin analyses a range of the timeline, which it divides into
+windows; window 0 begins at the start of the range. The start of a window has the type of the timeline. Other modules
+define plugins with the same windows as subclasses of `TimelinePlugin`.
 
 A window without events has no row. Distinct counts are exact, whereas Data Explorer only estimates distinct counts.
 """
@@ -44,7 +44,7 @@ class TimelinePlugin(UnorderedOutputOperator):
     Attributes:
         plugin: name of the plugin.
         columns: the id column and the timeline column.
-        constants: constants that follow these columns.
+        constants: arguments after these columns, such as the start of the range and the size of a window.
         dimensions: columns by whose values the results are grouped.
     """
 
@@ -155,7 +155,7 @@ class ActivityPlugin(TimelinePlugin):
         return [self.columns[1], *self.dimensions, *_PLUGINS[self.plugin].results]
 
     def render_bounds(self, input_sql: str) -> tuple[str, str, list[str]]:
-        """Render SQL for the start and the end of the analysis, and for the plugin's other constants."""
+        """Render SQL for the start and the end of the analysed range, and for the other constants of the plugin."""
         constants = self.render_constants()
         if len(constants) == max(_PLUGINS[self.plugin].constants):
             return constants[0], constants[1], constants[2:]
@@ -194,7 +194,7 @@ def _render_sliding_window_counts(plugin: ActivityPlugin, input_sql: str, prefix
 def _render_events_in_lookback(
     plugin: ActivityPlugin, input_sql: str, prefix: str, bounds: tuple[str, str], sizes: tuple[str, str]
 ) -> str:
-    """Render SQL that yields each group of events once for every window that looks back far enough to include it."""
+    """Render SQL that yields each group of events once for every window whose lookback period includes the group."""
     (begin, end), (lookback, size) = bounds, sizes
     events = plugin.render_events(input_sql, prefix, (f"({begin} - {lookback})", end), size).replace(
         plugin.render_window(f"({begin} - {lookback})", size), plugin.render_window(begin, size)
@@ -260,7 +260,7 @@ def _render_activity_engagement(plugin: ActivityPlugin, input_sql: str, prefix: 
 
 
 def _render_active_users_count(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
-    """Render SQL for the ids that were active in enough periods of the lookback time before each event."""
+    """Render SQL that counts the ids with at least the required number of active periods in the lookback time."""
     begin, end, (lookback, period, least, size) = plugin.render_bounds(input_sql)
     dimensions = plugin.render_dimensions()
     name, time = map(quote_name, plugin.columns)
@@ -284,7 +284,7 @@ def _render_active_users_count(plugin: ActivityPlugin, input_sql: str, prefix: s
 
 
 def _render_session_counts(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
-    """Render SQL for the sessions that have an event in a window; a pause longer than the lookback ends a session."""
+    """Render SQL that counts the sessions with an event in each window; a pause above the lookback ends a session."""
     begin, end, (size, lookback) = plugin.render_bounds(input_sql)
     dimensions = plugin.render_dimensions()
     name, time = map(quote_name, plugin.columns)

@@ -316,7 +316,10 @@ class AssertSchema(PipelineOperator):
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that fails if a column does not have its declared type.
 
-        Without rows it succeeds.
+        The SQL checks the types of rows, so that it succeeds if the input has no rows.
+
+        Raises:
+            QueryError: the names or the order of the columns differ from the declaration.
         """
         if input_columns != [name for name, _ in self.declared]:
             listed = ", ".join(f"{name}:{kind}" for name, kind in self.declared)

@@ -123,9 +123,9 @@ _RFC_FORMATS = tuple(
 
 
 def _add_rfc_formats(sql: str) -> str:
-    """Add formats to the SQL of ``todatetime``.
+    """Add the formats of RFC 822 and RFC 850 to the SQL of ``todatetime``.
 
-    They come before the formats of the library, because one of these would read ``14`` as the year 14.
+    They precede the formats of the library, because one of the latter would read ``14`` as the year 14.
     """
     return sql.replace("[", f"[{', '.join(map(quote_text, _RFC_FORMATS))}, ", 1)
 

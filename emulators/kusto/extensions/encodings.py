@@ -1,6 +1,6 @@
-"""KQL functions over encoded texts (base64, gzip, zlib, punycode, XML, command lines) and bags, and hash functions.
+"""KQL functions that encode, decode, compress and parse texts, functions over JSON values, and hash functions.
 
-The size of a decompressed text is limited.
+The formats are base64, gzip, zlib, punycode, XML and command lines. A decompressed text has at most 16 MiB.
 
 Hash values are computed with the algorithm xxHash64. A string is hashed as UTF-8, a datetime and a timespan as the
 number of 100 ns ticks, a number as its bytes. The values of ``hash_combine`` differ from Data Explorer's, because its
@@ -359,7 +359,7 @@ functions: tuple[PythonFunction, ...] = (
 
 
 def install_extension() -> None:
-    """Add the functions over encoded texts and the hash functions to the KQL translator library."""
+    """Add the functions of this module, such as ``gzip_compress_to_base64_string``, to the KQL translator library."""
     for name in ("hash", "hash_xxhash64"):
         add_custom_function(name, (1, 2), _render_hash)
     add_custom_function("hash_many", range(2, ANY_NUMBER[-1] + 1), _render_hash_many)

@@ -1,8 +1,8 @@
-"""KQL functions whose result depends on the cluster, the caller, the table or the request, not on values.
+"""KQL functions about the environment of a query, such as the cluster, the caller, the table and the request.
 
-The engine has one database, no principals and no ingestion times; the functions return the results that Data Explorer
-returns in such a case. A ``set`` statement defines the size and the start of the bins of ``bin_auto``. The module also
-has some functions that SQL alone can compute, such as ``assert()``.
+The emulator has one database, and knows neither callers nor ingestion times. Most of these functions therefore return
+constants, as Data Explorer does if this information is missing. ``bin_auto`` reads the size and the start of its bins
+from ``set`` statements. The module also has some functions that need only SQL, such as ``assert()``.
 """
 
 import contextvars
@@ -118,7 +118,7 @@ _VALUES: contextvars.ContextVar[Mapping[str, ir.Expr]] = contextvars.ContextVar(
 
 
 def install_extension() -> None:
-    """Add this module's functions to the KQL translator library; accept the ``set`` statements of ``bin_auto``."""
+    """Add this module's functions to the KQL translator library, and the ``set`` statements that ``bin_auto`` reads."""
     constants = {
         "current_cluster_endpoint": "'localhost'",
         "current_database": "'Telemetry'",

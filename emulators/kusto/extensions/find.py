@@ -1,7 +1,8 @@
 """Query operator ``find``, which selects the rows of several tables that meet a condition.
 
-Each table becomes a query with the operator `FindRows`, which selects its rows and columns. A ``union`` combines these
-queries; if a column has different types in several tables, the result has one column for each type.
+Each table is translated to a query with the operator `FindRows`, which selects the table's rows and columns. A
+``union`` combines these queries. If a column has different types in several tables, the result has one column for each
+type.
 """
 
 import dataclasses
@@ -47,12 +48,12 @@ type Projection = tuple[tuple[str, str | None], ...]
 
 @dataclasses.dataclass(frozen=True)
 class FindRows(PipelineOperator):
-    """Part of the operator ``find`` for one table; selects the rows that meet the condition, and the result columns.
+    """Operator that searches one of the tables of ``find``: it selects the rows that meet the condition.
 
     Attributes:
         predicate: the condition.
         label: name of the table.
-        label_column: column for the name of the table.
+        label_column: name of the result column that contains the name of the table.
         branches: queries that return the rows of all tables of the operator.
         projected: columns of the ``project`` clause; None for ``project-smart``.
         packs: True if the ``project`` clause contains ``pack(*)``.
@@ -129,9 +130,10 @@ class FindRows(PipelineOperator):
         return any(len(self._choose_result_columns(columns)) < len(columns) for columns in searched)
 
     def _is_table_searched(self, input_columns: Sequence[str]) -> bool:
-        """Return whether ``find`` must search a table with these columns.
+        """Return whether ``find`` must search a table that has these columns.
 
-        A condition that refers to columns applies to the tables that have one of them, any other condition to all.
+        If the condition tests only named columns, ``find`` searches the tables that have at least one of them.
+        Otherwise it searches all tables.
         """
         nodes = list(iterate_nodes(self.predicate))
         if any(isinstance(node, StarCondition) or (isinstance(node, SearchTerm) and not node.column) for node in nodes):
@@ -141,7 +143,7 @@ class FindRows(PipelineOperator):
         return bool(set(self._find_searched_columns()) & set(input_columns))
 
     def _find_searched_columns(self) -> list[str]:
-        """Return the columns of the searched tables to which the condition of ``find`` refers."""
+        """Return the columns that the condition of ``find`` names and that at least one table has."""
         nodes = iterate_nodes(self.predicate)
         named = [
             node.name if isinstance(node, ir.ColumnRef) else node.column for node in nodes if _is_column_name(node)
@@ -173,7 +175,7 @@ def _expand_star_or_search_term(node: ir.Expr, input_columns: list[str]) -> ir.E
 
 @dataclasses.dataclass(frozen=True)
 class OrderFindColumns(PipelineOperator):
-    """Part of the operator ``find`` that follows the ``union``; sorts the result columns into the documented order."""
+    """Operator that puts the result columns of ``find`` into the documented order."""
 
     projected: tuple[str, ...] | None
 
@@ -182,9 +184,9 @@ class OrderFindColumns(PipelineOperator):
         return f"SELECT {', '.join(map(quote_name, self.infer_columns(input_columns)))} FROM {input_sql}"  # noqa: S608  quoted names
 
     def infer_columns(self, input_columns: list[str]) -> list[str]:
-        """Return the columns in the order of the ``project`` clause.
+        """Return the result columns: first the table name, then the columns in the order of the ``project`` clause.
 
-        Without this clause, the column with the bag of all remaining values is last.
+        The column ``pack_``, a JSON object with all remaining values, is last.
         """
         source, *rest = input_columns
         order = {name: index for index, name in enumerate(self.projected or ())}
@@ -249,7 +251,7 @@ def _find_predicate_node(node: Any) -> Any:
 
 
 def _parse_searched_tables(node: Any) -> Iterator[tuple[str, ir.Query]]:
-    """Yield each table that the operator searches: its name, and a query that returns its rows."""
+    """Yield the name of each table that ``find`` searches, and a query that returns the table's rows."""
     clauses = find_rules(node, "FindOperatorInClause")
     if not clauses:
         yield from _list_matching_tables("*")

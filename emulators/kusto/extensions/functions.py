@@ -65,7 +65,7 @@ _FUNCTIONS: State[dict[str, RowFunction]] = State("emulators.kusto.row_functions
 
 
 def install_extension() -> None:
-    """Add user-defined functions that return rows, and their calls, to the KQL translator library."""
+    """Make the KQL translator library support user-defined functions that return rows."""
     replace_attribute(lower, "_lower", _patch_convert_query)
     replace_attribute(lower, "_declare_let_function", _patch_declare_function)
     replace_attribute(lower, "_declare_body_local", _patch_declare_local)
@@ -102,7 +102,10 @@ def _patch_convert_call_source(
 
 
 def call_views(pattern: str) -> list[ir.TableRef]:
-    """Return references to the results of all views in scope whose names match a pattern with ``*``."""
+    """Call all views in scope whose names match a pattern with ``*``; return references to their results.
+
+    A view is a user-defined function that is declared with the keyword ``view``.
+    """
     functions = _FUNCTIONS.get()
     names = [name for name in functions if functions[name].is_view and fnmatch.fnmatchcase(name, pattern)]
     return [_add_let_for_call(functions[name], {}, {}) for name in names]
@@ -110,7 +113,7 @@ def call_views(pattern: str) -> list[ir.TableRef]:
 
 def _patch_match_wildcard(library_function: Callable[..., list[str]]) -> Callable[..., list[str]]:
     def match_wildcard(source: ir.WildcardTableRef, known_tables: Mapping[str, Any] | None) -> list[str]:
-        """Return the tables that a wildcard matches, but not the internal tables that represent function calls."""
+        """Return the tables whose names match a wildcard, without the internal tables that represent function calls."""
         tables = (
             None
             if known_tables is None
@@ -182,9 +185,9 @@ def _patch_convert_pipeline(
 
 
 def _find_invoked_function(node: Any) -> tuple[RowFunction | None, Any]:
-    """Return the function that ``invoke`` calls, and the parse tree of the call.
+    """Return the function that an operator ``invoke`` calls, and the parse tree of the call.
 
-    Both are None if the translator library supports the call itself.
+    Both are None for any other operator, and if the translator library can translate the call without this module.
     """
     operator = find_operator_node(node)
     calls = find_rules(operator, "NamedFunctionCallExpression") if get_rule_name(operator) == "InvokeOperator" else []
@@ -218,7 +221,7 @@ def _patch_declare_function(
 
 @contextlib.contextmanager
 def _remove_inner_functions(name: str) -> Iterator[None]:
-    """Context manager: at the end, forget all functions that were declared in the meantime, except ``name``."""
+    """Context manager: on exit, remove all functions that were declared inside the context, except ``name``."""
     functions = reader.LET_FUNCTIONS_STATE.get()
     before = dict(functions)
     try:

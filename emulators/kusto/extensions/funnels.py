@@ -1,7 +1,7 @@
-"""Plugins of ``evaluate`` that follow ids over time: ``funnel_sequence`` and ``new_activity_metrics``.
+"""Plugins of ``evaluate`` that track ids, such as user ids, over time.
 
 ``funnel_sequence`` and ``funnel_sequence_completion`` count the ids that pass through a sequence of states.
-``new_activity_metrics`` counts how many new ids of a window occur again in each later window.
+``new_activity_metrics`` counts how many new ids of a time window occur again in each later window.
 """
 
 import dataclasses
@@ -47,11 +47,12 @@ class Funnel(TimelinePlugin):
     """Plugin that counts the ids that pass through a sequence of states.
 
     Attributes:
-        state: column of the states.
+        state: name of the column that contains the states.
         sequence: array of the states in their order.
-        periods: maximum time between the first and the last state, or between two states.
-        result: columns of the result for the states before and after the sequence (``prev``, ``next``); empty for
-            ``funnel_sequence_completion``.
+        periods: for ``funnel_sequence``: maximum time between two consecutive states; for
+            ``funnel_sequence_completion``: array of maximum times since the first state.
+        result: result columns of ``funnel_sequence``: ``prev`` and ``next`` (state before and after the sequence), or
+            one of them; empty for ``funnel_sequence_completion``.
     """
 
     state: str = ""
@@ -61,7 +62,7 @@ class Funnel(TimelinePlugin):
     reads_input_only: ClassVar[bool] = True
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
-        """Render the plugin as SQL that yields one row for each window, state and period."""
+        """Render the plugin as SQL that counts the ids that pass through the sequence of states in each time window."""
         self.check_columns(input_columns)
         check_column(self.state, input_columns)
         states, p = _read_states(self.sequence), find_free_prefix([*input_columns, *self.infer_columns(input_columns)])
@@ -93,9 +94,9 @@ class Funnel(TimelinePlugin):
         )
 
     def _render_reached_states(self, prefix: str, events: str, states: Sequence[str], limit: str) -> list[str]:
-        """Render SQL for each state, which yields the ids that reached the state.
+        """Return one SQL subquery for each state; it yields the ids that reached this state in the required order.
 
-        The columns are id, window, time of the first state, and time of this state.
+        Its columns are id, time window, time of the first state, and time of this state.
         """
         first = (
             f"(SELECT DISTINCT {prefix}i, {prefix}w, {prefix}t AS {prefix}b, {prefix}t FROM {events} "  # noqa: S608
@@ -203,7 +204,7 @@ _METRICS_ARGUMENTS = 5
 
 @dataclasses.dataclass(frozen=True)
 class NewActivityMetrics(TimelinePlugin):
-    """Plugin ``new_activity_metrics``, which counts how many new ids of a window occur again in each later window.
+    """Plugin ``new_activity_metrics``, which counts how many new ids of a time window occur again in each later window.
 
     Attributes:
         optional: arguments after the window: a cohort, dimensions, and a table, in the order of the call.
@@ -216,7 +217,7 @@ class NewActivityMetrics(TimelinePlugin):
     by_week: bool = False
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
-        """Render the plugin as SQL that yields one row for each pair of windows."""
+        """Render the plugin as SQL that yields one row for each pair of a time window and this or a later window."""
         cohort, dimensions = self._split_optional_arguments(input_columns)
         plugin = dataclasses.replace(self, dimensions=dimensions)
         plugin.check_columns(input_columns)
@@ -322,7 +323,7 @@ def _patch_resolve_in_subqueries(
 
 
 def _resolve_lookback(query: ir.Query, names: set[str]) -> ir.Query:
-    """Replace the last argument by a query, if it is the name of a ``let`` statement that returns rows."""
+    """Replace the last argument of ``new_activity_metrics`` by a query, if it is the name of a table in a ``let``."""
     operators: list[ir.Operator] = []
     for each in query.operators:
         last = each.optional[-1] if isinstance(each, NewActivityMetrics) and each.optional else None

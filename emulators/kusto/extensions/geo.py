@@ -89,7 +89,7 @@ def _render_geohash_of_point(call: ir.FunctionCall) -> str:
 
 
 def _render_geohash(lon: str, lat: str, digits: str) -> str:
-    """Return SQL that computes a point's geohash; it interleaves the bits of both coordinates, five bits per digit."""
+    """Return SQL that computes the geohash of a point; the bits of both coordinates alternate, 5 bits per digit."""
 
     def render_bit(index: str) -> str:
         even = f"CAST(floor(({lon} + 180) / 360 * pow(2, {index} // 2 + 1)) AS HUGEINT) % 2"
@@ -170,7 +170,7 @@ def _measure_distance_to_line(longitude: float, latitude: float, shape: Any) -> 
 
 
 def _measure_segment_distance(point: Vector, start: Vector, end: Vector) -> float:
-    """Compute the angle between a point on the globe and the nearest point on a segment of a great circle."""
+    """Compute the angle in radians between a point on a sphere and the nearest point on a segment of a great circle."""
     nearest_end = min(_measure_angle(point, start), _measure_angle(point, end))
     normal = compute_cross_product(start, end)
     length = math.sqrt(compute_dot_product(normal, normal))
@@ -209,7 +209,7 @@ def _read_ring(ring: Sequence[Sequence[float]]) -> list[Vector]:
 
 
 def _measure_ring_area(ring: Sequence[Vector]) -> float:
-    """Return the solid angle of the smaller of the two regions that a ring separates."""
+    """Return the solid angle, in steradians, of the smaller of the two regions into which a ring divides a sphere."""
     origin = ring[0]
     total = math.fsum(_measure_triangle_area(origin, a, b) for a, b in pairwise(ring[1:]))
     angle = math.fabs(total)
@@ -217,7 +217,7 @@ def _measure_ring_area(ring: Sequence[Vector]) -> float:
 
 
 def _measure_triangle_area(a: Vector, b: Vector, c: Vector) -> float:
-    """Return the solid angle of a triangle; it is negative if the vertices are in clockwise order."""
+    """Return the solid angle of a triangle in steradians; it is negative if the vertices are in clockwise order."""
     return 2 * math.atan2(
         compute_dot_product(a, compute_cross_product(b, c)),
         1 + compute_dot_product(a, b) + compute_dot_product(b, c) + compute_dot_product(c, a),
@@ -239,7 +239,10 @@ def _measure_polygon_area(shape: Any) -> float:
 
 
 def _measure_overlap_area(polygons: Sequence[Sequence[Sequence[Vector]]]) -> float:
-    """Compute the solid angle that polygons cover repeatedly; a region that n polygons cover counts n - 1 times."""
+    """Compute the solid angle of the overlaps of polygons, in steradians.
+
+    A region that n polygons cover counts n - 1 times.
+    """
     vertices = [vertex for rings in polygons for ring in rings for vertex in ring]
     if len(vertices) > _MAX_UNION_EDGES:
         raise ValueError("too many edges")
@@ -260,7 +263,7 @@ def _measure_overlap_area(polygons: Sequence[Sequence[Sequence[Vector]]]) -> flo
 
 
 class _GnomonicProjection:
-    """Projection of the hemisphere around a centre to a plane, in which geodesics are straight lines."""
+    """Projection of the hemisphere around a centre onto a plane, in which geodesics are straight lines."""
 
     def __init__(self, centre: Vector) -> None:
         self._centre = centre
@@ -305,7 +308,7 @@ def _find_edge_crossings(edges: Sequence[Edge]) -> Iterator[float]:
 def _measure_overlap_in_slab(
     projection: _GnomonicProjection, edges: Sequence[Edge], left: float, right: float
 ) -> float:
-    """Compute the solid angle of the overlaps of polygons between two vertical lines of the projection plane."""
+    """Compute the solid angle of the overlaps of polygons, in steradians, between two vertical lines of the plane."""
     middle = (left + right) / 2
     crossed = sorted(
         (

@@ -82,14 +82,14 @@ class CompletingLexer(KqlLexer):
         return token
 
     def _is_view_keyword(self, token: Token) -> bool:
-        """Return whether the token is the keyword ``view`` of a function.
+        """Return whether the token is the keyword ``view`` in the declaration of a function.
 
-        The grammar accepts only functions without it.
+        The lexer hides this keyword, because the grammar would reject it.
         """
         return token.type == KqlLexer.VIEW and self._before == KqlLexer.EQUAL and self._is_followed_by_parenthesis()
 
     def _is_column_name(self, token: Token) -> bool:
-        """Return whether ``title`` or ``count`` is a column name at this place of the query, instead of a keyword."""
+        """Return whether the token is ``title`` or ``count``, used as a column name instead of a keyword."""
         if token.type == KqlLexer.RENDER:
             self._in_render = True
         if token.type == KqlLexer.TITLE:
@@ -167,5 +167,5 @@ def _replace_token(token: Token, kind: int, text: str) -> Token:
 
 
 def install_extension() -> None:
-    """Make the translator library use `CompletingLexer`."""
+    """Make the translator library use `CompletingLexer`, which accepts more KQL syntax."""
     replace_attribute(parser, "KqlLexer", lambda _: CompletingLexer)

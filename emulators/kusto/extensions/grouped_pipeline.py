@@ -45,7 +45,7 @@ class GroupedOperator(PipelineOperator):
     body: ir.Query
 
     def replace_expressions(self, substitute: Substitute) -> "GroupedOperator":
-        """Return a copy of the operator with ``substitute`` applied to the names of scalars in the nested pipeline."""
+        """Return a copy of the operator with ``substitute`` applied to the expressions of the nested pipeline."""
         return dataclasses.replace(self, body=replace_in_query(self.body, substitute))
 
 
@@ -53,7 +53,7 @@ _UNCHANGED = (ir.Where, ir.Extend, ir.MvExpand, ir.Parse, ir.ProjectRename, ir.P
 
 
 def install_extension() -> None:
-    """Make the translator library also resolve the table in ``x in (T)`` inside nested pipelines."""
+    """Make the translator library also resolve table names in conditions like ``x in (T)`` inside nested pipelines."""
     replace_attribute(
         lower, "_resolve_in_subqueries", _patch_resolve_in_subqueries
     )  # the library supports only its own operators
@@ -121,12 +121,12 @@ def render_pipeline_per_group(
 
 
 def create_subquery_name(purpose: str) -> str:
-    """Return a name for a subquery that the query does not use yet."""
+    """Return a quoted SQL name for a subquery; the name differs from all names that the SQL already uses."""
     return str(translate.quote_ident(writer.NAMES_STATE.get().binding_name(purpose)))
 
 
 def create_group_column_name(input_columns: list[str]) -> str:
-    """Return a name for the group column that is not the name of an input column."""
+    """Return a name for the group column that differs from the names of all input columns."""
     return f"{find_free_prefix(input_columns)}g"
 
 
@@ -232,7 +232,7 @@ class TakePerGroup(PipelineOperator):
 
 @dataclasses.dataclass(frozen=True)
 class SelectWithGroup(PipelineOperator):
-    """Query operator that selects columns by pattern, and always also the group column."""
+    """Query operator that selects columns by pattern, and always includes the group column."""
 
     chosen: SelectColumns
     group: str
@@ -255,7 +255,7 @@ class SummarizePerGroup(PipelineOperator):
     groups: GroupedRows
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
-        """Render the operator as SQL that yields one row for each group, even if no row of the group is left."""
+        """Render the operator as SQL that yields one row for each group, even if earlier operators removed its rows."""
         group = translate.quote_ident(self.groups.group)
         counted, each = (
             translate.render_operator(self.each, input_sql, input_columns),

@@ -2,8 +2,8 @@
 
 The translator library knows the names of columns but not their types. Where a name can refer to a dynamic value, the
 SQL of the library tests the type of each value. A column needs no such test if it has the same type in all tables and
-if the query gives its name to no other value. Without these tests the SQL is half as long, which saves most of the time
-of a small query.
+if the query assigns no other value to its name. Without these tests the SQL is half as long, which saves most of the
+time of a small query.
 
 In Kusto ``==`` is false for a null. In SQL the comparison is null, and the library corrects this result. A ``where``
 removes the row in both cases, so its outermost comparisons need no correction. Without the correction, DuckDB can skip
@@ -99,8 +99,8 @@ def bind_known_types(query: ir.Query, types: Mapping[str, str]) -> Iterator[None
 def _find_input_types(query: ir.Query, types: Mapping[str, str]) -> Mapping[int, Mapping[str, str]]:
     """Return the types of the input columns of each operator in a pipeline, by Python ``id()`` of the operator.
 
-    A column has the type that it has in the table, up to the first operator that assigns a value to its name. A column
-    that ``extend`` computes with a function such as ``strcat`` has the type string.
+    A column has its type from the table until an operator assigns a value to its name. A column that ``extend``
+    computes with a function such as ``strcat`` has the type string.
     """
     stages: dict[int, Mapping[str, str]] = {}
     known = types
@@ -178,7 +178,7 @@ def _find_assigned_names(root: ir.Query | ir.Operator) -> set[str] | None:
 
 
 def _iterate_nodes(root: Any) -> Iterator[Any]:
-    """Yield a node of a query, and the nodes and texts below it, except texts that cannot name a new column."""
+    """Yield ``root`` and all nodes and strings below it, except strings that cannot be the name of a new column."""
     stack: list[Any] = [root]
     seen: set[int] = set()
     while stack:
@@ -194,7 +194,7 @@ def _iterate_nodes(root: Any) -> Iterator[Any]:
 
 
 def _may_append_numbers_to_columns(root: ir.Query | ir.Operator) -> bool:
-    """Return whether a query or operator possibly appends a number to a column name that occurs twice."""
+    """Return whether a query or operator possibly renames a column ``a`` to ``a1``, because the name occurs twice."""
     for node in _iterate_nodes(root):
         if isinstance(node, ir.Join | ir.Lookup):
             return True
@@ -265,7 +265,10 @@ _TOP: State[frozenset[int]] = State("emulators.kusto.top_of_filter", frozenset)
 
 
 def _install_filter_comparisons() -> None:
-    """Omit the correction of null results in outermost comparisons of ``where``, which removes such rows anyway."""
+    """Make the translator library not convert null to false in the outermost comparisons of a ``where``.
+
+    The ``where`` removes the row in both cases.
+    """
     replace_attribute(translate, "render_operator", _patch_render_operator)
     replace_attribute(translate, "_apply_null_semantics", _patch_correct_nulls)
     replace_attribute(translate, "_in_result", _patch_render_in_result)
@@ -317,7 +320,7 @@ def _iterate_references(root: object) -> Iterator[object]:
 
 
 def _patch_correct_nulls(library_function: Callable[..., str]) -> Callable[..., str]:
-    """Patch the library to omit the correction of null results in the outermost comparisons of ``where``."""
+    """Patch the library so that it does not convert null to false in the outermost comparisons of a ``where``."""
 
     def correct_nulls(rendered: str, when_null: str, operands: Operands) -> str:
         left, _ = operands[0]

@@ -14,5 +14,5 @@ type Symbols = Mapping[str, Mapping[str, Any]]
 
 @functools.cache
 def read_symbols(kind: str) -> Symbols:
-    """Return the symbols of one kind, ``functions`` or ``aggregates``, from the file ``language.json``."""
+    """Return the descriptions of all KQL functions of one kind, ``functions`` or ``aggregates``, by name."""
     return {symbol["name"]: symbol for symbol in json.loads(LANGUAGE.read_text(encoding="utf-8"))[kind]}

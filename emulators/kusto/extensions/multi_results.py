@@ -49,7 +49,12 @@ class _MultiResultFunction:
 
 @dataclasses.dataclass(frozen=True)
 class SeriesOutputExpr(ir.NamedExpr):
-    """Output of a multi-output function that the query names; ``last`` is the index of the last named output."""
+    """Expression for an output that the query names, such as ``a`` in ``(a, b) = f(x)``.
+
+    Attributes:
+        call: call of the function.
+        last: index of this output if it is the last output with a name; otherwise -1.
+    """
 
     call: ir.FunctionCall | None = None
     last: int = -1
@@ -71,7 +76,7 @@ def add_multi_result_function(
 
 
 def build_property_reader(bag: str) -> Reader:
-    """Return a reader of one output: it reads a property of the JSON object that the KQL function ``bag`` returns."""
+    """Return a function that reads one output from the JSON object that the KQL function ``bag`` returns."""
 
     def read_output(arguments: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:
         value = ir.PathAccess(ir.FunctionCall(bag, arguments), (ir.PathStep(output.name),))
@@ -110,7 +115,7 @@ def _patch_convert_source(library_function: Callable[[Any], ir.Source]) -> Calla
 
 @dataclasses.dataclass(frozen=True)
 class GeneratedName(ir.NamedExpr):
-    """Output of a function with several outputs that has a generated name, because the query states none."""
+    """Output of a multi-output function whose column name is generated, because the query does not name it."""
 
 
 def number_generated_names(expressions: Iterable[ir.NamedExpr]) -> tuple[ir.NamedExpr, ...]:
@@ -166,7 +171,7 @@ def _add_unnamed_results(
 
 
 def _find_argument_name(call: ir.FunctionCall) -> str:
-    """Return the name that Kusto would give a column with a call's first argument; an empty text for no such name."""
+    """Return the default column name of a call's first argument; empty if the argument has no default name."""
     try:
         return (naming.expression_name(call.args[0]) or "") if call.args else ""
     except KqlError:
@@ -174,7 +179,10 @@ def _find_argument_name(call: ir.FunctionCall) -> str:
 
 
 def _build_result_expressions(named: ir.NamedExpr, names: Sequence[str]) -> Iterator[SeriesOutputExpr]:
-    """Yield one named expression for each output; the last expression also contains the index of its output."""
+    """Yield one expression for each name in ``names``, which the query assigns to the first outputs of a call.
+
+    The last expression also contains the index of its output.
+    """
     call = named.expr
     assert isinstance(call, ir.FunctionCall)  # noqa: S101  the callers check it
     function = _find_multi_result_function(call)

@@ -2,7 +2,7 @@
 
 A column that a query does not name, such as ``strlen(S)``, gets a name such as ``strlen_S``. The rules are those of
 Microsoft's language service: the name of a function, of its argument, or both. The translator library knows the names
-that its authors measured on Microsoft's Kusto emulator; these take precedence.
+that its authors measured on Microsoft's Kusto emulator; these names take precedence.
 """
 
 import dataclasses
@@ -185,7 +185,10 @@ def _patch_resolve_let_references(library_function: Callable[..., ir.Operator]) 
 
 
 class _ColumnFunctionResolver:
-    """Replaces ``column_ifexists`` and ``pack_all`` in an operator; a node that several nodes share remains shared."""
+    """Replacement of calls such as ``column_ifexists`` and ``pack_all`` in an operator by expressions over its columns.
+
+    A node object that occurs several times is replaced by one object.
+    """
 
     def __init__(self, input_columns: Sequence[str] | None) -> None:
         self._cols = input_columns
@@ -300,7 +303,7 @@ _SEVERAL = 2
 
 
 def _find_naming_rule(call: ir.FunctionCall) -> Mapping[str, Any] | None:
-    """Return the naming rule for the result column of a function call; None if the translator library names it."""
+    """Return the naming rule for the result column of a call; None if the translator library chooses the name."""
     functions, aggregates = read_symbols("functions"), read_symbols("aggregates")
     is_aggregate = call.name in aggregates and (call.name not in functions or len(call.args) < _SEVERAL)
     if call.name in _MEASURED or (is_aggregate and lookup_aggregate(call.name) is not None):
@@ -330,7 +333,7 @@ macros: tuple[str, ...] = ()
 
 
 def install_extension() -> None:
-    """Add the syntax, the functions and the names of unnamed columns to the KQL translator library."""
+    """Add name lists, named arguments, ``column_ifexists``, ``pack_all`` and default column names to the library."""
     _install_name_syntax()
     _install_column_functions()
     replace_attribute(naming, "expression_name", _patch_name_expression)

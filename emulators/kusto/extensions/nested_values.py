@@ -1,6 +1,6 @@
-"""Functions over dynamic values: paths into nested property bags, canonical JSON, and sorting of several arrays.
+"""Functions over dynamic values: paths into nested JSON objects, canonical JSON, and sorting of several arrays.
 
-A path such as ``$.a.b`` or ``d.["a"]`` addresses a key of a bag. ``array_sort_asc`` and ``array_sort_desc`` accept
+A path such as ``$.a.b`` or ``d.["a"]`` addresses a key of an object. ``array_sort_asc`` and ``array_sort_desc`` accept
 several arrays; the first array determines the order of all arrays. The call returns an array of arrays. If the call is
 a whole column expression, or has a list of names, each array becomes a column.
 """
@@ -33,7 +33,7 @@ _LEGACY_ELEMENT = "LegacyFunctionCallOrPathElementOperation"
 
 
 def _parse_path(path: str) -> list[str]:
-    """Return the keys of a path that starts at the root of a bag; none for the root itself or a path into an array.
+    """Return the keys of a path such as ``$.a.b``; empty for ``$``, and for a path with an array index.
 
     Raises:
         FunctionFailure: the path has too many steps.
@@ -52,7 +52,7 @@ def _parse_path(path: str) -> list[str]:
 
 
 def _remove_keys(bag: Any, keys: Sequence[str | None]) -> Any:
-    """Return a bag without the given keys. A key that starts with ``$`` is a path; a null key removes nothing."""
+    """Return a JSON object without the given keys; a key that starts with ``$`` is a path, a null key has no effect."""
     remaining = bag
     for key in keys:
         if key is not None:
@@ -70,7 +70,10 @@ def _remove_path(bag: Any, keys: Sequence[str]) -> Any:
 
 
 def _set_path(bag: Any, keys: Sequence[str], value: Any) -> Any:
-    """Return a bag with a value at a path; missing bags on the path are created, and other values are replaced."""
+    """Return a copy of a JSON object with a value at a path.
+
+    Missing objects on the path are created; values on the path that are no objects are replaced.
+    """
     if not keys:
         return value
     first, *rest = keys
@@ -99,7 +102,7 @@ def _edit_json_bag(name: str, bag: str, edit: Callable[[Any], Any]) -> str:
 
 
 def _parse_json(text: str) -> Any:
-    """Parse JSON; an integer that possibly exceeds 64 bits is kept as its JSON text, so that no digit is lost."""
+    """Parse JSON; an integer that possibly exceeds 64 bits remains JSON text, so that no digit is lost."""
     parsed = orjson.loads(text)
     # orjson parses an integer of more than 64 bits as a real.
     return json.loads(text, parse_int=orjson.Fragment) if _LONG_INTEGER.search(text) else parsed
@@ -139,7 +142,7 @@ def _patch_render_path(library_function: Callable[[ir.PathAccess], str]) -> Call
 
 
 def _render_indexed_element(base: str, index: str) -> str:
-    """Return SQL for the element of an array or bag with an index, which is a number or the name of a key."""
+    """Return SQL for an element of a JSON array or object; ``index`` is SQL for a position or the name of a key."""
     text = f"CAST({index} AS VARCHAR)"
     # A JSON pointer, because the text of a name can be anything.
     name = f"'/' || replace(replace({text}, '~', '~0'), '/', '~1')"
@@ -227,7 +230,7 @@ macros: tuple[str, ...] = ()
 
 
 def install_extension() -> None:
-    """Add canonical JSON, paths with a dot before the bracket, and sorting of arrays to the KQL translator library."""
+    """Add canonical JSON, paths such as ``d.["a"]``, and sorting of several arrays to the KQL translator library."""
     install_scalar_calls(CALLS)
     render_call = writer.SPECIAL_FORMS["dynamic_to_json"]
     add_custom_function("dynamic_to_json", (1,), lambda call: _render_to_json(render_call, call))
@@ -243,7 +246,7 @@ def install_extension() -> None:
 
 
 def _split_arguments(call: ir.FunctionCall) -> tuple[Sequence[ir.Expr], ir.Expr | None]:
-    """Split a call's arguments into the arrays and the flag that sorts nulls last; the flag is None if missing."""
+    """Split the arguments of a sort function into the arrays and the flag ``nulls_last`` (None if missing)."""
     end = call.args[-1]
     value = end.value if isinstance(end, ir.LetRef) else end
     has_flag = len(call.args) > 1 and isinstance(value, ir.Literal) and value.kind == "bool"

@@ -36,7 +36,7 @@ _MAX_RANGES = 256
 
 
 def _parse_ipv4(text: str) -> tuple[int, int]:
-    """Parse an IPv4 address to an integer and its prefix length; raise ValueError if the address is invalid."""
+    """Parse a text such as ``10.0.0.0/8`` to an integer and a prefix length; raise ValueError if it is invalid."""
     address, slash, prefix = text.strip().partition("/")
     bits = int(prefix) if slash else _V4_BITS
     if not 0 <= bits <= _V4_BITS:
@@ -45,7 +45,7 @@ def _parse_ipv4(text: str) -> tuple[int, int]:
 
 
 def _parse_ip_address(text: str) -> tuple[int, int]:
-    """Parse an IPv4 or IPv6 address to an integer of 128 bits and its prefix length."""
+    """Parse an IPv4 or IPv6 address with an optional prefix to an integer of 128 bits and a prefix length."""
     address, slash, prefix = text.strip().partition("/")
     if ":" not in address:
         value, bits = _parse_ipv4(text)
@@ -215,7 +215,7 @@ functions: tuple[PythonFunction, ...] = (
 
 @dataclasses.dataclass(frozen=True)
 class IpLookup(UnorderedOutputOperator):
-    """Plugin ``ipv4_lookup`` or ``ipv6_lookup``, which joins rows with a table of networks by an address.
+    """Plugin ``ipv4_lookup`` or ``ipv6_lookup``, which joins each row with the networks that contain its address.
 
     Attributes:
         version: version of the addresses, 4 or 6.

@@ -1,4 +1,4 @@
-"""Translation of decimals, and of comparison and arithmetic operators by the types of their operands, to SQL.
+"""Translation of decimals, comparisons and arithmetic to SQL, depending on the types of the operands.
 
 SQL silently converts operands of different types; Kusto rejects them. The accepted types follow the signatures of the
 operators in Kusto's published language definition: texts and dynamic (JSON) values have no order, ``==`` does not
@@ -227,7 +227,7 @@ def _build_incomparable_types_error(left_type: str, right_type: str) -> QueryErr
 
 
 def _convert_dynamic_operand(node: ir.BinaryOp, kinds: tuple[str | None, str | None]) -> ir.BinaryOp:
-    """Return a comparison in which a dynamic operand next to a number is converted to a number."""
+    """Return a comparison in which a dynamic operand is converted to a number, if the other operand is a number."""
     left, right = kinds
     if left == "dynamic" and right in _NUMBERS:
         return dataclasses.replace(node, left=_convert_to_number(node.left, right))

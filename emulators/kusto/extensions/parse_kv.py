@@ -1,6 +1,7 @@
 """Query operator ``parse-kv``, which extracts columns from a string of keys and values, such as ``a=1,b=2``.
 
-A function in Python reads the keys and values of each row if the operator has quotes or no delimiters.
+If the operator defines quotes, or lacks delimiters, a Python function parses the string of each row. Otherwise SQL
+parses it.
 """
 
 import dataclasses
@@ -120,7 +121,7 @@ class KeyValueReader:
 
 
 def read_key_values(text: str | None, options: str) -> str | None:
-    """Return the first value of each key as a JSON object; ``options`` are the attributes of `KeyValueReader`."""
+    """Return the first value of each key in a text as JSON; ``options`` are attributes of `KeyValueReader` as JSON."""
     if text is None:
         return None
     parsed: dict[str, Any] = orjson.loads(options)
@@ -157,7 +158,7 @@ class ParseKv(PipelineOperator):
         keys: name and Kusto type of each key to extract; each key becomes a column.
         delimiters: delimiter between pairs, and delimiter between key and value; empty if ``pattern`` is used.
         pattern: regular expression with two groups, for key and value; alternative to ``delimiters``.
-        options: options of the function in Python as JSON, for quotes and for a string without delimiters.
+        options: attributes of `KeyValueReader` as JSON, for quotes and for a string without delimiters; else empty.
     """
 
     text: ir.Expr

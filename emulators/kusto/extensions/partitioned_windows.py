@@ -34,7 +34,7 @@ _ROW_OPERATORS = (ir.Where, ir.Project, ir.Extend, ir.ProjectAway, ir.ProjectRen
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PartitionedWindows(WindowedOperator):
-    """Query operators ``sort`` and ``extend`` with window functions that restart where a sorted column changes.
+    """Combination of ``sort`` and ``extend``, whose window functions restart where a sorted column changes.
 
     The rows of the result are in no particular order.
 
@@ -81,7 +81,7 @@ def _render_window(call: ir.FunctionCall, partition: str, order: Sequence[str]) 
 
 
 def install_extension() -> None:
-    """Make the translator library compute these window functions with ``PARTITION BY``."""
+    """Make the translator library use ``PARTITION BY`` if window functions restart where a sorted column changes."""
     replace_attribute(translate, "_render_scoped", _patch_render_query_in_scope)
 
 
@@ -93,9 +93,9 @@ def _patch_render_query_in_scope(library_function: Callable[..., Any]) -> Callab
 
 
 def merge_sorts(operators: Sequence[ir.Operator]) -> list[ir.Operator]:
-    """Return query operators with a `PartitionedWindows` in place of each ``sort`` and ``extend`` that it can replace.
+    """Return query operators in which one `PartitionedWindows` replaces each suitable pair of ``sort`` and ``extend``.
 
-    The types of the columns must be bound, see `bind_known_types`.
+    The caller provides the column types with `bind_known_types`.
     """
     merged = list(operators)
     for index in range(len(merged) - 2, -1, -1):
@@ -106,7 +106,7 @@ def merge_sorts(operators: Sequence[ir.Operator]) -> list[ir.Operator]:
 
 
 def _merge_sort_with_extend(sort: ir.Operator, extend: ir.Operator) -> PartitionedWindows | None:
-    """Return one operator for a ``sort`` and the ``extend`` after it; None if its functions need all rows in order."""
+    """Combine a ``sort`` and the ``extend`` after it; return None if the window functions need all rows in order."""
     if not isinstance(sort, ir.Sort) or not isinstance(extend, ir.Extend) or find_window_function(extend) is None:
         return None
     with bind_input_types(sort):
@@ -136,10 +136,10 @@ def _iterate_calls(root: Any) -> Iterator[ir.FunctionCall]:
 
 
 def _count_leading_keys(call: ir.FunctionCall, columns: Sequence[str]) -> int | None:
-    """Return how many leading sort keys restart a window function when they change.
+    """Return the number of leading sort keys for which a window function restarts whenever one of them changes.
 
-    None if the function restarts elsewhere, is a rank of another column than the next sort key, or cannot be computed
-    with ``PARTITION BY``.
+    Return None if the function has another restart condition, if it ranks a column other than the next sort key, or if
+    ``PARTITION BY`` cannot compute it.
     """
     if call.name.lower() not in _FUNCTIONS or len(call.args) != 2:  # noqa: PLR2004  value and restart
         return None

@@ -47,7 +47,7 @@ class ReduceByPattern(UnorderedOutputOperator):
     """Query operator ``reduce``, which groups similar texts.
 
     Attributes:
-        value: expression whose text is reduced.
+        value: expression whose texts are grouped.
         threshold: minimum share of the rows in a group; None for the default.
         characters: characters between words; None for the default.
         keeps_rows: True if the result has the rows of the input with their patterns (``kind=source``).
@@ -166,7 +166,7 @@ _WILDCARD_TYPES = {"string": "VARCHAR", "long": "BIGINT", "int": "INTEGER", "rea
 
 @dataclasses.dataclass(frozen=True)
 class RowPatterns(UnorderedOutputOperator):
-    """Plugin that returns one row for each pattern of values.
+    """Plugin ``basket``, ``autocluster`` or ``diffpatterns``, which returns one row for each pattern of values.
 
     Attributes:
         plugin: name of the plugin.
@@ -203,9 +203,9 @@ class RowPatterns(UnorderedOutputOperator):
     def _render_row_lists(
         self, input_sql: str, input_columns: list[str], names: list[str], prefix: str
     ) -> tuple[str, int]:
-        """Render SQL that collects codes, weights and values of all rows in lists.
+        """Return SQL that collects the rows in lists, and the number of row sets: 2 for ``diffpatterns``, else 1.
 
-        Return the SQL and the number of sets of rows.
+        The lists contain the distinct values of each column, the values of each row as numbers, and the row weights.
         """
         if not names:
             raise semantic_error(

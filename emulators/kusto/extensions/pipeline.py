@@ -15,7 +15,7 @@ type Lowering = Callable[[Any], ir.Operator | list[ir.Operator] | None]
 
 
 class PipelineOperator(ir.Operator):
-    """Query operator of an extension; it renders itself as SQL.
+    """Base class of the query operators that extensions add; an operator renders itself as SQL.
 
     Subclasses must be frozen dataclasses, because the translator library traverses the fields of dataclasses.
     """

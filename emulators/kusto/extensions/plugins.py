@@ -121,7 +121,7 @@ def _install_bag_unpack() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class BagPropertiesProbe(UnorderedOutputOperator):
-    """Operator of the probe query for ``bag_unpack``: lists the names and JSON types of a column's properties."""
+    """Operator of the query that runs before ``bag_unpack`` and lists the names and JSON types of the properties."""
 
     column: str
 
@@ -144,7 +144,7 @@ class BagPropertiesProbe(UnorderedOutputOperator):
 
 @dataclasses.dataclass(frozen=True)
 class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
-    """Plugin ``evaluate bag_unpack(column, ...)``: makes a column of each property in a column of JSON objects."""
+    """Plugin ``bag_unpack``, which converts each property of the JSON objects in a column to a separate column."""
 
     offset: int
     column: str
@@ -268,7 +268,7 @@ def _merge_hash_sets(sets: Sequence[str]) -> Any:
 
 
 def _estimate_intersection(sets: Sequence[str]) -> int:
-    """Estimate the number of values that all sets share, by inclusion and exclusion of their unions."""
+    """Estimate the number of values that all sets share, by the inclusion-exclusion principle."""
     total = 0
     for size in range(1, len(sets) + 1):
         for chosen in itertools.combinations(sets, size):
@@ -283,7 +283,7 @@ functions: tuple[PythonFunction, ...] = (
 
 @dataclasses.dataclass(frozen=True)
 class DistinctIntersections(UnorderedOutputOperator):
-    """Plugin ``dcount_intersect``; column n contains the number of values that the first n sets share."""
+    """Plugin ``dcount_intersect``, whose n-th new column contains the number of values that the first n sets share."""
 
     sets: tuple[str, ...]
 

@@ -76,7 +76,7 @@ class RankingAggregate(AggregateSpec):
 
 
 def render_ranked_value(sql: str) -> str:
-    """Return SQL that converts a number to a sort key, by which SQL sorts as Kusto does."""
+    """Return SQL that converts a number to a sort key; with this key, SQL sorts NaN as Kusto does."""
     return f"kql_ranked({sql})"
 
 

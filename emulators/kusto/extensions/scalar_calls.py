@@ -45,9 +45,9 @@ class ScalarCall:
         run: the function in Python; it receives None for null and for a missing argument, and a dynamic argument as
             parsed JSON. A ValueError gives the result of a null argument.
         kinds: kind of each argument: ``string``, ``text`` (an empty text is not null), ``long``, ``real``, ``bool``,
-            ``digested`` (a value of a digest), ``dynamic``, ``json`` (a dynamic value as JSON text) or ``any`` (as
-            text); ``?`` marks an optional argument, and a last ``*`` any number of strings or arrays of strings, which
-            arrive as one list.
+            ``digested`` (a value to look up in a t-digest), ``dynamic``, ``json`` (a dynamic value as JSON text) or
+            ``any`` (as text); ``?`` marks an optional argument, and a last ``*`` any number of strings or arrays of
+            strings, which arrive as one list.
         result: type of the result.
         missing: result for a null argument, or if the function raises ValueError.
     """
@@ -86,7 +86,7 @@ def build_python_functions(calls: Iterable[ScalarCall]) -> tuple[PythonFunction,
 
 
 def install_scalar_calls(calls: Iterable[ScalarCall]) -> None:
-    """Add the KQL functions to the translator library."""
+    """Add KQL functions to the translator library; the SQL of each function calls its Python function."""
     for call in calls:
         kinds = call.read_argument_kinds()
         arities: Sequence[int] = range(call.count_required_arguments(), len(kinds) + 1)

@@ -110,9 +110,9 @@ def _replace_step_expressions(step: ScanStep, substitute: Substitute) -> ScanSte
 
 
 def _assign_hidden_column(step: ScanStep, name: str, hidden_name: str, steps: Sequence[str]) -> ScanStep:
-    """Return a step that copies an input column to a hidden column, even if the step does not change the column.
+    """Return a copy of a step that assigns the value of an input column to a hidden column instead.
 
-    References such as ``s1.name`` read the hidden column.
+    A step that does not change the column copies its value. References such as ``s1.name`` read the hidden column.
     """
     assigned = [each for each in step.assignments if each.name == name]
     others = tuple(each for each in step.assignments if each.name != name)
@@ -331,7 +331,7 @@ class SequenceDetect(UnorderedOutputOperator):
     dimensions: tuple[str, ...]
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
-        """Render the plugin as SQL that yields each different sequence of times once, ordered by the times."""
+        """Render the plugin as SQL that yields the distinct sequences of event times, in the order of the times."""
         for name in (self.time, *self.dimensions):
             check_column(name, input_columns)
         p, time, names = find_free_prefix(input_columns), quote_name(self.time), self.infer_columns(input_columns)

@@ -1,9 +1,8 @@
-"""SQL of the query operator ``scan``, which is a recursive query.
+"""Recursive SQL query for the query operator ``scan``.
 
 Each iteration passes one row of every partition (group of rows) through the steps. The state of step k ("Scan logic" in
 the Kusto documentation) consists of a flag for an active sequence of rows, the number of this sequence, and the columns
-of steps 1 to k that an expression reads. Separate from ``scan``, which reads and checks the operator, because either
-part fills a file.
+of steps 1 to k that an expression reads. The module ``scan`` parses and checks the operator.
 """
 
 import dataclasses
@@ -124,7 +123,7 @@ class ScanSql:
         )
 
     def _render_step(self, index: int, turn_rows: str) -> str:
-        """Return SQL that applies a step to the subquery ``turn_rows``: the next row of every partition."""
+        """Return SQL that applies a step to ``turn_rows``, a subquery with the next row of every partition."""
         p, step = self._p, self._steps[index]
         active = "true" if index == 0 else f"{p}a{index}"
         again = f"({active}) AND coalesce({self._render_expression_for_state(step.condition, index)}, false)"
@@ -203,7 +202,7 @@ class ScanSql:
         return [*fields, (f"{p}o", f"CAST([] AS STRUCT({struct}q BIGINT{flags})[])")]
 
     def _render_expression_for_state(self, expr: ir.Expr, state: int) -> str:
-        """Return SQL for an expression whose references ``step.column`` read the given state."""
+        """Return SQL for an expression in which references like ``step.column`` read the state of step ``state``."""
         return render_expression(self._replace_references(expr, state))
 
     def _replace_references(self, node: Any, state: int) -> Any:

@@ -139,10 +139,10 @@ def _parse_search(node: Any, operator_nodes: list[Any]) -> ir.Query:
 
 
 def _find_all_sources(predicate: ir.Expr) -> list[ir.Source]:
-    """Return all views and tables.
+    """Return all views, and the tables that ``search`` must read.
 
-    If there are views and every term of the predicate names its column, only tables with one of these columns are
-    returned.
+    If there are views and every term of the predicate names a column, these are the tables with one of these columns.
+    Otherwise they are all tables.
     """
     nodes = list(iterate_nodes(predicate))
     named = {node.name if isinstance(node, ir.ColumnRef) else node.column for node in nodes if _is_column_name(node)}
@@ -181,7 +181,7 @@ def _parse_search_predicate(node: Any) -> ir.Expr:
 
 
 def parse_search_condition(node: Any, *, sensitive: bool = False) -> ir.Expr:
-    """Return the condition that a parse tree node with search terms and comparisons describes."""
+    """Convert a parse tree node with search terms and comparisons to a condition."""
     node = reader.collapse(node)
     kind, parts = get_rule_name(node), get_child_rules(node)
     if kind in _LOGICAL:

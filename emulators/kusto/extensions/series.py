@@ -1,11 +1,11 @@
 """KQL functions over series that return a series: arithmetic, filling of gaps, and filters.
 
-A series is a dynamic value that contains an array of numbers. DuckDB macros convert a series to a list and back.
-Functions in Python compute the other results; `SeriesCall` adds a KQL function that calls one.
+A series is a dynamic value that contains an array of numbers. DuckDB macros convert a series to a list and back, and
+compute most functions. Python functions compute the others; `SeriesCall` describes a KQL function of this kind.
 
-Each macro uses each of its parameters once and binds the parameter through a list with one element. A macro copies an
-argument as often as it uses the parameter, so that the SQL of nested calls would grow exponentially. The list also
-prevents name collisions between an argument and the macro.
+Each macro uses each parameter only once: it binds the parameter through a list with one element. DuckDB inserts the
+argument wherever a macro uses the parameter, so that repeated use would make the SQL of nested calls grow
+exponentially. The list also prevents name collisions between an argument and the macro.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -173,10 +173,10 @@ _ELEMENTS = "CAST(CASE WHEN json_type(_s.j) = 'ARRAY' THEN _s.j END AS JSON[])"
 def _build_fill_macro(name: str, parameters: str, bound: str, filled: str) -> str:
     """Return SQL that creates a DuckDB macro, which fills gaps in a series.
 
-    The body of the macro can use the elements ``x``, their numbers ``v``, the flags of missing elements ``m`` and the
-    indexes of known elements ``k``. An element is missing if it equals the placeholder; with a null placeholder, nulls
-    are missing. Elements retain their original type, so the macro works on JSON values. The macro concatenates the gaps
-    and the known elements, which takes linear time.
+    The body ``filled`` can use the elements ``x``, their numeric values ``v``, the flags of missing elements ``m`` and
+    the indexes of known elements ``k``. An element is missing if it equals the placeholder; with a null placeholder,
+    nulls are missing. Elements retain their original type, so the macro works on JSON values. The macro concatenates
+    the gaps and the known elements, which takes linear time.
     """
     return f"""CREATE OR REPLACE MACRO kql_{name}(series, missing{parameters}) AS list_transform(list_transform(
         list_transform([struct_pack(j := TRY_CAST(series AS JSON), p := kql_number(missing){bound})],
@@ -378,7 +378,7 @@ def add_series_scalar(call: SeriesCall, output: str) -> None:
 
 
 def add_series_multi_result(call: SeriesCall) -> None:
-    """Add a KQL function that returns all outputs of a Python function, as one column each."""
+    """Add a KQL function that returns each output of a Python function as a separate column."""
     internal = f"{call.name} output"  # no query can call a function whose name contains a space
     add_custom_function(internal, range(1, 65), lambda node: _render_internal_call(call, node))
     outputs = [SeriesOutput(name) for name in call.function.outputs]

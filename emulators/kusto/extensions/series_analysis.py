@@ -1,8 +1,8 @@
 """KQL functions that analyse series: statistics, fits of lines, decomposition, periods, outliers, Fourier transform.
 
 The documentation of Kusto specifies the arithmetic of the decomposition, but not the scores of periods. The functions
-reproduce the documentation's examples of these scores. The module also has the statistical functions of single numbers,
-such as ``welch_test``, which Python functions compute, too.
+reproduce the documentation's examples of these scores. The module also has statistical functions of single numbers,
+such as ``welch_test``.
 """
 
 from collections.abc import Callable

@@ -59,7 +59,7 @@ def misplaced_results_error() -> QueryError:
 
 @contextlib.contextmanager
 def select_result(result_index: int) -> Iterator[None]:
-    """Context manager: while it is active, a query is parsed for its result with the index ``result_index``."""
+    """Context manager: inside it, a query is translated only to its result with the index ``result_index``."""
     token = _SELECTED.set(result_index)
     try:
         yield
@@ -81,7 +81,7 @@ def choose_result(node: Any, results: Sequence[tuple[str, Callable[[], Sequence[
 
 
 def remove_marker(query: ir.Query) -> tuple[ir.Query, EndOfResult]:
-    """Remove the marker at the end of a query; return the query and the marker."""
+    """Remove the marker `EndOfResult` from the end of a query; return the query and the marker."""
     last = query.operators[-1] if query.operators else None
     if not isinstance(last, EndOfResult):
         return query, EndOfResult(1)
@@ -133,7 +133,7 @@ def _build_facet_operators(column: ir.ColumnRef) -> list[ir.Operator]:
 
 
 def parse_preview(node: Any, arguments: Sequence[Any], clause: Any) -> list[ir.Operator]:
-    """Convert a call of ``preview(number)`` to ``take`` and ``count``."""
+    """Convert the plugin call ``preview(number)`` to two results: the first rows, and the number of all rows."""
     number = reader.lower_expr(arguments[0]) if len(arguments) == 1 else None
     if clause is not None or not isinstance(number, ir.Literal) or not isinstance(number.value, int):
         raise semantic_error(

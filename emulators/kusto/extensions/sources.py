@@ -39,7 +39,7 @@ class TypedUnion(ir.Union, DataDependentOperator):
 
     Attributes:
         offset: index of the operator's first character in the query text.
-        describes: True in the probe query, which lists the name and type of each input's columns.
+        describes: True in the probe query, which runs first and lists the name and type of each input's columns.
         labels: name that ``as`` gives to each input; None for an input without ``as``.
     """
 

@@ -2,7 +2,7 @@
 
 The file ``language.json`` has the signatures of Microsoft's language service. The type of an expression is ``array`` or
 ``bag`` if a dynamic value is known to have this form, and None if the type is unknown before DuckDB binds the SQL.
-Separate from ``signatures``, which compares these types with the parameters of a call.
+The module ``type_checks`` compares these types with the parameters of calls.
 """
 
 import dataclasses
@@ -70,7 +70,7 @@ def find_signatures(kind: str, function: str) -> Sequence[Signature]:
 
 @dataclasses.dataclass(frozen=True)
 class DynamicLiteral(ir.FunctionCall):
-    """Literal ``dynamic(...)`` with values such as datetimes, which the query computes from a text.
+    """Literal ``dynamic(...)`` with values such as datetimes, whose JSON text the SQL builds and parses.
 
     Attributes:
         form: ``array`` or ``bag``.
@@ -80,7 +80,10 @@ class DynamicLiteral(ir.FunctionCall):
 
 
 def infer_static_type(expr: ir.Expr) -> str | None:
-    """Return the type of an expression, ``array`` or ``bag`` for dynamic values of this form; None if unknown."""
+    """Return the Kusto type of an expression; None if the type is unknown.
+
+    The type is ``array`` or ``bag`` for a dynamic value that is known to be an array or a JSON object.
+    """
     found: str | None = None
     match expr:
         case ir.LetRef():
@@ -186,7 +189,7 @@ def _accepts_all_types(parameters: Parameters, types: Types) -> bool:
 
 
 def find_conflicting_types(parameters: Parameters, types: Types) -> Types:
-    """Return the types of arguments that should have one common type but do not; empty if one type fits all.
+    """Return the types of arguments that must have one common type but do not; empty if the types are compatible.
 
     All types of numbers fit each other. A dynamic value fits each type that the parameter also permits.
     """

@@ -168,9 +168,9 @@ def _render_indexof(call: ir.FunctionCall) -> str:
 
 
 def _render_limited_position(text: str, match: str, start: str, length: str, occurrence: str) -> str:
-    """Return SQL that finds the n-th occurrence of a text.
+    """Return SQL for the index of the n-th occurrence of a substring.
 
-    Each must be within ``length`` of the previous occurrence.
+    Each occurrence must be within ``length`` characters after the previous occurrence.
     """
     first = f"CASE WHEN {start} < 0 THEN length({text}) + {start} ELSE {start} END"
     found = f"position({match} IN substr({text}, _p + 2, {length}))"
@@ -212,7 +212,7 @@ def _patch_extract_all(library_function: Callable[[ir.FunctionCall], str]) -> Ca
 
 
 def _convert_group_names_to_numbers(pattern: ir.Expr, groups: ir.Expr) -> ir.Expr:
-    """Return an array of capture groups in which numbers replace the names."""
+    """Return the argument ``groups`` of ``extract_all`` with numbers in place of the names of capture groups."""
     source = translate.constant_string(pattern)
     if source is None or not isinstance(groups, ir.Literal) or groups.kind != "dynamic":
         return groups
@@ -376,14 +376,14 @@ def _add_size_check(
 
 
 def _has_short_text(expr: ir.Expr) -> bool:
-    """Return whether the string form of a value is always short: that of a constant, number or datetime."""
+    """Return whether the string form of an expression is always short, as for a constant, a number or a datetime."""
     if isinstance(expr, ir.BinaryOp):
         return expr.op in _ARITHMETIC
     return isinstance(expr, ir.Literal | ir.Parameter) or infer_type(expr) in _SMALL
 
 
 def _render_string_size(column: ir.ColumnRef) -> str:
-    """Return SQL for the size in bytes of a column's string form; an empty text if its type is always short.
+    """Return SQL for the size in bytes of a column's string form; empty if values of its type are always short.
 
     The caller compares the sum of the sizes with MAX_TEXT_BYTES, and ignores values that are always short.
     """

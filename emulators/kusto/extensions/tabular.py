@@ -164,7 +164,7 @@ class DistinctRows(PipelineOperator):
         return input_columns if self.named is None else translate.naming.distinct_names([self.named])
 
     def replace_expressions(self, substitute: Substitute) -> "DistinctRows":
-        """Return a copy of the operator with ``substitute`` applied to the sampled expression and the row number."""
+        """Return a copy of the operator with ``substitute`` applied to its expression and its number of rows."""
         if self.named is None or self.count is None:
             return self
         named = dataclasses.replace(self.named, expr=substitute(self.named.expr))
@@ -172,7 +172,10 @@ class DistinctRows(PipelineOperator):
 
 
 def resolve_value(expr: ir.Expr) -> ir.Expr:
-    """Replace a reference to a ``let`` statement by its value, in a place where a name cannot mean a column."""
+    """Return the value of a reference to a ``let`` statement; return any other expression unchanged.
+
+    Use this function only for arguments that cannot be columns.
+    """
     return expr.value if isinstance(expr, ir.LetRef) else expr
 
 
@@ -258,9 +261,9 @@ def _install_as_operator() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class NameRows(PipelineOperator):
-    """Operator ``as`` with a name to which the query refers.
+    """Query operator ``as``, if another part of the query uses the name that it assigns.
 
-    Translation replaces the operator by a ``let`` statement.
+    The translation replaces the operator by a ``let`` statement.
     """
 
     name: str
@@ -314,7 +317,7 @@ def find_as_name(node: Any) -> str | None:
 
 
 def find_operator_before(node: Any) -> Any | None:
-    """Return the parse tree node for the part of a pipeline before an operator; None for the first operator."""
+    """Return the parse tree node that precedes an operator in its pipeline; None for the first operator."""
     child, parent = node, node.parentCtx
     while parent is not None and get_rule_name(parent) != "PipeExpression":
         child, parent = parent, parent.parentCtx

@@ -53,7 +53,7 @@ class TopNested(UnorderedOutputOperator):
     levels: tuple[TopNestedLevel, ...]
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
-        """Return SQL that yields one row for each path through the levels, with value and aggregate of each level."""
+        """Return SQL that yields one row for each combination of top values, with value and aggregate of each level."""
         return _TopNestedSql(self, input_sql, input_columns).render()
 
     def infer_columns(self, input_columns: list[str]) -> list[str]:

@@ -133,7 +133,7 @@ def _find_signature_error(kind: str, name: str, args: Sequence[ir.Expr]) -> Quer
 
 
 def _find_constant_error(name: str, accepted: Sequence[Parameters], args: Sequence[ir.Expr]) -> QueryError | None:
-    """Return the error for a call with a column as an argument that must be a constant in all signatures; else None."""
+    """Return an error if an argument reads a column, although all signatures require a constant; else None."""
     reads = [any(isinstance(node, ir.ColumnRef) for node in iterate_nodes(arg)) for arg in args]
     for parameters in (each for one in accepted for each in list_parameters(one, len(args))):
         if not any(read and each.get("constant") for read, each in zip(reads, parameters, strict=True)):
@@ -298,7 +298,7 @@ def _has_parentheses(node: Any) -> bool:
 
 
 def _bind_condition_types(types: Sequence[str], *exprs: ir.Expr) -> contextlib.AbstractContextManager[object]:
-    """Context manager: if a condition is a column and DuckDB finds one of these ``types`` for it, reject the query."""
+    """Context manager: make the SQL reject the query if a condition is a column with one of the DuckDB ``types``."""
     unknown = [each for each in exprs if isinstance(each, ir.ColumnRef) and infer_static_type(each) is None]
     return _CONDITIONS.bound({**_CONDITIONS.get(), **{id(each): types for each in unknown}})
 

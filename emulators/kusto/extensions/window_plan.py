@@ -1,4 +1,4 @@
-"""SQL of window functions and sessions; each becomes a column that a nested SQL subquery adds."""
+"""SQL of KQL window functions and sessions; a nested SQL subquery adds each result as a column."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -198,11 +198,12 @@ def add_session_start_column(
 ) -> tuple[str, int]:
     """Add a column with the start of the session to which a row belongs, as in ``row_window_session()``.
 
-    A session starts at the first value, after a null, ``longest`` or more after the start of the session, ``gap`` or
-    more after the previous value, and where ``begin_condition`` is true. A gap or a restart ends every session. The
-    rows between two gaps or restarts are a "run"; its first row starts a session. Only a run with a value ``longest``
-    or more after its first value has further starts. A recursive query finds these, because each start determines the
-    next start. In a run with ascending values the next start is in the next span of the length ``longest``, so the
+    A session starts at the first value, at a value after a null, at a value ``longest`` or more after the start of the
+    current session, at a value ``gap`` or more after the previous value, and where ``begin_condition`` is true.
+
+    Every start, except those by ``longest``, begins a new "run" of rows. A run has further starts only if it has a
+    value ``longest`` or more after its first value. A recursive query finds these starts, because each start determines
+    the next start. In a run with ascending values the next start is in the next span of the length ``longest``, so the
     query advances by spans; in any other run it advances by rows. It processes one span of all runs in each iteration.
 
     Args:

@@ -142,7 +142,7 @@ def _compute_autocorrelation(values: Numbers) -> Numbers:
 
 
 def _find_fast_length(count: int) -> int:
-    """Return the smallest fast transform length of at least ``count``: a power of two, or three quarters of one."""
+    """Return the smallest FFT length of at least ``count`` that is a power of two, or three quarters of one."""
     power = 1 << (count - 1).bit_length()
     return power // 4 * 3 if power // 4 * 3 >= count else power
 
@@ -338,7 +338,7 @@ def compute_components(
 
 
 def _select_training_points(values: Numbers, tested_points: int | None) -> Numbers:
-    """Return the points from which the model is learned, without ``tested_points`` points at the end.
+    """Return the points from which the components are computed: all except the last ``tested_points``.
 
     Infinite points are replaced by NaN.
     """

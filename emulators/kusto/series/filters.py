@@ -47,7 +47,7 @@ def filter_recursively(values: Numbers | None, numerators: Numbers | None, denom
 
 
 def _apply_fir_weights(values: Numbers, weights: Numbers, shift: int) -> Numbers:
-    """Return for each point the weighted sum of the points up to ``shift`` points after it (FIR filter)."""
+    """Apply the weights of a FIR filter; the window of each point ends ``shift`` points after it."""
     size = max(1, _PRODUCTS // len(weights))
     if not len(values) or len(values) <= size:
         return np.convolve(values, weights)[shift : shift + len(values)] if len(values) else values
@@ -60,7 +60,7 @@ def _apply_fir_weights(values: Numbers, weights: Numbers, shift: int) -> Numbers
 
 
 def _apply_feedback(direct: Numbers, feedback: Numbers) -> Numbers:
-    """Subtract from each point the weighted previous results, which is the recursive part of an IIR filter."""
+    """Apply the recursive part of an IIR filter: subtract the weighted previous results from each point."""
     if not len(feedback):
         return direct
     if len(feedback) == 1:

@@ -27,7 +27,7 @@ def fit_two_lines(values: Numbers | None) -> Any:
 
 
 def fit_polynomial(values: Numbers | None, positions: Numbers | None, degree: int | None) -> Any:
-    """Return the polynomial that fits a series best; its coefficients begin with that of the highest power.
+    """Return the polynomial that fits a series best; the coefficient of the highest power comes first.
 
     Args:
         values: points of the series.

@@ -28,11 +28,11 @@ type Pattern = tuple[int, ...]
 
 
 def compute_basket(codes: Any, weights: Any, columns: float, threshold: float, dimensions: float) -> Any:
-    """Return the patterns of at least a share of all rows, and the number of rows of each pattern.
+    """Return each pattern that at least a given share of all rows match, and the number of these rows.
 
     Args:
         codes: codes of all rows of the first column, then of the second, and so on.
-        weights: number of rows that each row represents.
+        weights: number of input rows that each row represents.
         columns: number of columns.
         threshold: minimum share of the rows.
         dimensions: maximum number of values that define a pattern.
@@ -51,7 +51,8 @@ def compute_basket(codes: Any, weights: Any, columns: float, threshold: float, d
 def compute_clusters(codes: Any, weights: Any, columns: float, size_weight: float) -> Any:
     """Return a few patterns that cover many rows and contain many values.
 
-    The score of a pattern is the weighted geometric mean of the share of its rows and the share of its values.
+    The score of a pattern is a weighted geometric mean of two shares: matching rows among all rows, and columns with a
+    value among all columns.
     """
     table = _reshape_codes(codes, columns)
     if table is None:
@@ -70,7 +71,7 @@ def compute_clusters(codes: Any, weights: Any, columns: float, size_weight: floa
 def compute_differences(
     codes: Any, weights: Any, other_weights: Any, columns: float, threshold: float, dimensions: float
 ) -> Any:
-    """Return patterns whose shares in two sets of rows differ by at least a threshold, without near duplicates.
+    """Return patterns whose share of rows differs between two sets by at least a threshold, without near duplicates.
 
     Args:
         codes: codes of all rows, column by column.
@@ -111,7 +112,7 @@ def _count_pattern_values(pattern: Pattern) -> int:
 def _find_closed_patterns(
     table: Codes, weights: Weights, min_weight: float, dimensions: int
 ) -> Iterator[tuple[Pattern, Mask]]:
-    """Yield each closed pattern whose rows have at least the weight ``min_weight``, with the mask of its rows.
+    """Yield each closed pattern whose matching rows weigh at least ``min_weight``, with the mask of these rows.
 
     Raises:
         FunctionFailure: there are too many patterns.

@@ -127,5 +127,5 @@ def merge_hash_sets(sets: Sequence[str | None] | None) -> str | None:
 
 
 def merge_hashes(sets: Sequence[str | None] | None) -> Any:
-    """Merge several results of ``hll`` and return the merged result as JSON text; null if no text is such a result."""
+    """Return the result of `merge_hash_sets` as the output ``merged`` of an SQL function."""
     return {"merged": merge_hash_sets(sets)}

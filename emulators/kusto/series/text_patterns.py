@@ -26,7 +26,7 @@ def compute_text_patterns(
     """Group similar texts, and return the pattern of each text.
 
     Args:
-        texts: different texts.
+        texts: distinct texts.
         counts: number of occurrences of each text.
         threshold: minimum share of all occurrences that a pattern, and each of its constant words, must have.
         characters: characters between the words; None for all except ASCII letters and digits.
@@ -51,7 +51,7 @@ def compute_text_patterns(
 
 
 def _split_words(text: str, characters: str | None) -> list[str]:
-    """Split a text into its words and the separators between them; a word may be empty."""
+    """Split a text into words alternating with separators; the first and last word may be empty."""
     if not characters:
         return _NOT_IN_WORDS.split(text)
     runs = [(is_word, "".join(run)) for is_word, run in itertools.groupby(text, lambda each: each not in characters)]

@@ -28,8 +28,9 @@ _LOG = get_logger("checkpoints")
 class BlobCheckpointStore:
     """Implementation of CheckpointStore: stores signed checkpoints in two containers of Azure Blob Storage.
 
-    Names have the same form as in the embedded store: each chain has a folder with subfolders by millions and thousands
-    of the number of records that a checkpoint covers. The newest checkpoint is found by three short listings.
+    The name of a checkpoint ends with the number of records that it covers. Each chain has a folder with a subfolder
+    for each million records, which has a subfolder for each thousand. Three short listings find the newest checkpoint.
+    The embedded store uses the same names.
 
     Args:
         account: storage account that contains the containers; closed with the store.
@@ -82,7 +83,7 @@ class BlobCheckpointStore:
         await self._account.close()
 
     async def _list_names_descending(self, folder: str, digits: int) -> list[str]:
-        """Return the names of a folder's checkpoints, highest number first; each name has a fixed number of digits."""
+        """Return the names in a folder that consist of exactly ``digits`` digits, highest number first."""
 
         async def list_names() -> list[str]:
             container = self._account.open_client().get_container_client(self._notes)

@@ -155,7 +155,7 @@ def _build_token(item: Item) -> str:
 
 
 def _item_from_token(record: RuleRecord) -> Item | None:
-    """Parse the token of a rule's state into the id and ETag of its stored item; None if no item is stored yet."""
+    """Parse the version token of a rule's record into the id and ETag of the state item; None if nothing is stored."""
     if not record.token:
         return None
     etag, writes = json.loads(record.token)

@@ -191,7 +191,7 @@ class CosmosChainStore:
         await self._account.close()
 
     def _compute_head_after_append(self, before: SegmentHead | None, records: Sequence[ChainRecord]) -> SegmentHead:
-        """Compute the head of a segment after an append; its ETag is empty, because Cosmos DB assigns it later."""
+        """Compute the head of a segment after an append; its ETag is empty until Cosmos DB assigns one."""
         last = records[-1]
         tip = Tip(last.sequence, last.hash, last.projection["Timestamp"])
         segment, size = 1, 0

@@ -81,9 +81,9 @@ class SegmentHead:
     counts: HeadCounts | None = None
 
     def to_tip(self) -> Tip:
-        """Convert the head to a tip (end of a chain in the ChainStore port).
+        """Convert the head to a tip: the number, hash and time of the chain's last record.
 
-        The token of the tip encodes the other attributes.
+        The token of the tip encodes the head's other attributes, for instance the ETag.
         """
         counts = self.counts
         counted = f"{counts.first_at}|{counts.counted_from}|{counts.pending}" if counts else "||"
@@ -125,7 +125,7 @@ def compute_partition_key(chain: ChainKey, segment: int) -> str:
 def head_to_item(chain: ChainKey, head: SegmentHead) -> dict[str, Any]:
     """Convert a segment's head to a Cosmos DB item.
 
-    The item has a property ``append``, which the unique key requires.
+    The item has an empty property ``append``, because the container's unique key requires this property.
     """
     tip = {"sequence": head.tip.sequence, "hash": head.tip.hash, "timestamp": head.tip.timestamp}
     place = {"id": HEAD_ID, "chain": compute_partition_key(chain, head.segment), "append": "", "scope": chain.scope_key}

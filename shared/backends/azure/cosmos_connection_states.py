@@ -37,9 +37,8 @@ class CosmosConnectionStates:
     async def record_messages(self, arrivals: Sequence[ArrivedMessages]) -> None:
         """Add messages to the counts, except those up to the last sequence number that is already counted.
 
-        Messages that arrive from a partition while its item is being written are counted by the next write. A failed
-        call may have counted some of the messages. A second call with the same messages counts only those
-        that are not counted yet.
+        Messages that arrive while the item of their partition is being written are counted by the next write. A failed
+        call may have counted some of the messages. A second call with the same messages counts only the remaining ones.
         """
         by_source: defaultdict[str, list[ArrivedMessages]] = defaultdict(list)
         for each in arrivals:

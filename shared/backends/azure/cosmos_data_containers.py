@@ -1,6 +1,6 @@
 """Containers of document stores.
 
-They are managed through Azure Resource Manager: Cosmos DB's API needs the account key.
+They are managed through Azure Resource Manager, because Cosmos DB's own API would require the account key.
 
 Tested with the genuine SDK against a test server; never run against Azure.
 

@@ -203,7 +203,7 @@ class CosmosItemStore:
         await self.commit(partition, [("delete", (item_id,), condition)])
 
     def unavailable_error(self) -> WorkspaceError:
-        """Build the error which states that this store does not respond."""
+        """Build the UNAVAILABLE error with this store's error code."""
         return WorkspaceError(Kind.UNAVAILABLE, self._code, f"{self._name} does not respond; retry later.")
 
     async def _wait_before_retry(self, attempt: int) -> None:
@@ -212,7 +212,7 @@ class CosmosItemStore:
 
     @asynccontextmanager
     async def _convert_errors(self) -> AsyncIterator[None]:
-        """Convert exceptions of the SDK to :meth:`unavailable_error`, and log their cause."""
+        """Replace UNAVAILABLE errors of Cosmos DB requests by this store's error (see :meth:`unavailable_error`)."""
         try:
             yield
         except WorkspaceError as error:

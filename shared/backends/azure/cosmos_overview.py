@@ -247,9 +247,9 @@ class CosmosChainOverview:
     async def _add_counts_of_uncounted_records(
         self, chain: ChainKey, counted_from: int, first_at: str, pending: int
     ) -> None:
-        """Add the counts of records from earlier versions to the chain's head item; retry after concurrent appends.
+        """Add the counts of records that earlier versions of the service appended to the chain's head item.
 
-        Do nothing if another process has counted these records, or some of them, meanwhile.
+        Retry after concurrent appends. Do nothing if another process has counted some of these records meanwhile.
         """
         runtime = self._account.runtime
         deadline = runtime.monotonic() + CHANGE_SECONDS
@@ -292,9 +292,9 @@ class CosmosChainOverview:
 
 
 def _build_size_increase(size: int) -> Callable[[Item], Item | None]:
-    """Return a function that sets a higher checkpoint size in a chain's status item, and returns the new item.
+    """Return a function that increases the checkpoint size in a chain's status item to ``size``.
 
-    The function returns None if the stored size is not lower than the new size.
+    The function returns the new item, or None if the item's size is not lower than ``size``.
     """
     return lambda item: {**item, "checkpointSize": size} if item.get("checkpointSize", -1) < size else None
 

@@ -1,7 +1,7 @@
 """Refused attempts to sign, used sign-ins and the index of signatures in Cosmos DB.
 
-The refused attempts of a member are one item, in a separate partition; so is each use of a sign-in. All signatures, and
-the progress of their index, are in one common partition.
+Each member's refused attempts are one item in a separate partition, and each use of a sign-in is one item in a separate
+partition. All signatures, and the progress of their index, are in one common partition.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """Sender to Azure Event Hubs; the partition key preserves the order of a connection's messages.
 
-Tested with the SDK's batches and errors and a producer in place of the connection. It has never run against an Event
+Tested with the SDK's batches and errors, and with a fake producer instead of a connection. Never run against an Event
 Hubs namespace: sign-in with a managed identity, retries within the SDK and the ``server-busy`` reply are untested.
 """
 

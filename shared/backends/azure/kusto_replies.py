@@ -1,9 +1,9 @@
-"""Parts of Kusto replies other than rows: partial failures, times, the annotation of ``render``, and errors.
+"""Parsers of Kusto replies: partial failures, execution times, properties of the operator ``render``, and errors.
 
-Failures that the SDK azure-kusto-data raises are converted to errors of the service.
+Errors of the SDK azure-kusto-data are converted to errors of the service.
 
-Separate from the adapter, because the form of replies and the codes of failures change with the engine and not with the
-queries.
+This module is separate from the adapter, because the form of replies and the error codes change with versions of the
+engine.
 """
 
 import json
@@ -64,7 +64,7 @@ def _has_failed_events(reply: KustoResponseDataSet) -> bool:
 
 
 def reject_several_results(reply: KustoResponseDataSet, text: str) -> None:
-    """Check that a query has one result.
+    """Check that a query has only one result table.
 
     Args:
         reply: reply of the engine.

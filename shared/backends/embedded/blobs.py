@@ -210,9 +210,9 @@ def _remove_empty_folders(folder: Path, top_folder: Path) -> None:
 
 
 def _remove_drafts(draft_folder: Path, at: datetime) -> None:
-    """Remove unfinished files that earlier processes left.
+    """Delete unfinished files that earlier processes left.
 
-    Files younger than a day stay, as a process may be writing them.
+    Files that changed within the last hour stay, because a process may still be writing them.
     """
     before = at.timestamp() - _DRAFT_SECONDS
     for draft in draft_folder.glob("*"):

@@ -21,9 +21,9 @@ class FileCheckpointStore:
     """Implementation of CheckpointStore: stores signed checkpoints as files in a folder.
 
     Args:
-        folder: folder of the files, created on first use. Each chain has a subfolder with subfolders by millions and
-            thousands of the checkpoint's size, so that the newest checkpoint is found without a list of all
-            checkpoints.
+        folder: folder of the files, created on first use. Each chain has a subfolder. It has a subfolder for each
+            million records that checkpoints cover, which has a subfolder for each thousand. The newest checkpoint is
+            therefore found without a list of all checkpoints.
         runtime: clock, randomness and threads.
     """
 
@@ -77,7 +77,7 @@ class FileCheckpointStore:
 
 
 def _list_names_descending(folder: Path, digits: int) -> list[str]:
-    """Return the names of a folder's checkpoints, highest number first; each name has a fixed number of digits."""
+    """Return the names in a folder that consist of exactly ``digits`` digits, highest number first."""
     try:
         names = os.listdir(folder)  # noqa: PTH208  names alone
     except (FileNotFoundError, NotADirectoryError):

@@ -1,6 +1,6 @@
-"""Disk of the embedded stores: its used and free space, and return of the space of deleted rows to the file system.
+"""Free space on the disk of the embedded stores, and release of unused space in SQLite files.
 
-Deleted rows leave space in SQLite files, which is returned in small steps.
+SQLite keeps the space of deleted rows as free pages of the file. These pages are returned to the file system in steps.
 """
 
 import shutil

@@ -48,7 +48,7 @@ class FileLinks:
     Args:
         base_url: the address, without a path, at which the local host serves files.
         key_file: file of the key that signs links, created on first use; only its owner can read it.
-        runtime: source of the key.
+        runtime: source of the key's random bytes.
     """
 
     def __init__(self, base_url: str, key_file: Path, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:

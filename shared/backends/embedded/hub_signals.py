@@ -7,7 +7,7 @@ type HubPartition = tuple[str, str]
 """Name of an event hub, and id of one of its partitions."""
 
 type OnAppend = Callable[[Collection[HubPartition]], None]
-"""Function that is called with the places to which events were appended; it must be fast and must not raise."""
+"""Function that is called with the partitions to which events were appended; it must be fast and must not raise."""
 
 
 class HubSignals:
@@ -34,7 +34,7 @@ class HubSignals:
         return unsubscribe
 
     def announce(self, path: Path, hub_partitions: Collection[HubPartition]) -> None:
-        """Call the subscribed functions of a hub file, because events were appended and are on disk."""
+        """Call the functions that are subscribed to a hub file; called after appended events are on disk."""
         for on_append in self._subscribers.get(path.absolute(), ()):
             on_append(hub_partitions)
 

@@ -172,7 +172,7 @@ def create_private_key_file(path: Path) -> None:
 
 
 def rotate_key(path: Path) -> str:
-    """Replace the key that signs checkpoints by a new key; return the first digits of the new public key's SHA-256.
+    """Replace the key that signs checkpoints by a new key; return 16 hex digits of the new public key's SHA-256.
 
     The old and the new public key are stored before the replacement, so that all checkpoints remain verifiable.
 

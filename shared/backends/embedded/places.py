@@ -78,7 +78,7 @@ class SqliteQuotaStore:
         ]
 
     async def clear(self, purpose: Purpose) -> None:
-        """Remove all reservations for a purpose; the host does so when it starts, because no stream is open then."""
+        """Remove all reservations for a purpose; the host calls this when it starts, because no stream is open then."""
         sql = "DELETE FROM places WHERE purpose = ?"
         with _convert_errors():
             await self._database.write(lambda connection: connection.execute(sql, (purpose,)).rowcount)

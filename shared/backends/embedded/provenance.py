@@ -250,7 +250,7 @@ class SqliteChainStore:
 
 
 class SqliteAuditLog(EventLog):
-    """Audit log in one SQLite file, for tests and benchmarks; the wiring composes its own log from the same store.
+    """Audit log in one SQLite file, for tests and benchmarks; the service creates its audit log in ``shared.wiring``.
 
     Args:
         path: the SQLite file, created on first use.

@@ -191,7 +191,7 @@ def _ensure_summary_row(connection: sqlite3.Connection, chain: ChainKey) -> int:
 
 
 def _count_pending_amendments(connection: sqlite3.Connection, chain: ChainKey) -> bool:
-    """Count the pending amendments among a chain's next records; return True if all records are counted."""
+    """Count the next pending amendments of a chain, up to 1,000; return True if no uncounted record remains."""
     number = _ensure_summary_row(connection, chain)
     row = connection.execute("SELECT sequence, hash, timestamp FROM chains WHERE chain = ?", (number,)).fetchone()
     if row is None:

@@ -28,7 +28,7 @@ _NICENESS: Final = 5
 class VerifierProcess:
     """Context manager that runs a process for verifying windows (ranges of records) of audit chains.
 
-    The process ends if the block or the service ends.
+    The process ends when the ``async with`` block or the service ends.
 
     Args:
         path: SQLite file of the chains.

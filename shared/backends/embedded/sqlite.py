@@ -151,7 +151,7 @@ class SqliteDatabase:
 
 
 class _ThreadConnection:
-    """Connection to a SQLite file, opened on first use, and the only thread that uses the connection."""
+    """Connection to a SQLite file, opened on first use, and used by one dedicated thread."""
 
     def __init__(self, path: Path, schema: str, purpose: str, runtime: Runtime) -> None:
         self._path = path

@@ -1,6 +1,6 @@
 """Runner of all sources of webhook events.
 
-The background timer starts it, and also each change that can cause an event.
+The background timer starts the runner, and so does each change that can cause an event.
 
 Events about ended downloads, broken audit chains and refused signatures have no source; their services publish them.
 """
@@ -38,7 +38,7 @@ class EventSources:
         self._is_closed = False
 
     async def run(self) -> None:
-        """Run each source once. If a source fails, the next sources run, and the next run repeats the failed work."""
+        """Run each source once. If a source fails, run the other sources; the next run repeats the failed work."""
         for name, source in self._sources.items():
             try:
                 await source()

@@ -14,7 +14,7 @@ from shared.backends.embedded.provenance_overview import SqliteChainOverview
 from shared.backends.embedded.provenance_schema import SCHEMA
 from shared.backends.embedded.sqlite import connect
 from shared.provenance.cursors import decode_cursor, encode_cursor
-from shared.provenance.overview import summary_to_row
+from shared.provenance.overview import chain_summary_to_json
 from shared.provenance.ports import ChainKey, Target
 
 SCOPES: Final = 100_000
@@ -57,7 +57,7 @@ async def _measure_page_milliseconds(path: Path) -> float:
         started = time.perf_counter()
         target, scope = map(str, decode_cursor("scopes", cursor, (str, str)))
         page = await overview.list_chains(None, ChainKey(Target(target), scope), PAGE)
-        rows = [summary_to_row(summary) for summary in page]
+        rows = [chain_summary_to_json(summary) for summary in page]
         times.append((time.perf_counter() - started) * 1000)
         if not rows:
             raise AssertionError("a page of the list of audit scopes is empty")

@@ -26,7 +26,7 @@ from shared.provenance.ports import PROJECTED, ChainKey, ChainRecord, Filters, T
 from shared.provenance.queries import query_records
 from shared.provenance.records import draft_event, seal_record
 from shared.provenance.verifier import ChainVerifier
-from shared.timestamps import now, rfc3339
+from shared.timestamps import format_rfc3339, now
 
 CHAIN = ChainKey(Target.DOMAIN_EVENTS, "bench")
 CALLERS = 64
@@ -107,7 +107,9 @@ async def _measure_single_caller(file: Path) -> float:
         tip = await store.read_tip(CHAIN)
         previous = tip.hash or compute_genesis_hash("bench", CHAIN.target, CHAIN.scope_key)
         draft = draft_event("editor@plant", build_event(number))
-        await store.append(CHAIN, [seal_record(draft, tip.sequence + 1, rfc3339(now()), previous, str(number))], tip)
+        await store.append(
+            CHAIN, [seal_record(draft, tip.sequence + 1, format_rfc3339(now()), previous, str(number))], tip
+        )
     seconds = time.perf_counter() - started
     await store.close()
     return ALONE / seconds
@@ -179,7 +181,7 @@ def _measure_verification() -> Iterator[Figure]:
 
 async def _fill_chain(file: Path, length: int) -> None:
     store = SqliteChainStore(file)
-    tip, previous, instant = Tip(), compute_genesis_hash("bench", CHAIN.target, CHAIN.scope_key), rfc3339(now())
+    tip, previous, instant = Tip(), compute_genesis_hash("bench", CHAIN.target, CHAIN.scope_key), format_rfc3339(now())
     for numbers in batched(range(length), 5_000, strict=False):
         records = []
         for number in numbers:

@@ -16,7 +16,7 @@ from bench.figures import Figure
 from bench.kql_cases import CASES
 from bench.kql_row_cases import ROW_CASES
 from emulators.kusto.extensions import EXTENSIONS, create_sql_objects
-from emulators.kusto.query_checks import limit_sql_length
+from emulators.kusto.query_checks import install_sql_length_check
 from emulators.kusto.sandbox import open_database
 from emulators.kusto.tables import create_views, load_tables, read_column_types, read_table_columns
 from emulators.kusto.translate import translate
@@ -52,7 +52,7 @@ def _prepare_translator(
     Return the columns of each table, and the DuckDB types of the columns.
     """
     load_tables(connection, create_views(connection, folder), MEMORY_BYTES)
-    limit_sql_length()
+    install_sql_length_check()
     for extension in EXTENSIONS:
         extension.install_extension()
     create_sql_objects(connection)

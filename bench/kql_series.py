@@ -11,7 +11,7 @@ import orjson
 
 from bench.figures import Figure
 from emulators.kusto.extensions import EXTENSIONS, create_sql_objects
-from emulators.kusto.query_checks import limit_sql_length
+from emulators.kusto.query_checks import install_sql_length_check
 from emulators.kusto.sandbox import open_database
 from emulators.kusto.series.decomposition import decompose, detect_periods, find_anomalies, score_outliers
 from emulators.kusto.translate import translate
@@ -30,7 +30,7 @@ def measure_kql_series() -> Iterator[Figure]:
     """Alternately run each function in KQL and in NumPy; compare the median CPU times."""
     with open_database(None) as connection:
         connection.execute("SET threads = 1")
-        limit_sql_length()
+        install_sql_length_check()
         for extension in EXTENSIONS:
             extension.install_extension()
         create_sql_objects(connection)

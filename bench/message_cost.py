@@ -50,7 +50,7 @@ class _Stores:
     async def send(self, hub: str, messages: Sequence[HubMessage]) -> None:  # noqa: ARG002  port EventSender
         self.sent = messages
 
-    async def record_messages(self, arrivals: Sequence[object]) -> None:
+    async def count_arrived_messages(self, arrivals: Sequence[object]) -> None:
         """Do nothing: this stub of the port ConnectionStateStore counts no messages."""
 
     async def set_status(self, connection: str, status: str) -> None:

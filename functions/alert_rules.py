@@ -9,9 +9,9 @@ from functions.catalog_items import (
     add_field_errors,
     build_item_reply,
     build_list_reply,
-    check_condition,
+    check_conditional_headers,
     check_lookup,
-    describe_storage,
+    describe_last_change,
     get_administration,
     get_caller,
 )
@@ -36,7 +36,7 @@ from shared.errors import FieldError, ValidationErrors
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
 from shared.http.unknown_names import list_accepted_names
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from shared.wiring import services
 
 GROUP = Group("alert-rules")
@@ -86,14 +86,14 @@ async def _read_current_rule(path: Mapping[str, str]) -> Mapping[str, Any]:
 
 async def _check_rule(call: Call[Any, AlertRuleBody], faults: ValidationErrors) -> None:
     check_lookup(faults, call.path["lookup"])
-    check_condition(faults, call.request)
-    if not faults.has_valid("kind"):
+    check_conditional_headers(faults, call.request)
+    if not faults.has_valid_fields("kind"):
         return
     rule = _build_rule("any", call.body, None)
     stored = await services().provenance.catalog_service.load()
     keys = {kind: [item.key for item in stored.items if item.kind == kind] for kind in ItemKind}
     add_field_errors(faults, find_alert_rule_errors(rule, keys[ItemKind.CONNECTION], keys[ItemKind.SURFACE]))
-    if rule.query is not None and faults.has_valid("query", "parameters", "timeRange", "condition", "groupBy"):
+    if rule.query is not None and faults.has_valid_fields("query", "parameters", "timeRange", "condition", "groupBy"):
         with faults.collect():
             add_field_errors(faults, await _find_query_errors(rule, stored))
 
@@ -169,7 +169,7 @@ def _rule_to_json(item: CatalogItem, state: RuleState | None) -> dict[str, Any]:
         **rule.model_dump(mode="json", by_alias=True),
         "state": report.status,
         "error": report.error,
-        "lastEvaluatedAt": None if report.evaluated_at is None else rfc3339(report.evaluated_at),
-        "nextEvaluationAt": None if report.due_at is None else rfc3339(report.due_at),
-        **describe_storage(item),
+        "lastEvaluatedAt": None if report.evaluated_at is None else format_rfc3339(report.evaluated_at),
+        "nextEvaluationAt": None if report.due_at is None else format_rfc3339(report.due_at),
+        **describe_last_change(item),
     }

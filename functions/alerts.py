@@ -15,7 +15,7 @@ from shared.errors import ValidationErrors, invalid
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Call, Group
 from shared.provenance.cursors import decode_cursor, encode_cursor
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from shared.validation.whole_numbers import parse_whole_number
 from shared.wiring import services
 
@@ -53,7 +53,7 @@ class AlertsQuery(BaseModel):
 
 
 async def _check_alerts_page(call: Call[AlertsQuery], faults: ValidationErrors) -> None:
-    if faults.has_valid("cursor", "state", "severity", "surface"):
+    if faults.has_valid_fields("cursor", "state", "severity", "surface"):
         with faults.collect():
             _parse_cursor(call.query)
 
@@ -72,7 +72,7 @@ async def list_alerts(call: Call[AlertsQuery]) -> Reply:
     page, has_more = await services().alerts.service.list_alerts(query.alert_filter, _parse_cursor(query), query.limit)
     cursor = {}
     if has_more:
-        cursor["cursor"] = encode_cursor(_CURSOR, (query.filters, rfc3339(page[-1].started_at), page[-1].id))
+        cursor["cursor"] = encode_cursor(_CURSOR, (query.filters, format_rfc3339(page[-1].started_at), page[-1].id))
 
     def build_reply() -> Reply:
         return json_reply({"alerts": [alert_to_json(alert) for alert in page], **cursor})
@@ -130,8 +130,8 @@ def alert_to_json(alert: Alert) -> dict[str, Any]:
         "severity": alert.severity,
         "surface": alert.surface,
         "value": alert.value,
-        **{name: None if at is None else rfc3339(at) for name, at in times.items()},
+        **{name: None if at is None else format_rfc3339(at) for name, at in times.items()},
         "acknowledgedBy": alert.acknowledged_by,
-        "acknowledgedAt": None if alert.acknowledged_at is None else rfc3339(alert.acknowledged_at),
+        "acknowledgedAt": None if alert.acknowledged_at is None else format_rfc3339(alert.acknowledged_at),
         "comment": alert.comment,
     }

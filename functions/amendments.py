@@ -36,7 +36,7 @@ from shared.provenance.queries import (
 from shared.provenance.report_header import ChainEvidence, ReportHeader
 from shared.provenance.selection import BODY_SCOPE_FIELD, check_scope, resolve_amendments_chain
 from shared.provenance.signatures import DecisionSigner
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from shared.wiring import services
 from shared.wiring.features import PROVENANCE
 
@@ -63,7 +63,7 @@ async def load_report_header(chain: ChainKey, author: Principal) -> ReportHeader
     return ReportHeader(
         workspace_id=workspace.id if workspace else "",
         workspace_name=workspace.name if workspace else "",
-        created_at=rfc3339(services().runtime.now()),
+        created_at=format_rfc3339(services().runtime.now()),
         created_by=author.member_id,
         author_name=author.name,
         evidence=await _load_chain_evidence(chain, author) if AccessRight.PROVENANCE_READ in author.rights else None,
@@ -146,7 +146,7 @@ async def _check_scope(call: Call[ScopeQuery | AmendmentsQuery, Any], faults: Va
 
 async def _check_entity(call: Call[ChainQuery], faults: ValidationErrors) -> None:
     check_scope(faults, call.query.scope_key)
-    if faults.has_valid("entityId") and not call.query.entity_id:
+    if faults.has_valid_fields("entityId") and not call.query.entity_id:
         faults.add(invalid("entityId", "is required and must not be empty"))
 
 
@@ -164,7 +164,7 @@ async def _check_rejection(call: Call[RejectQuery, RejectionBody], faults: Valid
         faults.add(invalid(BODY_SCOPE_FIELD, "must equal scopeKey in the query string"))
     elif in_body is not None:
         check_scope(faults, in_body, BODY_SCOPE_FIELD)
-    elif faults.has_valid(BODY_SCOPE_FIELD):
+    elif faults.has_valid_fields(BODY_SCOPE_FIELD):
         check_scope(faults, in_query)
 
 
@@ -190,7 +190,7 @@ async def create_amendment(call: Call[Any, AmendmentBody]) -> Reply:
         created = await services().provenance.amendments.create(
             chain, call.principal.member_id, call.body, policy, append_id=append_id, size=len(call.request.body)
         )
-    services().webhooks.run_sources_soon()
+    services().webhooks.start_event_sources()
     return build_created_reply(chain, created.record)
 
 
@@ -214,7 +214,7 @@ async def query_scope_amendments(call: Call[AmendmentsQuery]) -> Reply:
         reason_category=query.reason_category or "",
         amended_by=query.amended_by or "",
         status=query.status,
-        window=parser.parse_window(query),
+        window=parser.parse_range_filters(query),
     )
     answer = await query_amendments(
         services().provenance.chain_store,
@@ -253,7 +253,7 @@ async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
     receipts: Mapping[str, bytes] = {}
     if AccessRight.PROVENANCE_READ in call.principal.rights:
         shown = (*answer.records, *decided.by_amendment.values())
-        receipts = await services().provenance.receipts.prove_covered_records(chain, shown)
+        receipts = await services().provenance.receipts.issue_receipts_for_covered_records(chain, shown)
     header = await load_report_header(chain, call.principal)
     return await build_report_reply(Report(chain, entity_id, answer, decided, header, receipts), reply.headers)
 
@@ -286,13 +286,13 @@ async def reason_categories(_: Call) -> Reply:
 async def approve_amendment(call: Call[ScopeQuery, ApprovalBody]) -> Reply:
     """Approve a pending amendment; its author cannot approve it."""
     chain = resolve_amendments_chain(call.query.scope_key)
-    creators = await services().access.find_decider_identities(call.principal)
+    creators = await services().access.find_conflicting_authors(call.principal)
     signer = await _build_signer(call, call.body.signature, is_rejection=False)
     async with reserve_append_id(call) as append_id:
         decision = await services().provenance.amendments.approve(
             chain, call.path["id"], call.principal.member_id, creators=creators, append_id=append_id, signer=signer
         )
-    services().webhooks.run_sources_soon()
+    services().webhooks.start_event_sources()
     return replace(build_created_reply(chain, decision.record), status=200)
 
 
@@ -312,7 +312,7 @@ async def reject_amendment(call: Call[RejectQuery, RejectionBody]) -> Reply:
     """Reject a pending amendment; its author cannot reject it."""
     in_body, in_query = call.body.scope_key, call.query.scope_key
     chain = resolve_amendments_chain(in_query if in_body is None else in_body)
-    creators = await services().access.find_decider_identities(call.principal)
+    creators = await services().access.find_conflicting_authors(call.principal)
     signer = await _build_signer(call, call.body.signature, is_rejection=True)
     async with reserve_append_id(call) as append_id:
         decision = await services().provenance.amendments.reject(
@@ -324,7 +324,7 @@ async def reject_amendment(call: Call[RejectQuery, RejectionBody]) -> Reply:
             append_id=append_id,
             signer=signer,
         )
-    services().webhooks.run_sources_soon()
+    services().webhooks.start_event_sources()
     return replace(build_created_reply(chain, decision.record), status=200)
 
 

@@ -6,19 +6,19 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, BeforeValidator, Field, StrictBool, StrictStr, WithJsonSchema
 
 from functions.bundle_jobs import ORCHESTRATOR
-from functions.downloads import parse_wait_seconds, start_once
+from functions.downloads import parse_wait_seconds, start_job_once
 from functions.durable_runner import DurableRunner
 from functions.reply_docs import imports as replies
 from shared.auth.rights import AccessRight
 from shared.downloads.models import BundledChain, BundleRequest, Job, JobKind
-from shared.errors import FieldError, ValidationErrors, WorkspaceError, invalid, invalid_fields
+from shared.errors import FieldError, ValidationErrors, WorkspaceError, build_invalid_fields_error, invalid
 from shared.http.messages import Reply, json_reply
 from shared.http.operation_docs import build_enum
 from shared.http.operations import Call, Group
 from shared.provenance.models import ScopeKey
 from shared.provenance.ports import Target
 from shared.provenance.selection import check_chain
-from shared.timestamps import parse_iso8601, rfc3339
+from shared.timestamps import format_rfc3339, parse_iso8601
 from shared.wiring import services
 from shared.wiring.features import PROVENANCE
 
@@ -34,7 +34,7 @@ def _parse_date(value: object) -> object:
         return None
     if not isinstance(value, str):
         raise ValueError("must be an ISO 8601 date-time such as 2026-01-01T00:00:00Z")  # noqa: TRY004  pydantic's way
-    return rfc3339(parse_iso8601(value))
+    return format_rfc3339(parse_iso8601(value))
 
 
 Date = Annotated[
@@ -65,10 +65,10 @@ class BundleBody(BaseModel):
 
 async def _check_bundle(call: Call[Any, BundleBody], faults: ValidationErrors) -> None:
     body = call.body
-    is_dated = faults.has_valid("startDate", "endDate") and body.start_date and body.end_date
+    is_dated = faults.has_valid_fields("startDate", "endDate") and body.start_date and body.end_date
     if is_dated and (body.start_date or "") > (body.end_date or ""):
         faults.add(invalid("startDate", "must not be after endDate"))
-    if faults.has_valid("scopes"):
+    if faults.has_valid_fields("scopes"):
         for number in range(len(body.scopes)):
             _check_scope(body.scopes, number, faults)
 
@@ -84,7 +84,7 @@ def _check_scope(scopes: Sequence[BundleScope], number: int, faults: ValidationE
     except WorkspaceError as error:
         listed: Any = error.members["errors"]
         fields = [FieldError(f"scopes[{number}].{each['field']}", each["message"]) for each in listed]
-        faults.add(invalid_fields(fields, code=error.code))
+        faults.add(build_invalid_fields_error(fields, code=error.code))
 
 
 @GROUP.endpoint(
@@ -111,7 +111,7 @@ async def create_audit_bundle(call: Call[Any, BundleBody]) -> Reply:
     async def start_job(job_id: str) -> Job:
         return await downloads.start_bundle(call.principal, request, RUNNER, job_id=job_id)
 
-    job = await start_once(call, start_job, kind=JobKind.BUNDLE)
+    job = await start_job_once(call, start_job, kind=JobKind.BUNDLE)
     headers = {"Location": _build_status_url(job)}
     if wait := parse_wait_seconds(call.request.headers.get("prefer", "")):
         job = await downloads.wait_until_ended(job, wait)
@@ -167,7 +167,7 @@ async def _bundle_to_json(job: Job) -> dict[str, Any]:
             "endDate": request.end_date or None,
             "entityId": request.entity_id or None,
         },
-        "createdAt": rfc3339(job.created_at),
+        "createdAt": format_rfc3339(job.created_at),
         "progress": {
             "scopesDone": request.chains_done,
             "scopesTotal": len(request.chains),
@@ -177,13 +177,13 @@ async def _bundle_to_json(job: Job) -> dict[str, Any]:
             {
                 "name": "audit-bundle.zip",
                 "url": each.url,
-                "urlExpiresAt": rfc3339(each.expires_at),
+                "urlExpiresAt": format_rfc3339(each.expires_at),
                 "records": each.file.rows,
                 "bytes": each.file.size,
                 "sha256": each.file.sha256,
             }
             for each in await services().downloads.service.create_links(job)
         ],
-        "expiresAt": rfc3339(job.expires_at),
+        "expiresAt": format_rfc3339(job.expires_at),
         "error": job.error,
     }

@@ -13,7 +13,7 @@ from shared.http.messages import JSON, Reply, json_bytes, json_reply
 from shared.http.operations import Call, Group
 from shared.provenance.cursors import decode_cursor, encode_cursor
 from shared.provenance.hash_rule import format_record_id
-from shared.provenance.overview import DEFAULT_LIMIT, MAX_LIMIT, PendingPage, summary_to_row
+from shared.provenance.overview import DEFAULT_LIMIT, MAX_LIMIT, PendingPage, chain_summary_to_json
 from shared.provenance.overview_ports import PendingPlace
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.records import record_to_json
@@ -56,15 +56,15 @@ class ScopesQuery(PageQuery):
 
 async def _check_scopes_query(call: Call[ScopesQuery], faults: ValidationErrors) -> None:
     target = call.query.target
-    if target is not None and faults.has_valid("target") and target not in set(Target):
+    if target is not None and faults.has_valid_fields("target") and target not in set(Target):
         faults.add(invalid("target", f"must be one of {', '.join(Target)}", code="TARGET_UNKNOWN"))
-    if faults.has_valid("cursor", "target"):
+    if faults.has_valid_fields("cursor", "target"):
         with faults.collect():
             parse_scopes_cursor(call.query)
 
 
 async def _check_pending_query(call: Call[PageQuery], faults: ValidationErrors) -> None:
-    if faults.has_valid("cursor"):
+    if faults.has_valid_fields("cursor"):
         with faults.collect():
             parse_pending_cursor(call.query.cursor)
 
@@ -89,7 +89,7 @@ async def list_scopes(call: Call[ScopesQuery]) -> Reply:
     if page.has_more:
         last = page.summaries[-1].chain
         cursor = encode_cursor(SCOPES_CURSOR, (query.filters, str(last.target), last.scope_key))
-    return json_reply({"scopes": [summary_to_row(summary) for summary in page.summaries], "cursor": cursor})
+    return json_reply({"scopes": [chain_summary_to_json(summary) for summary in page.summaries], "cursor": cursor})
 
 
 @GROUP.endpoint(

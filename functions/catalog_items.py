@@ -13,10 +13,10 @@ from shared.catalog.change_rules import Caller
 from shared.catalog.etags import compute_definition_etag
 from shared.catalog.models import LOOKUP_PATTERN
 from shared.catalog.ports import CatalogItem
-from shared.errors import FieldError, ValidationErrors, invalid, invalid_fields
+from shared.errors import FieldError, ValidationErrors, build_invalid_fields_error, invalid
 from shared.http.messages import Reply, Request, json_reply
 from shared.http.operations import Call
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from shared.wiring import services
 
 _ITEM_SIZE: Final = 1_000
@@ -36,7 +36,7 @@ def get_caller(call: Call[Any, Any]) -> Caller:
     return Caller.from_principal(call.principal)
 
 
-def check_condition(faults: ValidationErrors, request: Request) -> None:
+def check_conditional_headers(faults: ValidationErrors, request: Request) -> None:
     """Check the headers If-Match and If-None-Match of a request, and add an error to ``faults`` if one is malformed."""
     with faults.collect():
         parse_condition(request)
@@ -50,9 +50,9 @@ def check_lookup(faults: ValidationErrors, lookup: str) -> None:
 
 def add_field_errors(faults: ValidationErrors, errors: Iterable[FieldError]) -> None:
     """Add errors of an item's fields to ``faults``, except for fields that are already marked as invalid there."""
-    new = [error for error in errors if faults.has_valid(re.split(r"[.\[]", error.field, maxsplit=1)[0])]
+    new = [error for error in errors if faults.has_valid_fields(re.split(r"[.\[]", error.field, maxsplit=1)[0])]
     if new:
-        faults.add(invalid_fields(new))
+        faults.add(build_invalid_fields_error(new))
 
 
 def compute_etag(item: CatalogItem) -> str:
@@ -60,11 +60,11 @@ def compute_etag(item: CatalogItem) -> str:
     return compute_definition_etag(item.definition)
 
 
-def describe_storage(item: CatalogItem) -> dict[str, Any]:
+def describe_last_change(item: CatalogItem) -> dict[str, Any]:
     """Return a catalog item's times of creation and last change, its last editor and its ETag as JSON properties."""
     return {
-        "createdAt": rfc3339(item.created_at),
-        "updatedAt": rfc3339(item.updated_at),
+        "createdAt": format_rfc3339(item.created_at),
+        "updatedAt": format_rfc3339(item.updated_at),
         "editedBy": item.edited_by,
         "etag": compute_etag(item),
     }

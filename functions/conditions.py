@@ -41,7 +41,7 @@ def parse_condition(request: Request) -> Condition:
     return condition_from_headers(request.headers.get("if-match"), request.headers.get("if-none-match"))
 
 
-def parse_read_condition(request: Request) -> Condition:
+def parse_if_none_match(request: Request) -> Condition:
     """Parse the header If-None-Match of a request; other conditional headers are ignored.
 
     Raises:

@@ -10,9 +10,9 @@ from functions.catalog_items import (
     LIVE_MEMBERS,
     add_field_errors,
     build_item_reply,
-    check_condition,
+    check_conditional_headers,
     check_lookup,
-    describe_storage,
+    describe_last_change,
     get_administration,
     get_caller,
 )
@@ -91,8 +91,8 @@ async def _read_current_connection(path: Mapping[str, str]) -> Mapping[str, Any]
 
 async def _check_connection(call: Call[Any, ConnectionBody], faults: ValidationErrors) -> None:
     check_lookup(faults, call.path["lookup"])
-    check_condition(faults, call.request)
-    if faults.has_valid("type", "source", "simulator", "signals"):
+    check_conditional_headers(faults, call.request)
+    if faults.has_valid_fields("type", "source", "simulator", "signals"):
         body = call.body
         made = Connection.model_construct(
             lookup="any",
@@ -175,7 +175,7 @@ def _connection_to_json(version: _Version) -> dict[str, Any]:
         "statusReason": derived.reason,
         "stats": describe_statistics(version.state),
         "surfaces": list(version.surfaces),
-        **describe_storage(version.item),
+        **describe_last_change(version.item),
     }
 
 

@@ -9,9 +9,9 @@ from pydantic import BaseModel, Field, StrictStr
 from functions.catalog_items import (
     LIVE_MEMBERS,
     build_item_reply,
-    check_condition,
+    check_conditional_headers,
     compute_etag,
-    describe_storage,
+    describe_last_change,
     get_administration,
     get_caller,
 )
@@ -113,23 +113,23 @@ async def list_data_stores(_: Call) -> Reply:
     """Return the data stores with their databases and declared containers."""
     catalog = await services().catalog.current()
     # A data store can have many containers.
-    return await services().runtime.run_in_thread(_build_store_list, catalog)
+    return await services().runtime.run_in_thread(_build_data_stores_reply, catalog)
 
 
 @GROUP.endpoint("GET", _ROUTE + "/{containerName}", right=AccessRight.DATA_STORE_READ, docs=replies.RECORD_READ)
 async def read_container(call: Call) -> Reply:
     """Return the record of a declared container."""
-    return build_item_reply(_record_to_json(await _get_record(call.path)))
+    return build_item_reply(_container_record_to_json(await _get_container_record(call.path)))
 
 
-async def _read_current_record(path: Mapping[str, str]) -> Mapping[str, Any]:
+async def _read_current_container(path: Mapping[str, str]) -> Mapping[str, Any]:
     key = build_container_key(path["lookup"], path["containerName"])
     item = await get_administration().find(ItemKind.CONTAINER, key)
-    return {"name": path["containerName"]} if item is None else _record_to_json(item)
+    return {"name": path["containerName"]} if item is None else _container_record_to_json(item)
 
 
-async def _check_record(call: Call[Any, ContainerRecordBody], faults: ValidationErrors) -> None:
-    check_condition(faults, call.request)
+async def _check_container_record(call: Call[Any, ContainerRecordBody], faults: ValidationErrors) -> None:
+    check_conditional_headers(faults, call.request)
     key = build_container_key(call.path["lookup"], call.path["containerName"])
     if call.body.data_class is DataClass.EVIDENCE:
         item = await get_administration().find(ItemKind.CONTAINER, key)
@@ -143,25 +143,25 @@ async def _check_record(call: Call[Any, ContainerRecordBody], faults: Validation
     body=ContainerRecordBody,
     server_set=ServerManagedProperties(
         frozenset(replies.ContainerRecord.__annotations__) - list_accepted_names(ContainerRecordBody).keys(),
-        _read_current_record,
+        _read_current_container,
         volatile=LIVE_MEMBERS,
     ),
-    check=_check_record,
+    check=_check_container_record,
     docs=replies.RECORD_PUT,
 )
 async def put_container(call: Call[Any, ContainerRecordBody]) -> Reply:
     """Change the data class or the exposed operations of a declared container."""
-    item = await _get_record(call.path)
+    item = await _get_container_record(call.path)
     body, condition = call.body, parse_condition(call.request)
     change = ContainerChange(
         body.data_class, None if body.expose is None else frozenset(body.expose), body.partition_key_path
     )
     build = partial(apply_container_change, change)
     replaced = await get_administration().put(get_caller(call), ItemKind.CONTAINER, item.key, build, condition)
-    return build_item_reply(_record_to_json(replaced.item))
+    return build_item_reply(_container_record_to_json(replaced.item))
 
 
-async def _get_record(path: Mapping[str, str]) -> CatalogItem:
+async def _get_container_record(path: Mapping[str, str]) -> CatalogItem:
     """Return the catalog record of a declared Cosmos DB container.
 
     Raises:
@@ -176,7 +176,7 @@ async def _get_record(path: Mapping[str, str]) -> CatalogItem:
     raise build_container_not_found_error()
 
 
-def _build_store_list(catalog: Catalog) -> Reply:
+def _build_data_stores_reply(catalog: Catalog) -> Reply:
     stores = [_store_to_json(catalog.data_stores[lookup].value, catalog) for lookup in sorted(catalog.data_stores)]
     return json_reply({"dataStores": stores})
 
@@ -190,9 +190,9 @@ def _store_to_json(store: DataStore, catalog: Catalog) -> dict[str, Any]:
     return described
 
 
-def _record_to_json(item: CatalogItem) -> dict[str, Any]:
+def _container_record_to_json(item: CatalogItem) -> dict[str, Any]:
     container = Container.model_validate(item.definition)
-    return {**container.model_dump(mode="json", by_alias=True), "Declared": True, **describe_storage(item)}
+    return {**container.model_dump(mode="json", by_alias=True), "Declared": True, **describe_last_change(item)}
 
 
 def _container_to_json(container: ContainerSummary) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from shared.auth.principals import unauthenticated_error
+from shared.auth.principals import build_unauthenticated_error
 from shared.auth.rights import AccessRight
 from shared.catalog.signature_models import SignaturePolicy, SignatureRequirement
 from shared.errors import Kind, WorkspaceError
@@ -42,7 +42,7 @@ async def build_signer(
         return None
     member = catalog.members.get(call.principal.member_id)
     if member is None or not member.enabled or member.service:
-        raise unauthenticated_error("The member who owns this credential is unknown or disabled.")
+        raise build_unauthenticated_error("The member who owns this credential is unknown or disabled.")
     if right not in member.access_rights:
         detail = f"This operation requires the access right {right}."
         raise WorkspaceError(Kind.FORBIDDEN, "ACCESS_RIGHT_MISSING", detail, accessRight=right)

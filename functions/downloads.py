@@ -17,7 +17,7 @@ from shared.http.deprecations import FORMER_NAMES, DeprecatedAlias, ModelWithAli
 from shared.http.messages import Reply, json_reply
 from shared.http.operation_docs import IDEMPOTENT, NO_CONTENT, WAITING, DocumentedReply, OperationDocs
 from shared.http.operations import Call, Group
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from shared.wiring import services
 
 GROUP = Group("downloads")
@@ -245,7 +245,7 @@ async def _start_job(call: Call[Any, DownloadBody], connections: tuple[str, ...]
             call.principal, connections, body.format, start_download, end, RUNNER, job_id=job_id
         )
 
-    job = await start_once(call, start_download)
+    job = await start_job_once(call, start_download)
     headers = {"Location": _build_status_url(job)}
     wait = parse_wait_seconds(call.request.headers.get("prefer", ""))
     if wait:
@@ -255,7 +255,7 @@ async def _start_job(call: Call[Any, DownloadBody], connections: tuple[str, ...]
     return json_reply(await _download_to_json(job), 202, headers)
 
 
-async def start_once(
+async def start_job_once(
     call: Call[Any, Any], start: Callable[[str], Awaitable[Job]], *, kind: JobKind = JobKind.DOWNLOAD
 ) -> Job:
     """Start a job; for a retry with the same Idempotency-Key, return the existing job in its current state.
@@ -297,8 +297,8 @@ async def _download_to_json(job: Job) -> dict[str, Any]:
         "status": job.status,
         "statusUrl": _build_status_url(job),
         "format": job.format,
-        "dateRange": {"start": rfc3339(job.start), "end": rfc3339(job.end)},
-        "createdAt": rfc3339(job.created_at),
+        "dateRange": {"start": format_rfc3339(job.start), "end": format_rfc3339(job.end)},
+        "createdAt": format_rfc3339(job.created_at),
         "progress": {
             "connectionsDone": job.connections_done,
             "connectionsTotal": len(job.connections),
@@ -308,14 +308,14 @@ async def _download_to_json(job: Job) -> dict[str, Any]:
             {
                 "connection": each.connection,
                 "url": each.url,
-                "urlExpiresAt": rfc3339(each.expires_at),
+                "urlExpiresAt": format_rfc3339(each.expires_at),
                 "rows": each.file.rows,
                 "bytes": each.file.size,
                 "sha256": each.file.sha256,
             }
             for each in linked
         ],
-        "completeUpTo": None if job.complete_up_to is None else rfc3339(job.complete_up_to),
-        "expiresAt": rfc3339(job.expires_at),
+        "completeUpTo": None if job.complete_up_to is None else format_rfc3339(job.complete_up_to),
+        "expiresAt": format_rfc3339(job.expires_at),
         "error": job.error,
     }

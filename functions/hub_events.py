@@ -123,8 +123,8 @@ def read_hub_events(events: Sequence[func.EventHubEvent]) -> list[HubEvent]:
     if not isinstance(events, TriggerBatch):
         detail = "the Event Hub trigger delivered no bytes; set the data type of its binding to binary"
         raise ValueError(detail)  # noqa: TRY004  as for other invalid batches
-    places = _read_metadata(events.metadata, "SystemPropertiesArray") or ()
-    properties = _read_metadata(events.metadata, "PropertiesArray") or [{}] * len(events)
+    places = _parse_metadata_value(events.metadata, "SystemPropertiesArray") or ()
+    properties = _parse_metadata_value(events.metadata, "PropertiesArray") or [{}] * len(events)
     if not len(events) == len(places) == len(properties):
         raise ValueError(
             "the metadata of the Event Hub batch describe a different number of events than the batch contains"
@@ -170,14 +170,14 @@ def _read_enqueued_times(event_metadata: Sequence[Mapping[str, Any]]) -> list[da
 
 
 def _read_partition(metadata: Mapping[str, Any]) -> str:
-    context = _read_metadata(metadata, "PartitionContext") or {}
+    context = _parse_metadata_value(metadata, "PartitionContext") or {}
     partition = context.get("PartitionId")
     if not isinstance(partition, str):
         raise ValueError("the metadata of the Event Hub batch lack the partition id")  # noqa: TRY004  a missing value too
     return partition
 
 
-def _read_metadata(metadata: Mapping[str, Any], name: str) -> Any:
+def _parse_metadata_value(metadata: Mapping[str, Any], name: str) -> Any:
     """Parse an element of the trigger's metadata.
 
     Some versions of the host send a JSON string that contains JSON text.

@@ -47,7 +47,7 @@ async def reserve_append_id(call: Call[Any, Any]) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def check_key_reuse(call: Call[Any, Any]) -> AsyncIterator[None]:
+async def reject_reused_idempotency_key(call: Call[Any, Any]) -> AsyncIterator[None]:
     """Reject the request if its Idempotency-Key was used for another request; a retry is executed again.
 
     Use this context manager for requests that change nothing. If the request is rejected, the caller may use the key
@@ -102,7 +102,7 @@ async def run_once_per_key(call: Call[Any, Any], handle_request: Callable[[str],
     return await services().idempotency.replies.run_once(member, call.request.method, key, request, handle_request)
 
 
-async def derive_seed(call: Call[Any, Any]) -> bytes:
+async def derive_secret_seed(call: Call[Any, Any]) -> bytes:
     """Return 32 secret bytes that are the same in every attempt of a request; empty without an Idempotency-Key.
 
     A handler with the decorator :func:`make_idempotent` creates a new secret from these bytes. Two attempts of a
@@ -111,7 +111,7 @@ async def derive_seed(call: Call[Any, Any]) -> bytes:
     key = call.request.headers.get(HEADER)
     if key is None:
         return b""
-    return await services().idempotency.replies.derive_seed(call.principal.member_id, key, call.append_id)
+    return await services().idempotency.replies.derive_secret_seed(call.principal.member_id, key, call.append_id)
 
 
 def _identify_request(call: Call[Any, Any]) -> bytes:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, Field, StrictInt, StrictStr
 
-from functions.downloads import parse_wait_seconds, start_once
+from functions.downloads import parse_wait_seconds, start_job_once
 from functions.durable_runner import DurableRunner
 from functions.import_jobs import ORCHESTRATOR
 from functions.reply_docs import imports as replies
@@ -21,7 +21,7 @@ from shared.http.operations import Call, Group
 from shared.imports.mapping_rules import MAX_COLUMNS, check_mapping
 from shared.imports.service import get_import_request
 from shared.imports.uploads import MAX_BYTES
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from shared.wiring import services
 
 GROUP = Group("imports")
@@ -83,7 +83,7 @@ class RemappingBody(BaseModel):
 
 
 async def _check_import(call: Call[Any, ImportBody], faults: ValidationErrors) -> None:
-    if faults.has_valid("format", "mapping"):
+    if faults.has_valid_fields("format", "mapping"):
         check_mapping(call.body.format, call.body.mapping.model_dump(), faults)
 
 
@@ -114,7 +114,7 @@ async def create_import(call: Call[Any, ImportBody]) -> Reply:
     async def create_job(job_id: str) -> Job:
         return await imports.create(call.principal, call.path["lookup"], build_request, job_id=job_id)
 
-    job = await start_once(call, create_job, kind=JobKind.IMPORT)
+    job = await start_job_once(call, create_job, kind=JobKind.IMPORT)
     upload = {"uploadUrl": await imports.create_upload_link(job), "uploadHeaders": dict(UPLOAD_HEADERS)}
     return json_reply({**await _import_to_json(job), **upload}, 201, {"Location": _build_status_url(job)})
 
@@ -212,9 +212,9 @@ async def _import_to_json(job: Job) -> dict[str, Any]:
         "format": request.format,
         "fileName": request.file_name,
         "mapping": _mapping_to_json(request),
-        "createdAt": rfc3339(job.created_at),
-        "uploadExpiresAt": rfc3339(request.upload_expires_at),
-        "startedAt": None if request.started_at is None else rfc3339(request.started_at),
+        "createdAt": format_rfc3339(job.created_at),
+        "uploadExpiresAt": format_rfc3339(request.upload_expires_at),
+        "startedAt": None if request.started_at is None else format_rfc3339(request.started_at),
         "progress": _progress_to_json(job, request),
         "accepted": request.accepted,
         "duplicates": request.duplicates,
@@ -223,14 +223,14 @@ async def _import_to_json(job: Job) -> dict[str, Any]:
             {
                 "connection": each.connection,
                 "url": each.url,
-                "urlExpiresAt": rfc3339(each.expires_at),
+                "urlExpiresAt": format_rfc3339(each.expires_at),
                 "rows": each.file.rows,
                 "bytes": each.file.size,
                 "sha256": each.file.sha256,
             }
             for each in linked
         ],
-        "expiresAt": rfc3339(job.expires_at),
+        "expiresAt": format_rfc3339(job.expires_at),
         "error": job.error,
     }
 

@@ -20,7 +20,7 @@ from shared.live_stream.event_sources import CONNECTION_ID
 from shared.live_stream.filters import MEMBER, StreamFilters, read_member_id
 from shared.live_stream.service import TOKEN_PARAMETER, Listener, find_credential, read_moved_authorization
 from shared.observability.metrics import count
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from shared.wiring import services
 
 GROUP = Group("live-stream")
@@ -124,7 +124,7 @@ async def negotiate_live_stream(call: Call[StreamFilters, Any]) -> Reply:
     link = await services().live_stream.service.create_link(
         call.principal, call.query, _select_stream_parameters(call.request)
     )
-    return json_reply({"url": link.url, "expiresAt": rfc3339(link.expires_at)})
+    return json_reply({"url": link.url, "expiresAt": format_rfc3339(link.expires_at)})
 
 
 @GROUP.endpoint("OPTIONS", f"{ROUTE}/events", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=EVENTS_DOCS)
@@ -158,10 +158,10 @@ async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
     if event == CONNECTED:
         # Web PubSub does not wait for this reply. The request lasts as long as the replay, because the platform may
         # stop an instance without requests.
-        filters = StreamFilters.from_state(_decode_state(headers.get(_STATE, "")))
+        filters = StreamFilters.from_state(_decode_connection_state(headers.get(_STATE, "")))
         await services().live_stream.catch_up.run(headers.get(CONNECTION_ID, ""), filters)
     elif event == DISCONNECTED:
-        member_id = read_member_id(_decode_state(headers.get(_STATE, "")))
+        member_id = read_member_id(_decode_connection_state(headers.get(_STATE, "")))
         if member_id:
             await services().live_stream.service.release_stream(member_id, headers.get(CONNECTION_ID, ""))
     return Reply(204)
@@ -178,7 +178,7 @@ async def admit_listener(call: Call[StreamFilters, Any]) -> Reply:
     count("workspace.live.admitted")
     subprotocol = call.request.headers.get("sec-websocket-protocol", "")
     reply = {"userId": admission.user, "groups": admission.groups}
-    expires_at = rfc3339(Listener.from_principal(call.principal).expires_at)
+    expires_at = format_rfc3339(Listener.from_principal(call.principal).expires_at)
     state = {"expiresAt": expires_at, MEMBER: call.principal.member_id} | call.query.to_state(services().runtime.now())
     return json_reply(
         reply | ({"subprotocol": subprotocol} if subprotocol else {}),
@@ -195,7 +195,7 @@ def _is_upgrade(request: Request) -> bool:
     return "upgrade" in options and request.headers.get("upgrade", "").lower() == "websocket"
 
 
-def _decode_state(state: str) -> bytes:
+def _decode_connection_state(state: str) -> bytes:
     try:
         return base64.b64decode(state, validate=True)
     except ValueError:

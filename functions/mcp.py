@@ -151,9 +151,9 @@ async def build_capabilities(principal: Principal, catalog: Catalog) -> "Capabil
     from functions.mcp_catalog import (  # noqa: PLC0415  imported by _MODULES above
         build_catalog_resources,
         build_catalog_tools,
-        build_decision_tools,
+        build_pending_decision_tools,
     )
-    from functions.mcp_queries import build_query_tools, build_tail_tools  # noqa: PLC0415
+    from functions.mcp_queries import build_newest_messages_tools, build_query_tools  # noqa: PLC0415
     from functions.mcp_tools import build_route_tools  # noqa: PLC0415
     from shared.mcp_server.capabilities import Capabilities  # noqa: PLC0415
     from shared.mcp_server.prompts import PROMPTS  # noqa: PLC0415
@@ -172,8 +172,8 @@ async def build_capabilities(principal: Principal, catalog: Catalog) -> "Capabil
     plain = [
         *build_catalog_tools(principal, catalog),
         *build_route_tools(operations, send_request),
-        *build_decision_tools(principal, catalog, has_amendments="list_pending_amendments" in operations),
-        *build_tail_tools(principal, catalog),
+        *build_pending_decision_tools(principal, catalog, has_amendments="list_pending_amendments" in operations),
+        *build_newest_messages_tools(principal, catalog),
     ]
     tools: dict[str, Callable[[], Tool]] = {tool.name: partial(_return_same_tool, tool) for tool in plain}
     if "execute_warm_query" in operations:

@@ -83,7 +83,7 @@ def describe_arguments(schema: Mapping[str, Any], **descriptions: str) -> dict[s
     return {**schema, "properties": properties}
 
 
-def build_parameter_argument(parameter: QueryParameter) -> dict[str, Any]:
+def build_argument_schema(parameter: QueryParameter) -> dict[str, Any]:
     """Build the JSON schema of a tool argument for a declared parameter of a query."""
     meaning, example = _VALUES[parameter.type]
     description = f"{meaning} (Kusto {parameter.type}), for example {example}."

@@ -25,7 +25,7 @@ from shared.catalog.models import ConnectionType, StoredWarmQuery, WarmQuery
 from shared.catalog.snapshot import Catalog
 from shared.http.validation import validate_model
 from shared.mcp_server.capabilities import Resource, Tool, ToolResult
-from shared.openapi.schemas import inline_schema
+from shared.openapi.schemas import build_inline_schema
 from shared.provenance.overview import DEFAULT_LIMIT, MAX_LIMIT
 from shared.provenance.records import parse_record
 from shared.telemetry.connection_status import describe_statistics
@@ -118,7 +118,7 @@ def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool
             "List data connections",
             "List the data connections with their status, statistics and surfaces.",
             _NO_ARGUMENTS,
-            inline_schema(DataConnections, "serialization"),
+            build_inline_schema(DataConnections, "serialization"),
             list_connections,
         ),
         Tool(
@@ -127,10 +127,10 @@ def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool
             "Return the signals (fields) of a connection's messages with pointer in Payload, type, unit and expected "
             "range, and its status, statistics, surfaces and approved queries. Call it before you write KQL.",
             describe_arguments(
-                inline_schema(DescribeArguments, "validation"),
+                build_inline_schema(DescribeArguments, "validation"),
                 lookup="Lookup of the data connection, for example pump-rig.",
             ),
-            inline_schema(DescribedConnection, "serialization"),
+            build_inline_schema(DescribedConnection, "serialization"),
             describe_connection,
             hidden_arguments=("connection",),
         ),
@@ -139,7 +139,7 @@ def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool
             "List surfaces",
             "List the surfaces (named groups of connections) with their connections and warm queries.",
             _NO_ARGUMENTS,
-            inline_schema(Surfaces, "serialization"),
+            build_inline_schema(Surfaces, "serialization"),
             list_surfaces,
         ),
     )
@@ -243,7 +243,7 @@ class PendingDecisions(TypedDict):
     cursor: str | None
 
 
-def build_decision_tools(principal: Principal, catalog: Catalog, *, has_amendments: bool) -> Sequence[Tool]:
+def build_pending_decision_tools(principal: Principal, catalog: Catalog, *, has_amendments: bool) -> Sequence[Tool]:
     """Build the tool that lists pending decisions; return no tool if the caller may not read amendments.
 
     Args:
@@ -268,8 +268,8 @@ def build_decision_tools(principal: Principal, catalog: Catalog, *, has_amendmen
             "List pending decisions",
             "List what waits for a person's decision: drafts of warm queries, and the pending amendments (documented "
             "corrections) of all scopes, oldest first.",
-            describe_arguments(inline_schema(PendingDecisionsArguments, "validation")),
-            inline_schema(PendingDecisions, "serialization"),
+            describe_arguments(build_inline_schema(PendingDecisionsArguments, "validation")),
+            build_inline_schema(PendingDecisions, "serialization"),
             list_decisions,
         ),
     )

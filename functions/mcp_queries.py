@@ -13,8 +13,8 @@ from typing import Annotated, Any, Final, TypedDict
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictStr
 
-from functions.mcp_arguments import MESSAGES, QUERY_ARGUMENTS, ROWS, build_parameter_argument, describe_arguments
-from functions.mcp_tools import build_output_schema, parse_result
+from functions.mcp_arguments import MESSAGES, QUERY_ARGUMENTS, ROWS, build_argument_schema, describe_arguments
+from functions.mcp_tools import build_output_schema, parse_tool_result
 from functions.query_reply import build_query_reply
 from functions.warm_queries import ExecuteQuery, Limit
 from shared.auth.principals import Principal
@@ -27,7 +27,7 @@ from shared.http.messages import Request
 from shared.http.operations import Operation
 from shared.http.validation import validate_model
 from shared.mcp_server.capabilities import MAX_RESULT_CHARACTERS, Run, Schema, Tool, ToolResult, build_too_large_error
-from shared.openapi.schemas import inline_schema
+from shared.openapi.schemas import build_inline_schema
 from shared.validation.names import find_nearest_names
 from shared.warm_queries.ports import EngineQuery
 from shared.warm_queries.results import QueryResult, to_row_objects
@@ -76,11 +76,11 @@ class _ToolNames:
         self._catalog: Catalog | None = None
         self._names: Mapping[str, WarmQuery] = {}
 
-    def find_queries(self, catalog: Catalog) -> Mapping[str, WarmQuery]:
+    def map_queries_by_tool_name(self, catalog: Catalog) -> Mapping[str, WarmQuery]:
         """Return the approved queries by the names of their tools."""
         if catalog is not self._catalog:
             approved = [stored for stored in catalog.queries.values() if stored.value.approval is not None]
-            self._names = dict(sorted(_assign_names(approved), key=lambda pair: pair[1].lookup))
+            self._names = dict(sorted(_assign_tool_names(approved), key=lambda pair: pair[1].lookup))
             self._catalog = catalog
         return self._names
 
@@ -94,14 +94,15 @@ def build_query_tools(execute: Operation, catalog: Catalog) -> dict[str, Callabl
     One tool runs any query, and each approved query has its own tool.
     """
     builders = {
-        name: partial(_build_approved_query_tool, name, query) for name, query in _NAMES.find_queries(catalog).items()
+        name: partial(_build_approved_query_tool, name, query)
+        for name, query in _NAMES.map_queries_by_tool_name(catalog).items()
     }
     return {_GENERAL: partial(_build_any_query_tool, execute), **builders}
 
 
 def _build_any_query_tool(execute: Operation) -> Tool:
     async def run_any_query(arguments: Mapping[str, Any]) -> ToolResult:
-        parsed = validate_model(RunArguments, _drop_nulls(arguments))
+        parsed = validate_model(RunArguments, _remove_null_arguments(arguments))
         return await _run_query(parsed.lookup, parsed, parsed.parameters, "parameters.{}".format)
 
     return Tool(
@@ -109,7 +110,7 @@ def _build_any_query_tool(execute: Operation) -> Tool:
         "Run a warm query",
         "Run an approved warm query by its lookup or API path. Pass its declared parameters under `parameters`.",
         describe_arguments(
-            inline_schema(RunArguments, "validation"),
+            build_inline_schema(RunArguments, "validation"),
             lookup="Lookup or API path of an approved query, for example pressure-5m.",
             limit=ROWS,
         ),
@@ -118,7 +119,7 @@ def _build_any_query_tool(execute: Operation) -> Tool:
     )
 
 
-def _assign_names(queries: Sequence[CatalogEntry[WarmQuery]]) -> Iterable[tuple[str, WarmQuery]]:
+def _assign_tool_names(queries: Sequence[CatalogEntry[WarmQuery]]) -> Iterable[tuple[str, WarmQuery]]:
     """Yield each query with the name of its tool.
 
     If two queries would get the same tool name, the tool of the newer query gets a suffix. A new query therefore never
@@ -139,7 +140,7 @@ def _build_approved_query_tool(name: str, query: WarmQuery) -> Tool:
     input_schema = {
         "type": "object",
         "properties": {
-            **{argument: build_parameter_argument(parameter) for argument, parameter in parameters.items()},
+            **{argument: build_argument_schema(parameter) for argument, parameter in parameters.items()},
             **QUERY_ARGUMENTS,
         },
         "required": [argument for argument, parameter in parameters.items() if parameter.required],
@@ -162,7 +163,7 @@ def _describe_query(query: WarmQuery) -> str:
 
 def _build_query_runner(query: WarmQuery, parameters: Mapping[str, QueryParameter]) -> Run:
     async def run_this_query(arguments: Mapping[str, Any]) -> ToolResult:
-        present = _drop_nulls(arguments)
+        present = _remove_null_arguments(arguments)
         values = {parameter.name: present[name] for name, parameter in parameters.items() if name in present}
         return await _run_query(query.lookup, validate_model(QueryArguments, present), values, _format_argument_name)
 
@@ -178,7 +179,7 @@ async def _run_query(
     except WorkspaceError as error:
         if error.code != "WARM_QUERY_NOT_FOUND":
             raise
-        approved = _NAMES.find_queries(await services().catalog.current()).values()
+        approved = _NAMES.map_queries_by_tool_name(await services().catalog.current()).values()
         raise await build_unknown_name_error(error, lookup, [query.lookup for query in approved]) from None
     return ToolResult(await _result_to_json(run))
 
@@ -192,11 +193,11 @@ async def build_unknown_name_error(error: WorkspaceError, lookup: str, known_nam
 
 async def _result_to_json(result: QueryResult) -> dict[str, Any]:
     reply = await build_query_reply(Request("POST", "", "", {}, b""), result)
-    content: dict[str, Any] = await parse_result(reply.body)
+    content: dict[str, Any] = await parse_tool_result(reply.body)
     return content
 
 
-def _drop_nulls(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _remove_null_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Remove arguments that are null from the arguments of an MCP tool, because null means the default."""
     return {name: value for name, value in arguments.items() if value is not None}
 
@@ -240,7 +241,7 @@ class Tail(TypedDict):
     messages: list[TailMessage]
 
 
-def build_tail_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
+def build_newest_messages_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
     """Build the tool that reads the newest messages; none if the principal may not read the live stream."""
     if AccessRight.LIVE_STREAM_READ not in principal.rights:
         return ()
@@ -254,8 +255,8 @@ def build_tail_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
             "tail_telemetry",
             "Tail telemetry",
             "Read the newest telemetry messages, optionally of one connection or surface.",
-            describe_arguments(inline_schema(TailArguments, "validation"), limit=MESSAGES),
-            inline_schema(Tail, "serialization"),
+            describe_arguments(build_inline_schema(TailArguments, "validation"), limit=MESSAGES),
+            build_inline_schema(Tail, "serialization"),
             read_newest_messages,
         ),
     )

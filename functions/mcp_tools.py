@@ -7,13 +7,13 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from functions.mcp_arguments import ROWS, describe_arguments
-from shared.errors import FieldError, invalid, invalid_fields
+from shared.errors import FieldError, build_invalid_fields_error, invalid
 from shared.http.messages import Reply, Request, json_bytes
 from shared.http.operations import NoBody, NoQuery, Operation
 from shared.mcp_server.capabilities import MAX_RESULT_CHARACTERS, Run, Schema, Tool, ToolResult, build_too_large_error
-from shared.openapi.schemas import inline_schema, list_parameters
+from shared.openapi.schemas import build_inline_schema, list_parameters
 from shared.runtime import LARGE
-from shared.text_formats.large_json import loads_in_slices
+from shared.text_formats.large_json import parse_json_in_slices
 from shared.wiring import services
 
 type SendRequest = Callable[[Request], Awaitable[Reply]]
@@ -141,7 +141,7 @@ def _build_input_schema(spec: RouteTool, operation: Operation) -> Schema:
     required: list[str] = []
     definitions: dict[str, Any] = {}
     if operation.body is not NoBody:
-        body = inline_schema(operation.body, "validation")
+        body = build_inline_schema(operation.body, "validation")
         definitions = dict(body.get("$defs", {}))
         arguments = {member: argument for argument, member in spec.renamed.items()}
         properties |= {
@@ -169,7 +169,7 @@ def build_output_schema(operation: Operation) -> Schema:
     The output of a tool must be an object, so a reply that is an array becomes the property ``records``.
     """
     answer = next(one for one in operation.docs.replies if one.shape is not None)
-    schema = inline_schema(answer.shape, "serialization")
+    schema = build_inline_schema(answer.shape, "serialization")
     if schema.get("type") == "object":
         return schema
     definitions = schema.pop("$defs", None)
@@ -187,7 +187,7 @@ def _build_operation_runner(spec: RouteTool, operation: Operation, send: SendReq
 
     async def call_operation(arguments: Mapping[str, Any]) -> ToolResult:
         members = _rename_arguments(spec, arguments)
-        query = _to_query({name: members.pop(name) for name in sorted(types.keys() & members.keys())}, types)
+        query = _to_query_pairs({name: members.pop(name) for name in sorted(types.keys() & members.keys())}, types)
         body = b"" if operation.body is NoBody else json_bytes(members)
         return await _call_route(send, operation, query, body)
 
@@ -216,7 +216,7 @@ async def _call_route(
     """
     headers = {"content-type": "application/json", "accept": "application/json"}
     reply = await send(Request(operation.method, f"/{operation.route}", urlencode(query), headers, body))
-    content = await parse_result(reply.body)
+    content = await parse_tool_result(reply.body)
     if reply.status >= 400:  # noqa: PLR2004  the first status of errors
         return ToolResult(content, is_error=True)
     if isinstance(content, list):
@@ -225,7 +225,7 @@ async def _call_route(
     return ToolResult(content)
 
 
-async def parse_result(body: bytes) -> Any:
+async def parse_tool_result(body: bytes) -> Any:
     """Parse the JSON body of a reply for the result of an MCP tool; parse a large body in a worker thread.
 
     Raises:
@@ -236,10 +236,10 @@ async def parse_result(body: bytes) -> Any:
         raise build_too_large_error()
     if len(text) < LARGE:
         return json.loads(text)
-    return await services().runtime.run_in_thread(loads_in_slices, text, _SLICED_LEVELS)
+    return await services().runtime.run_in_thread(parse_json_in_slices, text, _SLICED_LEVELS)
 
 
-def _to_query(values: Mapping[str, Any], types: Mapping[str, str]) -> list[tuple[str, str]]:
+def _to_query_pairs(values: Mapping[str, Any], types: Mapping[str, str]) -> list[tuple[str, str]]:
     """Convert the arguments of an MCP tool to the name-value pairs of a query string.
 
     Args:
@@ -253,7 +253,7 @@ def _to_query(values: Mapping[str, Any], types: Mapping[str, str]) -> list[tuple
     texts = {name: _to_query_text(value, types[name]) for name, value in values.items()}
     wrong = [name for name, text in texts.items() if text is None]
     if wrong:
-        raise invalid_fields([FieldError(name, _EXPECTED[types[name]]) for name in wrong])
+        raise build_invalid_fields_error([FieldError(name, _EXPECTED[types[name]]) for name in wrong])
     return [(name, text) for name, text in texts.items() if text is not None]
 
 

@@ -14,7 +14,7 @@ from shared.errors import WorkspaceError
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Access, Call, Group, RawBody, read_authorization_header
 from shared.http.unknown_names import UnknownNames
-from shared.oauth.errors import OAuthError, OAuthErrorCode, invalid_client_error, invalid_request_error
+from shared.oauth.errors import OAuthError, OAuthErrorCode, build_invalid_client_error, build_invalid_request_error
 from shared.oauth.parameters import ClientIdentification, Parameters, check_resources, identify_client, parse_form
 from shared.wiring import services
 
@@ -34,9 +34,9 @@ async def authorization_server_metadata(call: Call) -> Reply:
     """Return the metadata of the OAuth 2.1 authorization server (RFC 8414)."""
     if not is_known_host(call.request):
         # A forged Host header must not become the issuer in a cached reply.
-        raise invalid_request_error("Unknown Host header; use the address of this service.")
+        raise build_invalid_request_error("Unknown Host header; use the address of this service.")
     headers = {"Cache-Control": f"public, max-age={_SECONDS_TO_CACHE}"}
-    return json_reply(replies.build_metadata(get_public_url(call.request)), headers=headers)
+    return json_reply(replies.build_server_metadata(get_public_url(call.request)), headers=headers)
 
 
 @GROUP.endpoint(
@@ -60,7 +60,7 @@ async def issue_oauth_token(call: Call[Any, RawBody]) -> Reply:
             )
         client = identify_client(read_authorization_header(call.request), parameters)
         caller, issue = await _GRANT_TYPES[grant_type](client, parameters)
-        return await _run_within_limits(call, caller, parameters, issue)
+        return await _issue_within_rate_limit(call, caller, parameters, issue)
 
 
 @GROUP.endpoint(
@@ -131,11 +131,11 @@ def _get_public_client_id(client: ClientIdentification) -> str:
         OAuthError: ``invalid_client`` if the client has sent a secret, which public clients do not have.
     """
     if client.secret:
-        raise invalid_client_error("The client is public; send no client secret.")
+        raise build_invalid_client_error("The client is public; send no client secret.")
     return client.client_id
 
 
-async def _run_within_limits(
+async def _issue_within_rate_limit(
     call: Call[Any, RawBody], caller: Principal, parameters: Parameters, issue: _Issue
 ) -> Reply:
     """Issue a token unless its owner has exceeded the rate limit; add the rate-limit headers to the reply."""
@@ -185,7 +185,7 @@ def _parse_minutes(text: str | None) -> Decimal | None:
     try:
         return parse_minutes(text)
     except ValueError as error:
-        raise invalid_request_error(f"The parameter minutes {error}.") from None
+        raise build_invalid_request_error(f"The parameter minutes {error}.") from None
 
 
 _GRANT_TYPES: Final[dict[str, _Authenticate]] = {

@@ -21,7 +21,7 @@ from shared.oauth.parameters import AUTHORIZATION_PARAMETERS, RESOURCE, Paramete
 from shared.oauth.redirects import Redirect
 from shared.oauth.sign_in_demands import REQUESTED_AT
 from shared.observability.logs import request_id
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from shared.wiring import services
 
 GROUP = Group("oauth-consent")
@@ -206,7 +206,7 @@ def _grant_to_json(grant: Grant) -> Mapping[str, Any]:
         "clientName": grant.client_name,
         "principal": grant.member_id,
         "accessRights": sorted(grant.rights),
-        "createdAt": rfc3339(grant.created_at),
-        "lastUsedAt": rfc3339(used_at),
-        "expiresAt": rfc3339(grant.expires_at),
+        "createdAt": format_rfc3339(grant.created_at),
+        "lastUsedAt": format_rfc3339(used_at),
+        "expiresAt": format_rfc3339(grant.expires_at),
     }

@@ -7,7 +7,7 @@ from shared.auth.issuer import NewToken
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply, Request, json_reply
 from shared.http.problems import STATUS, build_error_headers
-from shared.oauth.errors import find_error_code, to_description
+from shared.oauth.errors import find_error_code, to_error_description
 from shared.oauth.scopes import format_scope
 
 NO_STORE: Final[Mapping[str, str]] = {"Cache-Control": "no-store", "Pragma": "no-cache"}
@@ -62,6 +62,8 @@ def build_oauth_error(error: WorkspaceError, _trace_id: str = "", _request: Requ
     headers = {**build_error_headers(error), **NO_STORE}
     if error.kind is Kind.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = 'Basic realm="oauth2", charset="UTF-8"'
-    reply = json_reply({"error": code, "error_description": to_description(error.detail)}, STATUS[error.kind], headers)
+    reply = json_reply(
+        {"error": code, "error_description": to_error_description(error.detail)}, STATUS[error.kind], headers
+    )
     reply.error_code = error.code
     return reply

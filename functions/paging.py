@@ -58,13 +58,13 @@ def select_page(name: str, keys: Iterable[str], query: CatalogPageQuery) -> tupl
         WorkspaceError: INVALID with the field ``cursor`` if the cursor belongs to another list.
     """
     ordered = sorted(keys)
-    start = 0 if query.cursor is None else bisect_right(ordered, _find_last_key(name, query.cursor))
+    start = 0 if query.cursor is None else bisect_right(ordered, _read_last_key(name, query.cursor))
     page = ordered[start : start + query.limit]
     has_next = start + len(page) < len(ordered)
     return page, {"cursor": _to_cursor(name, page[-1])} if has_next else {}
 
 
-def _find_last_key(name: str, cursor: str) -> str:
+def _read_last_key(name: str, cursor: str) -> str:
     found, _, key = cursor.partition(":")
     if found != name:
         raise invalid("cursor", _CURSOR_RULE)

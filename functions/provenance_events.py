@@ -38,7 +38,7 @@ from shared.provenance.records import draft_event
 from shared.provenance.selection import (
     BODY_SCOPE_FIELD,
     check_chain,
-    parse_record_id,
+    parse_requested_sequence,
     resolve_chain_to_read,
     resolve_chain_to_write,
 )
@@ -67,14 +67,14 @@ async def _check_verification(call: Call[TargetQuery, VerifyBody], faults: Valid
 async def _check_proof(call: Call[ProofQuery], faults: ValidationErrors) -> None:
     query = call.query
     await _check_selected_chain(call, faults)
-    if faults.has_valid("size") and query.size is None:
+    if faults.has_valid_fields("size") and query.size is None:
         faults.add(invalid("size", "is required: the size of the checkpoint"))
-    if faults.has_valid("sequence", "from") and (query.sequence is None) == (query.from_size is None):
+    if faults.has_valid_fields("sequence", "from") and (query.sequence is None) == (query.from_size is None):
         faults.add(invalid("sequence", "exactly one of sequence and from is required"))
 
 
 def _parse_record_id(body: VerifyBody) -> int | None:
-    return parse_record_id(body.model_dump(by_alias=True, exclude_unset=True))
+    return parse_requested_sequence(body.model_dump(by_alias=True, exclude_unset=True))
 
 
 @GROUP.endpoint(
@@ -114,7 +114,7 @@ async def query_audit_events(call: Call[EventsQuery]) -> Reply:
     """Return audit events that match the filters, newest first."""
     parameters, parser = call.query, LenientParser()
     chain = resolve_chain_to_read(parameters.target, parameters.scope_key)
-    filters = replace(parser.parse_window(parameters), equal=build_equality_filters(parameters))
+    filters = replace(parser.parse_range_filters(parameters), equal=build_equality_filters(parameters))
     answer = await query_records(
         services().provenance.chain_store,
         chain,
@@ -165,7 +165,7 @@ async def export_audit_events(call: Call[ExportQuery]) -> Reply:
     """Download audit events that match the filters, oldest first, as JSON or CSV."""
     parameters, parser = call.query, LenientParser()
     chain = resolve_chain_to_read(parameters.target, parameters.scope_key)
-    filters = replace(parser.parse_window(parameters), equal=build_equality_filters(parameters))
+    filters = replace(parser.parse_range_filters(parameters), equal=build_equality_filters(parameters))
     limit = parser.parse_number("limit", parameters.limit, minimum=1, default=DEFAULT_EXPORT_LIMIT)
     as_csv = parameters.format is ExportFormat.CSV
     answer = await export_records(

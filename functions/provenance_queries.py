@@ -16,7 +16,7 @@ from shared.http.operation_docs import build_optional_enum
 from shared.http.unknown_names import IGNORED
 from shared.provenance.models import ScopeKey
 from shared.provenance.ports import Filters, Target
-from shared.timestamps import parse_iso8601, rfc3339
+from shared.timestamps import format_rfc3339, parse_iso8601
 
 _SIGNED_NUMBER = re.compile(r"[+-]?[0-9]{1,400}")
 _NUMBER = re.compile(r"-?[0-9]{1,400}")
@@ -25,14 +25,16 @@ _MAX_STORED_NUMBER = 2**62
 _TARGET_DESCRIPTION: Final = "Container of the chain. Default: DomainEvents with a scope, PlatformConfig without one."
 
 
-def _parse_sequence(text: str) -> int:
+def _parse_sequence_number(text: str) -> int:
     if not _SIGNED_NUMBER.fullmatch(text):
         raise ValueError("must be a whole number")
     return _parse_number_within_range(text)
 
 
 Sequence = Annotated[
-    int | None, BeforeValidator(_parse_sequence), WithJsonSchema({"type": "integer", "format": "int64", "minimum": 1})
+    int | None,
+    BeforeValidator(_parse_sequence_number),
+    WithJsonSchema({"type": "integer", "format": "int64", "minimum": 1}),
 ]
 
 
@@ -180,23 +182,23 @@ class LenientParser:
         self.ignored.append(name)
         return default
 
-    def parse_instant(self, name: str, text: str | None) -> str:
+    def parse_iso_timestamp(self, name: str, text: str | None) -> str:
         """Return a query parameter as a timestamp in the format of audit records; empty if it is missing or invalid."""
         if text is None:
             return ""
         try:
             # A plus sign that the client did not percent-encode was decoded as a space.
-            return rfc3339(parse_iso8601(_BLANK_OFFSET.sub(r"\1+", text.upper())))
+            return format_rfc3339(parse_iso8601(_BLANK_OFFSET.sub(r"\1+", text.upper())))
         except ValueError:
             self.ignored.append(name)
             return ""
 
-    def parse_window(self, query: WindowQuery) -> Filters:
+    def parse_range_filters(self, query: WindowQuery) -> Filters:
         """Build a filter of audit records from the dates and sequence numbers of a query; ignore invalid dates."""
         sequences = query if isinstance(query, SequenceQuery) else None
         return Filters(
-            start=self.parse_instant("startDate", query.start_date),
-            end=self.parse_instant("endDate", query.end_date),
+            start=self.parse_iso_timestamp("startDate", query.start_date),
+            end=self.parse_iso_timestamp("endDate", query.end_date),
             from_sequence=None if sequences is None else sequences.from_sequence,
             to_sequence=None if sequences is None else sequences.to_sequence,
         )

@@ -13,32 +13,32 @@ from shared.http.messages import JSON, Reply, Request, json_bytes
 from shared.http.negotiation import choose_media_type
 from shared.runtime import LARGE
 from shared.text_formats.csv_cells import escape_formula
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from shared.warm_queries.results import QueryResult
 from shared.wiring import services
 
 
 def to_parquet(result: QueryResult) -> bytes:
-    """Convert a query's result to a Parquet file with the columns of :func:`_to_table`."""
+    """Convert a query's result to a Parquet file with the columns of :func:`_to_arrow_table`."""
     from pyarrow import parquet  # noqa: PLC0415  the import takes 0.1 s, and few processes need it
 
     sink = io.BytesIO()
-    parquet.write_table(_to_table(result), sink, compression="zstd")
+    parquet.write_table(_to_arrow_table(result), sink, compression="zstd")
     return sink.getvalue()
 
 
 def to_arrow(result: QueryResult) -> bytes:
-    """Convert a query's result to an Arrow IPC stream with the columns of :func:`_to_table`."""
+    """Convert a query's result to an Arrow IPC stream with the columns of :func:`_to_arrow_table`."""
     import pyarrow as pa  # noqa: PLC0415  the import takes 0.1 s, and few processes need it
 
-    table = _to_table(result)
+    table = _to_arrow_table(result)
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return sink.getvalue()
 
 
-def _to_table(result: QueryResult) -> Any:
+def _to_arrow_table(result: QueryResult) -> Any:
     """Convert a query's result to an Arrow table.
 
     Numbers, booleans and timestamps become typed columns. Dynamic values become JSON text, and all other types text.
@@ -158,7 +158,7 @@ async def build_query_reply(request: Request, result: QueryResult, row_format: R
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", **_VARY}
     if request.method in ("GET", "HEAD") and _matches_etag(request.headers.get("if-none-match", ""), etag):
         return Reply(304, b"", headers)
-    headers |= _build_governance_headers(result)
+    headers |= _build_execution_headers(result)
     if media_type == JSON:
         body = await services().runtime.run_in_thread_if_large(size, _build_document, result, rows)
         return Reply(200, body, {"Content-Type": JSON, **headers})
@@ -190,7 +190,7 @@ def _build_document(result: QueryResult, rows: bytes) -> bytes:
     document: dict[str, Any] = {
         "governance": {
             "queryApprovedBy": approval.approved_by if approval else None,
-            "queryApprovedAt": rfc3339(approval.approved_at) if approval else None,
+            "queryApprovedAt": format_rfc3339(approval.approved_at) if approval else None,
         },
         "columns": [{"name": column.name, "type": column.type} for column in result.columns],
         "rowCount": result.row_count,
@@ -200,9 +200,9 @@ def _build_document(result: QueryResult, rows: bytes) -> bytes:
         document["visualization"] = result.visualization
     timing: dict[str, Any] = {"executionTimeMs": _round_execution_time(result)}
     if result.from_cache is not None:
-        timing |= {"fromCache": result.from_cache, "asOf": rfc3339(result.executed_at)}
+        timing |= {"fromCache": result.from_cache, "asOf": format_rfc3339(result.executed_at)}
     # The rows are inserted as bytes, because they are already serialised for the ETag.
-    head = json_bytes({"query": result.query, "executedAt": rfc3339(result.executed_at)})[:-1]
+    head = json_bytes({"query": result.query, "executedAt": format_rfc3339(result.executed_at)})[:-1]
     # Spaces make the replies to identical requests equally long, for clients that compare lengths.
     tail = json_bytes(timing)[1:-1].ljust(_TIMING_BYTES)
     return b'%b,"results":%b,%b,%b}' % (head, rows, json_bytes(document)[1:-1], tail)
@@ -212,9 +212,9 @@ def _round_execution_time(result: QueryResult) -> float:
     return round(result.execution_ms, 3)
 
 
-def _build_governance_headers(result: QueryResult) -> dict[str, str]:
+def _build_execution_headers(result: QueryResult) -> dict[str, str]:
     headers = {
-        "x-query-executed-at": rfc3339(result.executed_at),
+        "x-query-executed-at": format_rfc3339(result.executed_at),
         "x-query-execution-time-ms": str(_round_execution_time(result)),
         "x-query-truncated": str(result.truncated).lower(),
     }
@@ -223,13 +223,13 @@ def _build_governance_headers(result: QueryResult) -> dict[str, str]:
     if result.approval is not None:
         # Header values must be ASCII, so other characters are percent-encoded.
         headers["x-query-approved-by"] = quote(result.approval.approved_by, safe="@ !#$&'()*+,/:;=?[]")
-        headers["x-query-approved-at"] = rfc3339(result.approval.approved_at)
+        headers["x-query-approved-at"] = format_rfc3339(result.approval.approved_at)
     return headers
 
 
 def _compute_etag(result: QueryResult, media_type: str, rows: bytes) -> str:
     """Compute a weak ETag from the rows and the approval of the query, but not from the time of execution."""
-    approval = result.approval and (result.approval.approved_by, rfc3339(result.approval.approved_at))
+    approval = result.approval and (result.approval.approved_by, format_rfc3339(result.approval.approved_at))
     columns = [(column.name, column.type) for column in result.columns]
     identity: list[Any] = [media_type, result.query, approval, columns, result.truncated]
     if media_type == JSON and result.visualization is not None:

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from functions.conditions import parse_read_condition
+from functions.conditions import parse_if_none_match
 from functions.provenance_queries import CheckpointQuery, Sequence
 from functions.reply_docs import audit_overview as replies
 from shared.auth.jose import to_jwk
@@ -70,13 +70,13 @@ class KeyQuery(BaseModel):
 async def _check_receipt_query(call: Call[ReceiptQuery], faults: ValidationErrors) -> None:
     query = call.query
     check_chain(faults, query.target, query.scope_key)
-    if faults.has_valid("recordId", "from") and (query.record_id is None) == (query.from_size is None):
+    if faults.has_valid_fields("recordId", "from") and (query.record_id is None) == (query.from_size is None):
         faults.add(invalid("recordId", "exactly one of recordId and from is required"))
-    elif faults.has_valid("recordId", "from", "size"):
-        _check_sizes(query, faults)
+    elif faults.has_valid_fields("recordId", "from", "size"):
+        _check_checkpoint_sizes(query, faults)
 
 
-def _check_sizes(query: ReceiptQuery, faults: ValidationErrors) -> None:
+def _check_checkpoint_sizes(query: ReceiptQuery, faults: ValidationErrors) -> None:
     """Check that the requested checkpoint covers the record and is larger than the earlier checkpoint."""
     if query.from_size is not None and query.from_size < 1:
         faults.add(invalid("from", "must be at least 1"))
@@ -100,12 +100,12 @@ async def issue_receipt(call: Call[ReceiptQuery]) -> Reply:
     """Return a receipt (RFC 9942), a proof that a chain contains a record or was only extended since a checkpoint."""
     query, receipts = call.query, services().provenance.receipts
     chain = resolve_chain_to_read(query.target, query.scope_key)
-    condition = parse_read_condition(call.request)
+    condition = parse_if_none_match(call.request)
     if query.record_id is not None:
         content = await receipts.prove_inclusion(chain, query.record_id, query.size)
         name = format_record_id(query.record_id)
     else:
-        content, size = await receipts.prove_growth(chain, query.from_size or 0, query.size)
+        content, size = await receipts.issue_growth_receipt(chain, query.from_size or 0, query.size)
         name = f"{query.from_size}-{size}"
     headers = {
         "ETag": compute_etag(content),

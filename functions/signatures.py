@@ -12,7 +12,7 @@ from shared.http.messages import Reply, json_reply
 from shared.http.operations import Call, Group
 from shared.provenance.cursors import decode_cursor, encode_cursor
 from shared.signatures.ports import SignatureFilter
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 from shared.wiring import services
 from shared.wiring.features import PROVENANCE
 
@@ -37,15 +37,20 @@ class SignaturesQuery(PageQuery):
 
     def to_filter(self) -> SignatureFilter:
         """Convert the query parameters to a filter of signatures."""
-        start, end = ("" if time is None else rfc3339(time) for time in (self.start, self.end))
+        start, end = ("" if time is None else format_rfc3339(time) for time in (self.start, self.end))
         return SignatureFilter(self.user_id, start, end)
 
 
-async def _check_list(call: Call[SignaturesQuery], faults: ValidationErrors) -> None:
+async def _check_signatures_query(call: Call[SignaturesQuery], faults: ValidationErrors) -> None:
     query = call.query
-    if faults.has_valid("from", "to") and query.start is not None and query.end is not None and query.start > query.end:
+    if (
+        faults.has_valid_fields("from", "to")
+        and query.start is not None
+        and query.end is not None
+        and query.start > query.end
+    ):
         faults.add(invalid("from", "must not be after `to`"))
-    if faults.has_valid("cursor", "userId", "from", "to"):
+    if faults.has_valid_fields("cursor", "userId", "from", "to"):
         with faults.collect():
             _parse_cursor(query)
 
@@ -56,7 +61,7 @@ async def _check_list(call: Call[SignaturesQuery], faults: ValidationErrors) -> 
     right=AccessRight.PROVENANCE_READ,
     feature=PROVENANCE,
     query=SignaturesQuery,
-    check=_check_list,
+    check=_check_signatures_query,
     docs=replies.SIGNATURES_LISTED,
 )
 async def list_signatures(call: Call[SignaturesQuery]) -> Reply:
@@ -65,11 +70,11 @@ async def list_signatures(call: Call[SignaturesQuery]) -> Reply:
     page = await services().signatures.list.list_signatures(query.to_filter(), _parse_cursor(query), query.limit)
     cursor = None
     if page.has_more:
-        cursor = encode_cursor(_CURSOR, (*_list_filters(query), page.signatures[-1].place))
+        cursor = encode_cursor(_CURSOR, (*_list_filters_for_cursor(query), page.signatures[-1].place))
     return json_reply({"signatures": [dict(one.content) for one in page.signatures], "cursor": cursor})
 
 
-def _list_filters(query: SignaturesQuery) -> tuple[str, str, str]:
+def _list_filters_for_cursor(query: SignaturesQuery) -> tuple[str, str, str]:
     """Return the filters of a query as texts for the paging cursor; a cursor with other filters is rejected."""
     wanted = query.to_filter()
     return wanted.user_id or "", wanted.start, wanted.end
@@ -87,6 +92,6 @@ def _parse_cursor(query: SignaturesQuery) -> str:
         *filters, place = map(str, decode_cursor(_CURSOR, query.cursor, (str, str, str, str)))
     except ValueError as error:
         raise invalid("cursor", str(error)) from error
-    if tuple(filters) != _list_filters(query):
+    if tuple(filters) != _list_filters_for_cursor(query):
         raise invalid("cursor", "belongs to a list with other filters; omit the cursor to request the first page")
     return place

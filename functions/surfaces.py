@@ -8,9 +8,9 @@ from functions.catalog_items import (
     add_field_errors,
     build_item_reply,
     build_list_reply,
-    check_condition,
+    check_conditional_headers,
     check_lookup,
-    describe_storage,
+    describe_last_change,
     get_administration,
     get_caller,
 )
@@ -83,8 +83,8 @@ async def _read_current_surface(path: Mapping[str, str]) -> Mapping[str, Any]:
 
 async def _check_surface(call: Call[Any, SurfaceBody], faults: ValidationErrors) -> None:
     check_lookup(faults, call.path["lookup"])
-    check_condition(faults, call.request)
-    if faults.has_valid("connections"):
+    check_conditional_headers(faults, call.request)
+    if faults.has_valid_fields("connections"):
         stored = await services().provenance.catalog_service.load()
         known = (item.key for item in stored.items if item.kind == ItemKind.CONNECTION)
         made = Surface.model_construct(lookup="any", name="any", connections=tuple(call.body.connections))
@@ -142,4 +142,4 @@ async def _describe_surface(item: CatalogItem) -> dict[str, Any]:
 
 
 def _surface_to_json(item: CatalogItem, surface: Surface, queries: Mapping[str, list[str]]) -> dict[str, Any]:
-    return {**surface.model_dump(mode="json"), "queries": queries.get(item.key, []), **describe_storage(item)}
+    return {**surface.model_dump(mode="json"), "queries": queries.get(item.key, []), **describe_last_change(item)}

@@ -10,8 +10,8 @@ from functions.catalog_items import (
     LIVE_MEMBERS,
     build_item_reply,
     build_list_reply,
-    check_condition,
-    describe_storage,
+    check_conditional_headers,
+    describe_last_change,
     get_administration,
     get_caller,
 )
@@ -81,7 +81,7 @@ async def _check_member(call: Call[Any, MemberBody], faults: ValidationErrors) -
     # An id from before a rule can still be edited.
     if rule and member_id not in (await services().catalog.current()).members:
         faults.add(invalid("id", rule))
-    check_condition(faults, call.request)
+    check_conditional_headers(faults, call.request)
 
 
 @GROUP.endpoint(
@@ -141,5 +141,5 @@ def _describe_member(item: CatalogItem) -> dict[str, Any]:
 
 
 def _member_to_json(item: CatalogItem, member: Member) -> dict[str, Any]:
-    described = {name: value for name, value in describe_storage(item).items() if name != "createdAt"}
+    described = {name: value for name, value in describe_last_change(item).items() if name != "createdAt"}
     return {**member.model_dump(mode="json"), "accessRights": sorted(member.access_rights), **described}

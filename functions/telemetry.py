@@ -85,7 +85,7 @@ async def accept_telemetry(call: Call[Any, RawBody]) -> Reply:
     """Accept telemetry messages for a data connection: one, an array of up to 500, or up to 5,000 NDJSON lines."""
     service, lookup, text = services().telemetry.service, call.path["lookup"], call.request.body
     binding = call.principal.binding
-    await service.check_caller(lookup, binding)
+    await service.check_connection_allowed(lookup, binding)
     if call.request.media_type in _NDJSON_TYPES:
         return json_reply({"accepted": await service.accept_lines(lookup, text, binding=binding)}, 202)
     try:

@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from functions.idempotency import derive_seed, make_idempotent
+from functions.idempotency import derive_secret_seed, make_idempotent
 from functions.reply_docs.tokens import (
     CREATED_DOCS,
     IDENTITY_DOCS,
@@ -37,7 +37,7 @@ from shared.errors import Kind, ValidationErrors, invalid
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Access, Call, Group
 from shared.http.unknown_names import UnknownNames
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from shared.validation.names import Name
 from shared.wiring import services
 
@@ -101,7 +101,7 @@ class NewKeyBody(BaseModel):
 
     @field_validator("connections", "devices", mode="before")
     @classmethod
-    def check_null(cls, value: Any) -> Any:
+    def reject_null(cls, value: Any) -> Any:
         """Reject null. To create a key without a binding, which has more rights, the caller must omit the property."""
         if value is None:
             raise ValueError("must be a list; omit it for a key that is not bound")
@@ -148,7 +148,7 @@ async def mint_token(call: Call[MintQuery]) -> Reply:
     """Issue a token with the caller's access rights or a subset of them."""
     minted = await services().access.token_issuer.issue_token(call.principal, call.query.minutes, call.query.scopes)
     return json_reply(
-        {"Token": minted.token, "ExpiresAt": rfc3339(minted.expires_at), "AccessRights": list(minted.rights)}
+        {"Token": minted.token, "ExpiresAt": format_rfc3339(minted.expires_at), "AccessRights": list(minted.rights)}
     )
 
 
@@ -160,7 +160,7 @@ async def revoke_token(call: Call) -> Reply:
 
 
 async def _check_connections(call: Call[Any, NewKeyBody], faults: ValidationErrors) -> None:
-    if not faults.has_valid("connections") or not call.body.connections:
+    if not faults.has_valid_fields("connections") or not call.body.connections:
         return
     known = (await services().catalog.current()).connections
     for index, lookup in enumerate(call.body.connections):
@@ -177,7 +177,7 @@ async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
 
     This reply is the only one that contains the secret.
     """
-    body, seed = call.body, await derive_seed(call)
+    body, seed = call.body, await derive_secret_seed(call)
     # A key made for oneself can sign, so a refused sign-in counts as an attempt to sign.
     async with services().signatures.signing.count_refusals(call.principal, {Kind.UNAUTHENTICATED}):
         issued = await services().access.api_keys.create(
@@ -243,7 +243,7 @@ async def _key_to_json(key: ApiKey) -> dict[str, Any]:
         "name": key.name,
         "principal": key.principal,
         "accessRights": await services().access.api_keys.get_effective_rights(key),
-        "createdAt": rfc3339(key.created_at),
+        "createdAt": format_rfc3339(key.created_at),
         "expiresAt": _format_time(key.expires_at),
         "lastUsedAt": _format_time(key.last_used_at),
         "revokedAt": _format_time(key.revoked_at),
@@ -252,4 +252,4 @@ async def _key_to_json(key: ApiKey) -> dict[str, Any]:
 
 
 def _format_time(instant: datetime | None) -> str | None:
-    return None if instant is None else rfc3339(instant)
+    return None if instant is None else format_rfc3339(instant)

@@ -14,12 +14,12 @@ from functions.reply_docs import warm_queries as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.durations import DURATION_PATTERN, MAX_DURATION
 from shared.catalog.kql_restrictions import check_query
-from shared.errors import FieldError, ValidationErrors, invalid_fields
+from shared.errors import FieldError, ValidationErrors, build_invalid_fields_error
 from shared.http.deprecations import FORMER_NAMES, DeprecatedAlias, ModelWithAliases
 from shared.http.messages import Reply, Request
 from shared.http.operations import Call, Group
 from shared.warm_queries.service import DEFAULT_LIMIT, MAX_LIMIT
-from shared.warm_queries.time_ranges import TimeRange, parse_time, parse_time_range, select_time_range
+from shared.warm_queries.time_ranges import TimeRange, parse_time, parse_time_range_duration, select_time_range
 from shared.wiring import services
 
 GROUP = Group("warm-queries")
@@ -53,7 +53,7 @@ TIME: Final = {
         {"type": "integer", "format": "int64", "minimum": 0, "examples": [1767600000000]},
     ]
 }
-Duration = Annotated[timedelta | None, BeforeValidator(parse_time_range), WithJsonSchema(DURATION)]
+Duration = Annotated[timedelta | None, BeforeValidator(parse_time_range_duration), WithJsonSchema(DURATION)]
 Time = Annotated[datetime | None, BeforeValidator(parse_time), WithJsonSchema(TIME)]
 Limit = Annotated[int, BeforeValidator(_check_limit), WithJsonSchema(_ROWS)]
 LimitText = Annotated[int, BeforeValidator(_parse_limit), WithJsonSchema(_ROWS)]
@@ -110,11 +110,11 @@ class AdHocBody(TimeSelection, ModelWithAliases):
 
 
 async def _check_times(call: Call[ExecuteRestQuery], faults: ValidationErrors) -> None:
-    _check_selection(call.query, faults)
+    _check_time_selection(call.query, faults)
 
 
-def _check_selection(selection: TimeSelection, faults: ValidationErrors) -> None:
-    if faults.has_valid("timeRange", "from", "to"):
+def _check_time_selection(selection: TimeSelection, faults: ValidationErrors) -> None:
+    if faults.has_valid_fields("timeRange", "from", "to"):
         with faults.collect():
             selection.select_time_range(services().runtime.now())
 
@@ -154,8 +154,8 @@ async def execute_warm_query_by_id(call: Call[ExecuteRestQuery]) -> Reply:
 
 
 async def _check_ad_hoc(call: Call[FormatQuery, AdHocBody], faults: ValidationErrors) -> None:
-    _check_selection(call.body, faults)
-    if faults.has_valid("query", "Query"):
+    _check_time_selection(call.body, faults)
+    if faults.has_valid_fields("query", "Query"):
         with faults.collect():
             await services().runtime.run_in_thread_if_large(len(call.body.query), check_query, call.body.query)
 
@@ -192,5 +192,5 @@ def _parse_arguments(request: Request) -> dict[str, str]:
     if len(arguments) != len(pairs):
         names = [name for name, _ in pairs]
         repeated = sorted({name for name in names if names.count(name) > 1})
-        raise invalid_fields([FieldError(name, "is repeated; send it once") for name in repeated])
+        raise build_invalid_fields_error([FieldError(name, "is repeated; send it once") for name in repeated])
     return arguments

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, StrictInt, StringConstraints
 
-from functions.catalog_items import check_condition, check_lookup
+from functions.catalog_items import check_conditional_headers, check_lookup
 from functions.conditions import parse_condition
 from functions.decision_signing import build_signer
 from functions.idempotency import make_idempotent
@@ -21,7 +21,7 @@ from shared.http.operations import Call, Group, ServerManagedProperties
 from shared.http.unknown_names import list_accepted_names
 from shared.provenance.models import SentSignature
 from shared.provenance.signatures import DecisionSigner
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from shared.validation.names import Name
 from shared.warm_queries.approvals import compute_etag
 from shared.warm_queries.ports import Column
@@ -73,7 +73,7 @@ async def _read_current_definition(path: Mapping[str, str]) -> Mapping[str, Any]
 
 async def _check_definition(call: Call[Any, QueryBody], faults: ValidationErrors) -> None:
     check_lookup(faults, call.path["lookup"])
-    check_condition(faults, call.request)
+    check_conditional_headers(faults, call.request)
     if faults:
         # Without errors so far, `put` runs these checks itself.
         await services().queries.definitions.check(faults, _build_definition(call))
@@ -143,7 +143,7 @@ async def approve_warm_query(call: Call[Any, QueryApprovalBody]) -> Reply:
         call.principal.member_id,
         call.path["lookup"],
         parse_condition(call.request),
-        creators=await services().access.find_decider_identities(call.principal),
+        creators=await services().access.find_conflicting_authors(call.principal),
         repeatable=bool(call.append_id),
         append_id=call.append_id,
         signer=await _build_signer(call, call.body.signature, is_rejection=False),
@@ -159,7 +159,7 @@ class QueryRejectionBody(BaseModel):
 
 
 async def _check_rejection(call: Call[Any, QueryRejectionBody], faults: ValidationErrors) -> None:
-    check_condition(faults, call.request)
+    check_conditional_headers(faults, call.request)
 
 
 @GROUP.endpoint(
@@ -182,7 +182,7 @@ async def reject_warm_query(call: Call[Any, QueryRejectionBody]) -> Reply:
         call.path["lookup"],
         call.body.comment,
         parse_condition(call.request),
-        creators=await services().access.find_decider_identities(call.principal),
+        creators=await services().access.find_conflicting_authors(call.principal),
         repeatable=bool(call.append_id),
         append_id=call.append_id,
         signer=await _build_signer(call, call.body.signature, is_rejection=True),
@@ -216,10 +216,10 @@ async def _build_reply(stored: CatalogEntry[WarmQuery]) -> Reply:
 
 
 async def _query_to_json(stored: CatalogEntry[WarmQuery]) -> dict[str, Any]:
-    return _build_json(stored, await services().queries.columns.find(stored.value))
+    return _definition_to_json(stored, await services().queries.columns.find(stored.value))
 
 
-def _build_json(stored: CatalogEntry[WarmQuery], columns: Sequence[Column] | None) -> dict[str, Any]:
+def _definition_to_json(stored: CatalogEntry[WarmQuery], columns: Sequence[Column] | None) -> dict[str, Any]:
     query = stored.value
     rejection = query.rejection if isinstance(query, StoredWarmQuery) else None
     schema = None if columns is None else {"columns": [{"name": one.name, "type": one.type} for one in columns]}
@@ -227,8 +227,8 @@ def _build_json(stored: CatalogEntry[WarmQuery], columns: Sequence[Column] | Non
         **query.model_dump(mode="json", by_alias=True, exclude={"approval", "rejection"}),
         "etag": compute_etag(stored),
         "schema": schema,
-        "createdAt": rfc3339(stored.created_at),
-        "updatedAt": rfc3339(stored.updated_at),
+        "createdAt": format_rfc3339(stored.created_at),
+        "updatedAt": format_rfc3339(stored.updated_at),
         "editedBy": stored.edited_by,
         "approval": query.approval and query.approval.model_dump(mode="json", by_alias=True),
         "rejection": rejection and rejection.model_dump(mode="json", by_alias=True),
@@ -236,5 +236,5 @@ def _build_json(stored: CatalogEntry[WarmQuery], columns: Sequence[Column] | Non
 
 
 _SERIALIZED = SerializedItems[tuple[CatalogEntry[WarmQuery], Sequence[Column] | None]](
-    lambda version: _build_json(*version)
+    lambda version: _definition_to_json(*version)
 )

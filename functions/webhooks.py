@@ -7,19 +7,19 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictBool, StringConstraints, WithJsonSchema
 
-from functions.catalog_items import check_condition
+from functions.catalog_items import check_conditional_headers
 from functions.conditions import parse_condition
 from functions.idempotency import make_idempotent
 from functions.reply_docs import alerts as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.alert_rule_models import Severity
-from shared.errors import FieldError, ValidationErrors, invalid, invalid_fields
+from shared.errors import FieldError, ValidationErrors, build_invalid_fields_error, invalid
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
 from shared.http.unknown_names import list_accepted_names
 from shared.outbound.addresses import MAX_URL_LENGTH
 from shared.provenance.cursors import decode_cursor, encode_cursor
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from shared.validation.whole_numbers import parse_whole_number
 from shared.webhooks.event_data import DESCRIPTIONS
 from shared.webhooks.events import WebhookEventType
@@ -41,7 +41,7 @@ _DIRECTIONS: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI",
 _LIMIT: Final = {"type": "integer", "format": "int32", "minimum": 1, "maximum": MAX_LIMIT}
 
 
-def _reject_repeats[T](values: list[T]) -> list[T]:
+def _reject_repeated_values[T](values: list[T]) -> list[T]:
     if len(set(values)) < len(values):
         raise ValueError("must not contain the same value twice")
     return values
@@ -63,8 +63,10 @@ type Description = Annotated[
     AfterValidator(_check_description),
     Field(json_schema_extra={"pattern": _DESCRIPTION_PATTERN}),
 ]
-type Lookups = Annotated[list[str], Field(min_length=1, max_length=MAX_FILTERED), AfterValidator(_reject_repeats)]
-type Severities = Annotated[list[Severity], Field(min_length=1, max_length=3), AfterValidator(_reject_repeats)]
+type Lookups = Annotated[
+    list[str], Field(min_length=1, max_length=MAX_FILTERED), AfterValidator(_reject_repeated_values)
+]
+type Severities = Annotated[list[Severity], Field(min_length=1, max_length=3), AfterValidator(_reject_repeated_values)]
 
 
 class FilterBody(StrictBody):
@@ -82,7 +84,9 @@ class WebhookBody(StrictBody):
     format: MessageFormat = MessageFormat.STANDARD
     description: Description | None = None
     event_types: Annotated[
-        list[WebhookEventType], Field(min_length=1, max_length=len(WebhookEventType)), AfterValidator(_reject_repeats)
+        list[WebhookEventType],
+        Field(min_length=1, max_length=len(WebhookEventType)),
+        AfterValidator(_reject_repeated_values),
     ] = Field(alias="eventTypes")
     filter: FilterBody = FilterBody()
     enabled: StrictBool | None = None
@@ -114,10 +118,10 @@ async def list_webhooks(call: Call) -> Reply:  # noqa: ARG001  every handler tak
 
 
 async def _check_webhook(call: Call[Any, WebhookBody], faults: ValidationErrors) -> None:
-    check_condition(faults, call.request)
-    if faults.has_valid("filter"):
+    check_conditional_headers(faults, call.request)
+    if faults.has_valid_fields("filter"):
         await _check_filter(faults, call.body.filter)
-    if faults and faults.has_valid("url"):
+    if faults and faults.has_valid_fields("url"):
         # Without errors so far, the handler checks the URL itself.
         with faults.collect():
             await services().webhook_endpoints.service.check_url(call.body.url)
@@ -130,7 +134,7 @@ async def _check_filter(faults: ValidationErrors, body: FilterBody) -> None:
         *_list_unknown_lookups("connection", body.connections or (), catalog.connections),
     ]
     if errors:
-        faults.add(invalid_fields(errors))
+        faults.add(build_invalid_fields_error(errors))
 
 
 def _list_unknown_lookups(kind: str, lookups: Sequence[str], known_lookups: Collection[str]) -> list[FieldError]:
@@ -220,13 +224,13 @@ async def send_webhook_test(call: Call) -> Reply:
     return json_reply(_delivery_to_json(delivery), 202)
 
 
-async def _check_page(call: Call[DeliveriesQuery], faults: ValidationErrors) -> None:
-    if faults.has_valid("cursor", "status"):
+async def _check_deliveries_query(call: Call[DeliveriesQuery], faults: ValidationErrors) -> None:
+    if faults.has_valid_fields("cursor", "status"):
         with faults.collect():
             _parse_cursor(call)
 
 
-def _format_list_filters(call: Call[DeliveriesQuery]) -> str:
+def _format_filters_for_cursor(call: Call[DeliveriesQuery]) -> str:
     """Return the webhook's id and the status filter as one text for the paging cursor; other cursors are rejected."""
     return f"{call.path['id']} {call.query.status or ''}"
 
@@ -238,7 +242,7 @@ def _parse_cursor(call: Call[DeliveriesQuery]) -> DeliveryPlace | None:
         listed, created_at, delivery_id = map(str, decode_cursor(_CURSOR, call.query.cursor, (str, str, str)))
     except ValueError as error:
         raise invalid("cursor", str(error)) from error
-    if listed != _format_list_filters(call):
+    if listed != _format_filters_for_cursor(call):
         raise invalid("cursor", "belongs to a list with other filters; omit the cursor to request the first page")
     return DeliveryPlace(created_at, delivery_id)
 
@@ -248,7 +252,7 @@ def _parse_cursor(call: Call[DeliveriesQuery]) -> DeliveryPlace | None:
     f"{_ROUTE}/{{id}}/deliveries",
     right=_RIGHT,
     query=DeliveriesQuery,
-    check=_check_page,
+    check=_check_deliveries_query,
     docs=replies.DELIVERIES,
 )
 async def list_webhook_deliveries(call: Call[DeliveriesQuery]) -> Reply:
@@ -257,7 +261,7 @@ async def list_webhook_deliveries(call: Call[DeliveriesQuery]) -> Reply:
     page, last = await services().webhook_endpoints.log.list_page(
         call.path["id"], query.status, _parse_cursor(call), query.limit
     )
-    cursor = None if last is None else encode_cursor(_CURSOR, (_format_list_filters(call), *last))
+    cursor = None if last is None else encode_cursor(_CURSOR, (_format_filters_for_cursor(call), *last))
     return json_reply({"deliveries": [_delivery_to_json(each) for each in page], "cursor": cursor})
 
 
@@ -288,7 +292,7 @@ def _to_definition(body: WebhookBody) -> EndpointDefinition:
 def _webhook_to_json(endpoint: WebhookEndpoint) -> dict[str, Any]:
     return {
         **endpoint.to_definition(),
-        "createdAt": rfc3339(endpoint.created_at),
+        "createdAt": format_rfc3339(endpoint.created_at),
         "createdBy": endpoint.created_by,
         "etag": endpoint.etag,
     }
@@ -312,7 +316,7 @@ def _delivery_to_json(delivery: Delivery) -> dict[str, Any]:
         "status": delivery.status.value,
         "attempts": [
             {
-                "at": rfc3339(each.at),
+                "at": format_rfc3339(each.at),
                 "httpStatus": each.http_status,
                 "error": each.error,
                 "durationMs": each.duration_ms,
@@ -320,7 +324,7 @@ def _delivery_to_json(delivery: Delivery) -> dict[str, Any]:
             }
             for each in delivery.attempts
         ],
-        "nextAttemptAt": None if next_at is None else rfc3339(next_at),
-        "createdAt": rfc3339(delivery.created_at),
+        "nextAttemptAt": None if next_at is None else format_rfc3339(next_at),
+        "createdAt": format_rfc3339(delivery.created_at),
         "event": json.loads(delivery.body),
     }

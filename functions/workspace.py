@@ -7,7 +7,7 @@ from functions.catalog_items import (
     LIVE_MEMBERS,
     add_field_errors,
     build_item_reply,
-    check_condition,
+    check_conditional_headers,
     get_administration,
     get_caller,
 )
@@ -58,8 +58,8 @@ async def _read_current_workspace(_: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 async def _check_workspace(call: Call[Any, WorkspaceBody], faults: ValidationErrors) -> None:
-    check_condition(faults, call.request)
-    if faults.has_valid("policies"):
+    check_conditional_headers(faults, call.request)
+    if faults.has_valid_fields("policies"):
         stored = await services().provenance.catalog_service.load()
         add_field_errors(faults, find_settings_errors(*_build_models(call.body, *get_workspace_definitions(stored))))
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from functions.conditions import parse_condition
-from functions.idempotency import check_key_reuse
+from functions.idempotency import reject_reused_idempotency_key
 from functions.reply_docs import workspace_document as replies
 from functions.reply_docs.workspace_document import YAML, DocumentWarning, PlanAction
 from shared.auth.rights import AccessRight
@@ -20,7 +20,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.http.messages import JSON, Reply, Request, json_bytes
 from shared.http.negotiation import choose_media_type
 from shared.http.operations import MIB, Call, Group, RawBody
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from shared.warm_queries.document_checks import check_document_queries
 from shared.wiring import services
 
@@ -57,7 +57,7 @@ async def export_workspace_document(call: Call) -> Reply:
 )
 async def plan_workspace_document(call: Call[Any, RawBody]) -> Reply:
     """Return the changes that applying a document would make, and change nothing."""
-    async with check_key_reuse(call):
+    async with reject_reused_idempotency_key(call):
         loaded = await _load_document(call.request)
         plan = await services().workspace_documents.documents.plan(loaded, Caller.from_principal(call.principal))
         return await _build_reply(plan, [*_list_warnings(loaded), *await _list_rejected_queries(loaded, plan)])
@@ -104,7 +104,7 @@ async def _check_changed_queries(
         DocumentError: the engine rejects queries.
     """
     changed = {
-        change.key for change in plan.plan.changes if change.kind == ItemKind.WARM_QUERY and _has_new_text(change)
+        change.key for change in plan.plan.changes if change.kind == ItemKind.WARM_QUERY and _has_new_kql(change)
     }
     outage = await check_document_queries(
         loaded, services().queries.columns, lookups=changed, seconds=max_seconds, runtime=services().runtime
@@ -133,7 +133,7 @@ async def _list_rejected_queries(loaded: LoadedDocument, plan: DocumentPlan) -> 
         ]
 
 
-def _has_new_text(change: ItemChange) -> bool:
+def _has_new_kql(change: ItemChange) -> bool:
     before, after = change.before or {}, change.after or {}
     return change.after is not None and any(before.get(name) != after[name] for name in ("kql", "parameters"))
 
@@ -206,7 +206,9 @@ def _change_to_json(change: ItemChange, plan: DocumentPlan) -> dict[str, Any]:
         "after": change.after,
     }
     last = plan.last_changes.get((change.kind, change.key))
-    return shown if last is None else {**shown, "changedBy": last.changed_by, "changedAt": rfc3339(last.changed_at)}
+    return (
+        shown if last is None else {**shown, "changedBy": last.changed_by, "changedAt": format_rfc3339(last.changed_at)}
+    )
 
 
 def _serialise_document(document: Mapping[str, Any], media_type: str) -> bytes:
@@ -216,9 +218,9 @@ def _serialise_document(document: Mapping[str, Any], media_type: str) -> bytes:
     """
     if media_type == YAML:
         return "".join(write_yaml(document)).encode()
-    members = (json_bytes(name) + b":" + _serialise_member(value) for name, value in document.items())
+    members = (json_bytes(name) + b":" + _serialise_property(value) for name, value in document.items())
     return b"{%b}" % b",".join(members)
 
 
-def _serialise_member(value: Any) -> bytes:
+def _serialise_property(value: Any) -> bytes:
     return b"[%b]" % b",".join(map(json_bytes, value)) if isinstance(value, list) else json_bytes(value)

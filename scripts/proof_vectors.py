@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from shared.provenance.hash_rule import compute_genesis_hash
-from shared.provenance.merkle import CompactRange, list_consistency_ranges, list_inclusion_ranges
+from shared.provenance.merkle import CompactRange, list_consistency_proof_ranges, list_inclusion_proof_ranges
 from shared.provenance.notes import CheckpointContent, VerifierKey, build_key_name, build_origin, format_note
 from shared.provenance.records import draft_event, parse_record, seal_record
 
@@ -80,12 +80,16 @@ def _build_checkpoint(leaves: list[bytes], key: ec.EllipticCurvePrivateKey, veri
 
 
 def _build_inclusion(leaves: list[bytes], sequence: int, size: int) -> dict[str, Any]:
-    path = [_to_base64(_compute_root(leaves[first:last])) for first, last in list_inclusion_ranges(sequence - 1, size)]
+    path = [
+        _to_base64(_compute_root(leaves[first:last])) for first, last in list_inclusion_proof_ranges(sequence - 1, size)
+    ]
     return {"sequence": sequence, "size": size, "hashes": path}
 
 
 def _build_consistency_proof(leaves: list[bytes], old_size: int, size: int) -> dict[str, Any]:
-    path = [_to_base64(_compute_root(leaves[first:last])) for first, last in list_consistency_ranges(old_size, size)]
+    path = [
+        _to_base64(_compute_root(leaves[first:last])) for first, last in list_consistency_proof_ranges(old_size, size)
+    ]
     return {"from": old_size, "size": size, "fromRoot": _to_base64(_compute_root(leaves[:old_size])), "hashes": path}
 
 

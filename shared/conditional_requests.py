@@ -56,14 +56,14 @@ class Condition:
         """True if there is no condition, or only ``If-Match: *``; every existing item then satisfies the request."""
         return self.none_match is None and (self.match is None or self.match.every)
 
-    def check_match(self, etag: str) -> None:
+    def check_if_match(self, etag: str) -> None:
         """Reject a request that has an If-Match header without this ETag.
 
         Raises:
             WorkspaceError: PRECONDITION_FAILED ``PRECONDITION_FAILED`` if the condition is not satisfied.
         """
-        if not self._is_matched_by(etag):
-            raise precondition_failed_error()
+        if not self._is_if_match_satisfied_by(etag):
+            raise build_precondition_failed_error()
 
     def is_not_modified(self, etag: str | None) -> bool:
         """Return whether If-None-Match matches the stored version by weak comparison (RFC 9110 section 13.1.2).
@@ -80,7 +80,7 @@ class Condition:
         Args:
             etag: ETag of the stored version; None if nothing is stored.
         """
-        return self._is_matched_by(etag) and not self.is_not_modified(etag)
+        return self._is_if_match_satisfied_by(etag) and not self.is_not_modified(etag)
 
     def check_write(self, etag: str | None) -> None:
         """Reject a write if the stored version does not satisfy the condition.
@@ -91,12 +91,12 @@ class Condition:
         Raises:
             WorkspaceError: PRECONDITION_FAILED ``PRECONDITION_FAILED`` if the condition is not satisfied.
         """
-        if not self._is_matched_by(etag):
-            raise item_missing_error() if etag is None else precondition_failed_error()
+        if not self._is_if_match_satisfied_by(etag):
+            raise build_item_missing_error() if etag is None else build_precondition_failed_error()
         if self.is_not_modified(etag):
             raise _build_item_exists_error()
 
-    def _is_matched_by(self, etag: str | None) -> bool:
+    def _is_if_match_satisfied_by(self, etag: str | None) -> bool:
         """Return whether If-Match contains the ETag of the stored version.
 
         Weak ETags never match (RFC 9110 section 13.1.1).
@@ -109,13 +109,13 @@ UNCONDITIONAL: Final = Condition()
 """Condition of a request without conditional headers."""
 
 
-def precondition_failed_error() -> WorkspaceError:
+def build_precondition_failed_error() -> WorkspaceError:
     """Build the error for a request whose If-Match or If-None-Match condition is not satisfied."""
     detail = "The ETag does not match the stored version; read the item again."
     return WorkspaceError(Kind.PRECONDITION_FAILED, "PRECONDITION_FAILED", detail)
 
 
-def item_missing_error() -> WorkspaceError:
+def build_item_missing_error() -> WorkspaceError:
     """Build the error for a request with If-Match on an item that does not exist."""
     detail = "The item does not exist, so no ETag matches the header If-Match."
     return WorkspaceError(Kind.PRECONDITION_FAILED, "PRECONDITION_FAILED", detail)

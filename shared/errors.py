@@ -61,10 +61,10 @@ class WorkspaceError(Exception):
 
 def invalid(field: str, message: str, *, code: str = "INVALID_REQUEST") -> WorkspaceError:
     """Build an INVALID error about one field of a request."""
-    return invalid_fields([FieldError(field, message)], code=code)
+    return build_invalid_fields_error([FieldError(field, message)], code=code)
 
 
-def invalid_fields(errors: Sequence[FieldError], *, code: str = "INVALID_REQUEST") -> WorkspaceError:
+def build_invalid_fields_error(errors: Sequence[FieldError], *, code: str = "INVALID_REQUEST") -> WorkspaceError:
     """Build an INVALID error that lists all invalid fields under ``errors``."""
     detail = "; ".join(f"{error.field}: {error.message}" for error in errors)
     listed = [{"field": error.field, "message": error.message} for error in errors]
@@ -89,13 +89,13 @@ class ValidationErrors:
     def add(self, error: WorkspaceError) -> None:
         """Add an INVALID error and mark its fields as invalid."""
         self._errors.append(error)
-        self.mark_invalid(_get_first_name(listed["field"]) for listed in _list_field_errors(error))
+        self.mark_invalid(_get_top_level_field(listed["field"]) for listed in _list_field_errors(error))
 
     def mark_invalid(self, fields: Iterable[str]) -> None:
-        """Mark fields as invalid; :meth:`has_valid` then returns False for them, so that no further rule is checked."""
+        """Mark fields as invalid, so that :meth:`has_valid_fields` returns False and no further rule is checked."""
         self._invalid.update(fields)
 
-    def has_valid(self, *fields: str) -> bool:
+    def has_valid_fields(self, *fields: str) -> bool:
         """Return whether none of these fields is marked as invalid, so that a rule about them can be checked."""
         return self._invalid.isdisjoint(fields)
 
@@ -138,6 +138,6 @@ def _list_field_errors(error: WorkspaceError) -> list[dict[str, str]]:
     return listed if isinstance(listed, list) else []
 
 
-def _get_first_name(field: str) -> str:
+def _get_top_level_field(field: str) -> str:
     """Return the first name in the path of a field, for instance ``parameters`` for ``parameters[0].name``."""
     return re.split(r"[.\[]", field, maxsplit=1)[0]

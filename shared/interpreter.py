@@ -32,11 +32,11 @@ async def load_modules(runtime: Runtime, *names: str) -> None:
     """
     missing = [name for name in names if name not in _loaded]
     if missing:
-        await runtime.run_in_thread(_import_all, missing)
-        exempt_loaded_objects()
+        await runtime.run_in_thread(_import_modules, missing)
+        exempt_objects_from_collection()
 
 
-def _import_all(names: list[str]) -> None:
+def _import_modules(names: list[str]) -> None:
     for name in names:
         import_module(name)
         # sys.modules cannot be used for this check: it contains a module before its import is complete.
@@ -46,7 +46,7 @@ def _import_all(names: list[str]) -> None:
 _loaded: Final = set[str]()
 
 
-def exempt_loaded_objects() -> None:
+def exempt_objects_from_collection() -> None:
     """Exempt all existing objects from the cyclic garbage collection; call this function after an import.
 
     Imported modules have some hundred thousand objects that exist until the process ends. A full collection would

@@ -20,7 +20,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def rfc3339(instant: datetime) -> str:
+def format_rfc3339(instant: datetime) -> str:
     """Format an aware datetime as RFC 3339 text in UTC with microseconds and ``Z``."""
     if instant.tzinfo is not UTC:
         instant = instant.astimezone(UTC)
@@ -54,7 +54,7 @@ def parse_rfc3339(text: str) -> datetime:
         raise ValueError("an RFC 3339 date-time such as 2026-01-01T00:00:00Z is expected")
     if not found[1]:
         raise ValueError("the date-time has no time zone; end it with Z or an offset")
-    check_offset(found[2], found[3])
+    check_utc_offset(found[2], found[3])
     try:
         return datetime.fromisoformat(text.upper()).astimezone(UTC)
     except ValueError:
@@ -76,13 +76,13 @@ def parse_iso8601(text: str) -> datetime:
         raise ValueError("must be an ISO 8601 date-time such as 2026-01-01T00:00:00Z") from None
     if instant.tzinfo and text[-1] not in "Zz":
         offset = text[max(text.rfind("+"), text.rfind("-")) + 1 :].replace(":", "")
-        check_offset(offset[:2], offset[2:4])
+        check_utc_offset(offset[:2], offset[2:4])
         if offset[4:]:
             raise ValueError("the offset of the date-time must not have seconds")
     return found
 
 
-def check_offset(hours: str | None, minutes: str | None) -> None:
+def check_utc_offset(hours: str | None, minutes: str | None) -> None:
     """Check the hours and minutes of a timestamp's offset from UTC; None for a timestamp without an offset.
 
     Raises:
@@ -93,7 +93,7 @@ def check_offset(hours: str | None, minutes: str | None) -> None:
 
 
 def is_canonical(text: str) -> bool:
-    """Return whether a text looks like a timestamp that :func:`rfc3339` writes; the digits are not checked.
+    """Return whether a text looks like a timestamp that :func:`format_rfc3339` writes; the digits are not checked.
 
     This check is faster than a regular expression. It is worthwhile because this service wrote most of the timestamps
     that it reads.

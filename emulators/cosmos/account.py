@@ -165,7 +165,7 @@ def authenticate(request: CosmosRequest, key: str, options: AccountOptions) -> N
     _check_signature_date(request)
     if not any(
         hmac.compare_digest(fields["sig"], compute_signature(request, link, key))
-        for link in _list_possible_links(request)
+        for link in _list_candidate_resource_links(request)
     ):
         raise CosmosError(
             401,
@@ -199,7 +199,7 @@ def _find_signed_resource(request: CosmosRequest) -> tuple[tuple[str, ...], str]
     return segments, segments[-2] if segments else ""
 
 
-def _list_possible_links(request: CosmosRequest) -> list[str]:
+def _list_candidate_resource_links(request: CosmosRequest) -> list[str]:
     link, _ = _find_signed_resource(request)
     # A link of resource ids is signed as its last id in lower case; the path does not show the kind of link.
     return ["/".join(link), link[-1].lower() if link else ""]

@@ -113,7 +113,7 @@ class UniqueKeys:
         definitions = (properties.get("uniqueKeyPolicy") or {}).get("uniqueKeys") or []
         self._keys = [[parse_path(path) for path in definition["paths"]] for definition in definitions]
 
-    def list_unique_values(self, document: Mapping[str, Any]) -> list[tuple[int, bytes]]:
+    def list_unique_key_values(self, document: Mapping[str, Any]) -> list[tuple[int, bytes]]:
         """Return pairs for a document: the position of each unique key, and the document's values for it as JSON text.
 
         A missing value counts as null.
@@ -162,11 +162,11 @@ class CosmosContainer:
         """Return the items of a logical partition, in order of creation."""
         return self._items_by_key.get(key) or ItemList()
 
-    def find_unique_value_holder(self, key: PartitionKey, unique_values: tuple[int, bytes]) -> str | None:
+    def find_id_by_unique_values(self, key: PartitionKey, unique_values: tuple[int, bytes]) -> str | None:
         """Return the id of the item that already has these values of a unique key; None if no item has them."""
         return self._unique_values.get((key, *unique_values))
 
-    def assign_number(self) -> int:
+    def assign_creation_number(self) -> int:
         """Assign and return the creation number (position in order of creation) of a new item."""
         self._created += 1
         return self._created
@@ -194,10 +194,10 @@ class CosmosContainer:
             if item is not None:
                 self._add_item(item)
         for (key, item_id), item in changes.items():
-            for claim in self.unique_keys.list_unique_values(item.document) if item is not None else ():
+            for claim in self.unique_keys.list_unique_key_values(item.document) if item is not None else ():
                 self._unique_values[key, *claim] = item_id
 
-    def remove_expired(self) -> None:
+    def remove_expired_items(self) -> None:
         """Remove the items whose time to live has ended.
 
         The Azure service hides expired items immediately, and removes these items later.
@@ -210,7 +210,7 @@ class CosmosContainer:
                 self.commit({(key, item_id): None})
 
     def _release_unique_values(self, item: CosmosItem) -> None:
-        for claim in self.unique_keys.list_unique_values(item.document):
+        for claim in self.unique_keys.list_unique_key_values(item.document):
             self._unique_values.pop((item.key, *claim), None)
 
     def _remove_item(self, item: CosmosItem) -> None:
@@ -256,8 +256,8 @@ class Transaction:
         Raises:
             CosmosError: 413 if the document is larger than 2 MB, 409 if another item has the same unique key values.
         """
-        number = previous_item.number if previous_item else self.container.assign_number()
-        stored = {name: _round_to_doubles(value) for name, value in document.items() if name not in SYSTEM_FIELDS}
+        number = previous_item.number if previous_item else self.container.assign_creation_number()
+        stored = {name: _round_large_integers(value) for name, value in document.items() if name not in SYSTEM_FIELDS}
         rid = build_document_rid(self.container.rid, number)
         stored |= {
             "_rid": rid,
@@ -275,8 +275,8 @@ class Transaction:
         return item
 
     def _reserve_unique_values(self, item: CosmosItem) -> None:
-        for claim in self.container.unique_keys.list_unique_values(item.document):
-            holder = self._unique_values.get((item.key, *claim)) or self.container.find_unique_value_holder(
+        for claim in self.container.unique_keys.list_unique_key_values(item.document):
+            holder = self._unique_values.get((item.key, *claim)) or self.container.find_id_by_unique_values(
                 item.key, claim
             )
             # Values that an item had before this transaction changed or removed it are free.
@@ -309,12 +309,12 @@ def decode_rid(text: str) -> bytes:
     return base64.b64decode(text, b"+-")
 
 
-def _round_to_doubles(value: Any) -> Any:
+def _round_large_integers(value: Any) -> Any:
     """Round the large integers in a JSON value to doubles, because Cosmos DB stores only doubles."""
     if isinstance(value, dict):
-        return {name: _round_to_doubles(part) for name, part in value.items()}
+        return {name: _round_large_integers(part) for name, part in value.items()}
     if isinstance(value, list):
-        return [_round_to_doubles(part) for part in value]
+        return [_round_large_integers(part) for part in value]
     if isinstance(value, int) and abs(value) > 1 << 53:
         return float(value)
     return value

@@ -66,7 +66,7 @@ class ControlPlane:
                 intended = request.read_header("x-ms-cosmos-intended-collection-rid", container.rid)
                 if intended != container.rid:
                     raise CosmosError(400, "Collection rid in the request does not match the container's.", 1024)
-                container.remove_expired()
+                container.remove_expired_items()
                 return container
         substatus = 1003 if request.segments[4:] else 0
         raise CosmosError(404, "Resource Not Found: the container does not exist.", substatus)
@@ -83,7 +83,7 @@ class ControlPlane:
             "_users": "users/",
         }
         self._databases[name] = CosmosDatabase(properties)
-        self._store_offer(request, rid, self_link)
+        self._store_throughput_offer(request, rid, self_link)
         return _build_resource_reply(201, properties)
 
     def read_database(self, request: CosmosRequest) -> CosmosReply:
@@ -97,7 +97,7 @@ class ControlPlane:
 
     def list_databases(self, request: CosmosRequest) -> CosmosReply:
         """Reply with the properties of all databases, or of those that a SQL query selects."""
-        return _build_feed_reply(
+        return _build_resource_list_reply(
             request, "Databases", "", [database.properties for database in self._databases.values()]
         )
 
@@ -120,7 +120,7 @@ class ControlPlane:
             **{f"_{kind}": f"{kind}/" for kind in ("docs", "sprocs", "triggers", "udfs", "conflicts")},
         }
         database.containers[name] = CosmosContainer(properties, self._physical_partitions, self._clock)
-        self._store_offer(request, rid, self_link)
+        self._store_throughput_offer(request, rid, self_link)
         return _build_resource_reply(201, properties)
 
     def read_container(self, request: CosmosRequest) -> CosmosReply:
@@ -149,7 +149,7 @@ class ControlPlane:
         """Reply with the properties of all containers of a database, or of those that a SQL query selects."""
         database = self.find_database(request.database)
         containers = [container.properties for container in database.containers.values()]
-        return _build_feed_reply(request, "DocumentCollections", database.properties["_rid"], containers)
+        return _build_resource_list_reply(request, "DocumentCollections", database.properties["_rid"], containers)
 
     def read_ranges(self, request: CosmosRequest) -> CosmosReply:
         """Reply with the physical partitions of a container.
@@ -180,7 +180,7 @@ class ControlPlane:
 
     def query_offers(self, request: CosmosRequest) -> CosmosReply:
         """Reply with the throughput offers of all databases and containers, or with those that a SQL query selects."""
-        return _build_feed_reply(request, "Offers", "", list(self._offers.values()))
+        return _build_resource_list_reply(request, "Offers", "", list(self._offers.values()))
 
     def replace_offer(self, request: CosmosRequest) -> CosmosReply:
         """Replace the throughput offer of a database or container."""
@@ -190,7 +190,7 @@ class ControlPlane:
         offer |= {"content": request.json.get("content"), "_etag": _create_etag()}
         return _build_resource_reply(200, offer)
 
-    def _store_offer(self, request: CosmosRequest, rid: str, self_link: str) -> None:
+    def _store_throughput_offer(self, request: CosmosRequest, rid: str, self_link: str) -> None:
         throughput = request.read_header("x-ms-offer-throughput")
         if not throughput:
             return
@@ -257,7 +257,9 @@ def _build_resource_reply(status: int, properties: dict[str, Any]) -> CosmosRepl
     return CosmosReply(status, properties, {"etag": properties["_etag"], "x-ms-request-charge": "2.0"})
 
 
-def _build_feed_reply(request: CosmosRequest, name: str, rid: str, resources: list[dict[str, Any]]) -> CosmosReply:
+def _build_resource_list_reply(
+    request: CosmosRequest, name: str, rid: str, resources: list[dict[str, Any]]
+) -> CosmosReply:
     if request.operation.startswith("query"):
         body = request.json
         parameters = {entry["name"]: entry["value"] for entry in body.get("parameters", [])}

@@ -15,9 +15,9 @@ from typing import Any
 import orjson
 
 from emulators.cosmos.containers import CosmosContainer, CosmosItem, ItemList, Transaction
-from emulators.cosmos.indexing import check_sort
-from emulators.cosmos.items import ItemOperation, build_failed_results, execute_batch
-from emulators.cosmos.partition_keys import PartitionKey, parse_header_key
+from emulators.cosmos.indexing import check_order_by_supported
+from emulators.cosmos.items import ItemOperation, build_failed_batch_results, execute_batch
+from emulators.cosmos.partition_keys import PartitionKey, parse_partition_key_header
 from emulators.cosmos.sort_index import build_sort_entry
 from emulators.cosmos.sql_statement import SqlStatement, parse_statement
 from emulators.cosmos.sql_values import UNDEFINED, compare_sort_keys
@@ -38,7 +38,7 @@ class QueryScope:
     low: str = ""
     high: str = "FF"
 
-    def list_item_lists(self) -> list[tuple[str, ItemList]]:
+    def find_item_lists(self) -> list[tuple[str, ItemList]]:
         """Return the item lists that the query must read, in order, each with the id of its physical partition.
 
         For a query of one logical partition, the id is empty.
@@ -119,7 +119,7 @@ def run_query(statement: SqlStatement, scope: QueryScope, start: PagePosition, m
 
 
 def _scan_items(statement: SqlStatement, scope: QueryScope, start: PagePosition) -> Iterator[tuple[str, CosmosItem]]:
-    for range_id, items in scope.list_item_lists():
+    for range_id, items in scope.find_item_lists():
         # Partition ids are ordered, so that earlier partitions were read completely.
         if start.range_id and int(range_id or 0) < int(start.range_id):
             continue
@@ -134,7 +134,7 @@ def _scan_sort_index(
     key = statement.sort_keys[0]
     last_entry = None if start.keys is None else build_sort_entry(start.keys[0], start.number)
     # Clients send a sorted query to one physical partition at a time.
-    ((range_id, items),) = scope.list_item_lists()
+    ((range_id, items),) = scope.find_item_lists()
     for item in items.iterate_sorted_after(key.path, last_entry, descending=key.descending):
         if scope.contains(item) and statement.matches(item.document):
             yield range_id, item
@@ -192,7 +192,7 @@ def execute_item_operation(container: CosmosContainer, request: CosmosRequest) -
     kind = request.operation.removesuffix("_item")
     operation = ItemOperation(
         kind=kind,
-        key=parse_header_key(request.read_header("x-ms-documentdb-partitionkey"), container.paths),
+        key=parse_partition_key_header(request.read_header("x-ms-documentdb-partitionkey"), container.paths),
         item_id=request.item,
         body=request.json if request.body else None,
         if_match=request.read_header("if-match") or None,
@@ -216,7 +216,7 @@ def execute_batch_request(container: CosmosContainer, request: CosmosRequest) ->
     """
     if not request.has_flag("x-ms-cosmos-batch-atomic"):
         raise build_unsupported_error("batches that are not atomic")
-    key = parse_header_key(request.read_header("x-ms-documentdb-partitionkey"), container.paths)
+    key = parse_partition_key_header(request.read_header("x-ms-documentdb-partitionkey"), container.paths)
     minimal = request.read_header("prefer") == "return=minimal"
     status, results = execute_batch(container, key, request.json, minimal=minimal)
     charge = sum(result["requestCharge"] for result in results)
@@ -226,10 +226,10 @@ def execute_batch_request(container: CosmosContainer, request: CosmosRequest) ->
 def build_failed_batch_reply(request: CosmosRequest, refusal: CosmosError) -> CosmosReply:
     """Build the reply to a batch whose first operation failed with the error ``refusal``."""
     count = len(request.json) if isinstance(request.json, list) else 1
-    return CosmosReply(207, build_failed_results(max(count, 1), 0, refusal), {"x-ms-request-charge": "1.0"})
+    return CosmosReply(207, build_failed_batch_results(max(count, 1), 0, refusal), {"x-ms-request-charge": "1.0"})
 
 
-def build_plan_reply(request: CosmosRequest) -> CosmosReply:
+def build_query_plan_reply(request: CosmosRequest) -> CosmosReply:
     """Build the reply with the plan of a query, which states how the client must merge the partitions' results."""
     return CosmosReply(200, _build_query_plan(_parse_query(request)), {"x-ms-request-charge": "1.0"})
 
@@ -248,7 +248,7 @@ def execute_query(container: CosmosContainer, request: CosmosRequest, page_limit
     if request.read_header("a-im"):
         raise build_unsupported_error("the change feed")
     statement = _parse_query(request) if request.operation == "query" else parse_statement("SELECT * FROM c", {})
-    check_sort(container.properties["indexingPolicy"], statement.sort_keys)
+    check_order_by_supported(container.properties["indexingPolicy"], statement.sort_keys)
     scope = _parse_query_scope(container, request, statement)
     requested = int(request.read_header("x-ms-max-item-count") or _PAGE_ITEMS)
     limit = min(requested if requested > 0 else _MOST_PAGE_ITEMS, _MOST_PAGE_ITEMS)
@@ -272,7 +272,7 @@ def _build_page_reply(container: CosmosContainer, page: QueryPage, identity: str
 def _parse_query_scope(container: CosmosContainer, request: CosmosRequest, statement: SqlStatement) -> QueryScope:
     key = request.read_header("x-ms-documentdb-partitionkey")
     if key:
-        return QueryScope(container, key=parse_header_key(key, container.paths))
+        return QueryScope(container, key=parse_partition_key_header(key, container.paths))
     range_id = request.read_header("x-ms-documentdb-partitionkeyrangeid") or None
     if range_id is not None and range_id not in [part.id for part in container.ranges]:
         raise CosmosError(410, f"Partition key range {range_id} is gone.", substatus=1002)
@@ -290,7 +290,7 @@ def _check_cross_partition_query(request: CosmosRequest, statement: SqlStatement
             "Cross partition query is required but disabled. Please set"
             " x-ms-documentdb-query-enablecrosspartition to true.",
         )
-    if not statement.is_plain:
+    if not statement.can_concatenate_results:
         raise CosmosError(400, "The provided cross partition query can not be directly served by the gateway.", 1004)
 
 

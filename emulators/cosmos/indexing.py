@@ -20,7 +20,7 @@ DEFAULT_POLICY = {
 _ALWAYS = (["id"], ["_ts"])
 
 
-def check_sort(policy: Mapping[str, Any], keys: Sequence[SortKey]) -> None:
+def check_order_by_supported(policy: Mapping[str, Any], keys: Sequence[SortKey]) -> None:
     """Reject an ORDER BY clause that the indexing policy of a container does not support.
 
     Args:

@@ -183,12 +183,12 @@ def execute_batch(
             parsed = _parse_batch_operation(operation, key)
             results.append(_build_batch_result(parsed.apply(transaction), minimal=minimal and parsed.kind != "read"))
         except CosmosError as refusal:
-            return 207, build_failed_results(len(operations), index, refusal)
+            return 207, build_failed_batch_results(len(operations), index, refusal)
     transaction.commit()
     return 200, results
 
 
-def build_failed_results(count: int, index: int, refusal: CosmosError) -> list[dict[str, Any]]:
+def build_failed_batch_results(count: int, index: int, refusal: CosmosError) -> list[dict[str, Any]]:
     """Build the results of a failed batch: error ``refusal`` for operation ``index``, status 424 for all others."""
     results = [{"statusCode": 424, "requestCharge": 0.0} for _ in range(count)]
     results[index] = {"statusCode": refusal.status, "subStatusCode": refusal.substatus, "requestCharge": 1.0}
@@ -261,7 +261,7 @@ def _apply_patch_operation(document: dict[str, Any], operation: Mapping[str, Any
 
 
 def _compute_incremented_number(document: dict[str, Any], path: object, increment: object) -> float:
-    parent, name = _find_patched_parent(document, path)
+    parent, name = _resolve_patch_path(document, path)
     before = parent.get(name, 0) if isinstance(parent, dict) else parent[_parse_array_index(parent, name)]
     if any(isinstance(number, bool) or not isinstance(number, int | float) for number in (before, increment)):
         raise CosmosError(400, f"The operation 'incr' requires numbers, but '{path}' or the increment is not a number.")
@@ -269,7 +269,7 @@ def _compute_incremented_number(document: dict[str, Any], path: object, incremen
     return total
 
 
-def _find_patched_parent(document: dict[str, Any], path: object) -> tuple[Any, str]:
+def _resolve_patch_path(document: dict[str, Any], path: object) -> tuple[Any, str]:
     if not isinstance(path, str) or not path.startswith("/"):
         raise CosmosError(400, f"'{path}' is not a valid path of a patch; a path starts with '/'.")
     *parents, name = (part.replace("~1", "/").replace("~0", "~") for part in path[1:].split("/"))
@@ -294,7 +294,7 @@ def _parse_array_index(values: list[Any], name: str) -> int:
 
 
 def _set_value_at_path(document: dict[str, Any], path: object, value: object, *, insert: bool) -> None:
-    parent, name = _find_patched_parent(document, path)
+    parent, name = _resolve_patch_path(document, path)
     if isinstance(parent, dict):
         parent[name] = value
     elif insert and (name == "-" or name == str(len(parent))):
@@ -306,7 +306,7 @@ def _set_value_at_path(document: dict[str, Any], path: object, value: object, *,
 
 
 def _remove_value_at_path(document: dict[str, Any], path: object, *, is_read_only: bool = False) -> Any:
-    parent, name = _find_patched_parent(document, path)
+    parent, name = _resolve_patch_path(document, path)
     if isinstance(parent, list):
         index = _parse_array_index(parent, name)
         return parent[index] if is_read_only else parent.pop(index)

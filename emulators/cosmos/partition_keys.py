@@ -19,7 +19,7 @@ _MAX_VALUE_BYTES = 2048
 _MASK = (1 << 64) - 1
 
 
-def parse_header_key(text: str, paths: Sequence[str]) -> PartitionKey:
+def parse_partition_key_header(text: str, paths: Sequence[str]) -> PartitionKey:
     """Parse the partition key in a request header.
 
     Args:

@@ -84,7 +84,7 @@ class CosmosService:
         if operation == "read_account":
             return CosmosReply(200, self._options.build_document(self.endpoint))
         if operation == "query_plan":
-            return data_plane.build_plan_reply(request)
+            return data_plane.build_query_plan_reply(request)
         if operation in ITEM_WRITES or operation in ("read_item", "query", "read_feed"):
             return self._execute_on_container(request, fault)
         if operation == "list_offers":

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from emulators.cosmos.sql_functions import AGGREGATES, FUNCTIONS
-from emulators.cosmos.sql_values import UNDEFINED, compare_equal, compare_values
+from emulators.cosmos.sql_values import UNDEFINED, compare_values, evaluate_equality
 from emulators.cosmos.wire import CosmosError
 
 _TOKEN = re.compile(
@@ -142,13 +142,13 @@ class ExpressionReader:
         parts = [self._parse_conjunction()]
         while self.read_token_if("OR"):
             parts.append(self._parse_conjunction())
-        return parts[0] if len(parts) == 1 else lambda row: _evaluate_operands(parts, row, decisive=True)
+        return parts[0] if len(parts) == 1 else lambda row: _evaluate_and_or_operands(parts, row, decisive=True)
 
     def _parse_conjunction(self) -> SqlExpression:
         parts = [self._parse_negation()]
         while self.read_token_if("AND"):
             parts.append(self._parse_negation())
-        return parts[0] if len(parts) == 1 else lambda row: _evaluate_operands(parts, row, decisive=False)
+        return parts[0] if len(parts) == 1 else lambda row: _evaluate_and_or_operands(parts, row, decisive=False)
 
     def _parse_negation(self) -> SqlExpression:
         return _build_negation(self._parse_negation()) if self.read_token_if("NOT") else self._parse_comparison()
@@ -157,32 +157,32 @@ class ExpressionReader:
         left = self._parse_primary()
         if self.read_token_if("="):
             right = self._parse_primary()
-            return lambda row: compare_equal(left(row), right(row))
+            return lambda row: evaluate_equality(left(row), right(row))
         if self.read_token_if("!=", "<>"):
             other = self._parse_primary()
-            return _build_negation(lambda row: compare_equal(left(row), other(row)))
+            return _build_negation(lambda row: evaluate_equality(left(row), other(row)))
         if self.next_token.kind == "symbol" and self.next_token.text in _ORDERS:
-            return _build_order_test(left, self.read_token().text, self._parse_primary())
+            return _build_order_comparison(left, self.read_token().text, self._parse_primary())
         if self.read_token_if("NOT"):
             return _build_negation(self._parse_in_or_between(left))
         return self._parse_in_or_between(left) if self.next_token.text.upper() in ("IN", "BETWEEN") else left
 
     def _parse_in_or_between(self, left: SqlExpression) -> SqlExpression:
         if self.read_token_if("BETWEEN"):
-            low = _build_order_test(left, ">=", self._parse_primary())
+            low = _build_order_comparison(left, ">=", self._parse_primary())
             self.expect_word("AND")
-            bounds = [low, _build_order_test(left, "<=", self._parse_primary())]
-            return lambda row: _evaluate_operands(bounds, row, decisive=False)
+            bounds = [low, _build_order_comparison(left, "<=", self._parse_primary())]
+            return lambda row: _evaluate_and_or_operands(bounds, row, decisive=False)
         self.expect_word("IN")
         self.expect_word("(")
         tests = [self._parse_equality(left) for _ in self._iterate_list_elements(")")]
         if not tests:
             raise self.build_error()
-        return lambda row: _evaluate_operands(tests, row, decisive=True)
+        return lambda row: _evaluate_and_or_operands(tests, row, decisive=True)
 
     def _parse_equality(self, left: SqlExpression) -> SqlExpression:
         right = self.parse_expression()
-        return lambda row: compare_equal(left(row), right(row))
+        return lambda row: evaluate_equality(left(row), right(row))
 
     def _iterate_list_elements(self, closing: str) -> Any:
         """Iterate over the elements of a list up to the symbol ``closing``.
@@ -305,18 +305,18 @@ def _build_negation(inner: SqlExpression) -> SqlExpression:
     return negate_value
 
 
-def _build_order_test(left: SqlExpression, operator: str, right: SqlExpression) -> SqlExpression:
+def _build_order_comparison(left: SqlExpression, operator: str, right: SqlExpression) -> SqlExpression:
     holds = _ORDERS[operator]
 
-    def evaluate_order(row: SqlRow) -> Any:
+    def compare_operands(row: SqlRow) -> Any:
         """Compare both operands; return UNDEFINED if their types have no common order."""
         result = compare_values(left(row), right(row))
         return UNDEFINED if result is None else holds(result)
 
-    return evaluate_order
+    return compare_operands
 
 
-def _evaluate_operands(parts: list[SqlExpression], row: SqlRow, *, decisive: bool) -> Any:
+def _evaluate_and_or_operands(parts: list[SqlExpression], row: SqlRow, *, decisive: bool) -> Any:
     """Evaluate operands that are joined by OR (``decisive`` is True) or by AND (``decisive`` is False).
 
     If an operand equals ``decisive``, that is the result. Otherwise the result is undefined if an operand is not a

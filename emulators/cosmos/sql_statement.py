@@ -54,7 +54,7 @@ class SqlStatement:
     aggregates: tuple[tuple[str, SqlExpression], ...]
 
     @property
-    def is_plain(self) -> bool:
+    def can_concatenate_results(self) -> bool:
         """True if the client can concatenate the partitions' results without merging them."""
         return not self.sort_keys and not self.aggregates and self.top is None and self.offset is None
 
@@ -122,11 +122,11 @@ class SqlStatement:
         placeholder = "({documentdb-formattableorderbyquery-filter})"
         where = f" WHERE ({self.condition_text}) AND {placeholder}" if self.condition_text else f" WHERE {placeholder}"
         return (
-            f"SELECT {self.alias}._rid, [{items}] AS orderByItems, {self._render_payload()} AS payload"  # noqa: S608  parsed by this server
+            f"SELECT {self.alias}._rid, [{items}] AS orderByItems, {self._render_payload_expression()} AS payload"  # noqa: S608  parsed by this server
             f" FROM {self.alias}{where} ORDER BY {order}{limit}"
         )
 
-    def _render_payload(self) -> str:
+    def _render_payload_expression(self) -> str:
         if self.select_text == "*":
             return self.alias
         if self.is_value:
@@ -161,7 +161,7 @@ class _StatementReader(ExpressionReader):
     def parse_query(self) -> SqlStatement:
         self.expect_word("SELECT")
         top = self._parse_row_count() if self.read_token_if("TOP") else None
-        self._find_alias()
+        self._look_ahead_for_alias()
         start = self.next_token.start
         is_value = self.next_token.text.upper() == "VALUE"
         select = self._parse_select()
@@ -179,7 +179,7 @@ class _StatementReader(ExpressionReader):
             sort_keys, top, offset, limit, tuple(self.aggregates),
         )  # fmt: skip
 
-    def _find_alias(self) -> None:
+    def _look_ahead_for_alias(self) -> None:
         """Look ahead to the FROM clause and read the document's name, which the SELECT clause already uses."""
         start = self.index
         depth = 0

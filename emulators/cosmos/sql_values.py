@@ -21,7 +21,7 @@ def find_type_rank(value: Any) -> int:
     return _RANKS.get(type(value), 7)
 
 
-def compare_equal(left: Any, right: Any) -> Any:
+def evaluate_equality(left: Any, right: Any) -> Any:
     """Evaluate `left = right`: undefined if an operand is undefined, false if the types differ."""
     if left is UNDEFINED or right is UNDEFINED:
         return UNDEFINED

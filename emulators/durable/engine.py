@@ -97,7 +97,7 @@ class DurableEngine:
         try:
             await self._start_turns(at)
             await self._start_activities()
-            return await self._store.find_next_due(at)
+            return await self._store.find_next_timer_due(at)
         except sqlite3.Error:
             _LOGGER.exception("orchestrations cannot be read")
             await self._stopping.wait_for(_RETRY_SECONDS)
@@ -121,7 +121,7 @@ class DurableEngine:
         free = self._settings.max_activities - len(self._running_activities)
         if free <= 0:
             return
-        for pending in await self._store.list_activities(self._last_activity, free):
+        for pending in await self._store.list_pending_activities(self._last_activity, free):
             self._last_activity = pending.number
             task = asyncio.create_task(self._complete_activity(pending))
             self._running_activities.add(task)

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Any
 
 from emulators.durable.records import Instance, NewInstance
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 type Event = dict[str, Any]
 
@@ -56,7 +56,7 @@ _OUTPUTS = ("Result", "Input")
 
 def build_event(kind: EventType, at: datetime, number: int = NO_ID, **members: Any) -> Event:
     """Build a history event; ``number`` is the task id if the event schedules a task, else ``NO_ID``."""
-    return {"EventType": int(kind), "EventId": number, "Timestamp": rfc3339(at), **members}
+    return {"EventType": int(kind), "EventId": number, "Timestamp": format_rfc3339(at), **members}
 
 
 def build_execution_started(new_instance: NewInstance, at: datetime) -> Event:
@@ -102,7 +102,7 @@ def build_sub_orchestration_failed(task: int, reason: str, at: datetime) -> Even
 
 def build_timer_fired(task: int, due: datetime) -> Event:
     """Build the history event of a timer that reached its due time."""
-    return build_event(EventType.TIMER_FIRED, due, TimerId=task, FireAt=rfc3339(due))
+    return build_event(EventType.TIMER_FIRED, due, TimerId=task, FireAt=format_rfc3339(due))
 
 
 def build_event_raised(name: str, data: str | None, at: datetime) -> Event:

@@ -103,7 +103,7 @@ class DurableExtension[F: DurableFunction]:
         """
         await self._ports.check_writable(self._data_dir / _FILE)
 
-    async def purge_ended(self, age: timedelta) -> int:
+    async def purge_ended_instances(self, age: timedelta) -> int:
         """Delete ended orchestrations that were started more than ``age`` ago; return their number.
 
         Raises:

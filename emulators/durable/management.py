@@ -12,7 +12,7 @@ from emulators.durable.clock import Clock
 from emulators.durable.events import EventType
 from emulators.durable.records import ENDED, Instance, MessageKind, NewInstance, OrchestrationStatus, create_id
 from emulators.durable.store import OrchestrationStore
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Management:
         def store_termination(connection: sqlite3.Connection, at: datetime) -> None:
             _append_event(connection, instance, events.build_event(EventType.EXECUTION_TERMINATED, at, Input=output))
             query = "UPDATE instances SET status = ?, output = ?, updated_at = ? WHERE id = ?"
-            connection.execute(query, (OrchestrationStatus.TERMINATED, output, rfc3339(at), instance))
+            connection.execute(query, (OrchestrationStatus.TERMINATED, output, format_rfc3339(at), instance))
             for table in ("activities", "waits"):
                 connection.execute(f"DELETE FROM {table} WHERE instance = ?", (instance,))  # noqa: S608  constants
             store.end_instance(connection, instance, at)
@@ -169,7 +169,7 @@ class Management:
                     else OrchestrationStatus.PENDING
                 )
             query = "UPDATE instances SET status = ?, updated_at = ? WHERE id = ?"
-            connection.execute(query, (to, rfc3339(at), instance))
+            connection.execute(query, (to, format_rfc3339(at), instance))
 
         return await self._change_instance(instance, store_status)
 
@@ -202,10 +202,10 @@ def _build_filter_condition(instance_filter: InstanceFilter) -> tuple[str, tuple
     values: list[str] = []
     if instance_filter.created_from is not None:
         conditions.append("created_at >= ?")
-        values.append(rfc3339(instance_filter.created_from))
+        values.append(format_rfc3339(instance_filter.created_from))
     if instance_filter.created_to is not None:
         conditions.append("created_at <= ?")
-        values.append(rfc3339(instance_filter.created_to))
+        values.append(format_rfc3339(instance_filter.created_to))
     if instance_filter.statuses:
         conditions.append(f"status IN ({', '.join('?' * len(instance_filter.statuses))})")
         values.extend(instance_filter.statuses)

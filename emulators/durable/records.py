@@ -64,7 +64,7 @@ class OrchestrationProgress:
         return json.dumps(asdict(self), separators=(",", ":"))
 
 
-def load_progress(text: str) -> OrchestrationProgress:
+def parse_progress(text: str) -> OrchestrationProgress:
     """Parse the progress of an orchestration from JSON text; ``{}`` is the progress of a new orchestration."""
     members: dict[str, Any] = json.loads(text)
     return OrchestrationProgress(

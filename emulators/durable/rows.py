@@ -8,7 +8,7 @@ from typing import Any
 from emulators.durable import events
 from emulators.durable.events import Event
 from emulators.durable.records import ENDED, Instance, MessageKind, NewInstance, OrchestrationStatus, Parent
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 
 COLUMNS = (
     "id, execution, name, version, input, parent_id, parent_execution, parent_task, status, output, custom_status, "
@@ -50,8 +50,8 @@ def start_instance(connection: sqlite3.Connection, new_instance: NewInstance, at
             new_instance.version,
             new_instance.input,
             OrchestrationStatus.PENDING,
-            rfc3339(at),
-            rfc3339(at),
+            format_rfc3339(at),
+            format_rfc3339(at),
             *parent,
         ),
     )
@@ -74,7 +74,7 @@ def send_message(
     """
     connection.execute(
         "INSERT INTO messages (instance, kind, name, due, event) VALUES (?, ?, ?, ?, ?)",
-        (instance, kind, name, rfc3339(due), json.dumps(event)),
+        (instance, kind, name, format_rfc3339(due), json.dumps(event)),
     )
 
 

@@ -20,7 +20,7 @@ from emulators.durable.records import (
     TurnInput,
 )
 from emulators.durable.turns import Turn
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS instances (
@@ -72,13 +72,15 @@ class OrchestrationStore:
     async def find_ready_instances(self, at: datetime, limit: int) -> list[str]:
         """Return the ids of up to ``limit`` instances with a message that can be delivered at the time ``at``."""
         return await self.database.read(
-            lambda connection: [row[0] for row in connection.execute(_READY, (rfc3339(at), limit))]
+            lambda connection: [row[0] for row in connection.execute(_READY, (format_rfc3339(at), limit))]
         )
 
-    async def find_next_due(self, at: datetime) -> datetime | None:
+    async def find_next_timer_due(self, at: datetime) -> datetime | None:
         """Return the earliest due time after ``at`` of the timers of all instances; None if no timer is due later."""
         query = "SELECT min(due) FROM messages WHERE kind = 'timer' AND due > ?"
-        text = await self.database.read(lambda connection: connection.execute(query, (rfc3339(at),)).fetchone()[0])
+        text = await self.database.read(
+            lambda connection: connection.execute(query, (format_rfc3339(at),)).fetchone()[0]
+        )
         return parse_rfc3339(text) if text else None
 
     async def load_turn_input(self, instance: str, at: datetime) -> TurnInput | None:
@@ -92,7 +94,7 @@ class OrchestrationStore:
         """
         return await self.database.write(lambda connection: _commit_turn(connection, turn_input, turn, at))
 
-    async def list_activities(self, after_number: int, limit: int) -> list[PendingActivity]:
+    async def list_pending_activities(self, after_number: int, limit: int) -> list[PendingActivity]:
         """Return up to ``limit`` pending activities whose number is above ``after_number``, oldest first."""
         query = (
             "SELECT number, instance, execution, task, name, input FROM activities WHERE number > ?"
@@ -129,9 +131,9 @@ def _load_turn_input(connection: sqlite3.Connection, instance: str, at: datetime
     found = rows.find_instance(connection, instance)
     if found is None or found.status not in {OrchestrationStatus.PENDING, OrchestrationStatus.RUNNING}:
         return None
-    given = connection.execute(_MESSAGES, (instance, rfc3339(at), _BATCH)).fetchall()
+    given = connection.execute(_MESSAGES, (instance, format_rfc3339(at), _BATCH)).fetchall()
     progress = connection.execute("SELECT progress FROM instances WHERE id = ?", (instance,)).fetchone()[0]
-    messages = _select_deliverable(
+    messages = _select_deliverable_messages(
         [OrchestrationMessage(row[0], MessageKind(row[1]), json.loads(row[2])) for row in given], progress
     )
     if not messages:
@@ -141,7 +143,7 @@ def _load_turn_input(connection: sqlite3.Connection, instance: str, at: datetime
     return TurnInput(found, history, progress, messages)
 
 
-def _select_deliverable(messages: list[OrchestrationMessage], progress: str) -> list[OrchestrationMessage]:
+def _select_deliverable_messages(messages: list[OrchestrationMessage], progress: str) -> list[OrchestrationMessage]:
     """Return the messages that the next turn of an orchestration can deliver together.
 
     A result that can cause a retry is delivered alone, because the SDK assigns the task id of the retry when the SDK
@@ -200,7 +202,7 @@ def _store_turn(connection: sqlite3.Connection, stored_instance: Instance, turn:
     )
     connection.execute(
         "UPDATE instances SET status = ?, output = ?, custom_status = ?, updated_at = ?, progress = ? WHERE id = ?",
-        (status, turn.output, turn.custom_status, rfc3339(at), turn.progress.to_json(), instance),
+        (status, turn.output, turn.custom_status, format_rfc3339(at), turn.progress.to_json(), instance),
     )
     connection.executemany("INSERT INTO history (instance, event) VALUES (?, ?)", [(instance, e) for e in turn.history])
     connection.executemany(
@@ -236,7 +238,7 @@ def _start_new_run(connection: sqlite3.Connection, stored_instance: Instance, tu
     connection.execute(
         "UPDATE instances SET execution = ?, input = ?, custom_status = ?, updated_at = ?, progress = '{}'"
         " WHERE id = ?",
-        (records.create_id(), turn.continue_with, turn.custom_status, rfc3339(at), instance),
+        (records.create_id(), turn.continue_with, turn.custom_status, format_rfc3339(at), instance),
     )
     rows.send_message(connection, instance, MessageKind.START, {}, at)
 

@@ -21,7 +21,7 @@ from emulators.durable.records import (
     ScheduledAction,
     TurnInput,
 )
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 
 MAX_HISTORY = 50_000
 """Maximum number of events in a history; the limit exists because each turn replays all events."""
@@ -105,7 +105,7 @@ class _TurnRunner:
         self._start = turn_input.instance.start
         self._known = known_functions
         self._now = now
-        self._progress = records.load_progress(turn_input.progress)
+        self._progress = records.parse_progress(turn_input.progress)
         self._new: list[Event] = []
         self._turn = Turn([], self._progress)
 
@@ -135,9 +135,9 @@ class _TurnRunner:
                 self._new.append(events.build_execution_started(self._start, self._now))
                 continue
             self._new.append(message.event)
-            self._record_message(message)
+            self._apply_message_to_progress(message)
 
-    def _record_message(self, message: OrchestrationMessage) -> None:
+    def _apply_message_to_progress(self, message: OrchestrationMessage) -> None:
         event = message.event
         if message.kind is MessageKind.RAISED:
             self._progress.waits[event["Name"]] -= 1
@@ -242,7 +242,7 @@ class _TurnRunner:
 
     def _create_timer(self, due: datetime) -> int:
         task = self._progress.assign_task_id()
-        self._new.append(events.build_event(EventType.TIMER_CREATED, self._now, task, FireAt=rfc3339(due)))
+        self._new.append(events.build_event(EventType.TIMER_CREATED, self._now, task, FireAt=format_rfc3339(due)))
         self._turn.timers.append((task, due))
         return task
 

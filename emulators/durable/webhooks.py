@@ -182,7 +182,7 @@ class Webhooks:
             ("orchestrators", 3, "POST"): self._start_instance,
             ("instances", 1, "GET"): self._list_instances,
             ("instances", 1, "DELETE"): self._purge_instances,
-            ("instances", 2, "GET"): self._reply_with_status,
+            ("instances", 2, "GET"): self._reply_with_instance_status,
             ("instances", 2, "DELETE"): self._purge_instance,
             ("instances", 3, "POST"): self._run_operation,
         }
@@ -226,7 +226,7 @@ class Webhooks:
         del urls["rewindPostUri"]
         return WebhookReply(202, urls, {"Location": urls["statusQueryGetUri"], "Retry-After": "10"})
 
-    async def _reply_with_status(self, request: WebhookRequest) -> WebhookReply:
+    async def _reply_with_instance_status(self, request: WebhookRequest) -> WebhookReply:
         found = await self._management.find_instance(request.segments[1])
         if found is None:
             return WebhookReply(404)

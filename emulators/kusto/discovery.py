@@ -15,7 +15,7 @@ from typing import Any
 
 from duckdb_kql import ir
 
-from emulators.kusto.errors import query_fault_error, semantic_error, unsupported_error
+from emulators.kusto.errors import error_from_code, semantic_error, unsupported_error
 
 MAX_PROBES = 8
 """Maximum number of probe queries that run before one query."""
@@ -40,7 +40,7 @@ class DataDependentOperator(ir.Operator):
     probes_types = False
     """True if the probe finds types only: its rows depend on no data, and the operator also works without them."""
 
-    def needs_probe(self, query_before: ir.Query, tables: Mapping[str, Sequence[str]]) -> bool:
+    def needs_probe_query(self, query_before: ir.Query, tables: Mapping[str, Sequence[str]]) -> bool:
         """Return whether a probe query must find the output columns of the operator.
 
         Args:
@@ -50,7 +50,7 @@ class DataDependentOperator(ir.Operator):
         del query_before, tables
         return True
 
-    def build_probe(self) -> ir.Operator:
+    def build_probe_operator(self) -> ir.Operator:
         """Return the last operator of the probe query; it lists future column names, or column types."""
         raise NotImplementedError
 
@@ -100,7 +100,7 @@ def bind_probe_rows(
         QueryError: the query requires too many probe queries, or calls a function with a data-dependent operator twice.
     """
     places = list(_find_data_dependent_operators(query))
-    _check_operator_places([operator for operator, _ in places if not operator.probes_types])
+    _check_data_dependent_operators([operator for operator, _ in places if not operator.probes_types])
     rows: dict[int, Rows] = {}
     token = _PROBE_ROWS.set(rows)
     try:
@@ -109,15 +109,15 @@ def bind_probe_rows(
         _PROBE_ROWS.reset(token)
 
 
-def _check_operator_places(operators: Sequence[DataDependentOperator]) -> None:
+def _check_data_dependent_operators(operators: Sequence[DataDependentOperator]) -> None:
     if len(operators) > MAX_PROBES:
-        raise query_fault_error(
+        raise error_from_code(
             "EMB0001",
             f"The query has more than {MAX_PROBES} operators whose columns depend on the data, such as bag_unpack or "
             "pivot; split the query",
         )
     if len({operator.offset for operator in operators}) < len(operators):
-        raise query_fault_error(
+        raise error_from_code(
             "EMB0001",
             "The query calls a function twice, and the columns of the function depend on the data; call it once in a "
             "let statement with materialize(), or give its operator an output schema",
@@ -135,11 +135,11 @@ def _find_next_probe(
     used = types = 0
     for operator, before in operators_with_queries:
         if operator.probes_types:
-            if calls[operator.offset] > 1 or types == MAX_TYPE_PROBES or not operator.needs_probe(before, tables):
+            if calls[operator.offset] > 1 or types == MAX_TYPE_PROBES or not operator.needs_probe_query(before, tables):
                 continue
             types += 1
         if used == len(probe_rows):
-            probe = dataclasses.replace(before, operators=[*before.operators, operator.build_probe()])
+            probe = dataclasses.replace(before, operators=[*before.operators, operator.build_probe_operator()])
             return NextProbe(probe, reusable=types == used + 1)
         rows[operator.offset] = probe_rows[used]
         used += 1

@@ -27,7 +27,7 @@ from emulators.kusto.errors import (
     timeout_error,
     too_complex_error,
 )
-from emulators.kusto.frames import KqlResult, columns_from_description, encode_rows
+from emulators.kusto.frames import KqlResult, columns_from_cursor_description, encode_rows
 from emulators.kusto.library_errors import error_from_duckdb
 from emulators.kusto.options import RequestOptions
 from emulators.kusto.parameters import bind_parameters
@@ -120,8 +120,8 @@ class Execution:
         if _LOGGER.isEnabledFor(logging.DEBUG):
             self._log_plan(limited)
         self.cursor.execute(statement, dict(self.bound) or None)
-        columns = columns_from_description(self.cursor.description or ())
-        return columns, b",".join(self._encode_chunks(columns))
+        columns = columns_from_cursor_description(self.cursor.description or ())
+        return columns, b",".join(self._fetch_encoded_chunks(columns))
 
     def _log_plan(self, sql: str) -> None:
         (_, plan), *_ = self.cursor.execute(f"EXPLAIN {sql}", dict(self.bound) or None).fetchall()
@@ -132,7 +132,7 @@ class Execution:
         one_more = self.options.max_records + 1
         return one_more if take is None else min(take, one_more)
 
-    def _encode_chunks(self, columns: tuple[tuple[str, str], ...]) -> Iterator[bytes]:
+    def _fetch_encoded_chunks(self, columns: tuple[tuple[str, str], ...]) -> Iterator[bytes]:
         records = size = 0
         fetch_rows = _FIRST_FETCH_ROWS
         # DuckDB stores microseconds, and Kusto ticks of 100 ns; the end of a day is its last tick.
@@ -275,10 +275,10 @@ class Engine:
                 result = await self._execute_in_thread(text, translation, bound, probing, deadline)
                 known = orjson.loads(b"[" + result.rows + b"]")
                 if translation.reusable:
-                    self._store_type_probe(translation.sql, known)
+                    self._cache_type_probe_rows(translation.sql, known)
             found.append(known)
 
-    def _store_type_probe(self, sql: str, rows: Rows) -> None:
+    def _cache_type_probe_rows(self, sql: str, rows: Rows) -> None:
         self._type_probes[sql] = rows
         if len(self._type_probes) > _MAX_TYPE_PROBES:
             self._type_probes.popitem(last=False)

@@ -62,7 +62,7 @@ class QueryError(Exception):
         """True if the query failed after the start of execution; the reply then has status 200, as in Data Explorer."""
         return self.status == _OK
 
-    def to_arguments(self) -> dict[str, Any]:
+    def to_constructor_arguments(self) -> dict[str, Any]:
         """Return the constructor's arguments as JSON values, from which another process can recreate the error."""
         names = ("status", "code", "type_name", "heading", "inner", "permanent", "position", "subject")
         return {"message": self.sentence, **{name: getattr(self, name) for name in names}}
@@ -73,7 +73,7 @@ class QueryError(Exception):
         If ``operator`` is the name of a query operator, the message begins with it.
         """
         sentence = f"'{operator}' operator: {self.sentence}" if operator else self.sentence
-        return QueryError(**{**self.to_arguments(), "message": sentence, "position": position})
+        return QueryError(**{**self.to_constructor_arguments(), "message": sentence, "position": position})
 
     def to_document(self) -> dict[str, Any]:
         """Return the error document of Data Explorer as JSON, without the property ``@context``."""
@@ -150,7 +150,7 @@ def unsupported_error(
     )
 
 
-def query_fault_error(code: str, message: str) -> QueryError:
+def error_from_code(code: str, message: str) -> QueryError:
     """Build the error for an invalid query, from an error code such as ``SEM0001`` and a message.
 
     DuckDB detects most of these errors during binding or execution, because only DuckDB knows the column types.

@@ -99,7 +99,7 @@ class KqlResult:
     approximations: tuple[str, ...] = ()
 
 
-def columns_from_description(description: Iterable[Sequence[Any]]) -> tuple[tuple[str, str], ...]:
+def columns_from_cursor_description(description: Iterable[Sequence[Any]]) -> tuple[tuple[str, str], ...]:
     """Return name and Kusto type of each column, from the attribute ``description`` of a database cursor."""
     return tuple((str(entry[0]), kusto_type(entry[1])) for entry in description)
 
@@ -123,7 +123,7 @@ def encode_rows(
     encoded = [encoders.get(kind, list)(cells) for (_, kind), cells in zip(columns, values, strict=False)]
     wire = list(zip(*encoded, strict=True))
     try:
-        return orjson.dumps(wire, default=_encode_other_type, option=_ROW_OPTIONS)[1:-1]
+        return orjson.dumps(wire, default=_encode_non_json_value, option=_ROW_OPTIONS)[1:-1]
     except TypeError as error:
         raise OverflowError(f"a value cannot be represented in JSON: {error}") from error
 
@@ -263,7 +263,7 @@ def _replace_nonfinite_numbers(text: str) -> Any:
         return text
 
 
-def _encode_real(value: float) -> str:
+def _encode_nonfinite_real(value: float) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
@@ -275,7 +275,7 @@ def _encode_decimal(value: Any) -> Any:
     return format_decimal(value) if isinstance(value, Decimal) else _encode_as_text(value)
 
 
-def _encode_other_type(value: Any) -> Any:
+def _encode_non_json_value(value: Any) -> Any:
     if isinstance(value, timedelta):
         return format_timespan(value)
     if isinstance(value, bytes | bytearray):
@@ -287,7 +287,7 @@ def _encode_other_type(value: Any) -> Any:
     return str(value)
 
 
-def _encode_each_cell(encode: Callable[[Any], Any]) -> Callable[[Iterable[Any]], list[Any]]:
+def _build_column_encoder(encode: Callable[[Any], Any]) -> Callable[[Iterable[Any]], list[Any]]:
     return lambda cells: [encode(cell) for cell in cells]
 
 
@@ -300,7 +300,7 @@ def _encode_instants(cells: Iterable[Any]) -> list[Any]:
     ]
 
 
-def _encode_ends_of_periods(cells: Iterable[Any]) -> list[Any]:
+def _encode_instants_with_period_ends(cells: Iterable[Any]) -> list[Any]:
     return [
         f"{text.removesuffix('Z')}9Z" if text is not None and text.endswith("T23:59:59.999999Z") else text
         for text in _encode_instants(cells)
@@ -308,7 +308,7 @@ def _encode_ends_of_periods(cells: Iterable[Any]) -> list[Any]:
 
 
 def _encode_reals(cells: Iterable[Any]) -> list[Any]:
-    return [cell if cell is None or math.isfinite(cell) else _encode_real(cell) for cell in cells]
+    return [cell if cell is None or math.isfinite(cell) else _encode_nonfinite_real(cell) for cell in cells]
 
 
 def _encode_strings(cells: Iterable[Any]) -> list[Any]:
@@ -325,12 +325,12 @@ def _encode_longs(cells: Iterable[Any]) -> list[Any]:
 
 _COLUMN_ENCODERS: Mapping[str, Callable[[Iterable[Any]], list[Any]]] = {
     "datetime": _encode_instants,
-    "timespan": _encode_each_cell(_encode_timespan),
-    "dynamic": _encode_each_cell(_encode_dynamic),
+    "timespan": _build_column_encoder(_encode_timespan),
+    "dynamic": _build_column_encoder(_encode_dynamic),
     "real": _encode_reals,
     "string": _encode_strings,
-    "decimal": _encode_each_cell(_encode_decimal),
-    "guid": _encode_each_cell(_encode_as_text),
+    "decimal": _build_column_encoder(_encode_decimal),
+    "guid": _build_column_encoder(_encode_as_text),
     "long": _encode_longs,
 }
-_PERIOD_ENCODERS = {**_COLUMN_ENCODERS, "datetime": _encode_ends_of_periods}
+_PERIOD_ENCODERS = {**_COLUMN_ENCODERS, "datetime": _encode_instants_with_period_ends}

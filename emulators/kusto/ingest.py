@@ -271,11 +271,11 @@ class HubConsumer:
                 hub.commit_sequence(partition, offset.sequence)
             while not self._stop.is_set():
                 self._delete_expired_rows()
-                self._ingest_round(hub, offsets)
+                self._ingest_new_events(hub, offsets)
         finally:
             hub.close()
 
-    def _ingest_round(self, hub: HubFile, offsets: dict[str, Offset]) -> None:
+    def _ingest_new_events(self, hub: HubFile, offsets: dict[str, Offset]) -> None:
         # Cleared before the hub is checked, so that no announcement is lost.
         self._wake.clear()
         if not hub.has_changed() and not self._behind_since:
@@ -347,7 +347,7 @@ class HubConsumer:
         if time.monotonic() < self._next_trim:
             return
         now = _get_current_time()
-        self._store.trim_keys_and_rejected(now)
+        self._store.trim_keys_and_rejected_events(now)
         deleted = self._store.delete_expired(now - self._retention) if self._retention is not None else 0
         self.expired += deleted
         if deleted:

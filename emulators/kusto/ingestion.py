@@ -76,7 +76,7 @@ class FileIngestion:
             raise _ingestion_error(error) from error
         finally:
             cursor.close()
-        return render_reply(str(path))
+        return render_ingest_reply(str(path))
 
     def _ingest_file(self, cursor: duckdb.DuckDBPyConnection, path: Path, tag: str) -> None:
         # Values of these columns repeat in most rows; without copies of them, the insertion takes a sixth less time.
@@ -120,7 +120,7 @@ def _parse_properties(text: str) -> dict[str, str]:
     return properties
 
 
-def render_reply(item: str) -> bytes:
+def render_ingest_reply(item: str) -> bytes:
     """Render the reply to an ``.ingest`` command for the file ``item``, in the format of REST API version 1."""
     columns = [{"ColumnName": name, "DataType": kind, "ColumnType": kind.lower()} for name, kind in _REPLY_COLUMNS]
     row: list[Any] = ["00000000-0000-0000-0000-000000000000", item, "00:00:00", 0]

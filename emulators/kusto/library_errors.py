@@ -12,10 +12,10 @@ from duckdb_kql.types import kusto_type
 
 from emulators.kusto.errors import (
     QueryError,
+    error_from_code,
     execution_error,
     internal_error,
     out_of_memory_error,
-    query_fault_error,
     runaway_query_error,
     semantic_error,
     syntax_error,
@@ -89,7 +89,7 @@ def error_from_duckdb(error: "duckdb.Error") -> QueryError:
         return (
             runaway_query_error(fault["message"])
             if fault["code"] == RUNAWAY
-            else query_fault_error(fault["code"], fault["message"])
+            else error_from_code(fault["code"], fault["message"])
         )
     text = str(error).split("\n", 1)[0]
     detail = text.partition(": ")[2] or text
@@ -103,9 +103,9 @@ def error_from_duckdb(error: "duckdb.Error") -> QueryError:
         case duckdb.InternalException():
             _LOGGER.error("DuckDB reported an internal error: %s", error)
         case duckdb.BinderException() | duckdb.CatalogException() | duckdb.ParserException():
-            return _find_overload_error(str(error)) or _convert_binding_error(detail)
+            return _convert_overload_error(str(error)) or _convert_binding_error(detail)
         case _:
-            return execution_error(_describe_failed_value(detail))
+            return execution_error(_describe_invalid_value(detail))
     return internal_error()
 
 
@@ -124,16 +124,16 @@ def _convert_binding_error(detail: str) -> QueryError:
         types = f"{_to_kusto_type(compared['left'])} and {_to_kusto_type(compared['right'])}"
         return semantic_error(f"values of types {types} cannot be compared or combined", inner="SEM0001")
     return semantic_error(
-        _remove_sql(detail, "the query contains an expression where it is not allowed"), inner="SEM0001"
+        _to_public_message(detail, "the query contains an expression where it is not allowed"), inner="SEM0001"
     )
 
 
-def _find_overload_error(error: str) -> QueryError | None:
+def _convert_overload_error(error: str) -> QueryError | None:
     """Return the error for a DuckDB macro call with unaccepted argument types; None if the error has another cause."""
     macro = _MACRO.search(error)
     if macro is None:
         return None
-    names = _find_marked_names(error)
+    names = _extract_caret_marked_names(error)
     if macro["fault"].startswith("has") and len(names) == 1:
         return unresolved_name_error(names.pop())
     name = macro["name"]
@@ -145,7 +145,7 @@ def _find_overload_error(error: str) -> QueryError | None:
     )
 
 
-def _find_marked_names(error: str) -> set[str]:
+def _extract_caret_marked_names(error: str) -> set[str]:
     marked = _MARKED.search(error)
     if marked is None:
         return set()
@@ -160,15 +160,15 @@ def _describe_operands(name: str, types: str) -> str:
     return f"a function does not accept arguments of types ({listed})"
 
 
-def _describe_failed_value(detail: str) -> str:
+def _describe_invalid_value(detail: str) -> str:
     converted = _CONVERTED.search(detail)
     if converted:
         value = converted["value"] or f"'{converted['text']}'"
         return f"{value[:_DETAIL]} is not a valid {_to_kusto_type(converted['type'] or converted['time'])}"
-    return _remove_sql(detail, "a value is not valid for this operation")
+    return _to_public_message(detail, "a value is not valid for this operation")
 
 
-def _remove_sql(detail: str, default: str) -> str:
+def _to_public_message(detail: str, default: str) -> str:
     """Replace DuckDB's type names in a message by Kusto's; return ``default`` if the message contains SQL."""
     if _SQL.search(detail):
         _LOGGER.info("message withheld from the caller: %s", detail)
@@ -217,9 +217,9 @@ def error_from_translator(error: KqlError, text: str) -> QueryError:
         return semantic_error("the default value of a query parameter does not have its declared type", inner="SEM0219")
     if isinstance(error, KqlSchemaError):
         return semantic_error(
-            ": ".join(filter(None, (error.name[:_DETAIL], _to_public_reason(error.hint)))), subject=error.name
+            ": ".join(filter(None, (error.name[:_DETAIL], _remove_internal_hint(error.hint)))), subject=error.name
         )
-    return semantic_error(_to_public_reason(str(error)) or "the query contains an invalid name or type")
+    return semantic_error(_remove_internal_hint(str(error)) or "the query contains an invalid name or type")
 
 
 def _to_syntax_error(error: KqlSyntaxError, text: str) -> QueryError:
@@ -244,7 +244,7 @@ def _describe_syntax_error(message: str, remaining_text: str) -> str:
     unexpected = _UNEXPECTED.fullmatch(message)
     if unexpected is None:
         return _describe_unexpected_text(remaining_text)
-    return _describe_unexpected_text(remaining_text) + _describe_alternatives(unexpected["expected"])
+    return _describe_unexpected_text(remaining_text) + _describe_expected_tokens(unexpected["expected"])
 
 
 def _describe_unexpected_text(remaining_text: str) -> str:
@@ -252,7 +252,7 @@ def _describe_unexpected_text(remaining_text: str) -> str:
     return f"unexpected '{_shorten_text(word[0])}'" if word else "unexpected end of the query"
 
 
-def _describe_alternatives(expected: str) -> str:
+def _describe_expected_tokens(expected: str) -> str:
     found = [each for each in _ALTERNATIVE.findall(expected) if each not in ("<EOF>", "';'")]
     if not found or len(found) > _MOST_ALTERNATIVES or "<EOF>" in expected:
         return ""
@@ -274,11 +274,13 @@ def _to_unsupported_error(error: KqlUnsupportedError, text: str) -> QueryError:
         return semantic_error("The query has no expression after its let statements; add one, such as a table's name")
     if "(SEM0100)" in (error.hint or ""):
         return unresolved_name_error(error.construct.rpartition(":")[2])
-    name, subject = _describe_construct(error.construct, _find_rest_of_line(text, error.span))
-    return unsupported_error(name[:_DETAIL], _to_public_reason(error.hint), _get_source_position(error.span), subject)
+    name, subject = _describe_unsupported_construct(error.construct, _find_rest_of_line(text, error.span))
+    return unsupported_error(
+        name[:_DETAIL], _remove_internal_hint(error.hint), _get_source_position(error.span), subject
+    )
 
 
-def _describe_construct(construct: str, remaining_text: str) -> tuple[str, str]:
+def _describe_unsupported_construct(construct: str, remaining_text: str) -> tuple[str, str]:
     """Return the description of an unsupported KQL construct, and the name whose position the error reports."""
     kind, _, name = construct.partition(":")
     if kind in ("function", "aggregate", "let function") and name:
@@ -295,7 +297,7 @@ def _describe_construct(construct: str, remaining_text: str) -> tuple[str, str]:
     return (f"{kind} {name}".strip() if name else kind), f"{kind}()"
 
 
-def _to_public_reason(hint: str | None) -> str:
+def _remove_internal_hint(hint: str | None) -> str:
     """Return the translator library's hint if it helps users; an empty text if it is about the library's internals."""
     if hint is None or _INTERNAL.search(hint):
         return ""

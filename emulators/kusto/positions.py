@@ -48,15 +48,15 @@ def add_position(error: QueryError, text: str) -> QueryError:
     found = _find_subject_token(tokens, subject, declared=error.inner == "EMB0001")
     if found is None:
         return error
-    operator = _find_operator(tokens, found) if error.sentence.startswith("Failed to resolve scalar") else ""
-    return error.with_position(_compute_position(text, tokens[found].start), operator)
+    operator = _find_enclosing_operator(tokens, found) if error.sentence.startswith("Failed to resolve scalar") else ""
+    return error.with_position(_compute_line_and_column(text, tokens[found].start), operator)
 
 
 def has_call(text: str, functions: Container[str]) -> bool:
     """Return whether a KQL text calls one of the given functions; comments and string literals are ignored."""
     tokens = list(_tokenize(text))
     return any(
-        token.named and token.text in functions and _get_next_text(tokens, index) == "("
+        token.named and token.text in functions and _get_next_token_text(tokens, index) == "("
         for index, token in enumerate(tokens)
     )
 
@@ -78,17 +78,17 @@ def _find_subject_token(tokens: Sequence[_Token], subject: str, *, declared: boo
     name = subject.removesuffix("()")
     places = [index for index, token in enumerate(tokens) if token.named and token.text == name]
     if subject.endswith("()"):
-        return next((index for index in places if _get_next_text(tokens, index) == "("), None)
+        return next((index for index in places if _get_next_token_text(tokens, index) == "("), None)
     if declared:
-        return next((index for index in places if _starts_statement(tokens, index)), None)
+        return next((index for index in places if _is_statement_start(tokens, index)), None)
     return next((index for index in places if _is_reference(tokens, index)), places[0] if places else None)
 
 
-def _get_next_text(tokens: Sequence[_Token], index: int) -> str:
+def _get_next_token_text(tokens: Sequence[_Token], index: int) -> str:
     return tokens[index + 1].text if index + 1 < len(tokens) else ""
 
 
-def _starts_statement(tokens: Sequence[_Token], index: int) -> bool:
+def _is_statement_start(tokens: Sequence[_Token], index: int) -> bool:
     """Return whether a token starts a query operator or a statement, or is a name that a ``let`` declares."""
     return index == 0 or tokens[index - 1].text in ("|", ";", "(", "{", "let")
 
@@ -99,10 +99,10 @@ def _is_reference(tokens: Sequence[_Token], index: int) -> bool:
     The result is False if the name is called, assigned or declared, or is a property of another value.
     """
     before = tokens[index - 1].text if index else ""
-    return before != "." and _get_next_text(tokens, index) not in ("=", "(", ":")
+    return before != "." and _get_next_token_text(tokens, index) not in ("=", "(", ":")
 
 
-def _find_operator(tokens: Sequence[_Token], index: int) -> str:
+def _find_enclosing_operator(tokens: Sequence[_Token], index: int) -> str:
     """Return the name of the query operator that contains a token.
 
     The name of the operator is the word after the last ``|`` before the token, on the same or an outer level of
@@ -118,6 +118,6 @@ def _find_operator(tokens: Sequence[_Token], index: int) -> str:
     return ""
 
 
-def _compute_position(text: str, start: int) -> tuple[int, int]:
+def _compute_line_and_column(text: str, start: int) -> tuple[int, int]:
     line_start = text.rfind("\n", 0, start) + 1
     return text.count("\n", 0, start) + 1, start - line_start + 1

@@ -163,7 +163,7 @@ _MAX_REPETITIONS = 1024
 """Maximum number of repetitions in strrep() in Data Explorer; the translator library has no limit."""
 
 
-def check_mistranslated_constructs(query: ir.Query) -> None:
+def reject_mistranslated_constructs(query: ir.Query) -> None:
     """Reject constructs that the translator library is known to translate incorrectly.
 
     Raises:
@@ -173,7 +173,7 @@ def check_mistranslated_constructs(query: ir.Query) -> None:
         if isinstance(node, ir.FunctionCall):
             _check_strrep_multiplier(node.name.lower(), node.args)
         elif isinstance(node, ir.Where) and isinstance(node.predicate, ir.Literal):
-            _check_predicate(node.predicate)
+            _check_literal_predicate(node.predicate)
         elif isinstance(node, ir.DataTable):
             _check_datatable_decimals(node)
 
@@ -188,7 +188,7 @@ def _is_small_literal(expression: ir.Expr) -> bool:
     return isinstance(value, int) and value <= _MAX_REPETITIONS
 
 
-def _check_predicate(predicate: ir.Literal) -> None:
+def _check_literal_predicate(predicate: ir.Literal) -> None:
     """Reject a predicate that is a literal of another type than bool.
 
     For example, ``where a = 1`` is parsed as the literal ``1`` with the name ``a``, not as a comparison.
@@ -285,7 +285,7 @@ def check_sql_length(sql: str) -> None:
         raise too_complex_error("the query is too complex; its translation is too long")
 
 
-def limit_sql_length() -> None:
+def install_sql_length_check() -> None:
     """Patch the translator library in this process to check the length of the SQL after every expression."""
     translate.render_expr = _add_length_check(translate.render_expr)
 

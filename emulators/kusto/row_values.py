@@ -27,14 +27,14 @@ def iterate_values(column: pa.ChunkedArray) -> Iterator[Any]:
         if not pa.types.is_list(chunk.type):
             yield from chunk.to_pylist()
             continue
-        elements = _convert_elements(chunk.values)
+        elements = _convert_list_elements(chunk.values)
         offsets = chunk.offsets.to_numpy()
         valid = chunk.is_valid().to_numpy(zero_copy_only=False)
         for index in range(len(chunk)):
             yield elements[offsets[index] : offsets[index + 1]] if valid[index] else None
 
 
-def _convert_elements(values: pa.Array) -> Any:
+def _convert_list_elements(values: pa.Array) -> Any:
     """Convert the elements of an Arrow list column: strings to a Python list, numbers to a NumPy array."""
     if not pa.types.is_string(values.type):
         return values.to_numpy(zero_copy_only=False)
@@ -50,12 +50,14 @@ def to_struct_array(outputs: Mapping[str, str], rows: Sequence[Row]) -> pa.Array
         rows: outputs of each row by name.
     """
     missing = pa.array([row is None for row in rows], pa.bool_())
-    arrays = [_to_array(kind, [None if row is None else row[name] for row in rows]) for name, kind in outputs.items()]
+    arrays = [
+        _to_arrow_array(kind, [None if row is None else row[name] for row in rows]) for name, kind in outputs.items()
+    ]
     fields = [pa.field(name, array.type) for name, array in zip(outputs, arrays, strict=True)]
     return pa.StructArray.from_arrays(arrays, fields=fields, mask=missing)
 
 
-def _to_array(kind: str, values: Sequence[Any]) -> pa.Array:
+def _to_arrow_array(kind: str, values: Sequence[Any]) -> pa.Array:
     if kind not in _LISTS:
         return pa.array(values, _ARROW_TYPES[kind])
     lengths = (0 if value is None else len(value) for value in values)

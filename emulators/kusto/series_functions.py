@@ -75,7 +75,7 @@ def create_series_functions(connection: "duckdb.DuckDBPyConnection", functions: 
         )
 
 
-def check_stopped() -> None:
+def raise_if_stopped() -> None:
     """Raise ExecutionStoppedError if the query that called the current function has been stopped.
 
     A function that can take more than a fraction of a second must call this from time to time.
@@ -112,7 +112,7 @@ def _build_vectorized_function(function: SeriesFunction) -> Callable[..., "pa.Ar
         rows: list[Mapping[str, Any] | None] = []
         with np.errstate(all="ignore"):  # an overflow is an infinite number of the result
             for arguments in zip(*map(iterate_values, columns), strict=True):
-                check_stopped()
+                raise_if_stopped()
                 rows.append(compute(*arguments))
         return to_struct_array(function.outputs, rows)
 

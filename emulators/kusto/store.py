@@ -79,7 +79,7 @@ class RecentKeys:
     def add(self, keys: Keys, time_range: TimeRange) -> None:
         """Add keys that were stored in a time range."""
         while len(keys):
-            generation = self._get_or_open_generation(time_range)
+            generation = self._get_or_create_generation(time_range)
             chunk = keys[: self._capacity - generation.count]
             self._set_bits(generation.bits, chunk)
             generation.count += len(chunk)
@@ -87,14 +87,14 @@ class RecentKeys:
             generation.stored = TimeRange(min(oldest, time_range.oldest), max(newest, time_range.newest))
             keys = keys[len(chunk) :]
 
-    def find_possible(self, keys: Keys) -> tuple[npt.NDArray[np.bool_], TimeRange | None]:
+    def find_possibly_stored(self, keys: Keys) -> tuple[npt.NDArray[np.bool_], TimeRange | None]:
         """Return a flag for each key, which is True if the key is possibly stored, and the time range to search.
 
         The time range is None if all keys are new.
         """
         found = np.zeros(len(keys), dtype=bool)
         ranges: list[TimeRange] = []
-        places = self._compute_places(keys)
+        places = self._compute_bit_positions(keys)
         positions, masks = places >> np.uint64(3), _to_bit_masks(places)
         for generation in self._generations:
             hits = ((generation.bits[positions] & masks) != 0).all(axis=1)
@@ -109,30 +109,30 @@ class RecentKeys:
         """Remove the filters of periods that ended before the given time."""
         self._generations = [each for each in self._generations if each.stored.newest >= instant]
 
-    def _get_or_open_generation(self, stored: TimeRange) -> _Generation:
+    def _get_or_create_generation(self, stored: TimeRange) -> _Generation:
         if not self._generations or self._generations[-1].count >= self._capacity:
             self._generations.append(_Generation(np.zeros(self._filter_bits // 8, dtype=np.uint8), 0, stored))
         return self._generations[-1]
 
     def _set_bits(self, bits: npt.NDArray[np.uint8], keys: Keys) -> None:
         if len(keys) < _CHUNK_KEYS:
-            places = self._compute_places(keys)
+            places = self._compute_bit_positions(keys)
             np.bitwise_or.at(bits, places >> np.uint64(3), _to_bit_masks(places))
             return
         # Setting a byte for each bit first takes a fifth of the time, but only for many keys.
         flags = np.zeros(self._filter_bits, dtype=bool)
         for start in range(0, len(keys), _CHUNK_KEYS):
-            flags[self._compute_places(keys[start : start + _CHUNK_KEYS])] = True
+            flags[self._compute_bit_positions(keys[start : start + _CHUNK_KEYS])] = True
         bits |= np.packbits(flags, bitorder="little")
 
-    def _compute_places(self, keys: Keys) -> npt.NDArray[np.uint64]:
+    def _compute_bit_positions(self, keys: Keys) -> npt.NDArray[np.uint64]:
         """Return the bit positions of each key in the filter, computed from the two halves of the key's hash."""
         steps = np.arange(_PROBES, dtype=np.uint64)
         odd = keys[:, 1:2] | np.uint64(1)
         return (keys[:, 0:1] + steps * odd) & np.uint64(self._filter_bits - 1)
 
 
-def to_keys(pairs: Iterable[tuple[int, int]]) -> Keys:
+def to_key_array(pairs: Iterable[tuple[int, int]]) -> Keys:
     """Convert 128-bit keys, given as pairs of the higher and lower 64 bits, to a NumPy array."""
     return np.array(list(pairs), dtype=np.uint64).reshape(-1, 2)
 
@@ -246,7 +246,7 @@ class TelemetryStore:
         self._connection.begin()
         try:
             added = self._insert_rows(rows, now) if rows else 0
-            self._insert_rejected(partition, rejected, now)
+            self._insert_rejected_events(partition, rejected, now)
             self._connection.execute(
                 "INSERT OR REPLACE INTO ingest.offsets VALUES (?, ?, ?)", [partition, offset.sequence, offset.newest]
             )
@@ -285,7 +285,7 @@ class TelemetryStore:
             raise
         return found is None
 
-    def trim_keys_and_rejected(self, now: datetime) -> None:
+    def trim_keys_and_rejected_events(self, now: datetime) -> None:
         """Delete expired message keys, and the oldest rejected events if there are too many."""
         self._connection.execute("DELETE FROM ingest.seen WHERE first_seen < ?", [now - SEEN_FOR])
         if self._recent is not None:
@@ -314,7 +314,7 @@ class TelemetryStore:
         copies = self._find_stored_keys(recent, rows, now)
         rows = [row for row in rows if row.key not in copies]
         # Before the commit: after a rollback, a key that is not stored only costs a search.
-        recent.add(to_keys(row.key for row in rows), TimeRange(now, now))
+        recent.add(to_key_array(row.key for row in rows), TimeRange(now, now))
         self._connection.register("arrived", _to_arrow_table(rows))
         try:
             insertion = f'INSERT INTO "{RAW_TABLE}" ({COLUMN_LIST}, "IngestedAt") SELECT {COLUMN_LIST}, ? FROM arrived'  # noqa: S608  constants
@@ -328,7 +328,7 @@ class TelemetryStore:
         self, recent: RecentKeys, rows: Sequence[TelemetryRow], now: datetime
     ) -> frozenset[tuple[int, int]]:
         """Return the keys of rows that are already stored; search only the keys that the filter cannot exclude."""
-        found, stored = recent.find_possible(to_keys(row.key for row in rows))
+        found, stored = recent.find_possibly_stored(to_key_array(row.key for row in rows))
         if stored is None:
             return frozenset()
         keys = [row.key for row, is_possible in zip(rows, found, strict=True) if is_possible]
@@ -353,7 +353,7 @@ class TelemetryStore:
             recent.add(keys, stored)
         return recent
 
-    def _insert_rejected(self, partition: str, events: Sequence[RejectedEvent], now: datetime) -> None:
+    def _insert_rejected_events(self, partition: str, events: Sequence[RejectedEvent], now: datetime) -> None:
         for event in events:
             self._connection.execute(
                 "INSERT INTO ingest.set_aside VALUES (?, ?, ?, ?, ?)",

@@ -26,18 +26,18 @@ from emulators.kusto.discovery import Rows, bind_probe_rows
 from emulators.kusto.errors import QueryError, not_read_only_error, too_complex_error, unsupported_error
 from emulators.kusto.extensions import EXTENSIONS
 from emulators.kusto.extensions.known_types import bind_known_types
-from emulators.kusto.extensions.pipeline import bind_tables
+from emulators.kusto.extensions.pipeline import bind_table_columns
 from emulators.kusto.extensions.rendering import check_columns, collect_annotations
-from emulators.kusto.extensions.several_results import remove_marker, select_result
+from emulators.kusto.extensions.several_results import remove_result_marker, select_result
 from emulators.kusto.library_errors import error_from_translator
 from emulators.kusto.parameters import Declaration
 from emulators.kusto.positions import add_position
 from emulators.kusto.query_checks import (
-    check_mistranslated_constructs,
     check_nesting,
     check_sources,
     check_sql_length,
     check_tokens,
+    reject_mistranslated_constructs,
 )
 from emulators.kusto.statements import FIRST_RESULT, ResultPlace, blank_other_statements, find_query_statements
 from emulators.kusto.timespans import format_timespan
@@ -134,12 +134,12 @@ def _translate_query(
 ) -> Translation:
     # Lowering a `set query_now` statement sets this clock.
     with clock(None) as pinned:
-        with collect_annotations() as rendered, bind_tables(schema):
-            query, end = remove_marker(lower(text))
+        with collect_annotations() as rendered, bind_table_columns(schema):
+            query, end = remove_result_marker(lower(text))
         if pinned.moment is not None:
             raise unsupported_error("set query_now")
         check_sources(query, schema)
-        check_mistranslated_constructs(query)
+        reject_mistranslated_constructs(query)
         check_nesting(query)
         with bind_known_types(query, types), bind_probe_rows(query, probe_rows, schema) as probe:
             tables = {table: list(columns) for table, columns in schema.items()}

@@ -27,7 +27,7 @@ from duckdb_kql import translate as rendering
 
 from emulators.kusto.errors import QueryError, too_complex_error, unresolved_name_error, untranslatable_error
 from emulators.kusto.extensions import EXTENSIONS
-from emulators.kusto.query_checks import limit_sql_length
+from emulators.kusto.query_checks import install_sql_length_check
 from emulators.kusto.statements import ResultPlace
 from emulators.kusto.string_literals import parse_string_literal
 from emulators.kusto.translate import Translation, translate
@@ -118,7 +118,7 @@ def _reply_to_requests(requests: BinaryIO, replies: BinaryIO) -> None:
     signal.signal(signal.SIGVTALRM, _raise_out_of_time)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the engine ends this process; Ctrl-C must not
     patch_library()
-    limit_sql_length()
+    install_sql_length_check()
     for extension in EXTENSIONS:
         extension.install_extension()
     translate(_WARM_UP, {"T": ["a", "b", "c", "d", "f"]})
@@ -147,7 +147,7 @@ def _receive_request(stream: BinaryIO) -> dict[str, Any] | None:
 def _build_reply(request: Mapping[str, Any]) -> tuple[bytes, bool]:
     """Translate a KQL text; return the encoded reply, and False if this process cannot accept more requests."""
     try:
-        return _encode_reply(_translate_in_time(request)), True
+        return _encode_reply(_translate_with_time_limit(request)), True
     except _OutOfTimeError:
         return _encode_error_reply(too_complex_error("the query takes too long to translate"), late=True), True
     except QueryError as error:
@@ -161,7 +161,7 @@ def _build_reply(request: Mapping[str, Any]) -> tuple[bytes, bool]:
         return _encode_error_reply(untranslatable_error()), True
 
 
-def _translate_in_time(request: Mapping[str, Any]) -> Translation:
+def _translate_with_time_limit(request: Mapping[str, Any]) -> Translation:
     signal.setitimer(signal.ITIMER_VIRTUAL, request.get("seconds", CPU_SECONDS))
     try:
         place = ResultPlace(*request["place"])
@@ -176,7 +176,7 @@ def _encode_reply(translation: Translation) -> bytes:
 
 
 def _encode_error_reply(error: QueryError, *, late: bool = False) -> bytes:
-    return orjson.dumps({"error": error.to_arguments(), "late": late})
+    return orjson.dumps({"error": error.to_constructor_arguments(), "late": late})
 
 
 def patch_library() -> None:

@@ -33,7 +33,7 @@ def read_bearer_token(headers: dict[str, list[str]]) -> str | None:
     return None
 
 
-def read_origin(scope: Message, headers: dict[str, list[str]]) -> str:
+def read_host_and_port(scope: Message, headers: dict[str, list[str]]) -> str:
     """Return the host and port of the requested URL, in lower case; without a header ``Host``, the server's address."""
     host = headers.get("host", [""])[0] or "{}:{}".format(*scope["server"])
     return host.lower()

@@ -12,7 +12,7 @@ from typing import Protocol
 import orjson
 from pydantic import ValidationError
 
-from emulators.web_pubsub.asgi import Message, Receive, Send, read_headers, read_origin, read_query
+from emulators.web_pubsub.asgi import Message, Receive, Send, read_headers, read_host_and_port, read_query
 from emulators.web_pubsub.connection import BROKEN, JSON_SUBPROTOCOL, POLICY, ClientConnection
 from emulators.web_pubsub.error_replies import build_error_reply, choose_request_id
 from emulators.web_pubsub.events import EventSubject, HubEvents
@@ -99,13 +99,13 @@ class JsonSession:
         """
         match request:
             case GroupRequest():
-                return self._change_membership(request)
+                return self._change_group_membership(request)
             case SendToGroup():
                 return await self._send_to_group(request)
             case EventRequest():
                 return await self._send_event(request)
 
-    def _change_membership(self, request: GroupRequest) -> bool:
+    def _change_group_membership(self, request: GroupRequest) -> bool:
         if not self._connection.permissions.allows(Permission.JOIN_LEAVE_GROUP, request.group):
             return False
         move = self._hub.join_group if request.type == "joinGroup" else self._hub.leave_group
@@ -295,4 +295,4 @@ def _build_connected_message(connection: ClientConnection) -> dict[str, str]:
 
 
 def _read_requested_host(scope: Message) -> str:
-    return read_origin(scope, read_headers(scope))
+    return read_host_and_port(scope, read_headers(scope))

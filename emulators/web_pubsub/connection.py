@@ -168,10 +168,10 @@ class ClientConnection:
         loop = asyncio.get_running_loop()
         at = loop.time() + (instant - now()).total_seconds()
         if self._deadline is None or at < self._deadline.when():
-            self.cancel_deadline()
+            self.cancel_scheduled_close()
             self._deadline = loop.call_at(at, self.close, code, reason)
 
-    def cancel_deadline(self) -> None:
+    def cancel_scheduled_close(self) -> None:
         """Cancel the scheduled close of this client's connection."""
         if self._deadline is not None:
             self._deadline.cancel()
@@ -179,7 +179,7 @@ class ClientConnection:
 
     def dispose(self) -> None:
         """Release the resources of the connection after its socket has closed."""
-        self.cancel_deadline()
+        self.cancel_scheduled_close()
         self._outbox.discard()
 
     def _select_frame(self, payload: Payload) -> bytes:

@@ -142,7 +142,7 @@ def build_unreadable_handshake_error(protocol: ServerProtocol) -> WorkspaceError
             return invalid("handshake", "must be a request without a body")
 
 
-def build_handshake_reply(error: WorkspaceError, handshake: Request | None) -> EmulatorReply:
+def build_handshake_error_reply(error: WorkspaceError, handshake: Request | None) -> EmulatorReply:
     """Build the error reply to an invalid WebSocket handshake, and write the request to the log.
 
     Args:

@@ -13,7 +13,7 @@ from emulators.web_pubsub.settings import HubSettings
 from emulators.web_pubsub.upstream import HandlerResponse, Upstream, UpstreamError
 from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
-from shared.timestamps import now, rfc3339
+from shared.timestamps import format_rfc3339, now
 
 _LOGGER = get_logger("emulators.web_pubsub")
 _JSON = "application/json; charset=utf-8"
@@ -130,7 +130,7 @@ class HubEvents:
             "type": f"azure.webpubsub.{kind}.{event}",
             "source": f"/hubs/{self._hub}/client/{subject.connection_id}",
             "id": uuid.uuid4().hex,
-            "time": rfc3339(now()),
+            "time": format_rfc3339(now()),
             "signature": f"sha256={compute_signature(self._access_key, subject.connection_id)}",
             "userId": subject.user_id,
             "connectionId": subject.connection_id,

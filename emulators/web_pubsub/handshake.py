@@ -14,7 +14,7 @@ import jwt
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from emulators.web_pubsub.asgi import Message, read_bearer_token, read_headers, read_origin, read_query
+from emulators.web_pubsub.asgi import Message, read_bearer_token, read_headers, read_host_and_port, read_query
 from emulators.web_pubsub.connection import JSON_SUBPROTOCOL
 from emulators.web_pubsub.events import EventSubject, HubEvents
 from emulators.web_pubsub.upstream import HandlerResponse
@@ -61,7 +61,7 @@ def _verify_token(token: str, access_key: str, host: str, target: str) -> Claims
         )
     except (jwt.InvalidTokenError, ValueError, OverflowError):
         raise _build_unauthenticated_error(_INVALID) from None
-    if len(token) > _MAX_TOKEN_LENGTH or not _is_token_time(claims["exp"]):
+    if len(token) > _MAX_TOKEN_LENGTH or not _is_valid_timestamp(claims["exp"]):
         raise _build_unauthenticated_error(_INVALID)
     audiences = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
     if not any(isinstance(audience, str) and _is_audience_for(audience, host, target) for audience in audiences):
@@ -96,7 +96,7 @@ def _is_audience_for(audience: str, host: str, target: str) -> bool:
     )
 
 
-def _is_token_time(value: object) -> bool:
+def _is_valid_timestamp(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MAX_TIME
 
 
@@ -173,7 +173,7 @@ async def authorize_client(
         HandlerRejectionError: the event handler rejects the client.
     """
     headers = read_headers(scope)
-    host = read_origin(scope, headers)
+    host = read_host_and_port(scope, headers)
     claims = _read_claims(scope, headers, access_key, host, anonymous=anonymous)
     admission = _client_from_claims(claims)
     offered: Sequence[str] = scope["subprotocols"]

@@ -7,7 +7,15 @@ import re
 from collections.abc import Mapping
 from urllib.parse import unquote
 
-from emulators.web_pubsub.asgi import Message, Receive, Send, read_bearer_token, read_headers, read_origin, read_query
+from emulators.web_pubsub.asgi import (
+    Message,
+    Receive,
+    Send,
+    read_bearer_token,
+    read_headers,
+    read_host_and_port,
+    read_query,
+)
 from emulators.web_pubsub.clients import reject_handshake, serve_client
 from emulators.web_pubsub.error_replies import EmulatorReply, build_error_reply, choose_request_id
 from emulators.web_pubsub.events import HubEvents
@@ -93,7 +101,7 @@ class WebPubSubEmulator:
             raise build_route_not_found_error()
         operation, parts = find_operation(scope["method"], rest)
         headers, query = read_headers(scope), read_query(scope)
-        host = read_origin(scope, headers)
+        host = read_host_and_port(scope, headers)
         self._check_access_token(scope, headers, host, path)
         body = await read_body(headers, receive)
         request = DataPlaneRequest(

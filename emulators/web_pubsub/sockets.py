@@ -15,7 +15,7 @@ from websockets.protocol import State
 
 from emulators.web_pubsub.asgi import Message
 from emulators.web_pubsub.error_replies import (
-    build_handshake_reply,
+    build_handshake_error_reply,
     build_unreadable_handshake_error,
     find_handshake_error,
     serialize_reply,
@@ -161,7 +161,7 @@ class FrameSocket(WebSocketsSansIOProtocol):
     def _reject_handshake(self, error: WorkspaceError, handshake: Request | None) -> None:
         """Reply to an invalid handshake with an HTTP error and close the connection."""
         self.handshake_initiated = self.handshake_complete = self.close_sent = True
-        self.transport.write(serialize_reply(build_handshake_reply(error, handshake), self.default_headers))
+        self.transport.write(serialize_reply(build_handshake_error_reply(error, handshake), self.default_headers))
         self.transport.close()
 
     def _write_pending_frames(self) -> None:

@@ -35,7 +35,7 @@ class ServerMetadata(TypedDict):
     client_id_metadata_document_supported: bool
 
 
-def build_metadata(base: str) -> ServerMetadata:
+def build_server_metadata(base: str) -> ServerMetadata:
     """Build the metadata of the OAuth authorization server with this base URL."""
     methods = ["none", "client_secret_basic", "client_secret_post"]
     return {
@@ -90,7 +90,7 @@ _REVOCATION_FORM: Final = {
 }
 _KEY: Final = {"client_id": "K7JX2MQA", "client_secret": "oik_K7JX2MQA_secret"}
 METADATA_DOCS = OperationDocs(
-    (DocumentedReply(200, "The metadata.", ServerMetadata, build_metadata("https://plant-a.example")),),
+    (DocumentedReply(200, "The metadata.", ServerMetadata, build_server_metadata("https://plant-a.example")),),
     error_statuses=(400,),
     errors=ERRORS,
 )

@@ -17,7 +17,7 @@ from local.host.worker import FunctionFailed, LoadedFunction, invoke_function
 from local.host.worker_protocol import CollectionBytes, CollectionSInt64, CollectionString, RetryContext, TypedData
 from shared.backends.embedded.hub import StoredEvent
 from shared.observability.logs import fields, get_logger
-from shared.timestamps import from_microseconds, now, rfc3339
+from shared.timestamps import format_rfc3339, from_microseconds, now
 
 _CACHE_SIZE = 1_000
 DEFAULT_GROUP = "$Default"
@@ -90,7 +90,7 @@ def _build_common_metadata(reader: PartitionReader) -> dict[str, TypedData]:
             "PartitionId": reader.partition,
         }
     )
-    system = {"MethodName": reader.function, "UtcNow": rfc3339(now()), "RandGuid": str(uuid.uuid4())}
+    system = {"MethodName": reader.function, "UtcNow": format_rfc3339(now()), "RandGuid": str(uuid.uuid4())}
     return {"TriggerPartitionContext": partition, "PartitionContext": partition, "sys": _wrap_json(system)}
 
 
@@ -180,20 +180,20 @@ class PartitionLoop:
             try:
                 await self._deliver_all()
             except sqlite3.Error:
-                _LOGGER.exception("the event hub cannot be read", extra=self._log_fields())
+                _LOGGER.exception("the event hub cannot be read", extra=self._build_log_fields())
                 await self._stopping.wait_for(_RETRY_SECONDS)
 
     async def _deliver_all(self) -> None:
         place = (self._reader.hub, self._reader.group, self._reader.partition)
         after = await self._hub.run_with_reader(lambda reader: reader.read_offset(*place))
         while not self._stopping.is_set():
-            arrival = self._hub.get_next_arrival(self._reader.hub, self._reader.partition)
+            arrival = self._hub.get_new_events_signal(self._reader.hub, self._reader.partition)
             events = await self._read_events(after)
             if not events:
                 await arrival.wait()
                 continue
             for delivery in self._build_deliveries(events):
-                if not await self._deliver_events(delivery):
+                if not await self._deliver_with_retries(delivery):
                     return
                 after = delivery.last
                 await self._commit_offset(after)
@@ -228,7 +228,7 @@ class PartitionLoop:
             for event in events
         )
 
-    async def _deliver_events(self, delivery: _Delivery) -> bool:
+    async def _deliver_with_retries(self, delivery: _Delivery) -> bool:
         """Call the function with events until it succeeds or the last retry has failed.
 
         Return False if the host stops first, else True.
@@ -247,18 +247,18 @@ class PartitionLoop:
             else:
                 return True
             if policy.is_exhausted(retries):
-                _LOGGER.critical("events are dropped after the last retry", extra=self._log_fields(delivery))
+                _LOGGER.critical("events are dropped after the last retry", extra=self._build_log_fields(delivery))
                 return True
             if await self._stopping.wait_for(policy.compute_delay(retries)):
                 return False
         raise AssertionError("unreachable: the loop over itertools.count() has no end")
 
     def _log_failure(self, failure: FunctionFailed, delivery: _Delivery, retries: int) -> None:
-        named = self._log_fields(delivery)
+        named = self._build_log_fields(delivery)
         named["fields"] |= {"retries": retries, "exception": failure.stack_trace}
         _LOGGER.error("a function failed to process a batch of events: %s", failure, extra=named)
 
-    def _log_fields(self, delivery: _Delivery | None = None) -> dict[str, dict[str, object]]:
+    def _build_log_fields(self, delivery: _Delivery | None = None) -> dict[str, dict[str, object]]:
         named = fields(
             function=self._reader.function,
             hub=self._reader.hub,

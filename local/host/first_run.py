@@ -139,7 +139,7 @@ async def prepare_data_dir(settings: Settings, workspace_file: Path) -> QueryChe
         seeded = load_located_document(text, str(workspace_file))
         await wired.provenance.catalog_service.apply(seeded.document, ACTOR)
         _SEEDING_LOG.info("seeded the workspace")
-    await wired.provenance.catalog_service.flush_pending()
+    await wired.provenance.catalog_service.flush_pending_events()
     await _write_api_keys(wired, settings.data_dir / "keys.json")
     await wired.close()
     return QueryChecks(seeded)

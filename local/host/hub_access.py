@@ -45,7 +45,7 @@ class HubAccess:
         """
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: function(self._open_reader()))
 
-    def get_next_arrival(self, hub: str, partition: str) -> asyncio.Event:
+    def get_new_events_signal(self, hub: str, partition: str) -> asyncio.Event:
         """Return an asyncio event that is set as soon as a partition possibly has new events, or the host stops.
 
         Call this method before reading the partition, so that no new event is missed.

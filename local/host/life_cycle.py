@@ -31,10 +31,10 @@ from local.host.triggers import (
     HostJson,
     LocalDurableExtension,
     Triggers,
-    bind_clients,
-    create_extension,
+    bind_durable_clients,
+    create_durable_extension,
+    group_functions_by_trigger,
     read_host_json,
-    sort_functions,
 )
 from local.http_server.admin import Admin
 from local.http_server.application import HttpApp
@@ -46,7 +46,7 @@ from shared.backends.embedded.file_links import FileLinks
 from shared.backends.embedded.hub_file import PARTITIONS
 from shared.backends.embedded.hub_signals import HUB_SIGNALS, HubPartition
 from shared.observability.logs import get_logger
-from shared.observability.readiness import add_probe
+from shared.observability.readiness import add_readiness_probe
 from shared.settings import EMBEDDED_ENGINE
 from shared.telemetry.models import IMPULSES_HUB
 from shared.wiring import get_load_shedder
@@ -130,12 +130,12 @@ class Host:
             StartError: the host cannot start.
         """
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, self._stop_in_time)
+            asyncio.get_running_loop().add_signal_handler(number, self._stop_with_deadline)
         listener = open_listening_socket(self._options.host, self._options.port)
         _make_folder(self._options.data_dir)
         async with AsyncExitStack() as stack:
             stack.callback(listener.close)
-            start = asyncio.create_task(self._start_parts(listener, stack))
+            start = asyncio.create_task(self._start_components(listener, stack))
             try:
                 if await self._wait_for_start(start):
                     origin = build_server_url(_to_connect_address(self._options.host), listener)
@@ -169,7 +169,7 @@ class Host:
             await start
         return False
 
-    async def _start_parts(self, listener: socket.socket, stack: AsyncExitStack) -> None:
+    async def _start_components(self, listener: socket.socket, stack: AsyncExitStack) -> None:
         # The port is known now; the app, which is imported next, uses it in links.
         public_url = os.environ.get("PUBLIC_URL") or build_server_url(_to_connect_address(self._options.host), listener)
         url = os.environ.setdefault("FILES_URL", public_url)
@@ -180,8 +180,8 @@ class Host:
         host_json = read_host_json(self._options.app)
         functions = await worker.load_app(self._options.app)
         durable = self._create_durable(functions, listener, host_json, stack)
-        triggers = sort_functions(
-            [bind_clients(durable, each) for each in functions] if durable else functions, host_json
+        triggers = group_functions_by_trigger(
+            [bind_durable_clients(durable, each) for each in functions] if durable else functions, host_json
         )
         checks = None
         if self._options.workspace_file is not None:
@@ -190,7 +190,7 @@ class Host:
         hub = self._start_event_hubs(triggers, host_json, stack)
         admin = Admin(triggers.functions, {name: timer.run_now for name, timer in timers.items()})
         if durable:
-            self._start_invoker_task(durable.run())
+            self._start_trigger_task(durable.run())
         data_dir = self._options.data_dir
         files = Files(data_dir / "blobs", FileLinks(url, data_dir / "files-key"))
         self._has_console = _CONSOLE in triggers.functions
@@ -228,10 +228,12 @@ class Host:
         if not uses_durable_functions(functions):
             return None
         origin = build_server_url(_to_connect_address(self._options.host), listener)
-        durable = create_extension(functions, self._options.data_dir, origin, host_json.durable, self._stopping)
+        durable = create_durable_extension(functions, self._options.data_dir, origin, host_json.durable, self._stopping)
         stack.push_async_callback(durable.close)
-        add_probe("durable engine", durable.check_database)
-        self._start_task(delete_hourly("orchestrations", lambda: durable.purge_ended(_HISTORY_AGE), self._stopping))
+        add_readiness_probe("durable engine", durable.check_database)
+        self._start_task(
+            delete_hourly("orchestrations", lambda: durable.purge_ended_instances(_HISTORY_AGE), self._stopping)
+        )
         return durable
 
     async def _start_kusto(self, stack: AsyncExitStack) -> None:
@@ -239,9 +241,9 @@ class Host:
             return
         stack.enter_context(await claim_data_dir(self._options.data_dir))
         child = KustoProcess(self._options.data_dir, retention_days=self._options.telemetry_retention_days)
-        stack.push_async_callback(lambda: child.stop(self._compute_child_seconds_left()))
+        stack.push_async_callback(lambda: child.stop(self._compute_kusto_stop_seconds()))
         os.environ["KUSTO_URI"] = await child.start()
-        stack.callback(_build_impulse_notifier(self._options.data_dir / _HUB_FILE, child))
+        stack.callback(_subscribe_kusto_to_hub(self._options.data_dir / _HUB_FILE, child))
         # The workspace command in another process reads the address of the engine from this file.
         (self._options.data_dir / EMBEDDED_ENGINE).write_text(os.environ["KUSTO_URI"], encoding="utf-8")
         self._start_task(child.supervise(self._stopping))
@@ -261,7 +263,7 @@ class Host:
         statuses = TimerStatusFile(self._options.data_dir / "timers.json")
         timers = {setting.function.name: Timer(setting, statuses, self._stopping) for setting in triggers.timers}
         for timer in timers.values():
-            self._start_invoker_task(timer.run())
+            self._start_trigger_task(timer.run())
         return timers
 
     def _start_event_hubs(self, triggers: Triggers, host_json: HostJson, stack: AsyncExitStack) -> HubAccess:
@@ -270,7 +272,7 @@ class Host:
         for setting in triggers.event_hubs:
             for partition in range(PARTITIONS):
                 loop = PartitionLoop(setting, str(partition), hub, host_json.max_event_batch_size, self._stopping)
-                self._start_invoker_task(loop.run())
+                self._start_trigger_task(loop.run())
         self._start_task(hub.watch_file(self._stopping))
         groups = triggers.collect_consumer_groups()
         self._start_task(delete_hourly("hub events", lambda: hub.trim_events(groups), self._stopping))
@@ -279,10 +281,10 @@ class Host:
     async def _start_http(self, app: Application, listener: socket.socket, *, web_sockets: bool) -> None:
         server = Server(app, int(_DRAIN_SECONDS), web_sockets=web_sockets)
         self._start_task(server.serve([listener]))
-        self._start_task(server.exit_on(self._closing, self._compute_drain_seconds_left))
+        self._start_task(server.exit_on_shutdown(self._closing, self._compute_drain_seconds_left))
         await server.listening.wait()
 
-    def _start_invoker_task(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    def _start_trigger_task(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Start a task that invokes functions of the app; a function may send requests to this host."""
         task = self._start_task(coroutine)
         self._invokers.add(task)
@@ -301,9 +303,9 @@ class Host:
             return
         _LOGGER.critical("a part of the host failed; the host stops", exc_info=task.exception())
         self._failed = True
-        self._stop_in_time()
+        self._stop_with_deadline()
 
-    def _stop_in_time(self) -> None:
+    def _stop_with_deadline(self) -> None:
         """Stop the host; after 4.8 seconds, end the process even if a thread of the app still runs."""
         if not self._stopping.is_set():
             self._stopping.set()
@@ -317,7 +319,7 @@ class Host:
         remaining = self._end - _END_SECONDS + _DRAIN_SECONDS - time.monotonic()
         return min(max(remaining, 0.0), _DRAIN_SECONDS)
 
-    def _compute_child_seconds_left(self) -> float:
+    def _compute_kusto_stop_seconds(self) -> float:
         """Return the maximum seconds to wait for the shutdown of the Kusto process, so that the host stops in time."""
         remaining = self._end - time.monotonic() - _CANCEL_SECONDS
         return min(max(remaining, _MIN_CHILD_SECONDS), _MAX_CHILD_SECONDS)
@@ -345,7 +347,7 @@ def _to_connect_address(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104  compared, not bound
 
 
-def _build_impulse_notifier(hub_file: Path, child: KustoProcess) -> Callable[[], None]:
+def _subscribe_kusto_to_hub(hub_file: Path, child: KustoProcess) -> Callable[[], None]:
     """Notify the Kusto emulator of telemetry events that this process sends; return a function that unsubscribes it."""
     loop = asyncio.get_running_loop()
 
@@ -360,7 +362,7 @@ def _use_direct_sender(live: LiveStreamGateway) -> None:
     """Make the app send live messages directly to the emulator, without HTTP, because both run in the same process."""
     from shared.wiring import services  # noqa: PLC0415  the settings are complete only now
 
-    services().live_stream.send_through(live.direct_sender)
+    services().live_stream.set_message_sender(live.direct_sender)
 
 
 async def _release_stream_reservations() -> None:

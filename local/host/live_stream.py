@@ -33,7 +33,7 @@ from shared.live_stream.history import History
 from shared.live_stream.replay import IngestionProgress, Replay
 from shared.live_stream.service import MOVED_HEADER
 from shared.observability.logs import fields, get_logger
-from shared.observability.metrics import change_level
+from shared.observability.metrics import change_level_metric
 from shared.telemetry.models import IMPULSES_HUB
 from shared.timestamps import now
 
@@ -117,17 +117,17 @@ class HubProgress:
 
     async def wait_for_table(self) -> None:
         """Wait until all current events of the hub are in the telemetry table, which queries read."""
-        await self._wait_for_group(_TABLE_GROUP)
+        await self._wait_for_consumer_group(_TABLE_GROUP)
 
     async def wait_for_live(self) -> None:
         """Wait until the live stream has read all events that are in the hub now."""
-        await self._wait_for_group(_LIVE_GROUP)
+        await self._wait_for_consumer_group(_LIVE_GROUP)
 
-    async def _wait_for_group(self, group: str) -> None:
+    async def _wait_for_consumer_group(self, group: str) -> None:
         """Wait until a consumer group has read all current events; after 30 seconds, log a warning and return."""
-        ends = await self._hub.run_with_reader(_read_last_numbers)
+        ends = await self._hub.run_with_reader(_read_last_sequence_numbers)
         for _ in range(int(_WAIT_SECONDS / _POLL_SECONDS)):
-            read = await self._hub.run_with_reader(lambda reader: _read_committed_numbers(reader, group))
+            read = await self._hub.run_with_reader(lambda reader: _read_committed_offsets(reader, group))
             if all(read[partition] >= end for partition, end in ends.items()):
                 return
             if await self._stopping.wait_for(_POLL_SECONDS):
@@ -137,14 +137,14 @@ class HubProgress:
         )
 
 
-def _read_last_numbers(reader: HubReader) -> dict[str, int]:
+def _read_last_sequence_numbers(reader: HubReader) -> dict[str, int]:
     return {
         partition: reader.find_last_sequence_number(IMPULSES_HUB, partition)
         for partition in reader.list_partitions(IMPULSES_HUB)
     }
 
 
-def _read_committed_numbers(reader: HubReader, group: str) -> dict[str, int]:
+def _read_committed_offsets(reader: HubReader, group: str) -> dict[str, int]:
     return {
         partition: reader.read_offset(IMPULSES_HUB, group, partition)
         for partition in reader.list_partitions(IMPULSES_HUB)
@@ -261,7 +261,7 @@ class LiveStreamGateway:
 
 
 def _count_clients(change_of_count: int) -> None:
-    change_level("workspace.live.clients", change_of_count)
+    change_level_metric("workspace.live.clients", change_of_count)
 
 
 def _to_plain_request(scope: Message, receive: Receive, send: Send) -> tuple[Message, Receive, Send]:

@@ -78,7 +78,7 @@ def record_host(data_dir: Path, address: str) -> Iterator[None]:
             record.unlink(missing_ok=True)
 
 
-def find_host(data_dir: Path) -> RunningHost | None:
+def find_running_host(data_dir: Path) -> RunningHost | None:
     """Find a local host that uses a data directory; return None if no host is running."""
     records = sorted((data_dir / _FOLDER).glob("*" + _SUFFIX))
     return next((host for host in map(_read_record, records) if host is not None), None)

@@ -58,7 +58,7 @@ def read_host_json(folder: Path) -> HostJson:
     Raises:
         StartError: the file is not a JSON object.
     """
-    extensions = _read_object(folder / "host.json").get("extensions", {})
+    extensions = _read_json_object(folder / "host.json").get("extensions", {})
     return HostJson(
         route_prefix=str(extensions.get("http", {}).get("routePrefix", _DEFAULT_PREFIX)),
         max_event_batch_size=int(extensions.get("eventHubs", {}).get("maxEventBatchSize", _DEFAULT_BATCH)),
@@ -69,7 +69,7 @@ def read_host_json(folder: Path) -> HostJson:
 def _parse_durable_settings(section: Mapping[str, Any]) -> DurableSettings:
     default = DurableSettings()
     settings = DurableSettings(
-        hub=resolve_settings(str(section.get("hubName", default.hub))),
+        hub=replace_setting_references(str(section.get("hubName", default.hub))),
         max_activities=int(section.get("maxConcurrentActivityFunctions", default.max_activities)),
         max_orchestrators=int(section.get("maxConcurrentOrchestratorFunctions", default.max_orchestrators)),
         version=section.get("defaultVersion"),
@@ -87,11 +87,11 @@ def load_local_settings(folder: Path) -> None:
     Raises:
         StartError: the file is not a JSON object.
     """
-    for name, value in _read_object(folder / "local.settings.json").get("Values", {}).items():
+    for name, value in _read_json_object(folder / "local.settings.json").get("Values", {}).items():
         os.environ.setdefault(name, str(value))
 
 
-def resolve_settings(text: str) -> str:
+def replace_setting_references(text: str) -> str:
     """Replace every ``%NAME%`` in a binding's text by the value of the app setting NAME.
 
     Raises:
@@ -107,7 +107,7 @@ def _read_setting(reference: re.Match[str]) -> str:
         raise StartError(f"a binding refers to the app setting {reference[1]}, which is not set") from None
 
 
-def _read_object(path: Path) -> dict[str, Any]:
+def _read_json_object(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -132,7 +132,7 @@ async def invoke_with_text(function: LoadedFunction, text: str, /) -> str | None
     return None if result is None else str(result.value)
 
 
-def create_extension(
+def create_durable_extension(
     functions: Iterable[LoadedFunction],
     data_dir: Path,
     origin: str,
@@ -144,7 +144,7 @@ def create_extension(
     return DurableExtension(functions, ports, data_dir, origin, settings, stopping)
 
 
-def bind_clients(extension: LocalDurableExtension, function: LoadedFunction) -> LoadedFunction:
+def bind_durable_clients(extension: LocalDurableExtension, function: LoadedFunction) -> LoadedFunction:
     """Return a copy of a function whose inputs contain the values of its Durable Functions client bindings."""
     values = {name: TypedData(string=text) for name, text in extension.build_client_bindings(function).items()}
     return replace(function, inputs=values) if values else function
@@ -167,7 +167,7 @@ class Triggers:
         return groups
 
 
-def sort_functions(functions: Iterable[LoadedFunction], host_json: HostJson) -> Triggers:
+def group_functions_by_trigger(functions: Iterable[LoadedFunction], host_json: HostJson) -> Triggers:
     """Group an app's functions by trigger type; functions with unsupported triggers are logged and ignored.
 
     Raises:
@@ -210,7 +210,7 @@ def is_disabled(name: str) -> bool:
 
 def _parse_timer(function: LoadedFunction) -> TimerSetting:
     try:
-        schedule = Schedule(resolve_settings(str(function.trigger["schedule"])))
+        schedule = Schedule(replace_setting_references(str(function.trigger["schedule"])))
     except ValueError as error:
         raise StartError(f"the schedule of the timer function {function.name} is invalid: {error}") from None
     return TimerSetting(function, schedule, bool(function.trigger.get("runOnStartup", False)))
@@ -218,8 +218,8 @@ def _parse_timer(function: LoadedFunction) -> TimerSetting:
 
 def _parse_event_hub(function: LoadedFunction) -> EventHubSetting:
     trigger = function.trigger
-    hub = resolve_settings(str(trigger["eventHubName"]))
-    group = resolve_settings(str(trigger.get("consumerGroup") or DEFAULT_GROUP))
+    hub = replace_setting_references(str(trigger["eventHubName"]))
+    group = replace_setting_references(str(trigger.get("consumerGroup") or DEFAULT_GROUP))
     return EventHubSetting(
         function,
         hub=hub,

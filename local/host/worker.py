@@ -108,7 +108,7 @@ async def invoke_function(
         call.trigger_metadata = dict(metadata)
     if retry is not None:
         call.retry_context = retry
-    answer = await _call_library(protos.WorkerRequest(invocation_request=call))
+    answer = await _call_worker_library(protos.WorkerRequest(invocation_request=call))
     if answer.result.status != protos.StatusResult.Success:
         failure = answer.result.exception
         raise FunctionFailed(failure.message, failure.stack_trace)
@@ -116,7 +116,7 @@ async def invoke_function(
     return value
 
 
-async def _call_library(request: protos.WorkerRequest) -> Any:
+async def _call_worker_library(request: protos.WorkerRequest) -> Any:
     """Call the worker library.
 
     Convert SystemExit and CancelledError to ``FunctionFailed``, so that the host does not stop.

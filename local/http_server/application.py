@@ -17,7 +17,7 @@ from local.host.worker_protocol import RpcHttp, TypedData
 from local.http_server.admin import Admin
 from local.http_server.error_replies import build_error_reply, choose_request_id
 from local.http_server.files import Files
-from local.http_server.request_head import check_host, check_single_headers, check_target
+from local.http_server.request_head import check_host, check_single_idempotency_key, check_target
 from local.http_server.routes import RouteMatch, RouteTable
 from local.http_server.uploads import UploadInterruptedError
 from local.sign_in.exchange import PATH as SIGN_IN
@@ -122,7 +122,7 @@ class HttpApp:
         """Return the response to a request: an ``HttpResponse``, or a ``Reply`` if the host itself reports an error."""
         try:
             check_host(scope["headers"], scope["http_version"])
-            check_single_headers(scope["headers"])
+            check_single_idempotency_key(scope["headers"])
             check_target(scope["raw_path"].decode("latin-1"))
             body = await _read_body(scope["headers"], receive)
         except WorkspaceError as error:
@@ -235,7 +235,7 @@ def _body_too_large_error() -> WorkspaceError:
 
 
 def _build_request(scope: Message, raw_path: str, match: RouteMatch, body: bytes) -> RpcHttp:
-    headers = _join_headers(scope["headers"])
+    headers = _join_repeated_headers(scope["headers"])
     query = scope["query_string"].decode("latin-1")
     host = headers.get("host") or "{}:{}".format(*scope["server"])
     return RpcHttp(
@@ -243,12 +243,12 @@ def _build_request(scope: Message, raw_path: str, match: RouteMatch, body: bytes
         url=f"{scope['scheme']}://{host}{raw_path}{'?' if query else ''}{query}",
         headers=headers,
         params=match.parameters,
-        query=_join_query(query) if query else {},
+        query=_join_repeated_parameters(query) if query else {},
         body=TypedData(bytes=body),
     )
 
 
-def _join_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+def _join_repeated_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     """Return a dictionary of headers by lower-case name; the values of a repeated header are joined with commas."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in raw:
@@ -257,7 +257,7 @@ def _join_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return headers
 
 
-def _join_query(text: str) -> dict[str, str]:
+def _join_repeated_parameters(text: str) -> dict[str, str]:
     """Return a dictionary of query parameters as the Functions host does: repeated ones joined, empty ones omitted."""
     query: dict[str, str] = {}
     for name, value in parse_qsl(text):
@@ -292,19 +292,21 @@ def _to_response(reply: Reply) -> HttpResponse:
 
 def _build_trace_request(scope: Message) -> Request:
     """Build the request that a trace span describes. It has the method, path and headers, but no query and no body."""
-    return Request(scope["method"], scope["raw_path"].decode("latin-1"), "", _join_headers(scope["headers"]), b"")
+    return Request(
+        scope["method"], scope["raw_path"].decode("latin-1"), "", _join_repeated_headers(scope["headers"]), b""
+    )
 
 
 def _add_security_headers(send: Send) -> Send:
     """Return an ASGI send function that adds the security headers to every response and then calls ``send``."""
 
-    async def send_guarded(message: Message) -> None:
+    async def send_with_security_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             given = {name for name, _ in message["headers"]}
             message["headers"] = [*message["headers"], *(each for each in _GUARDING if each[0] not in given)]
         await send(message)
 
-    return send_guarded
+    return send_with_security_headers
 
 
 async def _send_reply(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:

@@ -111,7 +111,7 @@ def check_protocol(version: str, headers: Iterable[tuple[bytes, bytes]]) -> None
         )
 
 
-def describe_parse_failure(data: bytes, message: str) -> WorkspaceError:
+def build_parse_error(data: bytes, message: str) -> WorkspaceError:
     """Return the error for a request that the HTTP parser cannot parse; call this only in an ``except`` block.
 
     Args:

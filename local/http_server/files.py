@@ -70,7 +70,9 @@ class Files:
         except (OSError, ValueError):
             raise WorkspaceError(Kind.NOT_FOUND, "FILE_NOT_FOUND", "The file no longer exists.") from None
         with file:
-            await _send_file(scope, send, file, [*_build_link_headers(linked), (b"x-request-id", request_id.encode())])
+            await _send_file(
+                scope, send, file, [*_build_download_headers(linked), (b"x-request-id", request_id.encode())]
+            )
 
     def _parse_link(self, scope: Scope, query: Mapping[str, str]) -> FileLink:
         path = scope["raw_path"].decode("latin-1").removeprefix(PATH)
@@ -100,7 +102,7 @@ async def _send_document(send: Send, status: int, document: bytes, request_id: s
     await send({"type": "http.response.body", "body": document})
 
 
-def _build_link_headers(linked: FileLink) -> list[tuple[bytes, bytes]]:
+def _build_download_headers(linked: FileLink) -> list[tuple[bytes, bytes]]:
     return [
         (b"content-type", b"application/octet-stream"),
         (b"content-disposition", format_content_disposition(linked.file_name).encode("ascii")),

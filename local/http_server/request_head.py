@@ -9,9 +9,9 @@ from shared.http.size_limits import (
     MAX_HEADER_BYTES,
     MAX_HEADERS,
     MAX_TARGET,
+    build_headers_too_large_error,
+    build_target_too_long_error,
     compute_header_size,
-    headers_too_large_error,
-    target_too_long_error,
 )
 
 _ABSOLUTE = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*+)://([^/?#]*+)(.*+)", re.DOTALL)
@@ -44,7 +44,7 @@ def check_host(headers: Iterable[tuple[bytes, bytes]], http_version: str) -> Non
         raise invalid("Host", "must be host or host:port (RFC 9110 section 7.2)")
 
 
-def check_single_headers(headers: Iterable[tuple[bytes, bytes]]) -> None:
+def check_single_idempotency_key(headers: Iterable[tuple[bytes, bytes]]) -> None:
     """Check that a request has at most one header ``Idempotency-Key``.
 
     The server would otherwise join the values of two headers to a different key.
@@ -125,9 +125,9 @@ class HeadSizeCounter:
     def begin_request(self) -> None:
         """Reset the counters for a new request."""
         self._target = self._headers = self._header_bytes = 0
-        self.record_output()
+        self.record_parser_output()
 
-    def record_output(self) -> None:
+    def record_parser_output(self) -> None:
         """Record that the HTTP parser has returned data, which means that its buffer is empty."""
         self._has_output = True
 
@@ -137,10 +137,10 @@ class HeadSizeCounter:
         Raises:
             HeadTooLarge: the target is too long.
         """
-        self.record_output()
+        self.record_parser_output()
         self._target += len(part)
         if self._target > MAX_TARGET:
-            raise self._build_too_large_error(target_too_long_error())
+            raise self._build_too_large_error(build_target_too_long_error())
 
     def add_header(self, name: bytes, value: bytes) -> None:
         """Count a header, or a trailer after the body.
@@ -148,11 +148,11 @@ class HeadSizeCounter:
         Raises:
             HeadTooLarge: there are too many headers, or they are too large.
         """
-        self.record_output()
+        self.record_parser_output()
         self._headers += 1
         self._header_bytes += compute_header_size(name, value)
         if self._headers > MAX_HEADERS or self._header_bytes > MAX_HEADER_BYTES:
-            raise self._build_too_large_error(headers_too_large_error())
+            raise self._build_too_large_error(build_headers_too_large_error())
 
     def add_data(self, size: int) -> bool:
         """Count bytes that were passed to the HTTP parser; return False if the parser now buffers too many bytes.
@@ -162,7 +162,7 @@ class HeadSizeCounter:
         self._held_bytes = 0 if self._has_output else self._held_bytes + size
         self._has_output = False
         if self._held_bytes > MAX_HEADER_BYTES:
-            self.error = self.error or headers_too_large_error()
+            self.error = self.error or build_headers_too_large_error()
         return self._held_bytes <= MAX_HEADER_BYTES
 
     def _build_too_large_error(self, error: WorkspaceError) -> HeadTooLarge:

@@ -112,10 +112,10 @@ def _find_routes(
     rest = "/".join(segments[position:])
     for route in node.catch_all:
         # A catch-all parameter without any value is omitted.
-        yield (route, (*values, rest)) if rest else (_drop_last_name(route), values)
+        yield (route, (*values, rest)) if rest else (_drop_last_parameter(route), values)
 
 
-def _drop_last_name(route: _Route) -> _Route:
+def _drop_last_parameter(route: _Route) -> _Route:
     return _Route(route.function, route.methods, route.names[:-1])
 
 

@@ -26,10 +26,10 @@ from local.http_server.application import Message, Receive, Send
 from local.http_server.error_replies import (
     RawHeaders,
     build_error_reply,
+    build_parse_error,
     build_timeout_reply,
     check_protocol,
     choose_request_id,
-    describe_parse_failure,
     serialize_reply,
 )
 from local.http_server.request_head import HeadSizeCounter, split_target
@@ -136,7 +136,7 @@ class HttpConnection(HttpToolsProtocol):
         self._data = data
         super().data_received(data)
         if not self._sizes.add_data(len(data)):
-            self._reject_head()
+            self._reject_oversized_head()
         if self._timer is None and not self._upgraded and not self.transport.is_closing():
             self._start_timer(self._limits.seconds)
 
@@ -163,7 +163,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         """Pass a part of the request body to the app (callback of the parser)."""
-        self._sizes.record_output()
+        self._sizes.record_parser_output()
         super().on_body(body)
 
     def on_headers_complete(self) -> None:
@@ -182,7 +182,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Record that a request is complete (callback of the parser)."""
-        self._sizes.record_output()
+        self._sizes.record_parser_output()
         self._stage = _Stage.NOTHING
         super().on_message_complete()
 
@@ -201,13 +201,13 @@ class HttpConnection(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Send an error reply to an invalid request, unless an earlier request still waits for its response."""
         begun = b"" if self._stage is _Stage.BODY else self._data
-        error = self._fault or self._sizes.error or describe_parse_failure(begun, msg.rstrip("."))
+        error = self._fault or self._sizes.error or build_parse_error(begun, msg.rstrip("."))
         if self._can_reply():
-            self._reply_and_close(build_error_reply(error, self._read_request_id(), close=True))
+            self._reply_then_close_after_delay(build_error_reply(error, self._read_request_id(), close=True))
         else:
             self.transport.close()
 
-    def _reject_head(self) -> None:
+    def _reject_oversized_head(self) -> None:
         if not self._is_rejected:
             self.send_400_response("")
 
@@ -233,7 +233,7 @@ class HttpConnection(HttpToolsProtocol):
         else:
             part = self._stage.name.lower()
             _LOGGER.info("a request is incomplete; its connection is closed", extra=fields(part=part))
-            self._reply_and_end(
+            self._reply_if_possible_then_close(
                 build_timeout_reply(f"The {part} of the request did not arrive in time.", self._read_request_id())
             )
 
@@ -247,7 +247,7 @@ class HttpConnection(HttpToolsProtocol):
         cycle = cast("RequestResponseCycle | None", self.cycle)
         return cycle is not None and not cycle.response_complete
 
-    def _reply_and_end(self, reply: Reply) -> None:
+    def _reply_if_possible_then_close(self, reply: Reply) -> None:
         """Send a reply and close the connection; if another response has already begun, only close the connection."""
         if self._can_reply():
             self._write_reply(reply)
@@ -274,7 +274,9 @@ class HttpConnection(HttpToolsProtocol):
         if self._stage is _Stage.NOTHING:
             self.transport.close()
         else:
-            self._reply_and_end(build_error_reply(_connection_limit_error(), self._read_request_id(), close=True))
+            self._reply_if_possible_then_close(
+                build_error_reply(_connection_limit_error(), self._read_request_id(), close=True)
+            )
         return True
 
     def _reject_websocket(self) -> None:
@@ -283,16 +285,18 @@ class HttpConnection(HttpToolsProtocol):
         )
         detail = f"The host has reached its limit of {self._limits.streams} live streams; try again later."
         error = WorkspaceError(Kind.UNAVAILABLE, "TOO_MANY_CONNECTIONS", detail)
-        self._reply_and_close(build_error_reply(error, self._read_request_id(), close=True))
+        self._reply_then_close_after_delay(build_error_reply(error, self._read_request_id(), close=True))
 
     def _reject_connection(self) -> None:
         _LOGGER.warning(
             "the limit of connections is reached; one is rejected", extra=fields(limit=self._limits.connections)
         )
         self.connections.discard(self)
-        self._reply_and_close(build_error_reply(_connection_limit_error(), choose_request_id(()), close=True))
+        self._reply_then_close_after_delay(
+            build_error_reply(_connection_limit_error(), choose_request_id(()), close=True)
+        )
 
-    def _reply_and_close(self, reply: Reply) -> None:
+    def _reply_then_close_after_delay(self, reply: Reply) -> None:
         """Send a reply and close the connection after a delay; ignore the data that arrives until then."""
         self._is_rejected = True
         if self._timer is not None:
@@ -352,7 +356,7 @@ class Server(uvicorn.Server):
         """Install no signal handlers."""
         yield
 
-    async def exit_on(self, closing: ShutdownSignal, seconds_left: Callable[[], float]) -> None:
+    async def exit_on_shutdown(self, closing: ShutdownSignal, seconds_left: Callable[[], float]) -> None:
         """Stop the server as soon as the host begins to stop; running requests get the remaining drain time."""
         await closing.wait()
         self.config.timeout_graceful_shutdown = int(seconds_left())

@@ -116,7 +116,7 @@ class _Upload:
 
     async def put_block(self, block: str, receive: Receive) -> None:
         """Store the request body as a block (part of the blob); replace an earlier block with the same id."""
-        others = await asyncio.to_thread(self._measure_blocks, block)
+        others = await asyncio.to_thread(self._measure_other_blocks, block)
         draft = await self._receive_body(receive, MAX_BYTES - others)
         await asyncio.to_thread(self._store_block, draft, block)
 
@@ -172,7 +172,7 @@ class _Upload:
     def _publish_blob(self, draft: Path) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         draft.replace(self._path)
-        durable_files.sync_folders(self._path, self._folder)
+        durable_files.fsync_folders(self._path, self._folder)
         shutil.rmtree(self._blocks, ignore_errors=True)
 
     def _store_block(self, draft: Path, block: str) -> None:
@@ -180,7 +180,7 @@ class _Upload:
         self._blocks.mkdir(parents=True, exist_ok=True)
         draft.replace(self._blocks / block)
 
-    def _measure_blocks(self, replaced: str) -> int:
+    def _measure_other_blocks(self, replaced: str) -> int:
         """Return the total size in bytes of the stored blocks, without the block that is being replaced."""
         if not self._blocks.exists():
             return 0

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from local.host.processes import find_host
+from local.host.processes import find_running_host
 from local.sign_in.codes import build_sign_in_link, open_sign_in_codes
 
 
@@ -21,7 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     parsed = parser.parse_args(arguments)
     data_dir = Path(parsed.data_dir or os.environ.get("DATA_DIR") or ".data")
     # The code must not be sent to another process on the port of a stopped host.
-    host = find_host(data_dir)
+    host = find_running_host(data_dir)
     if host is None:
         print(f"no local host runs on the data directory {data_dir}; start it with: make run", file=sys.stderr)
         return 1

@@ -39,18 +39,20 @@ class SignInCodes:
 
         The id is empty for the workspace's first administrator, and None if the code is unknown, used or expired.
         """
-        return await asyncio.to_thread(self._consume_file, code)
+        return await asyncio.to_thread(self._consume_code, code)
 
     def _store_code(self, code: str, member: str) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in self._folder.iterdir():
-            if _read_content(path)[1] <= time.time():
+            if _read_code_file(path)[1] <= time.time():
                 path.unlink(missing_ok=True)
         path = self._folder / _hash_code(code)
         content = json.dumps({"member": member, "expiresAt": time.time() + LIFETIME_SECONDS})
-        durable_files.create_file(path, durable_files.write_temporary_file(path, content.encode(), 0o600), self._folder)
+        durable_files.move_temporary_file(
+            path, durable_files.write_temporary_file(path, content.encode(), 0o600), self._folder
+        )
 
-    def _consume_file(self, code: str) -> str | None:
+    def _consume_code(self, code: str) -> str | None:
         digest = _hash_code(code)
         found = None
         # All names are compared in constant time, so that timing reveals no code.
@@ -59,7 +61,7 @@ class SignInCodes:
                 found = path
         if found is None:
             return None
-        member, expires_at = _read_content(found)
+        member, expires_at = _read_code_file(found)
         try:
             found.unlink()
         except FileNotFoundError:
@@ -82,7 +84,7 @@ def _hash_code(code: str) -> str:
     return hashlib.sha256(code.encode(errors="surrogatepass")).hexdigest()
 
 
-def _read_content(path: Path) -> tuple[str, float]:
+def _read_code_file(path: Path) -> tuple[str, float]:
     """Read the member id and the expiry of a code from its file; a missing or invalid file counts as expired."""
     try:
         stored = json.loads(path.read_bytes())

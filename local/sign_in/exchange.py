@@ -5,11 +5,11 @@ from decimal import Decimal
 from typing import Any, Final
 
 from local.sign_in.codes import SignInCodes
-from shared.auth.principals import CredentialKind, Principal, unauthenticated_error
+from shared.auth.principals import CredentialKind, Principal, build_unauthenticated_error
 from shared.auth.rights import Role
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.text_formats.strict_json import parse_json
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 PATH: Final = "/local/sign-in"
 TOKEN_MINUTES: Final = Decimal(480)
@@ -61,9 +61,9 @@ async def _issue_token(member_id: str) -> Mapping[str, Any]:
         and (member.id == member_id if member_id else member.role is Role.ADMIN and not member.service)
     ]
     if not chosen:
-        raise unauthenticated_error("The workspace has no enabled member with this id.")
+        raise build_unauthenticated_error("The workspace has no enabled member with this id.")
     member = chosen[0]
     identity = None if member.service else member.id
     caller = Principal(member.id, identity, member.name, member.access_rights, CredentialKind.LINK, "", None)
     minted = await services().access.token_issuer.issue_token(caller, TOKEN_MINUTES, None)
-    return {"token": minted.token, "expiresAt": rfc3339(minted.expires_at)}
+    return {"token": minted.token, "expiresAt": format_rfc3339(minted.expires_at)}

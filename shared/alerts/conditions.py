@@ -62,7 +62,7 @@ def to_group_key(labels: Mapping[str, str | None]) -> GroupKey:
     return tuple(sorted(labels.items()))
 
 
-def find_row_groups(rule: AlertRule, result: QueryResult) -> list[AlertGroup]:
+def evaluate_row_groups(rule: AlertRule, result: QueryResult) -> list[AlertGroup]:
     """Split the rows of a threshold rule's query into groups, and evaluate the condition for each group.
 
     Args:
@@ -82,7 +82,7 @@ def find_row_groups(rule: AlertRule, result: QueryResult) -> list[AlertGroup]:
     if condition.rows is not None:
         return _count_rows(rule, condition.rows, result.rows)
     to_number = _decimal_to_number if types[str(condition.column)] == "decimal" else _to_number
-    return _compare_rows(rule, condition, result.rows, to_number)
+    return _evaluate_column_condition(rule, condition, result.rows, to_number)
 
 
 def _count_rows(rule: AlertRule, row_condition: Rows, rows: Sequence[Mapping[str, Any]]) -> list[AlertGroup]:
@@ -97,7 +97,7 @@ def _count_rows(rule: AlertRule, row_condition: Rows, rows: Sequence[Mapping[str
     return list(groups.values())
 
 
-def _compare_rows(
+def _evaluate_column_condition(
     rule: AlertRule,
     condition: AlertCondition,
     rows: Iterable[Mapping[str, Any]],
@@ -143,7 +143,7 @@ def _decimal_to_number(value: Any) -> Number | None:
         return None
 
 
-def find_connection_groups(
+def evaluate_connection_groups(
     rule: AlertRule,
     enabled: Iterable[str],
     last_messages: Mapping[str, datetime | None],

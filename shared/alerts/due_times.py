@@ -11,7 +11,7 @@ from shared.catalog.alert_rule_models import AlertRule, RuleKind
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def build_source_key(rule: AlertRule) -> str:
+def build_data_source_key(rule: AlertRule) -> str:
     """Return a key for the data that an alert rule reads.
 
     Rules with the same query, parameters and time range have the same key.
@@ -28,7 +28,7 @@ def compute_next_due(rule: AlertRule, at: datetime) -> datetime:
     due at different times, so that the load is spread evenly.
     """
     interval = rule.interval
-    digest = hashlib.sha256(build_source_key(rule).encode()).digest()
+    digest = hashlib.sha256(build_data_source_key(rule).encode()).digest()
     offset = interval * (int.from_bytes(digest[:4]) / 2**32)
     passed = (at - _EPOCH - offset) // interval
     due: datetime = _EPOCH + offset + (passed + 1) * interval

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from shared.alerts.conditions import AlertGroup, EvaluationError, find_connection_groups, find_row_groups
+from shared.alerts.conditions import AlertGroup, EvaluationError, evaluate_connection_groups, evaluate_row_groups
 from shared.catalog.alert_rule_models import AlertRule, RuleKind
 from shared.catalog.durations import parse_duration
-from shared.catalog.kql_text import check_time_range
+from shared.catalog.kql_text import reject_time_range_bypass
 from shared.catalog.models import WarmQuery
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.errors import FieldError, Kind, WorkspaceError
@@ -77,7 +77,7 @@ class RuleEvaluation:
         except WorkspaceError as error:
             raise EvaluationError(_describe_evaluation_error(rule, error)) from error
 
-    async def find_groups(self, entry: CatalogEntry[AlertRule], data: RuleData) -> list[AlertGroup]:
+    async def evaluate_groups(self, entry: CatalogEntry[AlertRule], data: RuleData) -> list[AlertGroup]:
         """Evaluate the condition of an alert rule for each group of its data.
 
         Args:
@@ -89,9 +89,9 @@ class RuleEvaluation:
         """
         rule = entry.value
         if isinstance(data, ConnectionData):
-            return find_connection_groups(rule, data.enabled, data.last_messages, entry.created_at, data.at)
+            return evaluate_connection_groups(rule, data.enabled, data.last_messages, entry.created_at, data.at)
         size = len(data.rows) * _CELL_SIZE
-        return await self._runtime.run_in_thread_if_large(size, find_row_groups, rule, data)
+        return await self._runtime.run_in_thread_if_large(size, evaluate_row_groups, rule, data)
 
     async def _read_rows(self, rule: AlertRule, catalog: Catalog) -> QueryResult:
         if rule.query not in catalog.queries:
@@ -148,7 +148,7 @@ def _find_parameter_errors(rule: AlertRule, query: WarmQuery) -> Iterator[FieldE
 def _find_time_range_errors(rule: AlertRule, query: WarmQuery) -> Iterator[FieldError]:
     try:
         if rule.time_range is not None:
-            check_time_range(query.kql)
+            reject_time_range_bypass(query.kql)
     except WorkspaceError as error:
         yield from _list_field_errors(error)
 

@@ -9,7 +9,7 @@ from shared.alerts.ports import AlertStore, RuleRecord
 from shared.observability.logs import get_logger
 from shared.provenance.ports import AuditLog, Target
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from shared.webhooks.events import EventOutbox, WebhookEvent, WebhookEventType
 
 SCOPE: Final = "alerts"
@@ -80,14 +80,14 @@ class Notifications:
         )
         kept = error_alert.remove_marks(*Mark) if error_alert and error_alert.is_active else None
         state = record.state.model_copy(update={"has_marks": False, "error_alert": kept})
-        token = await self._store.save_rule(record, state, puts)
+        token = await self._store.save_rule_changes(record, state, puts)
         if token is None:
             return None
         return RuleRecord(record.rule, state, active, token)
 
     async def _append_audit_event(self, alert: Alert) -> None:
         if await self._is_audited():
-            event = build_audit_event(alert)
+            event = build_acknowledgement_event(alert)
             user = str(alert.acknowledged_by)
             await self._audit_log.append(
                 Target.DOMAIN_EVENTS, user, event, append_id=f"acknowledge-{alert.id}", scope_key=SCOPE
@@ -110,14 +110,14 @@ def build_events(alert: Alert) -> Iterator[WebhookEvent]:
                 key=f"{_TYPES[mark]}/{alert.id}",
                 type=_TYPES[mark],
                 at=at,
-                data=_build_data(alert, mark),
+                data=_build_event_data(alert, mark),
                 surfaces=frozenset({alert.surface}),
                 connections=None if alert.connection is None else frozenset({alert.connection}),
                 severity=alert.severity,
             )
 
 
-def _build_data(alert: Alert, mark: Mark) -> dict[str, Any]:
+def _build_event_data(alert: Alert, mark: Mark) -> dict[str, Any]:
     return {
         "alertId": alert.id,
         "rule": alert.rule,
@@ -126,20 +126,20 @@ def _build_data(alert: Alert, mark: Mark) -> dict[str, Any]:
         "state": mark.value,
         "labels": alert.labels,
         "value": alert.value,
-        "startedAt": rfc3339(alert.started_at),
+        "startedAt": format_rfc3339(alert.started_at),
         "surface": alert.surface,
         "runbookUrl": alert.runbook_url,
     }
 
 
-def build_audit_event(alert: Alert) -> dict[str, Any]:
+def build_acknowledgement_event(alert: Alert) -> dict[str, Any]:
     """Build the audit event of an alert's acknowledgement."""
     after = {
         "rule": alert.rule,
         "labels": alert.labels,
         "severity": alert.severity.value,
         "acknowledgedBy": alert.acknowledged_by,
-        "acknowledgedAt": None if alert.acknowledged_at is None else rfc3339(alert.acknowledged_at),
+        "acknowledgedAt": None if alert.acknowledged_at is None else format_rfc3339(alert.acknowledged_at),
         "comment": alert.comment,
     }
     return {

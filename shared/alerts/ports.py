@@ -53,11 +53,11 @@ class AlertStore(Protocol):
         """Return the stored states of all alert rules, in any order."""
         ...
 
-    async def load_rule(self, rule: str) -> RuleRecord:
+    async def load_rule_record(self, rule: str) -> RuleRecord:
         """Return the stored state and the open alerts of an alert rule."""
         ...
 
-    async def save_rule(
+    async def save_rule_changes(
         self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
     ) -> str | None:
         """Store the state of an alert rule together with its new, changed and deleted alerts.

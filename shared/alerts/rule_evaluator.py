@@ -12,9 +12,9 @@ from shared.alerts.notifications import Notifications
 from shared.alerts.ports import AlertStore, RuleRecord
 from shared.alerts.rule_results import (
     build_revision,
-    compute_state_after_end,
     compute_state_after_evaluation,
     compute_state_after_failure,
+    compute_state_after_rule_end,
 )
 from shared.alerts.state_machine import Transitions
 from shared.catalog.alert_rule_models import AlertRule
@@ -70,7 +70,7 @@ class RuleEvaluator:
         states: dict[str, RuleState | None] = {}
         due: list[tuple[Entry, RuleRecord]] = []
         for lookup in rules:
-            record = await self._notifications.publish_marked_events(await self._store.load_rule(lookup))
+            record = await self._notifications.publish_marked_events(await self._store.load_rule_record(lookup))
             if record is None:
                 continue
             entry = catalog.alert_rules.get(lookup)
@@ -84,7 +84,7 @@ class RuleEvaluator:
             at = self._runtime.now()
             data = await self._read_data(due[0][0], catalog)
             for entry, record in due:
-                states[record.rule] = await self._store_evaluation(entry, record, data, at)
+                states[record.rule] = await self._evaluate_and_store(entry, record, data, at)
         return states
 
     def _is_due(self, entry: Entry, record: RuleRecord, catalog: Catalog) -> bool:
@@ -102,30 +102,32 @@ class RuleEvaluator:
         except EvaluationError as error:
             return error
 
-    async def _find_groups(self, entry: Entry, data: RuleData | EvaluationError) -> list[AlertGroup] | EvaluationError:
+    async def _evaluate_groups(
+        self, entry: Entry, data: RuleData | EvaluationError
+    ) -> list[AlertGroup] | EvaluationError:
         if isinstance(data, EvaluationError):
             return data
         try:
-            return await self._evaluation.find_groups(entry, data)
+            return await self._evaluation.evaluate_groups(entry, data)
         except EvaluationError as error:
             return error
 
-    async def _store_evaluation(
+    async def _evaluate_and_store(
         self, entry: Entry, record: RuleRecord, data: RuleData | EvaluationError, at: datetime
     ) -> RuleState | None:
         """Evaluate a rule, store the result, and return the rule's new state.
 
         If another process has stored a newer evaluation, store nothing and return that state.
         """
-        groups = await self._find_groups(entry, data)
+        groups = await self._evaluate_groups(entry, data)
         count("workspace.alerts.evaluations", failed=isinstance(groups, EvaluationError))
         for _ in range(_ATTEMPTS):
             state, changes = await self._decide_transitions(entry, record, groups, at)
-            token = await self._store.save_rule(record, state, changes.puts, changes.deletes)
+            token = await self._store.save_rule_changes(record, state, changes.puts, changes.deletes)
             if token is not None:
                 return await self._publish_changes(RuleRecord(record.rule, state, tuple(changes.puts), token))
             # An acknowledgement changes the record, too. Its mark would be lost with the state that this run stores.
-            loaded = await self._store.load_rule(record.rule)
+            loaded = await self._store.load_rule_record(record.rule)
             record = await self._notifications.publish_marked_events(loaded) or loaded
             if record.state is not None and record.state.due_at > at:
                 break
@@ -155,13 +157,13 @@ class RuleEvaluator:
             return None
         size, at = len(record.alerts) * _GROUP_SIZE, self._runtime.now()
         ended, changes = await self._runtime.run_in_thread_if_large(
-            size, compute_state_after_end, record.state, record.alerts, at
+            size, compute_state_after_rule_end, record.state, record.alerts, at
         )
         removed = is_deleted and ended.is_idle
         state = None if removed else ended
         if not removed and ended == record.state:
             return state
-        token = await self._store.save_rule(record, state, changes.puts, changes.deletes)
+        token = await self._store.save_rule_changes(record, state, changes.puts, changes.deletes)
         if token is None:
             return record.state
         return (

@@ -14,7 +14,7 @@ from shared.alerts.ports import RuleRecord
 from shared.alerts.state_machine import Transitions, advance_alerts, end_alert
 from shared.catalog.alert_rule_models import AlertRule, Severity
 from shared.catalog.snapshot import CatalogEntry
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 MAX_ERROR: Final = 2_000
 """Maximum number of characters of the stored reason of a failure."""
@@ -22,7 +22,7 @@ MAX_ERROR: Final = 2_000
 
 def build_revision(entry: CatalogEntry[AlertRule]) -> str:
     """Return a text that identifies the current version of an alert rule; each edit of the rule changes it."""
-    return f"{rfc3339(entry.created_at)}/{rfc3339(entry.updated_at)}"
+    return f"{format_rfc3339(entry.created_at)}/{format_rfc3339(entry.updated_at)}"
 
 
 def compute_state_after_evaluation(
@@ -48,7 +48,7 @@ def compute_state_after_evaluation(
     changes = advance_alerts(entry.value, alerts, groups, at, new_id)
     if ended is not None:
         changes = Transitions(ended.puts + changes.puts, ended.deletes + changes.deletes, changes.active)
-    error_alert = _end_error(record.state, at)
+    error_alert = _resolve_error_alert(record.state, at)
     state = RuleState(
         rule=record.rule,
         revision=build_revision(entry),
@@ -86,7 +86,7 @@ def compute_state_after_failure(
     before = record.state
     error_alert = before.error_alert if before is not None else None
     if error_alert is None or not error_alert.is_active:
-        error_alert = _begin_error(entry.value, reason, at, new_id())
+        error_alert = _build_error_alert(entry.value, reason, at, new_id())
     ended = _end_alerts_of_deleted_rule(entry, record, at)
     kept = before if ended is None else None
     state = RuleState(
@@ -103,7 +103,9 @@ def compute_state_after_failure(
     return state, ended or Transitions()
 
 
-def compute_state_after_end(state: RuleState, alerts: Iterable[Alert], at: datetime) -> tuple[RuleState, Transitions]:
+def compute_state_after_rule_end(
+    state: RuleState, alerts: Iterable[Alert], at: datetime
+) -> tuple[RuleState, Transitions]:
     """Return the new state of a disabled or deleted rule, and the changes that end all its alerts.
 
     Args:
@@ -112,7 +114,7 @@ def compute_state_after_end(state: RuleState, alerts: Iterable[Alert], at: datet
         at: the current time.
     """
     changes = _end_alerts(alerts, at)
-    error_alert = _end_error(state, at)
+    error_alert = _resolve_error_alert(state, at)
     ended = state.model_copy(
         update={
             "error": None,
@@ -144,14 +146,14 @@ def _end_alerts_of_deleted_rule(entry: CatalogEntry[AlertRule], record: RuleReco
 
 
 def _is_same_rule(state: RuleState, entry: CatalogEntry[AlertRule]) -> bool:
-    return state.revision.startswith(f"{rfc3339(entry.created_at)}/")
+    return state.revision.startswith(f"{format_rfc3339(entry.created_at)}/")
 
 
 def _has_marks(alerts: Iterable[Alert], error_alert: Alert | None) -> bool:
     return any(alert.marks for alert in alerts) or bool(error_alert and error_alert.marks)
 
 
-def _begin_error(rule: AlertRule, reason: str, at: datetime, alert_id: str) -> Alert:
+def _build_error_alert(rule: AlertRule, reason: str, at: datetime, alert_id: str) -> Alert:
     return Alert(
         id=alert_id,
         rule=rule.lookup,
@@ -168,7 +170,7 @@ def _begin_error(rule: AlertRule, reason: str, at: datetime, alert_id: str) -> A
     )
 
 
-def _end_error(state: RuleState | None, at: datetime) -> Alert | None:
+def _resolve_error_alert(state: RuleState | None, at: datetime) -> Alert | None:
     """Resolve a rule's alert about failed evaluations, if it fires; return this alert, or None if there is none."""
     alert = state.error_alert if state is not None else None
     if alert is None or not alert.is_active:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
-from shared.alerts.due_times import build_source_key, is_due
+from shared.alerts.due_times import build_data_source_key, is_due
 from shared.alerts.models import RuleState
 from shared.alerts.ports import AlertStore
 from shared.alerts.rule_evaluator import RuleEvaluator
@@ -103,7 +103,7 @@ class AlertScheduler:
             if entry.value.enabled and (
                 needs_settling or lookup in watched or is_due(entry.value, build_revision(entry), state, at)
             ):
-                due.setdefault(build_source_key(entry.value), []).append(lookup)
+                due.setdefault(build_data_source_key(entry.value), []).append(lookup)
         for lookup, state in self._states.items():
             stored = catalog.alert_rules.get(lookup)
             if stored is None or (not stored.value.enabled and not state.is_idle):

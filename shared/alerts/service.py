@@ -84,7 +84,7 @@ class Alerts:
 
     async def find_state(self, rule: str) -> RuleState | None:
         """Return the stored state of an alert rule; None before its first evaluation."""
-        return (await self._store.load_rule(rule)).state
+        return (await self._store.load_rule_record(rule)).state
 
     async def list_alerts(
         self, alert_filter: AlertFilter, after: AlertPlace | None, limit: int
@@ -95,11 +95,11 @@ class Alerts:
 
     async def try_rule(self, entry: CatalogEntry[AlertRule]) -> Trial:
         """Evaluate an alert rule once, even if it is disabled, without a change of its state."""
-        record = await self._store.load_rule(entry.value.lookup)
+        record = await self._store.load_rule_record(entry.value.lookup)
         at = self._runtime.now()
         try:
             data = await self._evaluation.read(entry.value, await self._catalog())
-            groups = await self._evaluation.find_groups(entry, data)
+            groups = await self._evaluation.evaluate_groups(entry, data)
         except EvaluationError as error:
             return Trial(error=str(error))
         size = (len(groups) + len(record.alerts)) * _GROUP_SIZE
@@ -128,7 +128,7 @@ class Alerts:
         if found is None:
             raise build_alert_not_found_error()
         for _ in range(_ATTEMPTS):
-            record = await self._store.load_rule(found.rule)
+            record = await self._store.load_rule_record(found.rule)
             alert = next((one for one in record.alerts if one.id == alert_id), None)
             if alert is None or not alert.is_active or record.state is None:
                 raise await self._build_ended_error(alert_id)
@@ -141,7 +141,7 @@ class Alerts:
                 marks=(*alert.marks, Mark.ACKNOWLEDGED),
             )
             state = record.state.model_copy(update={"has_marks": True})
-            token = await self._store.save_rule(record, state, [acknowledged])
+            token = await self._store.save_rule_changes(record, state, [acknowledged])
             if token is not None:
                 alerts = tuple(acknowledged if one.id == alert_id else one for one in record.alerts)
                 await self._publish_changes(RuleRecord(record.rule, state, alerts, token))

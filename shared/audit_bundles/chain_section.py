@@ -22,7 +22,7 @@ from shared.provenance.merkle_proofs import MerkleInclusionProof
 from shared.provenance.notes import NoteError
 from shared.provenance.overview_ports import ChainOverview
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Target
-from shared.provenance.queries import build_result, iterate_pages
+from shared.provenance.queries import build_result, iterate_record_pages
 from shared.provenance.records import record_to_json
 from shared.provenance.signed_roots import SignedRoot, SignedRoots
 from shared.provenance.verifier import ChainVerdict, ChainVerifier
@@ -67,7 +67,7 @@ class ChainReceipts:
             return
         proofs = self._open_proofs(size)
         for number, sequence in enumerate(sequences):
-            await self._pause_after_part(number)
+            await self._yield_and_check_cancellation(number)
             proof = await proofs.prove(sequence)
             content = root.signature.encode_inclusion_receipt(size, proof.leaf_index, proof.hashes)
             await file.write_entry(f"{folder}{format_record_id(sequence)}.cbor", content)
@@ -76,14 +76,14 @@ class ChainReceipts:
         checkpoint = root.checkpoint
         proofs = self._open_proofs(checkpoint.size)
         for number, sequence in enumerate(sequences):
-            await self._pause_after_part(number)
+            await self._yield_and_check_cancellation(number)
             proof = await proofs.prove(sequence)
             leaf = proofs.get_leaf_hash(sequence)
             if not is_included(leaf, proof.leaf_index, checkpoint.size, proof.hashes, checkpoint.root):
                 return False
         return True
 
-    async def _pause_after_part(self, number: int) -> None:
+    async def _yield_and_check_cancellation(self, number: int) -> None:
         """After each :data:`RECEIPTS_PER_PART` records, check for cancellation of the job, and let other tasks run."""
         if number % RECEIPTS_PER_PART == 0:
             await self._check()
@@ -227,7 +227,7 @@ class ChainSection:
             equal=self._filters.equal, start=self._filters.start, end=self._filters.end, to_sequence=state.size
         )
         separator = b""
-        async for page, _, _ in iterate_pages(self._sources.store, self._chain, window, newest_first=False):
+        async for page, _, _ in iterate_record_pages(self._sources.store, self._chain, window, newest_first=False):
             await self._check()
             if not page:
                 continue

@@ -13,7 +13,7 @@ from shared.audit_bundles.bundle_file import KEY_SET, MANIFEST, README, REPORT, 
 from shared.audit_bundles.chain_section import ChainSection, ChainSources, build_filters, get_chain_key
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.scratch import require_scratch_space
-from shared.downloads.expiry import build_job_prefix, remove_job_files, remove_unused_files
+from shared.downloads.expiry import build_job_blob_prefix, remove_job_files, remove_unused_files
 from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import BundleRequest, Job, JobEndedError, JobStatus, StoredFile
@@ -26,9 +26,9 @@ from shared.provenance.cose import encode_key_set
 from shared.provenance.decisions import find_decisions, read_decided_amendment_id
 from shared.provenance.hash_rule import format_record_id
 from shared.provenance.ports import ChainKey, ChainStore, Filters, Target
-from shared.provenance.queries import MAX_CHAIN, iterate_pages
+from shared.provenance.queries import MAX_CHAIN, iterate_record_pages
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 _README: Final = """Audit bundle of the workspace {workspace}
 Created {createdAt} by {createdBy}
@@ -113,7 +113,7 @@ async def _render_amendments(
     """Render the first amendments (corrections of entities) of a chain, each with its approval or rejection."""
     yield f"<h2>Amendments of scope {escape(chain.scope_key)}</h2>".encode()
     shown = 0
-    async for page, _, _ in iterate_pages(store, chain, filters, newest_first=False, max_records=100):
+    async for page, _, _ in iterate_record_pages(store, chain, filters, newest_first=False, max_records=100):
         amendments = [record for record in page if not read_decided_amendment_id(record)][: MAX_CHAIN - shown]
         ids = [format_record_id(record.sequence) for record in amendments]
         decided = await find_decisions(store, chain, ids, runtime=runtime)
@@ -190,7 +190,7 @@ class BundleRunner:
             return False
         async with self._lane.wait_for_turn(job.owner):
             try:
-                await self._build_in_turn(job, job.bundle)
+                await self._build_and_store_file(job, job.bundle)
             except JobEndedError:
                 await remove_unused_files(self._blobs, self._jobs, job_id)
             except WorkspaceError as error:
@@ -203,14 +203,14 @@ class BundleRunner:
         """Mark the job of a bundle as failed."""
         await self._end_job(job_id, JobStatus.FAILED, FAILURE_MESSAGE)
 
-    async def _build_in_turn(self, job: Job, bundle: BundleRequest) -> None:
+    async def _build_and_store_file(self, job: Job, bundle: BundleRequest) -> None:
         async with self._runtime.open_scratch_folder(self._scratch, f"{job.id}-") as folder:
             path = folder / "bundle.zip"
             records = await self._write_file(job, bundle, path)
             digest = await self._runtime.run_in_thread(_compute_file_digest, path)
             file = StoredFile(
                 # Another process may build the same bundle with more records; it must not replace this file.
-                blob=f"{build_job_prefix(job.id)}audit-bundle-{digest}.zip",
+                blob=f"{build_job_blob_prefix(job.id)}audit-bundle-{digest}.zip",
                 rows=records,
                 size=path.stat().st_size,
                 sha256=digest,
@@ -241,7 +241,7 @@ class BundleRunner:
                 await watch.report_progress(number, sum(entry["records"] for entry in entries))
             manifest = {
                 "workspace": await self._workspace(),
-                "createdAt": rfc3339(job.created_at),
+                "createdAt": format_rfc3339(job.created_at),
                 "createdBy": job.owner,
                 "filters": _describe_filters(bundle),
                 "chains": entries,

@@ -16,7 +16,7 @@ from shared.auth import api_keys, entra, jose
 from shared.auth.entra import EntraTokens
 from shared.auth.older_keys import OlderKeyCreators
 from shared.auth.ports import ApiKey, Credentials, CredentialStore, Directory, Team, TeamMember
-from shared.auth.principals import CredentialKind, Principal, unauthenticated_error
+from shared.auth.principals import CredentialKind, Principal, build_unauthenticated_error
 from shared.auth.sign_ins import sign_in_from_entra
 from shared.auth.tokens import Claims, TokenCodec
 from shared.observability import logs
@@ -142,17 +142,17 @@ class Authenticator:
         # Only these characters are white space in a header (RFC 9110 section 5.6.3); Python strips more by default.
         credential = credential.strip(" \t")
         if scheme.lower() != "bearer" or not credential:
-            raise unauthenticated_error("The header Authorization: Bearer <token> is required.")
+            raise build_unauthenticated_error("The header Authorization: Bearer <token> is required.")
         if credential.startswith(api_keys.PREFIX):
             if CredentialKind.API_KEY not in accepted:
-                raise unauthenticated_error(
+                raise build_unauthenticated_error(
                     "API keys are not accepted here; exchange the key for a token with GET /workspace/api/keys/jwt."
                 )
             return await self._authenticate_key(credential)
         if CredentialKind.ENTRA in accepted and self._entra is not None and _is_entra_token(credential):
             return await self._authenticate_entra(self._entra, credential)
         if CredentialKind.JWT not in accepted:
-            raise unauthenticated_error("This operation does not accept tokens of this service.")
+            raise build_unauthenticated_error("This operation does not accept tokens of this service.")
         return await self._authenticate_token(credential)
 
     async def close(self) -> None:
@@ -174,9 +174,9 @@ class Authenticator:
             WorkspaceError: UNAUTHENTICATED if the token has expired or was revoked, or if the member is disabled.
         """
         if expires_at <= self._runtime.now():
-            raise unauthenticated_error("The token has expired.")
+            raise build_unauthenticated_error("The token has expired.")
         if token_id in (await self._credentials.current()).revoked_tokens:
-            raise unauthenticated_error("The token was revoked.")
+            raise build_unauthenticated_error("The token was revoked.")
         member = _get_enabled_member(await self._directory.get_team(), member_id, token_id)
         return Principal(
             member_id=member.id,
@@ -193,9 +193,9 @@ class Authenticator:
         credentials = await self._credentials.current()
         team = await self._directory.get_team()
         if claims.token_id in credentials.revoked_tokens:
-            raise unauthenticated_error("The token was revoked.")
+            raise build_unauthenticated_error("The token was revoked.")
         if claims.workspace != team.workspace or claims.subject not in (None, claims.username):
-            raise unauthenticated_error("The token is not valid.")
+            raise build_unauthenticated_error("The token is not valid.")
         member = _get_enabled_member(team, claims.username, claims.token_id)
         return Principal(
             member_id=member.id,
@@ -218,7 +218,7 @@ class Authenticator:
         if claims is not None:
             if claims.expires_at <= self._runtime.now():
                 del self._claims_cache[digest]
-                raise unauthenticated_error("The token has expired.")
+                raise build_unauthenticated_error("The token has expired.")
             self._claims_cache.move_to_end(digest)
             return claims
         claims = await self._codec.verify(token)
@@ -230,15 +230,15 @@ class Authenticator:
     async def _authenticate_key(self, text: str) -> Principal:
         parts = api_keys.parse_key(text)
         if parts is None:
-            raise unauthenticated_error(_BAD_KEY)
+            raise build_unauthenticated_error(_BAD_KEY)
         key = await self._find_key(*parts)
         at = self._runtime.now()
         team = await self._directory.get_team()
         if key is None or team.find_key_end_time(key) is not None or (key.expires_at and key.expires_at <= at):
-            raise unauthenticated_error(_BAD_KEY)
+            raise build_unauthenticated_error(_BAD_KEY)
         member = team.members.get(key.principal)
         if member is None or not member.enabled:
-            raise unauthenticated_error(_BAD_KEY)
+            raise build_unauthenticated_error(_BAD_KEY)
         self._key_usage.record(key, at)
         return Principal(
             member_id=member.id,
@@ -271,7 +271,7 @@ class Authenticator:
         team = await self._directory.get_team()
         member = entra.find_member(team.members.values(), claims)
         if member is None or not member.enabled:
-            raise unauthenticated_error("The account is not an enabled member of this workspace.")
+            raise build_unauthenticated_error("The account is not an enabled member of this workspace.")
         sign_in = sign_in_from_entra(claims)
         if not member.service:
             self.lacks_entra_time = sign_in.at is None
@@ -303,7 +303,7 @@ def _is_entra_token(token: str) -> bool:
 def _get_enabled_member(team: Team, member_id: str, token_id: str) -> TeamMember:
     member = team.members.get(member_id)
     if member is None or not member.enabled:
-        raise unauthenticated_error("The member who owns this credential is unknown or disabled.")
-    if team.has_ended_token(member_id, token_id):
-        raise unauthenticated_error("The token ended when its member was disabled; request a new token.")
+        raise build_unauthenticated_error("The member who owns this credential is unknown or disabled.")
+    if team.has_token_ended(member_id, token_id):
+        raise build_unauthenticated_error("The token ended when its member was disabled; request a new token.")
     return member

@@ -35,7 +35,7 @@ class CredentialLineage:
         self._find_grant_parent = find_grant_parent
         self._older_keys = older_keys
 
-    async def find_creators(self, caller: Principal) -> frozenset[str]:
+    async def find_key_creators(self, caller: Principal) -> frozenset[str]:
         """Return the members, other than the caller, who created the API key from which the caller's token descends.
 
         Raises:
@@ -48,7 +48,7 @@ class CredentialLineage:
         creators = key.creators if self._older_keys is None else await self._older_keys.find(key)
         return frozenset(creators or ()) - {caller.member_id}
 
-    async def find_decider_identities(self, caller: Principal, directory: Directory) -> frozenset[str]:
+    async def find_conflicting_authors(self, caller: Principal, directory: Directory) -> frozenset[str]:
         """Return the ids of the members under which the caller could have made changes.
 
         The caller must not approve changes of these members.
@@ -62,9 +62,9 @@ class CredentialLineage:
             directory: source of the current team. A removed member counts as a service.
 
         Raises:
-            WorkspaceError: the same errors as :meth:`find_creators`.
+            WorkspaceError: the same errors as :meth:`find_key_creators`.
         """
-        creators = await self.find_creators(caller)
+        creators = await self.find_key_creators(caller)
         persons = {each.casefold() for each in (caller.member_id, *creators)}
         members = (await directory.get_team()).members
         keys = (await self._store.load()).keys.values()
@@ -80,7 +80,7 @@ class CredentialLineage:
         """Return the API key from which the caller's credential descends; None if it descends from no API key.
 
         Raises:
-            WorkspaceError: the same errors as :meth:`find_creators`.
+            WorkspaceError: the same errors as :meth:`find_key_creators`.
         """
         # The cached keys can lack a key that another process has just created.
         keys = (await self._store.load()).keys
@@ -88,11 +88,11 @@ class CredentialLineage:
         for _ in range(MAX_TOKENS):
             if not credential_id or credential_id in keys:
                 return keys.get(credential_id)
-            credential_id = await self._find_parent(credential_id)
+            credential_id = await self._find_parent_credential(credential_id)
         detail = "The token descends from its API key through too many tokens; request a token with the API key."
         raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
 
-    async def _find_parent(self, credential_id: str) -> str:
+    async def _find_parent_credential(self, credential_id: str) -> str:
         token = await self._store.find_token(credential_id)
         if token is not None:
             return token.parent

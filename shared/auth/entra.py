@@ -8,7 +8,7 @@ import jwt
 
 from shared.auth import jose
 from shared.auth.ports import OpenIdProvider, TeamMember
-from shared.auth.principals import unauthenticated_error
+from shared.auth.principals import build_unauthenticated_error
 
 ALGORITHM = "RS256"
 _REQUIRED = ["iss", "aud", "iat", "nbf", "exp", "tid"]
@@ -45,12 +45,12 @@ class EntraTokens:
                 options={"require": _REQUIRED, "verify_aud": False},
             )
         except jwt.ExpiredSignatureError:
-            raise unauthenticated_error("The token has expired.") from None
+            raise build_unauthenticated_error("The token has expired.") from None
         except (jwt.PyJWTError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
-            raise unauthenticated_error(_INVALID) from None
+            raise build_unauthenticated_error(_INVALID) from None
         audience = claims["aud"]
         if claims["tid"] != self._tenant_id or not isinstance(audience, str) or audience not in self._audiences:
-            raise unauthenticated_error(_INVALID)
+            raise build_unauthenticated_error(_INVALID)
         return claims
 
     async def _load_public_key(self, header: Mapping[str, Any]) -> jwt.PyJWK:
@@ -88,10 +88,10 @@ class ManagedIdentityTokens:
             # Not verified yet: the claim only selects the verifier, which checks issuer and signature.
             version = str(jwt.decode(token, options={"verify_signature": False}).get("ver"))
         except (jwt.PyJWTError, ValueError, RecursionError):
-            raise unauthenticated_error(_INVALID) from None
+            raise build_unauthenticated_error(_INVALID) from None
         verifier = self._versions.get(version)
         if verifier is None:
-            raise unauthenticated_error(_INVALID)
+            raise build_unauthenticated_error(_INVALID)
         return await verifier.verify(token)
 
 

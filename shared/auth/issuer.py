@@ -12,12 +12,12 @@ from shared.auth.audit import AccessAudit
 from shared.auth.ports import Credentials, CredentialStore, DelegatedGrants, Directory, IssuedToken
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
-from shared.auth.sign_ins import start_key_sign_in
+from shared.auth.sign_ins import build_api_key_sign_in
 from shared.auth.token_ids import build_token_id
 from shared.auth.tokens import Claims, TokenCodec
-from shared.errors import FieldError, Kind, ValidationErrors, WorkspaceError, invalid, invalid_fields
+from shared.errors import FieldError, Kind, ValidationErrors, WorkspaceError, build_invalid_fields_error, invalid
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from shared.versioned_cache import VersionedCache
 
 DEFAULT_MINUTES = Decimal(60)
@@ -82,13 +82,15 @@ class TokenIssuer:
             *(token_id, caller.identity, caller.member_id, team.workspace, rights, expires_at),
             binding=caller.binding,
             client_id=caller.client_id,
-            sign_in=start_key_sign_in(token_id, issued_at) if caller.via is CredentialKind.API_KEY else caller.sign_in,
+            sign_in=build_api_key_sign_in(token_id, issued_at)
+            if caller.via is CredentialKind.API_KEY
+            else caller.sign_in,
             personal=caller.personal,
         )
         token = await self._codec.sign(claims, issued_at)
         await self._store.add_token(IssuedToken(claims.token_id, caller.member_id, expires_at, _get_parent_id(caller)))
         details = {
-            "expiresAt": rfc3339(expires_at),
+            "expiresAt": format_rfc3339(expires_at),
             "accessRights": sorted(rights),
             "madeWith": caller.describe_credential(),
             **({"clientId": caller.client_id} if caller.client_id else {}),
@@ -108,10 +110,10 @@ class TokenIssuer:
         self, faults: ValidationErrors, caller: Principal, minutes: Decimal | None, scopes: Sequence[str] | None
     ) -> None:
         """Add to ``faults`` the errors with which :meth:`issue_token` would reject ``minutes`` and ``scopes``."""
-        if faults.has_valid("minutes"):
+        if faults.has_valid_fields("minutes"):
             with faults.collect():
                 _compute_expiry(caller, minutes, self._runtime.now())
-        if faults.has_valid("scopes") and scopes is not None:
+        if faults.has_valid_fields("scopes") and scopes is not None:
             with faults.collect():
                 _select_rights(caller, scopes)
 
@@ -135,7 +137,7 @@ class TokenIssuer:
 
     async def _revoke_with_event(self, caller: Principal, token_id: str, principal: str) -> None:
         if self._grants is not None:
-            await self._grants.end_descendants(token_id, caller.member_id, caller.describe_credential())
+            await self._grants.end_grants_of_credential(token_id, caller.member_id, caller.describe_credential())
         await self._store.revoke_token(token_id, self._runtime.now())
         self._credentials.invalidate()
         # The append id contains the token id, so that a retry after a failure completes the record without a duplicate.
@@ -173,7 +175,7 @@ def _select_rights(caller: Principal, scopes: Sequence[str]) -> frozenset[Access
         if right not in caller.rights
     ]
     if errors:
-        raise invalid_fields(errors)
+        raise build_invalid_fields_error(errors)
     return frozenset(AccessRight(right) for right in scopes)
 
 

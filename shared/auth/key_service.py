@@ -17,7 +17,7 @@ from shared.auth.principals import CredentialKind, Principal
 from shared.auth.reauthentication import check_sign_in_age
 from shared.auth.rights import AccessRight
 from shared.auth.telemetry_binding import TelemetryBinding
-from shared.errors import FieldError, Kind, WorkspaceError, invalid, invalid_fields
+from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_fields_error, invalid
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.versioned_cache import VersionedCache
 
@@ -82,7 +82,7 @@ class ApiKeys:
         owner = await self._find_owner(caller, principal)
         granted = _select_rights(caller, owner, rights if binding is None else _select_bound_rights(rights))
         if owner.id == caller.member_id:
-            await self._check_sign_in(caller)
+            await self._require_recent_sign_in(caller)
         return await self.issue(
             caller.member_id,
             owner.id,
@@ -165,7 +165,7 @@ class ApiKeys:
         if key.principal != caller.member_id:
             caller.require_right(AccessRight.KEYS_MANAGE)
         if self._grants is not None:
-            await self._grants.end_descendants(key_id, caller.member_id, caller.describe_credential())
+            await self._grants.end_grants_of_credential(key_id, caller.member_id, caller.describe_credential())
         await self._store.revoke_key(key_id, self._runtime.now())
         self._credentials.invalidate()
         # The append id contains the key id, so that a retry after a failure completes the record without a duplicate.
@@ -187,10 +187,10 @@ class ApiKeys:
 
     async def _find_creators(self, caller: Principal, owner: TeamMember) -> Collection[str] | None:
         """Return the members, other than the owner, who create a key; None if they are unknown."""
-        creators = ({caller.member_id} | await self._lineage.find_creators(caller)) - {owner.id}
+        creators = ({caller.member_id} | await self._lineage.find_key_creators(caller)) - {owner.id}
         return creators if creators or caller.personal else None
 
-    async def _check_sign_in(self, caller: Principal) -> None:
+    async def _require_recent_sign_in(self, caller: Principal) -> None:
         """Raise an error if the workspace requires signatures and the caller has not signed in recently.
 
         Otherwise, a person could create a key with an old token, and then sign with this key.
@@ -218,7 +218,9 @@ def _select_bound_rights(requested: Sequence[AccessRight] | None) -> Sequence[Ac
     others = sorted(set(requested or ()) - {AccessRight.TELEMETRY_WRITE})
     if others:
         rule = f"a key with `connections` can only have the right {AccessRight.TELEMETRY_WRITE}"
-        raise invalid_fields([FieldError("rights", f"the right {right} is not allowed: {rule}") for right in others])
+        raise build_invalid_fields_error(
+            [FieldError("rights", f"the right {right} is not allowed: {rule}") for right in others]
+        )
     return [AccessRight.TELEMETRY_WRITE]
 
 
@@ -241,7 +243,7 @@ def _select_rights(
         if (lacking := _describe_missing_right(right, caller, owner))
     ]
     if errors:
-        raise invalid_fields(errors)
+        raise build_invalid_fields_error(errors)
     return frozenset(requested)
 
 

@@ -59,7 +59,7 @@ class OlderKeyCreators:
             event = await self._find_event(append_id)
             if event is None:
                 return None
-            via, credential_id = _read_credential(event)
+            via, credential_id = _read_creating_credential(event)
             if via != _COMMAND:
                 creators.add(str(event.get("UserID")))
             if via == _COMMAND or not credential_id:
@@ -68,7 +68,7 @@ class OlderKeyCreators:
         return None
 
 
-def _read_credential(event: Mapping[str, Any]) -> tuple[str, str]:
+def _read_creating_credential(event: Mapping[str, Any]) -> tuple[str, str]:
     """Return the kind and the id of the credential with which an API key or token was created; both can be empty."""
     after = event.get("AfterState")
     made_with = after.get("madeWith") if isinstance(after, Mapping) else None

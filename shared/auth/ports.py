@@ -83,7 +83,7 @@ class Team:
     cutoffs: Mapping[str, CredentialCutoff] = field(default_factory=dict)
     max_sign_in_age: int | None = None
 
-    def has_ended_token(self, member_id: str, token_id: str) -> bool:
+    def has_token_ended(self, member_id: str, token_id: str) -> bool:
         """Return whether a token ended because the member was disabled, enabled or removed after the issue."""
         cutoff = self.cutoffs.get(member_id, NO_CUTOFF).tokens
         if cutoff is None:
@@ -212,7 +212,9 @@ class DelegatedGrants(Protocol):
     A grant ends if the credential with which the member gave consent is revoked.
     """
 
-    async def end_descendants(self, credential_id: str, actor: str, used_credential: Mapping[str, Any] | None) -> None:
+    async def end_grants_of_credential(
+        self, credential_id: str, actor: str, used_credential: Mapping[str, Any] | None
+    ) -> None:
         """End all grants whose consent was given with a credential, or with a token that descends from the credential.
 
         Args:

@@ -125,6 +125,6 @@ def act_as(caller: Principal) -> Iterator[None]:
         acting_member.reset(token)
 
 
-def unauthenticated_error(detail: str) -> WorkspaceError:
+def build_unauthenticated_error(detail: str) -> WorkspaceError:
     """Build the error for a missing or invalid credential; ``detail`` must not help an attacker to guess one."""
     return WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", detail)

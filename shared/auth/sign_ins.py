@@ -56,7 +56,7 @@ NO_SIGN_IN: Final = SignIn()
 """Sign-in of a credential that proves no sign-in of a person."""
 
 
-def start_key_sign_in(token_id: str, at: datetime) -> SignIn:
+def build_api_key_sign_in(token_id: str, at: datetime) -> SignIn:
     """Return the sign-in of a person who requests a token with an API key.
 
     Args:

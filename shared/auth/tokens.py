@@ -11,7 +11,7 @@ import jwt
 
 from shared.auth import jose
 from shared.auth.ports import SigningKey
-from shared.auth.principals import unauthenticated_error
+from shared.auth.principals import build_unauthenticated_error
 from shared.auth.rights import AccessRight
 from shared.auth.sign_ins import NO_SIGN_IN, SignIn, sign_in_from_claims
 from shared.auth.telemetry_binding import TelemetryBinding, binding_from_claims
@@ -104,12 +104,12 @@ class TokenCodec:
             )
             claims = _parse_claims(payload)
         except jwt.ExpiredSignatureError:
-            raise unauthenticated_error("The token has expired.") from None
+            raise build_unauthenticated_error("The token has expired.") from None
         except (jwt.PyJWTError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
-            raise unauthenticated_error(_INVALID) from None
+            raise build_unauthenticated_error(_INVALID) from None
         # The leeway concerns the times of issue only: a token must not outlive its parent.
         if claims.expires_at <= self._runtime.now():
-            raise unauthenticated_error("The token has expired.")
+            raise build_unauthenticated_error("The token has expired.")
         return claims
 
     async def _find_public_key(self, header: Mapping[str, Any]) -> jwt.PyJWK:

@@ -74,15 +74,13 @@ class CheckedHttp:
 
     async def check(self, url: OutboundUrl, *, https_only: bool = False) -> None:
         try:
-            addresses = (
-                [str(url.get_literal_address)] if url.get_literal_address else await self._names.resolve(url.host)
-            )
+            addresses = [str(url.literal_address)] if url.literal_address else await self._names.resolve(url.host)
         except OutboundFailedError as error:
             raise AddressRefusedError(error.reason) from error
         self._rules.check(url, parse_addresses(addresses), https_only=https_only)
 
     async def send(self, request: OutboundRequest) -> OutboundReply:
-        if request.url.get_literal_address is not None or request.https_only:
+        if request.url.literal_address is not None or request.https_only:
             # Other addresses are checked by the resolver of the connection, which aiohttp calls for host names only.
             await self.check(request.url, https_only=request.https_only)
         try:

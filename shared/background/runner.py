@@ -123,7 +123,7 @@ class BackgroundRunner:
     async def run_due_jobs(self) -> None:
         """Start every job that is due; return as soon as all have ended, but at the latest after ``WAIT_SECONDS``."""
         at = self._runtime.now()
-        due = [job for job in self._jobs if not self._is_running(job.name) and self._may_claim(job.name, at)]
+        due = [job for job in self._jobs if not self._is_running(job.name) and self._can_claim(job.name, at)]
         for job in due:
             task = asyncio.create_task(self._run_if_claimed(job), name=f"background job {job.name}")
             self._running[job.name] = task
@@ -142,7 +142,7 @@ class BackgroundRunner:
         if self._running.get(name) is task:
             del self._running[name]
 
-    def _may_claim(self, name: str, at: datetime) -> bool:
+    def _can_claim(self, name: str, at: datetime) -> bool:
         """Return whether a job may be claimed: its next attempt is due, or the clock was set back after it was planned.
 
         The clock may have been set back during a run, so the times of consecutive ticks do not show this.

@@ -14,7 +14,7 @@ from shared.catalog.items import SINGLETON_KEY, ItemKind, to_definition
 from shared.catalog.models import Model
 from shared.catalog.ports import CatalogItem, StoredCatalog
 from shared.catalog.service import CatalogService
-from shared.conditional_requests import Condition, item_missing_error
+from shared.conditional_requests import Condition, build_item_missing_error
 from shared.errors import Kind, WorkspaceError
 
 type Definition = dict[str, Any]
@@ -95,7 +95,7 @@ class Administration:
         def build_removal_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
             item = find_item(stored, kind, key)
             if item is None:
-                raise item_missing_error() if condition.match is not None else NOT_FOUND[kind](key)
+                raise build_item_missing_error() if condition.match is not None else NOT_FOUND[kind](key)
             change = ItemChange(kind, key, item.definition, None)
             check_changes(stored, [change], caller)
             condition.check_write(compute_definition_etag(item.definition))

@@ -17,7 +17,7 @@ from shared.catalog.diff import ItemChange
 from shared.catalog.items import SINGLETON_KEY, ItemId, ItemKind
 from shared.catalog.member_states import find_retired_ids
 from shared.catalog.ports import StoredCatalog
-from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
+from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_fields_error
 from shared.validation.names import to_identity_key
 
 type Definition = Mapping[str, Any]
@@ -59,9 +59,9 @@ def check_changes(stored: StoredCatalog, changes: Sequence[ItemChange], caller: 
     """
     step = _ChangeSet(stored, changes)
     caller = _restrict_to_current_rights(caller, step)
-    errors = [*_find_unknown_references(step), *_find_read_only_settings(step)]
+    errors = [*_find_unknown_references(step), *_find_read_only_setting_changes(step)]
     if errors:
-        raise invalid_fields(errors)
+        raise build_invalid_fields_error(errors)
     for rule in RULES:
         rule(step, caller)
 
@@ -90,7 +90,7 @@ class _ChangeSet:
         """Kinds and keys of the catalog items that the changes add or replace."""
         return frozenset((change.kind, change.key) for change in self.changes if change.after is not None)
 
-    def list_after(self, kind: ItemKind) -> Iterator[tuple[str, Definition]]:
+    def list_items_after_changes(self, kind: ItemKind) -> Iterator[tuple[str, Definition]]:
         """Yield the keys and definitions of all items of a kind after the changes."""
         return ((key, definition) for (found, key), definition in self.after.items() if found == kind)
 
@@ -130,7 +130,7 @@ def _is_known_item(change_set: _ChangeSet, kind: ItemKind, key: str) -> bool:
     return (kind, key) in change_set.after or (kind, key) in change_set.before
 
 
-def _find_read_only_settings(change_set: _ChangeSet) -> Iterator[FieldError]:
+def _find_read_only_setting_changes(change_set: _ChangeSet) -> Iterator[FieldError]:
     for change in change_set.list_changes(ItemKind.SETTINGS):
         before, after = change.before or {}, change.after or {}
         for name in ("tier", "limits"):
@@ -214,7 +214,9 @@ def _check_new_team_members(change_set: _ChangeSet, _: Caller) -> None:
     if not added:
         return
     retired = {to_identity_key(key) for key in find_retired_ids(change_set.stored)}
-    owners = _group_by_name((to_identity_key(key), key) for key, _ in change_set.list_after(ItemKind.MEMBER))
+    owners = _group_pairs_by_key(
+        (to_identity_key(key), key) for key, _ in change_set.list_items_after_changes(ItemKind.MEMBER)
+    )
     for key in added:
         if to_identity_key(key) in retired:
             detail = f"The id {key} belonged to a removed member and cannot be used again."
@@ -225,9 +227,9 @@ def _check_new_team_members(change_set: _ChangeSet, _: Caller) -> None:
             raise WorkspaceError(Kind.CONFLICT, "MEMBER_ID_TAKEN", detail)
 
 
-def _check_object_ids(change_set: _ChangeSet, _: Caller) -> None:
-    members = [(key, member.get("oid")) for key, member in change_set.list_after(ItemKind.MEMBER)]
-    for oid, owners in _group_by_name((str(oid).casefold(), key) for key, oid in members if oid).items():
+def _check_unique_object_ids(change_set: _ChangeSet, _: Caller) -> None:
+    members = [(key, member.get("oid")) for key, member in change_set.list_items_after_changes(ItemKind.MEMBER)]
+    for oid, owners in _group_pairs_by_key((str(oid).casefold(), key) for key, oid in members if oid).items():
         changed = [key for key in owners if (ItemKind.MEMBER, key) in change_set.changed]
         if len(owners) > 1 and changed:
             others = [key for key in sorted(owners) if key != changed[0]]
@@ -240,29 +242,29 @@ def _check_object_ids(change_set: _ChangeSet, _: Caller) -> None:
 def _check_connections_in_use(change_set: _ChangeSet, _: Caller) -> None:
     users = (
         (lookup, key)
-        for key, surface in change_set.list_after(ItemKind.SURFACE)
+        for key, surface in change_set.list_items_after_changes(ItemKind.SURFACE)
         for lookup in dict.fromkeys(surface["connections"])
     )
-    if used_by := _find_users_of_removed(change_set, ItemKind.CONNECTION, users):
+    if used_by := _find_dependants_of_removed(change_set, ItemKind.CONNECTION, users):
         detail = f"The connection belongs to surfaces: {', '.join(used_by)}. Remove it from them first."
         raise WorkspaceError(Kind.CONFLICT, "CONNECTION_IN_USE", detail, usedBy=used_by)
     watchers = (
         (lookup, key)
-        for key, rule in change_set.list_after(ItemKind.ALERT_RULE)
+        for key, rule in change_set.list_items_after_changes(ItemKind.ALERT_RULE)
         for lookup in rule.get("connections", ())
     )
-    if used_by := _find_users_of_removed(change_set, ItemKind.CONNECTION, watchers):
+    if used_by := _find_dependants_of_removed(change_set, ItemKind.CONNECTION, watchers):
         detail = f"Alert rules watch the connection: {', '.join(used_by)}. Remove it from them first."
         raise WorkspaceError(Kind.CONFLICT, "CONNECTION_IN_USE", detail, usedBy=used_by)
 
 
 def _check_surfaces_in_use(change_set: _ChangeSet, _: Caller) -> None:
-    users = ((str(query["surface"]), key) for key, query in change_set.list_after(ItemKind.WARM_QUERY))
-    if used_by := _find_users_of_removed(change_set, ItemKind.SURFACE, users):
+    users = ((str(query["surface"]), key) for key, query in change_set.list_items_after_changes(ItemKind.WARM_QUERY))
+    if used_by := _find_dependants_of_removed(change_set, ItemKind.SURFACE, users):
         detail = f"The surface has warm queries: {', '.join(used_by)}. Delete or move them first."
         raise WorkspaceError(Kind.CONFLICT, "SURFACE_IN_USE", detail, usedBy=used_by)
-    rules = ((str(rule["surface"]), key) for key, rule in change_set.list_after(ItemKind.ALERT_RULE))
-    if used_by := _find_users_of_removed(change_set, ItemKind.SURFACE, rules):
+    rules = ((str(rule["surface"]), key) for key, rule in change_set.list_items_after_changes(ItemKind.ALERT_RULE))
+    if used_by := _find_dependants_of_removed(change_set, ItemKind.SURFACE, rules):
         detail = f"The surface has alert rules: {', '.join(used_by)}. Delete or move them first."
         raise WorkspaceError(Kind.CONFLICT, "SURFACE_IN_USE", detail, usedBy=used_by)
 
@@ -270,15 +272,15 @@ def _check_surfaces_in_use(change_set: _ChangeSet, _: Caller) -> None:
 def _check_members_in_use(change_set: _ChangeSet, _: Caller) -> None:
     users = (
         (str(query["approval"]["approvedBy"]), key)
-        for key, query in change_set.list_after(ItemKind.WARM_QUERY)
+        for key, query in change_set.list_items_after_changes(ItemKind.WARM_QUERY)
         if query.get("approval")
     )
-    if used_by := _find_users_of_removed(change_set, ItemKind.MEMBER, users):
+    if used_by := _find_dependants_of_removed(change_set, ItemKind.MEMBER, users):
         detail = f"The member approved warm queries: {', '.join(used_by)}. Disable the member instead."
         raise WorkspaceError(Kind.CONFLICT, "MEMBER_IN_USE", detail, usedBy=used_by)
 
 
-def _find_users_of_removed(change_set: _ChangeSet, kind: ItemKind, users: Iterable[tuple[str, str]]) -> list[str]:
+def _find_dependants_of_removed(change_set: _ChangeSet, kind: ItemKind, users: Iterable[tuple[str, str]]) -> list[str]:
     """Return the sorted keys of the items that still use a removed item of a kind.
 
     Args:
@@ -292,7 +294,7 @@ def _find_users_of_removed(change_set: _ChangeSet, kind: ItemKind, users: Iterab
 
 def _check_provenance_retained(change_set: _ChangeSet, _: Caller) -> None:
     item = (ItemKind.SETTINGS, SINGLETON_KEY)
-    if _has_provenance(change_set.before.get(item)) and not _has_provenance(change_set.after.get(item)):
+    if _has_provenance_policy(change_set.before.get(item)) and not _has_provenance_policy(change_set.after.get(item)):
         detail = "Provenance cannot be switched off over HTTPS; keep `policies.provenance`."
         raise WorkspaceError(Kind.CONFLICT, "PROVENANCE_REQUIRED", detail)
 
@@ -301,11 +303,11 @@ def _check_container_changes(change_set: _ChangeSet, _: Caller) -> None:
     check_partition_key_paths(change_set.list_changes(ItemKind.CONTAINER))
 
 
-def _has_provenance(settings: Definition | None) -> bool:
+def _has_provenance_policy(settings: Definition | None) -> bool:
     return settings is not None and settings["policies"].get("provenance") is not None
 
 
-def _group_by_name(pairs: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
+def _group_pairs_by_key(pairs: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
     groups: dict[str, list[str]] = {}
     for name, value in pairs:
         groups.setdefault(name, []).append(value)
@@ -332,7 +334,7 @@ RULES: Final[tuple[Callable[[_ChangeSet, Caller], None], ...]] = (
     _check_self_lockout,
     _check_last_administrator,
     _check_new_team_members,
-    _check_object_ids,
+    _check_unique_object_ids,
     _check_connections_in_use,
     _check_surfaces_in_use,
     _check_members_in_use,

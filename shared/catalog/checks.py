@@ -25,7 +25,7 @@ from shared.catalog.simulator_models import (
     UniformVariable,
     Variable,
 )
-from shared.validation.names import find_scripts, to_identity_key
+from shared.validation.names import find_unicode_scripts, to_identity_key
 
 type Finding = tuple[Path, str]
 
@@ -44,7 +44,7 @@ def check_sections(sections: Sections, *, checks_approvers: bool = True) -> Iter
 def find_warnings(document: WorkspaceDocument) -> Iterator[Finding]:
     """Yield warnings about a valid document: mixed scripts in member ids, and alert rules with unknown queries."""
     for index, member in enumerate(document.team):
-        if len(scripts := find_scripts(member.id)) > 1:
+        if len(scripts := find_unicode_scripts(member.id)) > 1:
             rule = f"mixes letters of several scripts ({', '.join(scripts)}), some of which look alike"
             yield ("team", index, "id"), rule
     queries = {query.lookup for query in document.warm_queries}
@@ -79,7 +79,7 @@ def _check_reason_categories(sections: Sections) -> Iterator[Finding]:
     )
 
 
-def _check_signatures(sections: Sections) -> Iterator[Finding]:
+def _check_signature_policy(sections: Sections) -> Iterator[Finding]:
     if sections.head is None:
         return
     policies = sections.head.policies
@@ -111,7 +111,7 @@ def _check_quotas(sections: Sections) -> Iterator[Finding]:
             yield ("policies", "quotas", name), f"must be at most {limit} with tier {tier}"
 
 
-def _check_members(sections: Sections) -> Iterator[Finding]:
+def _check_unique_member_ids(sections: Sections) -> Iterator[Finding]:
     yield from _find_duplicates(
         ((("team", index, "id"), to_identity_key(member.id)) for index, member in sections.team), "id"
     )
@@ -119,7 +119,7 @@ def _check_members(sections: Sections) -> Iterator[Finding]:
     yield from _find_duplicates(oids, "oid")
 
 
-def _check_lookups(sections: Sections) -> Iterator[Finding]:
+def _check_unique_lookups(sections: Sections) -> Iterator[Finding]:
     for name, items in (
         ("connections", sections.connections),
         ("surfaces", sections.surfaces),
@@ -284,10 +284,10 @@ def _check_choice_weights(variable: ChoiceVariable) -> Iterator[tuple[str, str]]
 RULES: Final[tuple[Callable[[Sections], Iterator[Finding]], ...]] = (
     _check_tier_limits,
     _check_reason_categories,
-    _check_signatures,
+    _check_signature_policy,
     _check_quotas,
-    _check_members,
-    _check_lookups,
+    _check_unique_member_ids,
+    _check_unique_lookups,
     _check_connections,
     _check_surfaces,
     _check_queries,

@@ -19,7 +19,7 @@ EVIDENCE_REASON: Final = (
 )
 
 
-def is_change_to_evidence(before: Mapping[str, Any] | None, data_class: DataClass | None) -> bool:
+def is_change_to_evidence_class(before: Mapping[str, Any] | None, data_class: DataClass | None) -> bool:
     """Return whether a change sets the data class of a container to ``evidence``, and the class was different before.
 
     Args:
@@ -29,14 +29,14 @@ def is_change_to_evidence(before: Mapping[str, Any] | None, data_class: DataClas
     return data_class is DataClass.EVIDENCE and (before is None or before.get("dataClass") != DataClass.EVIDENCE)
 
 
-def find_new_evidence(document: WorkspaceDocument, stored: StoredCatalog) -> Iterator[Path]:
+def find_changes_to_evidence_class(document: WorkspaceDocument, stored: StoredCatalog) -> Iterator[Path]:
     """Yield the path of each ``dataClass`` that a document would change to ``evidence``."""
     definitions: dict[ItemId, Mapping[str, Any]] = {(item.kind, item.key): item.definition for item in stored.items}
     for index, store in enumerate(document.data_stores):
         for place, database in enumerate(store.databases):
             for number, container in enumerate(database.containers):
                 before = definitions.get((ItemKind.CONTAINER, build_container_key(database.lookup, container.name)))
-                if is_change_to_evidence(before, container.data_class):
+                if is_change_to_evidence_class(before, container.data_class):
                     yield "dataStores", index, "databases", place, "containers", number, "dataClass"
 
 

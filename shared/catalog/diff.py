@@ -119,17 +119,17 @@ class ApiItemConstraints:
         stores = [item for item in items if item.kind == ItemKind.DATA_STORE]
         self._stored_databases = {item.key: _list_database_lookups(item.definition) for item in stores}
 
-    def find_conflict(self, kind: str, key: str, definition: Mapping[str, Any]) -> str | None:
+    def find_change_conflict(self, kind: str, key: str, definition: Mapping[str, Any]) -> str | None:
         """Return why a document cannot create or change an item as declared; return None if the change is valid."""
         if kind == ItemKind.WARM_QUERY:
             return self._find_query_conflict(key, definition)
         if kind == ItemKind.DATA_STORE:
-            return self._find_container_dependant(
+            return self._describe_dependent_container(
                 self._stored_databases.get(key, set()) - _list_database_lookups(definition)
             )
         return None
 
-    def find_dependant(self, kind: str, key: str, definition: Mapping[str, Any]) -> str | None:
+    def find_removal_conflict(self, kind: str, key: str, definition: Mapping[str, Any]) -> str | None:
         """Return why an item must stay in the catalog although the document does not declare it.
 
         Return None if it can be removed.
@@ -143,7 +143,9 @@ class ApiItemConstraints:
         if kind == ItemKind.CONTAINER and key in self._existing:
             return "the container exists in the account; delete it there before its record"
         return (
-            self._find_container_dependant(_list_database_lookups(definition)) if kind == ItemKind.DATA_STORE else None
+            self._describe_dependent_container(_list_database_lookups(definition))
+            if kind == ItemKind.DATA_STORE
+            else None
         )
 
     def _find_query_conflict(self, key: str, definition: Mapping[str, Any]) -> str | None:
@@ -167,7 +169,7 @@ class ApiItemConstraints:
                 return f"warm query {other.key}, {origin}, {clash}"
         return None
 
-    def _find_container_dependant(self, databases: Iterable[str]) -> str | None:
+    def _describe_dependent_container(self, databases: Iterable[str]) -> str | None:
         used = sorted(database for database in databases if database in self._databases)
         return f"it holds container {self._databases[used[0]]}" if used else None
 
@@ -283,7 +285,7 @@ def _plan_declared_items(
                 "created through the API" if same else "created through the API with another definition",
                 not same,
             )
-        elif before != after and (reason := constraints.find_conflict(kind, key, after)):
+        elif before != after and (reason := constraints.find_change_conflict(kind, key, after)):
             yield RetainedItem(kind, key, reason, conflict=True)
         elif before != after:
             yield ItemChange(kind, key, before, after)
@@ -318,7 +320,7 @@ def _is_query_retained(
     constraints: ApiItemConstraints, key: str, definition: dict[str, Any], comparison: _Comparison
 ) -> bool:
     before, after = comparison.compare_definitions(ItemKind.WARM_QUERY, key, definition)
-    return before != after and constraints.find_conflict(ItemKind.WARM_QUERY, key, after) is not None
+    return before != after and constraints.find_change_conflict(ItemKind.WARM_QUERY, key, after) is not None
 
 
 def _plan_undeclared_items(
@@ -330,7 +332,7 @@ def _plan_undeclared_items(
             continue
         if item.origin is ItemOrigin.API:
             yield RetainedItem(kind, key, "created through the API", conflict=False)
-        elif reason := constraints.find_dependant(kind, key, item.definition):
+        elif reason := constraints.find_removal_conflict(kind, key, item.definition):
             yield RetainedItem(kind, key, reason, conflict=True)
         else:
             yield ItemChange(kind, key, add_defaults(item), None)

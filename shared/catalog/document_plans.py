@@ -15,7 +15,7 @@ from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
 from shared.catalog.signature_models import SignatureRequirement
 from shared.conditional_requests import Condition
 from shared.errors import Kind, WorkspaceError
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 _WITHDRAWN: Final = (
     "the declared approval does not count over HTTPS, because the stored query does not have the same text and the "
@@ -84,7 +84,7 @@ def plan_document(
     return DocumentPlan(CatalogPlan(plan.changes, (*plan.retained, *notes)), last_changes, tag)
 
 
-def plan_document_of_command(document: WorkspaceDocument, stored: StoredCatalog) -> CatalogPlan:
+def plan_document_for_command_line(document: WorkspaceDocument, stored: StoredCatalog) -> CatalogPlan:
     """Compare a workspace document with the catalog, for the command-line tool that writes directly to the stores.
 
     The document may declare approvals of queries. If the workspace requires signatures for decisions about queries, or
@@ -211,6 +211,6 @@ def _compute_plan_tag(
     for (kind, key), definition in sorted(declared.items(), key=lambda entry: entry[0]):
         digest.update(json.dumps([kind, key, definition], sort_keys=True).encode())
     for item in stored.items:
-        state = [item.kind, item.key, item.origin, rfc3339(item.updated_at), item.edited_by]
+        state = [item.kind, item.key, item.origin, format_rfc3339(item.updated_at), item.edited_by]
         digest.update(json.dumps(state).encode())
     return f'"{digest.hexdigest()}"'

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Final
 
 from shared.catalog.change_rules import Caller
-from shared.catalog.container_rules import DATA_CLASS_REFUSED, EVIDENCE_REASON, find_new_evidence
+from shared.catalog.container_rules import DATA_CLASS_REFUSED, EVIDENCE_REASON, find_changes_to_evidence_class
 from shared.catalog.diff import CatalogPlan
 from shared.catalog.document import DocumentFormat, LoadedDocument, decode_document, load_located_document
 from shared.catalog.document_plans import (
@@ -101,7 +101,7 @@ class DocumentService:
             plans.append(plan)
             return plan.plan
 
-        await self._catalog.apply_planned(build_plan, caller.user_id)
+        await self._catalog.commit_document_plan(build_plan, caller.user_id)
         return plans[-1]
 
     async def _find_existing_containers(self, loaded: LoadedDocument, stored: StoredCatalog) -> frozenset[str]:
@@ -120,7 +120,7 @@ def _load_request_document(body: bytes, text_format: DocumentFormat, stored: Sto
     loaded = load_located_document(text, SOURCE, text_format, checks_approvers=False, defaults=defaults)
     if errors := [((name,), _RULE) for name in _READ_ONLY if getattr(loaded.document, name) != getattr(settings, name)]:
         raise loaded.locate(errors)
-    if evidence := [(path, EVIDENCE_REASON) for path in find_new_evidence(loaded.document, stored)]:
+    if evidence := [(path, EVIDENCE_REASON) for path in find_changes_to_evidence_class(loaded.document, stored)]:
         raise loaded.locate(evidence, DATA_CLASS_REFUSED)
     return loaded
 

@@ -13,7 +13,7 @@ from pydantic import (
     ValidationInfo,
 )
 
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 from shared.validation.names import MAX_NAME, find_id_error, validate_name
 from shared.validation.validation_messages import JSON_POINTER_PATTERN
 
@@ -59,7 +59,7 @@ def _parse_instant(value: object) -> object:
     return parse_rfc3339(value) if isinstance(value, str) else value
 
 
-Instant = Annotated[AwareDatetime, BeforeValidator(_parse_instant), PlainSerializer(rfc3339, when_used="json")]
+Instant = Annotated[AwareDatetime, BeforeValidator(_parse_instant), PlainSerializer(format_rfc3339, when_used="json")]
 
 
 class Model(BaseModel):

@@ -55,7 +55,7 @@ def check_read_only(kql: str) -> None:
         raise _add_error_position(invalid("query", rule, code="QUERY_NOT_READ_ONLY"), text, command.end() - 1)
 
 
-def check_time_range(kql: str, field: str = "timeRange") -> None:
+def reject_time_range_bypass(kql: str, field: str = "timeRange") -> None:
     """Reject a KQL query that could read telemetry outside the requested time range.
 
     Args:
@@ -73,7 +73,7 @@ def check_time_range(kql: str, field: str = "timeRange") -> None:
         raise _build_time_range_error(field, "a union with a wildcard")
 
 
-def can_filter_table(kql: str) -> bool:
+def can_restrict_telemetry_rows(kql: str) -> bool:
     """Return whether a statement inserted before the query can restrict which rows of ``Telemetry`` the query reads.
 
     The result is False if the query itself redefines the name ``Telemetry``.

@@ -41,7 +41,7 @@ from shared.catalog.simulator_models import (
     Variable,
     VariableBase,
 )
-from shared.validation.redirect_uris import find_redirect_fault
+from shared.validation.redirect_uris import find_redirect_uri_error
 
 __all__ = [
     "DEFAULT_REASON_CATEGORIES",
@@ -397,7 +397,7 @@ class DataStore(Model):
 
 
 def _check_redirect_uri(uri: str) -> str:
-    if fault := find_redirect_fault(uri):
+    if fault := find_redirect_uri_error(uri):
         raise ValueError(fault)
     return uri
 

@@ -15,7 +15,7 @@ from typing import Any
 from shared.catalog.durations import parse_duration
 from shared.catalog.models import ParameterType
 from shared.text_formats import strict_json
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 
 MAX_TEXT = 65_536
 DECIMAL_DIGITS = 34
@@ -135,7 +135,7 @@ def _to_string_literal(value: Any) -> str:
 def _to_datetime_literal(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("must be an RFC 3339 date-time")  # noqa: TRY004  callers catch one error
-    return f"datetime({rfc3339(parse_rfc3339(value))})"
+    return f"datetime({format_rfc3339(parse_rfc3339(value))})"
 
 
 def _to_timespan_literal(value: Any) -> str:

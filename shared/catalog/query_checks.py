@@ -9,7 +9,7 @@ from shared.catalog.problems import Path
 from shared.errors import WorkspaceError
 
 
-def check_api_path(api_path: str) -> str | None:
+def find_api_path_error(api_path: str) -> str | None:
     """Return the rule that an API path violates; None if it is valid.
 
     Empty segments, ``.`` and ``..`` are invalid, because clients and proxies remove them. The last segment must not be
@@ -29,7 +29,7 @@ def check_api_paths(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[
         if query.api_path is None:
             continue
         at = ("warmQueries", index, "apiPath")
-        if rule := check_api_path(query.api_path):
+        if rule := find_api_path_error(query.api_path):
             yield at, rule
         if query.api_path != query.lookup and query.api_path in lookups:
             yield at, f"is already the lookup of warmQueries[{lookups[query.api_path]}]"

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from shared.catalog.diff import CatalogPlan, ItemChange
-from shared.catalog.document_plans import plan_document_of_command
+from shared.catalog.document_plans import plan_document_for_command_line
 from shared.catalog.items import ItemId, ItemKind
 from shared.catalog.member_states import derive_member_states
 from shared.catalog.models import WorkspaceDocument
@@ -17,7 +17,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 from shared.provenance.ports import AuditLog, Target
 from shared.runtime import LARGE, SYSTEM_RUNTIME, Runtime
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 SINGLE: Final = frozenset({ItemKind.WORKSPACE, ItemKind.SETTINGS})
 """Kinds of catalog items that exist once in a workspace."""
@@ -122,7 +122,7 @@ def _add_announcement_data(
     """Add the editor and the time of a saved query's change to its audit event, for the notification of webhooks."""
     if change.kind != ItemKind.WARM_QUERY:
         return event
-    context = {"editedBy": editors.get((change.kind, change.key), event.user_id), "changedAt": rfc3339(at)}
+    context = {"editedBy": editors.get((change.kind, change.key), event.user_id), "changedAt": format_rfc3339(at)}
     target = event.target if head.audited else UNAUDITED
     return replace(event, target=target, event={**event.event, CONTEXT: context})
 
@@ -201,7 +201,7 @@ class CatalogService:
         Raises:
             WorkspaceError: the same errors as :meth:`apply`.
         """
-        return plan_document_of_command(document, await self._store.load())
+        return plan_document_for_command_line(document, await self._store.load())
 
     async def apply(self, document: WorkspaceDocument, actor: str) -> CatalogPlan:
         """Make the catalog match a workspace document, and return the changes.
@@ -217,11 +217,11 @@ class CatalogService:
         """
 
         def build_plan(stored: StoredCatalog) -> CatalogPlan:
-            return plan_document_of_command(document, stored)
+            return plan_document_for_command_line(document, stored)
 
-        return await self.apply_planned(build_plan, actor)
+        return await self.commit_document_plan(build_plan, actor)
 
-    async def apply_planned(self, build_plan: Callable[[StoredCatalog], CatalogPlan], actor: str) -> CatalogPlan:
+    async def commit_document_plan(self, build_plan: Callable[[StoredCatalog], CatalogPlan], actor: str) -> CatalogPlan:
         """Commit the changes that a workspace document requires, and return them.
 
         Args:
@@ -260,7 +260,7 @@ class CatalogService:
         """
         return await self._store.load()
 
-    async def flush_pending(self) -> int:
+    async def flush_pending_events(self) -> int:
         """Append pending audit events to their chains, announce them, and return their number.
 
         Raises:
@@ -275,7 +275,7 @@ class CatalogService:
         if not outcome.plan.is_empty:
             self._on_change()
         try:
-            await self.flush_pending()
+            await self.flush_pending_events()
         except WorkspaceError:
             _LOG.exception("audit events of catalog changes stay pending")
         return outcome

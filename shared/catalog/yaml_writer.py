@@ -30,10 +30,10 @@ _Dumper.yaml_implicit_resolvers = {
 
 
 def _represent_text(dumper: yaml.CSafeDumper, text: str) -> yaml.Node:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if _fits_block_style(text) else None)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if _can_use_block_style(text) else None)
 
 
-def _fits_block_style(text: str) -> bool:
+def _can_use_block_style(text: str) -> bool:
     """Return whether a text can be written as a YAML block (``|``), in which lines need no quotes.
 
     The result is False for a text that ends with an empty line, because libyaml would then write an invalid document.

@@ -272,9 +272,8 @@ def _merge_short_rows(
     engine: "duckdb.DuckDBPyConnection", hour: ArchiveHour, files: list[Path], target: Path, summary: BlobSummary
 ) -> None:
     """Merge the files of an hour whose rows are short enough for DuckDB's memory limit."""
-    query = (
-        f"{build_rows_query(build_parquet_source(files), COLUMNS, overlapping=hour.may_overlap)} ORDER BY {ROW_ORDER}"
-    )
+    rows_query = build_rows_query(build_parquet_source(files), COLUMNS, overlapping=hour.can_have_duplicate_rows)
+    query = f"{rows_query} ORDER BY {ROW_ORDER}"
     rows = min(GROUP_ROWS, GROUP_BYTES // max(1, hour.longest_row_size or 0))
     options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {rows}"
     metadata = f"KV_METADATA {{{SUMMARY}: {quote_text(summary.to_json())}}}"
@@ -293,7 +292,8 @@ def _merge_long_rows(
         for file in files:
             spill.add_blob(file, hour.longest_row_size)
         columns = [*columns_in_table, *long_texts.list_reference_columns(LONG)]
-        query = f"{build_rows_query(long_texts.TABLE, columns, overlapping=hour.may_overlap)} ORDER BY {ROW_ORDER}"
+        rows_query = build_rows_query(long_texts.TABLE, columns, overlapping=hour.can_have_duplicate_rows)
+        query = f"{rows_query} ORDER BY {ROW_ORDER}"
         with open_parquet_writer(target, replace(summary, longest=spill.longest)) as blob:
             for rows in spill.read_rows(query):
                 for group in split_row_groups(convert_to_archive_schema(rows)):

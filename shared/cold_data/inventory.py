@@ -5,7 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from shared.cold_data.names import folder_from_name, hour_from_name, is_merged_blob, list_blob_prefixes, range_from_name
+from shared.cold_data.names import (
+    folder_from_name,
+    hour_from_name,
+    is_merged_blob,
+    list_blob_prefixes,
+    sequence_range_from_name,
+)
 from shared.cold_data.ports import Blob, BlobStore
 from shared.cold_data.tables import BlobSummary, parse_summary, read_footer_size
 from shared.errors import Kind, WorkspaceError
@@ -72,7 +78,7 @@ class ArchiveHour:
         return None if None in found else max(filter(None, found), default=0)
 
     @property
-    def may_overlap(self) -> bool:
+    def can_have_duplicate_rows(self) -> bool:
         """True if a row can occur in more than one blob."""
         return len(self.live) > 1 and not _have_disjoint_rows(each.name for each in self.live)
 
@@ -151,7 +157,7 @@ def _have_disjoint_rows(names: Iterable[str]) -> bool:
     """Return whether no row can be in two blobs: no blob is merged, and the sequence ranges do not overlap."""
     ends: dict[str, int] = {}
     for name in sorted(names):
-        run = range_from_name(name)
+        run = sequence_range_from_name(name)
         if is_merged_blob(name) or run is None or run.first <= ends.get(run.partition, -1):
             return False
         ends[run.partition] = run.last

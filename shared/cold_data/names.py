@@ -86,7 +86,7 @@ def is_merged_blob(name: str) -> bool:
     return _MERGED.fullmatch(name) is not None
 
 
-def range_from_name(name: str) -> SequenceRange | None:
+def sequence_range_from_name(name: str) -> SequenceRange | None:
     """Parse the range of sequence numbers from the name of a batch's blob; None for a merged blob."""
     match = _RAW.fullmatch(name)
     return SequenceRange(match["partition"], int(match["first"]), int(match["last"])) if match else None

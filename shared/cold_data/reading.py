@@ -333,7 +333,7 @@ class _RangeReader:
         self, fetched_hour: _FetchedHour, source: str, columns: Sequence[str], texts: Sequence[str], *, copies: bool
     ) -> str:
         """Build the SQL query for the rows of an hour that are in the requested time range and no duplicates."""
-        rows = build_rows_query(source, columns, overlapping=fetched_hour.hour.may_overlap)
+        rows = build_rows_query(source, columns, overlapping=fetched_hour.hour.can_have_duplicate_rows)
         if copies:
             rows = build_exclusion_query(rows, TABLE)
         wanted = ", ".join([*(f'{name} AS "{shown}"' for name, shown in _NAMES.items()), *texts])

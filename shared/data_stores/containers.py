@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from shared.auth.principals import Principal
-from shared.catalog.container_rules import DATA_CLASS_REFUSED, EVIDENCE_REASON, is_change_to_evidence
+from shared.catalog.container_rules import DATA_CLASS_REFUSED, EVIDENCE_REASON, is_change_to_evidence_class
 from shared.catalog.diff import ItemChange
 from shared.catalog.etags import compute_definition_etag
 from shared.catalog.items import ItemKind, build_container_key, to_definition
@@ -14,7 +14,7 @@ from shared.catalog.models import PARTITION_KEY_PATH, Container, DataClass, Data
 from shared.catalog.ports import StoredCatalog
 from shared.catalog.service import CatalogService
 from shared.catalog.snapshot import Catalog, OwnedDatabase
-from shared.conditional_requests import UNCONDITIONAL, Condition, item_missing_error
+from shared.conditional_requests import UNCONDITIONAL, Condition, build_item_missing_error
 from shared.data_stores.errors import build_container_exists_error
 from shared.data_stores.models import AccountContainer, DatabaseAddress
 from shared.data_stores.ports import ContainerStore
@@ -147,7 +147,7 @@ class Containers:
         def build_removal_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
             records = [item for item in stored.items if item.kind == ItemKind.CONTAINER and item.key == key]
             if not records:
-                raise item_missing_error() if condition.match is not None else build_container_not_found_error()
+                raise build_item_missing_error() if condition.match is not None else build_container_not_found_error()
             condition.check_write(compute_definition_etag(records[0].definition))
             return [ItemChange(ItemKind.CONTAINER, key, records[0].definition, None)]
 
@@ -187,13 +187,13 @@ def check_container(faults: ValidationErrors, name: str, partition_key_path: str
 
     The data class ``evidence`` is rejected with ``DATA_CLASS_REFUSED`` and a ``reason``.
     """
-    if faults.has_valid("name") and not NAME.fullmatch(name):
+    if faults.has_valid_fields("name") and not NAME.fullmatch(name):
         rule = "must be 2 to 255 letters, digits, _ and -, beginning with a letter or digit"
         faults.add(invalid("name", rule))
-    if faults.has_valid("partitionKeyPath") and not PATH.fullmatch(partition_key_path):
+    if faults.has_valid_fields("partitionKeyPath") and not PATH.fullmatch(partition_key_path):
         rule = "must be a path such as /line or /plant/line, of letters, digits, _, . and -"
         faults.add(invalid("partitionKeyPath", rule))
-    if faults.has_valid("dataClass") and data_class is DataClass.EVIDENCE:
+    if faults.has_valid_fields("dataClass") and data_class is DataClass.EVIDENCE:
         faults.add(_build_evidence_error())
 
 
@@ -207,7 +207,7 @@ def check_data_class_change(
         before: stored definition of the container; None if it does not exist.
         data_class: the requested class; None keeps the class.
     """
-    if is_change_to_evidence(before, data_class):
+    if is_change_to_evidence_class(before, data_class):
         faults.add(_build_evidence_error())
 
 

@@ -23,7 +23,7 @@ _KEY_BYTES: Final = 32
 type Secret = Callable[[], Awaitable[bytes]]
 
 
-def derive_secret(text: str) -> Secret:
+def build_signing_key_function(text: str) -> Secret:
     """Return a function that derives the signing key from a secret of at least 32 characters (HKDF, RFC 5869).
 
     The function raises UNAVAILABLE ``STORE_NOT_AVAILABLE`` if the secret is too short.

@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 
 from shared.data_stores.models import DocumentKey, PartitionValue
-from shared.errors import FieldError, Kind, WorkspaceError, invalid, invalid_fields
+from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_fields_error, invalid
 from shared.runtime import Runtime
 
 MAX_ID_BYTES: Final = 1023
@@ -73,7 +73,7 @@ def build_document(body: dict[str, Any], runtime: Runtime) -> dict[str, Any]:
     # An error for a numeric id is already reported.
     errors += _find_too_large_integers({name: value for name, value in document.items() if name != "id"})
     if errors:
-        raise invalid_fields(errors)
+        raise build_invalid_fields_error(errors)
     return document
 
 

@@ -107,7 +107,7 @@ class Documents:
         check_document_id(document_id, "documentId")
         found = await self._tables.find_exposed_table(address, Verb.READ)
         stored = await self._read_existing_document(found.table, _build_document_key(found, document_id, partition))
-        condition.check_match(stored.etag)
+        condition.check_if_match(stored.etag)
         return stored, condition.is_not_modified(stored.etag)
 
     async def create(self, address: TableAddress, body: dict[str, Any], *, size: int = 0) -> WrittenDocument:
@@ -158,7 +158,7 @@ class Documents:
         found = await self._tables.find_exposed_table(address, Verb.REPLACE)
         written = _check_replacement(found, draft, read_partition_key(document, found.path), partition)
         found.check_access_granted()
-        etag = await self._resolve_write_condition(found.table, written.key, condition)
+        etag = await self._find_required_etag(found.table, written.key, condition)
         return StoredDocument(written.text, await self._store.replace(found.table, written.key, written.text, etag))
 
     async def delete(
@@ -172,10 +172,10 @@ class Documents:
         check_document_id(document_id, "documentId")
         found = await self._tables.find_exposed_table(address, Verb.DELETE)
         key = _build_document_key(found, document_id, partition)
-        etag = await self._resolve_write_condition(found.table, key, condition)
+        etag = await self._find_required_etag(found.table, key, condition)
         await self._store.delete(found.table, key, etag)
 
-    async def _resolve_write_condition(self, table: Table, key: DocumentKey, condition: Condition) -> str | None:
+    async def _find_required_etag(self, table: Table, key: DocumentKey, condition: Condition) -> str | None:
         """Return the ETag of the only version that a conditional write may replace.
 
         Return None if the write may replace any version.

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from shared.downloads.flattening import Flattener, KeyPath, check_column_count
 from shared.downloads.models import DownloadFormat
 from shared.downloads.output_files import FILE_BYTES, HashingFile, ParquetFiles, RollingFiles, WrittenFile
-from shared.downloads.row_feed import FIXED_COLUMNS, format_timestamps, map_in_order, slice_batches
+from shared.downloads.row_feed import FIXED_COLUMNS, format_timestamps, map_in_threads, resize_batches
 from shared.text_formats.csv_cells import FORMULA_STARTS, escape_formula
 
 type Rows = Callable[[], Iterator[pa.RecordBatch]]
@@ -83,15 +83,15 @@ def write_csv(
         WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
     """
     with FlattenerPool() as flatteners:
-        first = next(slice_batches(rows()), None)
+        first = next(resize_batches(rows()), None)
         leaves = known_paths if first is None else known_paths | flatteners.find_leaves(first)
         check_column_count(leaves)
-        files = _write_csv_or_none(flatteners, connection, rows, folder, leaves, max_file_bytes)
+        files = _try_write_csv(flatteners, connection, rows, folder, leaves, max_file_bytes)
         if files is None:
-            for found in map_in_order(flatteners.find_leaves, slice_batches(rows())):
+            for found in map_in_threads(flatteners.find_leaves, resize_batches(rows())):
                 leaves |= found
                 check_column_count(leaves)
-            files = _write_csv_or_none(flatteners, connection, rows, folder, leaves, max_file_bytes)
+            files = _try_write_csv(flatteners, connection, rows, folder, leaves, max_file_bytes)
         assert files is not None  # noqa: S101  all leaves are known after the scan
         return files, leaves
 
@@ -102,8 +102,8 @@ def write_jsonl(
     """Write the rows of a connection to files with one JSON object per line; return the files."""
     files = RollingFiles(folder, lambda _: None, limit=max_file_bytes)
     try:
-        for lines in map_in_order(
-            lambda batch: EncodedRows(format_json_lines(connection, batch), batch.num_rows), slice_batches(rows())
+        for lines in map_in_threads(
+            lambda batch: EncodedRows(format_json_lines(connection, batch), batch.num_rows), resize_batches(rows())
         ):
             lines.append_to(files)
         return files.close()
@@ -117,7 +117,7 @@ def write_parquet(
     """Write the rows of a connection to Parquet files of limited size; return the files."""
     files = ParquetFiles(connection, folder, max_file_bytes)
     try:
-        for batch in slice_batches(rows()):
+        for batch in resize_batches(rows()):
             files.append(batch)
         return files.close()
     finally:
@@ -169,7 +169,7 @@ class FlattenerPool:
             self._idle.put(flattener)
 
 
-def _write_csv_or_none(
+def _try_write_csv(
     flatteners: FlattenerPool,
     connection: str,
     rows: Rows,
@@ -192,7 +192,7 @@ def _write_csv_or_none(
 
     files = RollingFiles(folder, lambda file: _write_bytes(file, head), limit=max_file_bytes)
     try:
-        for encoded in map_in_order(encode_batch, _split_by_cells(slice_batches(rows()), len(paths))):
+        for encoded in map_in_threads(encode_batch, _split_by_cell_count(resize_batches(rows()), len(paths))):
             if encoded is None:
                 return None
             encoded.append_to(files)
@@ -201,7 +201,7 @@ def _write_csv_or_none(
         files.close_after_failure()
 
 
-def _split_by_cells(batches: Iterator[pa.RecordBatch], column_count: int) -> Iterator[pa.RecordBatch]:
+def _split_by_cell_count(batches: Iterator[pa.RecordBatch], column_count: int) -> Iterator[pa.RecordBatch]:
     rows = max(1, CSV_CELLS_PER_BATCH // max(1, column_count))
     for batch in batches:
         for first in range(0, batch.num_rows, rows):

@@ -50,9 +50,9 @@ class DownloadExpiry:
         at = self._runtime.now()
         expired = await self._jobs.list_expired_jobs(at)
         for job_id in expired:
-            job = await self._end_import(job_id, await self._jobs.get(job_id))
-            if job is not None and job.open_import_step is not None and at < job.expires_at + ORPHAN_AGE:
-                await remove_files_after_end(self._blobs, job)
+            job = await self._fail_unfinished_import(job_id, await self._jobs.get(job_id))
+            if job is not None and job.open_step_number is not None and at < job.expires_at + ORPHAN_AGE:
+                await remove_files_of_ended_job(self._blobs, job)
                 continue
             await remove_job_files(self._blobs, job_id)
             if job is not None:
@@ -63,37 +63,37 @@ class DownloadExpiry:
         if expired:
             _LOG.info("downloads expired", extra=logs.fields(jobs=len(expired)))
 
-    async def _end_import(self, job_id: str, job: Job | None) -> Job | None:
+    async def _fail_unfinished_import(self, job_id: str, job: Job | None) -> Job | None:
         """Mark an unfinished import as failed, so that it can open no further step; return the job."""
         if job is None or job.import_request is None:
             return job
         return await self._jobs.change(job_id, lambda current: current.finish(JobStatus.FAILED, _EXPIRED))
 
 
-def build_job_prefix(job_id: str) -> str:
+def build_job_blob_prefix(job_id: str) -> str:
     """Build the common prefix of the blob names of a job's files."""
     return f"{job_id}/"
 
 
-def build_table_name(job_id: str, step: int) -> str:
+def build_step_blob_name(job_id: str, step: int) -> str:
     """Build the name of the blob with the rows that one step of an import adds to the query table."""
-    return f"{build_job_prefix(job_id)}table/{step:06d}.parquet"
+    return f"{build_job_blob_prefix(job_id)}table/{step:06d}.parquet"
 
 
 async def remove_job_files(blobs: BlobStore, job_id: str) -> None:
     """Delete all files of a background job."""
-    await _remove_blobs(blobs, build_job_prefix(job_id))
+    await _remove_blobs(blobs, build_job_blob_prefix(job_id))
 
 
-async def remove_files_after_end(blobs: BlobStore, job: Job) -> None:
+async def remove_files_of_ended_job(blobs: BlobStore, job: Job) -> None:
     """Delete the files of a cancelled or failed job, except the file of an open import step.
 
     The archive may contain only some of the step's rows, and the query table none of them. A later import would count
     the archived rows as duplicates. The background work of the import therefore stores the other rows from the file.
     """
-    step = job.open_import_step
-    kept = None if step is None else build_table_name(job.id, step)
-    await _remove_blobs(blobs, build_job_prefix(job.id), is_kept=lambda name: name == kept)
+    step = job.open_step_number
+    kept = None if step is None else build_step_blob_name(job.id, step)
+    await _remove_blobs(blobs, build_job_blob_prefix(job.id), is_kept=lambda name: name == kept)
 
 
 async def remove_unused_files(blobs: BlobStore, jobs: JobStore, job_id: str) -> None:
@@ -105,7 +105,7 @@ async def remove_unused_files(blobs: BlobStore, jobs: JobStore, job_id: str) -> 
     job = await jobs.get(job_id)
     files = job.files() if job is not None and job.status is JobStatus.COMPLETED else []
     results = {file.blob for _, file in files}
-    await _remove_blobs(blobs, build_job_prefix(job_id), is_kept=results.__contains__)
+    await _remove_blobs(blobs, build_job_blob_prefix(job_id), is_kept=results.__contains__)
 
 
 async def _remove_blobs(

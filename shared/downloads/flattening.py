@@ -109,7 +109,7 @@ class Flattener:
             return read_values_one_by_one(payloads, paths)
         values = self._extract_texts(payloads, paths)
         # The root object has no key.
-        doubtful = _select_doubtful_payloads(payloads, values, len(known) + len(objects) - 1)
+        doubtful = _select_payloads_to_check(payloads, values, len(known) + len(objects) - 1)
         if len(doubtful) and not self._has_only_known_keys(doubtful, known, objects):
             return None
         # Either an object in position of a scalar, or a string that looks like an object.
@@ -146,12 +146,12 @@ class Flattener:
         return leaves, objects
 
     def _select_distinct(self, payloads: pa.Array, columns: str, paths: Sequence[KeyPath]) -> list[Any]:
-        self._engine.register("rows", _build_payload_table(payloads, renamed=_needs_renaming(paths)))
+        self._engine.register("rows", _build_payload_table(payloads, renamed=_needs_key_renaming(paths)))
         addresses = [_to_engine_path(path) for path in paths]
         return self._engine.execute(f"SELECT DISTINCT {columns} FROM rows", [addresses]).fetchall()  # noqa: S608  ours
 
     def _extract_texts(self, payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array:
-        renamed = _needs_renaming(paths)
+        renamed = _needs_key_renaming(paths)
         self._engine.register("rows", _build_payload_table(payloads, renamed=renamed))
         query = "SELECT json_extract_string(payload, $1) AS texts FROM rows"
         addresses = [_to_engine_path(path) for path in paths]
@@ -160,7 +160,7 @@ class Flattener:
         return pa.ListArray.from_arrays(lists.offsets, _rename_keys(lists.values, _RESTORED)) if renamed else lists
 
 
-def _select_doubtful_payloads(payloads: pa.Array, values: pa.Array, key_count: int) -> pa.Array:
+def _select_payloads_to_check(payloads: pa.Array, values: pa.Array, key_count: int) -> pa.Array:
     """Count keys to find the payloads that may have an unknown key; listing the keys would take much longer.
 
     Each key ends with ``":``. If every known leaf of a payload has a value, the payload has all known keys, and a
@@ -177,7 +177,7 @@ def _select_doubtful_payloads(payloads: pa.Array, values: pa.Array, key_count: i
     return payloads.filter(pc.not_equal(pc.count_substring(payloads, '":'), key_count))
 
 
-def _needs_renaming(paths: Iterable[KeyPath]) -> bool:
+def _needs_key_renaming(paths: Iterable[KeyPath]) -> bool:
     return any(key in _UNADDRESSABLE for path in paths for key in path)
 
 

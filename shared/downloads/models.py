@@ -182,7 +182,7 @@ class Job(_JobRecord):
         return self.status in UNFINISHED
 
     @property
-    def open_import_step(self) -> int | None:
+    def open_step_number(self) -> int | None:
         """Number of the import step whose rows may be in the archive, but not yet in the query table; usually None."""
         return None if self.import_request is None else self.import_request.open_step
 
@@ -293,7 +293,7 @@ class Job(_JobRecord):
             return self
         return self.model_copy(update={"import_request": open_step(self.import_request, number)})
 
-    def close_step(self, number: int) -> "Job":
+    def mark_step_closed(self, number: int) -> "Job":
         """Return the job with the record that an import step is no longer open, because all its rows are stored."""
         if self.import_request is None or self.import_request.open_step != number:
             return self
@@ -302,11 +302,11 @@ class Job(_JobRecord):
     def add_import_step(self, number: int, step: ImportStep) -> "Job":
         """Return the job with the result of an import step, whose rows are stored completely.
 
-        If the job has ended, only :meth:`close_step` is applied. If the job has the result already, its progress does
-        not change.
+        If the job has ended, only :meth:`mark_step_closed` is applied. If the job has the result already, its
+        progress does not change.
         """
         if self.import_request is None or not self.is_unfinished:
-            return self.close_step(number)
+            return self.mark_step_closed(number)
         request = add_step_result(self.import_request, number, step)
         return self.model_copy(update={"status": JobStatus.RUNNING, "import_request": request})
 

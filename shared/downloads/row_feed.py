@@ -20,7 +20,7 @@ FIXED_COLUMNS: Final = ("timestamp", "connection", "deviceId", "messageId")
 """Columns before the payload in every format."""
 
 
-def slice_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def resize_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the same rows in batches of similar, limited size: split large batches, and join small batches."""
     for batch in _join_small_batches(batches):
         for first in range(0, batch.num_rows, SLICE_ROWS):
@@ -124,7 +124,7 @@ async def _read_next_batch(rows: AsyncIterator[pa.RecordBatch]) -> pa.RecordBatc
 WORKERS: Final = min(4, os.cpu_count() or 1)
 
 
-def map_in_order[T, R](function: Callable[[T], R], items: Iterator[T]) -> Iterator[R]:
+def map_in_threads[T, R](function: Callable[[T], R], items: Iterator[T]) -> Iterator[R]:
     """Call a function with each item in a few threads; yield the results in the order of the items.
 
     The function must release the interpreter lock, as pyarrow and DuckDB do.

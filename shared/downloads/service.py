@@ -13,7 +13,7 @@ from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.snapshot import Catalog
 from shared.cold_data.ports import BlobStore
-from shared.downloads.expiry import remove_files_after_end
+from shared.downloads.expiry import remove_files_of_ended_job
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import (
     BundleRequest,
@@ -258,14 +258,14 @@ class DownloadService:
 
     async def _clean_up(self, job: Job, runner: JobRunner) -> None:
         """Stop the work of a cancelled job, delete its files, and stop counting it towards the quota."""
-        if job.open_import_step is not None:
+        if job.open_step_number is not None:
             # The work completes the step. Usually it is running, and then a runner rejects the second start.
             with contextlib.suppress(WorkspaceError):
                 await runner.start(job.id)
         elif job.import_request is None or job.import_request.started_at is not None:
             # An import waits for its file and its start; before that, no background work exists.
             await runner.stop(job.id)
-        await remove_files_after_end(self._blobs, job)
+        await remove_files_of_ended_job(self._blobs, job)
         await self._quota.release_job(job.owner, job.id)
 
     async def create_links(self, job: Job) -> Sequence[LinkedFile]:

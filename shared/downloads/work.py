@@ -13,7 +13,7 @@ from typing import Final
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.reading import HourSummary
 from shared.cold_data.scratch import translate_resource_errors
-from shared.downloads.expiry import build_job_prefix, remove_job_files, remove_unused_files
+from shared.downloads.expiry import build_job_blob_prefix, remove_job_files, remove_unused_files
 from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import DownloadFormat, Job, JobEndedError, JobStatus, Part, StoredFile
@@ -144,10 +144,10 @@ class DownloadRunner:
         if not lane.has_room(job.owner):
             return False
         async with lane.wait_for_turn(job.owner):
-            await self._convert_in_turn(job, number)
+            await self._convert_part_if_pending(job, number)
         return True
 
-    async def _convert_in_turn(self, job: Job, number: int) -> None:
+    async def _convert_part_if_pending(self, job: Job, number: int) -> None:
         current = await self._jobs.get(job.id)
         if current is None or not current.is_unfinished:
             # The process that ended the job, or an earlier attempt of this step, may have failed before its clean-up.
@@ -219,7 +219,7 @@ class DownloadRunner:
         rows = RowFeed(loop, lambda: self._archive.rows(part.connection, part.start, part.end), stop)
         known = frozenset(job.leaves.get(part.connection, ()))
         async with self._runtime.open_scratch_folder(self._scratch, f"{job.id}-") as folder:
-            watching = asyncio.create_task(self._stop_when_ended(job.id, stop))
+            watching = asyncio.create_task(self._stop_when_job_ends(job.id, stop))
             try:
                 with translate_resource_errors(self._scratch):
                     written, leaves = await self._runtime.run_in_thread(
@@ -246,7 +246,7 @@ class DownloadRunner:
                 watching.cancel()
         return tuple(stored), leaves
 
-    async def _stop_when_ended(self, job_id: str, stop: Event) -> None:
+    async def _stop_when_job_ends(self, job_id: str, stop: Event) -> None:
         while True:
             await self._runtime.sleep(POLL_SECONDS)
             try:
@@ -277,4 +277,4 @@ def _format_job_error(error: WorkspaceError) -> str:
 
 def _build_blob_name(job: Job, part: Part, number: int, attempt: str, index: int) -> str:
     # Each attempt has its own files: a slow one must neither replace nor delete the files of a faster one.
-    return f"{build_job_prefix(job.id)}{part.connection}/{number:05d}-{attempt}-{index:05d}.{job.format}"
+    return f"{build_job_blob_prefix(job.id)}{part.connection}/{number:05d}-{attempt}-{index:05d}.{job.format}"

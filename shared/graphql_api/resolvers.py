@@ -29,14 +29,14 @@ from graphql import (
 from shared.auth.rights import AccessRight
 from shared.catalog.models import Connection, Surface, WarmQuery
 from shared.catalog.snapshot import CatalogEntry
-from shared.errors import FieldError, Kind, WorkspaceError, invalid, invalid_fields
+from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_fields_error, invalid
 from shared.graphql_api.paging import ListPage, PageRequest, to_cursor
 from shared.graphql_api.request import GraphQLRequest, sort_by_lookup
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 from shared.warm_queries.ports import Column
 from shared.warm_queries.results import QueryResult
 from shared.warm_queries.service import DEFAULT_LIMIT, MAX_LIMIT
-from shared.warm_queries.time_ranges import TimeRange, parse_time, parse_time_range, select_time_range
+from shared.warm_queries.time_ranges import TimeRange, parse_time, parse_time_range_duration, select_time_range
 
 _MAX_DIGITS: Final = 4_000
 """Maximum digits of an integer literal, near the interpreter's limit, as in a JSON body."""
@@ -52,13 +52,13 @@ MUTATION = MutationType()
 
 
 @DATE_TIME.serializer
-def write_date_time(value: datetime) -> str:
+def serialise_date_time(value: datetime) -> str:
     """Serialise a value of the scalar DateTime as RFC 3339 text in UTC."""
-    return rfc3339(value)
+    return format_rfc3339(value)
 
 
 @DATE_TIME.value_parser
-def read_date_time(value: Any) -> datetime:
+def parse_date_time(value: Any) -> datetime:
     """Parse the value of a GraphQL variable of the scalar type DateTime.
 
     Raises:
@@ -85,7 +85,7 @@ def read_json(value: Any) -> Any:
 
 
 @JSON.literal_parser
-def read_json_literal(node: ValueNode, variables: dict[str, Any] | None = None) -> Any:
+def parse_json_literal(node: ValueNode, variables: dict[str, Any] | None = None) -> Any:
     """Convert a literal in a GraphQL document to a value of the scalar JSON.
 
     Raises:
@@ -95,14 +95,14 @@ def read_json_literal(node: ValueNode, variables: dict[str, Any] | None = None) 
         case VariableNode():
             return (variables or {}).get(node.name.value)
         case ListValueNode():
-            return [read_json_literal(item, variables) for item in node.values]
+            return [parse_json_literal(item, variables) for item in node.values]
         case ObjectValueNode():
-            return _read_object_literal(node, variables)
+            return _parse_object_literal(node, variables)
         case _:
-            return _read_scalar_literal(node)
+            return _parse_scalar_literal(node)
 
 
-def _read_scalar_literal(node: ValueNode) -> Any:
+def _parse_scalar_literal(node: ValueNode) -> Any:
     match node:
         case NullValueNode():
             return None
@@ -118,8 +118,8 @@ def _read_scalar_literal(node: ValueNode) -> Any:
             raise GraphQLError("JSON: must be a JSON value", node)
 
 
-def _read_object_literal(node: ObjectValueNode, variables: dict[str, Any] | None) -> dict[str, Any]:
-    members = {field.name.value: read_json_literal(field.value, variables) for field in node.fields}
+def _parse_object_literal(node: ObjectValueNode, variables: dict[str, Any] | None) -> dict[str, Any]:
+    members = {field.name.value: parse_json_literal(field.value, variables) for field in node.fields}
     if len(members) != len(node.fields):
         raise GraphQLError("JSON: the object has a duplicate property", node)
     return members
@@ -215,7 +215,11 @@ async def execute_query(
 
 
 def _read_time_range(times: Mapping[str, str | None], now: datetime) -> TimeRange | None:
-    parsers: Mapping[str, Callable[[Any], Any]] = {"timeRange": parse_time_range, "from": parse_time, "to": parse_time}
+    parsers: Mapping[str, Callable[[Any], Any]] = {
+        "timeRange": parse_time_range_duration,
+        "from": parse_time,
+        "to": parse_time,
+    }
     values: dict[str, Any] = dict.fromkeys(parsers)
     errors: list[FieldError] = []
     for name, text in times.items():
@@ -224,7 +228,7 @@ def _read_time_range(times: Mapping[str, str | None], now: datetime) -> TimeRang
         except ValueError as error:
             errors.append(FieldError(name, str(error)))
     if errors:
-        raise invalid_fields(errors)
+        raise build_invalid_fields_error(errors)
     return select_time_range(values["timeRange"], values["from"], values["to"], now)
 
 

@@ -159,16 +159,16 @@ class LoadShedder:
         try:
             if not await request.admission:
                 count("workspace.overload.refusals")
-                raise overload_error()
+                raise build_overload_error()
             token = _IS_ADMITTED.set(True)
             try:
                 yield
             finally:
                 _IS_ADMITTED.reset(token)
         finally:
-            self._release_place(request)
+            self._release_slot(request)
 
-    def _release_place(self, request: _QueuedRequest) -> None:
+    def _release_slot(self, request: _QueuedRequest) -> None:
         """Release the slot of a request that has ended or was cancelled, and admit the next waiting request."""
         if not request.admission.cancel() and not request.admission.cancelled() and request.admission.result():
             self._admitted_by_path[request.path] -= 1
@@ -177,7 +177,7 @@ class LoadShedder:
         self._working.pop(request, None)
         self._process_queue()
 
-    def _has_room(self, now: float) -> bool:
+    def _has_free_slot(self, now: float) -> bool:
         """Return whether a slot is free; a request that runs longer than ``COUNTED_SECONDS`` occupies no slot."""
         while len(self._working) >= self._places:
             oldest, since = next(iter(self._working.items()))
@@ -198,7 +198,7 @@ class LoadShedder:
             if not first.admission.done():  # else the request was cancelled
                 if self._has_waited_too_long(first, now):
                     first.admission.set_result(False)
-                elif self._has_room(now):
+                elif self._has_free_slot(now):
                     self._admit_or_reject(first, now)
                 else:
                     break
@@ -236,7 +236,7 @@ class LoadShedder:
         self._timer = asyncio.get_running_loop().call_later(max(0.001, due - now), self._process_queue)
 
 
-def overload_error() -> WorkspaceError:
+def build_overload_error() -> WorkspaceError:
     """Return the error for a request that is rejected because of overload."""
     detail = "The service is overloaded; retry after the stated time."
     return WorkspaceError(Kind.UNAVAILABLE, "OVERLOADED", detail, retryAfter=RETRY_AFTER_SECONDS)

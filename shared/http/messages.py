@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl
 
 import orjson
 
-from shared.text_formats.large_json import copy_long_integer, to_int
-from shared.timestamps import rfc3339
+from shared.text_formats.large_json import long_integer_to_json, to_int
+from shared.timestamps import format_rfc3339
 
 if TYPE_CHECKING:
     from shared.http.deprecations import Deprecation
@@ -88,14 +88,14 @@ class Reply:
 def json_bytes(value: Any) -> bytes:
     """Serialise a JSON value as UTF-8; datetimes in UTC with ``Z``, NaN and infinities as null."""
     try:
-        return orjson.dumps(value, option=_OPTIONS, default=copy_long_integer)
+        return orjson.dumps(value, option=_OPTIONS, default=long_integer_to_json)
     except TypeError:
         # orjson rejects an `int` beyond 64 bits, which telemetry can contain.
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_serialise_unknown_type).encode()
 
 
 def _serialise_unknown_type(value: Any) -> str | int:
-    return rfc3339(value) if isinstance(value, datetime) else to_int(value)
+    return format_rfc3339(value) if isinstance(value, datetime) else to_int(value)
 
 
 def json_reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:

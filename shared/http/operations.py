@@ -13,7 +13,7 @@ from shared.errors import ValidationErrors, WorkspaceError
 from shared.http.deprecations import Deprecation
 from shared.http.messages import Reply, Request
 from shared.http.operation_docs import UNDOCUMENTED, OperationDocs
-from shared.http.problems import build_problem_document
+from shared.http.problems import build_default_error_reply
 from shared.http.unknown_names import UnknownNames
 
 MIB = 1024 * 1024
@@ -201,7 +201,7 @@ class Operation:
     @property
     def has_own_error_format(self) -> bool:
         """True if the error replies are not problem documents."""
-        return self.build_error_reply is not build_problem_document
+        return self.build_error_reply is not build_default_error_reply
 
     @property
     def is_loaded(self) -> bool:
@@ -276,7 +276,7 @@ class Group:
     """
 
     def __init__(
-        self, name: str, build_error_reply: ErrorReplyBuilder = build_problem_document, *, is_versioned: bool = True
+        self, name: str, build_error_reply: ErrorReplyBuilder = build_default_error_reply, *, is_versioned: bool = True
     ) -> None:
         self.name = name
         self._is_versioned = is_versioned

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from http import HTTPStatus
 from typing import Protocol
 
-from shared.auth.principals import ANONYMOUS, CredentialKind, Principal, act_as, unauthenticated_error
+from shared.auth.principals import ANONYMOUS, CredentialKind, Principal, act_as, build_unauthenticated_error
 from shared.errors import Kind, WorkspaceError
 from shared.http import size_limits
 from shared.http.cors import Cors
@@ -17,14 +17,14 @@ from shared.http.deprecations import add_deprecation_headers
 from shared.http.load_shedding import LoadShedder
 from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Endpoint, ErrorReplyBuilder, Operation
-from shared.http.problems import build_problem_document
+from shared.http.problems import build_default_error_reply
 from shared.http.request_span import RequestSpan, open_request_span
 from shared.http.router import Match, Router, UnmatchedRequestError
 from shared.http.security_headers import add_security_headers
 from shared.http.unknown_names import report_unknown_names
 from shared.http.validation import build_call_from_request
 from shared.http.versions import add_version, check_version
-from shared.interpreter import exempt_loaded_objects, pause_garbage_collection
+from shared.interpreter import exempt_objects_from_collection, pause_garbage_collection
 from shared.observability import logs
 from shared.observability.metrics import count
 from shared.observability.tracing import record_exception
@@ -129,14 +129,14 @@ class RequestPipeline:
         self, request: Request, request_id: str, started: float, known_principal: Principal | None, span: RequestSpan
     ) -> Reply:
         route, caller, is_versioned = "-", ANONYMOUS, True
-        build_error_reply: ErrorReplyBuilder = build_problem_document
+        build_error_reply: ErrorReplyBuilder = build_default_error_reply
         try:
             match = self._router.match(request.method, request.path)
             is_versioned = match.endpoint.is_versioned
             if not match.endpoint.is_loaded:
                 # Importing a group takes too long for the event loop.
                 await self._runtime.run_in_thread(match.endpoint.load_operation)
-                exempt_loaded_objects()
+                exempt_objects_from_collection()
             route, build_error_reply = match.operation.route, match.operation.build_error_reply
             span.set_operation(route, match.operation.name)
             if match.operation.deprecation is not None:
@@ -193,7 +193,7 @@ class RequestPipeline:
             raise rejection
         operation = match.operation
         if operation.requires_user and caller.identity is None:
-            raise unauthenticated_error("This operation records a user; service tokens have no user identity.")
+            raise build_unauthenticated_error("This operation records a user; service tokens have no user identity.")
         for right in operation.rights:
             caller.require_right(right)
         if operation.feature:

@@ -53,7 +53,7 @@ def build_problem_reply(error: WorkspaceError, trace_id: str, status: HTTPStatus
     return Reply(int(status), json_bytes(document), headers, error.code)
 
 
-def build_problem_document(error: WorkspaceError, trace_id: str, _: Request) -> Reply:
+def build_default_error_reply(error: WorkspaceError, trace_id: str, _: Request) -> Reply:
     """Build the error reply of endpoint groups without their own error format: a problem document."""
     return build_problem_reply(error, trace_id)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from shared.http.messages import Reply, Request
 from shared.observability.exporters import Attribute, Signal, get_tracer, is_signal_enabled
-from shared.observability.tracing import ERROR_CODE, extract_context, get_current_span_context, mark_failed
+from shared.observability.tracing import ERROR_CODE, extract_context, get_current_span_context, mark_span_failed
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -51,7 +51,7 @@ class RequestSpan:
         if reply.error_code:
             self._span.set_attribute(ERROR_CODE, reply.error_code)
         if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            mark_failed(self._span, reply.error_code or str(reply.status))
+            mark_span_failed(self._span, reply.error_code or str(reply.status))
 
 
 _OFF: Final[AbstractContextManager[RequestSpan]] = nullcontext(RequestSpan(None, ""))
@@ -91,7 +91,7 @@ def _start_span(request: Request, request_id: str, seconds: float = 0.0) -> Iter
     name = "HTTP" if method == _OTHER else method
     with get_tracer().start_as_current_span(
         name,
-        None if get_current_span_context() is not None else _build_context(request),
+        None if get_current_span_context() is not None else _extract_parent_context(request),
         SpanKind.INTERNAL if nested else SpanKind.SERVER,
         _build_attributes(request, method, request_id),
         start_time=time.time_ns() - int(seconds * _NANOSECONDS),
@@ -115,5 +115,5 @@ def _has_host_span(request: Request) -> bool:
     return bool(host_parent) and host_parent != request.headers.get("traceparent", "")
 
 
-def _build_context(request: Request) -> "Context":
+def _extract_parent_context(request: Request) -> "Context":
     return extract_context(request.trace_context if _has_host_span(request) else request.headers)

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from shared.errors import Kind, WorkspaceError
 from shared.http.operations import Endpoint, ErrorReplyBuilder, Operation
-from shared.http.problems import build_problem_document
+from shared.http.problems import build_default_error_reply
 
 _ENCODED = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset(string.ascii_letters + string.digits + "-._~")
@@ -59,7 +59,7 @@ class UnmatchedRequestError(WorkspaceError):
         The group's module is imported only if the group has its own error format.
         """
         if self._endpoint is None or not self._endpoint.has_own_error_format:
-            return build_problem_document
+            return build_default_error_reply
         return self._endpoint.load_operation().build_error_reply
 
 

@@ -41,20 +41,20 @@ def check_request_size(request: Request) -> None:
             headers.
     """
     if len(request.path) + len(request.query) + bool(request.query) > MAX_TARGET:
-        raise target_too_long_error()
+        raise build_target_too_long_error()
     size = sum(compute_header_size(name, value) for name, value in request.headers.items())
     if len(request.headers) > MAX_HEADERS or size > MAX_HEADER_BYTES:
-        raise headers_too_large_error()
+        raise build_headers_too_large_error()
 
 
-def target_too_long_error() -> WorkspaceError:
+def build_target_too_long_error() -> WorkspaceError:
     """Build the error for a path and query that are too long (RFC 9110 section 15.5.15)."""
     return WorkspaceError(
         Kind.TARGET_TOO_LONG, "URI_TOO_LONG", f"Path and query must have at most {MAX_TARGET} bytes together."
     )
 
 
-def headers_too_large_error() -> WorkspaceError:
+def build_headers_too_large_error() -> WorkspaceError:
     """Build the error for too many or too large headers (RFC 6585 section 5)."""
     return WorkspaceError(
         Kind.HEADERS_TOO_LARGE,
@@ -104,7 +104,7 @@ def decode_body(body: bytes, encoding: str, limit: int) -> bytes:
     for part in _iterate_decoded(body, encoding):
         size += len(part)
         if size > limit:
-            raise body_too_large_error(limit)
+            raise build_body_too_large_error(limit)
         parts.append(part)
     return b"".join(parts)
 
@@ -134,12 +134,12 @@ def _decode_piece(decoder: _Decoder, piece: bytes, encoding: str) -> bytes:
         raise _build_undecodable_error(f"must be valid {encoding} data") from error
 
 
-def body_too_large_error(limit: int) -> WorkspaceError:
+def build_body_too_large_error(limit: int) -> WorkspaceError:
     """Build the error for a body that is too large after decoding."""
     return WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body must have at most {limit} bytes.")
 
 
-def unsupported_encoding_error(supported: list[str]) -> WorkspaceError:
+def build_unsupported_encoding_error(supported: list[str]) -> WorkspaceError:
     """Build the error for a content encoding that an operation does not accept (RFC 9110 section 15.5.16)."""
     if supported:
         detail = f"Header `Content-Encoding` must be one of {', '.join(supported)}, or be omitted."

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from pydantic import AliasChoices, BaseModel
 from pydantic.fields import FieldInfo
 
-from shared.errors import FieldError, WorkspaceError, invalid_fields
+from shared.errors import FieldError, WorkspaceError, build_invalid_fields_error
 from shared.http.messages import Reply
 from shared.validation.names import find_nearest_name, is_hidden_character
 from shared.validation.validation_messages import TAG_FIELD, Location, remove_union_tags
@@ -62,7 +62,7 @@ def list_accepted_names(model: type[BaseModel]) -> Mapping[str, str]:
     }
 
 
-def unknown_parameters_error(names: Sequence[str], known_names: Mapping[str, str]) -> WorkspaceError:
+def build_unknown_parameters_error(names: Sequence[str], known_names: Mapping[str, str]) -> WorkspaceError:
     """Build the error for unknown query parameters.
 
     Args:
@@ -72,12 +72,12 @@ def unknown_parameters_error(names: Sequence[str], known_names: Mapping[str, str
     return _build_unknown_names_error("parameter", names, known_names)
 
 
-def unknown_arguments_error(names: Sequence[str], known_names: Iterable[str]) -> WorkspaceError:
+def build_unknown_arguments_error(names: Sequence[str], known_names: Iterable[str]) -> WorkspaceError:
     """Build the error for unknown arguments of an MCP tool."""
     return _build_unknown_names_error("argument", names, {name: name for name in known_names})
 
 
-def unknown_members_error(model: Any, body: Any, locations: Iterable[Location]) -> WorkspaceError:
+def build_unknown_properties_error(model: Any, body: Any, locations: Iterable[Location]) -> WorkspaceError:
     """Build the error for unknown body properties.
 
     Args:
@@ -92,7 +92,7 @@ def unknown_members_error(model: Any, body: Any, locations: Iterable[Location]) 
         repeated = f"repeats `{accepted[name]}`; send only one of them" if name in accepted else ""
         field = format_location(remove_union_tags(location, body))
         errors.append(FieldError(field, repeated or _format_message("member", name, accepted, index)))
-    return invalid_fields(errors)
+    return build_invalid_fields_error(errors)
 
 
 def format_location(location: Iterable[int | str]) -> str:
@@ -143,7 +143,7 @@ def _build_unknown_names_error(kind: str, names: Sequence[str], known_names: Map
     ]
     if more := len(names) - len(errors):
         errors.append(FieldError("...", f"{more} more unknown {kind}s are not listed."))
-    return invalid_fields(errors)
+    return build_invalid_fields_error(errors)
 
 
 def _format_message(kind: str, name: str, known_names: Mapping[str, str], index: int) -> str:
@@ -179,7 +179,7 @@ def _find_model(model: Any, location: Iterable[int | str]) -> type[BaseModel] | 
     annotation = model
     for part in location:
         if isinstance(part, str):
-            annotation = _find_branch(annotation, part) or _find_field_type(annotation, part)
+            annotation = _find_tagged_model(annotation, part) or _find_field_type(annotation, part)
     return _find_model_in_annotation(annotation)
 
 
@@ -190,14 +190,14 @@ def _find_field_type(annotation: Any, name: str) -> Any:
     return next((info.annotation for field, info in fields.items() if name in _list_field_names(field, info)), None)
 
 
-def _find_branch(annotation: Any, tag: str) -> type[BaseModel] | None:
+def _find_tagged_model(annotation: Any, tag: str) -> type[BaseModel] | None:
     """Return the model with this tag in a tagged union, or in a list of such a union; None if there is none."""
     items = get_args(annotation) if get_origin(annotation) in (list, tuple) else (annotation,)
     branches = [branch for item in items if get_origin(item) is Annotated for branch in get_args(get_args(item)[0])]
-    return next((branch for branch in branches if tag in _list_tags(branch)), None)
+    return next((branch for branch in branches if tag in _list_model_tags(branch)), None)
 
 
-def _list_tags(branch: Any) -> tuple[Any, ...]:
+def _list_model_tags(branch: Any) -> tuple[Any, ...]:
     fields = branch.model_fields if isinstance(branch, type) and issubclass(branch, BaseModel) else {}
     return get_args(fields[TAG_FIELD].annotation) if TAG_FIELD in fields else ()
 

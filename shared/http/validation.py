@@ -11,23 +11,23 @@ from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
 from shared.auth.principals import Principal
 from shared.conditional_requests import condition_from_headers
-from shared.errors import FieldError, ValidationErrors, WorkspaceError, invalid, invalid_fields
+from shared.errors import FieldError, ValidationErrors, WorkspaceError, build_invalid_fields_error, invalid
 from shared.http.deprecations import find_deprecated_usage
 from shared.http.messages import MAX_PARAMETERS, Request
 from shared.http.operations import Call, NoQuery, Operation, RawBody, StrictBody, is_body_model
 from shared.http.size_limits import (
-    body_too_large_error,
+    build_body_too_large_error,
+    build_unsupported_encoding_error,
     decode_body,
     read_encodings,
-    unsupported_encoding_error,
 )
 from shared.http.unknown_names import (
     MAX_LISTED,
     UnknownNames,
+    build_unknown_parameters_error,
+    build_unknown_properties_error,
     format_location,
     list_accepted_names,
-    unknown_members_error,
-    unknown_parameters_error,
 )
 from shared.runtime import Runtime
 from shared.text_formats.strict_json import parse_body
@@ -62,7 +62,7 @@ async def build_call_from_request(
     """
     limit = dict(operation.form_limits).get(request.media_type, operation.body_limit)
     if len(request.body) > limit:
-        raise body_too_large_error(limit)
+        raise build_body_too_large_error(limit)
     request = await _decode_request(operation, request, limit, runtime)
     faults = ValidationErrors()
     sent = await _parse_body(operation, request, faults, runtime)
@@ -70,14 +70,14 @@ async def build_call_from_request(
     values, unknown = _read_query(operation, request, faults)
     rejects, reports = (operation.unknown is policy for policy in (UnknownNames.REJECT, UnknownNames.REPORT))
     if unknown and rejects:
-        faults.add(unknown_parameters_error(unknown, _list_accepted_parameters(operation)))
+        faults.add(build_unknown_parameters_error(unknown, _list_accepted_parameters(operation)))
     query = NoQuery() if operation.query is NoQuery else _validate_value(operation.query, values, faults)
     sent = await _remove_server_managed_properties(operation, path, sent, request, faults)
     # Some models check large fields by serialising them in canonical form, which takes time.
     body = await runtime.run_in_thread_if_large(
         len(request.body), _validate_value, operation.body, sent, faults, reject_unknown=rejects
     )
-    reported = (*unknown, *_find_unknown_members(operation.body, sent)) if reports else ()
+    reported = (*unknown, *_find_unknown_properties(operation.body, sent)) if reports else ()
     call = Call(principal, path, query, body, request, unknown=reported)
     if operation.check is not None:
         await operation.check(call, faults)
@@ -103,7 +103,7 @@ async def _decode_request(operation: Operation, request: Request, limit: int, ru
     if not encodings:
         return request
     if len(encodings) > 1 or encodings[0] not in operation.content_encodings:
-        raise unsupported_encoding_error(list(operation.content_encodings))
+        raise build_unsupported_encoding_error(list(operation.content_encodings))
     body = await runtime.run_in_thread(decode_body, request.body, encodings[0], limit)
     return replace(request, body=body)
 
@@ -130,14 +130,14 @@ def _read_query(operation: Operation, request: Request, faults: ValidationErrors
     except ValueError as error:
         faults.add(invalid("query", f"the query string is invalid: {error}"))
         return _UNPARSED, []
-    return _split_parameters(operation, pairs, faults)
+    return _separate_unknown_parameters(operation, pairs, faults)
 
 
 def _list_accepted_parameters(operation: Operation) -> Mapping[str, str]:
     return {**list_accepted_names(operation.query), **{name: name for name in operation.extra_parameters}}
 
 
-def _split_parameters(
+def _separate_unknown_parameters(
     operation: Operation, pairs: Iterable[tuple[str, str]], faults: ValidationErrors
 ) -> tuple[dict[str, str], list[str]]:
     accepted = _list_accepted_parameters(operation)
@@ -157,7 +157,7 @@ def _split_parameters(
     return values, list(unknown)
 
 
-def _find_unknown_members(model: Any, request_value: Any) -> list[str]:
+def _find_unknown_properties(model: Any, request_value: Any) -> list[str]:
     """Return the names of unknown properties at the top level of a request body."""
     known = list_accepted_names(model)
     return [name for name in request_value if name not in known] if isinstance(request_value, dict) else []
@@ -182,10 +182,10 @@ async def _remove_server_managed_properties(
         if name in owned.names - owned.volatile
         and not is_outdated
         and not (request_value[name] is None and name in owned.nullable)
-        and not _is_equal(request_value[name], current.get(name))
+        and not _is_equal_json(request_value[name], current.get(name))
     ]
     if errors:
-        faults.add(invalid_fields(errors))
+        faults.add(build_invalid_fields_error(errors))
     return {name: value for name, value in request_value.items() if name not in owned.names}
 
 
@@ -198,11 +198,11 @@ def _has_outdated_condition(request: Request, etag: Any) -> bool:
     return isinstance(etag, str) and not condition.is_satisfied_by(etag)
 
 
-def _is_equal(request_value: Any, current: Any) -> bool:
+def _is_equal_json(request_value: Any, current: Any) -> bool:
     """Return whether two JSON values are equal; two texts of the same time are equal, and so are 60 and 60.0."""
     if isinstance(request_value, dict) and isinstance(current, dict):
         return request_value.keys() == current.keys() and all(
-            _is_equal(request_value[name], current[name]) for name in request_value
+            _is_equal_json(request_value[name], current[name]) for name in request_value
         )
     if isinstance(request_value, str) and isinstance(current, str) and request_value != current:
         try:
@@ -215,7 +215,7 @@ def _is_equal(request_value: Any, current: Any) -> bool:
 
 
 @cache
-def _get_adapter(model: Any) -> TypeAdapter[Any]:
+def _get_type_adapter(model: Any) -> TypeAdapter[Any]:
     return TypeAdapter(model)
 
 
@@ -226,9 +226,9 @@ def _validate_value(model: Any, value: Any, faults: ValidationErrors, *, reject_
         try:
             if is_body_model(model):
                 return _validate_body(model, value, extra)
-            return _get_adapter(model).validate_python(value)
+            return _get_type_adapter(model).validate_python(value)
         except ValidationError as failure:
-            _add_errors(failure, model, value, faults)
+            _add_pydantic_errors(failure, model, value, faults)
     return _build_model_of_valid_fields(model, value, faults) if is_body_model(model) else None
 
 
@@ -242,7 +242,7 @@ def _validate_body(model: type[BaseModel], value: Any, extra: Literal["forbid"] 
     )
 
 
-def _add_errors(failure: ValidationError, model: Any, value: Any, faults: ValidationErrors) -> None:
+def _add_pydantic_errors(failure: ValidationError, model: Any, value: Any, faults: ValidationErrors) -> None:
     """Add pydantic's errors to the collector ``faults``.
 
     Unknown properties are listed first, because a misspelt name explains why a required property is missing.
@@ -255,7 +255,7 @@ def _add_errors(failure: ValidationError, model: Any, value: Any, faults: Valida
     found = remove_redundant_errors(failure.errors(include_url=False, include_context=False))
     unknown = [error["loc"] for error in found if error["type"] == _UNKNOWN]
     if unknown:
-        faults.add(unknown_members_error(model, value, unknown))
+        faults.add(build_unknown_properties_error(model, value, unknown))
     errors = [
         FieldError(
             format_location(remove_union_tags(get_field_location(error), value)),
@@ -265,14 +265,14 @@ def _add_errors(failure: ValidationError, model: Any, value: Any, faults: Valida
         if error["type"] != _UNKNOWN
     ]
     if errors:
-        faults.add(invalid_fields(errors))
+        faults.add(build_invalid_fields_error(errors))
 
 
 def _build_model_of_valid_fields(model: type[BaseModel], value: Any, faults: ValidationErrors) -> BaseModel:
     """Build a model instance from the valid fields only, so that rules about these fields can still be checked."""
     partial_model, known = _make_fields_optional(model), list_accepted_names(model)
     try:
-        valid = {name: value[name] for name in known.keys() & value.keys() if faults.has_valid(name)}
+        valid = {name: value[name] for name in known.keys() & value.keys() if faults.has_valid_fields(name)}
         return partial_model.model_validate(valid, extra="ignore")
     except (AttributeError, ValidationError):
         # The value is not an object, or its fields contradict each other.

@@ -135,7 +135,7 @@ class IdempotentReplies:
         detail = "The first request with this Idempotency-Key is still in progress; retry later."
         raise WorkspaceError(Kind.CONFLICT, "IDEMPOTENCY_KEY_IN_USE", detail)
 
-    async def derive_seed(self, caller: str, key: str, append_id: str) -> bytes:
+    async def derive_secret_seed(self, caller: str, key: str, append_id: str) -> bytes:
         """Derive 32 secret bytes, the same in every attempt of a request.
 
         Only a caller who has the idempotency key can compute these bytes.

@@ -116,7 +116,7 @@ class HistoryArchive:
         """Build the blobs that :meth:`write` stores, one for each hour; return None if there are too many hours."""
 
         def build() -> list[ArchiveBlob] | None:
-            hours = list(islice(_split_hours(messages), _MAX_BUILT_HOURS + 1))
+            hours = list(islice(_split_messages_by_hour(messages), _MAX_BUILT_HOURS + 1))
             if len(hours) > _MAX_BUILT_HOURS:
                 return None
             return [_build_blob(source, hour, rows) for hour, rows in hours]
@@ -135,7 +135,7 @@ class HistoryArchive:
             WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
         """
         built = iter(blobs or ())
-        hours = await self._runtime.run_in_thread(_split_hours, messages) if blobs is None else iter(())
+        hours = await self._runtime.run_in_thread(_split_messages_by_hour, messages) if blobs is None else iter(())
 
         async def store_blobs() -> None:
             for blob in built:
@@ -231,7 +231,7 @@ def _has_only_new_ids(engine: "duckdb.DuckDBPyConnection", files: Sequence[Path]
     return not repeated
 
 
-def _split_hours(messages: pa.Table) -> Iterator[tuple[datetime, pa.Table]]:
+def _split_messages_by_hour(messages: pa.Table) -> Iterator[tuple[datetime, pa.Table]]:
     """Yield each hour with its messages; both the hours and the messages within an hour are sorted by time.
 
     The call itself sorts the messages. The iterator then builds the table of one hour at a time, because the tables of

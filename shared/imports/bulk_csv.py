@@ -93,7 +93,7 @@ def _has_plain_quotes(text: bytes, delimiter: str) -> bool:
     return all(part.endswith(edges) for part in outside[:-1]) and all(part.startswith(edges) for part in outside[1:])
 
 
-def open_converter() -> "duckdb.DuckDBPyConnection":
+def open_conversion_engine() -> "duckdb.DuckDBPyConnection":
     """Return a DuckDB engine with bounded memory that has no access to files."""
     import duckdb  # noqa: PLC0415  loading it takes long
 
@@ -144,7 +144,7 @@ class BulkConverter:
         self._engine = engine
         self._names = [f"c{number}" for number in range(len(columns))]
         self._members = self._list_members()
-        self._values = [*self._build_time_values(), *self._build_id_values(), *self._members]
+        self._values = [*self._build_time_columns(), *self._build_id_columns(), *self._members]
         computed = ", ".join(f"{each.sql} AS {each.name}" for each in self._values if each.cell)
         self._value_query = f"SELECT {computed} FROM cells"  # noqa: S608  the texts of the mapping are quoted
         self._row_query = self._build_row_query()
@@ -278,20 +278,20 @@ class BulkConverter:
         )
         return {first_row + number: list(row) for number, row in zip(numbers, cells, strict=True)}
 
-    def _build_time_values(self) -> list[ValueColumn]:
+    def _build_time_columns(self) -> list[ValueColumn]:
         """Return the columns with the time: in microseconds, and as the text from which message ids are derived."""
-        cell, instant = self._get_cell_name(self._mapper.mapping.timestamp), self._build_instant_sql()
+        cell, instant = self._get_internal_column_name(self._mapper.mapping.timestamp), self._build_instant_sql()
         text = f"""strftime(make_timestamp({instant}), '%Y-%m-%dT%H:%M:%S.%fZ') || '",'"""
         return [ValueColumn("instant", cell, instant), ValueColumn("time_text", cell, text)]
 
-    def _build_id_values(self) -> list[ValueColumn]:
+    def _build_id_columns(self) -> list[ValueColumn]:
         """Return the columns with device ids, with device texts for derived message ids, and with the message ids.
 
         An id that is too long becomes ``_UNCERTAIN``.
         """
         lookup, text = self._mapper.connection, json.dumps(self._mapper.connection, ensure_ascii=False) + ',"'
-        device = self._get_cell_name(self._mapper.mapping.device)
-        own_id = self._get_cell_name(self._mapper.mapping.message_id)
+        device = self._get_internal_column_name(self._mapper.mapping.device)
+        own_id = self._get_internal_column_name(self._mapper.mapping.message_id)
         device_id = f"CASE WHEN trim({device}) = '' THEN {quote_text(lookup)} ELSE {_build_id_sql(device)} END"
         values = [
             ValueColumn("device_id", device, device_id if device else "NULL", lookup),
@@ -312,7 +312,7 @@ class BulkConverter:
         )
         members = []
         for number, name in enumerate(sorted(names)):
-            cell = self._get_cell_name(name)
+            cell = self._get_internal_column_name(name)
             sql = f"{quote_text(json.dumps(name, ensure_ascii=False) + ':')} || {self._build_value_sql(cell)}"
             members.append(ValueColumn(f"member{number}", cell, sql))
         return members
@@ -333,11 +333,11 @@ class BulkConverter:
             f"FROM (SELECT *, {payload} AS payload FROM converted)"
         )
 
-    def _get_cell_name(self, column: str) -> str:
+    def _get_internal_column_name(self, column: str) -> str:
         return self._names[list(self._columns).index(column)] if column else ""
 
     def _build_instant_sql(self) -> str:
-        cell, mapping = self._get_cell_name(self._mapper.mapping.timestamp), self._mapper.mapping
+        cell, mapping = self._get_internal_column_name(self._mapper.mapping.timestamp), self._mapper.mapping
         if mapping.timestamp_format is not TimestampFormat.RFC3339:
             digits = 6 if mapping.timestamp_format is TimestampFormat.EPOCH_SECONDS else 3
             is_plain_number = f"regexp_full_match({cell}, '[0-9]{{1,13}}(\\.[0-9]{{1,{digits}}})?')"

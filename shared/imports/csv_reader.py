@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from shared.imports.bulk_csv import MAX_COLUMNS, BulkConverter, is_plain_csv, open_converter
+from shared.imports.bulk_csv import MAX_COLUMNS, BulkConverter, is_plain_csv, open_conversion_engine
 from shared.imports.row_mapping import FileRejectedError, RowMapper, check_columns
 from shared.imports.step_rows import RangeSource, RowCollector, StepRows
 from shared.imports.text_encoding import TextEncoding, detect_encoding
@@ -31,7 +31,7 @@ class CsvRecord(NamedTuple):
     text: str
 
 
-def find_last_boundary(text: bytes) -> int:
+def find_last_record_end(text: bytes) -> int:
     """Return the offset after the last complete record of a CSV text; 0 if no record is complete.
 
     A record ends at a line break outside quotes. If a quote stays open for more than ``MAX_RECORD_BYTES``, or from the
@@ -170,7 +170,7 @@ class CsvReader:
         raw = self._source.read(start, STEP_BYTES if max_rows is None else HEAD_BYTES)
         is_last = start + len(raw) >= self._source.size
         text = self._encoding.to_utf8(raw)
-        end = len(text) if is_last else find_last_boundary(text)
+        end = len(text) if is_last else find_last_record_end(text)
         if not end:
             raise FileRejectedError(f"Row {first_row} has more than {len(raw)} bytes; rows must end with a line break.")
         # At the end of the file, an incomplete character is skipped.
@@ -192,7 +192,7 @@ class CsvReader:
         if not text or not is_plain_csv(text, self._delimiter):
             return None
         if self._bulk is None:
-            self._bulk = BulkConverter(self._columns, self._mapper, open_converter())
+            self._bulk = BulkConverter(self._columns, self._mapper, open_conversion_engine())
         found = self._bulk.convert(text, first_row)
         if found is None:
             return None

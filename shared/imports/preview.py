@@ -18,7 +18,7 @@ from shared.imports.uploaded_file import UploadedSource, open_reader
 from shared.imports.uploads import check_upload, find_upload
 from shared.runtime import SYSTEM_RUNTIME, Runtime, run_in_pool
 from shared.telemetry.json_text import parse
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 MAX_MESSAGES: Final = 100
 MAX_ROWS: Final = 500
@@ -131,7 +131,7 @@ def _read_preview(request: ImportRequest, source: UploadedSource, mapper: RowMap
 
 def _message_to_json(message: dict[str, Any], connection: str) -> dict[str, Any]:
     return {
-        "timestamp": rfc3339(message["timestamp"]),
+        "timestamp": format_rfc3339(message["timestamp"]),
         "connection": connection,
         "deviceId": message["device_id"],
         "messageId": message["message_id"],

@@ -19,7 +19,7 @@ from shared.telemetry.message_parser import MAX_MESSAGE_BYTES
 from shared.telemetry.normalisation import derive_message_id
 from shared.telemetry.timestamp_formats import parse_timestamp
 from shared.text_formats.large_json import MAX_DIGITS, LongInteger, parse_integer
-from shared.timestamps import check_offset, rfc3339
+from shared.timestamps import check_utc_offset, format_rfc3339
 
 _TEXT: Final = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?\s?([Zz]|[+-](\d\d):?(\d\d))?", re.ASCII)
 _EXPECTED: Final = "a date-time such as 2026-01-01T00:00:00Z is expected"
@@ -61,7 +61,7 @@ class TimeParser:
         if found is None:
             raise ValueError(_EXPECTED)
         day, minute, second, offset, hours, minutes = found.groups()
-        check_offset(hours, minutes)
+        check_utc_offset(hours, minutes)
         try:
             local = datetime.fromisoformat(f"{day}T{minute}{second or ':00'}{(offset or '').upper()}")
         except ValueError:
@@ -179,7 +179,7 @@ class RowMapper:
             raise ValueError(f"Column `{column}` has no valid time {str(value)[:64]!r}: {error}.") from None
         if timestamp > self.latest:
             rule = f"is more than {self.max_ahead_seconds} s ahead of the service's clock"
-            raise ValueError(f"Column `{column}` has the time {rfc3339(timestamp)}, which {rule}.")
+            raise ValueError(f"Column `{column}` has the time {format_rfc3339(timestamp)}, which {rule}.")
         return timestamp
 
     def _read_id(self, row: Mapping[str, Any], column: str) -> str:
@@ -268,7 +268,7 @@ def _to_json_value(value: Any) -> Any:
 
 def _format_value(value: Any) -> str:
     if isinstance(value, datetime):
-        return rfc3339(value) if value.tzinfo else value.isoformat()
+        return format_rfc3339(value) if value.tzinfo else value.isoformat()
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, timedelta):

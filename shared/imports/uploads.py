@@ -3,7 +3,7 @@
 from typing import Final
 
 from shared.cold_data.ports import Blob, BlobStore
-from shared.downloads.expiry import build_job_prefix
+from shared.downloads.expiry import build_job_blob_prefix
 from shared.downloads.import_request import ImportRequest
 from shared.errors import Kind, WorkspaceError
 
@@ -12,7 +12,7 @@ MAX_BYTES: Final = 5 * 1024**3
 
 def build_upload_name(job_id: str) -> str:
     """Return the blob name of the uploaded file of an import."""
-    return f"{build_job_prefix(job_id)}upload"
+    return f"{build_job_blob_prefix(job_id)}upload"
 
 
 async def find_upload(blobs: BlobStore, job_id: str) -> Blob | None:

@@ -23,7 +23,12 @@ from shared.background.ports import JobLeaseStore
 from shared.catalog.snapshot import Catalog
 from shared.cold_data.ports import BlobStore
 from shared.disk_space.guard import DiskGuard, DiskState
-from shared.downloads.expiry import build_job_prefix, build_table_name, remove_files_after_end, remove_unused_files
+from shared.downloads.expiry import (
+    build_job_blob_prefix,
+    build_step_blob_name,
+    remove_files_of_ended_job,
+    remove_unused_files,
+)
 from shared.downloads.fair_scheduler import FairScheduler
 from shared.downloads.import_request import ImportStep
 from shared.downloads.job_quota import JobQuota
@@ -163,7 +168,7 @@ class ImportRunner:
             WorkspaceError: UNAVAILABLE if a store does not respond; retry.
         """
         job = await self._stores.jobs.get(job_id)
-        if job is None or job.import_request is None or (not job.is_unfinished and job.open_import_step is None):
+        if job is None or job.import_request is None or (not job.is_unfinished and job.open_step_number is None):
             # The process that ended the job may have failed before it deleted the files.
             await remove_unused_files(self._stores.blobs, self._stores.jobs, job_id)
             if job is not None and job.import_request is not None:
@@ -173,7 +178,7 @@ class ImportRunner:
             return RunResult.WAITING
         if not self._lane.has_room(job.owner) or not await self._reserve_connection(job):
             return RunResult.WAITING
-        if job.is_unfinished and not await self._run_until_ended(job):
+        if job.is_unfinished and not await self._run_steps_or_fail(job):
             return RunResult.WORKING
         await self._complete_open_step(job)
         await remove_unused_files(self._stores.blobs, self._stores.jobs, job_id)
@@ -185,10 +190,10 @@ class ImportRunner:
         """Mark an import job as failed after its retries; ``run_steps`` then completes an open step."""
         await self._end_job(job_id, JobStatus.FAILED, FAILURE_MESSAGE)
 
-    async def _run_until_ended(self, job: Job) -> bool:
+    async def _run_steps_or_fail(self, job: Job) -> bool:
         """Import steps of a job, and mark it as failed after a permanent error; return whether the import has ended."""
         try:
-            return await self._run_reserved_steps(job)
+            return await self._run_steps_until_deadline(job)
         except JobEndedError:
             return True
         except (FileRejectedError, WorkspaceError) as error:
@@ -213,14 +218,14 @@ class ImportRunner:
     async def _release_connection(self, job: Job) -> None:
         await self._stores.leases.release_lease(_build_lease_name(job), job.id, self._runtime.now())
 
-    async def _run_reserved_steps(self, job: Job) -> bool:
+    async def _run_steps_until_deadline(self, job: Job) -> bool:
         """Import steps of a job that has reserved its connection; return whether the import has ended."""
         deadline = self._runtime.monotonic() + RUN_SECONDS
         if get_import_request(job).steps == 0:
             await self._stores.progress.wait_until_archived(ARCHIVE_TIMEOUT_SECONDS)
         reader = await self._open_reader(job)
         steps = get_import_request(job).steps
-        upcoming = self._start_preparation(job, reader)
+        upcoming = self._start_step_preparation(job, reader)
         try:
             while True:
                 async with self._lane.wait_for_turn(job.owner):
@@ -229,13 +234,13 @@ class ImportRunner:
                     if get_import_request(job).steps != steps:
                         # Another attempt has stored this step; its rows would count twice.
                         steps = get_import_request(job).steps
-                        step = await self._start_preparation(job, reader)
+                        step = await self._start_step_preparation(job, reader)
                     if step is None:
                         await self._complete_job(job)
                         return True
                     # The next step is prepared while this one is stored, so that both processors are busy.
                     archived = asyncio.Event()
-                    upcoming = self._start_preparation(job, reader, step, archived)
+                    upcoming = self._start_step_preparation(job, reader, step, archived)
                     await self._store_step(job, step, archived)
                     steps += 1
                     del step
@@ -281,7 +286,7 @@ class ImportRunner:
         source = UploadedSource(self._stores.blobs, build_upload_name(job.id), blob.size, loop)
         return await run_in_pool(self._pool, open_reader, request.format, source, mapper)
 
-    def _start_preparation(
+    def _start_step_preparation(
         self, job: Job, reader: StepReader, current: PreparedStep | None = None, archived: asyncio.Event | None = None
     ) -> "asyncio.Task[PreparedStep | None]":
         """Start a task that reads the next step and drops its messages that are already stored.
@@ -309,13 +314,13 @@ class ImportRunner:
             # A message of this step can repeat one of the step before it.
             await archived.wait()
         source = await self._build_import_source(job)
-        messages = await self._search_new_messages(source, first_row, step.messages)
+        messages = await self._select_new_messages(source, first_row, step.messages)
         duplicates = step.messages.num_rows - messages.num_rows
         # The blobs are built while the previous step is stored, because storing mostly waits for other processes.
         blobs = await self._stores.archive.build_blobs(source, messages)
         return PreparedStep(step.position, step.rows, source, messages, blobs, duplicates, step.rejected)
 
-    async def _search_new_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
+    async def _select_new_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
         async with self._search_lock:
             return await self._stores.archive.remove_stored_messages(source, first_row, messages)
 
@@ -323,9 +328,9 @@ class ImportRunner:
         """Store a step's messages, then count its rows; set ``archived`` once the archive has the messages."""
         number, accepted = get_import_request(job).steps, step.messages.num_rows
         source = await self._build_import_source(job)
-        name = build_table_name(job.id, number)
+        name = build_step_blob_name(job.id, number)
         if accepted:
-            await self._open_step(job, source, number, step.messages)
+            await self._begin_storing_step(job, source, number, step.messages)
             # The surfaces of the connection may have changed since the step was prepared.
             blobs = step.blobs if step.source == source else None
             if blobs is not None:
@@ -336,7 +341,7 @@ class ImportRunner:
         # The search for stored rows of the next step needs much memory, so it starts only now.
         archived.set()
         if accepted:
-            await self._stores.table.ingest(name, _build_tag(job, number))
+            await self._stores.table.ingest(name, _build_ingestion_tag(job, number))
         await self._store_rejected_rows(job, step)
         result = ImportStep(
             position=step.position,
@@ -357,7 +362,7 @@ class ImportRunner:
         ingested_at = get_import_request(job).started_at or job.created_at
         return ImportSource(job.id, lookup, catalog.find_surfaces(lookup), ingested_at)
 
-    async def _open_step(self, job: Job, source: ImportSource, number: int, messages: pa.Table) -> None:
+    async def _begin_storing_step(self, job: Job, source: ImportSource, number: int, messages: pa.Table) -> None:
         """Store the messages of a step in a file for the query table, and record in the job that the step is open.
 
         Raises:
@@ -372,31 +377,31 @@ class ImportRunner:
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
             path = folder / "rows.parquet"
             await self._runtime.run_in_thread(write_table_file, path, source, messages, self._stores.table_compression)
-            await self._stores.blobs.upload(build_table_name(job.id, number), path)
+            await self._stores.blobs.upload(build_step_blob_name(job.id, number), path)
 
     async def _complete_open_step(self, job: Job) -> None:
         """Store the remaining rows of an ended import's open step; do nothing if there is no such step."""
         current = await self._stores.jobs.get(job.id)
-        if current is None or current.is_unfinished or current.open_import_step is None:
+        if current is None or current.is_unfinished or current.open_step_number is None:
             return
-        number, source = current.open_import_step, await self._build_import_source(current)
+        number, source = current.open_step_number, await self._build_import_source(current)
         async with self._lane.wait_for_turn(job.owner):
             # The reservation may have ended while other imports had their turns.
             await self._extend_reservation(job)
             stored = await self._load_table_file(current, number)
             # Another import or a device may have stored some of the rows in the meantime.
-            messages = await self._search_new_messages(source, get_import_request(current).rows + 1, stored)
+            messages = await self._select_new_messages(source, get_import_request(current).rows + 1, stored)
             if messages.num_rows:
                 if messages.num_rows < stored.num_rows:
                     await self._store_table_file(current, source, number, messages)
                 await self._stores.archive.write(source, messages)
-                await self._stores.table.ingest(build_table_name(job.id, number), _build_tag(job, number))
-        await self._stores.jobs.change(job.id, lambda ended: ended.close_step(number))
+                await self._stores.table.ingest(build_step_blob_name(job.id, number), _build_ingestion_tag(job, number))
+        await self._stores.jobs.change(job.id, lambda ended: ended.mark_step_closed(number))
 
     async def _load_table_file(self, job: Job, number: int) -> pa.Table:
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
             path = folder / "rows.parquet"
-            await self._stores.blobs.download_to_file(build_table_name(job.id, number), path)
+            await self._stores.blobs.download_to_file(build_step_blob_name(job.id, number), path)
             return await self._runtime.run_in_thread(read_table_file, path)
 
     async def _store_rejected_rows(self, job: Job, step: PreparedStep) -> None:
@@ -421,7 +426,7 @@ class ImportRunner:
             contents = [await blobs.read(name) for name in parts]
             size, digest = await self._runtime.run_in_thread(join_rejected_rows, contents, path)
             # Another process may join the rows while this one deletes their parts; it must not replace this file.
-            name = f"{build_job_prefix(job.id)}rejected-{digest}.csv"
+            name = f"{build_job_blob_prefix(job.id)}rejected-{digest}.csv"
             await blobs.upload(name, path)
         return StoredFile(blob=name, rows=min(get_import_request(job).rejected, MAX_LISTED), size=size, sha256=digest)
 
@@ -441,7 +446,7 @@ class ImportRunner:
         if job.status is JobStatus.COMPLETED:
             await self._quota.release_completed_job(job)
         else:
-            await remove_files_after_end(self._stores.blobs, job)
+            await remove_files_of_ended_job(self._stores.blobs, job)
             await self._quota.release_job(job.owner, job_id)
 
 
@@ -449,10 +454,10 @@ def _build_lease_name(job: Job) -> str:
     return f"import-{job.connections[0]}"
 
 
-def _build_tag(job: Job, number: int) -> str:
+def _build_ingestion_tag(job: Job, number: int) -> str:
     """Build the tag by which the query table recognises that the rows of a step are already added."""
     return f"import-{job.id}-{number}"
 
 
 def _build_rejected_prefix(job: Job) -> str:
-    return f"{build_job_prefix(job.id)}rejected/"
+    return f"{build_job_blob_prefix(job.id)}rejected/"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from shared.auth.principals import unauthenticated_error
+from shared.auth.principals import build_unauthenticated_error
 
 CONNECTION_ID = "ce-connectionid"
 SIGNATURE = "ce-signature"
@@ -33,7 +33,7 @@ class SignedEvents:
         expected = "sha256=" + hmac.new(self._key, connection.encode(), hashlib.sha256).hexdigest()
         given = [each.strip() for each in headers.get(SIGNATURE, "").split(",")]
         if not self._key or not connection or not any(_signatures_are_equal(each, expected) for each in given):
-            raise unauthenticated_error(_NOT_THE_SERVICE)
+            raise build_unauthenticated_error(_NOT_THE_SERVICE)
 
     def get_allowed_origin(self) -> str:
         """Return an asterisk, which means any host: the emulator can have any host name, and its events are signed."""
@@ -58,10 +58,10 @@ class IdentifiedEvents:
         """Verify the bearer token of a call, and that it belongs to the managed identity of Web PubSub."""
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not self._object_id:
-            raise unauthenticated_error(_NOT_THE_SERVICE)
+            raise build_unauthenticated_error(_NOT_THE_SERVICE)
         claims = await self._tokens.verify(token.strip(" \t"))
         if str(claims.get("oid", "")).casefold() != self._object_id:
-            raise unauthenticated_error(_NOT_THE_SERVICE)
+            raise build_unauthenticated_error(_NOT_THE_SERVICE)
 
     def get_allowed_origin(self) -> str:
         """Return the host name of Web PubSub, the only host from which events are accepted."""

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.text_formats.strict_json import parse_json
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 
 MAX_WINDOW_SECONDS = 3600
 _WINDOW = {"type": "integer", "format": "int32", "minimum": 1, "maximum": MAX_WINDOW_SECONDS}
@@ -85,7 +85,7 @@ class StreamFilters(BaseModel):
         since = self.find_replay_start(now)
         if since is None:
             return {}
-        state = {"connection": self.connection, "surface": self.surface, "since": rfc3339(since)}
+        state = {"connection": self.connection, "surface": self.surface, "since": format_rfc3339(since)}
         return {name: value for name, value in state.items() if value is not None}
 
     @classmethod

@@ -8,7 +8,7 @@ from typing import Any
 from shared.errors import invalid
 from shared.telemetry.impulses import encode_impulse
 from shared.telemetry.models import Impulse
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 from shared.warm_queries.ports import EngineQuery, QueryEngine
 from shared.warm_queries.results import to_row_objects
 
@@ -88,7 +88,7 @@ class History:
     ) -> list[StoredImpulse]:
         lookups = ", ".join(f'"{connection}"' for connection in connections)
         text = _QUERY.format(connections=lookups, rows=rows)
-        bounds = {name: f"datetime({rfc3339(instant)})" for name, instant in ((_FROM, since), (_TO, until))}
+        bounds = {name: f"datetime({format_rfc3339(instant)})" for name, instant in ((_FROM, since), (_TO, until))}
         query = EngineQuery(text, bounds, rows, TIMEOUT_SECONDS)
         result = await self._engine.execute(query)
         return [_to_stored_impulse(row) for row in to_row_objects(result.columns, result.rows)]

@@ -155,7 +155,7 @@ class LivePublisher:
         done = self._done.setdefault(partition, set())
         done &= {event.sequence_number for event in events}
         at = at or self._runtime.now()
-        unpublished = self._group_unpublished(events, done, at)
+        unpublished = self._group_unpublished_events(events, done, at)
         behind = at - events[0].enqueued_at
         pauses = self._shares_processor and PAUSE_FROM < behind < PAUSE_UNTIL and _is_heavy_load(events)
         tasks = [self._publish_group(group, batch, done, pauses=pauses) for group, batch in unpublished.items()]
@@ -182,7 +182,7 @@ class LivePublisher:
         self.counters.unheard += count
         return True
 
-    def _group_unpublished(
+    def _group_unpublished_events(
         self, events: Sequence[HubEvent], published_numbers: set[int], at: datetime
     ) -> dict[str, list[HubEvent]]:
         oldest = at - FRESH_FOR

@@ -121,7 +121,7 @@ class Replay:
             await self._progress.wait_for_live()
             if not stream.has_overflowed():
                 break
-            replay_from = max(since, seen.find_oldest_remembered(since))
+            replay_from = max(since, seen.find_oldest_remembered_time(since))
         await stream.release(seen.contains)
 
 
@@ -157,7 +157,7 @@ class SentImpulses:
         impulse = parse(text)
         return (impulse["Metadata"]["ConnectionLookup"], impulse["ID"]) in self._sent
 
-    def find_oldest_remembered(self, since: datetime) -> datetime:
+    def find_oldest_remembered_time(self, since: datetime) -> datetime:
         """Return the timestamp of the oldest remembered message, or ``since`` if no sent message was forgotten."""
         return next(iter(self._sent.values())) if self._has_evicted else since
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlencode
 
-from shared.auth.principals import Principal, unauthenticated_error
+from shared.auth.principals import Principal, build_unauthenticated_error
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError
 from shared.live_stream.audience import Audience
@@ -93,7 +93,7 @@ class Listener:
         """
         found = _USER_ID.fullmatch(name)
         if found is None:
-            raise unauthenticated_error("The stream link was not issued by this service; request a new link.")
+            raise build_unauthenticated_error("The stream link was not issued by this service; request a new link.")
         return cls(found["member"], found["token"], _EPOCH + timedelta(seconds=int(found["second"])))
 
     @property

@@ -181,7 +181,9 @@ def _replace_references(value: Any, named_schemas: Mapping[str, Any]) -> Any:
 
 def _compact_schema(schema: Mapping[str, Any], is_kept: Callable[[str], bool]) -> dict[str, Any]:
     kept = {keyword: value for keyword, value in schema.items() if is_kept(keyword)}
-    return _merge_types({keyword: _compact_value(keyword, value, is_kept) for keyword, value in kept.items()})
+    return _merge_alternative_types(
+        {keyword: _compact_value(keyword, value, is_kept) for keyword, value in kept.items()}
+    )
 
 
 def _compact_value(keyword: str, value: Any, is_kept: Callable[[str], bool]) -> Any:
@@ -196,7 +198,7 @@ def _compact_value(keyword: str, value: Any, is_kept: Callable[[str], bool]) -> 
     return value
 
 
-def _merge_types(schema: dict[str, Any]) -> dict[str, Any]:
+def _merge_alternative_types(schema: dict[str, Any]) -> dict[str, Any]:
     """Merge the alternatives of a schema (``anyOf``), such as text or null, into one schema with a list of types.
 
     Return the schema unchanged if several alternatives have further keywords, or one has ``enum`` or ``const``.
@@ -245,7 +247,7 @@ _CORRECTIONS: Final[Mapping[str, str]] = {
 _LATER: Final = "later; if the error has the member `retryAfter`, after this many seconds"
 
 
-def add_next_call(result: ToolResult, tool: Tool, tools: Collection[str]) -> ToolResult:
+def add_next_call_advice(result: ToolResult, tool: Tool, tools: Collection[str]) -> ToolResult:
     """Return the result of a failed call with the property `nextCall`, a sentence that recommends the next tool call.
 
     Args:

@@ -20,14 +20,14 @@ from mcp_types import PARSE_ERROR
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import JSON, Reply, Request, json_bytes
 from shared.http.problems import build_problem_reply
-from shared.http.unknown_names import unknown_arguments_error
+from shared.http.unknown_names import build_unknown_arguments_error
 from shared.mcp_server.capabilities import (
     MAX_RESULT_CHARACTERS,
     Capabilities,
     Prompt,
     Tool,
     ToolResult,
-    add_next_call,
+    add_next_call_advice,
     build_too_large_error,
     compact_input_schema,
     compact_output_schema,
@@ -207,7 +207,7 @@ class ProtocolSession:
             result = to_error_result(build_too_large_error())
             text_content = json.dumps(result.content, ensure_ascii=False)
         if result.is_error:
-            result = add_next_call(result, found, self._capabilities.tools.keys())
+            result = add_next_call_advice(result, found, self._capabilities.tools.keys())
             text_content = json.dumps(result.content, ensure_ascii=False)
         self._log_call(found.name, started, failed=result.is_error)
         text = types.TextContent(type="text", text=text_content)
@@ -287,7 +287,7 @@ async def _run_tool(tool: Tool, arguments: Mapping[str, Any]) -> ToolResult:
     """
     unknown = tool.find_unknown_arguments(arguments)
     if unknown:
-        return to_error_result(unknown_arguments_error(unknown, tool.input_schema.get("properties", {})))
+        return to_error_result(build_unknown_arguments_error(unknown, tool.input_schema.get("properties", {})))
     try:
         return await tool.run(arguments)
     except WorkspaceError as error:

@@ -8,12 +8,12 @@ from shared.auth.credential_lineage import CredentialLineage
 from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.auth.token_ids import build_token_id
-from shared.errors import FieldError, invalid_fields
+from shared.errors import FieldError, build_invalid_fields_error
 from shared.oauth.clients import Client, ClientDirectory
-from shared.oauth.errors import OAuthError, OAuthErrorCode, invalid_request_error
+from shared.oauth.errors import OAuthError, OAuthErrorCode, build_invalid_request_error
 from shared.oauth.grants import CODE_LIFETIME, CodeProof, Grant, GrantStore
 from shared.oauth.parameters import Parameters, check_resources
-from shared.oauth.redirects import Redirect, access_denied_error, append_parameters, build_error_redirect
+from shared.oauth.redirects import Redirect, append_parameters, build_access_denied_error, build_error_redirect
 from shared.oauth.scopes import DEFAULT_RIGHTS, parse_scope
 from shared.oauth.secrets import CHALLENGE, compute_digest, generate_authorization_code
 from shared.oauth.sign_in_demands import RequestTimes, parse_sign_in_demand
@@ -133,7 +133,7 @@ class AuthorizationService:
             rights, challenge = _check_request(parameters, base)
             held = tuple(sorted(rights & caller.rights))
             if not held:
-                raise access_denied_error("The member has none of the requested access rights.")
+                raise build_access_denied_error("The member has none of the requested access rights.")
         except OAuthError as error:
             return build_error_redirect(redirect_uri, parameters, base, error)
         request = AuthorizationRequest(client, redirect_uri, rights, challenge)
@@ -165,10 +165,10 @@ class AuthorizationService:
         )
         if chosen is None:
             return build_error_redirect(
-                redirect_uri, parameters, base, access_denied_error("The member denied access.")
+                redirect_uri, parameters, base, build_access_denied_error("The member denied access.")
             )
         if not rights:
-            error = access_denied_error("The member delegated none of the requested access rights.")
+            error = build_access_denied_error("The member delegated none of the requested access rights.")
             return build_error_redirect(redirect_uri, parameters, base, error)
         code = await self._create_grant(caller, question.request, rights)
         return Redirect(append_parameters(redirect_uri, parameters, base, {"code": code}))
@@ -218,12 +218,12 @@ def _check_request(parameters: Parameters, base: str) -> tuple[frozenset[AccessR
     if parameters.require("response_type") != "code":
         raise OAuthError(OAuthErrorCode.UNSUPPORTED_RESPONSE_TYPE, "The parameter response_type must be code.")
     if parameters.get("response_mode") not in (None, "query"):
-        raise invalid_request_error("The parameter response_mode must be query.")
+        raise build_invalid_request_error("The parameter response_mode must be query.")
     challenge = parameters.require("code_challenge")
     if parameters.get("code_challenge_method") != "S256":
-        raise invalid_request_error("The parameter code_challenge_method must be S256.")
+        raise build_invalid_request_error("The parameter code_challenge_method must be S256.")
     if not CHALLENGE.fullmatch(challenge):
-        raise invalid_request_error("The parameter code_challenge must have 43 characters of base64url.")
+        raise build_invalid_request_error("The parameter code_challenge must have 43 characters of base64url.")
     check_resources(parameters, base)
     parse_sign_in_demand(parameters)
     scope = parameters.get("scope")
@@ -239,5 +239,5 @@ def _select_rights(question: ConsentQuestion, chosen: Sequence[str]) -> frozense
         if name not in requested
     ]
     if errors:
-        raise invalid_fields(errors)
+        raise build_invalid_fields_error(errors)
     return frozenset(right for right in question.rights if right in chosen)

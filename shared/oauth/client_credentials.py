@@ -8,9 +8,9 @@ from shared.auth.authenticator import Authenticator
 from shared.auth.issuer import NewToken, TokenIssuer
 from shared.auth.principals import CredentialKind, Principal
 from shared.errors import Kind, WorkspaceError
-from shared.oauth.errors import invalid_client_error, invalid_request_error
+from shared.oauth.errors import build_invalid_client_error, build_invalid_request_error
 from shared.oauth.parameters import ClientIdentification
-from shared.oauth.scopes import invalid_scope_error, parse_scope
+from shared.oauth.scopes import build_invalid_scope_error, parse_scope
 
 _INVALID = "The client id must be the id of an API key, and the client secret the API key."
 
@@ -31,12 +31,12 @@ class ClientCredentialsGrant:
         """
         parts = api_keys.parse_key(client.secret)
         if parts is None or parts[0] != client.client_id:
-            raise invalid_client_error(_INVALID)
+            raise build_invalid_client_error(_INVALID)
         try:
             caller = await self._authenticator(f"Bearer {client.secret}", frozenset({CredentialKind.API_KEY}))
         except WorkspaceError as error:
             if error.kind is Kind.UNAUTHENTICATED:
-                raise invalid_client_error(_INVALID) from None
+                raise build_invalid_client_error(_INVALID) from None
             raise
         return replace(caller, via=CredentialKind.CLIENT_CREDENTIALS)
 
@@ -56,10 +56,10 @@ class ClientCredentialsGrant:
         rights = None if scope is None else parse_scope(scope)
         missing = sorted((rights or frozenset()) - caller.rights)
         if missing:
-            raise invalid_scope_error(f"The API key does not have the access rights {', '.join(missing)}.")
+            raise build_invalid_scope_error(f"The API key does not have the access rights {', '.join(missing)}.")
         try:
             return await self._issuer.issue_token(caller, minutes, None if rights is None else sorted(rights))
         except WorkspaceError as error:
             if error.kind is Kind.INVALID:
-                raise invalid_request_error(error.detail) from None
+                raise build_invalid_request_error(error.detail) from None
             raise

@@ -15,7 +15,7 @@ from shared.outbound.ports import OutboundFailedError, OutboundHttp, OutboundRep
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.text_formats.strict_json import parse_json
 from shared.validation.names import validate_name
-from shared.validation.redirect_uris import find_redirect_fault, is_redirect_allowed
+from shared.validation.redirect_uris import find_redirect_uri_error, is_redirect_allowed
 
 URL_PREFIX: Final = "https://"
 """Prefix of the ids of clients that metadata documents describe; ids of declared clients contain no colon."""
@@ -90,7 +90,7 @@ class ClientDirectory:
             return None
         declared = (await self._catalog.get_catalog()).oauth_clients.get(client_id)
         if declared is None:
-            raise unknown_client_error("Parameter `client_id` is not the id of a client of this workspace.")
+            raise build_unknown_client_error("Parameter `client_id` is not the id of a client of this workspace.")
         return Client(declared.id, declared.name, declared.redirect_uris)
 
     async def find(self, client_id: str) -> Client:
@@ -102,7 +102,7 @@ class ClientDirectory:
         return await self.find_declared_client(client_id) or await self._documents.load(client_id)
 
 
-def unknown_client_error(detail: str) -> WorkspaceError:
+def build_unknown_client_error(detail: str) -> WorkspaceError:
     """Build the error for an unknown client id.
 
     The reply must not be a redirect, because the redirect URI is not trusted.
@@ -173,7 +173,7 @@ class FetchedClientDocuments:
             if not lock.locked():
                 self._locks.pop(client_id, None)
         if isinstance(cached.result, WorkspaceError):
-            raise unknown_client_error(cached.result.detail)
+            raise build_unknown_client_error(cached.result.detail)
         return cached.result
 
     def _store_in_cache(self, client_id: str, cached: _CachedDocument) -> None:
@@ -191,7 +191,7 @@ class FetchedClientDocuments:
             # The limit of the port ends with the status of the reply; the body counts here, too.
             async with asyncio.timeout(FETCH_SECONDS):
                 reply = await self._http.send(request)
-            client, seconds = _parse_reply(url, reply), _read_lifetime(reply.headers)
+            client, seconds = _parse_reply(url, reply), _read_cache_lifetime(reply.headers)
         except (AddressRefusedError, OutboundFailedError) as error:
             return self._build_failure(error.reason)
         except TimeoutError:
@@ -203,7 +203,7 @@ class FetchedClientDocuments:
         return _CachedDocument(client, self._runtime.monotonic() + seconds)
 
     def _build_failure(self, reason: str) -> _CachedDocument:
-        error = unknown_client_error(f"The metadata document of the client cannot be used: {reason}")
+        error = build_unknown_client_error(f"The metadata document of the client cannot be used: {reason}")
         return _CachedDocument(error, self._runtime.monotonic() + FAILURE_SECONDS)
 
     def _count_fetch(self, host: str) -> None:
@@ -232,11 +232,11 @@ def _parse_address(client_id: str) -> OutboundUrl:
         url = parse_outbound_url(client_id)
     except AddressRefusedError as error:
         detail = f"Parameter `client_id` is neither a declared client nor a valid URL: {error.reason}"
-        raise unknown_client_error(detail) from None
+        raise build_unknown_client_error(detail) from None
     path = urlsplit(client_id).path
     if url.scheme != "https" or path in {"", "/"} or {".", ".."} & set(path.split("/")):
         detail = "Parameter `client_id` must be the id of a declared client, or an https URL with a path."
-        raise unknown_client_error(detail)
+        raise build_unknown_client_error(detail)
     return url
 
 
@@ -265,7 +265,7 @@ def _read_redirect_uris(document: Mapping[str, Any]) -> tuple[str, ...]:
     if not isinstance(uris, list) or not 1 <= len(uris) <= _MAX_REDIRECT_URIS:
         raise ValueError(f"Property `redirect_uris` of the document must be a list of 1 to {_MAX_REDIRECT_URIS} URIs.")
     for index, uri in enumerate(uris):
-        fault = find_redirect_fault(uri) if isinstance(uri, str) else "must be a string"
+        fault = find_redirect_uri_error(uri) if isinstance(uri, str) else "must be a string"
         if fault is not None:
             raise ValueError(f"Property `redirect_uris[{index}]` of the document {fault}.")
     return tuple(uris)
@@ -279,7 +279,7 @@ def _read_name(url: OutboundUrl, name: object) -> str:
         return url.host
 
 
-def _read_lifetime(headers: Mapping[str, str]) -> float:
+def _read_cache_lifetime(headers: Mapping[str, str]) -> float:
     """Return the seconds for which a metadata document may be cached, by the headers of its reply."""
     directives = headers.get("cache-control", "").lower()
     found = _MAX_AGE.search(directives)

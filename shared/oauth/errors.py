@@ -48,17 +48,17 @@ class OAuthError(WorkspaceError):
         self.error = error
 
 
-def invalid_request_error(description: str) -> OAuthError:
+def build_invalid_request_error(description: str) -> OAuthError:
     """Build the OAuth error for a malformed request."""
     return OAuthError(OAuthErrorCode.INVALID_REQUEST, description)
 
 
-def invalid_client_error(description: str) -> OAuthError:
+def build_invalid_client_error(description: str) -> OAuthError:
     """Build the error for a client that is unknown or whose authentication failed."""
     return OAuthError(OAuthErrorCode.INVALID_CLIENT, description, Kind.UNAUTHENTICATED)
 
 
-def invalid_grant_error(description: str) -> OAuthError:
+def build_invalid_grant_error(description: str) -> OAuthError:
     """Build the error for an authorization code or refresh token that is not valid."""
     return OAuthError(OAuthErrorCode.INVALID_GRANT, description)
 
@@ -84,7 +84,7 @@ def find_error_code(error: WorkspaceError) -> OAuthErrorCode:
     return _CODES.get(error.kind, OAuthErrorCode.INVALID_REQUEST)
 
 
-def to_description(detail: str) -> str:
+def to_error_description(detail: str) -> str:
     r"""Return a text without the characters that ``error_description`` must not have: non-ASCII, ``"`` and ``\``."""
     allowed = (_REPLACED.get(char, char if " " <= char <= "~" else "?") for char in detail)
     return "".join(allowed)

@@ -64,25 +64,27 @@ class GrantEnder:
         """
         while (stored := await self._store.find_grant(grant_id)) is not None:
             if stored.grant.end is not None:
-                await self._complete_end(stored)
+                await self._complete_grant_end(stored)
                 return
             end = GrantEnd(self._runtime.now(), reason, actor, used_credential)
             await self._store.replace_grant(stored, replace(stored.grant, end=end))
 
-    async def end_descendants(self, credential_id: str, actor: str, used_credential: Mapping[str, Any] | None) -> None:
+    async def end_grants_of_credential(
+        self, credential_id: str, actor: str, used_credential: Mapping[str, Any] | None
+    ) -> None:
         """End all grants whose consent was given with a token or API key that is being revoked."""
-        for grant in await self._store.list_descendants(credential_id):
+        for grant in await self._store.list_grants_of_credential(credential_id):
             await self.end(grant.grant_id, EndReason.CREDENTIAL, actor, used_credential)
 
-    async def find_parent(self, grant_id: str) -> str:
+    async def find_consent_credential(self, grant_id: str) -> str:
         """Return the id of the API key or token with which a member consented to a grant; empty if it is unknown."""
         stored = await self._store.find_grant(grant_id)
         return "" if stored is None else stored.grant.api_key_id or stored.grant.token_id
 
     async def run(self) -> None:
         """Complete interrupted revocations of grants; end the grants of disabled members and of removed clients."""
-        for stored in await self._store.list_unrecorded_grants():
-            await self._complete_end(stored)
+        for stored in await self._store.list_grants_with_unrecorded_end():
+            await self._complete_grant_end(stored)
         for grant in await self._store.list_active_grants():
             await self.end_if_orphaned(grant)
 
@@ -97,7 +99,7 @@ class GrantEnder:
         await self.end(grant.grant_id, reason, grant.member_id)
         return True
 
-    async def _complete_end(self, stored: StoredGrant) -> None:
+    async def _complete_grant_end(self, stored: StoredGrant) -> None:
         grant, end = stored.grant, stored.grant.end
         if end is None or end.is_recorded:
             return
@@ -119,4 +121,4 @@ class GrantEnder:
 def has_enabled_member(team: Team, grant: Grant) -> bool:
     """Return whether the member who consented to a grant is enabled, and was never disabled since the consent."""
     member = team.members.get(grant.member_id)
-    return member is not None and member.enabled and not team.has_ended_token(grant.member_id, grant.grant_id)
+    return member is not None and member.enabled and not team.has_token_ended(grant.member_id, grant.grant_id)

@@ -10,11 +10,11 @@ from shared.auth.ports import Credentials, CredentialStore, Directory
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError
-from shared.oauth.errors import OAuthError, invalid_grant_error
+from shared.oauth.errors import OAuthError, build_invalid_grant_error
 from shared.oauth.grant_ending import GrantEnder, has_enabled_member
 from shared.oauth.grants import REFRESH_LIFETIME, EndReason, Grant, GrantStore, RefreshState, StoredGrant
 from shared.oauth.parameters import Parameters
-from shared.oauth.scopes import invalid_scope_error, parse_scope
+from shared.oauth.scopes import build_invalid_scope_error, parse_scope
 from shared.oauth.secrets import (
     RefreshText,
     compute_digest,
@@ -73,12 +73,12 @@ class GrantService:
         verifier, redirect_uri = parameters.require("code_verifier"), parameters.get("redirect_uri")
         stored = None if code is None else await self._store.find_grant(code.grant_id)
         if code is None or stored is None or not is_secret_valid(code.secret, stored.grant.code.digest):
-            raise invalid_grant_error(_BAD_CODE)
+            raise build_invalid_grant_error(_BAD_CODE)
         proof = stored.grant.code
         if stored.grant.client_id != client_id or redirect_uri not in (None, proof.redirect_uri):
-            raise invalid_grant_error(_BAD_CODE)
+            raise build_invalid_grant_error(_BAD_CODE)
         if not is_verifier_valid(verifier, proof.challenge):
-            raise invalid_grant_error("The parameter code_verifier does not match the code challenge.")
+            raise build_invalid_grant_error("The parameter code_verifier does not match the code challenge.")
         return stored
 
     async def redeem_code(self, stored: StoredGrant) -> tuple[NewToken, str]:
@@ -95,7 +95,7 @@ class GrantService:
         if grant.refresh is not None:
             await self._ender.end(grant.grant_id, EndReason.REUSE, grant.member_id)
         if grant.refresh is not None or grant.end is not None or grant.code.expires_at <= at:
-            raise invalid_grant_error(_BAD_CODE)
+            raise build_invalid_grant_error(_BAD_CODE)
         caller = await self.authorize(grant, CredentialKind.AUTHORIZATION_CODE)
         # The token is issued first, so that a failure leaves the code usable.
         token = await self._issuer.issue_token(caller, None, None)
@@ -104,7 +104,7 @@ class GrantService:
         if not await self._store.replace_grant(stored, redeemed):
             await self._credential_store.revoke_token(token.token_id, at)
             self._credentials.invalidate()
-            raise invalid_grant_error(_BAD_CODE)
+            raise build_invalid_grant_error(_BAD_CODE)
         return token, str(text)
 
     async def find_by_refresh_token(self, client_id: str, text: str) -> StoredGrant:
@@ -117,12 +117,12 @@ class GrantService:
         stored = None if parsed is None else await self._store.find_grant(parsed.grant_id)
         refresh = None if stored is None else stored.grant.refresh
         if parsed is None or stored is None or refresh is None or not is_secret_valid(parsed.family, refresh.family):
-            raise invalid_grant_error(_BAD_REFRESH)
+            raise build_invalid_grant_error(_BAD_REFRESH)
         if stored.grant.client_id != client_id:
-            raise invalid_grant_error(_BAD_REFRESH)
+            raise build_invalid_grant_error(_BAD_REFRESH)
         if not is_secret_valid(parsed.secret, refresh.digest):
             await self._ender.end(stored.grant.grant_id, EndReason.REUSE, stored.grant.member_id)
-            raise invalid_grant_error(_BAD_REFRESH)
+            raise build_invalid_grant_error(_BAD_REFRESH)
         return stored
 
     async def refresh(self, stored: StoredGrant, text: str, scope: str | None) -> tuple[NewToken, str]:
@@ -142,7 +142,7 @@ class GrantService:
             if grant.end is not None:
                 # If the end was interrupted, the access tokens are not revoked yet.
                 await self._ender.end(grant.grant_id, grant.end.reason, grant.end.actor)
-            raise invalid_grant_error(_BAD_REFRESH)
+            raise build_invalid_grant_error(_BAD_REFRESH)
         caller = await self.authorize(grant, CredentialKind.REFRESH_TOKEN)
         rights = None if scope is None else _select_rights(grant, caller, scope)
         token = await self._issuer.issue_token(caller, None, None if rights is None else sorted(rights))
@@ -151,7 +151,7 @@ class GrantService:
         if not await self._store.replace_grant(stored, renewed):
             # Another request used the same refresh token at the same time: one of the two is possibly a thief.
             await self._ender.end(grant.grant_id, EndReason.REUSE, grant.member_id)
-            raise invalid_grant_error(_BAD_REFRESH)
+            raise build_invalid_grant_error(_BAD_REFRESH)
         return token, str(after)
 
     async def authorize(self, grant: Grant, via: CredentialKind) -> Principal:
@@ -164,17 +164,17 @@ class GrantService:
         team, credentials = await self._directory.get_team(), await self._credentials.current()
         member = team.members.get(grant.member_id)
         if await self._ender.end_if_orphaned(grant) or member is None:
-            raise invalid_grant_error("The member who consented is disabled, or the client was removed.")
+            raise build_invalid_grant_error("The member who consented is disabled, or the client was removed.")
         key = credentials.keys.get(grant.api_key_id)
         if grant.token_id in credentials.revoked_tokens or (
             key is not None and team.find_key_end_time(key) is not None
         ):
             await self._ender.end(grant.grant_id, EndReason.CREDENTIAL, grant.member_id)
-            raise invalid_grant_error("The credential with which the member consented was revoked.")
+            raise build_invalid_grant_error("The credential with which the member consented was revoked.")
         rights = grant.rights & member.access_rights
         ends_at = grant.credential_ends_at
         if not rights or (ends_at is not None and ends_at <= self._runtime.now()):
-            raise invalid_grant_error("The member no longer has the delegated access rights.")
+            raise build_invalid_grant_error("The member no longer has the delegated access rights.")
         return Principal(
             member_id=member.id,
             identity=None if member.service else member.id,
@@ -230,8 +230,10 @@ def _select_rights(grant: Grant, caller: Principal, scope: str) -> frozenset[Acc
     """Select the rights of an access token: the requested scope, without rights that the member has lost."""
     rights = parse_scope(scope)
     if not rights <= grant.rights:
-        raise invalid_scope_error(f"The grant lacks the access rights {', '.join(sorted(rights - grant.rights))}.")
+        raise build_invalid_scope_error(
+            f"The grant lacks the access rights {', '.join(sorted(rights - grant.rights))}."
+        )
     remaining = rights & caller.rights
     if not remaining:
-        raise invalid_scope_error("The member no longer has these access rights.")
+        raise build_invalid_scope_error("The member no longer has these access rights.")
     return remaining

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from shared.auth.rights import AccessRight
 from shared.auth.sign_ins import NO_SIGN_IN, SignIn, parse_epoch_seconds, to_epoch_seconds
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 
 CODE_LIFETIME: Final = timedelta(seconds=60)
 REFRESH_LIFETIME: Final = timedelta(days=30)
@@ -160,11 +160,11 @@ class GrantStore(Protocol):
         """Return the active grants of a member, or of all members for None, oldest first."""
         ...
 
-    async def list_descendants(self, credential_id: str) -> Sequence[Grant]:
+    async def list_grants_of_credential(self, credential_id: str) -> Sequence[Grant]:
         """Return the active, unexpired grants whose consent was given with a certain token or API key, oldest first."""
         ...
 
-    async def list_unrecorded_grants(self) -> Sequence[StoredGrant]:
+    async def list_grants_with_unrecorded_end(self) -> Sequence[StoredGrant]:
         """Return the ended grants whose audit event is not yet marked as stored, oldest first."""
         ...
 
@@ -178,12 +178,12 @@ def grant_to_json(grant: Grant) -> dict[str, Any]:
         "clientId": grant.client_id,
         "clientName": grant.client_name,
         "rights": sorted(grant.rights),
-        "createdAt": rfc3339(grant.created_at),
+        "createdAt": format_rfc3339(grant.created_at),
         "code": {
             "digest": code.digest,
             "challenge": code.challenge,
             "redirectUri": code.redirect_uri,
-            "expiresAt": rfc3339(code.expires_at),
+            "expiresAt": format_rfc3339(code.expires_at),
         },
         "signIn": _sign_in_to_json(grant.sign_in),
         "tokenId": grant.token_id,
@@ -193,11 +193,11 @@ def grant_to_json(grant: Grant) -> dict[str, Any]:
         else {
             "family": refresh.family,
             "digest": refresh.digest,
-            "expiresAt": rfc3339(refresh.expires_at),
-            "usedAt": rfc3339(refresh.used_at),
-            "startedAt": rfc3339(refresh.started_at),
+            "expiresAt": format_rfc3339(refresh.expires_at),
+            "usedAt": format_rfc3339(refresh.used_at),
+            "startedAt": format_rfc3339(refresh.started_at),
         },
-        "credentialEndsAt": None if grant.credential_ends_at is None else rfc3339(grant.credential_ends_at),
+        "credentialEndsAt": None if grant.credential_ends_at is None else format_rfc3339(grant.credential_ends_at),
         "end": None if grant.end is None else _end_to_json(grant.end),
     }
 
@@ -216,7 +216,7 @@ def _sign_in_from_json(stored: Mapping[str, Any]) -> SignIn:
 
 def _end_to_json(end: GrantEnd) -> dict[str, Any]:
     return {
-        "at": rfc3339(end.at),
+        "at": format_rfc3339(end.at),
         "reason": end.reason,
         "actor": end.actor,
         "madeWith": None if end.made_with is None else dict(end.made_with),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl, unquote_plus
 
-from shared.oauth.errors import OAuthError, OAuthErrorCode, invalid_client_error, invalid_request_error
+from shared.oauth.errors import OAuthError, OAuthErrorCode, build_invalid_client_error, build_invalid_request_error
 
 FORM: Final = "application/x-www-form-urlencoded"
 RESOURCE: Final = "resource"
@@ -51,7 +51,7 @@ class Parameters:
             OAuthError: ``invalid_request``.
         """
         if self.repeated:
-            raise invalid_request_error(f"The parameter {self.repeated[0][:64]} is repeated; send it once.")
+            raise build_invalid_request_error(f"The parameter {self.repeated[0][:64]} is repeated; send it once.")
 
     def require(self, name: str) -> str:
         """Return the value of a required parameter.
@@ -61,7 +61,7 @@ class Parameters:
         """
         value = self.values.get(name)
         if value is None:
-            raise invalid_request_error(f"The parameter {name} is required.")
+            raise build_invalid_request_error(f"The parameter {name} is required.")
         return value
 
 
@@ -80,13 +80,13 @@ def parse_form(media_type: str, body: bytes) -> Parameters:
         OAuthError: ``invalid_request`` if the body is not a form, or repeats a parameter.
     """
     if media_type != FORM:
-        raise invalid_request_error(f"The Content-Type must be {FORM}.")
+        raise build_invalid_request_error(f"The Content-Type must be {FORM}.")
     try:
         pairs = parse_qsl(
             body.decode("utf-8"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_PARAMETERS, separator="&"
         )
     except ValueError:
-        raise invalid_request_error("The body is not a valid form in UTF-8.") from None
+        raise build_invalid_request_error("The body is not a valid form in UTF-8.") from None
     parameters = collect_parameters(pairs)
     parameters.check_unique()
     return parameters
@@ -115,11 +115,15 @@ def identify_client(authorization: str, parameters: Parameters) -> ClientIdentif
     client_id, secret = parameters.get("client_id"), parameters.get("client_secret")
     if not authorization:
         if client_id is None:
-            raise invalid_client_error("The parameter client_id, or the header Authorization: Basic, is required.")
+            raise build_invalid_client_error(
+                "The parameter client_id, or the header Authorization: Basic, is required."
+            )
         return ClientIdentification(client_id, secret or "")
-    basic = _parse_basic(authorization)
+    basic = _parse_basic_credentials(authorization)
     if secret is not None or client_id not in (None, basic.client_id):
-        raise invalid_request_error("Send the client's credentials once: in the header Authorization or in the form.")
+        raise build_invalid_request_error(
+            "Send the client's credentials once: in the header Authorization or in the form."
+        )
     return basic
 
 
@@ -139,7 +143,7 @@ def check_resources(parameters: Parameters, base: str) -> None:
         raise OAuthError(OAuthErrorCode.INVALID_TARGET, description)
 
 
-def _parse_basic(authorization: str) -> ClientIdentification:
+def _parse_basic_credentials(authorization: str) -> ClientIdentification:
     scheme, _, encoded = authorization.partition(" ")
     try:
         user, colon, password = base64.b64decode(encoded.strip(" \t"), validate=True).decode("utf-8").partition(":")
@@ -147,5 +151,5 @@ def _parse_basic(authorization: str) -> ClientIdentification:
     except (ValueError, binascii.Error):
         identified, colon = ClientIdentification(""), ""
     if scheme.lower() != _BASIC or not (colon and identified.client_id):
-        raise invalid_client_error("The header Authorization must be Basic with the client's id and secret.")
+        raise build_invalid_client_error("The header Authorization must be Basic with the client's id and secret.")
     return identified

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-from shared.oauth.errors import OAuthError, OAuthErrorCode, to_description
+from shared.oauth.errors import OAuthError, OAuthErrorCode, to_error_description
 from shared.oauth.parameters import Parameters
 from shared.observability.metrics import count
 
@@ -15,7 +15,7 @@ class Redirect:
     address: str
 
 
-def access_denied_error(description: str) -> OAuthError:
+def build_access_denied_error(description: str) -> OAuthError:
     """Build the OAuth error for an authorization request that the member or the service denies."""
     return OAuthError(OAuthErrorCode.ACCESS_DENIED, description)
 
@@ -24,7 +24,7 @@ def build_error_redirect(redirect_uri: str, parameters: Parameters, base: str, e
     """Build the redirect that reports an error to the client; count the error in the metrics unless it is a denial."""
     if error.error is not OAuthErrorCode.ACCESS_DENIED:
         count("workspace.oauth.refusals", error=str(error.error))
-    members = {"error": str(error.error), "error_description": to_description(error.detail)}
+    members = {"error": str(error.error), "error_description": to_error_description(error.detail)}
     return Redirect(append_parameters(redirect_uri, parameters, base, members))
 
 

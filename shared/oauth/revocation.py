@@ -6,7 +6,7 @@ from shared.auth.ports import CredentialStore
 from shared.auth.principals import CredentialKind, Principal
 from shared.errors import Kind, WorkspaceError
 from shared.oauth.client_credentials import ClientCredentialsGrant
-from shared.oauth.errors import invalid_grant_error
+from shared.oauth.errors import build_invalid_grant_error
 from shared.oauth.grant_service import GrantService
 from shared.oauth.parameters import ClientIdentification
 
@@ -47,9 +47,9 @@ class TokenRevocation:
                 return
             raise
         if key is None and owner.client_id != client.client_id:
-            raise invalid_grant_error(_OTHER_CLIENT)
+            raise build_invalid_grant_error(_OTHER_CLIENT)
         if key is not None and not await self._descends_from_key(owner, key):
-            raise invalid_grant_error(_OTHER_CLIENT)
+            raise build_invalid_grant_error(_OTHER_CLIENT)
         await self._issuer.revoke_own_token(owner)
 
     async def _descends_from_key(self, owner: Principal, key: Principal) -> bool:

@@ -15,11 +15,13 @@ def parse_scope(scope: str) -> frozenset[AccessRight]:
     """
     names = [name for name in scope.split(" ") if name]
     if not names:
-        raise invalid_scope_error("The parameter scope is empty; omit it for the default.")
+        raise build_invalid_scope_error("The parameter scope is empty; omit it for the default.")
     known = frozenset(map(str, AccessRight))
     unknown = sorted({name for name in names if name not in known})
     if unknown:
-        raise invalid_scope_error(f"The parameter scope contains unknown access rights: {', '.join(unknown)[:256]}.")
+        raise build_invalid_scope_error(
+            f"The parameter scope contains unknown access rights: {', '.join(unknown)[:256]}."
+        )
     return frozenset(AccessRight(name) for name in names)
 
 
@@ -28,6 +30,6 @@ def format_scope(rights: frozenset[AccessRight] | tuple[AccessRight, ...]) -> st
     return " ".join(sorted(rights))
 
 
-def invalid_scope_error(description: str) -> OAuthError:
+def build_invalid_scope_error(description: str) -> OAuthError:
     """Build the error for a scope that cannot be granted."""
     return OAuthError(OAuthErrorCode.INVALID_SCOPE, description)

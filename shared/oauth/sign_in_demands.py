@@ -10,10 +10,10 @@ from typing import Final
 from shared.auth.reauthentication import MAX_AHEAD, build_reauthentication_error
 from shared.auth.sign_ins import SignIn
 from shared.errors import invalid
-from shared.oauth.errors import OAuthError, invalid_request_error
+from shared.oauth.errors import OAuthError, build_invalid_request_error
 from shared.oauth.parameters import Parameters
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 
 REQUESTED_AT: Final = "requested_at"
 """Parameter with the time of an authorization request, which the service adds to the address of the consent page."""
@@ -66,7 +66,7 @@ def parse_sign_in_demand(parameters: Parameters) -> SignInDemand:
     """
     text, prompt = parameters.get("max_age"), parameters.get("prompt") or ""
     if text is not None and not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
-        raise invalid_request_error(f"The parameter max_age must be a number of at most {_MAX_DIGITS} digits.")
+        raise build_invalid_request_error(f"The parameter max_age must be a number of at most {_MAX_DIGITS} digits.")
     max_age = None if text is None else int(text)
     return SignInDemand(max_age, max_age == 0 or "login" in prompt.split())
 
@@ -101,7 +101,7 @@ class RequestTimes:
         self._times.move_to_end(identity)
         if len(self._times) > REMEMBERED_REQUESTS:
             self._times.popitem(last=False)
-        return rfc3339(at)
+        return format_rfc3339(at)
 
     def find_arrival_time(self, parameters: Parameters) -> datetime | None:
         """Return the arrival time of a request: the recorded time or the consent page's time, whichever is later.

@@ -60,7 +60,7 @@ def is_disabled(environment: Mapping[str, str]) -> bool:
     return _read_variable(environment, "OTEL_SDK_DISABLED").lower() == "true"
 
 
-def is_exported(signal: Signal, environment: Mapping[str, str]) -> bool:
+def is_signal_exported(signal: Signal, environment: Mapping[str, str]) -> bool:
     """Return whether the environment selects a collector for traces or metrics.
 
     A collector is selected by the endpoint of the signal, by the general endpoint, or by the exporter ``otlp``, whose
@@ -98,7 +98,7 @@ def get_meter() -> "Meter":
 def _is_sent_to_collector(signal: Signal) -> bool:
     for message in find_unsupported_values(os.environ):
         _LOG.warning("telemetry is not exported: %s", message)
-    return is_exported(signal, os.environ)
+    return is_signal_exported(signal, os.environ)
 
 
 def _is_signal_requested(signal: Signal, environment: Mapping[str, str]) -> bool:

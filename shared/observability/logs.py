@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
 
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 ROOT = "workspace"
 request_id: ContextVar[str] = ContextVar("request_id", default="")
@@ -30,7 +30,7 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Format a log record as one line of JSON, with the traceback of an exception under ``exception``."""
         line: dict[str, Any] = {
-            "time": rfc3339(datetime.fromtimestamp(record.created, UTC)),
+            "time": format_rfc3339(datetime.fromtimestamp(record.created, UTC)),
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),

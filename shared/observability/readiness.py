@@ -20,7 +20,7 @@ _LOG = logs.get_logger("readiness")
 _host_probes: dict[str, Probe] = {}
 
 
-def add_probe(name: str, probe: Probe) -> None:
+def add_readiness_probe(name: str, probe: Probe) -> None:
     """Register a readiness check for a dependency of the host process; the checks of the app's stores are built in.
 
     Args:

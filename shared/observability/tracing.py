@@ -104,7 +104,7 @@ def get_current_span_context() -> "SpanContext | None":
     return context if context.is_valid else None
 
 
-def record_reply(attributes: Mapping[str, Attribute], *, failed: bool) -> None:
+def record_dependency_reply(attributes: Mapping[str, Attribute], *, failed: bool) -> None:
     """Record the reply of a dependency on the current span.
 
     Args:
@@ -119,7 +119,7 @@ def record_reply(attributes: Mapping[str, Attribute], *, failed: bool) -> None:
     for name, value in attributes.items():
         current.set_attribute(name, value)
     if failed:
-        mark_failed(current, str(attributes["db.response.status_code"]))
+        mark_span_failed(current, str(attributes["db.response.status_code"]))
 
 
 def record_exception(error: BaseException) -> None:
@@ -130,7 +130,7 @@ def record_exception(error: BaseException) -> None:
         get_current_span().record_exception(error)
 
 
-def mark_failed(span: "Span | Any", reason: str) -> None:
+def mark_span_failed(span: "Span | Any", reason: str) -> None:
     """Mark a span as failed, with an error code or the name of an exception as the reason."""
     from opentelemetry.trace import StatusCode  # noqa: PLC0415  loaded where it is used
 
@@ -168,8 +168,8 @@ def _start_span(
 
 def _record_error(created: "Span", error: Exception) -> None:
     if not isinstance(error, WorkspaceError):
-        mark_failed(created, type(error).__name__)
+        mark_span_failed(created, type(error).__name__)
         return
     created.set_attribute(ERROR_CODE, error.code)
     if error.kind in _SERVER_ERRORS:
-        mark_failed(created, error.code)
+        mark_span_failed(created, error.code)

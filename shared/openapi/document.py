@@ -319,7 +319,7 @@ def _build_table_operation(
         f"{operation_object['description']} Partitioned on `{container.partition_key_path}`; {container.data_class}."
     )
     operation_object["parameters"] = [
-        _adjust_parameter(parameter, operation, container)
+        _require_partition_key(parameter, operation, container)
         for parameter in operation_object["parameters"]
         if parameter["name"] not in _PATH_NAMES
     ]
@@ -328,7 +328,7 @@ def _build_table_operation(
     return operation_object
 
 
-def _adjust_parameter(parameter: Schema, operation: Operation, container: Container) -> Schema:
+def _require_partition_key(parameter: Schema, operation: Operation, container: Container) -> Schema:
     """Return a parameter unchanged, except ``partitionKey``: it is required if the service cannot derive its value."""
     single = "{documentId}" in operation.route
     is_derived = container.partition_key_path == "/id" or operation.method == "PUT"

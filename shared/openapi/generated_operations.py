@@ -15,7 +15,7 @@ from shared.catalog.snapshot import CatalogEntry
 from shared.openapi.paths import LONGEST_PARAMETER, to_camel_case
 from shared.openapi.schemas import Schema, SchemaRegistry, add_length_limits
 from shared.telemetry.pointers import compile_pointer
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from shared.warm_queries.ports import Column
 from shared.webhooks.event_data import DESCRIPTIONS, EventDescription
 from shared.webhooks.events import WebhookEventType
@@ -88,7 +88,7 @@ def _build_description(query: WarmQuery) -> str:
     sentences = [query.description] if query.description else []
     approval = query.approval
     if approval is not None:
-        sentences.append(f"Approved by {approval.approved_by} at {rfc3339(approval.approved_at)}.")
+        sentences.append(f"Approved by {approval.approved_by} at {format_rfc3339(approval.approved_at)}.")
     return "\n\n".join(sentences)
 
 

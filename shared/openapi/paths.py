@@ -157,7 +157,7 @@ def _build_request_body(operation: Operation, schemas: SchemaRegistry) -> Schema
         return {"required": True, "content": forms}
     schema = _build_body_schema(operation, schemas) if takes is None else add_length_limits(takes, longest)
     example = {} if operation.docs.example is None else {"example": operation.docs.example}
-    required = takes is not None or _has_required_members(operation.body)
+    required = takes is not None or _has_required_properties(operation.body)
     return {"required": required, "content": {JSON: {"schema": schema, **example}, **forms}}
 
 
@@ -168,7 +168,7 @@ def _build_body_schema(operation: Operation, schemas: SchemaRegistry) -> Schema:
     return schemas.register(operation.body, "validation", operation.body_limit, ClosedBody(server_set))
 
 
-def _has_required_members(model: Any) -> bool:
+def _has_required_properties(model: Any) -> bool:
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         return True
     return any(member.is_required() for member in model.model_fields.values())
@@ -193,7 +193,7 @@ def build_query_parameters(operation: Operation, schemas: SchemaRegistry) -> lis
 
 def _build_schema(parameter: Schema, owner: str, schemas: SchemaRegistry) -> Schema:
     limited: Schema = add_length_limits(parameter["schema"], LONGEST_PARAMETER)
-    return schemas.name_enums(limited, owner[0].upper() + owner[1:], parameter["name"])
+    return schemas.replace_enums_by_references(limited, owner[0].upper() + owner[1:], parameter["name"])
 
 
 def build_header_parameters(operation: Operation, schemas: SchemaRegistry) -> list[Schema]:
@@ -204,7 +204,9 @@ def build_header_parameters(operation: Operation, schemas: SchemaRegistry) -> li
             "name": name,
             "in": "header",
             "required": False,
-            "schema": schemas.name_enums(add_length_limits(header["schema"], LONGEST_PARAMETER), "", name),
+            "schema": schemas.replace_enums_by_references(
+                add_length_limits(header["schema"], LONGEST_PARAMETER), "", name
+            ),
         }
         for name, header in _list_headers(operation)
     ]

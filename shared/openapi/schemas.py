@@ -30,7 +30,7 @@ class ClosedBody:
 
     def close_schema(self, schema: Schema) -> Schema:
         """Return the JSON schema of a request body in which every object forbids unknown properties."""
-        schema_copy: Schema = _forbid_unknown_members(schema)
+        schema_copy: Schema = _forbid_unknown_properties(schema)
         if self.server_set:
             member_schema = {
                 "readOnly": True,
@@ -99,7 +99,7 @@ class SchemaRegistry:
             self._add_definition(name, definition)
         return _to_parameters(schema, {})
 
-    def name_enums(self, schema: Schema, owner: str, member: str) -> Schema:
+    def replace_enums_by_references(self, schema: Schema, owner: str, member: str) -> Schema:
         """Return a property's schema in which each enumeration is replaced by a reference to a named schema.
 
         Code generators then write one type for each enumeration, and its name is the same wherever it is used.
@@ -110,10 +110,13 @@ class SchemaRegistry:
             member: name of the property.
         """
         if "anyOf" in schema:
-            return {**schema, "anyOf": [self.name_enums(each, owner, member) for each in schema["anyOf"]]}
+            return {
+                **schema,
+                "anyOf": [self.replace_enums_by_references(each, owner, member) for each in schema["anyOf"]],
+            }
         if len(schema.get("allOf", ())) == 1 and "enum" in schema["allOf"][0]:
             rest = {key: value for key, value in schema.items() if key != "allOf"}
-            return {**self.name_enums(schema["allOf"][0], owner, member), **rest}
+            return {**self.replace_enums_by_references(schema["allOf"][0], owner, member), **rest}
         if "enum" not in schema:
             return schema
         name = schema.get("title", f"{owner}{_to_pascal_case(member)}")
@@ -124,16 +127,16 @@ class SchemaRegistry:
     def _add_definition(self, name: str, schema: Schema) -> None:
         """Register the schema of a named type, and the enumerations of its properties."""
         if "properties" in schema:
-            schema = {**schema, "properties": self._replace_member_enums(name, schema["properties"])}
+            schema = {**schema, "properties": self._replace_property_enums(name, schema["properties"])}
         self._add_schema(name, schema)
 
-    def _replace_member_enums(self, owner: str, members: Mapping[str, Schema]) -> Schema:
+    def _replace_property_enums(self, owner: str, members: Mapping[str, Schema]) -> Schema:
         # The title of a property is derived from its name; only types have titles of their own.
         untitled = {
             member: {key: value for key, value in schema.items() if key != "title" or "enum" not in schema}
             for member, schema in members.items()
         }
-        return {member: self.name_enums(schema, owner, member) for member, schema in untitled.items()}
+        return {member: self.replace_enums_by_references(schema, owner, member) for member, schema in untitled.items()}
 
     def _add_schema(self, name: str, schema: Schema) -> None:
         # Two types with one name would silently document wrong properties.
@@ -141,7 +144,7 @@ class SchemaRegistry:
             raise ValueError(f"two types have the schema name {name}")
 
 
-def inline_schema(python_type: Any, mode: Mode) -> Schema:
+def build_inline_schema(python_type: Any, mode: Mode) -> Schema:
     """Return the JSON schema of a Python type with its named types under ``$defs``."""
     return copy.deepcopy(_build_schema(python_type, mode, DEFAULT_REF_TEMPLATE))
 
@@ -193,18 +196,18 @@ def _to_pascal_case(name: str) -> str:
 def _build_schema(python_type: Any, mode: Mode, template: str) -> Schema:
     # Documents and tool lists are built for each caller from the same types.
     schema_copy: Schema = TypeAdapter(python_type).json_schema(by_alias=True, ref_template=template, mode=mode)
-    _add_formats(schema_copy)
+    _add_integer_formats(schema_copy)
     return schema_copy
 
 
-def _add_formats(schema: Any) -> None:
+def _add_integer_formats(schema: Any) -> None:
     """Add a format to each integer without one, and remove defaults that are null.
 
     Generators of typed clients need the format. A default that is null contains no information.
     """
     if isinstance(schema, list):
         for each in schema:
-            _add_formats(each)
+            _add_integer_formats(each)
     if not isinstance(schema, dict):
         return
     if schema.get("type") == "integer":
@@ -213,16 +216,16 @@ def _add_formats(schema: Any) -> None:
         del schema["default"]
     for key, each in schema.items():
         if key not in _VALUES:
-            _add_formats(each)
+            _add_integer_formats(each)
 
 
-def _forbid_unknown_members(schema: Any) -> Any:
+def _forbid_unknown_properties(schema: Any) -> Any:
     """Return a copy of a schema in which objects with named properties forbid all other properties."""
     if isinstance(schema, list):
-        return [_forbid_unknown_members(each) for each in schema]
+        return [_forbid_unknown_properties(each) for each in schema]
     if not isinstance(schema, Mapping):
         return schema
-    schema_copy = {key: each if key in _VALUES else _forbid_unknown_members(each) for key, each in schema.items()}
+    schema_copy = {key: each if key in _VALUES else _forbid_unknown_properties(each) for key, each in schema.items()}
     if isinstance(schema.get("properties"), Mapping) and schema.get("type") == "object":
         schema_copy["additionalProperties"] = False
     return schema_copy

@@ -133,7 +133,7 @@ class OutboundUrl:
         return sha256(self.text.encode()).hexdigest()
 
     @property
-    def get_literal_address(self) -> Address | None:
+    def literal_address(self) -> Address | None:
         """IP address of a URL whose host is an IP address; None if the host is a name."""
         try:
             return ip_address(self.host)

@@ -133,7 +133,7 @@ def render_amendment(stored: ChainRecord, decided: FoundDecisions, links: "_Rece
     amendment_id = format_record_id(stored.sequence)
     stored_decision = decided.by_amendment.get(amendment_id)
     if stored_decision is not None and read_decided_amendment_id(stored_decision) != amendment_id:
-        return _render_damaged(amendment_id)
+        return _render_damaged_amendment(amendment_id)
     is_mismatch = not has_matching_filter_fields(stored) or (
         stored_decision is not None and not has_matching_filter_fields(stored_decision)
     )
@@ -143,19 +143,19 @@ def render_amendment(stored: ChainRecord, decided: FoundDecisions, links: "_Rece
         notice = _MISMATCH if is_mismatch else ""
         if stored_decision is None and not decided.is_complete and record["Status"] == AmendmentState.PENDING:
             notice += _UNREAD.format(format_record_id(decided.seen_to))
-        return _render_values(record, decision, notice, links)
+        return _render_amendment_article(record, decision, notice, links)
     except (ValueError, LookupError, TypeError, AttributeError):
-        return _render_damaged(amendment_id)
+        return _render_damaged_amendment(amendment_id)
 
 
-def _render_damaged(amendment_id: str) -> str:
+def _render_damaged_amendment(amendment_id: str) -> str:
     return (
         f'<article class="damaged"><h2>{escape(amendment_id)}</h2><p class="notice">This record or its decision was '
         f"changed in the store. Verify the chain.</p></article>"
     )
 
 
-def _render_values(
+def _render_amendment_article(
     record: Mapping[str, Any], decision: Mapping[str, Any] | None, notice: str, links: "_ReceiptLinks | None"
 ) -> str:
     status = decision["Status"] if decision else record["Status"]
@@ -216,10 +216,10 @@ def _render_rows(record: Mapping[str, Any]) -> str:
     before, after = record["OriginalRecord"], record["AmendedRecord"]
     changed = set(record["ChangedFields"])
     names = [*record["ChangedFields"], *sorted((before.keys() | after.keys()) - changed)]
-    return "".join(_render_row(name, before, after, changed=name in changed) for name in dict.fromkeys(names))
+    return "".join(_render_field_row(name, before, after, changed=name in changed) for name in dict.fromkeys(names))
 
 
-def _render_row(name: str, before: Mapping[str, Any], after: Mapping[str, Any], *, changed: bool) -> str:
+def _render_field_row(name: str, before: Mapping[str, Any], after: Mapping[str, Any], *, changed: bool) -> str:
     mark = ' class="changed"' if changed else ""
     values = f"<td>{_render_value(before, name)}</td><td>{_render_value(after, name)}</td>"
     return f"<tr{mark}><td>{escape(name)}</td>{values}</tr>"

@@ -9,7 +9,12 @@ from typing import Any, Final
 from shared.errors import Kind, ValidationErrors, WorkspaceError, invalid
 from shared.provenance.appender import AppendResult, Check
 from shared.provenance.chain_log import ChainLog
-from shared.provenance.decisions import FoundDecisions, find_decisions, has_matching_filter_fields, parse_content
+from shared.provenance.decisions import (
+    FoundDecisions,
+    find_decisions,
+    has_matching_filter_fields,
+    parse_verified_content,
+)
 from shared.provenance.hash_rule import format_record_id, sequence_from_record_id
 from shared.provenance.models import AmendmentBody
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Lookup
@@ -153,8 +158,8 @@ class Amendments:
         if signer is not None and append_id and (stored := await self._find_appended(decision.chain, append_id)):
             # A repeated request gets the first reply, although its sign-in may be too old by now.
             return stored
-        record = await self._read_original(decision.chain, decision.amendment)
-        original = _parse_original(record)
+        record = await self._read_amendment(decision.chain, decision.amendment)
+        original = _parse_amendment(record)
         # Most records are read now, because other appends to the chain wait while the check below runs.
         known = await find_decisions(self._store, decision.chain, [decision.amendment], runtime=self._runtime)
 
@@ -165,7 +170,7 @@ class Amendments:
                 raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
 
         if signer is None:
-            return await self._append_decision(decision, decision.build_transition(original), append_id, check)
+            return await self._append_decision(decision, decision.build_record_properties(original), append_id, check)
         # Each other reason to reject the decision comes first, so that it costs the caller no sign-in.
         try:
             await check()
@@ -177,16 +182,18 @@ class Amendments:
         append_id = append_id or self._runtime.new_id()
         async with signer.sign(append_id, decision.chain) as session:
 
-            async def check_and_confirm() -> None:
+            async def check_decision_and_confirm() -> None:
                 await check()
                 try:
                     await session.confirm()
                 except WorkspaceError as error:
                     raise _UnconfirmedError(error) from error
 
-            transition = decision.build_transition(original) | {MEMBER: session.signature.to_members(record.hash)}
+            transition = decision.build_record_properties(original) | {
+                MEMBER: session.signature.to_record_properties(record.hash)
+            }
             try:
-                result = await self._append_decision(decision, transition, append_id, check_and_confirm)
+                result = await self._append_decision(decision, transition, append_id, check_decision_and_confirm)
             except _UnconfirmedError as unconfirmed:
                 raise unconfirmed.error from unconfirmed
             session.is_decided = True
@@ -204,7 +211,7 @@ class Amendments:
         found = await self._store.find(chain, Lookup.APPEND_ID, [append_id])
         return AppendResult(found[0], repeated=True) if found else None
 
-    async def _read_original(self, chain: ChainKey, amendment: str) -> ChainRecord:
+    async def _read_amendment(self, chain: ChainKey, amendment: str) -> ChainRecord:
         sequence = sequence_from_record_id(amendment)
         record = None if sequence is None else await self._read_record(chain, sequence)
         if record is None or is_decision(record):
@@ -271,7 +278,7 @@ class _Decision:
         """Ids of the members who take part in the decision (the actor and the creators), in one letter case."""
         return {each.casefold() for each in (self.actor, *self.creators)}
 
-    def build_transition(self, original: Mapping[str, Any]) -> dict[str, Any]:
+    def build_record_properties(self, original: Mapping[str, Any]) -> dict[str, Any]:
         """Build the audit record of the decision without RecordID, time and hashes, which the append adds."""
         by, _, meaning = _DECISIONS[self.status]
         return {
@@ -288,11 +295,11 @@ class _Decision:
 
 def is_decision(record: ChainRecord) -> bool:
     """Return whether a record in a chain of amendments is undamaged and decides about an amendment."""
-    content = parse_content(record)
+    content = parse_verified_content(record)
     return content is not None and "AmendmentID" in content
 
 
-def is_original(record: ChainRecord) -> bool:
+def is_amendment_record(record: ChainRecord) -> bool:
     """Return whether a record in a chain of amendments is an amendment; the other records are decisions."""
     return "AmendmentID" not in record.projection
 
@@ -302,14 +309,14 @@ def get_amendment_id(record: ChainRecord) -> str:
     return format_record_id(record.sequence)
 
 
-def _parse_original(record: ChainRecord) -> dict[str, Any]:
+def _parse_amendment(record: ChainRecord) -> dict[str, Any]:
     """Parse the content of a stored amendment.
 
     Raises:
         WorkspaceError: CONFLICT ``RECORD_DAMAGED`` if the record or its filter fields (copies for queries) were
             changed.
     """
-    original = parse_content(record)
+    original = parse_verified_content(record)
     if original is None or not has_matching_filter_fields(record) or not original.keys() >= _REQUIRED_MEMBERS:
         raise build_damaged_record_error(record.sequence)
     return original
@@ -321,7 +328,7 @@ def _parse_decided_state(record: ChainRecord, amendment: str) -> str:
     Raises:
         WorkspaceError: CONFLICT ``RECORD_DAMAGED`` if the record was changed.
     """
-    content = parse_content(record)
+    content = parse_verified_content(record)
     if content is None or content.get("AmendmentID") != amendment or content.get("Status") not in _DECISIONS:
         raise build_damaged_record_error(record.sequence)
     return str(content["Status"])
@@ -329,12 +336,12 @@ def _parse_decided_state(record: ChainRecord, amendment: str) -> str:
 
 def check_reason(faults: ValidationErrors, body: AmendmentBody, policy: AmendmentPolicy) -> None:
     """Check the reason of an amendment by the workspace's policy, and add each error to ``faults``."""
-    if faults.has_valid("ReasonCategory") and body.reason_category not in policy.reason_categories:
+    if faults.has_valid_fields("ReasonCategory") and body.reason_category not in policy.reason_categories:
         allowed = list(policy.reason_categories)
         unknown = invalid("ReasonCategory", f"must be one of {', '.join(allowed)}", code="REASON_CATEGORY_UNKNOWN")
         unknown.members.update(sent=body.reason_category, allowed=allowed)
         faults.add(unknown)
-    if faults.has_valid("ReasonText") and policy.reason_text_required and _is_blank_text(body.reason_text):
+    if faults.has_valid_fields("ReasonText") and policy.reason_text_required and _is_blank_text(body.reason_text):
         faults.add(invalid("ReasonText", "must not be empty in this workspace"))
 
 

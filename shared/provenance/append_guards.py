@@ -13,7 +13,7 @@ from shared.provenance.chain_reading import read_last_record, read_time
 from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id, is_record_time
 from shared.provenance.ports import ChainKey, ChainStore, Tip
 from shared.runtime import Runtime
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 MAX_CLOCK_DIFFERENCE: Final = timedelta(hours=1)
 """Maximum difference between clocks of hosts. If the last record's time is further ahead, appends are rejected."""
@@ -77,7 +77,7 @@ def reject_future_tip(tip: Tip, instant: datetime) -> None:
 
 def compute_latest_allowed_time(instant: datetime) -> str:
     """Return the latest time that a record may have: the current time plus the allowed difference of clocks."""
-    return rfc3339(instant + MAX_CLOCK_DIFFERENCE)
+    return format_rfc3339(instant + MAX_CLOCK_DIFFERENCE)
 
 
 def describe_future_time(record_id: str) -> str:

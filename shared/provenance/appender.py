@@ -23,7 +23,7 @@ from shared.provenance.ports import (
 )
 from shared.provenance.records import RecordDraft, seal_record
 from shared.runtime import Runtime
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext
@@ -125,7 +125,7 @@ class Appender:
                 batch = self._remove_next_batch()
                 attributes = {"workspace.chain.target": self.chain.target.value, "workspace.chain.records": len(batch)}
                 with open_batch_span("append a batch to an audit chain", [entry.caller for entry in batch], attributes):
-                    await self._store_all(batch)
+                    await self._store_batch_with_retries(batch)
                 batch = []
         except asyncio.CancelledError:
             for entry in (*batch, *self.waiting):
@@ -153,7 +153,7 @@ class Appender:
         tip = self._tips.get(self.chain)
         if tip is None:
             tip = await self._store.read_tip(self.chain)
-            await reject_forged_head(self._store, self.chain, tip, rfc3339(self._runtime.now()), self._runtime)
+            await reject_forged_head(self._store, self.chain, tip, format_rfc3339(self._runtime.now()), self._runtime)
             self._cache_tip(tip)
         return tip
 
@@ -189,12 +189,12 @@ class Appender:
         self.waiting.extendleft(reversed(later))
         return batch
 
-    async def _store_all(self, batch: list[PendingAppend]) -> None:
+    async def _store_batch_with_retries(self, batch: list[PendingAppend]) -> None:
         """Store a batch of appends, with retries, and give each caller its record or its error."""
         deadline = self._runtime.monotonic() + self._give_up_seconds
         attempt = 0
         try:
-            while batch and not await self._store_once_or_wait(batch):
+            while batch and not await self._try_to_store_batch(batch):
                 if self._runtime.monotonic() > deadline:
                     _fail_all(
                         batch,
@@ -212,7 +212,7 @@ class Appender:
     def _compute_backoff(self, attempt: int) -> float:
         return min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(attempt, 20))
 
-    async def _store_once_or_wait(self, batch: list[PendingAppend]) -> bool:
+    async def _try_to_store_batch(self, batch: list[PendingAppend]) -> bool:
         """Try once to store a batch; return False if the caller must try again.
 
         If the outcome of an earlier attempt is unknown, the caller must also try again while the store is unavailable.
@@ -232,7 +232,7 @@ class Appender:
         """
         tip = await self._read_tip()
         # The look-up must follow the read of the tip: a later append moves the tip, so that this attempt fails.
-        await self._complete_stored(batch)
+        await self._complete_stored_appends(batch)
         await self._run_checks(batch)
         batch[:] = [entry for entry in batch if not entry.is_abandoned()]
         if not batch:
@@ -257,7 +257,7 @@ class Appender:
             entry.succeed(record, repeated=False)
         return True
 
-    async def _complete_stored(self, batch: list[PendingAppend]) -> None:
+    async def _complete_stored_appends(self, batch: list[PendingAppend]) -> None:
         """Complete the appends whose append id is already in the chain, and remove them from the batch."""
         wanted = {entry.append_id: entry for entry in batch if entry.look_up and not entry.is_abandoned()}
         ids = list(wanted)
@@ -287,7 +287,7 @@ class Appender:
         Each record gets its sequence number, time, PreviousHash and Hash.
         """
         instant = self._runtime.now()
-        timestamp = rfc3339(instant)
+        timestamp = format_rfc3339(instant)
         if tip.timestamp > timestamp:
             # The clock of another host is ahead, or this host's clock was set back.
             reject_future_tip(tip, instant)
@@ -297,7 +297,7 @@ class Appender:
         weight = 0
         for sequence, entry in enumerate(batch, start=tip.sequence + 1):
             record = seal_record(entry.draft, sequence, timestamp, previous, entry.append_id)
-            weight += self._store.measure_weight(record.canonical)
+            weight += self._store.measure_bytes_in_batch(record.canonical)
             if records and weight > self._store.max_batch_weight:
                 break
             records.append(record)

@@ -16,7 +16,7 @@ from shared.provenance.overview_ports import ChainOverview, ChainSummary
 from shared.provenance.ports import ChainKey
 from shared.provenance.verifier import ChainVerifier, VerificationRun, store_verification_result
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 RUN_SECONDS: Final = 600.0
 STEP_RECORDS: Final = 131_072
@@ -62,7 +62,7 @@ class BackgroundVerification:
         If the result is False, call this method again soon: it then verifies the remaining chains.
         """
         deadline = self._runtime.monotonic() + self._seconds
-        self._period_start = self._period_start or rfc3339(self._runtime.now())
+        self._period_start = self._period_start or format_rfc3339(self._runtime.now())
         due = await self._list_due_chains()
         if self._unfinished is not None:
             due.insert(0, self._unfinished.chain)

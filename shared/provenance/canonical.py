@@ -39,7 +39,7 @@ def encode_jcs(value: Any) -> bytes:
     except TypeError:
         return _dump_by_rfc8785(value)
     # Inlined copy of _is_orjson_canonical, because every append calls this function.
-    if is_plain_json((value,), MAX_DEPTH) and (text.isascii() or _has_ascii_keys((value,))):
+    if has_orjson_canonical_numbers((value,), MAX_DEPTH) and (text.isascii() or _has_ascii_keys((value,))):
         return text
     return _dump_by_rfc8785(value)
 
@@ -68,7 +68,7 @@ def encode_canonical_value(value: Any, field: str) -> bytes:
     try:
         return orjson.dumps(value) if type(value) is str else encode_jcs(value)
     except (TypeError, ValueError) as error:
-        raise _find_error(value, field) or invalid(field or "body", str(error)) from None
+        raise _find_canonical_form_error(value, field) or invalid(field or "body", str(error)) from None
 
 
 def parse_canonical(canonical: bytes) -> Any:
@@ -78,7 +78,7 @@ def parse_canonical(canonical: bytes) -> Any:
         ValueError: the text is not JSON.
     """
     value = orjson.loads(canonical)
-    if _dump_sorted(value) and is_plain_json((value,), MAX_DEPTH):
+    if _dump_with_sorted_keys(value) and has_orjson_canonical_numbers((value,), MAX_DEPTH):
         return value
     return json.loads(canonical, parse_int=parse_json_integer)
 
@@ -118,7 +118,7 @@ def _parse_by_rfc8785(canonical: bytes) -> Any:
         return None
 
 
-def _dump_sorted(value: Any) -> bytes:
+def _dump_with_sorted_keys(value: Any) -> bytes:
     """Serialise a JSON value with orjson and sorted keys; return empty bytes if orjson rejects the value."""
     try:
         return orjson.dumps(value, option=STRICT)
@@ -137,10 +137,10 @@ def _is_orjson_canonical(value: Any, text: bytes) -> bool:
     The order of keys is the same if the text, or every key, is ASCII: orjson sorts by code points, RFC 8785 by UTF-16
     units. orjson has already rejected integers beyond ±(2^53-1).
     """
-    return is_plain_json((value,), MAX_DEPTH) and (text.isascii() or _has_ascii_keys((value,)))
+    return has_orjson_canonical_numbers((value,), MAX_DEPTH) and (text.isascii() or _has_ascii_keys((value,)))
 
 
-def is_plain_json(values: Iterable[Any], depth: int) -> bool:
+def has_orjson_canonical_numbers(values: Iterable[Any], depth: int) -> bool:
     """Return whether JSON values contain no floats that orjson and RFC 8785 would write differently.
 
     These floats are whole numbers, numbers below 1e-5, and numbers above 1e15. Verification calls this function for
@@ -160,7 +160,7 @@ def is_plain_json(values: Iterable[Any], depth: int) -> bool:
             ):
                 return False
         elif kind is dict or kind is list:
-            if not depth or not is_plain_json(value.values() if kind is dict else value, depth - 1):
+            if not depth or not has_orjson_canonical_numbers(value.values() if kind is dict else value, depth - 1):
                 return False
         elif kind not in _CONSTANTS:
             return False
@@ -178,7 +178,7 @@ def _has_ascii_keys(values: Iterable[Any]) -> bool:
     return True
 
 
-def _find_error(value: Any, field: str) -> WorkspaceError | None:
+def _find_canonical_form_error(value: Any, field: str) -> WorkspaceError | None:
     """Return an error that names the first nested value without a canonical form; None if all values have one.
 
     The search is not recursive, so that deeply nested values cannot exhaust the stack.

@@ -15,7 +15,7 @@ PAGE_RECORDS: Final = 1_000
 PAGE_BYTES: Final = 8_000_000
 
 
-async def verify_in_order(
+async def verify_sequentially(
     store: ChainStore,
     chain: ChainKey,
     verification: ChainVerification,
@@ -37,12 +37,12 @@ async def verify_in_order(
     """
     while verification.fault is None and verification.sequence < last_sequence:
         before = verification.sequence
-        await stream_records(store, chain, verification, last_sequence, runtime=runtime)
+        await verify_next_records(store, chain, verification, last_sequence, runtime=runtime)
         if verification.sequence == before:
             return
 
 
-async def stream_records(
+async def verify_next_records(
     store: ChainStore,
     chain: ChainKey,
     verification: ChainVerification,

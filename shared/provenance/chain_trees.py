@@ -6,7 +6,7 @@ from typing import Final
 from shared.provenance.merkle import CompactRange
 from shared.provenance.merkle_tiles import SUBTREE_LEAVES, TILE_LEAVES, TILE_ROOTS, Tiles
 from shared.provenance.ports import ChainKey, ChainStore
-from shared.provenance.signed_tree import SignedTree, build_refused_error
+from shared.provenance.signed_tree import SignedTree, build_checkpoint_refused_error
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 HASHES_PAGE: Final = 10_000
@@ -114,4 +114,4 @@ def parse_leaf(record_hash: str) -> bytes:
     try:
         return bytes.fromhex(record_hash)
     except ValueError:
-        raise build_refused_error("The chain is broken: a stored Hash is not hexadecimal.") from None
+        raise build_checkpoint_refused_error("The chain is broken: a stored Hash is not hexadecimal.") from None

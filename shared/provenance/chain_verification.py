@@ -18,7 +18,7 @@ from shared.provenance.canonical import (
     SMALLEST_PLAIN,
     STRICT,
     canonicalise_record,
-    is_plain_json,
+    has_orjson_canonical_numbers,
     parse_if_canonical,
 )
 from shared.provenance.hash_rule import (
@@ -117,13 +117,13 @@ def _is_simple_event(value: dict[str, Any]) -> bool:
                 kind is str
                 or kind is int
                 or (kind is float and item % 1.0 and SMALLEST_PLAIN <= item <= LARGEST_PLAIN)
-                or is_plain_json((item,), _STATES_DEPTH - 1)
+                or has_orjson_canonical_numbers((item,), _STATES_DEPTH - 1)
             ):
                 continue
             return False
     if len(value) == _TEXT_MEMBERS + states:
         return True
-    return _NOT_IN_EVENTS.isdisjoint(value) and is_plain_json(value.values(), _STATES_DEPTH)
+    return _NOT_IN_EVENTS.isdisjoint(value) and has_orjson_canonical_numbers(value.values(), _STATES_DEPTH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +269,7 @@ class ChainVerification:
     def _describe_wrong_position(self, record: ChainRecord, value: dict[str, Any], here: str) -> str:
         """Describe the fault of a record whose number or PreviousHash does not follow the last valid record."""
         if value.get("RecordID") != here:
-            return describe_wrong_id(value.get("RecordID"), here)
+            return describe_wrong_record_id(value.get("RecordID"), here)
         if record.sequence == self.sequence:
             return f"{here} is stored twice"
         if record.sequence != self.sequence + 1:
@@ -280,7 +280,7 @@ class ChainVerification:
     def _describe_wrong_content(self, record: ChainRecord, value: dict[str, Any], here: str) -> ChainFault:
         """Describe the fault of a record with a correct number and PreviousHash, but invalid content."""
         if value.get("RecordID") != here:
-            return ChainFault(here, describe_wrong_id(value.get("RecordID"), here))
+            return ChainFault(here, describe_wrong_record_id(value.get("RecordID"), here))
         stored, computed = record.projection, get_filter_fields(value)
         differing = sorted(name for name in stored.keys() | computed.keys() if stored.get(name) != computed.get(name))
         if differing:
@@ -293,7 +293,7 @@ class ChainVerification:
         return ChainFault(here, describe_non_text_fields(here, computed) or mistimed)
 
 
-def describe_wrong_id(stated: object, here: str) -> str:
+def describe_wrong_record_id(stated: object, here: str) -> str:
     """Describe the fault of a record whose content states the RecordID of another position."""
     return f"{stated} is stored in the place of {here}"
 
@@ -311,7 +311,7 @@ def to_rows(records: Iterable[ChainRecord]) -> Iterable[Row]:
         yield (record.sequence, record.canonical, record.hash, fields)
 
 
-def find_competing_record(records: Sequence[ChainRecord], fault: ChainFault) -> int | None:
+def find_record_with_same_predecessor(records: Sequence[ChainRecord], fault: ChainFault) -> int | None:
     """Find a record that has the faulty record's PreviousHash, but a different Hash; return the sequence number."""
     previous_hash = fault.previous_hash
     for record in records:
@@ -331,10 +331,10 @@ def build_fork_fault(record_hash: str, other: int) -> ChainFault:
 def _record_from_row(row: Row) -> ChainRecord:
     """Convert a row to a record; content that is not bytes is converted to bytes, so that it can be hashed."""
     canonical = row[1] if isinstance(row[1], bytes) else str(row[1]).encode("utf-8", "surrogatepass")
-    return ChainRecord(row[0], canonical, row[2], "", _parse_fields(row[3]))
+    return ChainRecord(row[0], canonical, row[2], "", _parse_filter_fields(row[3]))
 
 
-def _parse_fields(array: bytes) -> dict[str, str]:
+def _parse_filter_fields(array: bytes) -> dict[str, str]:
     try:
         values = orjson.loads(array)
     except ValueError:

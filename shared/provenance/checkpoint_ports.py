@@ -41,11 +41,11 @@ class CheckpointStore(Protocol):
         """Return the checkpoint with a name; None if it does not exist."""
         ...
 
-    async def save_state(self, name: str, state: bytes) -> None:
+    async def save_working_state(self, name: str, state: bytes) -> None:
         """Store intermediate data of checkpoint creation (working state) under a name; lost data is computed again."""
         ...
 
-    async def load_state(self, name: str) -> bytes | None:
+    async def load_working_state(self, name: str) -> bytes | None:
         """Return the intermediate data of checkpoint creation stored under a name; None if it does not exist."""
         ...
 

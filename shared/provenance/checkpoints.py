@@ -27,7 +27,7 @@ from shared.provenance.overview_ports import ChainOverview
 from shared.provenance.ports import ChainKey, ChainStore, Tip
 from shared.provenance.signed_tree import SignedTree, extend_signed_tree
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.timestamps import LONGEST_SETBACK, rfc3339
+from shared.timestamps import LONGEST_SETBACK, format_rfc3339
 
 KNOWN_SIZES: Final = 100_000
 LONGEST_WAIT_SWEEPS: Final = 64
@@ -50,7 +50,7 @@ class CurrentCheckpoint:
     last_hash: str
 
 
-def build_name_prefix(chain: ChainKey) -> str:
+def build_checkpoint_name_prefix(chain: ChainKey) -> str:
     """Return the prefix of the names of a chain's checkpoints.
 
     The prefix contains a hash of the scope instead of the scope, which can have any characters and length.
@@ -61,7 +61,7 @@ def build_name_prefix(chain: ChainKey) -> str:
 
 def build_checkpoint_name(chain: ChainKey, size: int) -> str:
     """Return the name of the checkpoint that covers the first ``size`` records of a chain."""
-    return f"{build_name_prefix(chain)}{size:0{RECORD_ID_DIGITS}d}"
+    return f"{build_checkpoint_name_prefix(chain)}{size:0{RECORD_ID_DIGITS}d}"
 
 
 class RetrySchedule:
@@ -127,7 +127,7 @@ class Checkpoints:
         self.keys = NoteKeys(signer, workspace)
         self.signatures = RootSignatures(notes, self.keys, issuer)
         self._workspace = workspace
-        self.trees = ChainTrees(store, Tiles(notes, build_name_prefix), runtime=runtime)
+        self.trees = ChainTrees(store, Tiles(notes, build_checkpoint_name_prefix), runtime=runtime)
         self._sizes: OrderedDict[ChainKey, int] = OrderedDict()
         self._unsaved: dict[ChainKey, int] = {}
         self._swept_from = ""
@@ -140,9 +140,9 @@ class Checkpoints:
 
     async def find_newest(self, chain: ChainKey) -> StoredCheckpoint | None:
         """Return a chain's newest checkpoint without verifying it."""
-        return await self._notes.find_newest(build_name_prefix(chain))
+        return await self._notes.find_newest(build_checkpoint_name_prefix(chain))
 
-    async def find_newest_size(self, chain: ChainKey) -> int:
+    async def count_covered_records(self, chain: ChainKey) -> int:
         """Return the number of records that a chain's newest checkpoint covers; read it from the checkpoint's name.
 
         Return 0 if the chain has no checkpoint.
@@ -196,7 +196,7 @@ class Checkpoints:
             NoteError: if the last checkpoint is not trusted.
         """
         created = await self._create_if_grown(chain)
-        await self._save_sizes()
+        await self._save_checkpoint_sizes()
         return created
 
     async def _create_if_grown(self, chain: ChainKey) -> StoredCheckpoint | None:
@@ -225,7 +225,7 @@ class Checkpoints:
             build_origin(workspace, chain.target, chain.scope_key), tree.size, tree.compute_root()
         )
         created = await self._sign_and_store(chain, checkpoint)
-        await self._notes.save_state(f"{build_name_prefix(chain)}tree", covered.to_state())
+        await self._notes.save_working_state(f"{build_checkpoint_name_prefix(chain)}tree", covered.to_state())
         await self.trees.save_tiles(chain, tree.size)
         await self.signatures.load_or_create(build_checkpoint_name(chain, tree.size), checkpoint)
         self._remember_size(chain, tree.size)
@@ -252,16 +252,16 @@ class Checkpoints:
                 _LOG.exception("creating a checkpoint failed", extra=logs.fields(target=chain.target))
             else:
                 self._failures.remove(chain)
-        await self._save_sizes()
+        await self._save_checkpoint_sizes()
         # The clocks may be set back and forward before the next sweep, so a new record can have an earlier time.
-        self._swept_from = rfc3339(started - LONGEST_SETBACK - CLOCK_SKEW)
+        self._swept_from = format_rfc3339(started - LONGEST_SETBACK - CLOCK_SKEW)
         return created
 
     async def _load_signed_tree(self, chain: ChainKey, last: CheckpointContent | None) -> SignedTree:
         """Load the last checkpoint's Merkle tree from the store; rebuild it from records if the root differs."""
         if last is None:
             return SignedTree()
-        state = await self._notes.load_state(f"{build_name_prefix(chain)}tree")
+        state = await self._notes.load_working_state(f"{build_checkpoint_name_prefix(chain)}tree")
         covered = SignedTree.from_state(state) if state else None
         if covered is None or not _has_same_root(covered, last):
             covered = await ChainTrees(self._store, runtime=self._runtime).build_signed_tree(chain, last.size)
@@ -277,7 +277,7 @@ class Checkpoints:
         await self._notes.create(name, note)
         return await self._notes.get(name)
 
-    async def _save_sizes(self) -> None:
+    async def _save_checkpoint_sizes(self) -> None:
         """Store the sizes of new checkpoints (numbers of covered records) in the summaries of their chains.
 
         A size that could not be stored is stored next time.

@@ -37,7 +37,7 @@ class FoundDecisions:
     is_complete: bool = True
 
 
-def parse_content(record: ChainRecord) -> dict[str, Any] | None:
+def parse_verified_content(record: ChainRecord) -> dict[str, Any] | None:
     """Parse a record's content; return None if the content does not match the stored Hash or the record's position."""
     value = parse_if_canonical(record.canonical)
     sound = type(value) is dict and compute_digest(record.canonical) == record.hash
@@ -46,7 +46,7 @@ def parse_content(record: ChainRecord) -> dict[str, Any] | None:
 
 def has_matching_filter_fields(record: ChainRecord) -> bool:
     """Return whether a record's Hash, position and filter fields (copies for queries) match the record's content."""
-    content = parse_content(record)
+    content = parse_verified_content(record)
     return content is not None and get_filter_fields(content) == dict(record.projection)
 
 

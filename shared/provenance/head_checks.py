@@ -46,7 +46,7 @@ async def find_head_time_mismatch(store: ChainStore, chain: ChainKey, tip: Tip, 
 
 async def find_orphans(store: ChainStore, chain: ChainKey, genesis: str, tip: Tip) -> ChainFault | None:
     """Return a fault if the store contains records of a chain that no head item includes; else None."""
-    orphans = await store.list_orphans(chain, genesis) if isinstance(store, OrphanRecords) else ()
+    orphans = await store.list_orphan_records(chain, genesis) if isinstance(store, OrphanRecords) else ()
     for record in orphans:
         value = parse_if_canonical(record.canonical)
         if type(value) is dict and value.get("PreviousHash") == genesis:
@@ -55,7 +55,7 @@ async def find_orphans(store: ChainStore, chain: ChainKey, genesis: str, tip: Ti
                 return build_fork_fault(record.hash, 1)
             return ChainFault(here, f"{here} is stored, but this chain has no head item")
     for record in orphans:
-        if not tip.sequence and not _is_first_record(record) and _can_belong_to(chain, record):
+        if not tip.sequence and not _is_first_record(record) and _can_belong_to_chain(chain, record):
             here = format_record_id(record.sequence)
             return ChainFault(
                 here, f"{here} is stored and may belong to this chain, which has no head item and no first record"
@@ -63,7 +63,7 @@ async def find_orphans(store: ChainStore, chain: ChainKey, genesis: str, tip: Ti
     return None
 
 
-def can_be_earliest(record: ChainRecord, genesis: str) -> bool:
+def can_be_earliest_record(record: ChainRecord, genesis: str) -> bool:
     """Return whether a record can be the earliest remaining record of a chain.
 
     The result is True for the valid first record of this chain, and for a record that is not the first of its chain,
@@ -79,7 +79,7 @@ def _is_first_record(record: ChainRecord) -> bool:
     return first and compute_digest(record.canonical) == record.hash
 
 
-def _can_belong_to(chain: ChainKey, record: ChainRecord) -> bool:
+def _can_belong_to_chain(chain: ChainKey, record: ChainRecord) -> bool:
     """Return False if the content of a record shows that the record belongs to another chain; else True.
 
     Amendments contain their scope; records of the other chains do not.

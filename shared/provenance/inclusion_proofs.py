@@ -1,11 +1,11 @@
 """Inclusion proofs of many records of one chain, created in ascending order of the records."""
 
 from shared.provenance.chain_trees import ChainTrees, parse_leaf
-from shared.provenance.merkle import hash_leaf, hash_node, list_inclusion_ranges
+from shared.provenance.merkle import hash_leaf, hash_node, list_inclusion_proof_ranges
 from shared.provenance.merkle_proofs import MerkleInclusionProof
 from shared.provenance.merkle_tiles import SUBTREE_LEAVES
 from shared.provenance.ports import ChainKey, ChainStore
-from shared.provenance.signed_tree import build_refused_error
+from shared.provenance.signed_tree import build_checkpoint_refused_error
 
 
 class InclusionProofs:
@@ -42,7 +42,7 @@ class InclusionProofs:
         subtree = (sequence - 1) // SUBTREE_LEAVES
         if subtree != self._subtree:
             await self._load_subtree(subtree)
-        ranges = list_inclusion_ranges(sequence - 1, self._size)
+        ranges = list_inclusion_proof_ranges(sequence - 1, self._size)
         hashes = [await self._find_root(first, last) for first, last in ranges]
         return MerkleInclusionProof(sequence - 1, self._size, hashes)
 
@@ -52,7 +52,9 @@ class InclusionProofs:
         hashes = await self._store.read_hashes(self._chain, first, limit=count)
         self._subtree = subtree
         if len(hashes) < count:
-            raise build_refused_error(f"The chain has fewer records than the {self._size} of its checkpoint.")
+            raise build_checkpoint_refused_error(
+                f"The chain has fewer records than the {self._size} of its checkpoint."
+            )
         self._hashes = list(map(parse_leaf, hashes))
         self._inside = {(first + index, first + index + 1): hash_leaf(one) for index, one in enumerate(self._hashes)}
 

@@ -67,7 +67,7 @@ class CompactRange:
         return len(self.nodes) == self.size.bit_count() and all(len(node) == 32 for node in self.nodes)  # noqa: PLR2004  SHA-256
 
 
-def list_inclusion_ranges(index: int, size: int) -> list[tuple[int, int]]:
+def list_inclusion_proof_ranges(index: int, size: int) -> list[tuple[int, int]]:
     """Return the ranges of leaves for a leaf's audit path; each hash of the path is the root of one range.
 
     The order is that of the path, which is PATH(index, D[size]) in RFC 6962.
@@ -79,7 +79,7 @@ def list_inclusion_ranges(index: int, size: int) -> list[tuple[int, int]]:
     ranges: list[tuple[int, int]] = []
     first, last = 0, size
     while last - first > 1:
-        middle = first + _find_split(last - first)
+        middle = first + _compute_left_subtree_size(last - first)
         if index < middle:
             ranges.append((middle, last))
             last = middle
@@ -89,7 +89,7 @@ def list_inclusion_ranges(index: int, size: int) -> list[tuple[int, int]]:
     return ranges[::-1]
 
 
-def list_consistency_ranges(old_size: int, size: int) -> list[tuple[int, int]]:
+def list_consistency_proof_ranges(old_size: int, size: int) -> list[tuple[int, int]]:
     """Return the ranges of leaves for a consistency proof; each hash of the proof is the root of one range.
 
     The order is that of the proof, which is PROOF(old, D[size]) in RFC 6962.
@@ -101,7 +101,7 @@ def list_consistency_ranges(old_size: int, size: int) -> list[tuple[int, int]]:
     ranges: list[tuple[int, int]] = []
     first, last = 0, size
     while old_size != last:
-        middle = first + _find_split(last - first)
+        middle = first + _compute_left_subtree_size(last - first)
         if old_size <= middle:
             ranges.append((middle, last))
             last = middle
@@ -157,7 +157,7 @@ def is_consistent(old_size: int, size: int, old_root: bytes, root: bytes, proof:
     return last == 0 and older == old_root and newer == root
 
 
-def _find_split(size: int) -> int:
+def _compute_left_subtree_size(size: int) -> int:
     """Return the number of leaves in a tree's left subtree: the largest power of two smaller than ``size``.
 
     ``size`` must be at least 2.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from shared.errors import invalid
 from shared.provenance.chain_trees import ChainTrees
-from shared.provenance.merkle import list_consistency_ranges, list_inclusion_ranges
+from shared.provenance.merkle import list_consistency_proof_ranges, list_inclusion_proof_ranges
 from shared.provenance.ports import ChainKey, ChainStore
 
 
@@ -61,7 +61,7 @@ class Proofs:
         await self._validate_size(chain, "size", size)
         if not 1 <= sequence <= size:
             raise invalid("sequence", f"must be from 1 to `size`, which is {size}")
-        return await self.build_inclusion(chain, sequence, size)
+        return await self.build_inclusion_proof(chain, sequence, size)
 
     async def prove_consistency(self, chain: ChainKey, old_size: int, size: int) -> MerkleConsistencyProof:
         """Prove that the tree of a chain's first ``size`` records begins with the tree of ``old_size`` records.
@@ -73,17 +73,17 @@ class Proofs:
         await self._validate_size(chain, "size", size)
         if not 1 <= old_size <= size:
             raise invalid("from", f"must be from 1 to `size`, which is {size}")
-        return await self.build_consistency(chain, old_size, size)
+        return await self.build_consistency_proof(chain, old_size, size)
 
-    async def build_inclusion(self, chain: ChainKey, sequence: int, size: int) -> MerkleInclusionProof:
+    async def build_inclusion_proof(self, chain: ChainKey, sequence: int, size: int) -> MerkleInclusionProof:
         """Build an inclusion proof without a check that ``size`` is at most the chain's length."""
-        hashes = await self._build_roots(chain, list_inclusion_ranges(sequence - 1, size))
+        hashes = await self._compute_range_roots(chain, list_inclusion_proof_ranges(sequence - 1, size))
         return MerkleInclusionProof(sequence - 1, size, hashes)
 
-    async def build_consistency(self, chain: ChainKey, old_size: int, size: int) -> MerkleConsistencyProof:
+    async def build_consistency_proof(self, chain: ChainKey, old_size: int, size: int) -> MerkleConsistencyProof:
         """Build a consistency proof without a check that the sizes are at most the chain's length."""
         return MerkleConsistencyProof(
-            old_size, size, await self._build_roots(chain, list_consistency_ranges(old_size, size))
+            old_size, size, await self._compute_range_roots(chain, list_consistency_proof_ranges(old_size, size))
         )
 
     async def _validate_size(self, chain: ChainKey, field: str, size: int) -> None:
@@ -91,5 +91,5 @@ class Proofs:
         if not 1 <= size <= length:
             raise invalid(field, f"must be from 1 to {length}, the number of records in the chain")
 
-    async def _build_roots(self, chain: ChainKey, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+    async def _compute_range_roots(self, chain: ChainKey, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         return [(await self._trees.build_tree(chain, first, last)).compute_root() for first, last in ranges]

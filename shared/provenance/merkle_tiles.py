@@ -32,7 +32,7 @@ class Tiles:
 
     async def load(self, chain: ChainKey, tile: int) -> Sequence[bytes]:
         """Load one tile of a chain: its 256 roots in order; an empty list if the tile is missing or damaged."""
-        content = await self._notes.load_state(self._build_name(chain, tile)) or b""
+        content = await self._notes.load_working_state(self._build_name(chain, tile)) or b""
         roots, digest = content[:-_DIGEST], content[-_DIGEST:]
         if hashlib.sha256(roots).digest() != digest or len(roots) % _DIGEST:
             return []
@@ -41,7 +41,7 @@ class Tiles:
     async def save(self, chain: ChainKey, tile: int, roots: Sequence[bytes]) -> None:
         """Store the roots of one tile of a chain; replace the tile if it exists."""
         content = b"".join(roots)
-        await self._notes.save_state(self._build_name(chain, tile), content + hashlib.sha256(content).digest())
+        await self._notes.save_working_state(self._build_name(chain, tile), content + hashlib.sha256(content).digest())
 
     def _build_name(self, chain: ChainKey, tile: int) -> str:
         return f"{self._prefix(chain)}roots-{tile:06d}"

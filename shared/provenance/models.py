@@ -60,14 +60,14 @@ class EventBody(Body):
         return self.model_dump(by_alias=True, exclude={"scope_key"}, exclude_none=True)
 
 
-def _require_scope(schema: dict[str, Any]) -> None:
+def _require_scope_in_schema(schema: dict[str, Any]) -> None:
     schema["required"] = ["ScopeKey", *schema["required"]]
 
 
 class AmendmentBody(Body):
     """Request body that creates an amendment, a correction of an entity."""
 
-    model_config = ConfigDict(json_schema_extra=_require_scope)
+    model_config = ConfigDict(json_schema_extra=_require_scope_in_schema)
 
     scope_key: RequiredScopeKey = Field(None, alias="ScopeKey", description="Required.")
     entity_type: Text = Field(alias="EntityType")

@@ -95,7 +95,7 @@ class AuditOverview:
                 return await self._complete_summary(summary)
 
         summaries = await asyncio.gather(*map(complete_if_necessary, found[:limit]))
-        await self._save_sizes(found, summaries)
+        await self._save_checkpoint_sizes(found, summaries)
         return SummaryPage(summaries, len(found) > limit)
 
     async def list_pending(self, after: PendingPlace | None, limit: int) -> PendingPage:
@@ -119,13 +119,13 @@ class AuditOverview:
             pending = await self._select_undecided(entries)
             found += pending
             size += sum(len(one.record.canonical) for one in pending if one.record)
-        page = _select_entries_that_fit(found[:limit])
+        page = _select_entries_that_fit_in_reply(found[:limit])
         records = [entry.record for entry in page if entry.record is not None]
         has_more = len(found) > len(page) or more
         result = await build_result(records, len(found), has_more=has_more, runtime=self._runtime)
         return PendingPage(result, [entry.place for entry in page], has_more and bool(page))
 
-    async def complete_counts(self) -> int:
+    async def complete_chain_counts(self) -> int:
         """Count the records of chains that an earlier version wrote; remove decided amendments from the pending ones.
 
         Returns:
@@ -133,9 +133,9 @@ class AuditOverview:
         """
         counted: set[ChainKey] = set()
         # A chain that is listed again was changed meanwhile; the next run counts it.
-        while new := set(await self._index.list_uncounted_chains(_CHAINS_AT_ONCE)) - counted:
+        while new := set(await self._index.list_chains_with_incomplete_counts(_CHAINS_AT_ONCE)) - counted:
             for chain in new:
-                await self._index.complete_counts(chain)
+                await self._index.complete_chain_counts(chain)
             counted |= new
         after: PendingPlace | None = None
         while entries := await self._index.list_pending(after, MAX_LIMIT, MAX_BODY_BYTES):
@@ -152,11 +152,11 @@ class AuditOverview:
             return
         deadline = self._runtime.monotonic() + COUNT_SECONDS
         async with self._counting:
-            while chains := await self._index.list_uncounted_chains(1):
+            while chains := await self._index.list_chains_with_incomplete_counts(1):
                 if self._runtime.monotonic() > deadline:
                     detail = "Amendments of an earlier service version are being counted; retry after the stated time."
                     raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", detail, retryAfter=10)
-                await self._index.complete_counts(chains[0])
+                await self._index.complete_chain_counts(chains[0])
             self._checked_at = self._runtime.monotonic()
 
     async def _select_undecided(self, entries: Sequence[PendingEntry]) -> list[PendingEntry]:
@@ -179,7 +179,7 @@ class AuditOverview:
         removed = {one.place for one in stale}
         return [one for one in entries if one.record is not None and one.place not in removed]
 
-    async def _save_sizes(self, stored: Sequence[ChainSummary], complete: Sequence[ChainSummary]) -> None:
+    async def _save_checkpoint_sizes(self, stored: Sequence[ChainSummary], complete: Sequence[ChainSummary]) -> None:
         """Store the checkpoint sizes that were missing in the summaries, so that they are not searched again."""
         missing = {one.chain for one in stored if one.checkpoint_size is None}
         sizes = {one.chain: one.checkpoint_size or 0 for one in complete if one.chain in missing}
@@ -201,14 +201,14 @@ class AuditOverview:
         if pending is None:
             pending = await self._index.count_pending_amendments(chain)
         if size is None:
-            size = await self._checkpoints.find_newest_size(chain)
+            size = await self._checkpoints.count_covered_records(chain)
         if not first_at:
             page = await self._store.read(chain, 0, limit=1, max_bytes=1)
             first_at = page.records[0].projection.get("Timestamp", "") if page.records else ""
         return ChainSummary(chain, summary.records, summary.last_at, first_at, pending, size, summary.verdict)
 
 
-def summary_to_row(summary: ChainSummary) -> dict[str, Any]:
+def chain_summary_to_json(summary: ChainSummary) -> dict[str, Any]:
     """Convert the summary of an audit chain to its JSON object in replies."""
     verdict = summary.verdict
     return {
@@ -225,7 +225,7 @@ def summary_to_row(summary: ChainSummary) -> dict[str, Any]:
     }
 
 
-def _select_entries_that_fit(entries: Sequence[PendingEntry]) -> Sequence[PendingEntry]:
+def _select_entries_that_fit_in_reply(entries: Sequence[PendingEntry]) -> Sequence[PendingEntry]:
     """Return the first pending amendments that fit into one HTTP reply together; at least one."""
     size = 0
     for position, entry in enumerate(entries):

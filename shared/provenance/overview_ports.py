@@ -87,7 +87,7 @@ class ChainOverview(Protocol):
     """Store of the summaries of all chains, and of the index of pending amendments.
 
     The transaction of an append updates both. Chains that an earlier version wrote are counted later by
-    :meth:`complete_counts`, which can run in several processes at once and during appends. All methods raise
+    :meth:`complete_chain_counts`, which can run in several processes at once and during appends. All methods raise
     ``WorkspaceError`` UNAVAILABLE with code ``PROVENANCE_UNAVAILABLE`` if the store does not respond.
     """
 
@@ -113,14 +113,14 @@ class ChainOverview(Protocol):
         """Count the pending amendments of a chain in the index; needed if the chain's summary has no count yet."""
         ...
 
-    async def list_uncounted_chains(self, limit: int) -> Sequence[ChainKey]:
+    async def list_chains_with_incomplete_counts(self, limit: int) -> Sequence[ChainKey]:
         """Return chains whose counts are incomplete, at most ``limit``.
 
         Use ``limit`` 1 to check whether such a chain exists.
         """
         ...
 
-    async def complete_counts(self, chain: ChainKey) -> None:
+    async def complete_chain_counts(self, chain: ChainKey) -> None:
         """Count the records that an earlier version of the service appended, and add pending amendments to the index.
 
         The work can be repeated after an interruption: no count is lost, and no record is counted twice.

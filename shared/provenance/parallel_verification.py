@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from shared.observability import logs
-from shared.provenance.chain_reading import stream_records
+from shared.provenance.chain_reading import verify_next_records
 from shared.provenance.chain_verification import ChainVerification
 from shared.provenance.ports import ChainKey, ChainStore
 from shared.provenance.window_verification import WINDOW, ParallelVerifier, VerifyWindow, WindowRequest, WindowResult
@@ -45,7 +45,7 @@ class ParallelOptions:
 DEFAULT_PARALLEL: Final = ParallelOptions()
 
 
-async def verify_up_to(
+async def verify_records_up_to(
     store: ChainStore,
     chain: ChainKey,
     verification: ChainVerification,
@@ -73,10 +73,12 @@ async def verify_up_to(
     )
     async with nullcontext() if parallel_store is None else _run_scheduler(scheduler, parallel_store):
         while verification.sequence < last and verification.fault is None:
-            if await scheduler.try_extend(verification):
+            if await scheduler.apply_next_window_result(verification):
                 continue
             before = verification.sequence
-            await stream_records(store, chain, verification, last, scheduler.find_window_end(before), runtime=runtime)
+            await verify_next_records(
+                store, chain, verification, last, scheduler.find_window_end(before), runtime=runtime
+            )
             if verification.sequence == before:
                 return
 
@@ -119,7 +121,7 @@ class WindowScheduler:
                 if not answer.done():
                     answer.set_result(WindowResult())
 
-    async def try_extend(self, verification: ChainVerification) -> bool:
+    async def apply_next_window_result(self, verification: ChainVerification) -> bool:
         """Advance the verification by the next window if the parallel verifier returns a valid result in time.
 
         Return False if the caller must verify the window itself.

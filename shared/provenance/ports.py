@@ -179,7 +179,7 @@ class ChainStore(Protocol):
 
     Attributes:
         max_batch_records: maximum number of records in one append.
-        max_batch_weight: maximum sum of :meth:`measure_weight` in one append, in bytes.
+        max_batch_weight: maximum sum of :meth:`measure_bytes_in_batch` in one append, in bytes.
     """
 
     @property
@@ -188,7 +188,7 @@ class ChainStore(Protocol):
     @property
     def max_batch_weight(self) -> int: ...  # noqa: D102
 
-    def measure_weight(self, canonical: bytes) -> int:
+    def measure_bytes_in_batch(self, canonical: bytes) -> int:
         """Return the maximum number of bytes that a record takes in an append, with escapes and filter fields."""
         ...
 
@@ -377,7 +377,7 @@ class OrphanRecords(Protocol):
     finds them past the end of the chain (docs/adr/0027).
     """
 
-    async def list_orphans(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
+    async def list_orphan_records(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
         """Return up to 100 orphans that possibly belong to a chain, lowest sequence number first.
 
         An orphan is a stored record that no chain's head item includes. If this chain has a head item, the result

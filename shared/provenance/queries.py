@@ -9,7 +9,7 @@ from shared.provenance.amendments import AmendmentState, get_amendment_id
 from shared.provenance.decisions import look_up_decisions_by_content, read_decided_amendment_id
 from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters
-from shared.provenance.records import build_placeholder, normalise_record, record_to_json
+from shared.provenance.records import build_damaged_record_placeholder, normalise_record, record_to_json
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 DEFAULT_LIMIT: Final = 100
@@ -119,7 +119,7 @@ async def collect_records(
     """Skip ``offset`` matching records, then return up to ``limit`` matching records, as many as fit in one reply."""
     records: list[ChainRecord] = []
     size, scanned, more = _FRAME, 0, False
-    async for page, read, following in iterate_pages(
+    async for page, read, following in iterate_record_pages(
         store, chain, filters, newest_first=newest_first, offset=offset, max_records=limit
     ):
         scanned, more = scanned + read, following
@@ -144,14 +144,14 @@ async def build_result(
         pairs = list(zip(records, normalized, strict=True))
         damaged = [format_record_id(record.sequence) for record, sound in pairs if sound is None]
         return AuditQueryResult(
-            [sound or build_placeholder(record) for record, sound in pairs], scanned, has_more, damaged
+            [sound or build_damaged_record_placeholder(record) for record, sound in pairs], scanned, has_more, damaged
         )
 
     with pause_garbage_collection(sum(len(record.canonical) for record in records)):
         return await runtime.run_in_thread(convert_records)
 
 
-async def iterate_pages(
+async def iterate_record_pages(
     store: ChainStore,
     chain: ChainKey,
     filters: Filters,
@@ -239,7 +239,7 @@ async def query_amendments(
         return await query_records(
             store, chain, amendment_filters.to_filters(), limit=limit, offset=offset, runtime=runtime
         )
-    return await _query_pending(
+    return await _query_pending_amendments(
         store, chain, amendment_filters.to_filters(), min(limit, MAX_LIMIT), offset, runtime=runtime
     )
 
@@ -262,7 +262,7 @@ async def query_entity_amendments(
     candidates = {
         amendment: one for amendment, one in decisions.items() if one.sequence not in present and one.sequence < last
     }
-    missed = await runtime.run_in_thread(_select_decisions, candidates)
+    missed = await runtime.run_in_thread(_select_matching_decisions, candidates)
     return await _add_missed_records(answer, missed, runtime) if missed else answer
 
 
@@ -271,7 +271,7 @@ def list_amendment_ids(records: Iterable[ChainRecord]) -> list[str]:
     return [format_record_id(record.sequence) for record in records if not read_decided_amendment_id(record)]
 
 
-def _select_decisions(by_amendment: Mapping[str, ChainRecord]) -> list[ChainRecord]:
+def _select_matching_decisions(by_amendment: Mapping[str, ChainRecord]) -> list[ChainRecord]:
     """Return those of the records, given by amendment, whose content is a decision about this amendment."""
     return [record for amendment, record in by_amendment.items() if read_decided_amendment_id(record) == amendment]
 
@@ -290,12 +290,12 @@ async def _add_missed_records(
     )
 
 
-async def _query_pending(
+async def _query_pending_amendments(
     store: ChainStore, chain: ChainKey, filters: Filters, limit: int, offset: int, *, runtime: Runtime
 ) -> AuditQueryResult:
     undecided: list[ChainRecord] = []
     scanned = skipped = size = 0
-    async for page, read, _ in iterate_pages(
+    async for page, read, _ in iterate_record_pages(
         store, chain, filters, newest_first=True, max_records=max(limit, DEFAULT_LIMIT)
     ):
         scanned += read
@@ -310,11 +310,11 @@ async def _query_pending(
         size += sum(map(measure_json_size, pending[skip:]))
         if len(undecided) > limit or size > MAX_BODY_BYTES:
             break
-    fitting = _select_records_that_fit(undecided[:limit])
+    fitting = _select_records_that_fit_in_reply(undecided[:limit])
     return await build_result(fitting, scanned, has_more=len(undecided) > len(fitting), runtime=runtime)
 
 
-def _select_records_that_fit(records: Sequence[ChainRecord]) -> Sequence[ChainRecord]:
+def _select_records_that_fit_in_reply(records: Sequence[ChainRecord]) -> Sequence[ChainRecord]:
     """Return the first records that fit into one HTTP reply together; at least one."""
     size = 0
     for position, record in enumerate(records):

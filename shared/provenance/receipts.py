@@ -67,19 +67,21 @@ class Receipts:
                 ``CHECKPOINT_REFUSED``; UNAVAILABLE if a store does not respond.
         """
         records, verdict, found = await asyncio.gather(
-            self._read_records(chain, sequence), self._overview.find_verdict(chain), self._resolve_size(chain, size)
+            self._read_records(chain, sequence),
+            self._overview.find_verdict(chain),
+            self._resolve_checkpoint_size(chain, size),
         )
         if not records:
             detail = f"The chain has no record {format_record_id(sequence)}."
             raise WorkspaceError(Kind.NOT_FOUND, "RECORD_NOT_FOUND", detail)
         if found < sequence:
-            raise _build_not_ready_error(sequence)
+            raise _build_receipt_not_ready_error(sequence)
         root = await self.roots.load(chain, found)
         _require_valid_chain(verdict)
         record = records[0]
         digest = await self._compute_digest(record)
         if len(records) > 1 or digest.hex() != record.hash:
-            raise _build_broken_error(f"the Hash of {format_record_id(sequence)} does not match its content")
+            raise _build_broken_chain_error(f"the Hash of {format_record_id(sequence)} does not match its content")
         return await self._build_receipt(chain, sequence, digest, root)
 
     async def _build_receipt(self, chain: ChainKey, sequence: int, digest: bytes, root: SignedRoot) -> bytes:
@@ -96,14 +98,16 @@ class Receipts:
         """
         checkpoint = root.checkpoint
         try:
-            proof = await self._proofs.build_inclusion(chain, sequence, checkpoint.size)
+            proof = await self._proofs.build_inclusion_proof(chain, sequence, checkpoint.size)
         except WorkspaceError as error:
             raise _convert_error(error) from error
         if not is_included(digest, proof.leaf_index, proof.size, proof.hashes, checkpoint.root):
-            raise _build_broken_error("the Merkle root of the stored hashes differs from the signed root")
+            raise _build_broken_chain_error("the Merkle root of the stored hashes differs from the signed root")
         return root.signature.encode_inclusion_receipt(proof.size, proof.leaf_index, proof.hashes)
 
-    async def prove_covered_records(self, chain: ChainKey, records: Iterable[ChainRecord]) -> dict[str, bytes]:
+    async def issue_receipts_for_covered_records(
+        self, chain: ChainKey, records: Iterable[ChainRecord]
+    ) -> dict[str, bytes]:
         """Issue a receipt for each record of a page that the newest checkpoint covers.
 
         The result is empty for a chain that is broken, has no trusted checkpoint, or whose checkpoints cannot be read.
@@ -116,7 +120,9 @@ class Receipts:
             Receipts by RecordID.
         """
         try:
-            verdict, size = await asyncio.gather(self._overview.find_verdict(chain), self._resolve_size(chain, None))
+            verdict, size = await asyncio.gather(
+                self._overview.find_verdict(chain), self._resolve_checkpoint_size(chain, None)
+            )
             _require_valid_chain(verdict)
             covered = {record.sequence: record for record in records if record.sequence <= size}
             return (
@@ -141,7 +147,7 @@ class Receipts:
             if leaf.hex() != record.hash or not is_included(
                 leaf, proof.leaf_index, checkpoint.size, proof.hashes, checkpoint.root
             ):
-                raise _build_broken_error(f"{format_record_id(sequence)} does not match the signed Merkle root")
+                raise _build_broken_chain_error(f"{format_record_id(sequence)} does not match the signed Merkle root")
             receipts[format_record_id(sequence)] = root.signature.encode_inclusion_receipt(
                 checkpoint.size, proof.leaf_index, proof.hashes
             )
@@ -151,7 +157,7 @@ class Receipts:
         canonical = record.canonical
         return bytes.fromhex(await self._runtime.run_in_thread_if_large(len(canonical), compute_digest, canonical))
 
-    async def prove_growth(self, chain: ChainKey, old_size: int, size: int | None) -> tuple[bytes, int]:
+    async def issue_growth_receipt(self, chain: ChainKey, old_size: int, size: int | None) -> tuple[bytes, int]:
         """Issue a receipt, which proves that a checkpoint covers all records of an earlier checkpoint unchanged.
 
         Args:
@@ -166,23 +172,25 @@ class Receipts:
             WorkspaceError: INVALID if ``old_size`` is not below the size; NOT_FOUND ``CHECKPOINT_NOT_FOUND`` if no
                 checkpoint has one of the sizes; CONFLICT and UNAVAILABLE as in :meth:`prove_inclusion`.
         """
-        verdict, found = await asyncio.gather(self._overview.find_verdict(chain), self._resolve_size(chain, size))
+        verdict, found = await asyncio.gather(
+            self._overview.find_verdict(chain), self._resolve_checkpoint_size(chain, size)
+        )
         if 0 < found <= old_size:
             raise invalid("from", f"must be less than `size`, which is {found}")
         new, older = await self.roots.load(chain, found), (await self.roots.load(chain, old_size)).checkpoint
         checkpoint = new.checkpoint
         _require_valid_chain(verdict)
         try:
-            proof = await self._proofs.build_consistency(chain, old_size, checkpoint.size)
+            proof = await self._proofs.build_consistency_proof(chain, old_size, checkpoint.size)
         except WorkspaceError as error:
             raise _convert_error(error) from error
         if not is_consistent(old_size, checkpoint.size, older.root, checkpoint.root, proof.hashes):
-            raise _build_broken_error("the Merkle roots of the stored hashes differ from the signed roots")
+            raise _build_broken_chain_error("the Merkle roots of the stored hashes differ from the signed roots")
         return new.signature.encode_growth_receipt(proof.old, proof.size, proof.hashes), proof.size
 
-    async def _resolve_size(self, chain: ChainKey, size: int | None) -> int:
+    async def _resolve_checkpoint_size(self, chain: ChainKey, size: int | None) -> int:
         """Return ``size``, or the newest checkpoint's size if ``size`` is None; 0 if the chain has no checkpoint."""
-        return await self._checkpoints.find_newest_size(chain) if size is None else size
+        return await self._checkpoints.count_covered_records(chain) if size is None else size
 
     async def _read_records(self, chain: ChainKey, sequence: int) -> list[ChainRecord]:
         """Read the records with one sequence number: one record, or several if the chain was forged."""
@@ -192,19 +200,19 @@ class Receipts:
 
 def _require_valid_chain(verdict: StoredVerdict | None) -> None:
     if verdict is not None and not verdict.is_valid:
-        raise _build_broken_error(f"the last verification of the chain found a fault in {verdict.broken_at}")
+        raise _build_broken_chain_error(f"the last verification of the chain found a fault in {verdict.broken_at}")
 
 
 def _convert_error(error: WorkspaceError) -> WorkspaceError:
     """Convert an error in the creation of a proof: invalid stored hashes become CONFLICT ``CHAIN_BROKEN``."""
-    return _build_broken_error("a record has an invalid stored Hash") if error.kind is Kind.CONFLICT else error
+    return _build_broken_chain_error("a record has an invalid stored Hash") if error.kind is Kind.CONFLICT else error
 
 
-def _build_broken_error(reason: str) -> WorkspaceError:
+def _build_broken_chain_error(reason: str) -> WorkspaceError:
     detail = f"The chain is broken, so it gets no receipts: {reason}. Verify the chain."
     return WorkspaceError(Kind.CONFLICT, "CHAIN_BROKEN", detail)
 
 
-def _build_not_ready_error(sequence: int) -> WorkspaceError:
+def _build_receipt_not_ready_error(sequence: int) -> WorkspaceError:
     detail = f"No checkpoint covers {format_record_id(sequence)} yet; retry after the stated time."
     return WorkspaceError(Kind.NOT_FOUND, "RECEIPT_NOT_READY", detail, retryAfter=RETRY_SECONDS)

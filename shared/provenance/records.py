@@ -114,11 +114,11 @@ def draft_event(user_id: str, event: Mapping[str, Any]) -> RecordDraft:
     Raises:
         WorkspaceError: as :func:`draft_record`.
     """
-    members = _select_event_members(event)
+    members = _select_event_properties(event)
     text = encode_canonical_value(members, "")
     # In canonical order, properties of an event precede the links, then follow the time and UserID.
     before = text[:-1] + (_LINK if members else _LINK[1:])
-    after = _dump_author(user_id)
+    after = _encode_author_suffix(user_id)
     projected = {"UserID": user_id}
     for name in _REQUIRED_EVENT_FIELDS:
         if name in members:
@@ -180,7 +180,7 @@ def normalise_record(record: ChainRecord) -> ChainRecord | None:
     return None if form is None else record._replace(canonical=form)
 
 
-def build_placeholder(record: ChainRecord) -> ChainRecord:
+def build_damaged_record_placeholder(record: ChainRecord) -> ChainRecord:
     """Build the placeholder for a damaged record, which :func:`normalise_record` rejects.
 
     The placeholder contains ``Damaged`` true, the RecordID, the stored text and the stored Hash, which does not match
@@ -203,12 +203,12 @@ def _is_provably_unambiguous(text: bytes) -> bool:
     return text.count(b"{") + text.count(b"[") <= MAX_DEPTH or not is_too_deep(value)
 
 
-def _select_event_members(event: Mapping[str, Any]) -> dict[str, Any]:
+def _select_event_properties(event: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name in EVENT_FIELDS if (value := event.get(name)) is not None}
 
 
 @lru_cache(_KNOWN_AUTHORS)
-def _dump_author(user_id: str) -> bytes:
+def _encode_author_suffix(user_id: str) -> bytes:
     """Serialise the author of an event for the end of the event's canonical JSON text."""
     return b',"UserID":%b}' % encode_canonical_value(user_id, "UserID")
 

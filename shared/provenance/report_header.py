@@ -61,7 +61,7 @@ def render_header(header: ReportHeader, scope_key: str, entity_id: str, entity_t
         ("Entity type", ", ".join(entity_types) or "unknown"),
         ("Entity", entity_id),
         ("Report created", f"{format_instant(header.created_at)} by {header.author_name} ({header.created_by})"),
-        *([] if evidence is None else _list_evidence(evidence)),
+        *([] if evidence is None else _list_chain_facts(evidence)),
         ("Time zone", "All times are UTC."),
     ]
     return f"{_BROKEN if is_broken else ''}<dl>{render_facts(facts)}</dl>"
@@ -70,7 +70,7 @@ def render_header(header: ReportHeader, scope_key: str, entity_id: str, entity_t
 _BROKEN: Final = '<p class="notice">Altered after it was recorded. Do not rely on these values.</p>'
 
 
-def _list_evidence(evidence: ChainEvidence) -> Iterable[tuple[str, str]]:
+def _list_chain_facts(evidence: ChainEvidence) -> Iterable[tuple[str, str]]:
     yield "Verification", _describe_verdict(evidence.verdict)
     yield "Checkpoint", _describe_checkpoint(evidence)
 
@@ -80,7 +80,7 @@ def _describe_verdict(verdict: StoredVerdict | None) -> str:
         return "The chain was not verified yet."
     at = f"verified {format_instant(verdict.verified_at)}"
     if verdict.is_valid:
-        return f"The chain is intact: {_count_records(verdict.records)}, {at}."
+        return f"The chain is intact: {_format_record_count(verdict.records)}, {at}."
     return f"The chain is broken at {verdict.broken_at}: {verdict.reason}; {at}."
 
 
@@ -91,10 +91,10 @@ def _describe_checkpoint(evidence: ChainEvidence) -> str:
     if evidence.signed is None:
         return f"The signature of {stored} is not trusted."
     root = evidence.signed.root.hex()
-    return f"{stored}, covers {_count_records(evidence.signed.size)}; root hash {root}."
+    return f"{stored}, covers {_format_record_count(evidence.signed.size)}; root hash {root}."
 
 
-def _count_records(count: int) -> str:
+def _format_record_count(count: int) -> str:
     return "1 record" if count == 1 else f"{count} records"
 
 

@@ -66,20 +66,20 @@ def check_chain(
     """
     if scope_key is not None:
         check_scope(faults, scope_key, scope_field)
-    if target is None or not faults.has_valid("target"):
+    if target is None or not faults.has_valid_fields("target"):
         return
     with faults.collect():
         if target not in set(Target):
             raise invalid("target", f"must be one of {', '.join(Target)}", code="TARGET_UNKNOWN")
         takes_none = Target(target) in WORKSPACE_TARGETS
-        if faults.has_valid(scope_field) and takes_none != (scope_key is None):
+        if faults.has_valid_fields(scope_field) and takes_none != (scope_key is None):
             rule = "must not have a scope" if takes_none else "requires a scope"
             raise invalid("target", f"{target} {rule}", code="TARGET_SCOPE_MISMATCH")
 
 
 def check_scope(faults: ValidationErrors, scope_key: str | None, scope_field: str = QUERY_SCOPE_FIELD) -> None:
     """Add an error to ``faults`` if the scope is missing, empty or too long."""
-    if faults.has_valid(scope_field):
+    if faults.has_valid_fields(scope_field):
         with faults.collect():
             _validate_scope(scope_key or "", scope_field)
 
@@ -99,7 +99,7 @@ def _validate_scope(scope_key: str, field: str) -> None:
         raise invalid(field, f"must have at most {MAX_SCOPE_CHARACTERS} characters")
 
 
-def parse_record_id(body: Mapping[str, Any]) -> int | None:
+def parse_requested_sequence(body: Mapping[str, Any]) -> int | None:
     """Return the sequence number of the RecordID in a verification request; None if the request has no RecordID.
 
     Raises:

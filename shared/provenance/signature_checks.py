@@ -25,7 +25,7 @@ class _SignedDecision(NamedTuple):
     record_hash: object
 
 
-async def find_misdirected_signature(
+async def find_signature_hash_mismatch(
     store: ChainStore, chain: ChainKey, first: int, last: int, runtime: Runtime
 ) -> ChainFault | None:
     """Return the fault of the first signature whose hash differs from the hash of the decided amendment.

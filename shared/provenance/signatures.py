@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 
 from shared.provenance.ports import ChainKey
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 MEMBER: Final = "Signature"
 """Property of a decision's record that contains its signature."""
@@ -39,20 +39,20 @@ class DecisionSignature:
     auth_time: datetime
     auth_methods: tuple[str, ...]
 
-    def to_members(self, record_hash: str) -> dict[str, Any]:
+    def to_record_properties(self, record_hash: str) -> dict[str, Any]:
         """Convert the signature to the properties that the audit record contains, without ``SignedAt``."""
         return {
             "UserID": self.user_id,
             "PrintedName": self.printed_name,
             "Meaning": self.meaning,
             "Statement": self.statement,
-            "AuthTime": rfc3339(self.auth_time),
+            "AuthTime": format_rfc3339(self.auth_time),
             "AuthMethods": list(self.auth_methods),
             RECORD_HASH: record_hash,
         }
 
 
-async def confirm_nothing() -> None:
+async def skip_confirmation() -> None:
     """Do nothing; this is the default function of signatures that need no confirmation."""
 
 
@@ -69,7 +69,7 @@ class SigningSession:
     """
 
     signature: DecisionSignature
-    confirm: Callable[[], Awaitable[None]] = confirm_nothing
+    confirm: Callable[[], Awaitable[None]] = skip_confirmation
     is_decided: bool = False
 
 

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, field
 
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.chain_reading import verify_in_order
+from shared.provenance.chain_reading import verify_sequentially
 from shared.provenance.chain_verification import ChainVerification, parse_content_time
 from shared.provenance.hash_rule import (
     compute_digest,
@@ -77,10 +77,13 @@ async def extend_signed_tree(
         compute_genesis_hash(workspace, chain.target, chain.scope_key), tip.sequence, sequence=tree.size, tree=tree
     )
     if tree.size:
-        verification.last_hash, verification.time = covered.last_hash, await _read_signed_time(store, chain, covered)
-    await verify_in_order(store, chain, verification, tip.sequence - 1, runtime=runtime)
+        verification.last_hash, verification.time = (
+            covered.last_hash,
+            await _read_last_covered_time(store, chain, covered),
+        )
+    await verify_sequentially(store, chain, verification, tip.sequence - 1, runtime=runtime)
     before = CompactRange(verification.tree.size, [*verification.tree.nodes])
-    await verify_in_order(store, chain, verification, tip.sequence, runtime=runtime)
+    await verify_sequentially(store, chain, verification, tip.sequence, runtime=runtime)
     if (
         verification.fault
         or verification.fork
@@ -89,16 +92,16 @@ async def extend_signed_tree(
     ):
         fault = verification.fault or verification.fork
         reason = fault.reason if fault else "the records differ from the head item of the chain"
-        raise build_refused_error(f"The chain is broken, so its checkpoint was not signed: {reason}.")
+        raise build_checkpoint_refused_error(f"The chain is broken, so its checkpoint was not signed: {reason}.")
     if verification.time > until:
-        raise build_refused_error(
+        raise build_checkpoint_refused_error(
             f"The checkpoint was not signed: the time of {format_record_id(verification.sequence)} is ahead of this "
             "host's clock."
         )
     return SignedTree(before, verification.last_hash)
 
 
-async def _read_signed_time(store: ChainStore, chain: ChainKey, covered: SignedTree) -> str:
+async def _read_last_covered_time(store: ChainStore, chain: ChainKey, covered: SignedTree) -> str:
     """Return the time of the last record that the checkpoint covers; raise an error if the record was changed."""
     place = covered.before.size + 1
     page = await store.read(chain, place - 1, limit=1, max_bytes=1)
@@ -108,17 +111,17 @@ async def _read_signed_time(store: ChainStore, chain: ChainKey, covered: SignedT
         covered.last_hash,
         covered.last_hash,
     ):
-        raise build_refused_error(
+        raise build_checkpoint_refused_error(
             f"The chain was changed after its last checkpoint was signed: {format_record_id(place)} differs."
         )
     time = parse_content_time(record)
     if not is_record_time(time):
-        raise build_refused_error(
+        raise build_checkpoint_refused_error(
             f"The chain is broken, so its checkpoint was not signed: {describe_invalid_time(format_record_id(place))}."
         )
     return time
 
 
-def build_refused_error(detail: str) -> WorkspaceError:
+def build_checkpoint_refused_error(detail: str) -> WorkspaceError:
     """Build the error of a chain that differs from its checkpoint or is broken."""
     return WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail)

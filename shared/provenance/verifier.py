@@ -12,19 +12,24 @@ from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
 from shared.provenance.canonical import canonicalise_record, parse_if_canonical
-from shared.provenance.chain_verification import ChainFault, ChainVerification, build_fork_fault, find_competing_record
+from shared.provenance.chain_verification import (
+    ChainFault,
+    ChainVerification,
+    build_fork_fault,
+    find_record_with_same_predecessor,
+)
 from shared.provenance.checkpoint_ports import StoredCheckpoint
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.hash_rule import compute_digest, compute_genesis_hash, format_record_id
 from shared.provenance.head_checks import find_future_timestamps, find_head_time_mismatch, find_orphans
 from shared.provenance.notes import CheckpointContent, NoteError
 from shared.provenance.overview_ports import ChainOverview, StoredVerdict
-from shared.provenance.parallel_verification import DEFAULT_PARALLEL, ParallelOptions, verify_up_to
+from shared.provenance.parallel_verification import DEFAULT_PARALLEL, ParallelOptions, verify_records_up_to
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, MisplacedRecords, Target, Tip
-from shared.provenance.records import build_placeholder, normalise_record, parse_record
-from shared.provenance.signature_checks import find_misdirected_signature
+from shared.provenance.records import build_damaged_record_placeholder, normalise_record, parse_record
+from shared.provenance.signature_checks import find_signature_hash_mismatch
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 _LOG = get_logger("verification")
 VERIFY_SECONDS: Final = 200.0
@@ -189,7 +194,7 @@ class ChainVerifier:
         Raises:
             WorkspaceError: UNAVAILABLE if a store does not respond.
         """
-        started_at = rfc3339(self._runtime.now())
+        started_at = format_rfc3339(self._runtime.now())
         # In this order, appends during the reads cannot make a checkpoint newer than the head item, or the head item
         # newer than the records.
         newest = await self._checkpoints.find_newest(chain) if self._checkpoints else None
@@ -217,10 +222,14 @@ class ChainVerifier:
         """
         before = run.verification.sequence
         last = min(run.end, before + records)
-        await verify_up_to(self._store, run.chain, run.verification, last, self._parallel, runtime=self._runtime)
+        await verify_records_up_to(
+            self._store, run.chain, run.verification, last, self._parallel, runtime=self._runtime
+        )
         if run.verification.sequence < last < run.end:
             # The fault of a gap is the first record after it, which can be past this range.
-            await verify_up_to(self._store, run.chain, run.verification, run.end, self._parallel, runtime=self._runtime)
+            await verify_records_up_to(
+                self._store, run.chain, run.verification, run.end, self._parallel, runtime=self._runtime
+            )
             return True
         return run.verification.sequence in (before, run.end) or run.verification.fault is not None
 
@@ -256,7 +265,7 @@ class ChainVerifier:
         first, last = verification.signed
         if not first or chain.target is not Target.DOMAIN_AMENDMENTS:
             return None
-        return await find_misdirected_signature(self._store, chain, first, last, self._runtime)
+        return await find_signature_hash_mismatch(self._store, chain, first, last, self._runtime)
 
     async def _open_checkpoint(
         self, chain: ChainKey, newest: StoredCheckpoint | None
@@ -280,7 +289,7 @@ class ChainVerifier:
         after = 0
         while after < verification.sequence:
             page = await self._store.read(chain, after, limit=PAGE_RECORDS, max_bytes=PAGE_BYTES)
-            other = await self._runtime.run_in_thread(find_competing_record, page.records, fault)
+            other = await self._runtime.run_in_thread(find_record_with_same_predecessor, page.records, fault)
             if not page.records or (other is not None and other <= verification.sequence):
                 return build_fork_fault(fault.hash, other) if other is not None else fault
             after = page.records[-1].sequence
@@ -355,7 +364,7 @@ async def store_verification_result(
     """
     if verdict.empty:
         return
-    verified_at = rfc3339(runtime.now())
+    verified_at = format_rfc3339(runtime.now())
     stored = StoredVerdict(verified_at, run.tip.sequence, verdict.chain_valid, verdict.broken_at or "", verdict.reason)
     await overview.save_verdict(run.chain, stored, run.started_at)
 
@@ -397,6 +406,6 @@ def add_record_verdict(verdict: ChainVerdict, record: ChainRecord) -> ChainVerdi
     reason = verdict.reason
     if verdict.chain_valid and not valid:
         reason = f"{format_record_id(record.sequence)} does not match its stored Hash"
-    normalized = normalise_record(record) or build_placeholder(record)
+    normalized = normalise_record(record) or build_damaged_record_placeholder(record)
     reply_record = parse_record(normalized.canonical, normalized.hash)
     return replace(verdict, reason=reason, valid=valid, record=reply_record, recomputed_hash=recomputed)

@@ -134,16 +134,16 @@ class RateLimiter:
 
     async def _get_current_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
         """Return the slice of the budget for the current second; it is possibly used up already."""
-        if usage.lease is None or self._has_ended(usage):
+        if usage.lease is None or self._has_lease_ended(usage):
             async with usage.lock:
-                if usage.lease is None or self._has_ended(usage):
+                if usage.lease is None or self._has_lease_ended(usage):
                     return await self._renew_lease(principal, usage, budget)
         return usage.lease
 
-    def _has_ended(self, usage: _PrincipalUsage) -> bool:
-        return self._runtime.monotonic() >= usage.ends or self._was_clock_set(usage)
+    def _has_lease_ended(self, usage: _PrincipalUsage) -> bool:
+        return self._runtime.monotonic() >= usage.ends or self._has_clock_been_set(usage)
 
-    def _was_clock_set(self, usage: _PrincipalUsage) -> bool:
+    def _has_clock_been_set(self, usage: _PrincipalUsage) -> bool:
         """Return whether the wall clock was set since the lease; the store may then no longer count the slice."""
         difference = self._now_seconds() - self._runtime.monotonic()
         return abs(difference - usage.clock_difference) > _CLOCK_TOLERANCE_SECONDS
@@ -151,7 +151,7 @@ class RateLimiter:
     async def _renew_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
         """Lease a new slice, and another one if the wall clock was set while the store processed the request."""
         lease = await self._lease_slice(principal, usage, budget)
-        return await self._lease_slice(principal, usage, budget) if self._was_clock_set(usage) else lease
+        return await self._lease_slice(principal, usage, budget) if self._has_clock_been_set(usage) else lease
 
     async def _lease_slice(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
         start = self._runtime.monotonic()
@@ -169,7 +169,7 @@ class RateLimiter:
             budget=budget.requests,
         )
         try:
-            lease, ends = await self._store.lease_slice(request, self._now_seconds), start + LEASE_SECONDS
+            lease, ends = await self._store.lease_budget_slice(request, self._now_seconds), start + LEASE_SECONDS
         except WorkspaceError as error:
             # Rate limits protect the service, so their store must not make the service unavailable.
             _LOG.warning("the rate-limit store failed, so this instance counts alone: %s", error.detail)

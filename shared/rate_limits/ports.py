@@ -53,7 +53,7 @@ class Lease:
 class LeaseStore(Protocol):
     """Store of the slices of request budgets that were leased within the last 60 seconds."""
 
-    async def lease_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
+    async def lease_budget_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
         """Return the unused requests of the instance's last slice to the budget and lease a new slice, atomically.
 
         Args:

@@ -6,7 +6,7 @@ from math import ceil
 from typing import Any, Final, Self
 
 from shared.errors import Kind, WorkspaceError
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 
 MAX_ATTEMPTS: Final = 5
 WINDOW: Final = timedelta(minutes=15)
@@ -27,7 +27,7 @@ class SuspiciousEvent:
 
     def to_json(self) -> dict[str, Any]:
         """Convert the lock-out to JSON values, as the store contains them."""
-        times = {"at": rfc3339(self.at), "since": rfc3339(self.since)}
+        times = {"at": format_rfc3339(self.at), "since": format_rfc3339(self.since)}
         return {"appendId": self.append_id, "attempts": self.attempts, **times}
 
     @classmethod
@@ -59,9 +59,9 @@ class MemberAttempts:
         """Convert the refused attempts to JSON values, as the store contains them."""
         return {
             "member": self.member,
-            "times": [rfc3339(at) for at in self.times],
+            "times": [format_rfc3339(at) for at in self.times],
             "challenged": list(self.challenged),
-            "lockedUntil": None if self.locked_until is None else rfc3339(self.locked_until),
+            "lockedUntil": None if self.locked_until is None else format_rfc3339(self.locked_until),
             "pending": [one.to_json() for one in self.pending],
         }
 
@@ -78,7 +78,7 @@ class MemberAttempts:
         )
 
 
-def check_lock(attempts: MemberAttempts, at: datetime) -> None:
+def check_not_locked_out(attempts: MemberAttempts, at: datetime) -> None:
     """Check that a member is not locked out.
 
     Raises:
@@ -90,7 +90,9 @@ def check_lock(attempts: MemberAttempts, at: datetime) -> None:
         raise WorkspaceError(Kind.THROTTLED, "SIGNATURE_LOCKED", detail, retryAfter=seconds)
 
 
-def add_challenge(attempts: MemberAttempts, token_id: str, at: datetime, append_id: str) -> MemberAttempts | None:
+def add_stale_sign_in_refusal(
+    attempts: MemberAttempts, token_id: str, at: datetime, append_id: str
+) -> MemberAttempts | None:
     """Record that a token was refused because its sign-in is not recent; only repeated refusals of the token count.
 
     Args:

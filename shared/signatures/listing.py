@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from shared.catalog.query_hash import compute_query_hash
 from shared.errors import Kind, WorkspaceError
-from shared.provenance.decisions import parse_content
+from shared.provenance.decisions import parse_verified_content
 from shared.provenance.hash_rule import format_record_id, is_record_time
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Target
 from shared.provenance.signatures import SIGNED_AT, SIGNED_EVENT, read_signature
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.signatures.ports import IndexedSignature, SignatureFilter, SignatureIndex
-from shared.timestamps import LONGEST_SETBACK, parse_rfc3339, rfc3339
+from shared.timestamps import LONGEST_SETBACK, format_rfc3339, parse_rfc3339
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1_000
@@ -111,13 +111,13 @@ class SignatureList:
             since = ""
             if complete_to:
                 # The clocks may have been set back and forward since then, so a new record can have an earlier time.
-                since = rfc3339(min(parse_rfc3339(complete_to), started) - LONGEST_SETBACK - OVERLAP)
+                since = format_rfc3339(min(parse_rfc3339(complete_to), started) - LONGEST_SETBACK - OVERLAP)
             async for chain, tip in self._chains.list_tips(since, tuple(_DECISIONS)):
                 if not await self._index_chain(chain, tip.sequence, deadline):
                     return False
             if not complete_to or abs(started - parse_rfc3339(complete_to)) > OVERLAP / 4:
                 # A write in each run would cost more than comparing a few chains again.
-                await self._index.save_index_end_time(rfc3339(started))
+                await self._index.save_index_end_time(format_rfc3339(started))
             return True
 
     async def _index_chain(self, chain: ChainKey, last: int, deadline: float) -> bool:
@@ -164,7 +164,7 @@ def _iter_signatures(chain: ChainKey, records: Sequence[ChainRecord]) -> Iterato
         if chain.target is Target.PLATFORM_CONFIG and not record.append_id.startswith(SIGNED_EVENT):
             # A member can write an event that looks like a signed decision.
             continue
-        content = parse_content(record)
+        content = parse_verified_content(record)
         signature = None if content is None else find_signature(chain.target, content)
         if signature is None:
             continue
@@ -200,7 +200,7 @@ def find_signature(target: Target, content: Mapping[str, Any]) -> Mapping[str, A
     if not isinstance(signature, dict) or signature.keys() != _MEMBERS.keys():
         return None
     renamed = {_MEMBERS[each]: value for each, value in signature.items()}
-    is_own = renamed["UserID"] == content.get("UserID") and _signature_matches_query(renamed["RecordHash"], state)
+    is_own = renamed["UserID"] == content.get("UserID") and _is_query_hash(renamed["RecordHash"], state)
     return renamed if is_own and _is_complete_signature(renamed) else None
 
 
@@ -210,7 +210,7 @@ def _is_complete_signature(signature: Mapping[str, Any]) -> bool:
     return is_named and isinstance(signature[SIGNED_AT], str) and is_record_time(signature[SIGNED_AT])
 
 
-def _signature_matches_query(record_hash: object, state: Mapping[str, Any]) -> bool:
+def _is_query_hash(record_hash: object, state: Mapping[str, Any]) -> bool:
     try:
         return record_hash == compute_query_hash(state)
     except (LookupError, WorkspaceError):

@@ -24,22 +24,22 @@ class SignatureStore(Protocol):
     store does not respond.
     """
 
-    async def read_attempts(self, member: str) -> Value | None:
+    async def read_refused_attempts(self, member: str) -> Value | None:
         """Read the refused attempts of a member to sign; None if there are none."""
         ...
 
-    async def change_attempts(self, member: str, change: Change) -> Value | None:
+    async def change_refused_attempts(self, member: str, change: Change) -> Value | None:
         """Replace the stored attempts of a member by the result of ``change``; return the attempts after the change.
 
         The attempts are a JSON object whose property ``pending`` is a list.
         """
         ...
 
-    async def list_unreported_attempts(self) -> Sequence[Value]:
+    async def list_unreported_lockouts(self) -> Sequence[Value]:
         """Return the attempts of all members with lock-outs that are not reported yet (property ``pending``)."""
         ...
 
-    async def change_sign_in(self, name: str, change: Change, at: datetime) -> Value | None:
+    async def change_sign_in_use(self, name: str, change: Change, at: datetime) -> Value | None:
         """Replace the stored use of a sign-in by the result of ``change``; return the use after the change.
 
         Args:

@@ -14,7 +14,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import ChainKey, Target
 from shared.runtime import Runtime
 from shared.signatures.ports import SignatureStore
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 
 SIGNATURE_TOKEN_USED: Final = "SIGNATURE_TOKEN_USED"  # noqa: S105  an error code
 LEASE: Final = timedelta(seconds=30)
@@ -43,7 +43,7 @@ class SignInUse:
             "appendId": self.append_id,
             "target": str(self.chain.target),
             "scopeKey": self.chain.scope_key,
-            "leasedUntil": rfc3339(self.leased_until),
+            "leasedUntil": format_rfc3339(self.leased_until),
             "isDecided": self.is_decided,
         }
 
@@ -88,14 +88,14 @@ class SignInRegistry:
         while True:
             at = self._runtime.now()
             use = SignInUse(append_id, chain, at + LEASE)
-            before = await self._change_use(sign_in_name, _build_claim(use, abandoned, at))
+            before = await self._change_sign_in_use(sign_in_name, _build_claim_function(use, abandoned, at))
             if before is None or before.append_id in (append_id, abandoned):
                 return
             if before.is_decided or before.leased_until > at:
-                raise build_used_error()
+                raise build_sign_in_used_error()
             if await self._is_appended(before.chain, before.append_id):
                 await self.mark_sign_in_used(sign_in_name, before.append_id, before.chain)
-                raise build_used_error()
+                raise build_sign_in_used_error()
             abandoned = before.append_id
 
     async def confirm_claim(self, sign_in_name: str, append_id: str) -> None:
@@ -110,15 +110,15 @@ class SignInRegistry:
 
         def extend_claim(known: SignInUse | None) -> SignInUse:
             if known is None or known.append_id != append_id:
-                raise build_used_error()
+                raise build_sign_in_used_error()
             return replace(known, leased_until=until)
 
-        await self._change_use(sign_in_name, extend_claim)
+        await self._change_sign_in_use(sign_in_name, extend_claim)
 
     async def mark_sign_in_used(self, sign_in_name: str, append_id: str, chain: ChainKey) -> None:
         """Mark a sign-in as used, because the decision that it signed was appended."""
         use = SignInUse(append_id, chain, self._runtime.now(), is_decided=True)
-        await self._change_use(sign_in_name, lambda _: use)
+        await self._change_sign_in_use(sign_in_name, lambda _: use)
 
     async def release_claim(self, sign_in_name: str, append_id: str) -> None:
         """Allow a sign-in to sign again, because its decision was rejected."""
@@ -127,9 +127,9 @@ class SignInRegistry:
             is_own = known is not None and known.append_id == append_id and not known.is_decided
             return replace(known, append_id="") if known is not None and is_own else None
 
-        await self._change_use(sign_in_name, free_claim)
+        await self._change_sign_in_use(sign_in_name, free_claim)
 
-    async def _change_use(
+    async def _change_sign_in_use(
         self, sign_in_name: str, change: Callable[[SignInUse | None], SignInUse | None]
     ) -> SignInUse | None:
         """Change the stored record of a sign-in's use; return the record before the change."""
@@ -141,11 +141,11 @@ class SignInRegistry:
             found[:] = [known]
             return None if after is None else after.to_json()
 
-        await self._store.change_sign_in(sign_in_name, change_json, self._runtime.now())
+        await self._store.change_sign_in_use(sign_in_name, change_json, self._runtime.now())
         return found[0] if found and found[0] is not None and found[0].append_id else None
 
 
-def _build_claim(
+def _build_claim_function(
     use: SignInUse, abandoned_append_id: str, at: datetime
 ) -> Callable[[SignInUse | None], SignInUse | None]:
     """Return a function that returns the new use of a sign-in, or raises an error if another decision has used it.
@@ -168,10 +168,10 @@ def _build_claim(
 
 def build_sign_in_name(member: str, sign_in_id: str, at: datetime) -> str:
     """Return the name under which the use of a member's sign-in is stored."""
-    return hashlib.sha256(f"{member}\n{sign_in_id or rfc3339(at)}".encode()).hexdigest()
+    return hashlib.sha256(f"{member}\n{sign_in_id or format_rfc3339(at)}".encode()).hexdigest()
 
 
-def build_used_error() -> WorkspaceError:
+def build_sign_in_used_error() -> WorkspaceError:
     """Build the error for a sign-in that was already used to sign another decision."""
     detail = "This sign-in has signed another decision already; sign in again for each signature."
     return WorkspaceError(Kind.CONFLICT, SIGNATURE_TOKEN_USED, detail)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from shared.auth.principals import Principal
 from shared.auth.reauthentication import check_sign_in_age
 from shared.catalog.signature_models import REJECTION, SignaturePolicy
-from shared.errors import FieldError, Kind, ValidationErrors, WorkspaceError, invalid, invalid_fields
+from shared.errors import FieldError, Kind, ValidationErrors, WorkspaceError, build_invalid_fields_error, invalid
 from shared.idempotency.replies import MAYBE_DONE
 from shared.provenance.canonical import encode_canonical_value
 from shared.provenance.models import MAX_STATEMENT
@@ -59,7 +59,9 @@ def parse_signature(sent: Any, meanings: Sequence[str], *, is_rejection: bool) -
         faults.add(_build_meaning_error(allowed))
     if unknown := [name for name in sent if name not in _MEMBERS]:
         faults.add(
-            invalid_fields([FieldError(f"{FIELD}.{name}", "is not a property of a signature") for name in unknown])
+            build_invalid_fields_error(
+                [FieldError(f"{FIELD}.{name}", "is not a property of a signature") for name in unknown]
+            )
         )
     statement = sent.get("statement")
     with faults.collect():
@@ -139,7 +141,7 @@ class Signing:
     ) -> AsyncIterator[SigningSession]:
         """Open the session of a signed decision; see :class:`shared.provenance.signatures.DecisionSigner`."""
         principal = request.principal
-        await self._attempts.check_lock(principal.member_id)
+        await self._attempts.check_not_locked_out(principal.member_id)
         wanted = parse_signature(request.sent, request.policy.meanings, is_rejection=request.is_rejection)
         async with self.count_refusals(principal):
             auth_time = await self._authorize_request(request, append_id, chain)

@@ -11,13 +11,13 @@ from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.signatures.attempts import (
     MemberAttempts,
     SuspiciousEvent,
-    add_challenge,
     add_refused_attempt,
-    check_lock,
+    add_stale_sign_in_refusal,
+    check_not_locked_out,
     remove_reported_lock_out,
 )
 from shared.signatures.ports import SignatureStore
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 ACTION: Final = "Signature.Suspicious"
 _LOG = get_logger("signatures")
@@ -55,15 +55,15 @@ class AttemptCounter:
         self._announce = announce
         self._runtime = runtime
 
-    async def check_lock(self, member: str) -> None:
+    async def check_not_locked_out(self, member: str) -> None:
         """Check that a member is not locked out.
 
         Raises:
             WorkspaceError: THROTTLED ``SIGNATURE_LOCKED``; UNAVAILABLE if the store does not respond.
         """
-        value = await self._store.read_attempts(member)
+        value = await self._store.read_refused_attempts(member)
         if value is not None:
-            check_lock(MemberAttempts.from_json(value), self._runtime.now())
+            check_not_locked_out(MemberAttempts.from_json(value), self._runtime.now())
 
     async def count_refusal(self, member: str, token_id: str, *, is_challenge: bool) -> None:
         """Count a member's refused attempt to sign.
@@ -80,12 +80,12 @@ class AttemptCounter:
 
         def count_attempt(attempts: MemberAttempts) -> MemberAttempts | None:
             if is_challenge:
-                return add_challenge(attempts, token_id, at, append_id)
+                return add_stale_sign_in_refusal(attempts, token_id, at, append_id)
             return add_refused_attempt(attempts, at, append_id)
 
         attempts = await self._change_attempts(member, count_attempt)
         if any(one.append_id == append_id for one in attempts.pending):
-            await self._report_now(attempts)
+            await self._try_to_report_lock_outs(attempts)
 
     async def report_interrupted_lock_outs(self) -> None:
         """Report the lock-outs of members that are not reported yet, because an earlier attempt was interrupted.
@@ -93,10 +93,10 @@ class AttemptCounter:
         Raises:
             WorkspaceError: UNAVAILABLE if a store does not respond; the other lock-outs stay pending.
         """
-        for value in await self._store.list_unreported_attempts():
+        for value in await self._store.list_unreported_lockouts():
             await self._report_lock_outs(MemberAttempts.from_json(value))
 
-    async def _report_now(self, attempts: MemberAttempts) -> None:
+    async def _try_to_report_lock_outs(self, attempts: MemberAttempts) -> None:
         try:
             await self._report_lock_outs(attempts)
         except WorkspaceError:
@@ -110,7 +110,7 @@ class AttemptCounter:
             await self._change_attempts(attempts.member, partial(remove_reported_lock_out, append_id=event.append_id))
 
     async def _append_event(self, member: str, event: SuspiciousEvent) -> None:
-        state = {"userId": member, "attempts": event.attempts, "since": rfc3339(event.since)}
+        state = {"userId": member, "attempts": event.attempts, "since": format_rfc3339(event.since)}
         content = {"ActionType": ACTION, "EntityType": "Member", "EntityID": member, "AfterState": state}
         await self._audit_log.append(Target.ACCESS_CONTROL, member, content, append_id=event.append_id)
 
@@ -124,5 +124,5 @@ class AttemptCounter:
             after = change(first if value is None else MemberAttempts.from_json(value))
             return None if after is None else after.to_json()
 
-        stored = await self._store.change_attempts(member, change_json)
+        stored = await self._store.change_refused_attempts(member, change_json)
         return first if stored is None else MemberAttempts.from_json(stored)

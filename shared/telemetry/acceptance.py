@@ -11,7 +11,7 @@ from typing import Protocol
 
 from shared.auth.telemetry_binding import DEFAULT_DEVICE, TelemetryBinding
 from shared.catalog.models import Connection, TelemetryPolicy
-from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
+from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_fields_error
 from shared.observability.tracing import open_call_span
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.layout import DEFAULT_LAYOUT, MessageLayout, layout_from_source
@@ -23,7 +23,7 @@ from shared.telemetry.properties import HTTP, build_properties
 _MAX_LISTED = 100
 
 
-def check_binding(policy: TelemetryPolicy, binding: TelemetryBinding | None, lookup: str) -> None:
+def check_connection_allowed(policy: TelemetryPolicy, binding: TelemetryBinding | None, lookup: str) -> None:
     """Check that a credential may send telemetry to a connection.
 
     Args:
@@ -82,7 +82,7 @@ def check_messages(
         if len(broken) >= _MAX_LISTED:
             break
     if errors or broken:
-        raise invalid_fields([*errors, *broken[:_MAX_LISTED]])
+        raise build_invalid_fields_error([*errors, *broken[:_MAX_LISTED]])
 
 
 class TelemetryService:
@@ -108,9 +108,9 @@ class TelemetryService:
         self._require_space = require_space
         self._runtime = runtime
 
-    async def check_caller(self, lookup: str, binding: TelemetryBinding | None) -> None:
-        """Check that a credential may send telemetry to a connection; see ``check_binding``."""
-        check_binding((await self._catalog()).policies.telemetry, binding, lookup)
+    async def check_connection_allowed(self, lookup: str, binding: TelemetryBinding | None) -> None:
+        """Check that a credential may send telemetry to a connection; see ``check_connection_allowed``."""
+        check_connection_allowed((await self._catalog()).policies.telemetry, binding, lookup)
 
     async def accept(self, lookup: str, body: object, *, size: int = 0, binding: TelemetryBinding | None = None) -> int:
         """Send one message or an array of messages to the hub; return after the hub has stored all messages.

@@ -7,7 +7,7 @@ from typing import Any
 from shared.catalog.models import Connection
 from shared.telemetry.event_hub_sources import EventHubSource
 from shared.telemetry.ports import ConnectionState
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,6 @@ def describe_statistics(state: ConnectionState | None) -> dict[str, Any]:
     last = state.last_message
     return {
         "messagesReceived": state.messages_received,
-        "lastMessage": None if last is None else rfc3339(last),
+        "lastMessage": None if last is None else format_rfc3339(last),
         "typeMismatches": state.type_mismatches,
     }

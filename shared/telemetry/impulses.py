@@ -7,7 +7,7 @@ import orjson
 
 from shared.telemetry.json_text import parse, serialise
 from shared.telemetry.models import Impulse
-from shared.timestamps import parse_rfc3339, rfc3339, to_microseconds
+from shared.timestamps import format_rfc3339, parse_rfc3339, to_microseconds
 
 SOURCE = "DataConnection"
 _BEFORE_PAYLOAD: Final = b']},"Payload":'
@@ -58,7 +58,7 @@ def encode_impulse(impulse: Impulse, payload: bytes | None = None) -> bytes:
         parse(b'{"Payload":%b}' % payload)
     return _FORM % (
         serialise(impulse.message_id),
-        rfc3339(impulse.timestamp).encode(),
+        format_rfc3339(impulse.timestamp).encode(),
         serialise(impulse.device_id),
         serialise(dict(impulse.headers)) if impulse.headers else b"{}",
         _encode_metadata(impulse.connection, impulse.surfaces),
@@ -66,7 +66,7 @@ def encode_impulse(impulse: Impulse, payload: bytes | None = None) -> bytes:
     )
 
 
-def encode_impulse_of_texts(
+def encode_impulse_from_texts(
     message_id: str, timestamp: str, device_id: str, connection: str, surfaces: tuple[str, ...], payload: bytes
 ) -> bytes:
     """Serialise an impulse without headers, given as texts; the result equals the result of :func:`encode_impulse`.

@@ -16,7 +16,7 @@ from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry import unrouted
-from shared.telemetry.impulses import encode_impulse, encode_impulse_of_texts, is_payload_shallow
+from shared.telemetry.impulses import encode_impulse, encode_impulse_from_texts, is_payload_shallow
 from shared.telemetry.json_text import parse
 from shared.telemetry.layout import validate_id
 from shared.telemetry.models import IMPULSES_HUB, UNROUTED, HubEvent, HubMessage, Impulse
@@ -58,7 +58,7 @@ def encode_accepted_event(event: HubEvent, route: Route) -> bytes | None:
     try:
         datetime.fromisoformat(timestamp)
         message_id, device_id = validate_id(properties[MESSAGE_ID]), validate_id(properties[DEVICE_ID])
-        return encode_impulse_of_texts(message_id, timestamp, device_id, route.connection, route.surfaces, payload)
+        return encode_impulse_from_texts(message_id, timestamp, device_id, route.connection, route.surfaces, payload)
     except ValueError:
         return None
 
@@ -130,7 +130,7 @@ class TelemetryIngestor:
         processed = await self._runtime.run_in_thread_if_large(size, _process_events, router, source, events)
         messages = [HubMessage(text, each.connection, {}) for each in processed for text in each.texts]
         await self._sender.send(IMPULSES_HUB, messages)
-        await self._states.record_messages(list(_group_arrived_messages(source, events, processed)))
+        await self._states.count_arrived_messages(list(_group_arrived_messages(source, events, processed)))
         _count_type_mismatches(processed)
         await self._mark_connected({each.connection for each in processed}, router)
         _log_unrouted(source, processed)
@@ -217,7 +217,7 @@ def _build_unrouted_event(source: str, event: HubEvent, message: Any, reason: st
         texts: tuple[bytes, ...] = (_encode_within_limit(impulse),)
     except ValueError:
         texts = tuple(
-            encode_impulse(part) for part in unrouted.build_unrouted_part_impulses(source, event, reason, claimed_by)
+            encode_impulse(part) for part in unrouted.split_into_unrouted_impulses(source, event, reason, claimed_by)
         )
     return _ProcessedEvent(UNROUTED, texts, reason)
 

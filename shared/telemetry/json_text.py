@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import orjson
 
 from shared.text_formats.large_json import (
-    copy_long_integer,
+    long_integer_to_json,
     may_have_long_integers,
     parse_integer,
     to_int,
@@ -44,7 +44,7 @@ def serialise(value: Any) -> bytes:
         ValueError: if the value cannot be represented in JSON, or is nested too deeply to be parsed again.
     """
     try:
-        return orjson.dumps(value, default=copy_long_integer)
+        return orjson.dumps(value, default=long_integer_to_json)
     except TypeError:
         pass  # An `int` beyond 64 bits, or more than 254 levels.
     try:
@@ -57,7 +57,7 @@ def serialise(value: Any) -> bytes:
 
 def _serialise(value: Any) -> bytes:
     try:
-        return orjson.dumps(value, default=copy_long_integer)
+        return orjson.dumps(value, default=long_integer_to_json)
     except TypeError:
         return _serialise_slowly(value)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from shared.errors import FieldError, Kind, WorkspaceError, invalid, invalid_fields
+from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_fields_error, invalid
 from shared.telemetry.json_text import serialise
 from shared.telemetry.layout import MessageLayout, validate_id
 from shared.telemetry.pointers import Pointer, format_pointer, remove_at_pointer, resolve_pointer
@@ -72,7 +72,7 @@ def parse_messages(body: object, layout: MessageLayout, found: list[FieldError] 
         _parse_message(message, layout, prefix, errors) for message, prefix in zip(messages, prefixes, strict=True)
     ]
     if errors and found is None:
-        raise invalid_fields(errors)
+        raise build_invalid_fields_error(errors)
     return [message for message in parsed if message is not None]
 
 
@@ -89,7 +89,7 @@ def parse_lines(text: bytes, layout: MessageLayout, found: list[FieldError] | No
             errors, whose fields are ``line N`` or ``line N.property``; INVALID naming ``body`` if the text has over
             1,000,000 arrays and objects.
     """
-    _limit_containers(text)
+    _check_container_count(text)
     errors: list[FieldError] = [] if found is None else found
     messages: list[AcceptedMessage | None] = []
     for number, line in _iterate_lines(text):
@@ -100,13 +100,13 @@ def parse_lines(text: bytes, layout: MessageLayout, found: list[FieldError] | No
             break
     del errors[_MAX_LINE_ERRORS:]
     if errors and found is None:
-        raise invalid_fields(errors)
+        raise build_invalid_fields_error(errors)
     if not messages:
         raise invalid("body", f"must have 1 to {MAX_LINES} lines with a message each")
     return [message for message in messages if message is not None]
 
 
-def _limit_containers(text: bytes) -> None:
+def _check_container_count(text: bytes) -> None:
     """Reject NDJSON text that contains so many arrays and objects that parsing all lines would take seconds."""
     if text.count(b"[") + text.count(b"{") <= MAX_LINES_CONTAINERS:
         return
@@ -137,7 +137,7 @@ def _parse_line(line: bytes, layout: MessageLayout, prefix: str, errors: list[Fi
     except ValueError as error:
         errors.append(FieldError(prefix, _describe_json_error(error)))
         return None
-    if wrapped := _find_wrapped_batch(message, layout):
+    if wrapped := _find_wrapped_batch_error(message, layout):
         errors.append(FieldError(prefix, f"{wrapped}; send each of the objects on a line of its own"))
         return None
     return _parse_message(message, layout, prefix, errors)
@@ -152,7 +152,7 @@ def _describe_json_error(error: ValueError) -> str:
 
 
 def _reject_wrapped_batch(body: object, layout: MessageLayout) -> None:
-    if wrapped := _find_wrapped_batch(body, layout):
+    if wrapped := _find_wrapped_batch_error(body, layout):
         name = next(iter(body)) if isinstance(body, dict) else ""
         raise invalid(
             name[:_LONGEST_NAME] or "body",
@@ -161,7 +161,7 @@ def _reject_wrapped_batch(body: object, layout: MessageLayout) -> None:
         )
 
 
-def _find_wrapped_batch(body: object, layout: MessageLayout) -> str:
+def _find_wrapped_batch_error(body: object, layout: MessageLayout) -> str:
     """Return an error text for an object whose only property is an array of messages (``{"metrics": [...]}``); else "".
 
     The object would be stored as one message with the time of receipt, and the times in the array would become payload.
@@ -252,13 +252,13 @@ def _build_too_large_error(prefix: str) -> WorkspaceError:
     return WorkspaceError(
         Kind.TOO_LARGE,
         "MESSAGE_TOO_LARGE",
-        f"{_describe_place(prefix)} {rule}; split it into smaller messages.",
+        f"{_describe_message_position(prefix)} {rule}; split it into smaller messages.",
         maxBytes=MAX_MESSAGE_BYTES,
         errors=[{"field": prefix or "body", "message": rule}],
     )
 
 
-def _describe_place(place: str) -> str:
+def _describe_message_position(place: str) -> str:
     """Return the start of an error sentence: the position of a message, such as "Message [3] of the array"."""
     if place.startswith("["):
         return f"Message {place} of the array"

@@ -13,7 +13,7 @@ from shared.telemetry.properties import DEVICE_ID, MESSAGE_ID, TIMESTAMP, select
 from shared.telemetry.routing import Route
 from shared.telemetry.timestamp_formats import parse_timestamp
 from shared.text_formats.large_json import to_int
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 
 _DERIVED_ID_CHARACTERS = 32
 """Number of hexadecimal digits: 128 bits, which make random collisions practically impossible."""
@@ -69,7 +69,7 @@ def derive_message_id(connection: str, device: str, timestamp: datetime, payload
         payload: JSON object; the order of its properties does not matter.
     """
     text = json.dumps(
-        [connection, device, rfc3339(timestamp), payload],
+        [connection, device, format_rfc3339(timestamp), payload],
         sort_keys=True,
         ensure_ascii=False,
         separators=(",", ":"),

@@ -70,7 +70,7 @@ class ConnectionState:
 class ConnectionStateStore(Protocol):
     """Storage for the status and the message statistics of connections."""
 
-    async def record_messages(self, arrivals: Sequence[ArrivedMessages]) -> None:
+    async def count_arrived_messages(self, arrivals: Sequence[ArrivedMessages]) -> None:
         """Add messages that arrived to the counts of their connections; each message is counted once.
 
         The store skips messages up to the highest sequence number that it has counted for their source (hub

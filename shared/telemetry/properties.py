@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
 
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 CONNECTION_LOOKUP = "connectionLookup"
 TIMESTAMP = "timestamp"
@@ -25,7 +25,7 @@ def build_properties(
     """Build the application properties (ids, timestamp) of a hub message, whose body contains only the payload."""
     return {
         CONNECTION_LOOKUP: connection,
-        TIMESTAMP: rfc3339(timestamp),
+        TIMESTAMP: format_rfc3339(timestamp),
         MESSAGE_ID: message_id,
         DEVICE_ID: device_id,
         ACCEPTED_BY: accepted_by,

@@ -51,12 +51,14 @@ class ConnectionRouter:
             each.lookup: _build_connection_route(each, catalog.find_surfaces(each.lookup)) for each in connections
         }
         enabled = [each for each in connections if each.enabled]
-        self._by_device = self._build_patterns(
+        self._by_device = self._build_device_patterns(
             [each for each in enabled if not each.source.event_hub and each.source.devices]
         )
         self._by_hub: dict[str, _DevicePatterns] = {}
         for source in {_get_hub_source(each) for each in enabled if each.source.event_hub}:
-            self._by_hub[source] = self._build_patterns([each for each in enabled if _get_hub_source(each) == source])
+            self._by_hub[source] = self._build_device_patterns(
+                [each for each in enabled if _get_hub_source(each) == source]
+            )
 
     def is_enabled(self, connection: str) -> bool:
         """Return whether a connection with this lookup (id in URLs) exists and is enabled."""
@@ -85,7 +87,7 @@ class ConnectionRouter:
         # Devices set their own properties, so the marker is not trusted for events of an IoT Hub.
         return route if is_accepted_by_service(event.properties) and not event.device_id else None
 
-    def _build_patterns(self, connections: Sequence[Connection]) -> "_DevicePatterns":
+    def _build_device_patterns(self, connections: Sequence[Connection]) -> "_DevicePatterns":
         return _DevicePatterns([(each, self._routes[each.lookup]) for each in connections])
 
 

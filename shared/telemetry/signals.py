@@ -125,7 +125,7 @@ def infer_signals(payloads: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]
     """
     fields: dict[Pointer, _Field] = {}
     for payload in payloads:
-        for pointer, value in _iterate_values(payload):
+        for pointer, value in _iterate_scalars(payload):
             if pointer not in fields:
                 fields[pointer] = _Field()
             fields[pointer].add(value)
@@ -139,7 +139,7 @@ def infer_signals(payloads: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]
     ]
 
 
-def _iterate_values(payload: Mapping[str, Any]) -> Iterator[tuple[Pointer, Any]]:
+def _iterate_scalars(payload: Mapping[str, Any]) -> Iterator[tuple[Pointer, Any]]:
     """Yield the JSON Pointer and the value of each scalar in a payload, in objects of any depth."""
     pending: list[tuple[Pointer, Mapping[str, Any]]] = [((), payload)]
     while pending:

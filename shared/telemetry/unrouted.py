@@ -41,7 +41,7 @@ def build_impulse(source: str, event: HubEvent, message: Any, reason: str, claim
     )
 
 
-def build_unrouted_part_impulses(source: str, event: HubEvent, reason: str, claimed_by: str) -> Iterator[Impulse]:
+def split_into_unrouted_impulses(source: str, event: HubEvent, reason: str, claimed_by: str) -> Iterator[Impulse]:
     """Yield ``_unrouted`` impulses (messages) of a large event: parts of its body in base64, numbered ``1/3`` etc."""
     starts = range(0, len(event.body), PART_BYTES)
     for number, start in enumerate(starts, 1):

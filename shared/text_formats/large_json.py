@@ -1,8 +1,8 @@
 """JSON that standard parsers handle badly: integers beyond 64 bits, and texts of many megabytes.
 
 The parser orjson would silently convert such integers to doubles. One call to the parser of the standard library holds
-the interpreter lock until the whole text is parsed; :func:`loads_in_slices` parses a large text in several calls, so
-that other threads can run between the calls.
+the interpreter lock until the whole text is parsed; :func:`parse_json_in_slices` parses a large text in several calls,
+so that other threads can run between the calls.
 """
 
 import json
@@ -63,7 +63,7 @@ def to_int(value: Any) -> int:
     raise TypeError(f"{type(value).__name__} cannot be serialised as JSON")
 
 
-def copy_long_integer(value: Any) -> orjson.Fragment:
+def long_integer_to_json(value: Any) -> orjson.Fragment:
     """Return the JSON text of a :class:`LongInteger`; pass this function to ``orjson.dumps`` as ``default``.
 
     Raises:
@@ -90,7 +90,7 @@ _BETWEEN: Final = ("],[", "},{")
 """Boundaries between two elements at which an array can be cut."""
 
 
-def loads_in_slices(text: str, levels: int) -> Any:
+def parse_json_in_slices(text: str, levels: int) -> Any:
     """Parse a JSON text with the same result as ``json.loads``.
 
     Args:

@@ -49,11 +49,15 @@ def parse_json(body: bytes, *, keeps_long_integers: bool = False) -> Any:
         ValueError: the body is not UTF-8 or not JSON, or it has a duplicate key, NaN or Infinity, a number outside the
             range of a double, an unpaired surrogate, more than 100 levels, or more than 100,000 arrays and objects.
     """
-    value = _parse_fast(body)
-    return _parse_slowly(body, parse_integer if keeps_long_integers else _parse_int) if value is _UNDECIDED else value
+    value = _parse_with_orjson(body)
+    return (
+        _parse_with_standard_library(body, parse_integer if keeps_long_integers else _parse_int)
+        if value is _UNDECIDED
+        else value
+    )
 
 
-def _parse_fast(body: bytes) -> Any:
+def _parse_with_orjson(body: bytes) -> Any:
     """Parse a JSON body with orjson, in a third of the time; return ``_UNDECIDED`` if the result may be wrong.
 
     Of two properties with the same name, orjson returns only the last. To detect such a body, the parsed value is
@@ -86,7 +90,7 @@ def _is_within_depth_limit(value: Any) -> bool:
     return not level
 
 
-def _parse_slowly(body: bytes, parse_int: Callable[[str], Any]) -> Any:
+def _parse_with_standard_library(body: bytes, parse_int: Callable[[str], Any]) -> Any:
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -68,13 +68,13 @@ Name = Annotated[
 """Type of a name in a request body: a string that follows the rules of this module."""
 
 
-def find_scripts(text: str) -> list[str]:
+def find_unicode_scripts(text: str) -> list[str]:
     """Return the scripts, such as LATIN, of the letters and digits of a text, sorted; ASCII digits are ignored.
 
     The name of a script is the first word of Unicode's character names. The scripts of Chinese, Japanese and Korean
     texts count as one script.
     """
-    return sorted({_find_script(character) for character in text if _has_script(character)})
+    return sorted({_find_unicode_script(character) for character in text if _has_unicode_script(character)})
 
 
 def to_identity_key(text: str) -> str:
@@ -87,12 +87,12 @@ def is_hidden_character(character: str) -> bool:
     return unicodedata.category(character) in _HIDDEN or character in _BLANK or ord(character) in _VARIATIONS
 
 
-def _has_script(character: str) -> bool:
+def _has_unicode_script(character: str) -> bool:
     category = unicodedata.category(character)
     return category[0] == "L" or (category == "Nd" and not character.isascii())
 
 
-def _find_script(character: str) -> str:
+def _find_unicode_script(character: str) -> str:
     first = unicodedata.name(character, "UNKNOWN").split(" ")[0]
     return "EAST ASIAN" if first in _EAST_ASIAN else first
 

@@ -16,7 +16,7 @@ _APP_SCHEME: Final = re.compile(r"[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+")
 _AUTHORITY: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
 
 
-def find_redirect_fault(uri: str) -> str | None:
+def find_redirect_uri_error(uri: str) -> str | None:
     """Return an error message for a declared redirect URI that breaks a rule; None if it is valid.
 
     Valid are https URIs, http URIs of this machine, and URIs of an installed app whose scheme is a reversed domain name
@@ -28,13 +28,13 @@ def find_redirect_fault(uri: str) -> str | None:
         return "must not contain a fragment (`#`)"
     scheme, _, rest = uri.partition(":")
     if scheme in {"https", "http"}:
-        return _find_web_fault(uri, scheme, rest)
+        return _find_web_uri_error(uri, scheme, rest)
     if _APP_SCHEME.fullmatch(scheme):
         return None
     return "must begin with `https://`, or have a scheme that contains a dot, such as `com.example.app`"
 
 
-def _find_web_fault(uri: str, scheme: str, rest: str) -> str | None:
+def _find_web_uri_error(uri: str, scheme: str, rest: str) -> str | None:
     authority = re.split(r"[/?]", rest.removeprefix("//"), maxsplit=1)[0]
     if not rest.startswith("//") or not _AUTHORITY.fullmatch(authority):
         return "must have a host and no user name"
@@ -48,7 +48,7 @@ def is_redirect_allowed(requested: str, declared: str) -> bool:
     if requested == declared:
         return True
     ours, theirs = _LOOPBACK.fullmatch(declared), _LOOPBACK.fullmatch(requested)
-    if ours is None or theirs is None or find_redirect_fault(requested) is not None:
+    if ours is None or theirs is None or find_redirect_uri_error(requested) is not None:
         return False
     return ours.groups() == theirs.groups()
 

@@ -18,7 +18,7 @@ from shared.catalog.query_hash import compute_query_hash
 from shared.catalog.signature_models import QuerySignature
 from shared.catalog.snapshot import CatalogEntry
 from shared.provenance.signatures import SIGNED_EVENT, DecisionSignature
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 
 def compute_etag(stored: CatalogEntry[WarmQuery]) -> str:
@@ -29,7 +29,7 @@ def compute_etag(stored: CatalogEntry[WarmQuery]) -> str:
     version of the service do not change the ETag.
     """
     definition = stored.value.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    state = json.dumps([definition, rfc3339(stored.updated_at), stored.edited_by], sort_keys=True)
+    state = json.dumps([definition, format_rfc3339(stored.updated_at), stored.edited_by], sort_keys=True)
     return f'"{hashlib.sha256(state.encode()).hexdigest()}"'
 
 
@@ -94,5 +94,5 @@ def derive_event_id(append_id: str, item: CatalogItem) -> str:
         append_id: id of the request; the same in each retry.
         item: catalog item of the query.
     """
-    digest = hashlib.sha256(f"{append_id}\n{rfc3339(item.updated_at)}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{append_id}\n{format_rfc3339(item.updated_at)}".encode()).hexdigest()
     return f"{SIGNED_EVENT}{digest[:32]}"

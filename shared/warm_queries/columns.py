@@ -110,15 +110,15 @@ class QueryColumns:
         After the timeout, the request to the engine continues. Until it ends, other callers get the timeout error
         without waiting.
         """
-        [result] = await self.resolve_columns_of_all([query])
+        [result] = await self.resolve_all_columns_or_errors([query])
         return result
 
     async def find_all(self, queries: Sequence[WarmQuery]) -> list[tuple[Column, ...] | None]:
         """Return the result columns of each query; None if the engine is too slow or rejects the query."""
-        results = await self.resolve_columns_of_all(queries)
+        results = await self.resolve_all_columns_or_errors(queries)
         return [None if isinstance(result, WorkspaceError) else result for result in results]
 
-    async def resolve_columns_of_all(self, queries: Sequence[WarmQuery]) -> list[Result]:
+    async def resolve_all_columns_or_errors(self, queries: Sequence[WarmQuery]) -> list[Result]:
         """Return for each query its result columns or the engine's error; wait only a few seconds.
 
         If the columns of more than ``MAX_AWAITED`` queries are not cached, the result for these is ``UNAVAILABLE``
@@ -171,11 +171,11 @@ class QueryColumns:
 
     def _start_request(self, key: _Key, query: WarmQuery) -> asyncio.Task[Result]:
         """Return the running task that requests a query's columns from the engine; start one if none is running."""
-        return self._get_or_create_task(self._requests, key, lambda: self._resolve_safely(key, query))
+        return self._get_or_create_task(self._requests, key, lambda: self._resolve_to_columns_or_error(key, query))
 
     def _queue_request(self, key: _Key, query: WarmQuery) -> asyncio.Task[Result]:
         """Start a task that requests a query's columns as soon as fewer than ``LIST_REQUESTS`` requests are running."""
-        return self._get_or_create_task(self._queued, key, lambda: self._resolve_in_turn(key, query))
+        return self._get_or_create_task(self._queued, key, lambda: self._resolve_when_slot_is_free(key, query))
 
     @staticmethod
     def _get_or_create_task(
@@ -186,7 +186,7 @@ class QueryColumns:
             tasks[key].add_done_callback(lambda _: tasks.pop(key, None))
         return tasks[key]
 
-    async def _resolve_in_turn(self, key: _Key, query: WarmQuery) -> Result:
+    async def _resolve_when_slot_is_free(self, key: _Key, query: WarmQuery) -> Result:
         queued_at = self._runtime.monotonic()
         async with self._turns:
             if self._failed_at > queued_at:
@@ -195,7 +195,7 @@ class QueryColumns:
             result = self._find_cached_result(key)
             return await self._start_request(key, query) if result is None else result
 
-    async def _resolve_safely(self, key: _Key, query: WarmQuery) -> Result:
+    async def _resolve_to_columns_or_error(self, key: _Key, query: WarmQuery) -> Result:
         try:
             return await self.resolve(query)
         except WorkspaceError as error:
@@ -213,7 +213,9 @@ class QueryColumns:
     def _build_request(query: WarmQuery) -> EngineQuery:
         check_query(query.kql)
         declared = ", ".join(f"{parameter.name}:{parameter.type}" for parameter in query.parameters)
-        composed = kql_text.compose_query(query.kql, declared, _NO_ROWS if kql_text.can_filter_table(query.kql) else "")
+        composed = kql_text.compose_query(
+            query.kql, declared, _NO_ROWS if kql_text.can_restrict_telemetry_rows(query.kql) else ""
+        )
         values = {parameter.name: _SAMPLE_VALUES[parameter.type] for parameter in query.parameters}
         return EngineQuery(composed.text, values, 1, TIMEOUT_SECONDS, lines_before=composed.lines_before)
 

@@ -18,11 +18,11 @@ from shared.catalog.kql_restrictions import check_query
 from shared.catalog.models import Approval, Rejection, StoredWarmQuery, WarmQuery
 from shared.catalog.ports import CatalogItem, StoredCatalog
 from shared.catalog.problems import format_path
-from shared.catalog.query_checks import check_api_path, check_declared_parameters
+from shared.catalog.query_checks import check_declared_parameters, find_api_path_error
 from shared.catalog.service import CatalogService
 from shared.catalog.snapshot import CatalogEntry
-from shared.conditional_requests import UNCONDITIONAL, Condition, item_missing_error
-from shared.errors import FieldError, Kind, ValidationErrors, WorkspaceError, invalid, invalid_fields
+from shared.conditional_requests import UNCONDITIONAL, Condition, build_item_missing_error
+from shared.errors import FieldError, Kind, ValidationErrors, WorkspaceError, build_invalid_fields_error, invalid
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.signatures import DecisionSigner
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -85,14 +85,14 @@ class QueryDefinitions:
 
         The engine validates the text only if all other rules for text and parameters are met.
         """
-        if faults.has_valid("kql"):
+        if faults.has_valid_fields("kql"):
             with faults.collect(), _rename_field_to_kql():
                 await self._runtime.run_in_thread_if_large(len(query.kql), check_query, query.kql)
         _check_parameters_and_path(faults, query)
-        if faults.has_valid("kql", "parameters"):
+        if faults.has_valid_fields("kql", "parameters"):
             with faults.collect(), _rename_field_to_kql():
                 await self._columns.resolve(query)
-        if faults.has_valid("surface"):
+        if faults.has_valid_fields("surface"):
             with faults.collect():
                 _check_surface(query, await self._catalog.load())
 
@@ -132,7 +132,7 @@ class QueryDefinitions:
         def build_changes(stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
             item = _get_query_item(stored, lookup)
             query = _check_approver(item, (approver, *creators))
-            if not (repeatable and _is_approved_draft(item, approver, condition)):
+            if not (repeatable and _is_repeated_approval(item, approver, condition)):
                 _check_condition(condition, item)
             if query.approval is not None:
                 return []
@@ -199,7 +199,7 @@ class QueryDefinitions:
         def build_changes(stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
             item = _get_query_item(stored, lookup)
             query = _check_rejector(item, (rejector, *creators))
-            is_repeated = _is_rejected_by(query, rejector, comment)
+            is_repeated = _is_repeated_rejection(query, rejector, comment)
             if not (repeatable and is_repeated and condition.is_satisfied_by(_compute_draft_etag(item))):
                 _check_condition(condition, item)
             if is_repeated:
@@ -242,7 +242,7 @@ class QueryDefinitions:
         def build_deletion_changes(stored: StoredCatalog) -> Sequence[ItemChange]:
             item = _find_query_item(stored, lookup)
             if item is None and condition.match is not None:
-                raise item_missing_error()
+                raise build_item_missing_error()
             item = _get_query_item(stored, lookup)
             _check_condition(condition, item)
             return [ItemChange(ItemKind.WARM_QUERY, lookup, item.definition, None)]
@@ -264,10 +264,16 @@ def _rename_field_to_kql() -> Iterator[None]:
 
 
 def _check_parameters_and_path(faults: ValidationErrors, query: WarmQuery) -> None:
-    findings = check_declared_parameters(("parameters",), query.parameters) if faults.has_valid("parameters") else ()
+    findings = (
+        check_declared_parameters(("parameters",), query.parameters) if faults.has_valid_fields("parameters") else ()
+    )
     if errors := [FieldError(format_path(at), rule) for at, rule in findings]:
-        faults.add(invalid_fields(errors))
-    if faults.has_valid("apiPath") and query.api_path is not None and (rule := check_api_path(query.api_path)):
+        faults.add(build_invalid_fields_error(errors))
+    if (
+        faults.has_valid_fields("apiPath")
+        and query.api_path is not None
+        and (rule := find_api_path_error(query.api_path))
+    ):
         faults.add(invalid("apiPath", rule))
 
 
@@ -347,7 +353,7 @@ def _check_rejector(item: CatalogItem, rejectors: Collection[str]) -> StoredWarm
     return query
 
 
-def _is_approved_draft(item: CatalogItem, approver: str, condition: Condition) -> bool:
+def _is_repeated_approval(item: CatalogItem, approver: str, condition: Condition) -> bool:
     """Return whether the approver has already approved the draft whose ETag the condition requires (a retry)."""
     approval = _parse_entry(item).value.approval
     return (
@@ -357,7 +363,7 @@ def _is_approved_draft(item: CatalogItem, approver: str, condition: Condition) -
     )
 
 
-def _is_rejected_by(query: StoredWarmQuery, rejector: str, comment: str) -> bool:
+def _is_repeated_rejection(query: StoredWarmQuery, rejector: str, comment: str) -> bool:
     rejection = query.rejection
     return rejection is not None and (rejection.rejected_by, rejection.comment) == (rejector, comment)
 

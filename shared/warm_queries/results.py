@@ -84,10 +84,12 @@ def to_column_values(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -
 
 def _convert_datetimes(cells: Iterable[Any]) -> list[Any]:
     # Kusto writes up to seven fractional digits without trailing zeros; the service writes six.
-    return [cell if cell is None or len(cell) == _TIME_LENGTH else _extend_fraction(cell) for cell in cells]
+    return [
+        cell if cell is None or len(cell) == _TIME_LENGTH else _pad_fraction_to_microseconds(cell) for cell in cells
+    ]
 
 
-def _extend_fraction(cell: str) -> str:
+def _pad_fraction_to_microseconds(cell: str) -> str:
     whole, _, fraction = cell.removesuffix("Z").partition(".")
     return f"{whole}.{fraction[:6]:0<6}Z"
 

@@ -14,7 +14,7 @@ from shared.catalog.kql_restrictions import check_query
 from shared.catalog.models import QueryParameter, WarmQuery
 from shared.catalog.parameters import to_kql_literal
 from shared.catalog.snapshot import Catalog
-from shared.errors import FieldError, Kind, WorkspaceError, invalid_fields
+from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_fields_error
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.validation.names import find_nearest_name
 from shared.warm_queries.ports import EngineQuery, QueryEngine
@@ -23,7 +23,7 @@ from shared.warm_queries.time_ranges import (
     TimeRange,
     build_time_condition,
     build_time_parameters,
-    find_time_parameter,
+    get_time_parameter_name,
     is_fixed_time_range,
 )
 
@@ -206,7 +206,7 @@ class WarmQueries:
         declarations = [f"{parameter.name}:{parameter.type}" for parameter in query.parameters]
         statements = ""
         if time_range is not None:
-            kql_text.check_time_range(query.kql, find_time_parameter(time_range))
+            kql_text.reject_time_range_bypass(query.kql, get_time_parameter_name(time_range))
             limits = build_time_parameters(time_range, at)
             declarations += [f"{name}:datetime" for name in limits]
             bound = {**bound, **limits}
@@ -261,7 +261,7 @@ def bind_parameters(
         except ValueError as error:
             errors.append(FieldError(label(name), f"{error}; the type of the parameter is {parameter.type}"))
     if errors:
-        raise invalid_fields(errors)
+        raise build_invalid_fields_error(errors)
     return bound
 
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from shared.catalog.durations import parse_duration
-from shared.errors import FieldError, invalid_fields
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.errors import FieldError, build_invalid_fields_error
+from shared.timestamps import format_rfc3339, parse_rfc3339
 
 MAX_TIME_RANGE: Final = timedelta(days=366)
 FROM, TO = "_oi_from", "_oi_to"
@@ -37,7 +37,7 @@ type TimeRange = timedelta | TimeInterval
 """A duration that ends now, or a range between two times."""
 
 
-def parse_time_range(text: Any) -> timedelta:
+def parse_time_range_duration(text: Any) -> timedelta:
     """Parse a duration before now, such as ``PT15M``.
 
     Raises:
@@ -87,7 +87,7 @@ def select_time_range(
     if start is not None and end is not None and end <= start:
         errors.append(FieldError("to", "must be later than `from`"))
     if errors:
-        raise invalid_fields(errors)
+        raise build_invalid_fields_error(errors)
     return duration if start is None else TimeInterval(start, end)
 
 
@@ -96,7 +96,7 @@ def is_fixed_time_range(time_range: TimeRange | None) -> bool:
     return not isinstance(time_range, timedelta)
 
 
-def find_time_parameter(time_range: TimeRange) -> str:
+def get_time_parameter_name(time_range: TimeRange) -> str:
     """Return the name of the parameter that sets a time range, ``timeRange`` or ``from``, for error messages."""
     return "timeRange" if isinstance(time_range, timedelta) else "from"
 
@@ -112,4 +112,4 @@ def build_time_parameters(time_range: TimeRange, now: datetime) -> Mapping[str, 
     """Build the values of the KQL parameters in ``build_time_condition``, as Kusto literals by parameter name."""
     selected = TimeInterval(now - time_range, now) if isinstance(time_range, timedelta) else time_range
     limits = {FROM: selected.start, TO: selected.end}
-    return {name: f"datetime({rfc3339(limit)})" for name, limit in limits.items() if limit is not None}
+    return {name: f"datetime({format_rfc3339(limit)})" for name, limit in limits.items() if limit is not None}

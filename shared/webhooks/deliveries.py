@@ -6,7 +6,7 @@ from typing import Final
 
 from shared.errors import Kind, WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from shared.webhooks.models import Delivery, DeliveryStatus
 from shared.webhooks.ports import DeliveryPlace, WebhookStore
 from shared.webhooks.service import WebhookService, check_endpoint_is_enabled
@@ -76,7 +76,7 @@ class DeliveryLog:
         await self._service.get(endpoint_id)
         found = await self._store.list_deliveries(endpoint_id, status, after, limit + 1)
         page = found[:limit]
-        return page, DeliveryPlace(rfc3339(page[-1].created_at), page[-1].id) if len(found) > limit else None
+        return page, DeliveryPlace(format_rfc3339(page[-1].created_at), page[-1].id) if len(found) > limit else None
 
     async def retry(self, endpoint_id: str, delivery_id: str) -> Delivery:
         """Send a delivery again now, under the same id; return the delivery.

@@ -6,7 +6,7 @@ from itertools import batched
 from typing import Final
 
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from shared.webhooks.events import WebhookEvent
 from shared.webhooks.models import RETENTION, Delivery, WebhookEndpoint, build_delivery_id
 from shared.webhooks.ports import WebhookStore
@@ -69,7 +69,7 @@ class DeliveryOutbox:
 def build_delivery(endpoint: WebhookEndpoint, event: WebhookEvent, runtime: Runtime) -> Delivery:
     """Build the webhook delivery of an event to an endpoint; the delivery is due immediately."""
     at = runtime.now()
-    body = {"type": event.type.value, "timestamp": rfc3339(event.at), "data": event.data}
+    body = {"type": event.type.value, "timestamp": format_rfc3339(event.at), "data": event.data}
     return Delivery(
         id=build_delivery_id(endpoint.id, event.key),
         endpoint=endpoint.id,

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from shared.catalog.outbox import flush_outbox
-from shared.conditional_requests import UNCONDITIONAL, Condition, item_missing_error
+from shared.conditional_requests import UNCONDITIONAL, Condition, build_item_missing_error
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.observability.logs import get_logger
 from shared.outbound.addresses import AddressRefusedError, parse_outbound_url
@@ -54,7 +54,7 @@ class EndpointSecret:
     secret: str
 
 
-async def ignore_subscription() -> None:
+async def do_nothing_on_subscribe() -> None:
     """Do nothing; this is the default of the argument ``on_subscribe`` of ``WebhookService``."""
 
 
@@ -81,7 +81,7 @@ class WebhookService:
         audit_log: AuditLog,
         is_audited: Callable[[], Awaitable[bool]],
         *,
-        on_subscribe: Callable[[], Awaitable[None]] = ignore_subscription,
+        on_subscribe: Callable[[], Awaitable[None]] = do_nothing_on_subscribe,
         runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:
         self._registry = registry
@@ -317,6 +317,6 @@ def _get_endpoint(
     """
     if endpoint_id not in endpoint_list.endpoints:
         if condition.match is not None:
-            raise item_missing_error()
+            raise build_item_missing_error()
         raise WorkspaceError(Kind.NOT_FOUND, "WEBHOOK_NOT_FOUND", "The workspace has no webhook with this id.")
     return endpoint_list.endpoints[endpoint_id]

@@ -67,7 +67,7 @@ class DeliveryWorker:
             # The task serves many requests, so it must not inherit the log context of the first one.
             self._loop = asyncio.get_running_loop().create_task(self._run_until_idle(), context=contextvars.Context())
 
-    async def reschedule_after_setback(self) -> None:
+    async def reschedule_after_clock_setback(self) -> None:
         """Make deliveries due that were scheduled before the clock was set back; otherwise, they would wait too long.
 
         Raises:
@@ -171,7 +171,7 @@ class DeliveryWorker:
                 extra=fields(webhook=endpoint.id, delivery=delivery.id, eventType=delivery.event_type),
             )
         await self._store.save(after, lease)
-        await self._record_health(endpoint, attempt, is_delivered=result.is_delivered)
+        await self._update_endpoint_health(endpoint, attempt, is_delivered=result.is_delivered)
 
     def _schedule_retry(self, delivery: Delivery, attempt: Attempt) -> Delivery:
         at = self._runtime.now()
@@ -188,7 +188,7 @@ class DeliveryWorker:
         await self._runtime.sleep(max(0.0, (due_at - self._runtime.now()).total_seconds()))
         self._woken.set()
 
-    async def _record_health(self, endpoint: WebhookEndpoint, attempt: Attempt, *, is_delivered: bool) -> None:
+    async def _update_endpoint_health(self, endpoint: WebhookEndpoint, attempt: Attempt, *, is_delivered: bool) -> None:
         """Store the time since which all deliveries to an endpoint fail; delete it after a success.
 
         Disable an endpoint that replied 410 or has failed for too long.

@@ -84,16 +84,16 @@ class AccessServices:
             runtime=self._backends.runtime,
         )
 
-    async def find_decider_identities(self, caller: "Principal") -> frozenset[str]:
+    async def find_conflicting_authors(self, caller: "Principal") -> frozenset[str]:
         """Return the ids of members whose changes the caller must not approve, because the caller may be the author."""
-        return await self.lineage.find_decider_identities(caller, self.directory)
+        return await self.lineage.find_conflicting_authors(caller, self.directory)
 
     @cached_property
     def lineage(self) -> "CredentialLineage":
         """Service that finds the persons who created a credential."""
         from shared.auth.credential_lineage import CredentialLineage
 
-        return CredentialLineage(self.credential_store, self.grant_ender.find_parent, self._older_keys)
+        return CredentialLineage(self.credential_store, self.grant_ender.find_consent_credential, self._older_keys)
 
     @cached_property
     def api_keys(self) -> "ApiKeys":

@@ -156,9 +156,9 @@ class Backends:
         """Build the store of one blob container; the caller closes the store."""
         from shared.cold_data.observed_blobs import ObservedBlobs
 
-        return ObservedBlobs(self._build_unobserved_store(container), container)
+        return ObservedBlobs(self._build_untraced_blob_store(container), container)
 
-    def _build_unobserved_store(self, container: str) -> "BlobStore":
+    def _build_untraced_blob_store(self, container: str) -> "BlobStore":
         if self.uses_azure:
             from shared.backends.azure.blobs import AzureBlobStore
 

@@ -80,16 +80,20 @@ class BackgroundServices:
             yield BackgroundJob("simulators", Schedule(configured.simulator_schedule), self._send_simulated_telemetry)
         if configured.web_pubsub_endpoint:
             yield BackgroundJob("live-streams", Schedule(configured.live_schedule), self._close_expired_streams)
-        yield BackgroundJob("oauth-grants", Schedule(SCHEDULE), self._end_grants)
+        yield BackgroundJob("oauth-grants", Schedule(SCHEDULE), self._end_grants_of_disabled_members)
         yield BackgroundJob("checkpoints", Schedule(configured.checkpoint_schedule), self._sign_checkpoints)
         yield BackgroundJob("alerts", Schedule(configured.alert_schedule), self._evaluate_alert_rules)
         overview = Schedule(configured.audit_overview_schedule)
-        yield BackgroundJob("audit-overview", overview, self._complete_overview)
+        yield BackgroundJob("audit-overview", overview, self._complete_audit_overview)
         yield BackgroundJob("verification", Schedule(configured.verify_schedule), self._verify_chains)
         yield BackgroundJob("compaction", Schedule(configured.compaction_schedule), self._compact_archive)
-        yield BackgroundJob("download-expiry", Schedule(configured.download_expiry_schedule), self._expire_downloads)
-        yield BackgroundJob("webhooks", Schedule(configured.webhook_schedule), self._run_webhooks)
-        yield BackgroundJob("webhook-expiry", Schedule(configured.webhook_expiry_schedule), self._expire_deliveries)
+        yield BackgroundJob(
+            "download-expiry", Schedule(configured.download_expiry_schedule), self._delete_expired_downloads
+        )
+        yield BackgroundJob("webhooks", Schedule(configured.webhook_schedule), self._publish_webhook_events)
+        yield BackgroundJob(
+            "webhook-expiry", Schedule(configured.webhook_expiry_schedule), self._delete_expired_deliveries
+        )
 
     async def _send_simulated_telemetry(self) -> None:
         """Send the simulated telemetry that is due, unless the disk is nearly full."""
@@ -105,7 +109,7 @@ class BackgroundServices:
         """Close live streams whose token is no longer valid."""
         await self._live_stream.service.close_expired()
 
-    async def _end_grants(self) -> None:
+    async def _end_grants_of_disabled_members(self) -> None:
         """Append missing audit events of ended OAuth grants, and end the grants of disabled members."""
         await self._access.grant_ender.run()
 
@@ -116,11 +120,11 @@ class BackgroundServices:
         if made := await self._provenance.checkpoints.create_all():
             _LOG.info("checkpoints signed", extra=fields(count=made))
 
-    async def _complete_overview(self) -> None:
+    async def _complete_audit_overview(self) -> None:
         """Count the records of audit chains that an earlier version wrote, and add new signatures to their index."""
         if (await self._catalog.current()).policies.provenance is None:
             return
-        if counted := await self._provenance.overview.complete_counts():
+        if counted := await self._provenance.overview.complete_chain_counts():
             _LOG.info("counted audit chains of an earlier version", extra=fields(chains=counted))
         await self._signatures.list.complete_index(_INDEX_SECONDS)
 
@@ -137,16 +141,16 @@ class BackgroundServices:
         if merged := await self._cold_data.compaction.run(self._backends.runtime.now()):
             _LOG.info("merged hours of the archive", extra=fields(hours=merged))
 
-    async def _expire_downloads(self) -> None:
+    async def _delete_expired_downloads(self) -> None:
         """Delete expired downloads."""
         await self._downloads.expiry.run()
 
-    async def _run_webhooks(self) -> None:
+    async def _publish_webhook_events(self) -> None:
         """Publish webhook events about stored changes, and start the deliveries that are due."""
         await self._webhook_endpoints.sources.run()
-        await self._webhooks.worker.reschedule_after_setback()
+        await self._webhooks.worker.reschedule_after_clock_setback()
 
-    async def _expire_deliveries(self) -> None:
+    async def _delete_expired_deliveries(self) -> None:
         """Delete webhook deliveries whose retention time has ended."""
         at = self._backends.runtime.now()
         while await self._webhooks.store.delete_expired(at, _EXPIRED_AT_ONCE):

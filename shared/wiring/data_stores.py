@@ -55,7 +55,7 @@ class DataStoreServices:
             return self._cosmos_containers
         from shared.backends.embedded.documents import SqliteContainerStore
 
-        return SqliteContainerStore(self._account_file, self._list_declared_containers)
+        return SqliteContainerStore(self._document_file, self._list_declared_containers)
 
     @cached_property
     def document_store(self) -> "DocumentStore":
@@ -66,7 +66,7 @@ class DataStoreServices:
             return CosmosDocumentStore(self._data_accounts)
         from shared.backends.embedded.documents import SqliteDocumentStore
 
-        return SqliteDocumentStore(self._account_file)
+        return SqliteDocumentStore(self._document_file)
 
     @cached_property
     def _cosmos_containers(self) -> "CosmosContainerStore":
@@ -85,17 +85,17 @@ class DataStoreServices:
         )
 
     @cached_property
-    def _account_file(self) -> "DocumentFile":
+    def _document_file(self) -> "DocumentFile":
         from shared.backends.embedded.documents import DocumentFile
 
         return self._backends.close_at_exit(DocumentFile(self._settings.data_dir, runtime=self._backends.runtime))
 
     @cached_property
     def _continuations(self) -> "ContinuationTokens":
-        from shared.data_stores.continuation import ContinuationTokens, derive_secret
+        from shared.data_stores.continuation import ContinuationTokens, build_signing_key_function
 
         if self._backends.uses_azure:
-            return ContinuationTokens(derive_secret(self._settings.continuation_secret))
+            return ContinuationTokens(build_signing_key_function(self._settings.continuation_secret))
         from shared.backends.embedded.key_files import FileSecret
 
         return ContinuationTokens(

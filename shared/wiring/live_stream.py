@@ -33,7 +33,7 @@ class LiveStreamServices:
         self._queries = queries
         self._direct_sender: MessageSender | None = None
 
-    def send_through(self, sender: "MessageSender") -> None:
+    def set_message_sender(self, sender: "MessageSender") -> None:
         """Send new telemetry events through a sender of this process instead of Web PubSub's HTTP interface.
 
         The local host calls this before the first request.

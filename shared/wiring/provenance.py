@@ -74,7 +74,7 @@ class ProvenanceServices:
 
     def _refresh_after_catalog_change(self) -> None:
         self._catalog.reader.invalidate()
-        self._webhooks.run_sources_soon()
+        self._webhooks.start_event_sources()
 
     @cached_property
     def administration(self) -> "Administration":

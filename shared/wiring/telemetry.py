@@ -89,7 +89,7 @@ class TelemetryServices:
             self._catalog.reader.get_catalog,
             self.sender,
             self.connection_states,
-            on_status=self._webhooks.run_sources_soon,
+            on_status=self._webhooks.start_event_sources,
             runtime=self._backends.runtime,
         )
 

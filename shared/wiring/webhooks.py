@@ -38,11 +38,11 @@ class WebhookServices:
         self._outbound = outbound
         self._start_sources: Callable[[], None] | None = None
 
-    def set_source_starter(self, start: "Callable[[], None]") -> None:
+    def set_event_source_starter(self, start: "Callable[[], None]") -> None:
         """Set the function that starts the sources of webhook events, which are created after this service."""
         self._start_sources = start
 
-    def run_sources_soon(self) -> None:
+    def start_event_sources(self) -> None:
         """Start the search for new webhook events; call this after a change that can cause such an event."""
         if self._start_sources is not None:
             self._start_sources()
@@ -155,7 +155,7 @@ class WebhookEndpointServices:
         self._catalog = catalog
         self._provenance = provenance
         self._telemetry = telemetry
-        webhooks.set_source_starter(lambda: self.sources.run_soon())  # noqa: PLW0108  creates the sources at the first call
+        webhooks.set_event_source_starter(lambda: self.sources.run_soon())  # noqa: PLW0108  creates the sources at the first call
 
     @cached_property
     def service(self) -> "WebhookService":
@@ -191,7 +191,7 @@ class WebhookEndpointServices:
         common = webhooks.store, webhooks.registry, webhooks.outbox
         amendments = AmendmentEvents(self._provenance.chain_store, *common, runtime=runtime)
         sources = {
-            "catalog": self._provenance.catalog_service.flush_pending,
+            "catalog": self._provenance.catalog_service.flush_pending_events,
             "webhooks": self.service.flush_audit_events,
             "amendments": amendments.publish_new_events,
             "connections": self._connections.publish_status_changes,

@@ -15,7 +15,7 @@ from shared.backends.azure.cosmos_alerts import CosmosAlertStore
 from shared.backends.embedded.alerts import SCHEMA, SqliteAlertStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.alert_rule_models import Severity
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from tests.adapters.cosmos import KINDS, open_accounts
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -73,13 +73,13 @@ async def save_change(
     store: AlertStore, record: RuleRecord, state: RuleState | None, *puts: Alert, deletes: tuple[str, ...] = ()
 ) -> RuleRecord:
     """Save a change that must succeed, and return the stored record."""
-    assert await store.save_rule(record, state, puts, deletes) is not None
-    return await store.load_rule(record.rule)
+    assert await store.save_rule_changes(record, state, puts, deletes) is not None
+    return await store.load_rule_record(record.rule)
 
 
 async def test_a_rule_without_a_record_has_no_state_and_no_alerts(store: AlertStore) -> None:
     """A rule that was never evaluated has no state, no alerts and no change token."""
-    assert await store.load_rule("hot") == RuleRecord("hot")
+    assert await store.load_rule_record("hot") == RuleRecord("hot")
     assert await store.list_states() == []
     assert await store.find_alert("1" * 32) is None
     assert await store.find_alert("state") is None
@@ -117,12 +117,12 @@ async def test_a_change_based_on_an_outdated_record_is_rejected(open_store: Open
     first, second = open_store(), open_store()
     record = await save_change(first, RuleRecord("hot"), build_state())
     tokens = await asyncio.gather(
-        first.save_rule(record, build_state(revision="a"), [build_alert(1)]),
-        second.save_rule(record, build_state(revision="b"), [build_alert(2)]),
+        first.save_rule_changes(record, build_state(revision="a"), [build_alert(1)]),
+        second.save_rule_changes(record, build_state(revision="b"), [build_alert(2)]),
     )
     assert sorted(token is None for token in tokens) == [False, True]
     winner = 1 if tokens[0] is not None else 2
-    stored = await first.load_rule("hot")
+    stored = await first.load_rule_record("hot")
     assert stored.alerts == (build_alert(winner),)
     assert stored.state == build_state(revision="ab"[winner - 1])
     assert stored.token == tokens[winner - 1]
@@ -130,9 +130,9 @@ async def test_a_change_based_on_an_outdated_record_is_rejected(open_store: Open
 
 async def test_only_one_of_two_initial_changes_of_a_rule_is_stored(store: AlertStore) -> None:
     """If two changes are the first of a rule, the second is rejected."""
-    assert await store.save_rule(RuleRecord("hot"), build_state(), []) is not None
-    assert await store.save_rule(RuleRecord("hot"), build_state(revision="r2"), [build_alert()]) is None
-    assert (await store.load_rule("hot")).alerts == ()
+    assert await store.save_rule_changes(RuleRecord("hot"), build_state(), []) is not None
+    assert await store.save_rule_changes(RuleRecord("hot"), build_state(revision="r2"), [build_alert()]) is None
+    assert (await store.load_rule_record("hot")).alerts == ()
 
 
 async def test_a_change_replaces_and_deletes_alerts_by_id(store: AlertStore) -> None:
@@ -143,7 +143,7 @@ async def test_a_change_replaces_and_deletes_alerts_by_id(store: AlertStore) -> 
     record = await save_change(store, record, build_state(firing=1), changed, deletes=(build_alert(2).id,))
     assert record.alerts == (changed,)
     assert await store.find_alert(build_alert(2).id) is None
-    assert (await store.load_rule("cold")).alerts == (build_alert(9, "cold"),)
+    assert (await store.load_rule_record("cold")).alerts == (build_alert(9, "cold"),)
 
 
 async def test_changes_based_on_a_removed_state_are_rejected(store: AlertStore) -> None:
@@ -153,9 +153,9 @@ async def test_changes_based_on_a_removed_state_are_rejected(store: AlertStore) 
     assert (await save_change(store, record, None, ended)) == RuleRecord("hot")
     assert await store.list_states() == []
     again = await save_change(store, RuleRecord("hot"), build_state(revision="r2"))
-    assert await store.save_rule(record, None, []) is None
-    assert await store.save_rule(record, build_state(), []) is None
-    assert (await store.load_rule("hot")) == again
+    assert await store.save_rule_changes(record, None, []) is None
+    assert await store.save_rule_changes(record, build_state(), []) is None
+    assert (await store.load_rule_record("hot")) == again
 
 
 async def test_a_change_can_contain_more_alerts_than_a_transaction(store: AlertStore) -> None:
@@ -179,7 +179,7 @@ async def test_alerts_are_listed_newest_first_and_in_pages(store: AlertStore) ->
     place: AlertPlace | None = None
     while page := await store.list_alerts(EVERYTHING, place, 3):
         listed += page
-        place = AlertPlace(rfc3339(page[-1].started_at), page[-1].id)
+        place = AlertPlace(format_rfc3339(page[-1].started_at), page[-1].id)
     assert [alert.id for alert in listed] == [alert.id for alert in reversed(alerts)]
 
 

@@ -18,7 +18,7 @@ from shared.provenance.queries import query_records
 from shared.provenance.records import draft_event, parse_record, seal_record
 from shared.provenance.verifier import ChainVerdict, ChainVerifier
 from shared.runtime import Runtime
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from tests.adapters.test_chain import MANY, OPENERS, PLATFORM, append_records
 
 COUNT = 3
@@ -92,7 +92,7 @@ TEXTS = {
 @pytest.mark.parametrize("name", TEXTS)
 async def test_a_record_that_is_not_canonical_breaks_the_chain(store: ChainStore, name: str) -> None:
     """If a record is not in canonical form, its chain is invalid, whatever digest the record has."""
-    forged = await store_forged_record(store, rfc3339(NOW), old_text=TEXTS[name][0], new_text=TEXTS[name][1])
+    forged = await store_forged_record(store, format_rfc3339(NOW), old_text=TEXTS[name][0], new_text=TEXTS[name][1])
     form = canonicalise_record(forged.canonical)
     verdict = await verify_chain(store, COUNT + 1)
     assert (verdict.chain_valid, verdict.broken_at) == (False, LAST)
@@ -107,7 +107,7 @@ async def test_a_record_that_is_not_canonical_breaks_the_chain(store: ChainStore
 async def test_a_changed_record_with_a_matching_hash_breaks_only_its_chain(store: ChainStore) -> None:
     """A record with other bytes but a matching Hash is valid alone, but makes its chain invalid."""
     tip = await store.read_tip(PLATFORM)
-    record = seal_record(draft_event("u", EVENT), tip.sequence + 1, rfc3339(NOW), tip.hash, "forged")
+    record = seal_record(draft_event("u", EVENT), tip.sequence + 1, format_rfc3339(NOW), tip.hash, "forged")
     await store.append(PLATFORM, [record._replace(canonical=record.canonical.replace(b":5", b": 5.0"))], tip)
     verdict = await verify_chain(store, COUNT + 1)
     assert (verdict.chain_valid, verdict.valid, verdict.recomputed_hash) == (False, True, record.hash)
@@ -139,7 +139,7 @@ async def test_a_future_time_blocks_appends_until_this_time(
     store: ChainStore, tmp_path: Path, time_ahead: timedelta
 ) -> None:
     """If a record has a future time, appends and checkpoints are rejected until this time."""
-    await store_forged_record(store, rfc3339(NOW + time_ahead))
+    await store_forged_record(store, format_rfc3339(NOW + time_ahead))
     verdict = await verify_chain(store, COUNT + 1)
     assert (verdict.chain_valid, verdict.broken_at, verdict.valid) == (False, LAST, True)
     assert verdict.reason == f"{LAST} has a time more than an hour ahead of this host's clock"
@@ -158,13 +158,13 @@ async def test_a_future_time_blocks_appends_until_this_time(
 async def test_the_first_of_several_future_times_is_reported(store: ChainStore) -> None:
     """If several records have future times, verification reports the first of these records."""
     for hours in (1, 2, 2, 3):
-        await store_forged_record(store, rfc3339(NOW + timedelta(hours=hours)))
+        await store_forged_record(store, format_rfc3339(NOW + timedelta(hours=hours)))
     assert (await verify_chain(store)).broken_at == format_record_id(COUNT + 2)
 
 
 async def test_appends_succeed_if_clocks_differ_by_up_to_an_hour(store: ChainStore, tmp_path: Path) -> None:
     """If the clock of a process is up to an hour slow, its new records get the time of the previous record."""
-    time = rfc3339(NOW + timedelta(hours=1))
+    time = format_rfc3339(NOW + timedelta(hours=1))
     await store_forged_record(store, time)
     made = await ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: NOW)).append(
         PLATFORM, draft_event("u", EVENT)

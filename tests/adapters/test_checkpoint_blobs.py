@@ -111,15 +111,15 @@ async def test_checkpoints_of_chains_with_a_common_name_prefix_are_separate(stor
 async def test_reading_a_missing_checkpoint_or_signer_state_returns_none(store: CheckpointStore) -> None:
     """Reading a missing checkpoint or a missing working state of the signer returns None."""
     assert await store.get(build_checkpoint_name(1)) is None
-    assert await store.load_state(f"{PREFIX}tree") is None
+    assert await store.load_working_state(f"{PREFIX}tree") is None
 
 
 async def test_signer_states_are_replaced_and_checkpoints_are_not(store: CheckpointStore) -> None:
     """A working state of the signer can be replaced and is never returned as a checkpoint."""
     for state in (b"first", b"", bytes(range(256))):
-        await store.save_state(f"{PREFIX}tree", state)
-        await store.save_state(f"{PREFIX}tiles/0/x001", state)
-        assert await store.load_state(f"{PREFIX}tree") == state
+        await store.save_working_state(f"{PREFIX}tree", state)
+        await store.save_working_state(f"{PREFIX}tiles/0/x001", state)
+        assert await store.load_working_state(f"{PREFIX}tree") == state
     assert await store.find_newest(PREFIX) is None
     await store.create(build_checkpoint_name(3), b"note")
     newest = await store.find_newest(PREFIX)
@@ -137,7 +137,7 @@ async def test_an_unavailable_checkpoint_store_raises_an_error(tmp_path: Path) -
         with pytest.raises(WorkspaceError) as caught:
             await store.create(build_checkpoint_name(1), b"")
         assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"
-    for read in (stores[1].get, stores[1].find_newest, stores[1].load_state):
+    for read in (stores[1].get, stores[1].find_newest, stores[1].load_working_state):
         with pytest.raises(WorkspaceError):
             await read(build_checkpoint_name(1))
     await account.close()
@@ -147,7 +147,7 @@ async def test_a_missing_blob_container_raises_an_error(connection_string: str) 
     """If the blob container is missing, an error is raised instead of an empty list of checkpoints."""
     account = BlobAccount("", connection_string=connection_string)
     store = BlobCheckpointStore(account, note_container="never-made", state_container="never-made")
-    for read in (store.get, store.find_newest, store.load_state):
+    for read in (store.get, store.find_newest, store.load_working_state):
         with pytest.raises(WorkspaceError) as caught:
             await read(build_checkpoint_name(1))
         assert caught.value.code == "CHECKPOINTS_UNAVAILABLE"

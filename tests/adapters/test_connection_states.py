@@ -52,11 +52,11 @@ def _build_arrivals(
 async def test_messages_of_all_hub_partitions_are_counted(states: ConnectionStateStore) -> None:
     """All messages of a connection are counted, over all partitions, with the time of the newest message."""
     assert await states.load_states() == {}
-    await states.record_messages([])
-    await states.record_messages(
+    await states.count_arrived_messages([])
+    await states.count_arrived_messages(
         [_build_arrivals(1, 2, after=5), _build_arrivals(1, source="telemetry/1"), _build_arrivals(7, connection="b")]
     )
-    await states.record_messages([_build_arrivals(3, after=4)])
+    await states.count_arrived_messages([_build_arrivals(3, after=4)])
     found = await states.load_states()
     assert found["rig"].messages_received == 4
     assert found["rig"].last_message == MOMENT + timedelta(seconds=5)
@@ -74,7 +74,7 @@ async def test_a_redelivered_message_counts_once(
     before = (await states.load_states()).get(name, ConnectionState("", 0, None)).messages_received
     for back_to, size in deliveries:
         start = min(back_to, reached)
-        await states.record_messages([_build_arrivals(*range(start, start + size), connection=name)])
+        await states.count_arrived_messages([_build_arrivals(*range(start, start + size), connection=name)])
         reached = max(reached, start + size)
     after = (await states.load_states()).get(name, ConnectionState("", 0, None)).messages_received
     assert after == max(before, reached)
@@ -82,11 +82,11 @@ async def test_a_redelivered_message_counts_once(
 
 async def test_connection_status_and_message_counts_are_independent(states: ConnectionStateStore) -> None:
     """Storing a count does not change the status, and storing a status does not change the counts."""
-    await states.record_messages([_build_arrivals(1)])
+    await states.count_arrived_messages([_build_arrivals(1)])
     assert (await states.load_states())["rig"].status == "CONNECTING"
     await states.set_status("rig", "CONNECTED")
     await states.set_status("rig", "CONNECTED")
-    await states.record_messages([_build_arrivals(2)])
+    await states.count_arrived_messages([_build_arrivals(2)])
     await states.set_status("new", "ERROR")
     found = await states.load_states()
     assert found["rig"] == ConnectionState("CONNECTED", 2, MOMENT)
@@ -96,22 +96,24 @@ async def test_connection_status_and_message_counts_are_independent(states: Conn
 async def test_a_message_counted_by_two_processes_counts_once(open_store: Opener) -> None:
     """If two processes count the same messages, each message counts once."""
     first, second = open_store(), open_store()
-    await asyncio.gather(*(store.record_messages([_build_arrivals(1, 2, 3)]) for store in (first, second)))
+    await asyncio.gather(*(store.count_arrived_messages([_build_arrivals(1, 2, 3)]) for store in (first, second)))
     assert (await second.load_states())["rig"].messages_received == 3
     await asyncio.gather(
         *(
-            store.record_messages([_build_arrivals(*range(100), source=f"h/{n}")])
+            store.count_arrived_messages([_build_arrivals(*range(100), source=f"h/{n}")])
             for n, store in enumerate((first, second) * 4)
         )
     )
-    await first.record_messages([_build_arrivals(4)])
+    await first.count_arrived_messages([_build_arrivals(4)])
     assert (await second.load_states())["rig"].messages_received == 804
 
 
 async def test_messages_that_arrive_while_counts_are_written_are_counted(states: ConnectionStateStore) -> None:
     """Messages that arrive while counts are being written are counted, even if a caller is cancelled."""
     names = [f"c{number}" for number in range(40)]
-    waiting = [asyncio.create_task(states.record_messages([_build_arrivals(1, 2, connection=name)])) for name in names]
+    waiting = [
+        asyncio.create_task(states.count_arrived_messages([_build_arrivals(1, 2, connection=name)])) for name in names
+    ]
     await asyncio.sleep(0)
     waiting[0].cancel()
     for task in waiting:
@@ -126,11 +128,11 @@ async def test_messages_with_type_mismatches_are_counted_once(open_store: Opener
     first, second = open_store(), open_store()
     mismatched = replace(_build_arrivals(1, 2, 3), mismatched=frozenset({2, 3}))
     for store in (first, second, first):
-        await store.record_messages([mismatched])
-    await second.record_messages(
+        await store.count_arrived_messages([mismatched])
+    await second.count_arrived_messages(
         [replace(_build_arrivals(3, 4), mismatched=frozenset({3, 4})), _build_arrivals(1, connection="b")]
     )
-    await first.record_messages(
+    await first.count_arrived_messages(
         [_build_arrivals(5), replace(_build_arrivals(1, source="telemetry/1"), mismatched=frozenset({1}))]
     )
     found = await second.load_states()
@@ -140,6 +142,6 @@ async def test_messages_with_type_mismatches_are_counted_once(open_store: Opener
 
 async def test_event_sequence_numbers_above_32_bits_are_compared_exactly(states: ConnectionStateStore) -> None:
     """Sequence numbers above 32 bits are compared exactly."""
-    await states.record_messages([_build_arrivals(2**45)])
-    await states.record_messages([_build_arrivals(2**45), _build_arrivals(2**45 + 1)])
+    await states.count_arrived_messages([_build_arrivals(2**45)])
+    await states.count_arrived_messages([_build_arrivals(2**45), _build_arrivals(2**45 + 1)])
     assert (await states.load_states())["rig"].messages_received == 2

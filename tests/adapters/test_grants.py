@@ -109,10 +109,10 @@ async def test_grants_of_a_credential_are_listed(open_store: Opener) -> None:
     other = replace(GRANT, grant_id="0002", token_id="other", api_key_id="", refresh=REFRESH)
     for grant in (GRANT, other, replace(GRANT, grant_id="0003", end=END)):
         await store.add_grant(grant)
-    assert list(await store.list_descendants("jti")) == [GRANT]
-    assert list(await store.list_descendants("AAAAAAAA")) == [GRANT]
-    assert list(await store.list_descendants("other")) == [other]
-    assert list(await store.list_descendants("unknown")) == []
+    assert list(await store.list_grants_of_credential("jti")) == [GRANT]
+    assert list(await store.list_grants_of_credential("AAAAAAAA")) == [GRANT]
+    assert list(await store.list_grants_of_credential("other")) == [other]
+    assert list(await store.list_grants_of_credential("unknown")) == []
 
 
 async def test_ended_grants_without_an_audit_event_are_listed(open_store: Opener) -> None:
@@ -120,7 +120,7 @@ async def test_ended_grants_without_an_audit_event_are_listed(open_store: Opener
     store = open_store()
     await store.add_grant(GRANT)
     await store.add_grant(replace(GRANT, grant_id="0002", refresh=REFRESH, end=END))
-    [found] = await open_store().list_unrecorded_grants()
+    [found] = await open_store().list_grants_with_unrecorded_end()
     assert found.grant.grant_id == "0002"
     assert await store.replace_grant(found, replace(found.grant, end=replace(END, is_recorded=True)))
-    assert list(await store.list_unrecorded_grants()) == []
+    assert list(await store.list_grants_with_unrecorded_end()) == []

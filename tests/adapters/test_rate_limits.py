@@ -50,57 +50,61 @@ def build_lease_request(
 async def test_a_lease_reduces_the_request_budget_of_other_instances(open_store: Opener) -> None:
     """The lease of one instance reduces the remaining request budget of the other instances."""
     first, second = open_store(), open_store()
-    lease = await first.lease_slice(build_lease_request(6), lambda: AT)
+    lease = await first.lease_budget_slice(build_lease_request(6), lambda: AT)
     assert (lease.granted, lease.left, lease.active_on_other_instances) == (6, 4, 0)
-    other = await second.lease_slice(build_lease_request(6, instance="two"), lambda: AT + 1)
+    other = await second.lease_budget_slice(build_lease_request(6, instance="two"), lambda: AT + 1)
     assert (other.granted, other.left) == (4, 0)
-    empty = await second.lease_slice(build_lease_request(1, instance="two", previous=other.id, used=4), lambda: AT + 2)
+    empty = await second.lease_budget_slice(
+        build_lease_request(1, instance="two", previous=other.id, used=4), lambda: AT + 2
+    )
     assert (empty.id, empty.granted, empty.frees_at) == ("", 0, AT + 61)
-    assert (await first.lease_slice(build_lease_request(1, principal="another"), lambda: AT + 2)).granted == 1
+    assert (await first.lease_budget_slice(build_lease_request(1, principal="another"), lambda: AT + 2)).granted == 1
 
 
 async def test_unused_budget_is_available_after_the_lease_is_settled(open_store: Opener) -> None:
     """The unused part of a lease is available again after the lease is settled."""
     store = open_store()
-    lease = await store.lease_slice(build_lease_request(8), lambda: AT)
-    settled = await store.lease_slice(build_lease_request(1, previous=lease.id, used=2), lambda: AT + 1)
+    lease = await store.lease_budget_slice(build_lease_request(8), lambda: AT)
+    settled = await store.lease_budget_slice(build_lease_request(1, previous=lease.id, used=2), lambda: AT + 1)
     assert (settled.granted, settled.left) == (1, 7)
-    unused = await store.lease_slice(build_lease_request(0, previous=settled.id), lambda: AT + 1)
+    unused = await store.lease_budget_slice(build_lease_request(0, previous=settled.id), lambda: AT + 1)
     assert (unused.granted, unused.left) == (0, 8)
 
 
 async def test_used_budget_is_available_again_after_one_minute(open_store: Opener) -> None:
     """Used budget is available again one minute after its last use."""
     store = open_store()
-    lease = await store.lease_slice(build_lease_request(10), lambda: AT - 0.5)
-    settled = await store.lease_slice(build_lease_request(0, previous=lease.id, used=10, used_until=AT), lambda: AT + 1)
+    lease = await store.lease_budget_slice(build_lease_request(10), lambda: AT - 0.5)
+    settled = await store.lease_budget_slice(
+        build_lease_request(0, previous=lease.id, used=10, used_until=AT), lambda: AT + 1
+    )
     assert settled.frees_at == AT + 60
-    assert (await store.lease_slice(build_lease_request(5), lambda: AT + 59.9)).granted == 0
-    assert (await store.lease_slice(build_lease_request(5), lambda: AT + 60)).granted == 5
+    assert (await store.lease_budget_slice(build_lease_request(5), lambda: AT + 59.9)).granted == 0
+    assert (await store.lease_budget_slice(build_lease_request(5), lambda: AT + 60)).granted == 5
 
 
 async def test_the_budget_of_an_unsettled_lease_counts_as_used(open_store: Opener) -> None:
     """If an instance dies without settling its lease, the lease counts as used."""
-    await open_store().lease_slice(build_lease_request(10), lambda: AT)
-    assert (await open_store().lease_slice(build_lease_request(5, instance="two"), lambda: AT + 30)).granted == 0
-    assert (await open_store().lease_slice(build_lease_request(5, instance="two"), lambda: AT + 61)).granted == 5
+    await open_store().lease_budget_slice(build_lease_request(10), lambda: AT)
+    assert (await open_store().lease_budget_slice(build_lease_request(5, instance="two"), lambda: AT + 30)).granted == 0
+    assert (await open_store().lease_budget_slice(build_lease_request(5, instance="two"), lambda: AT + 61)).granted == 5
 
 
 async def test_active_requests_of_other_instances_are_reported(open_store: Opener) -> None:
     """Each instance gets the number of requests that the other instances are executing at this time."""
     store = open_store()
-    await store.lease_slice(build_lease_request(1, active=3), lambda: AT)
+    await store.lease_budget_slice(build_lease_request(1, active=3), lambda: AT)
     assert (
-        await store.lease_slice(build_lease_request(1, instance="two", active=2), lambda: AT + 1)
+        await store.lease_budget_slice(build_lease_request(1, instance="two", active=2), lambda: AT + 1)
     ).active_on_other_instances == 3
     assert (
-        await store.lease_slice(build_lease_request(1, instance="three"), lambda: AT + 2)
+        await store.lease_budget_slice(build_lease_request(1, instance="three"), lambda: AT + 2)
     ).active_on_other_instances == 5
     assert (
-        await store.lease_slice(build_lease_request(1, instance="three"), lambda: AT + 5.5)
+        await store.lease_budget_slice(build_lease_request(1, instance="three"), lambda: AT + 5.5)
     ).active_on_other_instances == 2
     assert (
-        await store.lease_slice(build_lease_request(1, instance="three"), lambda: AT + 20)
+        await store.lease_budget_slice(build_lease_request(1, instance="three"), lambda: AT + 20)
     ).active_on_other_instances == 0
 
 
@@ -109,7 +113,7 @@ async def test_simultaneous_leases_share_the_budget(open_store: Opener) -> None:
     stores = [open_store() for _ in range(3)]
     given: list[Lease] = await asyncio.gather(
         *(
-            stores[number % 3].lease_slice(build_lease_request(2, instance=f"i{number}"), lambda: AT)
+            stores[number % 3].lease_budget_slice(build_lease_request(2, instance=f"i{number}"), lambda: AT)
             for number in range(9)
         )
     )
@@ -123,19 +127,21 @@ async def test_usage_before_the_clock_was_set_back_counts_for_one_window(
 ) -> None:
     """After the clock is set back by an hour, earlier usage counts for one minute only."""
     store = open_store()
-    lease = await store.lease_slice(build_lease_request(10), lambda: AT + 3600)
+    lease = await store.lease_budget_slice(build_lease_request(10), lambda: AT + 3600)
     if is_settled:
-        await store.lease_slice(
+        await store.lease_budget_slice(
             build_lease_request(0, previous=lease.id, used=10, used_until=AT + 3600), lambda: AT + 3600
         )
-    empty = await store.lease_slice(build_lease_request(5, instance="two"), lambda: AT)
+    empty = await store.lease_budget_slice(build_lease_request(5, instance="two"), lambda: AT)
     assert empty.granted == 0
     assert empty.frees_at <= AT + 61
-    assert (await store.lease_slice(build_lease_request(5, instance="two"), lambda: AT + 62)).granted == 5
+    assert (await store.lease_budget_slice(build_lease_request(5, instance="two"), lambda: AT + 62)).granted == 5
 
 
 async def test_active_requests_before_the_clock_was_set_back_are_ignored(open_store: Opener) -> None:
     """If an instance died before the clock was set back, its active requests are not counted."""
     store = open_store()
-    await store.lease_slice(build_lease_request(1, active=3), lambda: AT + 3600)
-    assert (await store.lease_slice(build_lease_request(1, instance="two"), lambda: AT)).active_on_other_instances == 0
+    await store.lease_budget_slice(build_lease_request(1, active=3), lambda: AT + 3600)
+    assert (
+        await store.lease_budget_slice(build_lease_request(1, instance="two"), lambda: AT)
+    ).active_on_other_instances == 0

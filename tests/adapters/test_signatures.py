@@ -64,32 +64,32 @@ def increment_number(value: dict[str, Any] | None) -> dict[str, Any]:
 async def test_signing_attempts_are_stored_per_member(stores: Stores) -> None:
     """Signing attempts are stored for each member; if the change function returns None, they are unchanged."""
     store = stores.store
-    assert await store.read_attempts("a@t") is None
-    assert await store.change_attempts("a@t", lambda _: None) is None
-    assert await store.change_attempts("a@t", increment_number) == {"number": 1, "pending": []}
-    assert await store.change_attempts("A@t", increment_number) == {"number": 1, "pending": []}
-    assert await store.change_attempts("a@t", increment_number) == {"number": 2, "pending": []}
-    assert await store.change_attempts("a@t", lambda _: None) == {"number": 2, "pending": []}
-    assert await store.read_attempts("a@t") == {"number": 2, "pending": []}
+    assert await store.read_refused_attempts("a@t") is None
+    assert await store.change_refused_attempts("a@t", lambda _: None) is None
+    assert await store.change_refused_attempts("a@t", increment_number) == {"number": 1, "pending": []}
+    assert await store.change_refused_attempts("A@t", increment_number) == {"number": 1, "pending": []}
+    assert await store.change_refused_attempts("a@t", increment_number) == {"number": 2, "pending": []}
+    assert await store.change_refused_attempts("a@t", lambda _: None) == {"number": 2, "pending": []}
+    assert await store.read_refused_attempts("a@t") == {"number": 2, "pending": []}
 
 
 async def test_concurrent_changes_of_signing_attempts_are_all_stored(open_both_stores: Opener) -> None:
     """If several processes change attempts at the same time, all changes are stored."""
     processes = [open_both_stores() for _ in range(3)]
-    await asyncio.gather(*(each.store.change_attempts("a@t", increment_number) for each in processes * 3))
-    assert (await processes[0].store.read_attempts("a@t") or {})["number"] == 9
-    await asyncio.gather(*(each.store.change_sign_in("s1", increment_number, AT) for each in processes * 3))
-    assert (await processes[0].store.change_sign_in("s1", lambda _: None, AT) or {})["number"] == 9
+    await asyncio.gather(*(each.store.change_refused_attempts("a@t", increment_number) for each in processes * 3))
+    assert (await processes[0].store.read_refused_attempts("a@t") or {})["number"] == 9
+    await asyncio.gather(*(each.store.change_sign_in_use("s1", increment_number, AT) for each in processes * 3))
+    assert (await processes[0].store.change_sign_in_use("s1", lambda _: None, AT) or {})["number"] == 9
 
 
 async def test_lock_outs_are_listed_until_their_report_is_recorded(stores: Stores) -> None:
     """A lock-out is listed as pending until its report is recorded."""
-    assert list(await stores.store.list_unreported_attempts()) == []
-    await stores.store.change_attempts("a@t", lambda _: {"pending": ["event"]})
-    await stores.store.change_attempts("b@t", lambda _: {"pending": []})
-    assert list(await stores.store.list_unreported_attempts()) == [{"pending": ["event"]}]
-    await stores.store.change_attempts("a@t", lambda _: {"pending": []})
-    assert list(await stores.store.list_unreported_attempts()) == []
+    assert list(await stores.store.list_unreported_lockouts()) == []
+    await stores.store.change_refused_attempts("a@t", lambda _: {"pending": ["event"]})
+    await stores.store.change_refused_attempts("b@t", lambda _: {"pending": []})
+    assert list(await stores.store.list_unreported_lockouts()) == [{"pending": ["event"]}]
+    await stores.store.change_refused_attempts("a@t", lambda _: {"pending": []})
+    assert list(await stores.store.list_unreported_lockouts()) == []
 
 
 async def test_an_exception_of_the_change_function_changes_nothing(stores: Stores) -> None:
@@ -98,11 +98,11 @@ async def test_an_exception_of_the_change_function_changes_nothing(stores: Store
     def raise_error(_: object) -> None:
         raise LookupError("refused")
 
-    await stores.store.change_sign_in("s1", increment_number, AT)
+    await stores.store.change_sign_in_use("s1", increment_number, AT)
     with pytest.raises(LookupError):
-        await stores.store.change_sign_in("s1", raise_error, AT)
-    assert await stores.store.change_sign_in("s1", lambda _: None, AT) == {"number": 1, "pending": []}
-    assert await stores.store.change_sign_in("s2", lambda _: None, AT) is None
+        await stores.store.change_sign_in_use("s1", raise_error, AT)
+    assert await stores.store.change_sign_in_use("s1", lambda _: None, AT) == {"number": 1, "pending": []}
+    assert await stores.store.change_sign_in_use("s2", lambda _: None, AT) is None
 
 
 def build_entry(second: int, user: str = "a@t", chain: str = "1") -> IndexedSignature:

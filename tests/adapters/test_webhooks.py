@@ -12,7 +12,7 @@ import pytest
 from shared.backends.azure.cosmos_webhooks import CosmosWebhookStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.backends.embedded.webhooks import SCHEMA, SqliteWebhookStore
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from shared.webhooks.events import WebhookEventType
 from shared.webhooks.models import Attempt, Delivery, DeliveryStatus
 from shared.webhooks.ports import DeliveryPlace, WebhookStore
@@ -242,7 +242,7 @@ async def test_webhook_deliveries_are_listed_newest_first(store: WebhookStore) -
     after: DeliveryPlace | None = None
     while page := await store.list_deliveries("endpoint-a", None, after, 2):
         listed += [each.id for each in page]
-        after = DeliveryPlace(rfc3339(page[-1].created_at), page[-1].id)
+        after = DeliveryPlace(format_rfc3339(page[-1].created_at), page[-1].id)
     assert listed == ["m4", "m3", "m2", "m1", "m0"]
     failed = await store.list_deliveries("endpoint-a", DeliveryStatus.FAILED, None, 10)
     assert failed == [made[1]]

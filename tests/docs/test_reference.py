@@ -19,9 +19,9 @@ RAISERS = {
     "UnmatchedRequestError",
     "WorkspaceError",
     "invalid",
-    "invalid_fields",
+    "build_invalid_fields_error",
     "call_vault",
-    "convert_failures",
+    "convert_sqlite_errors",
 }
 
 

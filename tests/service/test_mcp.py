@@ -15,7 +15,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from shared.timestamps import now, rfc3339
+from shared.timestamps import format_rfc3339, now
 from tests.service.local_service import Service, check_problem, count_rows, wait_until
 
 ADDRESS = "/oi-api/mcp"
@@ -296,7 +296,7 @@ async def test_null_as_tool_argument_selects_the_default(plant: Service, name: s
 async def test_the_tool_for_newest_messages_excludes_future_messages(plant: Service) -> None:
     """The tool for the newest messages leaves out messages with a future timestamp."""
     editor = plant.create_client("editor@t")
-    messages = [{"messageId": "far", "timestamp": rfc3339(now() + timedelta(days=300))}, {"messageId": "near"}]
+    messages = [{"messageId": "far", "timestamp": format_rfc3339(now() + timedelta(days=300))}, {"messageId": "near"}]
     assert editor.post("/oi-api/telemetry/lathe", json=messages).status_code == 202
     wait_until(lambda: count_rows(editor, "lathe"), lambda now: now == 2)
     async with connect_client(plant) as client:

@@ -15,7 +15,7 @@ from shared.backends.embedded.provenance import SqliteChainStore
 from shared.observability.metrics import INSTRUMENTS
 from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.ports import Target
-from shared.timestamps import now, rfc3339
+from shared.timestamps import format_rfc3339, now
 from tests.collector import Collector, read_attributes, run_collector
 from tests.service.conftest import WORKSPACE
 from tests.service.local_service import Service, check_problem, wait_until
@@ -202,7 +202,7 @@ def test_every_metric_is_exported(traced_service: Service, collector: Collector,
         assert listener.recv(30)
         wait_until(lambda: _count_clients(collector), lambda clients: clients == 1)
     wait_until(lambda: list((traced_service.data_dir / "blobs").rglob("*.parquet")), bool, 60)
-    around = {"start": rfc3339(now() - timedelta(days=1)), "end": rfc3339(now() + timedelta(days=1))}
+    around = {"start": format_rfc3339(now() - timedelta(days=1)), "end": format_rfc3339(now() + timedelta(days=1))}
     ranged = {"format": "csv", "dateRange": around}
     created = caller.post("/oi-api/downloads/data-connections/press", json=ranged, headers={"Prefer": "wait=30"})
     assert created.is_success, created.text

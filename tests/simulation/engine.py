@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from shared.errors import Kind, WorkspaceError
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class SimulatedEngine:
         rows = [row for row in self._world.telemetry if row.connection in connections and since <= row.at < until]
         rows.sort(key=lambda row: (row.at, row.connection, len(row.message), row.message))
         return [
-            [rfc3339(row.at), row.connection, ["hall"], row.connection, row.message, row.payload]
+            [format_rfc3339(row.at), row.connection, ["hall"], row.connection, row.message, row.payload]
             for row in rows[: query.max_records]
         ]
 

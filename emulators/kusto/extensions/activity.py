@@ -17,7 +17,7 @@ from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.library import reader
 from emulators.kusto.extensions.names import find_argument_name
 from emulators.kusto.extensions.pipeline import Substitute
-from emulators.kusto.extensions.plugins import Plugin, add_plugin, check_column
+from emulators.kusto.extensions.plugins import Plugin, add_plugin, check_column_exists
 from emulators.kusto.extensions.serialized import UnorderedOutputOperator
 from emulators.kusto.extensions.sql import quote_name, quote_text, render_expression
 from emulators.kusto.extensions.tree import get_source_position
@@ -64,13 +64,13 @@ class TimelinePlugin(UnorderedOutputOperator):
             QueryError: a column does not exist.
         """
         for name in (*self.columns, *self.dimensions):
-            check_column(name, input_columns)
+            check_column_exists(name, input_columns)
 
     def render_constants(self) -> list[str]:
         """Return the SQL of each constant."""
         return [f"({render_expression(each)})" for each in self.constants]
 
-    def render_window(self, begin: str, size: str) -> str:
+    def render_window_number(self, begin: str, size: str) -> str:
         """Return SQL for the number of the window that contains a row's value in the timeline column."""
         message = quote_text(f"kql:SEM0100:evaluate {self.plugin}(): the size of a window must be positive")
         return f"kql_window({quote_name(self.columns[-1])}, {begin}, {size}, {message})"
@@ -154,7 +154,7 @@ class ActivityPlugin(TimelinePlugin):
         del input_columns
         return [self.columns[1], *self.dimensions, *_PLUGINS[self.plugin].results]
 
-    def render_bounds(self, input_sql: str) -> tuple[str, str, list[str]]:
+    def render_range_and_constants(self, input_sql: str) -> tuple[str, str, list[str]]:
         """Render SQL for the start and the end of the analysed range, and for the other constants of the plugin."""
         constants = self.render_constants()
         if len(constants) == max(_PLUGINS[self.plugin].constants):
@@ -168,7 +168,7 @@ class ActivityPlugin(TimelinePlugin):
         """Render SQL that yields the events between two bounds, grouped by window, id and dimensions."""
         name, time = map(quote_name, self.columns)
         return (
-            f"(SELECT {self.render_window(bounds[0], size)} AS {prefix}w, {name} AS "  # noqa: S608
+            f"(SELECT {self.render_window_number(bounds[0], size)} AS {prefix}w, {name} AS "  # noqa: S608
             f"{prefix}i{self.render_dimensions()}, "
             f"count(*) AS {prefix}n FROM {input_sql} WHERE {time} BETWEEN {bounds[0]} AND {bounds[1]} GROUP BY ALL)"
         )
@@ -184,7 +184,7 @@ class ActivityPlugin(TimelinePlugin):
 
 
 def _render_sliding_window_counts(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
-    begin, end, (lookback, size) = plugin.render_bounds(input_sql)
+    begin, end, (lookback, size) = plugin.render_range_and_constants(input_sql)
     counted = _render_events_in_lookback(plugin, input_sql, prefix, (begin, end), (lookback, size))
     counts = f"CAST(sum({prefix}n) AS BIGINT) AS {prefix}c, count(DISTINCT {prefix}i) AS {prefix}d"
     grouped = f"(SELECT {prefix}w{plugin.render_dimensions()}, {counts} FROM {counted} GROUP BY ALL)"  # noqa: S608
@@ -197,7 +197,7 @@ def _render_events_in_lookback(
     """Render SQL that yields each group of events once for every window whose lookback period includes the group."""
     (begin, end), (lookback, size) = bounds, sizes
     events = plugin.render_events(input_sql, prefix, (f"({begin} - {lookback})", end), size).replace(
-        plugin.render_window(f"({begin} - {lookback})", size), plugin.render_window(begin, size)
+        plugin.render_window_number(f"({begin} - {lookback})", size), plugin.render_window_number(begin, size)
     )
     width = f"greatest(1, CAST(floor(kql_axis({lookback}) / kql_axis({size})) AS BIGINT))"
     last = f"CAST(floor((kql_axis({end}) - kql_axis({begin})) / kql_axis({size})) AS BIGINT)"
@@ -206,7 +206,7 @@ def _render_events_in_lookback(
 
 
 def _render_activity_counts_metrics(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
-    begin, end, (size,) = plugin.render_bounds(input_sql)
+    begin, end, (size,) = plugin.render_range_and_constants(input_sql)
     dimensions = plugin.render_dimensions()
     events = plugin.render_events(input_sql, prefix, (begin, end), size)
     first = f"min({prefix}w) OVER (PARTITION BY {prefix}i{dimensions}) AS {prefix}f"
@@ -222,7 +222,7 @@ def _render_activity_counts_metrics(plugin: ActivityPlugin, input_sql: str, pref
 
 
 def _render_activity_metrics(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
-    begin, end, (size,) = plugin.render_bounds(input_sql)
+    begin, end, (size,) = plugin.render_range_and_constants(input_sql)
     dimensions = plugin.render_dimensions()
     events = plugin.render_events(input_sql, prefix, (begin, end), size)
     returned = (
@@ -247,7 +247,7 @@ def _render_activity_metrics(plugin: ActivityPlugin, input_sql: str, prefix: str
 
 
 def _render_activity_engagement(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
-    begin, end, (inner, outer) = plugin.render_bounds(input_sql)
+    begin, end, (inner, outer) = plugin.render_range_and_constants(input_sql)
     counted = _render_events_in_lookback(plugin, input_sql, prefix, (begin, end), (outer, inner))
     counts = (
         f"count(DISTINCT {prefix}i) FILTER (WHERE {prefix}o = {prefix}w) AS {prefix}c, count(DISTINCT {prefix}i) "
@@ -261,12 +261,12 @@ def _render_activity_engagement(plugin: ActivityPlugin, input_sql: str, prefix: 
 
 def _render_active_users_count(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
     """Render SQL that counts the ids with at least the required number of active periods in the lookback time."""
-    begin, end, (lookback, period, least, size) = plugin.render_bounds(input_sql)
+    begin, end, (lookback, period, least, size) = plugin.render_range_and_constants(input_sql)
     dimensions = plugin.render_dimensions()
     name, time = map(quote_name, plugin.columns)
     rows = (
-        f"(SELECT {plugin.render_window(begin, size)} AS {prefix}w, "  # noqa: S608
-        f"{plugin.render_window(begin, period)} AS {prefix}p, "
+        f"(SELECT {plugin.render_window_number(begin, size)} AS {prefix}w, "  # noqa: S608
+        f"{plugin.render_window_number(begin, period)} AS {prefix}p, "
         f"kql_axis({time}) AS {prefix}x, {time} >= {begin} AS {prefix}v, {name} AS {prefix}i{dimensions} FROM "
         f"{input_sql} "
         f"WHERE {time} > {begin} - {lookback} AND {time} <= {end})"
@@ -285,12 +285,12 @@ def _render_active_users_count(plugin: ActivityPlugin, input_sql: str, prefix: s
 
 def _render_session_counts(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
     """Render SQL that counts the sessions with an event in each window; a pause above the lookback ends a session."""
-    begin, end, (size, lookback) = plugin.render_bounds(input_sql)
+    begin, end, (size, lookback) = plugin.render_range_and_constants(input_sql)
     dimensions = plugin.render_dimensions()
     name, time = map(quote_name, plugin.columns)
     over = f"OVER (PARTITION BY {prefix}i{dimensions} ORDER BY {prefix}x)"
     rows = (
-        f"(SELECT {plugin.render_window(begin, size)} AS {prefix}w, kql_axis({time}) AS {prefix}x, "  # noqa: S608
+        f"(SELECT {plugin.render_window_number(begin, size)} AS {prefix}w, kql_axis({time}) AS {prefix}x, "  # noqa: S608
         f"{name} AS {prefix}i{dimensions} "
         f"FROM {input_sql} WHERE {time} BETWEEN {begin} AND {end})"
     )

@@ -260,7 +260,7 @@ def install_extension() -> None:
     _add_aggregate(BagAggregate("make_bag_if", "", name_prefix="bag", conditional=True))
     for old, new in (("makelist", "make_list"), ("makeset", "make_set")):
         AGGREGATE_FUNCTIONS[old] = AGGREGATE_FUNCTIONS[new]
-    _allow_result_paths()
+    _allow_paths_into_aggregates()
     replace_attribute(translate, "render_summarize", _patch_render_summarize)
     replace_attribute(lower, "_lower", _patch_convert_query)
 
@@ -280,7 +280,7 @@ def _patch_render_summarize(library_function: Callable[..., str]) -> Callable[..
     return render_summarize
 
 
-def _allow_result_paths() -> None:
+def _allow_paths_into_aggregates() -> None:
     """Make ``summarize`` accept a path into an aggregate's result, as in ``make_list(x)[0]`` or ``take_any(d).a``."""
     default: Callable[..., tuple[ir.Expr, int]] = writer.lift_aggregates
     render = translate.render_aggregate

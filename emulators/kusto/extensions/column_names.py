@@ -17,8 +17,8 @@ from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.names import find_argument_name
-from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator, get_known_tables
-from emulators.kusto.extensions.plugins import Schema, add_plugin, check_column, read_output_schema
+from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator, get_known_table_columns
+from emulators.kusto.extensions.plugins import Schema, add_plugin, check_column_exists, read_output_schema
 from emulators.kusto.extensions.registry import add_custom_function
 from emulators.kusto.extensions.serialized import UnorderedOutputOperator
 from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, quote_text
@@ -62,7 +62,7 @@ class PivotValuesProbe(UnorderedOutputOperator):
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render SQL that yields the distinct values of the pivoted column; null becomes the empty string."""
-        check_column(self.column, input_columns)
+        check_column_exists(self.column, input_columns)
         text = _render_pivoted_text(self.column)
         return f"SELECT DISTINCT {text} AS v FROM {input_sql} ORDER BY v"  # noqa: S608  rendered expressions
 
@@ -91,7 +91,7 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
     schema: Schema | None
     reads_input_only: ClassVar[bool] = True
 
-    def build_probe(self) -> ir.Operator:
+    def build_probe_operator(self) -> ir.Operator:
         """Return the query operator that lists the values of the pivoted column."""
         return PivotValuesProbe(self.column)
 
@@ -100,10 +100,10 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
 
         A cell without input rows contains the result of the aggregate for an empty input.
         """
-        check_column(self.column, input_columns)
+        check_column_exists(self.column, input_columns)
         keys = self._find_key_columns(input_columns)
         for name in keys:
-            check_column(name, input_columns)
+            check_column_exists(name, input_columns)
         p = find_free_prefix([*input_columns, *self.infer_columns(input_columns)])
         text = _render_pivoted_text(self.column)
         cell = translate.render_aggregate(ir.NamedExpr(self.aggregate))
@@ -300,7 +300,7 @@ def _find_columns_of_table(call: ir.FunctionCall) -> list[str]:
     table = call.args[0]
     if not isinstance(table, ir.ToScalar):
         raise semantic_error("column_names_of(): the argument must be a table", inner="SEM0219")
-    return schema.output_columns(table.query, get_known_tables())
+    return schema.output_columns(table.query, get_known_table_columns())
 
 
 def _render_column_names_array(call: ir.FunctionCall) -> str:

@@ -15,8 +15,8 @@ from duckdb_kql.translate.functions import SCALAR_FUNCTIONS
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.registry import (
-    add_bound_function,
     add_custom_function,
+    add_function_with_bound_arguments,
     add_template_function,
     read_literal_value,
 )
@@ -44,7 +44,7 @@ _VALUE_MACROS: tuple[str, ...] = (
 )
 
 
-def _render_is_integer(value: str) -> str:
+def _render_integer_test(value: str) -> str:
     """Render SQL that tests whether a JSON number is written as an integer, without a fraction or an exponent.
 
     DuckDB reads an integer of more than 64 bits as a double. Such a value must be converted to null, not to the nearest
@@ -55,7 +55,7 @@ def _render_is_integer(value: str) -> str:
 
 def _build_json_integer_macro(kind: str, bits: int) -> str:
     """Build the SQL statement that creates a DuckDB macro to convert a JSON value to an integer."""
-    plain, real = _render_is_integer("j"), writer.integer_from_real("CAST(j AS DOUBLE)", bits)
+    plain, real = _render_integer_test("j"), writer.integer_from_real("CAST(j AS DOUBLE)", bits)
     long = "TRY_CAST(j AS BIGINT)" if bits == 64 else writer.wrap_int32("TRY_CAST(j AS BIGINT)")  # noqa: PLR2004
     return (
         f"CREATE OR REPLACE MACRO kql_json_{kind.lower()}(j) AS coalesce(CASE WHEN {plain} THEN TRY_CAST(j::VARCHAR AS "
@@ -130,7 +130,7 @@ def _patch_integer_from_real(library_function: Callable[[str, int], str]) -> Cal
 
     def render_integer(real: str, bits: int) -> str:
         rendered = library_function(real, bits)
-        return f"CASE WHEN NOT {_render_is_integer('_v')} THEN {rendered} END" if real == _JSON_REAL else rendered
+        return f"CASE WHEN NOT {_render_integer_test('_v')} THEN {rendered} END" if real == _JSON_REAL else rendered
 
     return render_integer
 
@@ -380,7 +380,7 @@ def install_extension() -> None:
         sql = f"kql_shift_{side}(CAST({{0}} AS BIGINT), CAST({{1}} AS BIGINT))"
         add_template_function(f"binary_shift_{side}", sql, 2)
     add_template_function("bitset_count_ones", "CAST(bit_count(CAST({0} AS BIGINT)) AS BIGINT)", 1)
-    add_bound_function(
+    add_function_with_bound_arguments(
         "factorial",
         (1,),
         lambda n: f"CASE WHEN {n} BETWEEN 0 AND 20 THEN CAST(factorial(CAST({n} AS INTEGER)) AS BIGINT) END",

@@ -10,8 +10,8 @@ from duckdb_kql.translate.functions import SCALAR_FUNCTIONS
 
 from emulators.kusto.extensions.library import replace_attribute, writer
 from emulators.kusto.extensions.registry import (
-    add_bound_function,
     add_custom_function,
+    add_function_with_bound_arguments,
     add_template_function,
     read_literal_value,
 )
@@ -75,15 +75,17 @@ def install_extension() -> None:
     for unit, sql in _UNIX.items():
         # DuckDB's TRY rejects the subqueries that some arguments contain, so that the argument is bound outside.
         instant = f"TRY(make_timestamp(CAST({sql} AS BIGINT)))"
-        add_bound_function(f"unixtime_{unit}_todatetime", (1,), instant.format)
+        add_function_with_bound_arguments(f"unixtime_{unit}_todatetime", (1,), instant.format)
     add_template_function("datetime_utc_to_local", "(({0} AT TIME ZONE 'UTC') AT TIME ZONE {1})", 2)
-    add_bound_function("datetime_local_to_utc", (2,), _render_local_to_utc)
+    add_function_with_bound_arguments("datetime_local_to_utc", (2,), _render_local_to_utc)
     for name, part in _INTEGER_PARTS.items():
         add_template_function(name, f"CAST({part}({{0}}) AS INTEGER)", 1)
     add_template_function("weekofyear", "kql_week_from_wednesday({0})", 1)
-    add_bound_function("bin", (2,), lambda value, size: f"kql_bin({value}, {size})")
-    add_bound_function("floor", (2,), lambda value, size: f"kql_bin({value}, {size})")
-    add_bound_function("bin_at", (3,), lambda value, size, fixed: f"kql_bin_at({value}, {size}, {fixed})")
+    add_function_with_bound_arguments("bin", (2,), lambda value, size: f"kql_bin({value}, {size})")
+    add_function_with_bound_arguments("floor", (2,), lambda value, size: f"kql_bin({value}, {size})")
+    add_function_with_bound_arguments(
+        "bin_at", (3,), lambda value, size, fixed: f"kql_bin_at({value}, {size}, {fixed})"
+    )
     add_custom_function("format_timespan", (2,), _render_format_timespan)
     add_custom_function("make_datetime", (1, 3, 4, 5, 6), _render_make_datetime)
     add_custom_function("make_timespan", (1, 2, 3, 4), _render_make_timespan)
@@ -93,9 +95,11 @@ def install_extension() -> None:
     replace_attribute(timespans, "_UNIT", lambda _: _SPACED_UNIT)
     replace_attribute(lower, "_datetime_parts_to_iso", _patch_read_datetime_text)
     replace_attribute(translate, "render_literal", _patch_render_literal)
-    replace_attribute(translate, "_TODATETIME", _add_rfc_formats)
+    replace_attribute(translate, "_TODATETIME", _add_rfc_date_formats)
     conversion = SCALAR_FUNCTIONS["todatetime"]
-    SCALAR_FUNCTIONS["todatetime"] = dataclasses.replace(conversion, template=_add_rfc_formats(conversion.template))
+    SCALAR_FUNCTIONS["todatetime"] = dataclasses.replace(
+        conversion, template=_add_rfc_date_formats(conversion.template)
+    )
     replace_attribute(translate, "_DATETIME_RETURNING", lambda names: names | _DATETIMES)
     replace_attribute(translate, "_TIMESPAN_RETURNING", lambda names: names | {"make_timespan"})
 
@@ -122,7 +126,7 @@ _RFC_FORMATS = tuple(
 """Formats of RFC 822 and RFC 850 with two digits of the year, such as ``Sat, 8 Nov 14 15:05:02 GMT``."""
 
 
-def _add_rfc_formats(sql: str) -> str:
+def _add_rfc_date_formats(sql: str) -> str:
     """Add the formats of RFC 822 and RFC 850 to the SQL of ``todatetime``.
 
     They precede the formats of the library, because one of the latter would read ``14`` as the year 14.
@@ -191,7 +195,8 @@ def _render_datetime_diff(call: ir.FunctionCall) -> str:
     part = str(read_literal_value(call.args[0], "datetime_diff")).lower()
     if part == "nanosecond":
         later, earlier = (
-            f"(epoch_us({render_expression(arg)}) * 1000 + {_read_ticks(arg) * 100})" for arg in call.args[1:]
+            f"(epoch_us({render_expression(arg)}) * 1000 + {_find_sub_microsecond_ticks(arg) * 100})"
+            for arg in call.args[1:]
         )
         return f"({later} - {earlier})"
     if part != "week":
@@ -209,7 +214,7 @@ def _render_datetime_part(call: ir.FunctionCall) -> str:
         return f"CAST({writer.render_datetime_part(call)} AS INTEGER)"
     # A datetime before 1970 has a negative number of microseconds.
     fraction = f"(epoch_us({render_expression(call.args[1])}) % 1000000 + 1000000) % 1000000"
-    ticks = _read_ticks(call.args[1]) * 100 if part == "nanosecond" else 0
+    ticks = _find_sub_microsecond_ticks(call.args[1]) * 100 if part == "nanosecond" else 0
     return f"CAST(({fraction}) {_FRACTIONS[part]} + {ticks} AS INTEGER)"
 
 
@@ -217,7 +222,7 @@ _FRACTIONS = {"millisecond": "// 1000", "microsecond": "", "nanosecond": "* 1000
 _TICKS = re.compile(r"\.\d{6}(\d)")
 
 
-def _read_ticks(expr: ir.Expr) -> int:
+def _find_sub_microsecond_ticks(expr: ir.Expr) -> int:
     """Return the ticks (100 ns) beyond the last whole microsecond of a datetime literal; 0 for any other expression."""
     value = expr.value if isinstance(expr, ir.LetRef) else expr
     found = _TICKS.search(str(value.value)) if isinstance(value, ir.Literal) and value.kind == "datetime" else None

@@ -18,13 +18,13 @@ from duckdb_kql import ir
 from duckdb_kql.translate.functions import AGGREGATE_FUNCTIONS, AggregateSpec
 
 from emulators.kusto.extensions.conversions import convert_to_type
-from emulators.kusto.extensions.language import read_symbols
+from emulators.kusto.extensions.language import read_function_descriptions
 from emulators.kusto.extensions.library import writer
 from emulators.kusto.extensions.registry import ANY_NUMBER, add_custom_function
 from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
 from emulators.kusto.extensions.sql import render_expression
 from emulators.kusto.python_functions import PythonFunction
-from emulators.kusto.series_functions import SeriesFunction, check_stopped
+from emulators.kusto.series_functions import SeriesFunction, raise_if_stopped
 
 REGISTER_BITS = 14
 REGISTERS = 1 << REGISTER_BITS
@@ -67,7 +67,7 @@ def _find_percent_rank(digest: Any, value: float) -> float | None:
     return sum(weight for each, weight in pairs if each <= value) / total * 100 if total else None
 
 
-def count_distinct(hash_set: Any) -> int:
+def estimate_distinct_count(hash_set: Any) -> int:
     """Estimate the number of different values from a result of ``hll``."""
     _, hashes, registers = hash_set
     if not registers:
@@ -85,7 +85,7 @@ def build_schema(values: Sequence[str | None] | None) -> Any:
     schema: Any = None
     for number, each in enumerate(values or ()):
         if number % _STEPS == 0:
-            check_stopped()
+            raise_if_stopped()
         if each is not None:
             schema = _merge_schemas(schema, _describe_json_type(orjson.loads(each)))
     return {"schema": orjson.dumps(schema).decode()}
@@ -128,7 +128,7 @@ CALLS = (
     ScalarCall("percentiles_array_tdigest", _find_percentiles, "dynamic *", "dynamic"),
     ScalarCall("percentrank_tdigest", _find_percent_rank, "dynamic digested", "real"),
     ScalarCall("rank_tdigest", _find_rank, "dynamic digested", "real"),
-    ScalarCall("dcount_hll", count_distinct, "dynamic", "long"),
+    ScalarCall("dcount_hll", estimate_distinct_count, "dynamic", "long"),
 )
 functions: tuple[PythonFunction, ...] = build_python_functions(CALLS)
 _DIGEST = SeriesFunction("digest", ("DOUBLE[]", "DOUBLE[]"), {"digest": "text"}, f"{_SKETCHES}:summarize_values")
@@ -162,7 +162,7 @@ _MERGES = {"tdigest_merge": _MERGED_DIGEST, "merge_tdigest": _MERGED_DIGEST, "hl
 """Function in Python for each aggregate that is also a scalar function of several arguments."""
 
 
-def _render_json(function: SeriesFunction, *arguments: str) -> str:
+def _render_json_call(function: SeriesFunction, *arguments: str) -> str:
     """Render SQL that calls a Python function with one output, and returns this output as JSON."""
     (output,) = function.outputs
     return f"CAST(struct_extract({function.render_call(*arguments)}, '{output}') AS JSON)"
@@ -175,7 +175,7 @@ def _render_converted_percentile(render_call: Callable[[ir.FunctionCall], str], 
 
 def _render_merged_digests(function: SeriesFunction, call: ir.FunctionCall) -> str:
     listed = ", ".join(f"CAST({render_expression(arg)} AS VARCHAR)" for arg in call.args)
-    return _render_json(function, f"[{listed}]")
+    return _render_json_call(function, f"[{listed}]")
 
 
 class DigestAggregate(AggregateSpec):
@@ -196,7 +196,7 @@ class HashSetAggregate(AggregateSpec):
         """Return the SQL of the aggregate; the arguments are SQL texts."""
         where = f" AND {args[1]}" if self.name == "hll_if" else ""
         hashes = f"list(DISTINCT kql_hash({args[0]})) FILTER (WHERE {args[0]} IS NOT NULL{where})"
-        return _render_json(_HASH_SET, hashes)
+        return _render_json_call(_HASH_SET, hashes)
 
 
 def install_extension() -> None:
@@ -205,11 +205,11 @@ def install_extension() -> None:
     percentile = writer.SPECIAL_FORMS["percentile_tdigest"]
     add_custom_function("percentile_tdigest", (2, 3), functools.partial(_render_converted_percentile, percentile))
     for name, function in _MERGES.items():
-        prefix = read_symbols("aggregates")[name]["naming"]["prefix"]
-        AGGREGATE_FUNCTIONS[name] = AggregateSpec(name, _render_json(function, _TEXTS), (1,), name_prefix=prefix)
+        prefix = read_function_descriptions("aggregates")[name]["naming"]["prefix"]
+        AGGREGATE_FUNCTIONS[name] = AggregateSpec(name, _render_json_call(function, _TEXTS), (1,), name_prefix=prefix)
         add_custom_function(name, ANY_NUMBER, functools.partial(_render_merged_digests, function))
     AGGREGATE_FUNCTIONS["buildschema"] = AggregateSpec(
-        "buildschema", _render_json(_SCHEMA, _TEXTS), (1,), name_prefix="schema"
+        "buildschema", _render_json_call(_SCHEMA, _TEXTS), (1,), name_prefix="schema"
     )
     AGGREGATE_FUNCTIONS["tdigest"] = DigestAggregate("tdigest", "", (1, 2))
     AGGREGATE_FUNCTIONS["hll"] = HashSetAggregate("hll", "", (1, 2))

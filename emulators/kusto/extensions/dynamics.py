@@ -6,11 +6,11 @@ from duckdb_kql.translate import naming
 
 from emulators.kusto.extensions.registry import (
     ANY_NUMBER,
-    add_bound_function,
     add_custom_function,
+    add_function_with_bound_arguments,
     render_argument,
 )
-from emulators.kusto.extensions.sql import bind_once, render_array, render_bag, render_expression
+from emulators.kusto.extensions.sql import bind_once, render_as_json_list, render_as_json_map, render_expression
 
 SUPPORTED: tuple[str, ...] = (
     "array_iff",
@@ -104,41 +104,49 @@ def install_extension() -> None:
     _install_array_functions()
     _install_bag_functions()
     _install_set_functions()
-    add_bound_function("range", (2, 3), _render_range_array)
+    add_function_with_bound_arguments("range", (2, 3), _render_range_array)
     add_custom_function("repeat", (2,), _render_repeat_array)
 
 
 def _install_array_functions() -> None:
     add_custom_function("array_sort_asc", (1, 2), lambda call: _render_array_sort(call, "ASC"))
     add_custom_function("array_sort_desc", (1, 2), lambda call: _render_array_sort(call, "DESC"))
-    add_bound_function("array_rotate_left", (2,), lambda a, n: f"kql_rotated({render_array(a)}, {n})")
-    add_bound_function("array_rotate_right", (2,), lambda a, n: f"kql_rotated({render_array(a)}, -({n}))")
-    add_bound_function(
-        "array_shift_left", (2, 3), lambda a, n, f="NULL": f"kql_shifted({render_array(a)}, {n}, {_render_dynamic(f)})"
+    add_function_with_bound_arguments(
+        "array_rotate_left", (2,), lambda a, n: f"kql_rotated({render_as_json_list(a)}, {n})"
     )
-    add_bound_function(
+    add_function_with_bound_arguments(
+        "array_rotate_right", (2,), lambda a, n: f"kql_rotated({render_as_json_list(a)}, -({n}))"
+    )
+    add_function_with_bound_arguments(
+        "array_shift_left",
+        (2, 3),
+        lambda a, n, f="NULL": f"kql_shifted({render_as_json_list(a)}, {n}, {_render_json_conversion(f)})",
+    )
+    add_function_with_bound_arguments(
         "array_shift_right",
         (2, 3),
-        lambda a, n, f="NULL": f"kql_shifted({render_array(a)}, -({n}), {_render_dynamic(f)})",
+        lambda a, n, f="NULL": f"kql_shifted({render_as_json_list(a)}, -({n}), {_render_json_conversion(f)})",
     )
-    add_bound_function("array_reverse", (1,), lambda a: f"to_json(list_reverse({render_array(a)}))")
-    add_bound_function("array_slice", (3,), _render_array_slice)
-    add_bound_function("array_split", (2,), _render_array_split)
-    add_bound_function("array_sum", (1,), _render_array_sum)
-    add_bound_function("array_index_of", (2, 3, 4, 5), _render_array_index_of)
+    add_function_with_bound_arguments(
+        "array_reverse", (1,), lambda a: f"to_json(list_reverse({render_as_json_list(a)}))"
+    )
+    add_function_with_bound_arguments("array_slice", (3,), _render_array_slice)
+    add_function_with_bound_arguments("array_split", (2,), _render_array_split)
+    add_function_with_bound_arguments("array_sum", (1,), _render_array_sum)
+    add_function_with_bound_arguments("array_index_of", (2, 3, 4, 5), _render_array_index_of)
     for name in ("array_iff", "array_iif"):
-        add_bound_function(name, (3,), _render_array_iff)
+        add_function_with_bound_arguments(name, (3,), _render_array_iff)
 
 
 def _install_bag_functions() -> None:
-    add_bound_function(
+    add_function_with_bound_arguments(
         "bag_keys", (1,), lambda b: f"CASE WHEN json_type({b}) = 'OBJECT' THEN to_json(json_keys({b})) END"
     )
     add_custom_function("bag_merge", ANY_NUMBER, _render_bag_merge)
-    add_bound_function("bag_has_key", (2,), _render_bag_has_key)
-    add_bound_function("bag_remove_keys", (2,), _render_bag_remove_keys)
-    add_bound_function("bag_set_key", (3,), _render_bag_set_key)
-    add_bound_function("bag_zip", (2,), _render_bag_zip)
+    add_function_with_bound_arguments("bag_has_key", (2,), _render_bag_has_key)
+    add_function_with_bound_arguments("bag_remove_keys", (2,), _render_bag_remove_keys)
+    add_function_with_bound_arguments("bag_set_key", (3,), _render_bag_set_key)
+    add_function_with_bound_arguments("bag_zip", (2,), _render_bag_zip)
     add_custom_function("bag_pack_columns", ANY_NUMBER, _render_bag_pack_columns)
     add_custom_function(
         "pack_dictionary", ANY_NUMBER, lambda call: render_expression(ir.FunctionCall("bag_pack", call.args))
@@ -152,20 +160,22 @@ def _install_set_functions() -> None:
         ("set_difference", _render_set_difference),
     ):
         add_custom_function(name, range(2, 65), write)
-    add_bound_function(
+    add_function_with_bound_arguments(
         "set_equals",
         (2,),
         lambda a, b: (
-            f"coalesce(list_sort(list_distinct({render_array(a)})) = list_sort(list_distinct({render_array(b)})), "
-            "false)"
+            f"coalesce(list_sort(list_distinct({render_as_json_list(a)})) = "
+            f"list_sort(list_distinct({render_as_json_list(b)})), false)"
         ),
     )
-    add_bound_function(
-        "set_has_element", (2,), lambda a, v: f"coalesce(list_contains({render_array(a)}, {_render_dynamic(v)}), false)"
+    add_function_with_bound_arguments(
+        "set_has_element",
+        (2,),
+        lambda a, v: f"coalesce(list_contains({render_as_json_list(a)}, {_render_json_conversion(v)}), false)",
     )
 
 
-def _render_dynamic(sql: str) -> str:
+def _render_json_conversion(sql: str) -> str:
     """Return SQL that converts a value to JSON, so that it can become an element of a dynamic value."""
     return f"CAST(kql_json({sql}) AS JSON)"
 
@@ -182,7 +192,7 @@ def _render_array_sort(call: ir.FunctionCall, direction: str) -> str:
             raise KqlUnsupportedError(f"{call.name}() of several arrays as part of an expression")
         last = str(bool(flag.value)).lower()
     return bind_once(
-        [render_expression(call.args[0])], lambda a: f"kql_sorted({render_array(a)}, '{direction}', {last})"
+        [render_expression(call.args[0])], lambda a: f"kql_sorted({render_as_json_list(a)}, '{direction}', {last})"
     )
 
 
@@ -190,8 +200,10 @@ def _render_repeat_array(call: ir.FunctionCall) -> str:
     value, count = render_argument("repeat", 0, call.args[0]), render_argument("repeat", 1, call.args[1])
 
     def render_repetition(value: str, count: str) -> str:
-        size = f"length(CAST({_render_dynamic(value)} AS VARCHAR)) * least({count}, 1048576)"
-        listed = f"to_json(list_transform(range(0, least({count}, 1048576)), lambda _i: {_render_dynamic(value)}))"
+        size = f"length(CAST({_render_json_conversion(value)} AS VARCHAR)) * least({count}, 1048576)"
+        listed = (
+            f"to_json(list_transform(range(0, least({count}, 1048576)), lambda _i: {_render_json_conversion(value)}))"
+        )
         return (
             f"CASE WHEN {size} > {_MAX_ARRAY_CHARACTERS} THEN error('repeat() would create an array of more than "
             f"{_MAX_ARRAY_CHARACTERS} characters') WHEN {count} >= 0 THEN {listed} END"
@@ -202,9 +214,9 @@ def _render_repeat_array(call: ir.FunctionCall) -> str:
 
 def _render_array_slice(array: str, start: str, end: str) -> str:
     # Both indexes start at 0 and are inclusive; negative ones count from the end.
-    first = f"CASE WHEN {start} < 0 THEN greatest(len({render_array(array)}) + {start}, 0) ELSE {start} END"
-    last = f"CASE WHEN {end} < 0 THEN len({render_array(array)}) + {end} ELSE {end} END"
-    return f"to_json(list_slice({render_array(array)}, {first} + 1, {last} + 1))"
+    first = f"CASE WHEN {start} < 0 THEN greatest(len({render_as_json_list(array)}) + {start}, 0) ELSE {start} END"
+    last = f"CASE WHEN {end} < 0 THEN len({render_as_json_list(array)}) + {end} ELSE {end} END"
+    return f"to_json(list_slice({render_as_json_list(array)}, {first} + 1, {last} + 1))"
 
 
 def _render_array_split(array: str, indexes: str) -> str:
@@ -213,20 +225,21 @@ def _render_array_split(array: str, indexes: str) -> str:
         f"list_sort(list_transform(CASE WHEN json_type(to_json({indexes})) = 'ARRAY' "
         f"THEN CAST(to_json({indexes}) AS BIGINT[]) "
         f"ELSE [TRY_CAST(to_json({indexes}) AS BIGINT)] END, "
-        f"lambda _c: least(greatest(CASE WHEN _c < 0 THEN _c + len({render_array(array)}) ELSE _c END, 0), "
-        f"len({render_array(array)}))))"
+        f"lambda _c: least(greatest(CASE WHEN _c < 0 THEN _c + len({render_as_json_list(array)}) ELSE _c END, 0), "
+        f"len({render_as_json_list(array)}))))"
     )
-    bounds = f"list_concat(list_concat([0::BIGINT], {cuts}), [len({render_array(array)})])"
+    bounds = f"list_concat(list_concat([0::BIGINT], {cuts}), [len({render_as_json_list(array)})])"
     return (
-        f"list_transform([struct_pack(l := {render_array(array)}, b := {bounds})], lambda _s: to_json(list_transform("
+        f"list_transform([struct_pack(l := {render_as_json_list(array)}, b := {bounds})], "
+        "lambda _s: to_json(list_transform("
         "range(1, len(_s.b)), lambda _i: list_slice(_s.l, _s.b[_i] + 1, _s.b[_i + 1]))))[1]"
     )
 
 
 def _render_array_sum(array: str) -> str:
     numbers = (
-        f"list_transform({render_array(array)}, lambda _e: CASE WHEN json_type(_e) IN ('BIGINT', 'UBIGINT', 'DOUBLE') "
-        "THEN CAST(_e AS DOUBLE) END)"
+        f"list_transform({render_as_json_list(array)}, lambda _e: "
+        "CASE WHEN json_type(_e) IN ('BIGINT', 'UBIGINT', 'DOUBLE') THEN CAST(_e AS DOUBLE) END)"
     )
     return (
         f"CASE WHEN len(list_filter({numbers}, lambda _e: _e IS NULL)) = 0 THEN CAST(list_sum({numbers}) AS DOUBLE) END"
@@ -234,13 +247,13 @@ def _render_array_sum(array: str) -> str:
 
 
 def _render_array_index_of(array: str, value: str, start: str = "0", length: str = "-1", occurrence: str = "1") -> str:
-    first = f"CASE WHEN {start} < 0 THEN greatest(len({render_array(array)}) + {start}, 0) ELSE {start} END"
-    end = f"CASE WHEN {length} < 0 THEN len({render_array(array)}) ELSE {first} + {length} END"
+    first = f"CASE WHEN {start} < 0 THEN greatest(len({render_as_json_list(array)}) + {start}, 0) ELSE {start} END"
+    end = f"CASE WHEN {length} < 0 THEN len({render_as_json_list(array)}) ELSE {first} + {length} END"
     hits = (
-        f"list_filter(range({first}, least({end}, len({render_array(array)}))), "
-        f"lambda _i: {render_array(array)}[_i + 1] = {_render_dynamic(value)})"
+        f"list_filter(range({first}, least({end}, len({render_as_json_list(array)}))), "
+        f"lambda _i: {render_as_json_list(array)}[_i + 1] = {_render_json_conversion(value)})"
     )
-    return f"CASE WHEN {render_array(array)} IS NOT NULL THEN coalesce({hits}[{occurrence}], -1) END"
+    return f"CASE WHEN {render_as_json_list(array)} IS NOT NULL THEN coalesce({hits}[{occurrence}], -1) END"
 
 
 def _render_array_iff(condition: str, yes: str, no: str) -> str:
@@ -256,13 +269,13 @@ def _render_array_iff(condition: str, yes: str, no: str) -> str:
         "WHEN json_type(_c) IN ('BIGINT', 'UBIGINT', 'DOUBLE') THEN CASE WHEN CAST(_c AS DOUBLE) <> 0 "
         f"THEN {render_element(yes)} ELSE {render_element(no)} END END"
     )
-    return f"to_json(list_transform({render_array(condition)}, lambda _c, _i: {chosen}))"
+    return f"to_json(list_transform({render_as_json_list(condition)}, lambda _c, _i: {chosen}))"
 
 
 def _render_bag_merge(call: ir.FunctionCall) -> str:
     # The first bag with a key determines its value; json_merge_patch would remove keys with null values.
     bags = [render_argument("bag_merge", index, arg) for index, arg in enumerate(call.args)]
-    listed = ", ".join(f"map_entries({render_bag(each)})" for each in bags)
+    listed = ", ".join(f"map_entries({render_as_json_map(each)})" for each in bags)
     return (
         f"list_transform([flatten([{listed}])], lambda _s: to_json(map_from_entries(list_filter(_s, lambda _e, _i: "
         "list_position(list_transform(_s, lambda _f: _f.key), _e.key) = _i))))[1]"
@@ -277,7 +290,7 @@ def _render_bag_has_key(bag: str, key: str) -> str:
 
 def _render_bag_remove_keys(bag: str, keys: str) -> str:
     names = f"CAST(to_json({keys}) AS VARCHAR[])"
-    remaining = f"list_filter(map_entries({render_bag(bag)}), lambda _e: NOT list_contains({names}, _e.key))"
+    remaining = f"list_filter(map_entries({render_as_json_map(bag)}), lambda _e: NOT list_contains({names}, _e.key))"
     nested = f"json_type({bag}) = 'OBJECT' AND len(list_filter({names}, lambda _k: starts_with(_k, '$'))) > 0"
     return (
         f"CASE WHEN {nested} THEN CAST(kql_bag_without(CAST({bag} AS VARCHAR), {names}) AS JSON) "
@@ -286,25 +299,25 @@ def _render_bag_remove_keys(bag: str, keys: str) -> str:
 
 
 def _render_bag_set_key(bag: str, key: str, value: str) -> str:
-    others = f"list_filter(map_entries({render_bag(bag)}), lambda _e: _e.key <> {key})"
+    others = f"list_filter(map_entries({render_as_json_map(bag)}), lambda _e: _e.key <> {key})"
     placed = (
-        f"list_transform(map_entries({render_bag(bag)}), lambda _e: CASE WHEN _e.key = {key} THEN "
-        f"{{'key': {key}, 'value': {_render_dynamic(value)}}} ELSE _e END)"
+        f"list_transform(map_entries({render_as_json_map(bag)}), lambda _e: CASE WHEN _e.key = {key} THEN "
+        f"{{'key': {key}, 'value': {_render_json_conversion(value)}}} ELSE _e END)"
     )
     return (
         f"CASE WHEN json_type({bag}) = 'OBJECT' AND (starts_with({key}, '$.') OR starts_with({key}, '$[')) THEN "
-        f"CAST(kql_bag_with(CAST({bag} AS VARCHAR), {key}, CAST({_render_dynamic(value)} AS VARCHAR)) AS JSON) "
-        f"WHEN len({others}) < len(map_entries({render_bag(bag)})) THEN to_json(map_from_entries({placed})) "
-        f"ELSE to_json(map_from_entries(list_append(map_entries({render_bag(bag)}), "
-        f"{{'key': {key}, 'value': {_render_dynamic(value)}}}))) END"
+        f"CAST(kql_bag_with(CAST({bag} AS VARCHAR), {key}, CAST({_render_json_conversion(value)} AS VARCHAR)) AS JSON) "
+        f"WHEN len({others}) < len(map_entries({render_as_json_map(bag)})) THEN to_json(map_from_entries({placed})) "
+        f"ELSE to_json(map_from_entries(list_append(map_entries({render_as_json_map(bag)}), "
+        f"{{'key': {key}, 'value': {_render_json_conversion(value)}}}))) END"
     )
 
 
 def _render_bag_zip(keys: str, values: str) -> str:
     texts = (
-        f"list_filter(list_transform({render_array(keys)}, lambda _k, _i: "
-        f"{{'key': _k ->> '$', 'value': {render_array(values)}[_i], 'kind': json_type(_k), 'at': _i}}), lambda _e: "
-        "_e.kind = 'VARCHAR')"
+        f"list_filter(list_transform({render_as_json_list(keys)}, lambda _k, _i: "
+        f"{{'key': _k ->> '$', 'value': {render_as_json_list(values)}[_i], 'kind': json_type(_k), 'at': _i}}), "
+        "lambda _e: _e.kind = 'VARCHAR')"
     )
     first = "list_filter(_s, lambda _e, _i: list_position(list_transform(_s, lambda _f: _f.key), _e.key) = _i)"
     return (
@@ -327,7 +340,7 @@ def _render_bag_pack_columns(call: ir.FunctionCall) -> str:
 
 def _render_array_arguments(call: ir.FunctionCall) -> list[str]:
     return [
-        render_array(render_expression(arg))
+        render_as_json_list(render_expression(arg))
         if isinstance(arg, ir.ColumnRef)
         else f"TRY_CAST(to_json({render_expression(arg)}) AS JSON[])"
         for arg in call.args

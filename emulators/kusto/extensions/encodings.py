@@ -88,10 +88,10 @@ def compute_hash(kind: str, text: str | None) -> int | None:
     """Return the hash of a value as a signed integer; ``kind`` is the value's DuckDB type, ``text`` its text form."""
     if text is None:
         return None
-    return _to_signed_integer(compute_xxhash64(_encode_hashed_value(kind, text)))
+    return _to_signed_integer(compute_xxhash64(_encode_value_for_hash(kind, text)))
 
 
-def _encode_hashed_value(kind: str, text: str) -> bytes:
+def _encode_value_for_hash(kind: str, text: str) -> bytes:
     encode = _ENCODERS.get(kind)
     return text.encode() if encode is None else encode(text)
 
@@ -285,7 +285,7 @@ def _parse_command_line(text: str, parser: str) -> list[str] | None:
     return list(lexer) or None
 
 
-def _list_paths_of_value(value: Any) -> list[str]:
+def _list_json_paths(value: Any) -> list[str]:
     paths: dict[str, None] = {}
 
     def add_paths(node: Any, path: str) -> None:
@@ -337,7 +337,7 @@ CALLS = (
     ScalarCall("punycode_domain_to_string", _decode_punycode_domain, "string", "string", ""),
     ScalarCall("parse_xml", _parse_xml, "string", "dynamic"),
     ScalarCall("parse_command_line", _parse_command_line, "string string", "dynamic"),
-    ScalarCall("treepath", _list_paths_of_value, "dynamic", "dynamic"),
+    ScalarCall("treepath", _list_json_paths, "dynamic", "dynamic"),
     ScalarCall("jaccard_index", _compute_jaccard_index, "dynamic dynamic", "real"),
     ScalarCall("datetime_list_timezones", lambda: sorted(available_timezones()), "", "dynamic"),
 )

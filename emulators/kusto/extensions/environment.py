@@ -16,8 +16,8 @@ from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader, replace_attribute
 from emulators.kusto.extensions.registry import (
     ANY_NUMBER,
-    add_bound_function,
     add_custom_function,
+    add_function_with_bound_arguments,
     add_template_function,
 )
 from emulators.kusto.extensions.sql import bind_once, render_expression
@@ -63,7 +63,7 @@ macros: tuple[str, ...] = (
 )
 
 
-def _render_false_membership(call: ir.FunctionCall) -> str:
+def _render_principal_membership(call: ir.FunctionCall) -> str:
     # DuckDB resolves the names in the arguments, although the result does not depend on them.
     unused = " AND ".join(f"({render_expression(arg)}) IS NULL" for arg in call.args)
     return f"(false AND {unused})"
@@ -131,8 +131,8 @@ def install_extension() -> None:
     }
     for name, sql in constants.items():
         add_template_function(name, sql, 0)
-    add_custom_function("current_principal_is_member_of", ANY_NUMBER, _render_false_membership)
-    add_bound_function(
+    add_custom_function("current_principal_is_member_of", ANY_NUMBER, _render_principal_membership)
+    add_function_with_bound_arguments(
         "around", (3,), lambda value, center, delta: f"({value} BETWEEN {center} - {delta} AND {center} + {delta})"
     )
     add_template_function("isutf8", "({0} IS NOT NULL)", 1)
@@ -159,13 +159,13 @@ def _patch_apply_set_statements(library_function: Callable[[Any], None]) -> Call
         for statement in find_rules(tree, "SetStatement"):
             name, value = reader.read_set_statement(statement)
             if name in (SIZE, START):
-                values[name] = _read_set_value(statement, name, value)
+                values[name] = _parse_set_statement_value(statement, name, value)
         _VALUES.set(values)
 
     return apply_set_statements
 
 
-def _read_set_value(statement: Any, name: str, value: Any) -> ir.Expr:
+def _parse_set_statement_value(statement: Any, name: str, value: Any) -> ir.Expr:
     lowered = None if value is None else reader.lower_expr(reader.collapse(value))
     if not isinstance(lowered, ir.Literal):
         raise semantic_error(f"set {name} requires a literal", position=get_source_position(statement))

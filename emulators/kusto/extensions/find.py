@@ -20,14 +20,14 @@ from emulators.kusto.extensions.pipeline import (
     PipelineOperator,
     Substitute,
     find_operator_node,
-    get_known_tables,
+    get_known_table_columns,
     get_table_names,
 )
 from emulators.kusto.extensions.search import SearchTerm, parse_search_condition
 from emulators.kusto.extensions.sources import TypedUnion
 from emulators.kusto.extensions.sql import quote_name, quote_text, render_expression
 from emulators.kusto.extensions.star_conditions import StarCondition, replace_nodes
-from emulators.kusto.extensions.tabular import find_as_name
+from emulators.kusto.extensions.tabular import find_name_given_by_as
 from emulators.kusto.extensions.tree import (
     find_rules,
     get_child_rules,
@@ -159,7 +159,7 @@ class FindRows(PipelineOperator):
                 raise semantic_error(f"Failed to resolve column named '{name[:200]}'", subject=name)
 
     def _list_branch_columns(self) -> list[list[str]]:
-        known = get_known_tables()
+        known = get_known_table_columns()
         return [schema.output_columns(branch, known) for branch in self.branches]
 
 
@@ -223,7 +223,7 @@ def _patch_convert_pipeline(
 
 
 def _parse_find(node: Any, operator_nodes: list[Any]) -> ir.Query:
-    branches, label_column = list(_parse_searched_tables(node)), _read_label_column(node)
+    branches, label_column = list(_parse_searched_tables(node)), _read_withsource_column(node)
     if not branches:
         raise semantic_error("find requires a table", position=get_source_position(node))
     predicate = parse_search_condition(_find_predicate_node(node))
@@ -262,7 +262,7 @@ def _parse_searched_tables(node: Any) -> Iterator[tuple[str, ir.Query]]:
             continue
         query = reader.lower_query_node(inner)
         is_table = isinstance(query.source, ir.TableRef) and not query.operators
-        yield find_as_name(child) or (inner.getText() if is_table else f"union_arg{index}"), query
+        yield find_name_given_by_as(child) or (inner.getText() if is_table else f"union_arg{index}"), query
 
 
 def _list_matching_tables(pattern: str) -> Iterator[tuple[str, ir.Query]]:
@@ -273,7 +273,7 @@ def _list_matching_tables(pattern: str) -> Iterator[tuple[str, ir.Query]]:
             yield name, ir.Query(ir.TableRef(name))
 
 
-def _read_label_column(node: Any) -> str:
+def _read_withsource_column(node: Any) -> str:
     for clause in find_rules(node, "FindOperatorParametersWhereClause"):
         for parameter in get_child_rules(clause):
             name, _, value = parameter.getText().partition("=")

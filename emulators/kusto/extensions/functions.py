@@ -68,11 +68,11 @@ def install_extension() -> None:
     """Make the KQL translator library support user-defined functions that return rows."""
     replace_attribute(lower, "_lower", _patch_convert_query)
     replace_attribute(lower, "_declare_let_function", _patch_declare_function)
-    replace_attribute(lower, "_declare_body_local", _patch_declare_local)
+    replace_attribute(lower, "_declare_body_local", _patch_declare_local_let)
     replace_attribute(schema, "match_wildcard", _patch_match_wildcard)
     replace_attribute(lower, "_stored_call_source", _patch_convert_call_source)
-    replace_attribute(lower, "_stored_bare_source", _patch_convert_bare_source)
-    replace_attribute(translate, "_table_label", _patch_label_table)
+    replace_attribute(lower, "_stored_bare_source", _patch_convert_source_name)
+    replace_attribute(translate, "_table_label", _patch_get_table_label)
     replace_attribute(lower, "_is_tabular_value", _patch_is_tabular)
     replace_attribute(lower, "_lower_function_call", _patch_convert_call_expression)
     replace_attribute(lower, "_lower_head", _patch_convert_pipeline)
@@ -124,22 +124,22 @@ def _patch_match_wildcard(library_function: Callable[..., list[str]]) -> Callabl
     return match_wildcard
 
 
-def _patch_label_table(library_function: Callable[..., str | None]) -> Callable[..., str | None]:
-    def label_table(source: ir.TableRef, *arguments: Any) -> str | None:
+def _patch_get_table_label(library_function: Callable[..., str | None]) -> Callable[..., str | None]:
+    def get_table_label(source: ir.TableRef, *arguments: Any) -> str | None:
         function, mark, _ = source.name.rpartition(_CALL_MARK)
         return function if mark else library_function(source, *arguments)
 
-    return label_table
+    return get_table_label
 
 
-def _patch_convert_bare_source(library_function: Callable[..., ir.Source | None]) -> Callable[..., ir.Source | None]:
-    def convert_bare_source(node: Any, name: str, database: str | None = None) -> ir.Source | None:
+def _patch_convert_source_name(library_function: Callable[..., ir.Source | None]) -> Callable[..., ir.Source | None]:
+    def convert_source_name(node: Any, name: str, database: str | None = None) -> ir.Source | None:
         function = _FUNCTIONS.get().get(name) if database is None else None
         if function is None or any(each.tabular or each.default is None for each in function.parameters):
             return library_function(node, name, database)
         return _add_let_for_call(function, {}, {})
 
-    return convert_bare_source
+    return convert_source_name
 
 
 def _patch_is_tabular(library_function: Callable[..., bool]) -> Callable[..., bool]:
@@ -210,7 +210,7 @@ def _patch_declare_function(
                 # Such a function can also be called without parentheses.
                 scalars[function.name] = reader.LET_FUNCTIONS_STATE.get()[function.name].body
             return
-        if any(parameter.tabular for parameter in function.parameters) and not _calls_column_names_of(decl):
+        if any(parameter.tabular for parameter in function.parameters) and not _has_column_names_of_call(decl):
             # Functions that the library can insert into a pipeline remain available for `invoke`.
             with contextlib.suppress(KqlUnsupportedError):
                 library_function(decl, scalars)
@@ -232,8 +232,8 @@ def _remove_inner_functions(name: str) -> Iterator[None]:
         functions.update(before | declared)
 
 
-def _patch_declare_local(library_function: Callable[..., None]) -> Callable[..., None]:
-    def declare_local(
+def _patch_declare_local_let(library_function: Callable[..., None]) -> Callable[..., None]:
+    def declare_local_let(
         node: Any, function: str, locals_: dict[str, ir.Expr], declared: set[str], scope: dict[str, ir.Expr]
     ) -> None:
         declarations = [each for part in get_child_rules(node) for each in get_child_rules(part)]
@@ -250,10 +250,10 @@ def _patch_declare_local(library_function: Callable[..., None]) -> Callable[...,
         if not inner.parameters:
             locals_[inner.name] = reader.LET_FUNCTIONS_STATE.get()[inner.name].body
 
-    return declare_local
+    return declare_local_let
 
 
-def _calls_column_names_of(decl: Any) -> bool:
+def _has_column_names_of_call(decl: Any) -> bool:
     """Return whether a function calls ``column_names_of``.
 
     If so, the library cannot insert its body into a pipeline.
@@ -334,12 +334,12 @@ def _add_let_for_call(function: RowFunction, arguments: Mapping[str, Any], rows:
         if parameter.tabular:
             bound = rows.get(parameter.name) or _parse_table_argument(function, argument)
             substituted = reader.substitute_query(bound, reader.pipeline_scope(scope.scalars))
-            tables.append((parameter.name, _bind_in_scope_of_call(parameter.name, substituted)))
+            tables.append((parameter.name, _move_query_to_let(parameter.name, substituted)))
         else:
             value = _parse_scalar_argument(function, parameter, argument, scope.scalars)
-            scalars[parameter.name] = _bind_scalar_queries(parameter.name, value)
+            scalars[parameter.name] = _move_scalar_queries_to_let(parameter.name, value)
     later = scope.visible - function.tables
-    with _enter_declared_scope(function):
+    with _enter_declaration_scope(function):
         query = _parse_function_body(function, scalars, tables)
     shadowed = writer.free_table_names(query) & later
     if shadowed:
@@ -351,14 +351,14 @@ def _add_let_for_call(function: RowFunction, arguments: Mapping[str, Any], rows:
     return ir.TableRef(name)
 
 
-def _bind_in_scope_of_call(name: str, query: ir.Query) -> ir.Query:
+def _move_query_to_let(name: str, query: ir.Query) -> ir.Query:
     """Put the query of an argument into a ``let`` statement, so that its names are resolved in the caller's scope."""
     fresh = reader.fresh_name(name)
     reader.FN_STATE.get().pending[-1].append((fresh, query))
     return ir.Query(ir.TableRef(fresh), [])
 
 
-def _bind_scalar_queries(name: str, value: ir.Expr) -> ir.Expr:
+def _move_scalar_queries_to_let(name: str, value: ir.Expr) -> ir.Expr:
     """Put the ``toscalar()`` queries of a scalar argument into ``let`` statements in the caller's scope."""
     done: dict[int, tuple[Any, Any]] = {}  # nodes can be shared; the original prevents that its id is used again
 
@@ -369,7 +369,7 @@ def _bind_scalar_queries(name: str, value: ir.Expr) -> ir.Expr:
 
     def bind_once(node: Any) -> Any:
         if isinstance(node, ir.ToScalar):
-            return ir.ToScalar(_bind_in_scope_of_call(name, node.query))
+            return ir.ToScalar(_move_query_to_let(name, node.query))
         if isinstance(node, tuple):
             parts = tuple(map(bind, node))
             return node if all(new is old for new, old in zip(parts, node, strict=True)) else parts
@@ -408,7 +408,7 @@ def _parse_table_argument(function: RowFunction, node: Any) -> ir.Query:
 
 
 @contextlib.contextmanager
-def _enter_declared_scope(function: RowFunction) -> Iterator[None]:
+def _enter_declaration_scope(function: RowFunction) -> Iterator[None]:
     """Context manager: restore the functions and tables that were in scope at the declaration of a function."""
     with (
         reader.nested_scope(),

@@ -17,9 +17,9 @@ from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.activity import TimelinePlugin
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader, replace_attribute
-from emulators.kusto.extensions.pipeline import Substitute, get_known_tables, replace_in_query
-from emulators.kusto.extensions.plugins import add_plugin, check_column
-from emulators.kusto.extensions.several_results import choose_result
+from emulators.kusto.extensions.pipeline import Substitute, get_known_table_columns, replace_query_expressions
+from emulators.kusto.extensions.plugins import add_plugin, check_column_exists
+from emulators.kusto.extensions.several_results import build_selected_result
 from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, quote_text, render_expression
 from emulators.kusto.extensions.tree import get_rule_name, get_source_position
 from emulators.kusto.extensions.window_plan import find_free_prefix
@@ -64,14 +64,15 @@ class Funnel(TimelinePlugin):
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that counts the ids that pass through the sequence of states in each time window."""
         self.check_columns(input_columns)
-        check_column(self.state, input_columns)
+        check_column_exists(self.state, input_columns)
         states, p = _read_states(self.sequence), find_free_prefix([*input_columns, *self.infer_columns(input_columns)])
         begin, end, size = self.render_constants()
         name, time = map(quote_name, self.columns)
         state = translate.render_kql_tostring(ir.ColumnRef(self.state))
         events = (
             f"(SELECT {name} AS {p}i, {time} AS {p}t, {state} AS {p}s, "  # noqa: S608
-            f"{self.render_window(begin, size)} AS {p}w FROM {input_sql} WHERE {time} >= {begin} AND {time} < {end})"
+            f"{self.render_window_number(begin, size)} AS {p}w FROM {input_sql} "
+            f"WHERE {time} >= {begin} AND {time} < {end})"
         )
         if self.result:
             return self._render_neighbour_states(p, events, states)
@@ -195,7 +196,7 @@ def _parse_funnel(node: Any, arguments: Sequence[Any], clause: Any, *, name: str
     constants = (begin, end, lowered[5])
     results = [("prev", "next"), ("prev",), ("next",)]
     funnels = [Funnel(name, named[:2], constants, (), named[2], lowered[7], lowered[4], each) for each in results]
-    return choose_result(node, [("", functools.partial(list, [each])) for each in funnels])
+    return build_selected_result(node, [("", functools.partial(list, [each])) for each in funnels])
 
 
 _METRICS = ("dcount_new_values", "dcount_retained_values", "dcount_churn_values", "retention_rate", "churn_rate")
@@ -227,8 +228,8 @@ class NewActivityMetrics(TimelinePlugin):
         name, time = map(quote_name, self.columns)
         grouped = plugin.render_dimensions()
         events = (
-            f"(SELECT DISTINCT {plugin.render_window(begin, size)} AS {p}w, {name} AS {p}i{grouped} FROM {input_sql} "  # noqa: S608
-            f"WHERE {time} BETWEEN {since} AND {end})"
+            f"(SELECT DISTINCT {plugin.render_window_number(begin, size)} AS {p}w, {name} AS {p}i{grouped} "  # noqa: S608
+            f"FROM {input_sql} WHERE {time} BETWEEN {since} AND {end})"
         )
         earlier = self._render_lookback_ids()
         known = f"{p}i IN ({earlier})" if earlier else "false"
@@ -266,7 +267,7 @@ class NewActivityMetrics(TimelinePlugin):
 
     def replace_expressions(self, substitute: Substitute) -> "NewActivityMetrics":
         """Return a copy of the plugin with ``substitute`` applied to its constants."""
-        lookback = None if self.lookback is None else replace_in_query(self.lookback, substitute)
+        lookback = None if self.lookback is None else replace_query_expressions(self.lookback, substitute)
         return dataclasses.replace(
             self,
             constants=tuple(map(substitute, self.constants)),
@@ -290,9 +291,9 @@ class NewActivityMetrics(TimelinePlugin):
     def _render_lookback_ids(self) -> str:
         if self.lookback is None:
             return ""
-        known = get_known_tables()
+        known = get_known_table_columns()
         columns = schema.output_columns(self.lookback, known)
-        check_column(self.columns[0], columns)
+        check_column_exists(self.columns[0], columns)
         return f"SELECT {quote_name(self.columns[0])} FROM ({translate.to_sql(self.lookback, known)})"  # noqa: S608
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from duckdb_kql import ir
 from duckdb_kql.errors import KqlUnsupportedError
 
-from emulators.kusto.extensions.registry import add_bound_function, add_custom_function
+from emulators.kusto.extensions.registry import add_custom_function, add_function_with_bound_arguments
 from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
 from emulators.kusto.extensions.sql import bind_once, render_expression
 
@@ -59,7 +59,7 @@ macros: tuple[str, ...] = (
 )
 
 
-def _render_real_arguments(call: ir.FunctionCall) -> list[str]:
+def _render_arguments_as_doubles(call: ir.FunctionCall) -> list[str]:
     return [f"CAST({render_expression(arg)} AS DOUBLE)" for arg in call.args]
 
 
@@ -68,12 +68,12 @@ def _render_point_distance(call: ir.FunctionCall) -> str:
         if not isinstance(call.args[4], ir.Literal) or call.args[4].value:
             raise KqlUnsupportedError("geo_distance_2points() on a spheroid")
         call = ir.FunctionCall(call.name, call.args[:4])
-    return bind_once(_render_real_arguments(call), lambda *args: f"kql_distance({', '.join(args)})")
+    return bind_once(_render_arguments_as_doubles(call), lambda *args: f"kql_distance({', '.join(args)})")
 
 
 def _render_point_in_circle(call: ir.FunctionCall) -> str:
     return bind_once(
-        _render_real_arguments(call),
+        _render_arguments_as_doubles(call),
         lambda *args: f"CASE WHEN {args[4]} > 0 THEN kql_distance({', '.join(args[:4])}) <= {args[4]} END",
     )
 
@@ -85,7 +85,7 @@ def _render_point_in_polygon(call: ir.FunctionCall) -> str:
 
 def _render_geohash_of_point(call: ir.FunctionCall) -> str:
     accuracy = render_expression(call.args[2]) if len(call.args) == 3 else "5"  # noqa: PLR2004
-    return bind_once([*_render_real_arguments(call)[:2], f"CAST({accuracy} AS BIGINT)"], _render_geohash)
+    return bind_once([*_render_arguments_as_doubles(call)[:2], f"CAST({accuracy} AS BIGINT)"], _render_geohash)
 
 
 def _render_geohash(lon: str, lat: str, digits: str) -> str:
@@ -108,13 +108,13 @@ def _render_geohash_centre(text: str) -> str:
     digit = f"(strpos('{_BASE_32}', substr({text}, CAST(_b // 5 + 1 AS BIGINT), 1)) - 1)"
     bits = f"list_transform(range(0, 5 * length({text})), lambda _b: ({digit} >> CAST(4 - _b % 5 AS INTEGER)) & 1)"
 
-    def render_axis(parity: int, span: int) -> str:
+    def render_coordinate(parity: int, span: int) -> str:
         own = f"list_filter({bits}, lambda _v, _i: (_i - 1) % 2 = {parity})"
         parts = f"list_transform({own}, lambda _v, _i: _v * pow(0.5, _i))"
         return f"(coalesce(list_sum({parts}), 0) + pow(0.5, len({own}) + 1)) * {span} - {span // 2}"
 
     valid = f"regexp_full_match({text}, '[{_BASE_32}]{{1,18}}')"
-    point = f"[{render_axis(0, 360)}, {render_axis(1, 180)}]"
+    point = f"[{render_coordinate(0, 360)}, {render_coordinate(1, 180)}]"
     return f"CASE WHEN {valid} THEN json_object('type', 'Point', 'coordinates', {point}) END"
 
 
@@ -360,6 +360,6 @@ def install_extension() -> None:
     add_custom_function("geo_point_in_circle", (5,), _render_point_in_circle)
     add_custom_function("geo_point_in_polygon", (3,), _render_point_in_polygon)
     add_custom_function("geo_point_to_geohash", (2, 3), _render_geohash_of_point)
-    add_bound_function("geo_geohash_to_central_point", (1,), _render_geohash_centre)
+    add_function_with_bound_arguments("geo_geohash_to_central_point", (1,), _render_geohash_centre)
     install_scalar_calls(_LINE_CALLS)
     install_scalar_calls(_POLYGON_CALLS)

@@ -60,7 +60,7 @@ class CompletingLexer(KqlLexer):
     def _rewrite_token(self, token: Token) -> Token:
         """Return the token, or a replacement if the grammar would reject the token at this position."""
         if token.type == KqlLexer.SERIALIZE and self._before in _BEGINS:
-            self._complete_serialize(token)
+            self._add_serialize_placeholder(token)
         elif token.type == KqlLexer.PARSEKV and self._before in _BEGINS:
             self._in_parse_kv = True
         elif self._in_parse_kv and token.type == KqlLexer.BAR:
@@ -148,7 +148,7 @@ class CompletingLexer(KqlLexer):
         self._ahead.appendleft(token)
         return _replace_token(token, KqlLexer.CLOSEPAREN, ")")
 
-    def _complete_serialize(self, serialize: Token) -> None:
+    def _add_serialize_placeholder(self, serialize: Token) -> None:
         ahead = []
         while True:
             ahead.append(super().nextToken())

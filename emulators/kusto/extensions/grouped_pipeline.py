@@ -14,16 +14,16 @@ from duckdb_kql import ir, lower, schema, translate
 from emulators.kusto.errors import unsupported_error
 from emulators.kusto.extensions.aggregates import OrderedSummarize, is_order_sensitive
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
-from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, replace_in_query
-from emulators.kusto.extensions.ranks import render_sort_key_parts
+from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, replace_query_expressions
+from emulators.kusto.extensions.ranks import render_sort_keys_and_directions
 from emulators.kusto.extensions.serialized import (
     RowOrder,
     Serialize,
     SerializedInputOperator,
-    check_order,
-    infer_order_after,
+    check_input_order,
+    infer_output_order,
 )
-from emulators.kusto.extensions.several_results import EndOfResult, misplaced_results_error
+from emulators.kusto.extensions.several_results import EndOfResult, build_misplaced_results_error
 from emulators.kusto.extensions.tabular import DistinctRows, SelectColumns, TakeRows, render_row_limit
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name
 from emulators.kusto.extensions.window_plan import RowPartition, find_free_prefix
@@ -46,7 +46,7 @@ class GroupedOperator(PipelineOperator):
 
     def replace_expressions(self, substitute: Substitute) -> "GroupedOperator":
         """Return a copy of the operator with ``substitute`` applied to the expressions of the nested pipeline."""
-        return dataclasses.replace(self, body=replace_in_query(self.body, substitute))
+        return dataclasses.replace(self, body=replace_query_expressions(self.body, substitute))
 
 
 _UNCHANGED = (ir.Where, ir.Extend, ir.MvExpand, ir.Parse, ir.ProjectRename, ir.ProjectAway, Serialize, GroupedOperator)
@@ -112,7 +112,7 @@ def render_pipeline_per_group(
     Raises:
         QueryError: the emulator does not support an operator of the pipeline inside a group.
     """
-    operators = [*operators_before, *_apply_operators_per_group(body.operators, groups)]
+    operators = [*operators_before, *_convert_operators_for_groups(body.operators, groups)]
     source = ir.CommandSource(f"SELECT * FROM {groups.rows}", tuple(groups.input_columns), "")  # noqa: S608  a generated name
     query = ir.Query(source, operators)
     known = writer.nested_schema()
@@ -130,40 +130,40 @@ def create_group_column_name(input_columns: list[str]) -> str:
     return f"{find_free_prefix(input_columns)}g"
 
 
-def _apply_operators_per_group(operators: list[ir.Operator], groups: GroupedRows) -> list[ir.Operator]:
+def _convert_operators_for_groups(operators: list[ir.Operator], groups: GroupedRows) -> list[ir.Operator]:
     lifted: list[ir.Operator] = []
     order = RowOrder.NONE
     may_be_empty = False
     contiguous = groups.contiguous
     for operator in operators:
-        check_order(operator, order)
+        check_input_order(operator, order)
         partition = RowPartition((groups.group,), contiguous)
-        each = _convert_to_group_operator(operator, groups, partition, may_be_empty=may_be_empty)
+        each = _convert_operator_for_groups(operator, groups, partition, may_be_empty=may_be_empty)
         lifted.append(wrap_window_functions(each, partition))
         contiguous = isinstance(each, ir.Sort | TakePerGroup) or (contiguous and isinstance(each, _IN_PLACE))
-        order = infer_order_after(operator, order)
+        order = infer_output_order(operator, order)
         may_be_empty = isinstance(operator, _EMPTYING) or (may_be_empty and not isinstance(operator, ir.Summarize))
     return lifted
 
 
-def _convert_to_group_operator(
+def _convert_operator_for_groups(
     operator: ir.Operator, groups: GroupedRows, partition: RowPartition, *, may_be_empty: bool
 ) -> ir.Operator:
     if isinstance(operator, ir.Summarize):
-        return _summarize_per_group(operator, groups, may_be_empty=may_be_empty)
+        return _build_grouped_summarize(operator, groups, may_be_empty=may_be_empty)
     if isinstance(operator, ir.Count):
         counted = ir.Summarize((ir.NamedExpr(ir.FunctionCall("count"), operator.name),))
-        return _summarize_per_group(counted, groups, may_be_empty=may_be_empty)
-    lifted = _apply_operator_to_groups(operator, groups.group, partition)
+        return _build_grouped_summarize(counted, groups, may_be_empty=may_be_empty)
+    lifted = _build_grouped_operator(operator, groups.group, partition)
     if isinstance(operator, EndOfResult):
-        raise misplaced_results_error()
+        raise build_misplaced_results_error()
     if lifted is None:
         name = re.sub(r"\B(?=[A-Z])", "-", type(operator).__name__).lower()
         raise unsupported_error(f"{name} inside mv-apply or partition")
     return lifted
 
 
-def _apply_operator_to_groups(operator: ir.Operator, group: str, partition: RowPartition) -> ir.Operator | None:
+def _build_grouped_operator(operator: ir.Operator, group: str, partition: RowPartition) -> ir.Operator | None:
     """Return an operator that applies ``operator`` to each group separately; None if this is not supported."""
     lifted: ir.Operator | None = None
     named = ir.NamedExpr(ir.ColumnRef(group), group)
@@ -189,7 +189,7 @@ def _apply_operator_to_groups(operator: ir.Operator, group: str, partition: RowP
     return lifted
 
 
-def _summarize_per_group(operator: ir.Summarize, groups: GroupedRows, *, may_be_empty: bool) -> ir.Operator:
+def _build_grouped_summarize(operator: ir.Summarize, groups: GroupedRows, *, may_be_empty: bool) -> ir.Operator:
     by = ir.NamedExpr(ir.ColumnRef(groups.group), groups.group)
     kind = OrderedSummarize if is_order_sensitive(operator) else ir.Summarize
     each = kind(operator.aggregates, (*operator.by, by))
@@ -211,7 +211,7 @@ class TakePerGroup(PipelineOperator):
         """
         prefix = find_free_prefix(input_columns)
         group, row = translate.quote_ident(self.group), f"{prefix}n"
-        keys = render_sort_key_parts(self.taken.keys) or [
+        keys = render_sort_keys_and_directions(self.taken.keys) or [
             ("random()" if self.taken.random else "row_number() OVER ()", "")
         ]
         limit = render_row_limit(self.taken.count)

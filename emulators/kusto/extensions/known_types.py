@@ -118,11 +118,11 @@ def _find_input_types(query: ir.Query, types: Mapping[str, str]) -> Mapping[int,
             assigned |= {name for name in known if name[-1:].isdigit()}
         after = {name: kind for name, kind in known.items() if name not in assigned}
         stages[id(op)] = known if isinstance(op, _INPUT_READING) else after
-        known = {**after, **_find_computed_texts(op)}
+        known = {**after, **_find_computed_string_columns(op)}
     return stages
 
 
-def _find_computed_texts(op: ir.Operator) -> Mapping[str, str]:
+def _find_computed_string_columns(op: ir.Operator) -> Mapping[str, str]:
     """Return the types of the columns to which an ``extend`` assigns the result of a function that returns a string."""
     if not isinstance(op, ir.Extend):
         return _NONE
@@ -264,14 +264,14 @@ _TOP: State[frozenset[int]] = State("emulators.kusto.top_of_filter", frozenset)
 """Python ids of the left operands of the top-level comparisons in the ``where`` that is being rendered."""
 
 
-def _install_filter_comparisons() -> None:
+def _simplify_where_comparisons() -> None:
     """Make the translator library not convert null to false in the outermost comparisons of a ``where``.
 
     The ``where`` removes the row in both cases.
     """
     replace_attribute(translate, "render_operator", _patch_render_operator)
-    replace_attribute(translate, "_apply_null_semantics", _patch_correct_nulls)
-    replace_attribute(translate, "_in_result", _patch_render_in_result)
+    replace_attribute(translate, "_apply_null_semantics", _patch_apply_null_semantics)
+    replace_attribute(translate, "_in_result", _patch_apply_in_null_semantics)
 
 
 def _patch_render_operator(library_function: Callable[..., str]) -> Callable[..., str]:
@@ -319,23 +319,23 @@ def _iterate_references(root: object) -> Iterator[object]:
                 stack.extend(getattr(node, field.name) for field in dataclasses.fields(node))
 
 
-def _patch_correct_nulls(library_function: Callable[..., str]) -> Callable[..., str]:
+def _patch_apply_null_semantics(library_function: Callable[..., str]) -> Callable[..., str]:
     """Patch the library so that it does not convert null to false in the outermost comparisons of a ``where``."""
 
-    def correct_nulls(rendered: str, when_null: str, operands: Operands) -> str:
+    def apply_null_semantics(rendered: str, when_null: str, operands: Operands) -> str:
         left, _ = operands[0]
         bare = when_null == "FALSE" and id(left) in _TOP.get()
         return rendered if bare else library_function(rendered, when_null, operands)
 
-    return correct_nulls
+    return apply_null_semantics
 
 
-def _patch_render_in_result(library_function: Callable[..., str]) -> Callable[..., str]:
-    def render_in_result(sql: str, node: ir.InList, value: str) -> str:
+def _patch_apply_in_null_semantics(library_function: Callable[..., str]) -> Callable[..., str]:
+    def apply_in_null_semantics(sql: str, node: ir.InList, value: str) -> str:
         bare = not node.negated and id(node.value) in _TOP.get()
         return sql if bare else library_function(sql, node, value)
 
-    return render_in_result
+    return apply_in_null_semantics
 
 
 macros: tuple[str, ...] = ()
@@ -344,4 +344,4 @@ macros: tuple[str, ...] = ()
 def install_extension() -> None:
     """Make the translator library use known column types, and simpler comparisons in ``where``."""
     _install_known_types()
-    _install_filter_comparisons()
+    _simplify_where_comparisons()

@@ -18,7 +18,7 @@ from emulators.kusto.errors import unsupported_error
 from emulators.kusto.extensions.library import reader, writer
 from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator
 from emulators.kusto.extensions.sql import quote_name, render_expression
-from emulators.kusto.extensions.tabular import resolve_value
+from emulators.kusto.extensions.tabular import resolve_let_value
 from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_source_position
 
 MAX_ELEMENTS = 1_048_576
@@ -58,22 +58,22 @@ class AxisSql:
     temporal: bool
     through: bool
 
-    def render_number(self, sql: str) -> str:
+    def render_as_number(self, sql: str) -> str:
         """Return SQL that converts a position on the axis to a number, which can be divided by the step."""
         return f"epoch_us({sql})" if self.temporal else f"({sql})"
 
-    def render_origin(self, kind: str) -> str:
+    def render_first_bin_start(self, kind: str) -> str:
         """Return SQL for the start of bin 0; ``kind`` is SQL for the name of the axis's DuckDB type."""
         if self.start is not None:
-            return self.render_number(self.start)
+            return self.render_as_number(self.start)
         if not self.temporal:
             return "CAST(0 AS BIGINT)"
         return f"CASE {kind} WHEN 'INTERVAL' THEN CAST(0 AS BIGINT) ELSE -{_TICKS_TO_EPOCH} END"
 
-    def render_bin(self) -> str:
+    def render_bin_number(self) -> str:
         """Return SQL that computes the number of the bin (step of the axis) to which a row belongs."""
-        offset = f"({self.render_number(self.value)} - {self.render_origin(f'typeof({self.value})')})"
-        step = f"nullif({self.render_number(self.step)}, 0)"  # the SQL of the parameters rejects 0 with a message
+        offset = f"({self.render_as_number(self.value)} - {self.render_first_bin_start(f'typeof({self.value})')})"
+        step = f"nullif({self.render_as_number(self.step)}, 0)"  # the SQL of the parameters rejects 0 with a message
         if not self.temporal:
             return f"CAST(floor(CAST({offset} AS DOUBLE) / {step}) AS BIGINT)"
         # No row precedes the start; without a start, no instant of Kusto precedes the origin.
@@ -81,7 +81,7 @@ class AxisSql:
             f"({offset} // {step})" if self.start else f"(({offset} - ({offset} % {step} + {step}) % {step}) // {step})"
         )
 
-    def render_condition(self) -> str:
+    def render_bounds_condition(self) -> str:
         """Return SQL for the condition that a row lies within the bounds of the axis.
 
         The condition compares the column itself, not a computed value, so that DuckDB can skip parts of a table.
@@ -90,11 +90,11 @@ class AxisSql:
         if self.start is not None:
             conditions.append(f"({self.value}) >= {self.start}")
         if self.stop is not None:
-            last = f"{self.render_bin()} <= (SELECT n FROM _p)"  # noqa: S608
+            last = f"{self.render_bin_number()} <= (SELECT n FROM _p)"  # noqa: S608
             conditions.append(last if self.through else f"({self.value}) < {self.stop}")
         return " AND ".join(conditions)
 
-    def render_last_bin(self) -> str:
+    def render_last_bin_number(self) -> str:
         """Return SQL for the number of the last bin, from columns ``lo`` (start), ``hi`` (end) and ``st`` (step)."""
         if self.temporal:
             return "(hi - lo) // st" if self.through else "(hi - lo + st - 1) // st - 1"
@@ -133,28 +133,31 @@ def render_series(
 def _render_axis_bounds(input_sql: str, axis: AxisSql) -> str:
     """Return SQL that computes the bounds of the axis, its step, and the number ``n`` of its last bin."""
     kind = f"SELECT typeof(any_value(x)) AS kind FROM (SELECT {axis.value} AS x FROM {input_sql} LIMIT 0)"  # noqa: S608
-    step = axis.render_number(axis.step)
+    step = axis.render_as_number(axis.step)
     steps = f"CASE WHEN {step} > 0 THEN {step} ELSE error('the step of make-series must be above zero') END"
-    stop = "NULL" if axis.stop is None else axis.render_number(axis.stop)
-    numbers = f"SELECT {axis.render_origin('kind')} AS lo, {stop} AS hi, {steps} AS st, kind FROM ({kind})"  # noqa: S608
-    return f"SELECT lo, hi, st, kind, {_render_last_bin(axis)} AS n FROM ({numbers})"  # noqa: S608
+    stop = "NULL" if axis.stop is None else axis.render_as_number(axis.stop)
+    numbers = f"SELECT {axis.render_first_bin_start('kind')} AS lo, {stop} AS hi, {steps} AS st, kind FROM ({kind})"  # noqa: S608
+    return f"SELECT lo, hi, st, kind, {_render_last_bin_number(axis)} AS n FROM ({numbers})"  # noqa: S608
 
 
-def _render_last_bin(axis: AxisSql) -> str:
+def _render_last_bin_number(axis: AxisSql) -> str:
     if axis.stop is None:
         return "NULL"
     if not axis.through:
-        return axis.render_last_bin()
+        return axis.render_last_bin_number()
     origin = f"CASE kind WHEN 'INTERVAL' THEN 0 ELSE {_TICKS_TO_EPOCH} END" if axis.temporal else "0"
     message = "make-series in range() whose start is not a multiple of the step is not supported"
-    return f"CASE WHEN (lo + {origin}) % st <> 0 THEN error('{message}') ELSE {axis.render_last_bin()} END"
+    return f"CASE WHEN (lo + {origin}) % st <> 0 THEN error('{message}') ELSE {axis.render_last_bin_number()} END"
 
 
 def _render_bins(input_sql: str, keys: Sequence[tuple[str, str]], series: Sequence[SeriesSql], axis: AxisSql) -> str:
     columns = [f"{sql} AS k{index}" for index, (_, sql) in enumerate(keys)]
-    columns += [f"{axis.render_bin()} AS i", *(f"{each.aggregate} AS v{index}" for index, each in enumerate(series))]
-    grouped = ", ".join([*(sql for _, sql in keys), axis.render_bin()])
-    return f"SELECT {', '.join(columns)} FROM {input_sql} WHERE {axis.render_condition()} GROUP BY {grouped}"  # noqa: S608
+    columns += [
+        f"{axis.render_bin_number()} AS i",
+        *(f"{each.aggregate} AS v{index}" for index, each in enumerate(series)),
+    ]
+    grouped = ", ".join([*(sql for _, sql in keys), axis.render_bin_number()])
+    return f"SELECT {', '.join(columns)} FROM {input_sql} WHERE {axis.render_bounds_condition()} GROUP BY {grouped}"  # noqa: S608
 
 
 def _render_groups(keys: Sequence[str], axis: AxisSql) -> str:
@@ -267,11 +270,11 @@ class MakeSeries(PipelineOperator):
         return dataclasses.replace(
             self,
             aggregates=_replace_in_expressions(self.aggregates, substitute),
-            defaults=tuple(resolve_value(substitute(default)) for default in self.defaults),
+            defaults=tuple(resolve_let_value(substitute(default)) for default in self.defaults),
             axis=_replace_in_expressions((self.axis,), substitute)[0],
-            start=None if self.start is None else resolve_value(substitute(self.start)),
-            stop=None if self.stop is None else resolve_value(substitute(self.stop)),
-            step=resolve_value(substitute(self.step)),
+            start=None if self.start is None else resolve_let_value(substitute(self.start)),
+            stop=None if self.stop is None else resolve_let_value(substitute(self.stop)),
+            step=resolve_let_value(substitute(self.step)),
             by=_replace_in_expressions(self.by, substitute),
         )
 
@@ -339,9 +342,7 @@ def _parse_bound(node: Any) -> ir.Expr | None:
 
 def _parse_aggregate(node: Any, misread_nodes: Sequence[Any]) -> tuple[ir.NamedExpr, ir.Expr]:
     last = node.Expression
-    named: ir.NamedExpr = (
-        _parse_misread_aggregate(misread_nodes[0], last) if misread_nodes else reader.lower_named(last)
-    )
+    named: ir.NamedExpr = _reparse_aggregate(misread_nodes[0], last) if misread_nodes else reader.lower_named(last)
     call = named.expr
     if not isinstance(call, ir.FunctionCall) or call.name.lower() not in AGGREGATES:
         name = f"{call.name}()" if isinstance(call, ir.FunctionCall) else "an expression"
@@ -351,7 +352,7 @@ def _parse_aggregate(node: Any, misread_nodes: Sequence[Any]) -> tuple[ir.NamedE
     return named, reader.lower_expr(get_child_rules(node.Default)[-1])
 
 
-def _parse_misread_aggregate(first_node: Any, last_node: Any) -> ir.NamedExpr:
+def _reparse_aggregate(first_node: Any, last_node: Any) -> ir.NamedExpr:
     """Parse ``name = f(x)`` again, which the grammar misreads as the parameter ``name = f`` followed by ``(x)``."""
     text = first_node.start.getInputStream().getText(first_node.start.start, last_node.stop.stop)
     (written,) = find_rules(parse(f"print {text}").tree, "PrintOperator")

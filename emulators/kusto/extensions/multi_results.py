@@ -136,10 +136,10 @@ def number_generated_names(expressions: Iterable[ir.NamedExpr]) -> tuple[ir.Name
 
 
 def _expand_multi_result_calls(expressions: Sequence[ir.NamedExpr], *, adds_unnamed: bool) -> tuple[ir.NamedExpr, ...]:
-    return number_generated_names(_iterate_results(expressions, adds_unnamed=adds_unnamed))
+    return number_generated_names(_iterate_result_expressions(expressions, adds_unnamed=adds_unnamed))
 
 
-def _iterate_results(expressions: Sequence[ir.NamedExpr], *, adds_unnamed: bool) -> Iterator[ir.NamedExpr]:
+def _iterate_result_expressions(expressions: Sequence[ir.NamedExpr], *, adds_unnamed: bool) -> Iterator[ir.NamedExpr]:
     for named in expressions:
         call = named.expr
         if isinstance(call, ir.FunctionCall) and call.name.lower() in _FUNCTIONS:
@@ -166,11 +166,11 @@ def _add_unnamed_results(
         return
     function = _find_multi_result_function(call)
     for output in function.outputs[last + 1 :]:
-        name = f"{call.name}_{_find_argument_name(call)}_{output.name}"
+        name = f"{call.name}_{_infer_first_argument_name(call)}_{output.name}"
         yield GeneratedName(function.read(call.args, output), name)
 
 
-def _find_argument_name(call: ir.FunctionCall) -> str:
+def _infer_first_argument_name(call: ir.FunctionCall) -> str:
     """Return the default column name of a call's first argument; empty if the argument has no default name."""
     try:
         return (naming.expression_name(call.args[0]) or "") if call.args else ""

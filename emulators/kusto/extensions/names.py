@@ -16,7 +16,7 @@ from duckdb_kql.translate import naming
 from duckdb_kql.translate.functions import lookup_aggregate
 
 from emulators.kusto.errors import semantic_error, unresolved_name_error, unsupported_error
-from emulators.kusto.extensions.language import read_symbols
+from emulators.kusto.extensions.language import read_function_descriptions
 from emulators.kusto.extensions.library import reader, replace_attribute
 from emulators.kusto.extensions.tree import (
     find_rules,
@@ -277,7 +277,7 @@ _WITH_STAR = ("estimate_data_size", "pack_array")
 """Functions that accept ``*`` for all columns."""
 
 
-def _resolve_pack_star(call: ir.FunctionCall, input_columns: Sequence[str]) -> ir.Expr:
+def _expand_star_arguments(call: ir.FunctionCall, input_columns: Sequence[str]) -> ir.Expr:
     columns = tuple(map(ir.ColumnRef, input_columns))
     args = [columns if isinstance(arg, ir.Wildcard) else (arg,) for arg in call.args]
     return dataclasses.replace(call, args=tuple(itertools.chain.from_iterable(args)))
@@ -287,7 +287,7 @@ _FUNCTIONS: dict[str, Callable[[ir.FunctionCall, Sequence[str]], ir.Expr]] = {
     "column_ifexists": _resolve_column_ifexists,
     "columnifexists": _resolve_column_ifexists,
     "pack_all": _resolve_pack_all,
-    **dict.fromkeys(_WITH_STAR, _resolve_pack_star),
+    **dict.fromkeys(_WITH_STAR, _expand_star_arguments),
 }
 
 type NameRule = Callable[[ir.Expr], str | None]
@@ -304,7 +304,7 @@ _SEVERAL = 2
 
 def _find_naming_rule(call: ir.FunctionCall) -> Mapping[str, Any] | None:
     """Return the naming rule for the result column of a call; None if the translator library chooses the name."""
-    functions, aggregates = read_symbols("functions"), read_symbols("aggregates")
+    functions, aggregates = read_function_descriptions("functions"), read_function_descriptions("aggregates")
     is_aggregate = call.name in aggregates and (call.name not in functions or len(call.args) < _SEVERAL)
     if call.name in _MEASURED or (is_aggregate and lookup_aggregate(call.name) is not None):
         return None
@@ -312,8 +312,8 @@ def _find_naming_rule(call: ir.FunctionCall) -> Mapping[str, Any] | None:
     return None if symbol is None else symbol.get("naming")
 
 
-def _patch_name_expression(library_function: NameRule) -> NameRule:
-    def name_expression(expr: ir.Expr) -> str | None:
+def _patch_infer_expression_name(library_function: NameRule) -> NameRule:
+    def infer_expression_name(expr: ir.Expr) -> str | None:
         rule = _find_naming_rule(expr) if isinstance(expr, ir.FunctionCall) else None
         if rule is None or not isinstance(expr, ir.FunctionCall):
             return library_function(expr)
@@ -326,7 +326,7 @@ def _patch_name_expression(library_function: NameRule) -> NameRule:
         name = naming.expression_name(expr.args[0]) if expr.args else None
         return f"{prefix}_{name or ''}" if prefix else name
 
-    return name_expression
+    return infer_expression_name
 
 
 macros: tuple[str, ...] = ()
@@ -336,4 +336,4 @@ def install_extension() -> None:
     """Add name lists, named arguments, ``column_ifexists``, ``pack_all`` and default column names to the library."""
     _install_name_syntax()
     _install_column_functions()
-    replace_attribute(naming, "expression_name", _patch_name_expression)
+    replace_attribute(naming, "expression_name", _patch_infer_expression_name)

@@ -56,20 +56,20 @@ def _remove_keys(bag: Any, keys: Sequence[str | None]) -> Any:
     remaining = bag
     for key in keys:
         if key is not None:
-            remaining = _remove_path(remaining, _parse_path(key) if key.startswith("$") else [key])
+            remaining = _remove_value_at_path(remaining, _parse_path(key) if key.startswith("$") else [key])
     return remaining
 
 
-def _remove_path(bag: Any, keys: Sequence[str]) -> Any:
+def _remove_value_at_path(bag: Any, keys: Sequence[str]) -> Any:
     if not keys or not isinstance(bag, dict) or keys[0] not in bag:
         return bag
     first, *rest = keys
     if rest:
-        return {**bag, first: _remove_path(bag[first], rest)}
+        return {**bag, first: _remove_value_at_path(bag[first], rest)}
     return {key: value for key, value in bag.items() if key != first}
 
 
-def _set_path(bag: Any, keys: Sequence[str], value: Any) -> Any:
+def _set_value_at_path(bag: Any, keys: Sequence[str], value: Any) -> Any:
     """Return a copy of a JSON object with a value at a path.
 
     Missing objects on the path are created; values on the path that are no objects are replaced.
@@ -78,7 +78,7 @@ def _set_path(bag: Any, keys: Sequence[str], value: Any) -> Any:
         return value
     first, *rest = keys
     outer: Mapping[str, Any] = bag if isinstance(bag, dict) else {}
-    return {**outer, first: _set_path(outer.get(first), rest, value)}
+    return {**outer, first: _set_value_at_path(outer.get(first), rest, value)}
 
 
 def _remove_keys_in_json_text(bag: str | None, keys: Sequence[str | None] | None) -> str | None:
@@ -91,7 +91,9 @@ def _set_key_in_json_text(bag: str | None, path: str | None, value: str | None) 
     keys = [] if path is None else _parse_path(path)
     if bag is None or not keys:
         return None
-    return _edit_json_bag("bag_set_key", bag, lambda parsed: _set_path(parsed, keys, _parse_json(value or "null")))
+    return _edit_json_bag(
+        "bag_set_key", bag, lambda parsed: _set_value_at_path(parsed, keys, _parse_json(value or "null"))
+    )
 
 
 def _edit_json_bag(name: str, bag: str, edit: Callable[[Any], Any]) -> str:
@@ -126,7 +128,7 @@ def _render_to_json(render_call: Callable[[ir.FunctionCall], str], call: ir.Func
 
 def _patch_render_path(library_function: Callable[[ir.PathAccess], str]) -> Callable[[ir.PathAccess], str]:
     def render_path(node: ir.PathAccess) -> str:
-        steps = tuple(map(_convert_step_to_name, node.steps))
+        steps = tuple(map(_convert_string_index_to_key, node.steps))
         indexes = [step.index for step in steps if step.index is not None]
         if all(isinstance(each, ir.Literal | ir.UnaryOp) or infer_static_type(each) in NUMBERS for each in indexes):
             return library_function(ir.PathAccess(node.base, steps))
@@ -181,10 +183,10 @@ def _read_path_step(node: Any) -> ir.PathStep:
     if get_rule_name(node) == "FunctionCallOrPathPathOperation":
         return ir.PathStep(name=reader.find_names(node)[0])
     index = reader.lower_expr(get_child_rules(node)[0])
-    return _convert_step_to_name(ir.PathStep(index=index))
+    return _convert_string_index_to_key(ir.PathStep(index=index))
 
 
-def _convert_step_to_name(step: ir.PathStep) -> ir.PathStep:
+def _convert_string_index_to_key(step: ir.PathStep) -> ir.PathStep:
     """Convert a path step whose index is a string, as in ``d["a"]``, to a step by name; return others unchanged."""
     if isinstance(step.index, ir.Literal) and step.index.kind == "string":
         return ir.PathStep(name=str(step.index.value))
@@ -240,12 +242,12 @@ def install_extension() -> None:
     for name in _SORT_FUNCTIONS:
         single = writer.SPECIAL_FORMS[name]
         add_custom_function(name, range(1, _MAX_ARRAYS + 1), functools.partial(_render_array_sort, single))
-        MULTI_RESULT_FUNCTIONS[name] = _expand_sort_names
+        MULTI_RESULT_FUNCTIONS[name] = _expand_named_sort_results
     replace_attribute(lower, "_lower_operator", _patch_convert_operator)
     replace_attribute(lower, "_lower_source", _patch_convert_source)
 
 
-def _split_arguments(call: ir.FunctionCall) -> tuple[Sequence[ir.Expr], ir.Expr | None]:
+def _split_sort_arguments(call: ir.FunctionCall) -> tuple[Sequence[ir.Expr], ir.Expr | None]:
     """Split the arguments of a sort function into the arrays and the flag ``nulls_last`` (None if missing)."""
     end = call.args[-1]
     value = end.value if isinstance(end, ir.LetRef) else end
@@ -254,7 +256,7 @@ def _split_arguments(call: ir.FunctionCall) -> tuple[Sequence[ir.Expr], ir.Expr 
 
 
 def _render_array_sort(render_single_array: Callable[[ir.FunctionCall], str], call: ir.FunctionCall) -> str:
-    arrays, last = _split_arguments(call)
+    arrays, last = _split_sort_arguments(call)
     if any(infer_static_type(each) == "bool" for each in arrays):
         raise semantic_error(f"{call.name}(): nulls_last must be a literal at the end", inner="SEM0219")
     if len(arrays) == 1:
@@ -266,13 +268,13 @@ def _render_array_sort(render_single_array: Callable[[ir.FunctionCall], str], ca
 
 
 def _build_sort_results(call: ir.FunctionCall) -> list[ir.Expr]:
-    arrays, _ = _split_arguments(call)
+    arrays, _ = _split_sort_arguments(call)
     if len(arrays) == 1:
         return [call]
     return [ir.PathAccess(call, (ir.PathStep(index=ir.Literal(index, "long")),)) for index in range(len(arrays))]
 
 
-def _expand_sort_names(named: NameListExpr) -> list[ir.NamedExpr]:
+def _expand_named_sort_results(named: NameListExpr) -> list[ir.NamedExpr]:
     call = named.expr
     assert isinstance(call, ir.FunctionCall)  # noqa: S101  registered for calls
     return [ir.NamedExpr(each, name) for name, each in zip(named.names, _build_sort_results(call), strict=False)]
@@ -288,7 +290,7 @@ def _expand_sort_calls(expressions: Sequence[ir.NamedExpr]) -> Iterator[ir.Named
         if len(results) == 1:
             yield named
             continue
-        arrays, _ = _split_arguments(call)
+        arrays, _ = _split_sort_arguments(call)
         for index, (array, result) in enumerate(zip(arrays, results, strict=True)):
             name = array.name if isinstance(array, ir.ColumnRef | ir.LetRef) else f"array{index}"
             if named.name and index == 0:

@@ -17,8 +17,8 @@ from duckdb_kql import ir, schema, translate
 from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.library import reader
 from emulators.kusto.extensions.names import find_argument_name
-from emulators.kusto.extensions.pipeline import Substitute, get_known_tables, replace_in_query
-from emulators.kusto.extensions.plugins import Plugin, add_plugin, check_column
+from emulators.kusto.extensions.pipeline import Substitute, get_known_table_columns, replace_query_expressions
+from emulators.kusto.extensions.plugins import Plugin, add_plugin, check_column_exists
 from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
 from emulators.kusto.extensions.serialized import UnorderedOutputOperator
 from emulators.kusto.extensions.sql import quote_name
@@ -64,7 +64,7 @@ def _mask_address(value: int, bits: int, length: int) -> int:
     return value >> (length - bits) << (length - bits)
 
 
-def _parse_masked_ipv4(text: str, prefix: int) -> int:
+def _parse_and_mask_ipv4(text: str, prefix: int) -> int:
     value, bits = _parse_ipv4(text)
     if not 0 <= prefix <= _V4_BITS:
         raise ValueError(prefix)
@@ -76,14 +76,14 @@ def _format_ipv6(value: int) -> str:
     return ":".join(digits[index : index + 4] for index in range(0, 32, 4))
 
 
-def _parse_masked_ip_address(text: str, prefix: int) -> str:
+def _parse_and_mask_ip_address(text: str, prefix: int) -> str:
     value, bits = _parse_ip_address(text)
     if not 0 <= prefix <= _V6_BITS:
         raise ValueError(prefix)
     return _format_ipv6(_mask_address(value, min(bits, prefix), _V6_BITS))
 
 
-def _read_ipv4(address: str, prefix: int | None) -> tuple[int, int]:
+def _parse_ipv4_or_number(address: str, prefix: int | None) -> tuple[int, int]:
     value, bits = (int(address), _V4_BITS) if address.isdigit() else _parse_ipv4(address)
     if prefix is not None:
         if not 0 <= prefix <= _V4_BITS:
@@ -93,12 +93,12 @@ def _read_ipv4(address: str, prefix: int | None) -> tuple[int, int]:
 
 
 def _format_ipv4(address: str, prefix: int | None) -> str:
-    value, _ = _read_ipv4(address, prefix)
+    value, _ = _parse_ipv4_or_number(address, prefix)
     return str(ipaddress.IPv4Address(value))
 
 
 def _format_ipv4_mask(address: str, prefix: int | None) -> str:
-    value, bits = _read_ipv4(address, prefix)
+    value, bits = _parse_ipv4_or_number(address, prefix)
     return f"{ipaddress.IPv4Address(value)}/{bits}"
 
 
@@ -159,8 +159,8 @@ def _list_cidr_ranges(first_address: str, last_address: str) -> list[str]:
 
 
 CALLS = (
-    ScalarCall("parse_ipv4_mask", _parse_masked_ipv4, "string long", "long"),
-    ScalarCall("parse_ipv6_mask", _parse_masked_ip_address, "string long", "string"),
+    ScalarCall("parse_ipv4_mask", _parse_and_mask_ipv4, "string long", "long"),
+    ScalarCall("parse_ipv6_mask", _parse_and_mask_ip_address, "string long", "string"),
     ScalarCall("format_ipv4", _format_ipv4, "any long?", "string", ""),
     ScalarCall("format_ipv4_mask", _format_ipv4_mask, "any long?", "string", ""),
     ScalarCall("ipv6_compare", _compare_ipv6, "string string long?", "long"),
@@ -189,7 +189,7 @@ _LEAST_ARGUMENTS = 3
 _WITHOUT_EXTRA_KEYS = 4
 
 
-def _find_network_range(text: str | None, version: int | None) -> str | None:
+def _encode_network_range(text: str | None, version: int | None) -> str | None:
     """Return the first and last address of a network as one text of 64 hexadecimal digits; None if invalid."""
     address, slash, prefix = (text or "").strip().partition("/")
     try:
@@ -209,7 +209,7 @@ def _find_network_range(text: str | None, version: int | None) -> str | None:
 
 functions: tuple[PythonFunction, ...] = (
     *build_python_functions(CALLS),
-    PythonFunction("kql_ip_range", _find_network_range, ("VARCHAR", "INTEGER"), "VARCHAR"),
+    PythonFunction("kql_ip_range", _encode_network_range, ("VARCHAR", "INTEGER"), "VARCHAR"),
 )
 
 
@@ -235,13 +235,13 @@ class IpLookup(UnorderedOutputOperator):
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that joins each row with the networks that contain its address."""
-        known = get_known_tables()
+        known = get_known_table_columns()
         own = self._find_lookup_columns()
         for names, wanted in ((input_columns, self.source_key), (own, self.lookup_key)):
-            check_column(wanted, names)
+            check_column_exists(wanted, names)
         for name in self.extra_keys:
-            check_column(name, input_columns)
-            check_column(name, own)
+            check_column_exists(name, input_columns)
+            check_column_exists(name, own)
         kind, p = "LEFT JOIN" if self.unmatched else "JOIN", find_free_prefix([*input_columns, *own])
         sides = (
             f"SELECT *, row_number() OVER () AS {p}n, kql_ip_range({quote_name(key)}, {self.version}) AS {p}i "  # noqa: S608
@@ -274,10 +274,10 @@ class IpLookup(UnorderedOutputOperator):
 
     def replace_expressions(self, substitute: Substitute) -> "IpLookup":
         """Return a copy of the plugin with ``substitute`` applied to the expressions of the table's query."""
-        return dataclasses.replace(self, lookup=replace_in_query(self.lookup, substitute))
+        return dataclasses.replace(self, lookup=replace_query_expressions(self.lookup, substitute))
 
     def _find_lookup_columns(self) -> list[str]:
-        return schema.output_columns(self.lookup, get_known_tables())
+        return schema.output_columns(self.lookup, get_known_table_columns())
 
     def _find_added_columns(self) -> list[str]:
         return [name for name in self._find_lookup_columns() if name not in self.extra_keys]

@@ -26,7 +26,7 @@ from emulators.kusto.extensions.tree import get_rule_name, get_source_position, 
 from emulators.kusto.extensions.type_checks import (
     DYNAMICS,
     TEXTS,
-    add_guard,
+    add_type_guard,
     join_with_and,
     join_with_or,
     render_error,
@@ -191,7 +191,7 @@ def _render_comparison(library_function: Callable[[ir.Expr], str], node: ir.Bina
     for known, unknown in ((0, 1), (1, 0)):
         expr = (node.left, node.right)[unknown]
         if isinstance(expr, ir.ColumnRef):
-            sql = _add_column_guard(library_function, node, sql, kinds[known], unknown)
+            sql = _add_column_type_guard(library_function, node, sql, kinds[known], unknown)
             break
     return sql
 
@@ -240,7 +240,7 @@ def _convert_to_number(expr: ir.Expr, other_type: str | None) -> ir.Expr:
     return ir.RenderedAggregate(f"kql_json_{'whole' if other_type in _WHOLE else 'real'}({render_expression(expr)})")
 
 
-def _add_column_guard(
+def _add_column_type_guard(
     library_function: Callable[[ir.Expr], str], node: ir.BinaryOp, sql: str, known_type: str | None, unknown_side: int
 ) -> str:
     """Add checks to the SQL of a comparison, which reject the query if DuckDB finds a wrong type for a column."""
@@ -253,25 +253,25 @@ def _add_column_guard(
         sides[unknown_side] = _convert_to_number(column, known_type)
         converted = library_function(ir.BinaryOp(operator, sides[0], sides[1]))
         sql = f"CASE WHEN {dynamic} THEN {converted} ELSE {sql} END"
-        return add_guard(text, _render_type_mismatch_error("string", str(known_type)), sql)
+        return add_type_guard(text, _render_type_mismatch_error("string", str(known_type)), sql)
     if known_type == "string":
         unordered = join_with_or(text, dynamic) if operator in _ORDERS else ""
-        sql = add_guard(unordered, _render_undefined_operator_error(operator), sql)
-        return add_guard(
+        sql = add_type_guard(unordered, _render_undefined_operator_error(operator), sql)
+        return add_type_guard(
             join_with_or(render_number_test(name), render_type_test(name, ("BOOLEAN",))),
             _render_type_mismatch_error("string", "long"),
             sql,
         )
     if known_type is None and isinstance(other, ir.ColumnRef):
-        return _add_column_pair_guard(operator, name, render_expression(other), sql)
+        return _add_column_pair_type_guard(operator, name, render_expression(other), sql)
     if operator in _ORDERS and known_type != "null":
-        sql = add_guard(dynamic, _render_undefined_operator_error(operator), sql)
+        sql = add_type_guard(dynamic, _render_undefined_operator_error(operator), sql)
     return sql
 
 
-def _add_column_pair_guard(operator: str, left_sql: str, right_sql: str, sql: str) -> str:
+def _add_column_pair_type_guard(operator: str, left_sql: str, right_sql: str, sql: str) -> str:
     dynamics = join_with_and(render_type_test(left_sql, DYNAMICS), render_type_test(right_sql, DYNAMICS))
-    sql = add_guard(dynamics, render_error("SEM0001", "Cannot compare dynamic values without explicit cast"), sql)
+    sql = add_type_guard(dynamics, render_error("SEM0001", "Cannot compare dynamic values without explicit cast"), sql)
     mixed = join_with_or(
         join_with_and(render_type_test(left_sql, TEXTS), render_number_test(right_sql)),
         join_with_and(render_number_test(left_sql), render_type_test(right_sql, TEXTS)),
@@ -282,8 +282,8 @@ def _add_column_pair_guard(operator: str, left_sql: str, right_sql: str, sql: st
             render_type_test(left_sql, DYNAMICS),
             render_type_test(right_sql, DYNAMICS),
         )
-        sql = add_guard(texts, _render_undefined_operator_error(operator), sql)
-    return add_guard(mixed, _render_type_mismatch_error("string", "long"), sql)
+        sql = add_type_guard(texts, _render_undefined_operator_error(operator), sql)
+    return add_type_guard(mixed, _render_type_mismatch_error("string", "long"), sql)
 
 
 def _render_type_mismatch_error(left_type: str, right_type: str) -> str:
@@ -309,7 +309,7 @@ def _patch_render_in_list(library_function: Callable[[ir.InList], str]) -> Calla
             return sql
         name = render_expression(node.value)
         test = render_number_test(name) if texts else render_type_test(name, TEXTS)
-        return add_guard(test, _render_type_mismatch_error("string", "long"), sql)
+        return add_type_guard(test, _render_type_mismatch_error("string", "long"), sql)
 
     return render_in_list
 
@@ -326,7 +326,7 @@ def _patch_render_between(library_function: Callable[[ir.Between], str]) -> Call
                 )
             if kind is None and isinstance(operand, ir.ColumnRef):
                 test = render_type_test(render_expression(operand), (*TEXTS, *DYNAMICS))
-                sql = add_guard(test, _render_dynamic_operand_error("between"), sql)
+                sql = add_type_guard(test, _render_dynamic_operand_error("between"), sql)
         return sql
 
     return render_between
@@ -344,12 +344,12 @@ def _patch_render_key_equality(
     library_function: Callable[[Sequence[ir.JoinKey]], str],
 ) -> Callable[[Sequence[ir.JoinKey]], str]:
     def render_key_equality(keys: Sequence[ir.JoinKey]) -> str:
-        return " AND ".join([library_function(keys), *(_render_join_key_guard(key) for key in keys)])
+        return " AND ".join([library_function(keys), *(_render_join_key_type_check(key) for key in keys)])
 
     return render_key_equality
 
 
-def _render_join_key_guard(key: Any) -> str:
+def _render_join_key_type_check(key: Any) -> str:
     left, right = (infer_type(ir.ColumnRef(name)) for name in (key.left, key.right))
     if left is not None and left == right:
         return "true"
@@ -393,7 +393,7 @@ def _install_arithmetic() -> None:
 def _patch_render_arithmetic(library_function: Callable[[ir.Expr], str]) -> Callable[[ir.Expr], str]:
     def render_expr(node: ir.Expr) -> str:
         if isinstance(node, ir.BinaryOp) and node.op == "/":
-            _check_quotient(node)
+            _check_division_operands(node)
         macro = _choose_arithmetic_macro(node) if isinstance(node, ir.BinaryOp) else None
         if macro is None or not isinstance(node, ir.BinaryOp):
             return library_function(node)
@@ -410,7 +410,7 @@ def _patch_render_arithmetic(library_function: Callable[[ir.Expr], str]) -> Call
     return render_expr
 
 
-def _check_quotient(node: ir.BinaryOp) -> None:
+def _check_division_operands(node: ir.BinaryOp) -> None:
     """Check that no operand of a division is known to be dynamic; DuckDB's own error would not state the types."""
     kinds = [infer_static_type(each) or "unknown" for each in (node.left, node.right)]
     if DYNAMIC_KINDS & set(kinds):

@@ -59,21 +59,21 @@ class KeyValueReader:
     def _read_pairs(self) -> Iterator[tuple[str, str]]:
         position = 0
         while position < len(self.text):
-            key, end = self._read_part(position, (self.value, self.pair))
+            key, end = self._read_key_or_value(position, (self.value, self.pair))
             if not self.text.startswith(self.value, end):
                 position = max(end + len(self.pair), position + 1)
                 continue
             start = end + len(self.value)
-            value, end = self._read_greedy_value(start) if self.greedy else self._read_part(start, (self.pair,))
+            value, end = self._read_greedy_value(start) if self.greedy else self._read_key_or_value(start, (self.pair,))
             yield key, value
             position = max(end + len(self.pair), start)
 
-    def _read_part(self, position: int, delimiters: Sequence[str]) -> tuple[str, int]:
+    def _read_key_or_value(self, position: int, delimiters: Sequence[str]) -> tuple[str, int]:
         """Read a key or a value at a position; return it and the index of the delimiter after it."""
         start = position
         while start < len(self.text) and self.text[start].isspace() and not self._is_delimiter_at(start, delimiters):
             start += 1
-        quoted = self._read_quoted(start)
+        quoted = self._read_quoted_text(start)
         end = start if quoted is None else quoted[1]
         limits = [index for each in delimiters if (index := self.text.find(each, end)) >= 0]
         limit = min(limits, default=len(self.text))
@@ -82,7 +82,7 @@ class KeyValueReader:
     def _is_delimiter_at(self, position: int, delimiters: Sequence[str]) -> bool:
         return any(self.text.startswith(each, position) for each in delimiters)
 
-    def _read_quoted(self, position: int) -> tuple[str, int] | None:
+    def _read_quoted_text(self, position: int) -> tuple[str, int] | None:
         """Return the quoted text at a position and the index after its closing quote; None if no quote is there."""
         close = self.quotes.get(self.text[position : position + 1])
         if close is None:
@@ -96,7 +96,7 @@ class KeyValueReader:
         return "".join(parts), index + 1
 
     def _read_greedy_value(self, start: int) -> tuple[str, int]:
-        quoted = self._read_quoted(start)
+        quoted = self._read_quoted_text(start)
         if quoted is not None:
             return quoted
         ends = [index for key in self.keys if (index := self.text.find(f"{self.pair}{key}{self.value}", start)) >= 0]
@@ -107,7 +107,7 @@ class KeyValueReader:
         position = 0
         key: str | None = None
         while position < len(self.text):
-            quoted = self._read_quoted(position)
+            quoted = self._read_quoted_text(position)
             word = _WORD.match(self.text, position)
             if quoted is None and word is None:
                 position += 1

@@ -14,7 +14,7 @@ from duckdb_kql.translate.functions import AGGREGATE_FUNCTIONS
 
 from emulators.kusto.extensions.known_types import bind_input_types, infer_type
 from emulators.kusto.extensions.library import replace_attribute
-from emulators.kusto.extensions.ranks import render_sort_key_parts
+from emulators.kusto.extensions.ranks import render_sort_keys_and_directions
 from emulators.kusto.extensions.sql import quote_name, render_expression
 from emulators.kusto.extensions.tree import iterate_nodes
 from emulators.kusto.extensions.windows import WindowedOperator, find_window_function, is_window_call, set_column_names
@@ -49,8 +49,8 @@ class PartitionedWindows(WindowedOperator):
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render both operators as one SELECT with window functions over partitions."""
         with bind_input_types(self.sort):
-            parts = [f"{sql} {direction}" for sql, direction in render_sort_key_parts(self.sort.keys)]
-        partition = ", ".join(map(quote_name, _get_key_columns(self.sort)[: self.leading]))
+            parts = [f"{sql} {direction}" for sql, direction in render_sort_keys_and_directions(self.sort.keys)]
+        partition = ", ".join(map(quote_name, _get_sort_columns(self.sort)[: self.leading]))
         rest = parts[self.leading :]
 
         def replace_calls(node: Any) -> Any:
@@ -59,7 +59,7 @@ class PartitionedWindows(WindowedOperator):
             if not dataclasses.is_dataclass(node) or isinstance(node, ir.Query | type):
                 return node
             if isinstance(node, ir.FunctionCall) and node.name.lower() in _FUNCTIONS:
-                return ir.RenderedAggregate(_render_window(node, partition, rest))
+                return ir.RenderedAggregate(_render_window_function(node, partition, rest))
             fields = {each.name: replace_calls(getattr(node, each.name)) for each in dataclasses.fields(node)}
             return dataclasses.replace(node, **fields)
 
@@ -70,7 +70,7 @@ class PartitionedWindows(WindowedOperator):
         )
 
 
-def _render_window(call: ir.FunctionCall, partition: str, order: Sequence[str]) -> str:
+def _render_window_function(call: ir.FunctionCall, partition: str, order: Sequence[str]) -> str:
     name = call.name.lower()
     if name in _RANKS:
         return f"{_RANKS[name]}() OVER (PARTITION BY {partition} ORDER BY {order[0]})"
@@ -87,12 +87,14 @@ def install_extension() -> None:
 
 def _patch_render_query_in_scope(library_function: Callable[..., Any]) -> Callable[..., Any]:
     def render_query_in_scope(query: ir.Query, *arguments: Any) -> Any:
-        return library_function(dataclasses.replace(query, operators=merge_sorts(query.operators)), *arguments)
+        return library_function(
+            dataclasses.replace(query, operators=merge_sorts_with_extends(query.operators)), *arguments
+        )
 
     return render_query_in_scope
 
 
-def merge_sorts(operators: Sequence[ir.Operator]) -> list[ir.Operator]:
+def merge_sorts_with_extends(operators: Sequence[ir.Operator]) -> list[ir.Operator]:
     """Return query operators in which one `PartitionedWindows` replaces each suitable pair of ``sort`` and ``extend``.
 
     The caller provides the column types with `bind_known_types`.
@@ -100,7 +102,7 @@ def merge_sorts(operators: Sequence[ir.Operator]) -> list[ir.Operator]:
     merged = list(operators)
     for index in range(len(merged) - 2, -1, -1):
         windows = _merge_sort_with_extend(merged[index], merged[index + 1])
-        if windows is not None and _loses_order(merged[index + 2 :]):
+        if windows is not None and _has_order_independent_result(merged[index + 2 :]):
             merged[index : index + 2] = [windows]
     return merged
 
@@ -113,29 +115,29 @@ def _merge_sort_with_extend(sort: ir.Operator, extend: ir.Operator) -> Partition
         kinds = [infer_type(key.expr) if isinstance(key.expr, ir.ColumnRef) else None for key in sort.keys]
     if not set(kinds) <= _PARTITION_TYPES:
         return None
-    columns = _get_key_columns(sort)
-    leading = {_count_leading_keys(call, columns) for call in _iterate_calls(extend)}
+    columns = _get_sort_columns(sort)
+    leading = {_count_restarting_sort_keys(call, columns) for call in _iterate_window_calls(extend)}
     count = leading.pop() if len(leading) == 1 else None
     return None if count is None else PartitionedWindows(extend, sort=sort, leading=count)
 
 
-def _get_key_columns(sort: ir.Sort) -> list[str]:
+def _get_sort_columns(sort: ir.Sort) -> list[str]:
     return [key.expr.name for key in sort.keys if isinstance(key.expr, ir.ColumnRef)]
 
 
-def _iterate_calls(root: Any) -> Iterator[ir.FunctionCall]:
+def _iterate_window_calls(root: Any) -> Iterator[ir.FunctionCall]:
     """Yield each outermost call of a window function."""
     if isinstance(root, tuple | list):
         for each in root:
-            yield from _iterate_calls(each)
+            yield from _iterate_window_calls(each)
     elif is_window_call(root):
         yield root
     elif dataclasses.is_dataclass(root) and not isinstance(root, ir.Query | type):
         for field in dataclasses.fields(root):
-            yield from _iterate_calls(getattr(root, field.name))
+            yield from _iterate_window_calls(getattr(root, field.name))
 
 
-def _count_leading_keys(call: ir.FunctionCall, columns: Sequence[str]) -> int | None:
+def _count_restarting_sort_keys(call: ir.FunctionCall, columns: Sequence[str]) -> int | None:
     """Return the number of leading sort keys for which a window function restarts whenever one of them changes.
 
     Return None if the function has another restart condition, if it ranks a column other than the next sort key, or if
@@ -172,7 +174,7 @@ def _is_plain_value(expr: Any) -> bool:
     return isinstance(expr, ir.ColumnRef | ir.Literal)
 
 
-def _loses_order(operators: Sequence[ir.Operator]) -> bool:
+def _has_order_independent_result(operators: Sequence[ir.Operator]) -> bool:
     """Return whether the result of query operators does not depend on the order of their input rows."""
     for operator in operators:
         if isinstance(operator, ir.Count):

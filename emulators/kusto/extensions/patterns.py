@@ -14,7 +14,7 @@ from duckdb_kql import ir, translate
 from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.library import reader
 from emulators.kusto.extensions.pipeline import Substitute, add_operator
-from emulators.kusto.extensions.plugins import add_plugin, check_column
+from emulators.kusto.extensions.plugins import add_plugin, check_column_exists
 from emulators.kusto.extensions.serialized import UnorderedOutputOperator
 from emulators.kusto.extensions.sql import quote_name, quote_text, render_expression
 from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name, get_source_position
@@ -185,7 +185,7 @@ class RowPatterns(UnorderedOutputOperator):
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that yields the patterns, best pattern first."""
         names, p = self._find_dimensions(input_columns), find_free_prefix(input_columns)
-        listed, count = self._render_row_lists(input_sql, input_columns, names, p)
+        listed, count = self._render_encoded_row_lists(input_sql, input_columns, names, p)
         arguments = [f"{p}f", *(f"{p}w{index}" for index in range(count)), str(len(names))]
         arguments += [repr(value) for name, value in self.options if name != "NumSeeds"]
         found = f"(SELECT *, {_FUNCTIONS[self.plugin].render_call(*arguments)} AS {p}q FROM {listed})"  # noqa: S608
@@ -200,7 +200,7 @@ class RowPatterns(UnorderedOutputOperator):
         )
         return f"SELECT {chosen} FROM {numbered} ORDER BY {p}k"  # noqa: S608
 
-    def _render_row_lists(
+    def _render_encoded_row_lists(
         self, input_sql: str, input_columns: list[str], names: list[str], prefix: str
     ) -> tuple[str, int]:
         """Return SQL that collects the rows in lists, and the number of row sets: 2 for ``diffpatterns``, else 1.
@@ -252,7 +252,7 @@ class RowPatterns(UnorderedOutputOperator):
 
     def _render_weights(self, input_columns: Sequence[str]) -> list[str]:
         if self.weight is not None:
-            check_column(self.weight, input_columns)
+            check_column_exists(self.weight, input_columns)
         weight = "1" if self.weight is None else quote_name(self.weight)
         if not self.split:
             return [weight]
@@ -283,7 +283,7 @@ class RowPatterns(UnorderedOutputOperator):
         return f"cast_to_type({text}, {values}[1])"
 
 
-def _parse_patterns(node: Any, arguments: Sequence[Any], clause: Any, *, name: str) -> ir.Operator:
+def _parse_pattern_plugin(node: Any, arguments: Sequence[Any], clause: Any, *, name: str) -> ir.Operator:
     position = get_source_position(node)
     if clause is not None:
         raise unsupported_error(f"evaluate {name} with an output schema", position=position)
@@ -334,4 +334,4 @@ def install_extension() -> None:
     """Add the operator ``reduce``, and the plugins ``basket``, ``autocluster`` and ``diffpatterns``."""
     add_operator("ReduceByOperator", _parse_reduce)
     for name in _FUNCTIONS:
-        add_plugin(name, functools.partial(_parse_patterns, name=name))
+        add_plugin(name, functools.partial(_parse_pattern_plugin, name=name))

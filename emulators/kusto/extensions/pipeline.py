@@ -62,7 +62,7 @@ _TABLES: contextvars.ContextVar[Mapping[str, Sequence[str]]] = contextvars.Conte
 
 
 @contextlib.contextmanager
-def bind_tables(tables: Mapping[str, Sequence[str]]) -> Iterator[None]:
+def bind_table_columns(tables: Mapping[str, Sequence[str]]) -> Iterator[None]:
     """Context manager: provide the columns of all tables while a query is parsed."""
     token = _TABLES.set(tables)
     try:
@@ -71,7 +71,7 @@ def bind_tables(tables: Mapping[str, Sequence[str]]) -> Iterator[None]:
         _TABLES.reset(token)
 
 
-def get_tables() -> Mapping[str, Sequence[str]]:
+def get_table_columns() -> Mapping[str, Sequence[str]]:
     """Return the columns of each table in the database, without the tables that the query itself declares."""
     return _TABLES.get()
 
@@ -81,13 +81,13 @@ def get_table_names() -> list[str]:
     return sorted(_TABLES.get())
 
 
-def get_known_tables() -> dict[str, list[str]] | None:
+def get_known_table_columns() -> dict[str, list[str]] | None:
     """Return the columns of each table that an operator can read; None if the tables are unknown."""
     known: dict[str, list[str]] | None = _KNOWN.get() or writer.nested_schema()
     return known
 
 
-def replace_in_query(query: ir.Query, substitute: Substitute) -> ir.Query:
+def replace_query_expressions(query: ir.Query, substitute: Substitute) -> ir.Query:
     """Return a copy of a nested query with ``substitute`` applied to each expression."""
     replaced = substitute(ir.ToScalar(query))
     return replaced.query if isinstance(replaced, ir.ToScalar) else query
@@ -114,7 +114,7 @@ def find_operator_node(node: Any) -> Any:
 def install_extension() -> None:
     """Make all stages of the translator library (parsing, column inference, SQL) accept `PipelineOperator`."""
     replace_attribute(lower, "_lower_operator", _patch_convert_operator)
-    replace_attribute(lower, "_substitute_operator", _patch_substitute_operator)
+    replace_attribute(lower, "_substitute_operator", _patch_substitute_scalars)
     replace_attribute(translate, "render_operator", _patch_render_operator)
     replace_attribute(schema, "_operator_columns_unchecked", _patch_infer_operator_columns)
 
@@ -129,13 +129,13 @@ def _patch_convert_operator(library_function: Callable[[Any], Any]) -> Callable[
     return convert_operator
 
 
-def _patch_substitute_operator(library_function: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
-    def substitute_operator(op: ir.Operator, scalars: dict[str, ir.Expr]) -> ir.Operator:
+def _patch_substitute_scalars(library_function: Callable[..., ir.Operator]) -> Callable[..., ir.Operator]:
+    def substitute_scalars(op: ir.Operator, scalars: dict[str, ir.Expr]) -> ir.Operator:
         if isinstance(op, PipelineOperator):
             return op.replace_expressions(lambda expr: reader.substitute(expr, scalars))
         return library_function(op, scalars)
 
-    return substitute_operator
+    return substitute_scalars
 
 
 def _patch_render_operator(library_function: Callable[..., str]) -> Callable[..., str]:

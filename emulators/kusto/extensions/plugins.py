@@ -14,7 +14,7 @@ from duckdb_kql import ir
 
 from emulators.kusto.discovery import DataDependentOperator, to_column_name
 from emulators.kusto.errors import semantic_error, unsupported_error
-from emulators.kusto.extensions.digests import count_distinct
+from emulators.kusto.extensions.digests import estimate_distinct_count
 from emulators.kusto.extensions.grammar import NOTHING
 from emulators.kusto.extensions.library import reader
 from emulators.kusto.extensions.names import find_argument_name
@@ -93,7 +93,7 @@ def read_text_argument(expr: ir.Expr | None, default: str) -> str:
     return str(expr.value)
 
 
-def check_column(name: str, input_columns: Sequence[str]) -> None:
+def check_column_exists(name: str, input_columns: Sequence[str]) -> None:
     """Check that ``name`` is one of the input columns of a query operator.
 
     Raises:
@@ -127,7 +127,7 @@ class BagPropertiesProbe(UnorderedOutputOperator):
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields each property name with the JSON types of its non-null values."""
-        check_column(self.column, input_columns)
+        check_column_exists(self.column, input_columns)
         column = quote_name(self.column)
         bag = f"from_json(CASE WHEN json_type({column}) = 'OBJECT' THEN {column} END, "
         return (
@@ -154,13 +154,13 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
     schema: Schema | None = None
     star: bool = False
 
-    def build_probe(self) -> ir.Operator:
+    def build_probe_operator(self) -> ir.Operator:
         """Return the query operator that lists the names and JSON types of the properties."""
         return BagPropertiesProbe(self.column)
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields the input rows with the properties as columns."""
-        check_column(self.column, input_columns)
+        check_column_exists(self.column, input_columns)
         properties = self._infer_property_types()
         names = self.infer_columns(input_columns)
         chosen = [
@@ -272,7 +272,7 @@ def _estimate_intersection(sets: Sequence[str]) -> int:
     total = 0
     for size in range(1, len(sets) + 1):
         for chosen in itertools.combinations(sets, size):
-            total += (-1) ** (size + 1) * count_distinct(_merge_hash_sets(chosen))
+            total += (-1) ** (size + 1) * estimate_distinct_count(_merge_hash_sets(chosen))
     return max(0, total)
 
 
@@ -290,7 +290,7 @@ class DistinctIntersections(UnorderedOutputOperator):
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that adds one column for each set."""
         for name in self.sets:
-            check_column(name, input_columns)
+            check_column_exists(name, input_columns)
         listed = ", ".join(f"CAST({quote_name(name)} AS VARCHAR)" for name in self.sets)
         counts = [
             f"kql_intersections([{listed}])[{index}] AS {quote_name(name)}"

@@ -26,7 +26,7 @@ from emulators.kusto.extensions.names import NameListExpr
 from emulators.kusto.extensions.registry import add_custom_function
 from emulators.kusto.extensions.sql import render_expression
 from emulators.kusto.extensions.tabular import TakeRows
-from emulators.kusto.extensions.type_checks import DYNAMICS, add_guard, render_error, render_type_test
+from emulators.kusto.extensions.type_checks import DYNAMICS, add_type_guard, render_error, render_type_test
 
 _LOWEST = "CAST('-Infinity' AS DOUBLE)"
 _NEXT = "CAST(-1.7976931348623157e308 AS DOUBLE)"
@@ -71,16 +71,18 @@ class RankingAggregate(AggregateSpec):
 
     def render(self, args: list[str]) -> str:
         """Return the SQL of the aggregate; the arguments are SQL texts."""
-        value = add_guard(render_type_test(args[0], DYNAMICS), _render_dynamic_value_error(f"{self.name}()"), args[0])
+        value = add_type_guard(
+            render_type_test(args[0], DYNAMICS), _render_dynamic_value_error(f"{self.name}()"), args[0]
+        )
         return super().render([value, *args[1:]])
 
 
-def render_ranked_value(sql: str) -> str:
+def render_number_sort_key(sql: str) -> str:
     """Return SQL that converts a number to a sort key; with this key, SQL sorts NaN as Kusto does."""
     return f"kql_ranked({sql})"
 
 
-def render_rank_key(expr: ir.Expr, name: str, macro: str = "kql_ranked") -> str:
+def render_aggregate_sort_key(expr: ir.Expr, name: str, macro: str = "kql_ranked") -> str:
     """Return SQL for the value by which the aggregate ``name``, such as ``arg_max``, compares rows.
 
     Raises:
@@ -94,7 +96,7 @@ def render_rank_key(expr: ir.Expr, name: str, macro: str = "kql_ranked") -> str:
     sql = render_expression(expr)
     if kind not in _UNRANKED or (macro in _OF_ONE and not can_be_nan(expr)):
         return sql if macro in _OF_ONE else f"{macro.removeprefix('kql_')}({sql})"
-    return f"{macro}({add_guard(render_type_test(sql, DYNAMICS), _render_dynamic_value_error(f'{name}()'), sql)})"
+    return f"{macro}({add_type_guard(render_type_test(sql, DYNAMICS), _render_dynamic_value_error(f'{name}()'), sql)})"
 
 
 def _render_dynamic_value_error(construct: str) -> str:
@@ -114,10 +116,10 @@ def _patch_render_operator(library_function: Callable[..., str]) -> Callable[...
 
 
 def _render_sort_keys(keys: tuple[ir.SortKey, ...]) -> str:
-    return ", ".join(f"{sql} {direction}" for sql, direction in render_sort_key_parts(keys))
+    return ", ".join(f"{sql} {direction}" for sql, direction in render_sort_keys_and_directions(keys))
 
 
-def render_sort_key_parts(keys: tuple[ir.SortKey, ...]) -> list[tuple[str, str]]:
+def render_sort_keys_and_directions(keys: tuple[ir.SortKey, ...]) -> list[tuple[str, str]]:
     """Return the SQL and the SQL sort direction (ASC or DESC, with NULLS) of each sort key.
 
     The SQL of a key can raise an error for a value, so it must not be part of a window clause.
@@ -145,10 +147,10 @@ def _render_sort_key(key: ir.SortKey) -> str:
     if kind not in _UNRANKED or not can_be_nan(expr) or isinstance(expr, ir.RenderedAggregate):
         return sql
     failure = _render_dynamic_value_error("top") if _IS_TOP.get() else render_error("SEM0001", _DYNAMIC_KEY)
-    guarded = add_guard(render_type_test(sql, DYNAMICS), failure, sql)
+    guarded = add_type_guard(render_type_test(sql, DYNAMICS), failure, sql)
     # NaN, the largest value of SQL, is already next to the nulls in an ascending sort with the nulls last, and the
     # reverse.
-    return render_ranked_value(guarded) if _are_nulls_first(key) is key.ascending else guarded
+    return render_number_sort_key(guarded) if _are_nulls_first(key) is key.ascending else guarded
 
 
 def _patch_render_aggregate(library_function: Callable[[ir.NamedExpr], str]) -> Callable[[ir.NamedExpr], str]:
@@ -165,7 +167,7 @@ def _patch_render_aggregate(library_function: Callable[[ir.NamedExpr], str]) -> 
     return render_aggregate
 
 
-def _render_extreme_of(call: ir.FunctionCall, function: str) -> str:
+def _render_max_of_or_min_of(call: ir.FunctionCall, function: str) -> str:
     """Return SQL for ``max_of`` or ``min_of``, whose arguments must be numbers, datetimes or timespans."""
     name = call.name.lower()
     for arg in call.args:
@@ -175,7 +177,7 @@ def _render_extreme_of(call: ir.FunctionCall, function: str) -> str:
     tests = [render_type_test(part, ("JSON", "VARCHAR")) for part in parts]
     sql = f"{function}({', '.join(parts)})"
     failure = render_error("SEM0219", f"{name}(): function expects numbers, datetimes or timespans")
-    return add_guard(" OR ".join(test for test in tests if test), failure, sql)
+    return add_type_guard(" OR ".join(test for test in tests if test), failure, sql)
 
 
 type Columns = list[tuple[str, str]]
@@ -222,14 +224,14 @@ def install_extension() -> None:
     replace_attribute(translate, "render_sort_keys", lambda _: _render_sort_keys)
     replace_attribute(translate, "render_operator", _patch_render_operator)
     replace_attribute(translate, "render_aggregate", _patch_render_aggregate)
-    add_custom_function("max_of", range(2, 65), lambda call: _render_extreme_of(call, "greatest"))
-    add_custom_function("min_of", range(2, 65), lambda call: _render_extreme_of(call, "least"))
+    add_custom_function("max_of", range(2, 65), lambda call: _render_max_of_or_min_of(call, "greatest"))
+    add_custom_function("min_of", range(2, 65), lambda call: _render_max_of_or_min_of(call, "least"))
     for name in (*_SINGLE, *_SEVERAL, *_ARRAYS, "arg_max", "arg_min"):
         AGGREGATE_FUNCTIONS[name] = AggregateSpec(name, "")
     replace_attribute(translate, "arg_max_names", lambda _: _build_aggregate_column_names)
     replace_attribute(translate, "_render_arg_max", lambda _: _render_aggregate_columns)
     replace_attribute(translate, "_render_aggregate_call", _patch_render_aggregate_call)
-    replace_attribute(naming, "_aggregate_name", _patch_name_aggregate)
+    replace_attribute(naming, "_aggregate_name", _patch_infer_aggregate_name)
 
 
 def _build_aggregate_column_names(
@@ -248,7 +250,7 @@ def _render_aggregate_columns(
         return None
     name = expr.name.lower()
     if name in _EXTREMES:
-        columns = _render_extreme(expr, _EXTREMES[name], keys, input_columns or [], aggregate)
+        columns = _render_arg_max_or_arg_min(expr, _EXTREMES[name], keys, input_columns or [], aggregate)
     elif name in _SEVERAL:
         columns = _render_percentiles(expr, _SEVERAL[name])
     elif name == "take_any" and (len(expr.args) > 1 or isinstance(expr.args[0], ir.Wildcard)):
@@ -281,7 +283,7 @@ def _rename_columns(aggregate: ir.NamedExpr, columns: Columns) -> Columns:
     return [*((new, sql) for new, (_, sql) in zip(names, columns, strict=False)), *columns[len(names) :]]
 
 
-def _render_extreme(
+def _render_arg_max_or_arg_min(
     expr: ir.FunctionCall, extreme: str, keys: list[str], input_columns: list[str], aggregate: ir.NamedExpr
 ) -> Columns:
     if not expr.args or isinstance(expr.args[0], ir.Wildcard):
@@ -290,7 +292,7 @@ def _render_extreme(
         )
     by, *rest = expr.args
     name = naming.expression_name(by)
-    order = render_rank_key(by, expr.name.lower(), "kql_ranked" if extreme == "max" else "kql_no_nan")
+    order = render_aggregate_sort_key(by, expr.name.lower(), "kql_ranked" if extreme == "max" else "kql_no_nan")
     others = _find_returned_columns(
         rest, [*keys, name] if name else keys, input_columns, f"{extreme}_{name or ''}_arg", 1
     )
@@ -303,7 +305,7 @@ def _render_extreme(
         (each, f"CASE WHEN count({order}) = 0 THEN first({sql}) ELSE arg_{extreme}_null({sql}, {order}) END")
         for each, sql in others
     ]
-    return [(name or f"{extreme}_", render_rank_key(by, expr.name.lower(), f"kql_{extreme}")), *columns]
+    return [(name or f"{extreme}_", render_aggregate_sort_key(by, expr.name.lower(), f"kql_{extreme}")), *columns]
 
 
 def _find_returned_columns(
@@ -349,7 +351,7 @@ def _is_percentage(value: object) -> bool:
 
 
 def _render_quantiles(expr: ir.FunctionCall, first_index: int, values: Sequence[float]) -> str:
-    value = render_rank_key(expr.args[0], expr.name.lower(), "kql_no_nan")
+    value = render_aggregate_sort_key(expr.args[0], expr.name.lower(), "kql_no_nan")
     if infer_type(expr.args[0]) in ("int", None):
         value = f"kql_long({value})"
     if first_index == 1:
@@ -380,8 +382,8 @@ def format_percentile_suffix(value: float) -> str:
     return re.sub(r"\W", "_", text)
 
 
-def _patch_name_aggregate(library_function: Callable[..., str]) -> Callable[..., str | None]:
-    def name_aggregate(spec: AggregateSpec, expr: ir.FunctionCall) -> str | None:
+def _patch_infer_aggregate_name(library_function: Callable[..., str]) -> Callable[..., str | None]:
+    def infer_aggregate_name(spec: AggregateSpec, expr: ir.FunctionCall) -> str | None:
         if spec.name_is_argument and expr.args and naming.expression_name(expr.args[0]) is None:
             return "any_arg0" if spec.name == "take_any" else None
         argument = naming.expression_name(expr.args[0]) or "" if expr.args else ""
@@ -390,4 +392,4 @@ def _patch_name_aggregate(library_function: Callable[..., str]) -> Callable[...,
             return f"percentile_{argument}_{format_percentile_suffix(percentile)}"
         return f"percentiles_{argument}" if spec.name in _ARRAYS else library_function(spec, expr)
 
-    return name_aggregate
+    return infer_aggregate_name

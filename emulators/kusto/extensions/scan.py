@@ -17,7 +17,7 @@ from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader
 from emulators.kusto.extensions.names import find_argument_name
 from emulators.kusto.extensions.pipeline import Substitute, add_operator
-from emulators.kusto.extensions.plugins import add_plugin, check_column
+from emulators.kusto.extensions.plugins import add_plugin, check_column_exists
 from emulators.kusto.extensions.scan_sql import DeclaredColumn, ScanSql, ScanStep, SingleStepScanSql
 from emulators.kusto.extensions.serialized import SerializedInputOperator, UnorderedOutputOperator
 from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, render_expression
@@ -60,7 +60,7 @@ class ScanOperator(SerializedInputOperator):
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields one row for each match of an input row, in the order of the input."""
-        assigned = self._find_assigned_inputs(input_columns)
+        assigned = self._find_assigned_input_columns(input_columns)
         steps, declared = self.steps, self.declared
         for name in assigned:
             hidden = f"{name}{_HIDDEN}"
@@ -70,9 +70,9 @@ class ScanOperator(SerializedInputOperator):
         self.infer_columns(input_columns)
         machine = SingleStepScanSql if len(steps) == 1 and not steps[0].only_last else ScanSql
         sql = machine(declared, steps, input_columns, added).render(input_sql, self.partition)
-        return sql if not assigned else _select_assigned_columns(sql, assigned)
+        return sql if not assigned else _render_assigned_columns(sql, assigned)
 
-    def _find_assigned_inputs(self, input_columns: list[str]) -> list[str]:
+    def _find_assigned_input_columns(self, input_columns: list[str]) -> list[str]:
         """Return the input columns to which a step assigns values.
 
         Raises:
@@ -148,7 +148,7 @@ def _find_column_type(name: str) -> str:
     return SQL_TYPES[kind]
 
 
-def _select_assigned_columns(sql: str, assigned: Sequence[str]) -> str:
+def _render_assigned_columns(sql: str, assigned: Sequence[str]) -> str:
     hidden = {name: quote_name(f"{name}{_HIDDEN}") for name in assigned}
     replaced = ", ".join(f"{hidden[name]} AS {quote_name(name)}" for name in assigned)
     return f"SELECT * EXCLUDE ({', '.join(hidden.values())}) REPLACE ({replaced}) FROM ({sql})"  # noqa: S608  quoted names
@@ -161,7 +161,7 @@ def _parse_scan(node: Any) -> ir.Operator:
         if name != "with_match_id":
             raise unsupported_error(f"scan with the parameter {name[:100]}", position=get_source_position(parameter))
         match_id = value
-    declared = tuple(_parse_declaration(each) for each in find_rules(node, "ScalarParameter"))
+    declared = tuple(_parse_declared_column(each) for each in find_rules(node, "ScalarParameter"))
     steps = tuple(_parse_step(each) for each in find_rules(node, "ScanOperatorStep"))
     if len({step.name for step in steps}) != len(steps) or not 0 < len(steps) <= _MAX_STEPS:
         raise semantic_error(
@@ -170,7 +170,7 @@ def _parse_scan(node: Any) -> ir.Operator:
     return ScanOperator(declared, steps, match_id)
 
 
-def _parse_declaration(node: Any) -> DeclaredColumn:
+def _parse_declared_column(node: Any) -> DeclaredColumn:
     name, kind, *default = get_child_rules(node)
     sql_type = SQL_TYPES.get(kind.getText())
     if sql_type is None:
@@ -229,13 +229,13 @@ class RollingPercentile(UnorderedOutputOperator):
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that yields one row for each bin and combination of dimensions."""
-        check_column(self.value, input_columns)
+        check_column_exists(self.value, input_columns)
         self.timeline.check_columns(input_columns)
         p = find_free_prefix([*input_columns, *self.infer_columns(input_columns)])
         (size,), (time,) = self.timeline.render_constants(), self.timeline.columns
         dimensions = self.timeline.render_dimensions()
         bins = f"CAST({render_expression(self.bins)} AS BIGINT)"
-        number = self.timeline.render_window("0", size)
+        number = self.timeline.render_window_number("0", size)
         rows = f"(SELECT *, {number} AS {p}w FROM {input_sql})"  # noqa: S608  generated names, rendered expressions
         rolled = f"(SELECT *, unnest(generate_series({p}w, {p}w + {bins} - 1)) AS {p}t FROM {rows})"  # noqa: S608
         aggregate = ir.FunctionCall("percentile", (ir.ColumnRef(self.value), self.percentile))
@@ -333,7 +333,7 @@ class SequenceDetect(UnorderedOutputOperator):
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that yields the distinct sequences of event times, in the order of the times."""
         for name in (self.time, *self.dimensions):
-            check_column(name, input_columns)
+            check_column_exists(name, input_columns)
         p, time, names = find_free_prefix(input_columns), quote_name(self.time), self.infer_columns(input_columns)
         dimensions = [quote_name(name) for name in self.dimensions]
         flags = ", ".join(

@@ -73,9 +73,9 @@ class ScanSql:
     def render(self, input_sql: str, partition: RowPartition) -> str:
         """Return SQL that yields one row for each match of a row with a step, in the order of the input rows."""
         p = self._p
-        states = ", ".join(f"{sql} AS {name}" for name, sql in self._build_initial_fields())
-        names = ", ".join(name for name, _ in self._build_initial_fields())
-        carried = ", ".join(f"m.{name}" for name, _ in self._build_initial_fields() if name != f"{p}o")
+        states = ", ".join(f"{sql} AS {name}" for name, sql in self._render_initial_state())
+        names = ", ".join(name for name, _ in self._render_initial_state())
+        carried = ", ".join(f"m.{name}" for name, _ in self._render_initial_state() if name != f"{p}o")
         turn = f"(SELECT d.*, {carried}, [] AS {p}o "
         turn += f"FROM {p}m AS m JOIN {p}d AS d ON d.{p}r = m.{p}r + 1 AND (m.{p}b OR NOT d.{p}f))"
         for index in reversed(range(len(self._steps))):
@@ -139,7 +139,7 @@ class ScanSql:
             for each in self._declared.values()
         )
         turn_rows = f"(SELECT *{', ' if values else ''}{values} FROM {turn_rows})"  # noqa: S608
-        replaced = ", ".join(f"{sql} AS {name}" for name, sql in self._find_state_changes(index).items())
+        replaced = ", ".join(f"{sql} AS {name}" for name, sql in self._render_state_changes(index).items())
         dropped = ", ".join([f"{p}c", *map(self._get_new_value_name, self._declared)])
         return f"(SELECT * EXCLUDE ({dropped}) REPLACE ({replaced}) FROM {turn_rows})"  # noqa: S608
 
@@ -152,7 +152,7 @@ class ScanSql:
         value = f"CASE {self._p}c {moved}WHEN 2 THEN {self._render_expression_for_state(assigned[-1], index)} END"
         return f"CAST({value} AS {declared.sql_type})"
 
-    def _find_state_changes(self, index: int) -> dict[str, str]:
+    def _render_state_changes(self, index: int) -> dict[str, str]:
         """Return SQL for the new value of each state field that a step changes, by name of the field."""
         p, c, before = self._p, f"{self._p}c", index - 1
         changes = {f"{p}a{index}": f"{p}a{index} OR {c} > 0"}
@@ -186,7 +186,7 @@ class ScanSql:
             changes[f"{p}o"] = f"CASE WHEN {c} > 0 THEN list_append({p}o, {row}) ELSE {p}o END"
         return changes
 
-    def _build_initial_fields(self) -> list[tuple[str, str]]:
+    def _render_initial_state(self) -> list[tuple[str, str]]:
         """Return the name and the initial SQL value of each field of the scan's state."""
         p = self._p
         fields = []
@@ -219,7 +219,7 @@ class ScanSql:
             return ir.RenderedAggregate(self._get_input_column_name(node.name))
         if not dataclasses.is_dataclass(node) or isinstance(node, ir.Query | type):
             return node
-        reference = self._find_reference(node)
+        reference = self._parse_step_reference(node)
         if reference is not None and isinstance(node, ir.PathAccess):
             owner, name = reference
             value = ir.RenderedAggregate(
@@ -231,7 +231,7 @@ class ScanSql:
         changed = {name: self._replace_references(part, state) for name, part in parts.items()}
         return dataclasses.replace(node, **changed)
 
-    def _find_reference(self, node: Any) -> tuple[int, str] | None:
+    def _parse_step_reference(self, node: Any) -> tuple[int, str] | None:
         """Return the step number and the column of an expression ``step.column``; None for any other expression.
 
         If an input column has the same name as a step, the expression refers to the column.
@@ -249,7 +249,7 @@ class ScanSql:
         """Return, for each step, the columns that any expression of the scan reads as ``step.column``."""
         read: list[list[str]] = [[] for _ in self._steps]
         for node in iterate_nodes(self._steps):
-            reference = self._find_reference(node)
+            reference = self._parse_step_reference(node)
             if reference is not None and reference[1] not in read[reference[0]]:
                 read[reference[0]].append(reference[1])
         return read

@@ -11,7 +11,7 @@ from duckdb_kql import ir, lower, translate
 from emulators.kusto.errors import unsupported_error
 from emulators.kusto.extensions.functions import call_views
 from emulators.kusto.extensions.library import reader, replace_attribute
-from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator, get_tables
+from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator, get_table_columns
 from emulators.kusto.extensions.sql import quote_name, render_expression
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position, iterate_nodes
 
@@ -131,14 +131,14 @@ def _parse_search(node: Any, operator_nodes: list[Any]) -> ir.Query:
     clauses = [child for child in get_child_rules(node) if get_rule_name(child) == "SearchOperatorInClause"]
     sources = [_parse_search_source(child) for clause in clauses for child in get_child_rules(clause)]
     predicate = _parse_search_predicate(node)
-    sources = sources or _find_all_sources(predicate)
+    sources = sources or _list_searched_sources(predicate)
     first, *others = (ir.Query(source) for source in sources)
     union = ir.Union(tuple(others), with_source=TABLE_COLUMN)
     search = SearchOperator(predicate, table="")
     return ir.Query(first.source, [union, search, *reader.lower_operators(operator_nodes)])
 
 
-def _find_all_sources(predicate: ir.Expr) -> list[ir.Source]:
+def _list_searched_sources(predicate: ir.Expr) -> list[ir.Source]:
     """Return all views, and the tables that ``search`` must read.
 
     If there are views and every term of the predicate names a column, these are the tables with one of these columns.
@@ -150,7 +150,7 @@ def _find_all_sources(predicate: ir.Expr) -> list[ir.Source]:
     everywhere = any(isinstance(node, SearchTerm) and node.column is None for node in nodes)
     if everywhere or not named or not views:
         return [*views, ir.WildcardTableRef("*")]
-    tables = get_tables()
+    tables = get_table_columns()
     return [*views, *(ir.TableRef(name) for name in sorted(tables) if named & set(tables[name]))]
 
 

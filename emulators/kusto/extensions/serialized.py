@@ -118,8 +118,8 @@ def _patch_render_query_in_scope(library_function: Callable[..., Any]) -> Callab
 def _check_order_of_operators(query: ir.Query, let_orders: Mapping[str, RowOrder]) -> list[ir.Operator]:
     order = _infer_source_order(query.source, let_orders)
     for operator in query.operators:
-        check_order(operator, order)
-        order = infer_order_after(operator, order)
+        check_input_order(operator, order)
+        order = infer_output_order(operator, order)
     return query.operators
 
 
@@ -130,7 +130,7 @@ def _infer_query_order(query: ir.Query, let_orders: Mapping[str, RowOrder]) -> R
             inner[name] = _infer_query_order(bound, inner)
     order = _infer_source_order(query.source, inner)
     for operator in query.operators:
-        order = infer_order_after(operator, order)
+        order = infer_output_order(operator, order)
     return order
 
 
@@ -140,7 +140,7 @@ def _infer_source_order(source: ir.Source, let_orders: Mapping[str, RowOrder]) -
     return let_orders.get(source.name, RowOrder.NONE) if isinstance(source, ir.TableRef) else RowOrder.NONE
 
 
-def infer_order_after(operator: ir.Operator, order: RowOrder) -> RowOrder:
+def infer_output_order(operator: ir.Operator, order: RowOrder) -> RowOrder:
     """Return the order of the output rows of a query operator whose input rows have the order ``order``."""
     inner = operator.operator if isinstance(operator, WindowedOperator) else operator
     if isinstance(inner, TakeRows):
@@ -152,7 +152,7 @@ def infer_order_after(operator: ir.Operator, order: RowOrder) -> RowOrder:
     return order if isinstance(inner, _PRESERVING) or order is RowOrder.NONE else RowOrder.LOST
 
 
-def check_order(operator: ir.Operator, order: RowOrder) -> None:
+def check_input_order(operator: ir.Operator, order: RowOrder) -> None:
     """Check that the input rows of an operator are serialized, if the operator requires serialized rows.
 
     Raises:

@@ -372,17 +372,17 @@ class SeriesCall:
         return _CONVERSIONS[self.function.outputs[output]].format(value)
 
 
-def add_series_scalar(call: SeriesCall, output: str) -> None:
+def add_series_scalar_function(call: SeriesCall, output: str) -> None:
     """Add a KQL function that returns one output of a Python function."""
     add_custom_function(call.name, call.arities, lambda node: call.render_output(node.args, output))
 
 
-def add_series_multi_result(call: SeriesCall) -> None:
+def add_series_multi_result_function(call: SeriesCall) -> None:
     """Add a KQL function that returns each output of a Python function as a separate column."""
     internal = f"{call.name} output"  # no query can call a function whose name contains a space
     add_custom_function(internal, range(1, 65), lambda node: _render_internal_call(call, node))
     outputs = [SeriesOutput(name) for name in call.function.outputs]
-    add_multi_result_function(call.name, outputs, call.arities, _build_reader(internal))
+    add_multi_result_function(call.name, outputs, call.arities, _build_output_reader(internal))
 
 
 def _render_internal_call(call: SeriesCall, node: ir.FunctionCall) -> str:
@@ -391,7 +391,7 @@ def _render_internal_call(call: SeriesCall, node: ir.FunctionCall) -> str:
     return call.render_output(values, str(output.value))
 
 
-def _build_reader(internal: str) -> Reader:
+def _build_output_reader(internal: str) -> Reader:
     def read_output(arguments: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:
         return ir.FunctionCall(internal, (*arguments, ir.Literal(output.name, "string")))
 

@@ -20,8 +20,8 @@ from emulators.kusto.extensions.registry import add_custom_function, add_templat
 from emulators.kusto.extensions.series import (
     Argument,
     SeriesCall,
-    add_series_multi_result,
-    add_series_scalar,
+    add_series_multi_result_function,
+    add_series_scalar_function,
 )
 from emulators.kusto.extensions.sql import render_expression
 from emulators.kusto.series_functions import SeriesFunction
@@ -54,11 +54,11 @@ _STATS_MACROS: tuple[str, ...] = (
 
 def _install_series_stats() -> None:
     """Add ``series_stats`` and ``series_stats_dynamic`` to the KQL translator library."""
-    add_custom_function("series_stats_dynamic", (1, 2), _build_flag_renderer("kql_series_stats"))
+    add_custom_function("series_stats_dynamic", (1, 2), _build_optional_flag_renderer("kql_series_stats"))
     add_multi_result_function("series_stats", _STATS_OUTPUTS, (1, 2), build_property_reader("series_stats_dynamic"))
 
 
-def _build_flag_renderer(macro: str) -> Callable[[ir.FunctionCall], str]:
+def _build_optional_flag_renderer(macro: str) -> Callable[[ir.FunctionCall], str]:
     def render_call(call: ir.FunctionCall) -> str:
         series, *flag = (render_expression(arg) for arg in call.args)
         return f"{macro}({series}, {flag[0] if flag else 'FALSE'})"
@@ -305,7 +305,7 @@ _POLYNOMIAL_CALL = SeriesCall(
 )
 
 
-def _render_two_lines_bag(node: ir.FunctionCall) -> str:
+def _render_two_line_fit_as_json(node: ir.FunctionCall) -> str:
     """Return SQL for all outputs of ``series_fit_2lines()`` as one JSON object, with one object for each line."""
     sides = ", ".join(
         f"'{side}', json_object(" + ", ".join(f"'{name}', _f.{side}_{name}" for name in _SIDE) + ")"
@@ -354,22 +354,22 @@ def install_extension() -> None:
     _install_series_stats()
     _install_line_fits()
     for call in _MULTI_RESULT_CALLS:
-        add_series_multi_result(call)
+        add_series_multi_result_function(call)
     _install_series_forecast()
     _install_period_validation()
     seasonal = (_SERIES, Argument("period", "int"), Argument("test_points", "int"))
-    add_series_scalar(SeriesCall("series_seasonal", seasonal, 1, _SEASONAL), "seasonal")
+    add_series_scalar_function(SeriesCall("series_seasonal", seasonal, 1, _SEASONAL), "seasonal")
     add_custom_function("series_outliers", range(1, 7), _render_series_outliers)
-    add_series_multi_result(_TWO_LINES_CALL)
-    add_series_multi_result(_POLYNOMIAL_CALL)
+    add_series_multi_result_function(_TWO_LINES_CALL)
+    add_series_multi_result_function(_POLYNOMIAL_CALL)
     for function in (_FFT, _IFFT):
         parts = (Argument("x_real"), Argument("x_imaginary"))
-        add_series_multi_result(SeriesCall(function.name, parts, 1, function))
-    add_custom_function("series_fit_2lines_dynamic", (1,), _render_two_lines_bag)
+        add_series_multi_result_function(SeriesCall(function.name, parts, 1, function))
+    add_custom_function("series_fit_2lines_dynamic", (1,), _render_two_line_fit_as_json)
     for function in (_ERF, _ERFC):
-        add_series_scalar(SeriesCall(function.name, (Argument("x", "real"),), 1, function), "value")
+        add_series_scalar_function(SeriesCall(function.name, (Argument("x", "real"),), 1, function), "value")
     arguments = tuple(Argument(name, "real") for name in _WELCH_ARGUMENTS)
-    add_series_scalar(SeriesCall("welch_test", arguments, len(arguments), _WELCH), "value")
+    add_series_scalar_function(SeriesCall("welch_test", arguments, len(arguments), _WELCH), "value")
     for beta, first in _BETAS:
         named = tuple(Argument(name, "real") for name in (first, "alpha", "beta"))
-        add_series_scalar(SeriesCall(beta.name, named, len(named), beta), "value")
+        add_series_scalar_function(SeriesCall(beta.name, named, len(named), beta), "value")

@@ -40,7 +40,7 @@ class EndOfResult(PipelineOperator):
     def render_without_columns(self, input_sql: str) -> str:
         """Reject the query, because an operator with several results is not the last operator of the query."""
         del input_sql
-        raise misplaced_results_error()
+        raise build_misplaced_results_error()
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Reject the query, because an operator with several results is not the last operator of the query."""
@@ -48,7 +48,7 @@ class EndOfResult(PipelineOperator):
         return self.render_without_columns(input_sql)
 
 
-def misplaced_results_error() -> QueryError:
+def build_misplaced_results_error() -> QueryError:
     """Build the error for an operator with several results that is not the last operator of a query."""
     return semantic_error(
         "fork, facet and other operators with several results must be the last operator of the query, outside of "
@@ -67,7 +67,9 @@ def select_result(result_index: int) -> Iterator[None]:
         _SELECTED.reset(token)
 
 
-def choose_result(node: Any, results: Sequence[tuple[str, Callable[[], Sequence[ir.Operator]]]]) -> list[ir.Operator]:
+def build_selected_result(
+    node: Any, results: Sequence[tuple[str, Callable[[], Sequence[ir.Operator]]]]
+) -> list[ir.Operator]:
     """Return the operators of the selected result, followed by the marker `EndOfResult`.
 
     Args:
@@ -80,7 +82,7 @@ def choose_result(node: Any, results: Sequence[tuple[str, Callable[[], Sequence[
     return [*build(), EndOfResult(len(results), name)]
 
 
-def remove_marker(query: ir.Query) -> tuple[ir.Query, EndOfResult]:
+def remove_result_marker(query: ir.Query) -> tuple[ir.Query, EndOfResult]:
     """Remove the marker `EndOfResult` from the end of a query; return the query and the marker."""
     last = query.operators[-1] if query.operators else None
     if not isinstance(last, EndOfResult):
@@ -88,18 +90,18 @@ def remove_marker(query: ir.Query) -> tuple[ir.Query, EndOfResult]:
     return dataclasses.replace(query, operators=query.operators[:-1]), last
 
 
-def _parse_branch_operators(node: Any) -> list[Any]:
+def _get_branch_operator_nodes(node: Any) -> list[Any]:
     """Return the parse tree nodes of the operators in a branch of ``fork``."""
     first, *piped = get_child_rules(node)
     return [first, *(get_child_rules(each)[0] for each in piped)]
 
 
 def _parse_fork(node: Any) -> list[ir.Operator]:
-    return choose_result(node, [_describe_fork_branch(fork) for fork in find_rules(node, "ForkOperatorFork")])
+    return build_selected_result(node, [_parse_fork_branch(fork) for fork in find_rules(node, "ForkOperatorFork")])
 
 
-def _describe_fork_branch(fork: Any) -> tuple[str, Callable[[], Sequence[ir.Operator]]]:
-    nodes = _parse_branch_operators(get_child_rules(fork)[-1])
+def _parse_fork_branch(fork: Any) -> tuple[str, Callable[[], Sequence[ir.Operator]]]:
+    nodes = _get_branch_operator_nodes(get_child_rules(fork)[-1])
     names = find_rules(fork, "ForkOperatorExpressionName") or [
         each for each in nodes[-1:] if find_rules(each, "AsOperator")
     ]
@@ -115,7 +117,7 @@ def _parse_facet(node: Any) -> list[ir.Operator]:
         if kind == "FacetByOperatorWithOperatorClause":
             nodes = get_child_rules(child)
         elif kind == "FacetByOperatorWithExpressionClause":
-            nodes = _parse_branch_operators(get_child_rules(child)[0])
+            nodes = _get_branch_operator_nodes(get_child_rules(child)[0])
         else:
             columns.append(reader.lower_expr(child))
             continue
@@ -124,7 +126,7 @@ def _parse_facet(node: Any) -> list[ir.Operator]:
         if not isinstance(column, ir.ColumnRef):
             raise semantic_error("facet by requires names of columns", position=get_source_position(node))
         results.append(("", functools.partial(_build_facet_operators, column)))
-    return choose_result(node, results)
+    return build_selected_result(node, results)
 
 
 def _build_facet_operators(column: ir.ColumnRef) -> list[ir.Operator]:
@@ -140,7 +142,7 @@ def parse_preview(node: Any, arguments: Sequence[Any], clause: Any) -> list[ir.O
             "evaluate preview() requires a whole number", inner="SEM0219", position=get_source_position(node)
         )
     limit = max(number.value, 0)
-    return choose_result(node, [("", lambda: [ir.Take(limit)]), ("", lambda: [ir.Count()])])
+    return build_selected_result(node, [("", lambda: [ir.Take(limit)]), ("", lambda: [ir.Count()])])
 
 
 def install_extension() -> None:

@@ -24,7 +24,7 @@ from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.pipeline import get_table_names
 from emulators.kusto.extensions.sql import quote_name, quote_text, render_expression
-from emulators.kusto.extensions.tabular import find_as_name, find_operator_before, is_first_operator
+from emulators.kusto.extensions.tabular import find_name_given_by_as, find_operator_before, is_first_operator
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position
 from emulators.kusto.extensions.type_checks import render_error
 
@@ -48,7 +48,7 @@ class TypedUnion(ir.Union, DataDependentOperator):
     labels: tuple[str | None, ...] = ()
     probes_types = True
 
-    def needs_probe(self, query_before: ir.Query, tables: Mapping[str, Sequence[str]]) -> bool:
+    def needs_probe_query(self, query_before: ir.Query, tables: Mapping[str, Sequence[str]]) -> bool:
         """Return whether several inputs have a column of the same name whose type only DuckDB knows."""
         known = {name: list(input_columns) for name, input_columns in tables.items()}
         for name, bound in query_before.lets:
@@ -63,7 +63,7 @@ class TypedUnion(ir.Union, DataDependentOperator):
             return False  # the translation of the query itself reports the error
         return bool(_find_common_columns(inputs))
 
-    def build_probe(self) -> ir.Operator:
+    def build_probe_operator(self) -> ir.Operator:
         """Return the probe query's operator, which lists the columns of each input with their types."""
         return dataclasses.replace(self, describes=True)
 
@@ -134,7 +134,7 @@ def _patch_convert_union(library_function: Callable[..., ir.Union]) -> Callable[
         union = library_function(node, child_nodes)
         branches = [(branch, label) for branch, label in zip(union.branches, _read_labels(child_nodes), strict=True)]
         matched = [each for branch, label in branches for each in _expand_wildcard(branch, label, fuzzy=union.isfuzzy)]
-        left = [] if is_first_operator(node) else [find_as_name(find_operator_before(node))]
+        left = [] if is_first_operator(node) else [find_name_given_by_as(find_operator_before(node))]
         labels = (*left, *(label for _, label in matched))
         found = tuple(branch for branch, _ in matched)
         return TypedUnion(found, union.kind, union.with_source, union.isfuzzy, node.start.start, labels=labels)
@@ -144,7 +144,7 @@ def _patch_convert_union(library_function: Callable[..., ir.Union]) -> Callable[
 
 def _read_labels(nodes: Sequence[Any]) -> list[str | None]:
     """Return the name that the operator ``as`` gives to each input; None for an input without ``as``."""
-    return [find_as_name(kid) for kid in nodes if get_rule_name(kid) == "UnionOperatorExpression"]
+    return [find_name_given_by_as(kid) for kid in nodes if get_rule_name(kid) == "UnionOperatorExpression"]
 
 
 def _expand_wildcard(branch: ir.Query, label: str | None, *, fuzzy: bool) -> Iterator[tuple[ir.Query, str | None]]:
@@ -197,8 +197,8 @@ def _render_union(
     inputs = _read_probed_columns(op)
     planned = None if inputs is None else _plan_result_columns(inputs, op.kind)
     if inputs is None or planned is None:
-        return _render_equal_types(op, arms, input_columns, schema.union_output_columns(op, left_cols, tables))
-    return _render_column_per_type(op, arms, inputs, planned)
+        return _render_union_of_equal_types(op, arms, input_columns, schema.union_output_columns(op, left_cols, tables))
+    return _render_union_with_column_per_type(op, arms, inputs, planned)
 
 
 def _render_column_description(index: int, sql: str, input_columns: Sequence[str]) -> str:
@@ -212,7 +212,7 @@ def _render_column_description(index: int, sql: str, input_columns: Sequence[str
     )
 
 
-def _render_column_per_type(
+def _render_union_with_column_per_type(
     op: ir.Union, arms: Sequence[tuple[str, str]], inputs: Sequence[Columns], planned: Sequence[_ResultColumn]
 ) -> str:
     """Render SQL for a ``union`` whose result has one column for each name and type."""
@@ -230,7 +230,7 @@ def _render_column_per_type(
     return f"SELECT {', '.join(map(quote_name, names))} FROM ({body})"  # noqa: S608  quoted names
 
 
-def _render_equal_types(
+def _render_union_of_equal_types(
     op: ir.Union, arms: Sequence[tuple[str, str]], input_columns: Sequence[Sequence[str]], result: Sequence[str]
 ) -> str:
     """Render SQL for a ``union`` that reports an error if columns of the same name have different types."""

@@ -52,12 +52,12 @@ def bind_once(arguments: Sequence[str], body: Callable[..., str], constants: Col
     return f"list_transform([struct_pack({', '.join(bound)})], lambda _once: {body(*names)})[1]"
 
 
-def render_array(sql: str) -> str:
+def render_as_json_list(sql: str) -> str:
     """Return SQL that converts a dynamic value to a list of JSON values; null if the value is not an array."""
     return f"TRY_CAST(CASE WHEN json_type({sql}) = 'ARRAY' THEN to_json({sql}) END AS JSON[])"
 
 
-def render_bag(sql: str) -> str:
+def render_as_json_map(sql: str) -> str:
     """Return SQL that converts a dynamic value to a map of JSON values; null if the value is not a JSON object."""
     return f"TRY(from_json(CASE WHEN json_type({sql}) = 'OBJECT' THEN {sql} END, '\"MAP(VARCHAR,JSON)\"'))"
 

@@ -12,7 +12,7 @@ from typing import Any
 from duckdb_kql import ir
 
 from emulators.kusto.extensions.known_types import infer_type
-from emulators.kusto.extensions.language import read_symbols
+from emulators.kusto.extensions.language import read_function_descriptions
 
 NUMBERS = frozenset({"int", "long", "real", "decimal"})
 DYNAMICS = frozenset({"dynamic", "array", "bag"})
@@ -64,7 +64,7 @@ def find_signatures(kind: str, function: str) -> Sequence[Signature]:
         kind: ``functions`` or ``aggregates``.
         function: name of the function.
     """
-    symbol = read_symbols(kind).get(function)
+    symbol = read_function_descriptions(kind).get(function)
     return () if symbol is None else symbol["signatures"]
 
 

@@ -10,8 +10,8 @@ from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import writer
 from emulators.kusto.extensions.registry import (
     ANY_NUMBER,
-    add_bound_function,
     add_custom_function,
+    add_function_with_bound_arguments,
     add_template_function,
     render_text_argument,
 )
@@ -93,7 +93,7 @@ _TEXT_MACROS: tuple[str, ...] = (
 
 def _install_string_functions() -> None:
     """Add functions over strings to the KQL translator library."""
-    add_bound_function(
+    add_function_with_bound_arguments(
         "strcmp",
         (2,),
         lambda a, b: f"CAST(CASE WHEN {a} < {b} THEN -1 WHEN {a} > {b} THEN 1 WHEN {a} = {b} THEN 0 END AS BIGINT)",
@@ -103,17 +103,19 @@ def _install_string_functions() -> None:
     add_template_function("isascii", "regexp_full_match({0}, '[[:ascii:]]*')", 1)
     add_template_function("base64_encode_tostring", "to_base64(encode({0}))", 1)
     # DuckDB's TRY rejects the subqueries that some arguments contain, so that the argument is bound outside.
-    add_bound_function("base64_decode_tostring", (1,), "coalesce(TRY(decode(from_base64({0}))), '')".format)
+    add_function_with_bound_arguments(
+        "base64_decode_tostring", (1,), "coalesce(TRY(decode(from_base64({0}))), '')".format
+    )
     add_template_function("parse_csv", "kql_csv({0})", 1)
     add_template_function("parse_path", "kql_path({0})", 1)
-    add_bound_function("parse_version", (1,), lambda text: f"kql_version({text})")
+    add_function_with_bound_arguments("parse_version", (1,), lambda text: f"kql_version({text})")
     add_template_function("url_decode", "url_decode(replace({0}, '+', ' '))", 1)
     add_template_function("url_encode", "replace(kql_url({0}), '%20', '+')", 1)
     add_template_function("url_encode_component", "kql_url({0})", 1)
     writer.SPECIAL_FORMS["extract_all"] = _patch_extract_all(writer.SPECIAL_FORMS["extract_all"])
     add_custom_function("indexof", (2, 3, 4, 5), _render_indexof)
     add_custom_function("split", (2, 3), _render_split_call)
-    add_bound_function("translate", (3,), _render_translate)
+    add_function_with_bound_arguments("translate", (3,), _render_translate)
     add_custom_function("replace_strings", (3,), _render_replace_strings)
     add_custom_function("strrep", (2, 3), _render_strrep)
     add_custom_function("parse_urlquery", (1,), _render_parse_urlquery)
@@ -163,11 +165,11 @@ def _render_joined_array(json: str, joined: str) -> str:
 def _render_indexof(call: ir.FunctionCall) -> str:
     texts = [render_text_argument(arg) for arg in call.args[:2]]
     has_limits = len(call.args) == 5 and not _is_unlimited_length(call.args[3])  # noqa: PLR2004
-    render = _render_limited_position if has_limits else _render_text_position
+    render = _render_position_within_length if has_limits else _render_text_position
     return bind_once([*texts, *map(render_expression, call.args[2:])], render)
 
 
-def _render_limited_position(text: str, match: str, start: str, length: str, occurrence: str) -> str:
+def _render_position_within_length(text: str, match: str, start: str, length: str, occurrence: str) -> str:
     """Return SQL for the index of the n-th occurrence of a substring.
 
     Each occurrence must be within ``length`` characters after the previous occurrence.
@@ -317,10 +319,12 @@ _IPV4_MACROS: tuple[str, ...] = (
 
 def _install_ipv4_functions() -> None:
     """Add functions over IPv4 addresses to the KQL translator library."""
-    add_bound_function("ipv4_compare", (2, 3), _render_ipv4_comparison)
-    add_bound_function("ipv4_is_match", (2, 3), lambda x, y, p="32": f"({_render_ipv4_comparison(x, y, p)} = 0)")
-    add_bound_function("ipv4_is_in_range", (2,), lambda x, y: f"({_render_ipv4_comparison(x, y)} = 0)")
-    add_bound_function(
+    add_function_with_bound_arguments("ipv4_compare", (2, 3), _render_ipv4_comparison)
+    add_function_with_bound_arguments(
+        "ipv4_is_match", (2, 3), lambda x, y, p="32": f"({_render_ipv4_comparison(x, y, p)} = 0)"
+    )
+    add_function_with_bound_arguments("ipv4_is_in_range", (2,), lambda x, y: f"({_render_ipv4_comparison(x, y)} = 0)")
+    add_function_with_bound_arguments(
         "ipv4_is_private",
         (1,),
         lambda x: "(" + " OR ".join(f"{_render_ipv4_comparison(x, quote_text(each))} = 0" for each in _PRIVATE) + ")",

@@ -51,7 +51,7 @@ class PartitionWithSource(GroupedOperator):
         source = ir.Query(self.body.source, [])
         own_columns = list(schema.output_columns(source, known))
         groups = GroupedRows(rows, [*own_columns, self.key], self.key)
-        nested, own = render_pipeline_per_group(groups, [], self._bind_key(own_columns))
+        nested, own = render_pipeline_per_group(groups, [], self._replace_partition_column(own_columns))
         message = quote_text(f"kql:SEM0100:partition: the column has more than {MAX_PARTITIONS} distinct values")
         values = f"SELECT DISTINCT {quote_name(self.column)} AS v FROM {input_sql}"  # noqa: S608  quoted names
         keys = (
@@ -66,7 +66,7 @@ class PartitionWithSource(GroupedOperator):
         del input_columns
         return list(schema.output_columns(self.body, writer.nested_schema()))
 
-    def _bind_key(self, own_columns: Sequence[str]) -> ir.Query:
+    def _replace_partition_column(self, own_columns: Sequence[str]) -> ir.Query:
         """Return the subquery with the generated key column in place of references to the partition column.
 
         If the source of the subquery has a column with that name, the references remain unchanged.
@@ -74,7 +74,9 @@ class PartitionWithSource(GroupedOperator):
         if self.column in own_columns:
             return self.body
         column, key = ir.ColumnRef(self.column), ir.ColumnRef(self.key)
-        operators = [_replace_nodes(operator, lambda node: node == column, key) for operator in self.body.operators]
+        operators = [
+            _replace_matching_nodes(operator, lambda node: node == column, key) for operator in self.body.operators
+        ]
         return ir.Query(self.body.source, operators)
 
 
@@ -96,7 +98,7 @@ def parse_partition_with_source(node: Any, column: ir.ColumnRef, body: Any) -> i
             "partition with toscalar() in the source of its subquery", position=get_source_position(body)
         )
     operators = [
-        _replace_nodes(operator, lambda node: _is_toscalar_of_column(node, column.name), ir.ColumnRef(key))
+        _replace_matching_nodes(operator, lambda node: _is_toscalar_of_column(node, column.name), ir.ColumnRef(key))
         for operator in query.operators
     ]
     return PartitionWithSource(ir.Query(query.source, operators), column.name, key)
@@ -112,16 +114,16 @@ def _is_toscalar_of_column(node: Any, column: str) -> bool:
     return isinstance(source, ir.PrintSource) and [each.expr for each in source.expressions] == [ir.ColumnRef(column)]
 
 
-def _replace_nodes(node: Any, matches: Callable[[Any], bool], replacement: ir.Expr) -> Any:
+def _replace_matching_nodes(node: Any, matches: Callable[[Any], bool], replacement: ir.Expr) -> Any:
     """Return a copy of a node in which each matching node is replaced; subqueries remain unchanged."""
     if matches(node):
         return replacement
     if isinstance(node, tuple | list):
-        return type(node)(_replace_nodes(each, matches, replacement) for each in node)
+        return type(node)(_replace_matching_nodes(each, matches, replacement) for each in node)
     if not dataclasses.is_dataclass(node) or isinstance(node, ir.Query | type):
         return node
     parts = {field.name: getattr(node, field.name) for field in dataclasses.fields(node) if field.init}
-    changed = {name: _replace_nodes(part, matches, replacement) for name, part in parts.items()}
+    changed = {name: _replace_matching_nodes(part, matches, replacement) for name, part in parts.items()}
     return dataclasses.replace(node, **changed)
 
 

@@ -136,7 +136,7 @@ class TakeRows(PipelineOperator):
     def replace_expressions(self, substitute: Substitute) -> "TakeRows":
         """Return a copy of the operator with ``substitute`` applied to the sort keys and the number of rows."""
         keys = tuple(dataclasses.replace(key, expr=substitute(key.expr)) for key in self.keys)
-        return dataclasses.replace(self, count=resolve_value(substitute(self.count)), keys=keys)
+        return dataclasses.replace(self, count=resolve_let_value(substitute(self.count)), keys=keys)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,10 +168,10 @@ class DistinctRows(PipelineOperator):
         if self.named is None or self.count is None:
             return self
         named = dataclasses.replace(self.named, expr=substitute(self.named.expr))
-        return dataclasses.replace(self, named=named, count=resolve_value(substitute(self.count)))
+        return dataclasses.replace(self, named=named, count=resolve_let_value(substitute(self.count)))
 
 
-def resolve_value(expr: ir.Expr) -> ir.Expr:
+def resolve_let_value(expr: ir.Expr) -> ir.Expr:
     """Return the value of a reference to a ``let`` statement; return any other expression unchanged.
 
     Use this function only for arguments that cannot be columns.
@@ -303,7 +303,7 @@ def _is_end_of_statement(node: Any) -> bool:
     return parent is not None
 
 
-def find_as_name(node: Any) -> str | None:
+def find_name_given_by_as(node: Any) -> str | None:
     """Return the name that ``as`` at the end of a pipeline gives to its rows; None without ``as``."""
     if node is None:
         return None
@@ -344,15 +344,13 @@ def _patch_convert_query(library_function: Callable[..., ir.Query]) -> Callable[
                 before = ir.Query(query.source, list(query.operators[:index]))
                 lets = [*query.lets, (operator.name, before)]
                 rest = list(query.operators[index + 1 :])
-                return _convert_names_to_lower_case(
-                    ir.Query(ir.TableRef(operator.name), rest, lets, list(query.parameters))
-                )
+                return _convert_as_to_let(ir.Query(ir.TableRef(operator.name), rest, lets, list(query.parameters)))
         return query
 
     return convert_query
 
 
-def _convert_names_to_lower_case(query: ir.Query) -> ir.Query:
+def _convert_as_to_let(query: ir.Query) -> ir.Query:
     return _patch_convert_query(lambda: query)()
 
 

@@ -12,10 +12,10 @@ from duckdb_kql.translate import naming
 from emulators.kusto.errors import unsupported_error
 from emulators.kusto.extensions.library import reader, writer
 from emulators.kusto.extensions.pipeline import Substitute, add_operator
-from emulators.kusto.extensions.ranks import render_ranked_value
+from emulators.kusto.extensions.ranks import render_number_sort_key
 from emulators.kusto.extensions.serialized import SerializedOutputOperator, UnorderedOutputOperator
 from emulators.kusto.extensions.sql import render_expression
-from emulators.kusto.extensions.tabular import render_row_limit, resolve_value
+from emulators.kusto.extensions.tabular import render_row_limit, resolve_let_value
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position
 from emulators.kusto.extensions.window_plan import find_free_prefix
 
@@ -76,8 +76,8 @@ def _replace_level_expressions(level: TopNestedLevel, substitute: Substitute) ->
         level,
         of=dataclasses.replace(level.of, expr=substitute(level.of.expr)),
         by=dataclasses.replace(level.by, expr=substitute(level.by.expr)),
-        count=None if level.count is None else resolve_value(substitute(level.count)),
-        others=None if level.others is None else resolve_value(substitute(level.others)),
+        count=None if level.count is None else resolve_let_value(substitute(level.count)),
+        others=None if level.others is None else resolve_let_value(substitute(level.others)),
     )
 
 
@@ -127,7 +127,7 @@ class _TopNestedSql:
         limit = ""
         if level.count is not None:
             within = f"PARTITION BY {', '.join(keys[:-1])} " if index else ""
-            order = f"{render_ranked_value(f'{p}a')} {'ASC NULLS FIRST' if level.ascending else 'DESC NULLS LAST'}"
+            order = f"{render_number_sort_key(f'{p}a')} {'ASC NULLS FIRST' if level.ascending else 'DESC NULLS LAST'}"
             limit = f" QUALIFY row_number() OVER ({within}ORDER BY {order}) <= {render_row_limit(level.count)}"
         grouped = f"SELECT {', '.join(keys)}, {weight} AS {p}a FROM {records} WHERE NOT {p}o GROUP BY {', '.join(keys)}"  # noqa: S608
         return f"SELECT *, false AS {p}o FROM ({grouped}){limit}"  # noqa: S608  generated names, rendered expressions
@@ -201,7 +201,7 @@ class TopHitters(SerializedOutputOperator):
         """Return a copy of the operator with ``substitute`` applied to all expressions."""
         by = self.by and dataclasses.replace(self.by, expr=substitute(self.by.expr))
         of = dataclasses.replace(self.of, expr=substitute(self.of.expr))
-        return TopHitters(resolve_value(substitute(self.count)), of, by)
+        return TopHitters(resolve_let_value(substitute(self.count)), of, by)
 
     @staticmethod
     def _build_sum(by: ir.NamedExpr) -> ir.NamedExpr:

@@ -20,7 +20,7 @@ from duckdb_kql.errors import KqlUnsupportedError
 
 from emulators.kusto.errors import QueryError, semantic_error
 from emulators.kusto.extensions.known_types import bind_input_types
-from emulators.kusto.extensions.language import read_symbols
+from emulators.kusto.extensions.language import read_function_descriptions
 from emulators.kusto.extensions.library import reader, replace_attribute
 from emulators.kusto.extensions.static_types import (
     DYNAMICS as DYNAMIC_KINDS,
@@ -52,7 +52,7 @@ def render_error(code: str, message: str) -> str:
     return f"error({translate.quote_string(f'{MARK}{code}:{message}')})"
 
 
-def add_guard(test: str, failure: str, sql: str) -> str:
+def add_type_guard(test: str, failure: str, sql: str) -> str:
     """Return SQL that evaluates ``failure`` if the type test is true, else ``sql``; an empty test counts as false."""
     return f"CASE WHEN {test} THEN {failure} ELSE {sql} END" if test else sql
 
@@ -123,7 +123,7 @@ def _find_signature_error(kind: str, name: str, args: Sequence[ir.Expr]) -> Quer
     types = [infer_static_type(arg) for arg in args]
     accepted = [each["parameters"] for each in signatures if accepts_argument_types(each["parameters"], types)]
     if accepted:
-        return _find_constant_error(name, accepted, args) or _find_common_error(name, accepted, types)
+        return _find_constant_argument_error(name, accepted, args) or _find_common_type_error(name, accepted, types)
     named = ", ".join(each or "unknown" for each in types)
     return semantic_error(
         f"{name}(): the function does not accept arguments of the types ({named})",
@@ -132,7 +132,9 @@ def _find_signature_error(kind: str, name: str, args: Sequence[ir.Expr]) -> Quer
     )
 
 
-def _find_constant_error(name: str, accepted: Sequence[Parameters], args: Sequence[ir.Expr]) -> QueryError | None:
+def _find_constant_argument_error(
+    name: str, accepted: Sequence[Parameters], args: Sequence[ir.Expr]
+) -> QueryError | None:
     """Return an error if an argument reads a column, although all signatures require a constant; else None."""
     reads = [any(isinstance(node, ir.ColumnRef) for node in iterate_nodes(arg)) for arg in args]
     for parameters in (each for one in accepted for each in list_parameters(one, len(args))):
@@ -141,7 +143,7 @@ def _find_constant_error(name: str, accepted: Sequence[Parameters], args: Sequen
     return semantic_error(f"{name}(): an argument must be a constant", inner="SEM0219", subject=f"{name}()")
 
 
-def _find_common_error(name: str, accepted: Sequence[Parameters], types: Types) -> QueryError | None:
+def _find_common_type_error(name: str, accepted: Sequence[Parameters], types: Types) -> QueryError | None:
     """Return the error for a call whose arguments must have one common type but do not; else None."""
     for parameters in (each for one in accepted for each in list_parameters(one, len(types))):
         if different := find_conflicting_types(parameters, types):
@@ -173,10 +175,10 @@ def _check_window_functions(op: ir.Operator) -> None:
 
 def _is_aggregate(call: ir.FunctionCall) -> bool:
     """Return whether a call in a ``summarize`` is an aggregate; ``hll_merge`` with several arguments is a function."""
-    return len(call.args) == 1 or not read_symbols("functions").get(call.name)
+    return len(call.args) == 1 or not read_function_descriptions("functions").get(call.name)
 
 
-def _convert_text_arguments(call: ir.FunctionCall) -> ir.FunctionCall:
+def _convert_arguments_to_text(call: ir.FunctionCall) -> ir.FunctionCall:
     positions = _TEXTS.get(call.name, ())
     if not any(index < len(call.args) and infer_static_type(call.args[index]) in _CONVERTED for index in positions):
         return call
@@ -227,7 +229,7 @@ def _patch_render_expr(library_function: Callable[[ir.Expr], str]) -> Callable[[
         elif isinstance(node, ir.BinaryOp) and node.op in _LOGICAL:
             for each in (node.left, node.right):
                 _check_condition_type(each, "dynamic")
-            with _bind_condition_types(_NO_CONDITIONS, node.left, node.right):
+            with _reject_condition_types(_NO_CONDITIONS, node.left, node.right):
                 rendered = library_function(node)
         else:
             if isinstance(node, ir.PathAccess):
@@ -235,8 +237,8 @@ def _patch_render_expr(library_function: Callable[[ir.Expr], str]) -> Callable[[
             rendered = library_function(node)
             if refused := _CONDITIONS.get().get(id(node)):
                 failure = render_error("SEM0001", "A condition must have the type bool")
-                rendered = add_guard(render_type_test(rendered, tuple(refused)), failure, rendered)
-        return _add_dynamic_check(node, rendered) if id(node) in _KEYS.get() else rendered
+                rendered = add_type_guard(render_type_test(rendered, tuple(refused)), failure, rendered)
+        return _add_dynamic_key_check(node, rendered) if id(node) in _KEYS.get() else rendered
 
     return render_expr
 
@@ -297,7 +299,7 @@ def _has_parentheses(node: Any) -> bool:
     return get_rule_name(node) == "ParenthesizedExpression" or any(map(_has_parentheses, get_child_rules(node)))
 
 
-def _bind_condition_types(types: Sequence[str], *exprs: ir.Expr) -> contextlib.AbstractContextManager[object]:
+def _reject_condition_types(types: Sequence[str], *exprs: ir.Expr) -> contextlib.AbstractContextManager[object]:
     """Context manager: make the SQL reject the query if a condition is a column with one of the DuckDB ``types``."""
     unknown = [each for each in exprs if isinstance(each, ir.ColumnRef) and infer_static_type(each) is None]
     return _CONDITIONS.bound({**_CONDITIONS.get(), **{id(each): types for each in unknown}})
@@ -307,7 +309,7 @@ def _render_checked_call(library_function: Callable[[ir.Expr], str], call: ir.Fu
     error = _find_call_error(call)
     try:
         converted = _convert_values_to_common_type(call) if call.name in _CONDITIONALS | _COMMON else call
-        rendered = library_function(_convert_text_arguments(converted))
+        rendered = library_function(_convert_arguments_to_text(converted))
     except KqlUnsupportedError:
         # The emulator does not support this call, whatever its arguments; the signature error would mislead.
         raise
@@ -334,13 +336,13 @@ def _check_has_elements(expr: ir.Expr) -> None:
         raise semantic_error(f"A value of type {kind} has no elements; a dynamic is expected", inner="SEM0001")
 
 
-def _add_dynamic_check(node: ir.Expr, rendered: str) -> str:
+def _add_dynamic_key_check(node: ir.Expr, rendered: str) -> str:
     """Add a check to the SQL of a grouping key that rejects the query if the key is dynamic."""
     kind = infer_static_type(node)
     if kind in DYNAMIC_KINDS:
         raise semantic_error(_DYNAMIC_KEY, inner="SEM0001")
     test = render_type_test(rendered, ("JSON",)) if kind is None else ""
-    return add_guard(test, render_error("SEM0001", _DYNAMIC_KEY), rendered)
+    return add_type_guard(test, render_error("SEM0001", _DYNAMIC_KEY), rendered)
 
 
 _DYNAMIC_KEY = "A key of summarize or distinct cannot be dynamic; convert it first, such as with tostring()"
@@ -367,7 +369,7 @@ def _patch_render_operator(library_function: Callable[..., str]) -> Callable[...
         elif isinstance(op, ir.Distinct):
             keys = op.expressions
         conditions = (
-            _bind_condition_types((*_NO_CONDITIONS, "JSON"), op.predicate)
+            _reject_condition_types((*_NO_CONDITIONS, "JSON"), op.predicate)
             if isinstance(op, ir.Where)
             else contextlib.nullcontext()
         )

@@ -149,7 +149,7 @@ def _reject_window_call(call: ir.FunctionCall) -> str:
     raise semantic_error(f"Function '{call.name[:100]}' cannot be invoked in current context", inner="SEM0001")
 
 
-def _build_neighbour_function(function: str) -> Function:
+def _build_prev_or_next_function(function: str) -> Function:
     def add_neighbour_column(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
         value, *rest = _check_argument_count(call, 1, 3)
         offset = _render_constant_argument(call, rest[0]) if rest else "1"
@@ -184,7 +184,7 @@ def _add_row_cumsum(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tupl
     return plan.add_column(f"kql_summed({total}, {summand})", depth + 3), depth + 3
 
 
-def _add_rank_changes(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, str, int]:
+def _add_rank_change_columns(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, str, int]:
     """Add two columns to a plan: a flag for rows with a new rank, and the row number where the ranking last began.
 
     Returns:
@@ -198,14 +198,14 @@ def _add_rank_changes(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tu
 
 
 def _add_row_rank_dense(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
-    changes, since, depth = _add_rank_changes(plan, call, depth)
+    changes, since, depth = _add_rank_change_columns(plan, call, depth)
     rank = plan.add_column(f"count(*) FILTER (WHERE {changes}) {RUNNING}", depth + 1)
     first = f"coalesce(max(CASE WHEN {plan.row} = {since} THEN {rank} END) {RUNNING}, 1)"
     return plan.add_column(f"CAST({rank} - {first} + 1 AS BIGINT)", depth + 2), depth + 2
 
 
 def _add_row_rank_min(plan: WindowPlan, call: ir.FunctionCall, depth: int) -> tuple[str, int]:
-    changes, since, depth = _add_rank_changes(plan, call, depth)
+    changes, since, depth = _add_rank_change_columns(plan, call, depth)
     changed = f"max(CASE WHEN {changes} THEN {plan.row} END) {RUNNING}"
     return plan.add_column(f"CAST({changed} - {since} + 1 AS BIGINT)", depth + 1), depth + 1
 
@@ -238,8 +238,8 @@ def _render_constant_argument(call: ir.FunctionCall, expr: ir.Expr) -> str:
 
 
 _FUNCTIONS: dict[str, Function] = {
-    "prev": _build_neighbour_function("lag"),
-    "next": _build_neighbour_function("lead"),
+    "prev": _build_prev_or_next_function("lag"),
+    "next": _build_prev_or_next_function("lead"),
     "row_number": _add_row_number,
     "row_cumsum": _add_row_cumsum,
     "row_rank_dense": _add_row_rank_dense,

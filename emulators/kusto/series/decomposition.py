@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from emulators.kusto.python_functions import FunctionFailure
-from emulators.kusto.series_functions import check_stopped
+from emulators.kusto.series_functions import raise_if_stopped
 
 type Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -90,14 +90,14 @@ def _find_correlation_peaks(
     rising = np.flatnonzero(
         (inner > max(threshold - 1e-12, 0)) & (inner >= correlation[:-2]) & (inner >= correlation[2:])
     )
-    lags = [lag for lag in (rising + 1).tolist() if first <= lag <= last and _is_highest_nearby(correlation, lag)]
+    lags = [lag for lag in (rising + 1).tolist() if first <= lag <= last and _is_local_maximum(correlation, lag)]
     scored = [(float(lag), score) for lag in lags if (score := _compute_period_score(correlation, lag)) > 0]
-    kept = [each for each in _drop_multiples(scored) if each[1] >= threshold]
+    kept = [each for each in _drop_multiple_periods(scored) if each[1] >= threshold]
     return sorted(kept, key=lambda each: (-each[1], each[0]))
 
 
-def _is_highest_nearby(correlation: Numbers, lag: int) -> bool:
-    check_stopped()
+def _is_local_maximum(correlation: Numbers, lag: int) -> bool:
+    raise_if_stopped()
     near = max(1, lag // 4)
     return bool(correlation[lag] >= correlation[lag - near : lag + near + 1].max())
 
@@ -110,7 +110,7 @@ def _compute_period_score(correlation: Numbers, period: float) -> float:
     return float(min(max(correlation[lags].min(), 0.0), 1.0))
 
 
-def _drop_multiples(scored: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+def _drop_multiple_periods(scored: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """Return the periods without multiples of a shorter period that has about the same score."""
     kept: list[tuple[float, float]] = []
     for period, score in scored:
@@ -132,7 +132,7 @@ def _compute_autocorrelation(values: Numbers) -> Numbers:
     if count < 2 * SHORTEST_PERIOD:
         return np.zeros(size)
     centered = values - values.mean()
-    length = _find_fast_length(count + size)
+    length = _find_fast_fft_length(count + size)
     spectrum = np.fft.rfft(centered, length)
     products = np.fft.irfft(spectrum.real**2 + spectrum.imag**2, length)[:size]
     if products[0] <= count * np.finfo(float).eps * max(1.0, float(np.square(values).max())):
@@ -141,7 +141,7 @@ def _compute_autocorrelation(values: Numbers) -> Numbers:
     return correlation
 
 
-def _find_fast_length(count: int) -> int:
+def _find_fast_fft_length(count: int) -> int:
     """Return the smallest FFT length of at least ``count`` that is a power of two, or three quarters of one."""
     power = 1 << (count - 1).bit_length()
     return power // 4 * 3 if power // 4 * 3 >= count else power
@@ -196,10 +196,10 @@ def score_outliers(
         _CUSTOM[1] if high_percentile is None else high_percentile,
     )
     known = np.isfinite(values) if ignored_value is None else np.isfinite(values) & (values != ignored_value)
-    return {"scores": compute_scores(values, _TUKEY if kind == "tukey" else custom, known, tested_points)}
+    return {"scores": compute_outlier_scores(values, _TUKEY if kind == "tukey" else custom, known, tested_points)}
 
 
-def compute_scores(
+def compute_outlier_scores(
     values: Numbers,
     percentiles: tuple[float, float],
     known_points: Flags | None = None,
@@ -220,14 +220,14 @@ def compute_scores(
     if len(ordered) == 0:
         return scores
     low, high = (_interpolate_percentile(ordered, percentile) for percentile in percentiles)
-    below, above = _compute_factors(*percentiles)
+    below, above = _compute_score_factors(*percentiles)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         scores = np.where(values > high, (values - high) / (high - low) * above, scores)
         scores = np.where(values < low, (values - low) / (high - low) * below, scores)
     return np.where(present, scores, 0.0)
 
 
-def get_percentiles(method: str | None) -> tuple[float, float]:
+def get_outlier_percentiles(method: str | None) -> tuple[float, float]:
     """Return the low and high percentile of a detection method, ``tukey`` or ``ctukey``."""
     return _TUKEY if method == "tukey" else _CUSTOM
 
@@ -240,7 +240,7 @@ def _interpolate_percentile(ordered: Numbers, percentile: float) -> float:
     return float(ordered[index] + (position - index) * (ordered[following] - ordered[index]))
 
 
-def _compute_factors(low_percentile: float, high_percentile: float) -> tuple[float, float]:
+def _compute_score_factors(low_percentile: float, high_percentile: float) -> tuple[float, float]:
     """Compute the factors by which scores below the low and above the high percentile are scaled."""
     if (low_percentile, high_percentile) == _CUSTOM:
         return _CUSTOM_FACTOR, _CUSTOM_FACTOR
@@ -292,7 +292,7 @@ def find_anomalies(
     components = compute_components(values, seasonality, trend, tested_points, threshold)
     if components is None:
         return None
-    scores = compute_scores(components.residual, get_percentiles(method), tested_points=tested_points)
+    scores = compute_outlier_scores(components.residual, get_outlier_percentiles(method), tested_points=tested_points)
     limit = _ANOMALY_THRESHOLD if score is None else score
     flags = (scores > limit).astype(np.int64) - (scores < -limit).astype(np.int64)
     return {"ad_flag": flags, "ad_score": scores, "baseline": components.baseline}
@@ -303,7 +303,11 @@ def extract_season(values: Numbers | None, period: int | None, tested_points: in
     if values is None:
         return None
     learned = _select_training_points(values, tested_points)
-    return {"seasonal": _compute_season(learned, _find_period(learned, period, _SEASONAL_THRESHOLD), len(values))}
+    return {
+        "seasonal": _compute_seasonal_component(
+            learned, _find_period(learned, period, _SEASONAL_THRESHOLD), len(values)
+        )
+    }
 
 
 def compute_components(
@@ -330,7 +334,7 @@ def compute_components(
     if np.isnan(learned).all():
         return None
     period = _find_period(learned, seasonality, _DECOMPOSE_THRESHOLD if threshold is None else threshold)
-    seasonal = _compute_season(learned, period, len(values))
+    seasonal = _compute_seasonal_component(learned, period, len(values))
     line = _compute_trend(learned - seasonal[: len(learned)], trend or "avg", len(values))
     baseline = seasonal + line
     with np.errstate(invalid="ignore"):
@@ -353,7 +357,7 @@ def _find_period(values: Numbers, period: int | None, threshold: float) -> int:
     return int(found[0][0]) if found else 0
 
 
-def _compute_season(values: Numbers, period: int, length: int) -> Numbers:
+def _compute_seasonal_component(values: Numbers, period: int, length: int) -> Numbers:
     """Return the seasonal component: the median of each phase of the period, repeated up to ``length`` points."""
     if period == 0 or len(values) == 0:
         return np.zeros(length)

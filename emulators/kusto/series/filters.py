@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from emulators.kusto.series_functions import check_stopped
+from emulators.kusto.series_functions import raise_if_stopped
 
 type Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -53,7 +53,7 @@ def _apply_fir_weights(values: Numbers, weights: Numbers, shift: int) -> Numbers
         return np.convolve(values, weights)[shift : shift + len(values)] if len(values) else values
     sums: Numbers = np.zeros(len(values) + len(weights) - 1)
     for start in range(0, len(values), size):
-        check_stopped()
+        raise_if_stopped()
         part = np.convolve(values[start : start + size], weights)
         sums[start : start + len(part)] += part
     return sums[shift : shift + len(values)]
@@ -71,6 +71,6 @@ def _apply_feedback(direct: Numbers, feedback: Numbers) -> Numbers:
     results: Numbers = np.zeros(order + len(direct))
     for index, point in enumerate(direct.tolist()):
         if index % _STEPS == 0:
-            check_stopped()
+            raise_if_stopped()
         results[order + index] = point - backwards.dot(results[index : index + order])
     return results[order:]

@@ -17,11 +17,11 @@ def fit_two_lines(values: Numbers | None) -> Any:
     """Return the best fit of a series by two lines: the split with the smallest sum of squared residuals."""
     if values is None or len(values) < _LEAST_POINTS or not np.isfinite(values).all():
         return None
-    left, right = _sum_residuals(values), _sum_residuals(values[::-1])[::-1]
+    left, right = _sum_squared_residuals(values), _sum_squared_residuals(values[::-1])[::-1]
     split = int(np.argmin(left[1:-2] + right[2:-1])) + 2
     parts = {"left": _fit_line(values[:split]), "right": _fit_line(values[split:])}
     fitted = np.concatenate([parts["left"].pop("line_fit"), parts["right"].pop("line_fit")])
-    whole = _measure_fit(values, fitted)
+    whole = _compute_fit_statistics(values, fitted)
     sides = {f"{side}_{name}": value for side, part in parts.items() for name, value in part.items()}
     return {**whole, "split_idx": split, "line_fit": fitted, **sides}
 
@@ -49,7 +49,7 @@ def fit_polynomial(values: Numbers | None, positions: Numbers | None, degree: in
         return None
     fitted: Numbers = powers @ solution
     return {
-        **_measure_fit(values, fitted),
+        **_compute_fit_statistics(values, fitted),
         "coefficients": _shift_polynomial(solution, center, scale),
         "poly_fit": fitted,
     }
@@ -65,7 +65,7 @@ def _shift_polynomial(coefficients: Numbers, center: float, scale: float) -> Num
     return shifted[1:]
 
 
-def _sum_residuals(values: Numbers) -> Numbers:
+def _sum_squared_residuals(values: Numbers) -> Numbers:
     """Return the sums of squared residuals for lines fitted to the first 1, 2, 3, ... points of a series."""
     centered = values - values.mean()
     count = np.arange(1.0, len(values) + 1)
@@ -82,10 +82,10 @@ def _fit_line(values: Numbers) -> dict[str, Any]:
     slope = float(positions @ values) / float(positions @ positions)
     fitted = average + slope * positions
     first = average - slope * (len(values) - 1) / 2
-    return {**_measure_fit(values, fitted), "slope": slope, "interception": first, "line_fit": fitted}
+    return {**_compute_fit_statistics(values, fitted), "slope": slope, "interception": first, "line_fit": fitted}
 
 
-def _measure_fit(values: Numbers, fitted: Numbers) -> Mapping[str, Any]:
+def _compute_fit_statistics(values: Numbers, fitted: Numbers) -> Mapping[str, Any]:
     freedom = max(len(values) - 1, 1)
     variance = float(np.square(values - values.mean()).sum()) / freedom
     remaining = float(np.square(values - fitted).sum()) / freedom

@@ -41,10 +41,12 @@ def _build_digest(values: Numbers, weights: Numbers) -> str:
         starts = np.arange(0, len(merged), 2)
         totals = np.add.reduceat(counts, starts)
         merged, counts = np.add.reduceat(merged * counts, starts) / totals, totals
-    return orjson.dumps([_DIGEST_VERSION, merged.tolist(), [_round_weight(each) for each in counts.tolist()]]).decode()
+    return orjson.dumps(
+        [_DIGEST_VERSION, merged.tolist(), [_to_integer_if_whole(each) for each in counts.tolist()]]
+    ).decode()
 
 
-def _round_weight(weight: float) -> float:
+def _to_integer_if_whole(weight: float) -> float:
     return int(weight) if float(weight).is_integer() else weight
 
 
@@ -94,7 +96,7 @@ def _add_to_registers(hashes: Hashes, registers: Hashes) -> Hashes:
     return filled
 
 
-def _read_hash_set(text: str) -> tuple[list[int], list[int]] | None:
+def _parse_hash_set(text: str) -> tuple[list[int], list[int]] | None:
     """Return the hashes and the registers in a result of ``hll``; None if the text is not such a result."""
     try:
         _, hashes, registers = orjson.loads(text)
@@ -113,7 +115,7 @@ def merge_hash_sets(sets: Sequence[str | None] | None) -> str | None:
     registers: Hashes | None = None
     is_valid = False
     for each in sets or ():
-        if each is None or (found := _read_hash_set(each)) is None:
+        if each is None or (found := _parse_hash_set(each)) is None:
             continue
         is_valid = True
         hashes.update(found[0])

@@ -202,11 +202,11 @@ class AzureBlobStore:
     async def list(self, prefix: str) -> AsyncIterator[Blob]:
         pages = self._open_container().list_blobs(name_starts_with=prefix).by_page()
 
-        async def next_page() -> "list[Blob] | None":
+        async def fetch_next_page() -> "list[Blob] | None":
             with open_blob_span("list", self._name):
-                return await _convert_errors(lambda: _next_page(pages))
+                return await _convert_errors(lambda: _fetch_next_page(pages))
 
-        while (page := await next_page()) is not None:
+        while (page := await fetch_next_page()) is not None:
             for blob in page:
                 yield blob
 
@@ -253,7 +253,7 @@ class _AsyncFile:
         return await self._runtime.run_in_thread(self._file.read, size)
 
 
-async def _next_page(pages: Any) -> "list[Blob] | None":
+async def _fetch_next_page(pages: Any) -> "list[Blob] | None":
     try:
         page = await anext(pages)
     except StopAsyncIteration:

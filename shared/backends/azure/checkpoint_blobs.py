@@ -16,7 +16,7 @@ from shared.backends.azure.blobs import BlobAccount
 from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.provenance.checkpoint_ports import StoredCheckpoint
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 NOTES: Final = "checkpoints"
 STATES: Final = "checkpoint-state"
@@ -44,14 +44,14 @@ class BlobCheckpointStore:
         self._states = state_container
 
     async def create(self, name: str, note: bytes) -> bool:
-        async def upload_note() -> bool:
+        async def upload_checkpoint() -> bool:
             try:
-                await self._open_note(name).upload_blob(note, overwrite=False)  # with If-None-Match: *
+                await self._open_checkpoint_blob(name).upload_blob(note, overwrite=False)  # with If-None-Match: *
             except ResourceExistsError:
                 return False
             return True
 
-        return await _convert_errors(upload_note)
+        return await _convert_errors(upload_checkpoint)
 
     async def find_newest(self, prefix: str) -> StoredCheckpoint | None:
         for millions in await self._list_names_descending(prefix, _MILLIONS):
@@ -62,21 +62,21 @@ class BlobCheckpointStore:
         return None
 
     async def get(self, name: str) -> StoredCheckpoint | None:
-        async def download_note() -> StoredCheckpoint | None:
-            found = await self._open_note(name).download_blob()
+        async def download_checkpoint() -> StoredCheckpoint | None:
+            found = await self._open_checkpoint_blob(name).download_blob()
             created_at = found.properties.last_modified.astimezone(UTC)
-            return StoredCheckpoint(name, await found.readall(), rfc3339(created_at))
+            return StoredCheckpoint(name, await found.readall(), format_rfc3339(created_at))
 
-        return await _convert_errors(lambda: _run_unless_missing(download_note))
+        return await _convert_errors(lambda: _call_or_none_if_missing(download_checkpoint))
 
-    async def save_state(self, name: str, state: bytes) -> None:
-        await _convert_errors(lambda: self._open_state(name).upload_blob(state, overwrite=True))
+    async def save_working_state(self, name: str, state: bytes) -> None:
+        await _convert_errors(lambda: self._open_state_blob(name).upload_blob(state, overwrite=True))
 
-    async def load_state(self, name: str) -> bytes | None:
+    async def load_working_state(self, name: str) -> bytes | None:
         async def download_state() -> bytes:
-            return await (await self._open_state(name).download_blob()).readall()
+            return await (await self._open_state_blob(name).download_blob()).readall()
 
-        return await _convert_errors(lambda: _run_unless_missing(download_state))
+        return await _convert_errors(lambda: _call_or_none_if_missing(download_state))
 
     async def close(self) -> None:
         """Close the connections to the storage account."""
@@ -93,16 +93,16 @@ class BlobCheckpointStore:
         names = await _convert_errors(list_names)
         return sorted((name for name in names if len(name) == digits and name.isdigit()), reverse=True)
 
-    def _open_note(self, name: str) -> BlobClient:
+    def _open_checkpoint_blob(self, name: str) -> BlobClient:
         prefix, _, size = name.rpartition("/")
         path = "/".join((prefix, size[:_MILLIONS], size[_MILLIONS:_THOUSANDS], size))
         return self._account.open_client().get_blob_client(self._notes, path)
 
-    def _open_state(self, name: str) -> BlobClient:
+    def _open_state_blob(self, name: str) -> BlobClient:
         return self._account.open_client().get_blob_client(self._states, f"{name}.state")
 
 
-async def _run_unless_missing[T](request: Callable[[], Awaitable[T]]) -> T | None:
+async def _call_or_none_if_missing[T](request: Callable[[], Awaitable[T]]) -> T | None:
     try:
         return await request()
     except ResourceNotFoundError as error:

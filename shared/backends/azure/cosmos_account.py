@@ -10,7 +10,7 @@ from azure.cosmos.documents import DatabaseAccount
 from azure.identity.aio import DefaultAzureCredential
 
 from shared.backends.azure.cosmos_containers import DEFINITIONS
-from shared.backends.azure.cosmos_requests import CosmosUsage, retry_read, unavailable_error
+from shared.backends.azure.cosmos_requests import CosmosUsage, build_unavailable_error, retry_read
 from shared.backends.azure.cosmos_transport import create_single_try_transport
 from shared.backends.azure.identity import create_app_credential
 from shared.errors import WorkspaceError
@@ -113,7 +113,7 @@ class CosmosAccount:
                 if not isinstance(error, Exception) or isinstance(error, WorkspaceError):
                     raise
                 _LOG.exception("the Cosmos DB account cannot be opened")
-                raise unavailable_error() from error
+                raise build_unavailable_error() from error
         return self._client
 
     def _create_client(self) -> CosmosClient:
@@ -137,10 +137,10 @@ class CosmosAccount:
         except Exception as error:
             _LOG.exception("a container cannot be read", extra=logs.fields(container=name))
             detail = f"Cosmos DB container {name} cannot be read; check that it exists and that the app has access."
-            raise unavailable_error(detail) from error
+            raise build_unavailable_error(detail) from error
         faults = DEFINITIONS[name].find_faults(properties)
         if faults:
-            raise unavailable_error(f"Cosmos DB container {name} cannot be used: {'; '.join(faults)}.")
+            raise build_unavailable_error(f"Cosmos DB container {name} cannot be used: {'; '.join(faults)}.")
         return container
 
 
@@ -158,4 +158,4 @@ def _reject_unsuitable_account(account: DatabaseAccount) -> None:
         reason = f"The Cosmos DB account has consistency {level}; bounded staleness or strong is required."
     if reason:
         _LOG.error("the Cosmos DB account is rejected", extra=logs.fields(reason=reason))
-        raise unavailable_error(reason)
+        raise build_unavailable_error(reason)

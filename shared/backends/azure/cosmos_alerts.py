@@ -16,7 +16,7 @@ from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import ALERTS
 from shared.backends.azure.cosmos_item_store import MAX_OPERATIONS, CosmosItemStore, Item
 from shared.backends.azure.cosmos_requests import Operation
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 MAX_BATCH_CHARACTERS: Final = 400_000
 """Maximum number of characters of the alerts in one transaction; Cosmos DB limits a transaction to 2 MB."""
@@ -44,7 +44,7 @@ class CosmosAlertStore:
         found = await self._items.find("SELECT * FROM c WHERE c.id = @id", id=_STATE)
         return [RuleState.model_validate_json(item["content"]) for item in found if item["content"]]
 
-    async def load_rule(self, rule: str) -> RuleRecord:
+    async def load_rule_record(self, rule: str) -> RuleRecord:
         # The state is read first, so that a change between the two reads makes the token invalid.
         item = await self._items.read(_STATE, rule)
         if item is None:
@@ -54,10 +54,10 @@ class CosmosAlertStore:
         state = RuleState.model_validate_json(item["content"]) if item["content"] else None
         return RuleRecord(rule, state, tuple(alerts), _build_token(item))
 
-    async def save_rule(
+    async def save_rule_changes(
         self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
     ) -> str | None:
-        current = _item_from_token(record)
+        current = _item_from_version_token(record)
         *earlier, last = _split_operations(puts, deletes)
         before = {"id": _STATE, "rule": record.rule, "content": _serialize_state(record.state)}
         for operations in earlier:
@@ -132,7 +132,7 @@ def _alert_to_item(alert: Alert) -> dict[str, Any]:
         "state": alert.state.value,
         "severity": alert.severity.value,
         "surface": alert.surface,
-        "sort": _build_sort_key(rfc3339(alert.started_at), alert.id),
+        "sort": _build_sort_key(format_rfc3339(alert.started_at), alert.id),
         "alert": alert.model_dump_json(),
         **({} if is_open else {"ttl": _HISTORY_SECONDS}),
     }
@@ -154,7 +154,7 @@ def _build_token(item: Item) -> str:
     return json.dumps([item["_etag"], item.get("writes", [])])
 
 
-def _item_from_token(record: RuleRecord) -> Item | None:
+def _item_from_version_token(record: RuleRecord) -> Item | None:
     """Parse the version token of a rule's record into the id and ETag of the state item; None if nothing is stored."""
     if not record.token:
         return None

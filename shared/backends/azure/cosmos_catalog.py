@@ -20,7 +20,7 @@ from shared.catalog import ports
 from shared.catalog.ports import ItemOrigin, PendingEvent, StoredCatalog
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 
 SCOPE: Final = "workspace"
 HEAD: Final = "head"
@@ -65,11 +65,11 @@ class CosmosCatalogStore:
         expected_version: int,
     ) -> int:
         draft, started_at = _Draft(puts, events, self._runtime.new_id()), self._runtime.monotonic()
-        staged = await self._store_staged_items(draft.items)
+        staged = await self._store_items_exceeding_batch(draft.items)
         while True:
             if staged and self._runtime.monotonic() - started_at > ABANDONED_SECONDS / 2:
                 # Another writer may already delete the stored items as remains of a crash.
-                raise self._store.unavailable_error()
+                raise self._store.build_unavailable_error()
             head = await self._read_head()
             if (int(head["version"]) if head else 0) != expected_version:
                 await self._delete_items(item["id"] for item in draft.items[:staged])
@@ -78,7 +78,7 @@ class CosmosCatalogStore:
                 )
             next_head = draft.build_next_head(head, deletes)
             if next_head is None:
-                raise self._store.unavailable_error()
+                raise self._store.build_unavailable_error()
             operations: list[Operation] = [("create", (item,), {}) for item in draft.items[staged:]]
             if await self._store.put(head, next_head, operations) is not None:
                 await self._delete_unlisted_items(head, next_head)
@@ -93,14 +93,14 @@ class CosmosCatalogStore:
         settled = set(append_ids)
         removed: list[str] = []
 
-        def remove_settled(head: Item | None) -> Item | None:
+        def remove_appended_events(head: Item | None) -> Item | None:
             if head is None or not settled & head["events"].keys():
                 return None
             removed[:] = [place for append_id, place in head["events"].items() if append_id in settled]
             remaining = {append_id: place for append_id, place in head["events"].items() if append_id not in settled}
             return head | {"events": remaining, "order": [each for each in head["order"] if each in remaining]}
 
-        await self._store.change(HEAD, SCOPE, remove_settled)
+        await self._store.change(HEAD, SCOPE, remove_appended_events)
         await self._delete_items(removed)
 
     async def _read_head(self) -> Item | None:
@@ -120,9 +120,9 @@ class CosmosCatalogStore:
             if wanted <= found.keys():
                 return head, [found[each] for each in wanted]
         _LOG.error("the head item of the catalog lists items that do not exist in Cosmos DB")
-        raise self._store.unavailable_error()
+        raise self._store.build_unavailable_error()
 
-    async def _store_staged_items(self, items: Sequence[Item]) -> int:
+    async def _store_items_exceeding_batch(self, items: Sequence[Item]) -> int:
         """Store the catalog items that do not fit into the batch of the head item; return their number."""
         first = 0
         while not self._fits_in_batch(items[first:]):
@@ -136,7 +136,7 @@ class CosmosCatalogStore:
             results, uncertain = await self._store.commit(SCOPE, staged)
             # The ids are new, so existing items come from an earlier attempt of this batch.
             if results is None and not uncertain:
-                raise self._store.unavailable_error()
+                raise self._store.build_unavailable_error()
             first += count
         return first
 
@@ -208,7 +208,7 @@ def _build_stored_item(place: str, item: ports.CatalogItem) -> Item:
 
     The definition is stored as text, because Cosmos DB stores numbers as doubles.
     """
-    times = {"createdAt": rfc3339(item.created_at), "updatedAt": rfc3339(item.updated_at)}
+    times = {"createdAt": format_rfc3339(item.created_at), "updatedAt": format_rfc3339(item.updated_at)}
     members = {"kind": item.kind, "key": item.key, "origin": item.origin.value, "editedBy": item.edited_by}
     return {"id": place, "scope": SCOPE, **members, **times, "definition": json.dumps(item.definition)}
 

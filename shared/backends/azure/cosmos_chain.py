@@ -62,8 +62,8 @@ class CosmosChainStore:
         """Counters of the requests to the Cosmos DB account."""
         return self._account.usage
 
-    def measure_weight(self, canonical: bytes) -> int:
-        return items.compute_batch_weight(canonical)
+    def measure_bytes_in_batch(self, canonical: bytes) -> int:
+        return items.compute_bytes_in_batch(canonical)
 
     async def provision(self, chain: ChainKey) -> None:
         await self._account.open_container(chain.target)
@@ -97,7 +97,7 @@ class CosmosChainStore:
         operations = (
             _build_head_operation(chain, before, head),
             *_build_record_operations(chain, head, records),
-            *_build_pending_operation(chain, head, records),
+            *_build_pending_amendments_operation(chain, head, records),
         )
         results = await self._send_batch(container, operations, items.compute_partition_key(chain, head.segment))
         self._cache_newest_segment(chain, head.segment)
@@ -129,14 +129,16 @@ class CosmosChainStore:
         max_bytes: int,
     ) -> RecordPage:
         page = min(limit + 1, MAX_PAGE)
-        query = query_from_filters(filters, descending=newest_first, page_size=page, to_stored=items.to_filter_value)
+        query = query_from_filters(
+            filters, descending=newest_first, page_size=page, to_stored=items.hash_filter_value_if_long
+        )
         return await _PageReader(offset, limit, max_bytes).read_page(self._segments.split_query(chain, query))
 
     async def find(self, chain: ChainKey, by: Lookup, values: Sequence[str]) -> Sequence[ChainRecord]:
         if not values:
             return []
         names = [f"@v{number}" for number in range(len(values))]
-        stored = values if by is Lookup.APPEND_ID else [items.to_filter_value(value) for value in values]
+        stored = values if by is Lookup.APPEND_ID else [items.hash_filter_value_if_long(value) for value in values]
         condition = f"{_STORED_AS[by]} IN ({', '.join(names)})"
         query = RecordQuery(conditions=(condition,), parameters=tuple(zip(names, stored, strict=True)))
         found: list[ChainRecord] = []
@@ -154,7 +156,7 @@ class CosmosChainStore:
             with_segments: set[ChainKey] = set()
             container = await self._account.open_container(target)
             async for item in list_changed_heads(container, changed_from, self.usage, self._account.runtime):
-                chain, head = items.chain_from_item(target, item), SegmentHead.from_item(item)
+                chain, head = items.chain_key_from_item(target, item), SegmentHead.from_item(item)
                 if chain is None:
                     continue
                 if not head.sealed and head.segment == 1:
@@ -243,7 +245,9 @@ def _build_record_operations(chain: ChainKey, head: SegmentHead, records: Sequen
     return [("create", (items.record_to_item(key, record),), {}) for record in records]
 
 
-def _build_pending_operation(chain: ChainKey, head: SegmentHead, records: Sequence[ChainRecord]) -> list[Operation]:
+def _build_pending_amendments_operation(
+    chain: ChainKey, head: SegmentHead, records: Sequence[ChainRecord]
+) -> list[Operation]:
     """Return the operation that adds the pending amendments among the records to the index.
 
     One item is enough, because the records of a batch have the same time.
@@ -251,7 +255,7 @@ def _build_pending_operation(chain: ChainKey, head: SegmentHead, records: Sequen
     sequences = [record.sequence for record in records if is_pending(record)]
     if chain.target is not Target.DOMAIN_AMENDMENTS or not sequences:
         return []
-    return [("create", (items.pending_to_item(chain, head.segment, head.tip.timestamp, sequences),), {})]
+    return [("create", (items.build_pending_amendments_item(chain, head.segment, head.tip.timestamp, sequences),), {})]
 
 
 def _compute_counts(before: SegmentHead | None, records: Sequence[ChainRecord]) -> HeadCounts:
@@ -284,12 +288,14 @@ class _PageReader:
     async def read_page(self, parts: AsyncIterator[tuple[RecordPartition, RecordQuery]]) -> RecordPage:
         """Read the page of matching records from these partitions, in the given order of the partitions."""
         async for partition, query in parts:
-            rest = await self._skip_offset(partition, query)
+            rest = await self._restrict_to_matches_after_offset(partition, query)
             if rest is not None and await self._add_matches_until_full(partition, rest):
                 return RecordPage(self._records, more=True, scanned=self._scanned)
         return RecordPage(self._records, more=False, scanned=self._scanned)
 
-    async def _skip_offset(self, partition: RecordPartition, query: RecordQuery) -> RecordQuery | None:
+    async def _restrict_to_matches_after_offset(
+        self, partition: RecordPartition, query: RecordQuery
+    ) -> RecordQuery | None:
         """Restrict a query to the records that follow the skipped matches (the first ``offset`` matches).
 
         Return None if all matches in the partition are skipped.

@@ -107,11 +107,13 @@ class SegmentHead:
         """Parse a segment's head from its Cosmos DB item; invalid properties count as missing."""
         members = item.get("tip")
         members = members if isinstance(members, dict) else {}
-        tip = Tip(_to_int(members.get("sequence")), str(members.get("hash", "")), str(members.get("timestamp", "")))
+        tip = Tip(
+            _to_int_or_zero(members.get("sequence")), str(members.get("hash", "")), str(members.get("timestamp", ""))
+        )
         # The partition key is the only property that cannot be changed in an existing item.
-        segment = _to_int(item["chain"].rpartition("-")[2])
+        segment = _to_int_or_zero(item["chain"].rpartition("-")[2])
         sealed, counts = item.get("sealed") is True, _parse_head_counts(item.get("counts"))
-        return cls(segment, tip, _to_int(item.get("size")), sealed, item["_etag"], counts)
+        return cls(segment, tip, _to_int_or_zero(item.get("size")), sealed, item["_etag"], counts)
 
 
 def compute_partition_key(chain: ChainKey, segment: int) -> str:
@@ -136,7 +138,9 @@ def head_to_item(chain: ChainKey, head: SegmentHead) -> dict[str, Any]:
     return item
 
 
-def pending_to_item(chain: ChainKey, segment: int, timestamp: str, sequences: Sequence[int]) -> dict[str, Any]:
+def build_pending_amendments_item(
+    chain: ChainKey, segment: int, timestamp: str, sequences: Sequence[int]
+) -> dict[str, Any]:
     """Build an item of the index of pending amendments, for amendments with the same time.
 
     Args:
@@ -160,20 +164,20 @@ def _parse_head_counts(members: object) -> HeadCounts | None:
     return HeadCounts(first_at.replace("|", ""), max(counted_from, 0), pending)
 
 
-def chain_from_item(target: Target, item: Mapping[str, Any]) -> ChainKey | None:
+def chain_key_from_item(target: Target, item: Mapping[str, Any]) -> ChainKey | None:
     """Parse the key of a chain from a head item; return None if the item is stored in a partition of another chain."""
     chain = ChainKey(target, str(item.get("scope", "")))
     return chain if item["chain"] == compute_partition_key(chain, SegmentHead.from_item(item).segment) else None
 
 
-def compute_batch_weight(canonical: bytes) -> int:
+def compute_bytes_in_batch(canonical: bytes) -> int:
     """Return the maximum number of bytes that a record with this canonical JSON takes in a transactional batch."""
     return min(_measure_escaped_size(canonical), _measure_base64_size(canonical)) + _RECORD_OVERHEAD
 
 
 def estimate_stored_bytes(record: ChainRecord) -> int:
     """Estimate the number of bytes that a record takes in its partition, without the index."""
-    fields = sum(len(name) + len(to_filter_value(value)) for name, value in record.projection.items())
+    fields = sum(len(name) + len(hash_filter_value_if_long(value)) for name, value in record.projection.items())
     return min(_measure_escaped_size(record.canonical), _measure_base64_size(record.canonical)) + fields + _FRAME_BYTES
 
 
@@ -188,7 +192,7 @@ def record_to_item(key: str, record: ChainRecord) -> dict[str, Any]:
         content = {"text": record.canonical.decode()}
     else:
         content = {"base64": base64.b64encode(record.canonical).decode()}
-    fields = {name: to_filter_value(value) for name, value in record.projection.items()}
+    fields = {name: hash_filter_value_if_long(value) for name, value in record.projection.items()}
     place = {"id": format_record_id(record.sequence), "chain": key, "append": record.append_id}
     return {**place, "hash": record.hash, "p": fields, **content}
 
@@ -198,13 +202,13 @@ def record_from_item(item: Mapping[str, Any]) -> ChainRecord | None:
     sequence = sequence_from_record_id(item["id"])
     if sequence is None:
         return None
-    canonical = _parse_canonical(item)
+    canonical = _canonical_json_from_item(item)
     fields = item.get("p")
-    restored = _restore_values(_convert_fields_to_texts(fields) if isinstance(fields, dict) else {}, canonical)
+    restored = _restore_hashed_values(_convert_fields_to_texts(fields) if isinstance(fields, dict) else {}, canonical)
     return ChainRecord(sequence, canonical, str(item.get("hash", "")), str(item.get("append", "")), restored)
 
 
-def to_filter_value(value: str) -> str:
+def hash_filter_value_if_long(value: str) -> str:
     """Return the text by which queries filter for a record field's value: the value, or its digest if it is long."""
     if not value.startswith(_DIGEST):
         if len(value) * _LONGEST_ESCAPE <= _MAX_PROJECTED_BYTES:
@@ -214,7 +218,7 @@ def to_filter_value(value: str) -> str:
     return _DIGEST + hashlib.sha256(value.encode()).hexdigest()
 
 
-def _parse_canonical(item: Mapping[str, Any]) -> bytes:
+def _canonical_json_from_item(item: Mapping[str, Any]) -> bytes:
     text = item.get("text")
     if isinstance(text, str):
         return text.encode("utf-8", "surrogatepass")
@@ -232,7 +236,7 @@ def _convert_fields_to_texts(fields: Mapping[str, Any]) -> dict[str, str]:
     return {name: value if isinstance(value, str) else f"\ufffd{value!r}" for name, value in fields.items()}
 
 
-def _restore_values(fields: dict[str, str], canonical: bytes) -> dict[str, str]:
+def _restore_hashed_values(fields: dict[str, str], canonical: bytes) -> dict[str, str]:
     """Replace the digests in filter fields by the full texts of the record, if the digests match."""
     digests = [name for name, value in fields.items() if str(value).startswith(_DIGEST)]
     if not digests:
@@ -243,12 +247,12 @@ def _restore_values(fields: dict[str, str], canonical: bytes) -> dict[str, str]:
         return fields
     for name in digests:
         value = values.get(name)
-        if value is not None and to_filter_value(value) == fields[name]:
+        if value is not None and hash_filter_value_if_long(value) == fields[name]:
             fields[name] = value
     return fields
 
 
-def _to_int(value: object) -> int:
+def _to_int_or_zero(value: object) -> int:
     return int(value) if isinstance(value, int | float | str) and str(value).isdecimal() else 0
 
 

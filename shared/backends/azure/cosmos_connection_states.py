@@ -14,7 +14,7 @@ from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import CONNECTIONS
 from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
 from shared.telemetry.ports import ArrivedMessages, ConnectionState
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 
 _STATUSES: Final = "statuses"
 _COUNTED_ONLY: Final = "CONNECTING"
@@ -34,7 +34,7 @@ class CosmosConnectionStates:
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._known: dict[str, Item] = {}
 
-    async def record_messages(self, arrivals: Sequence[ArrivedMessages]) -> None:
+    async def count_arrived_messages(self, arrivals: Sequence[ArrivedMessages]) -> None:
         """Add messages to the counts, except those up to the last sequence number that is already counted.
 
         Messages that arrive while the item of their partition is being written are counted by the next write. A failed
@@ -43,7 +43,7 @@ class CosmosConnectionStates:
         by_source: defaultdict[str, list[ArrivedMessages]] = defaultdict(list)
         for each in arrivals:
             by_source[each.source].append(each)
-        await asyncio.gather(*(self._join_next_write(source, of_source) for source, of_source in by_source.items()))
+        await asyncio.gather(*(self._add_to_next_write(source, of_source) for source, of_source in by_source.items()))
 
     async def set_status(self, connection: str, status: str) -> None:
         def change_status(before: Item | None) -> Item | None:
@@ -70,7 +70,7 @@ class CosmosConnectionStates:
         """Wait until the running writes of connection states have ended."""
         await asyncio.gather(*(written for _, written in self._writes.values()), return_exceptions=True)
 
-    async def _join_next_write(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:
+    async def _add_to_next_write(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:
         if source not in self._writes:
             batch: list[ArrivedMessages] = []
             self._writes[source] = batch, asyncio.create_task(self._write_message_counts(source, batch))
@@ -84,7 +84,7 @@ class CosmosConnectionStates:
 
         def add_counts(before: Item | None) -> Item | None:
             counts: dict[str, dict[str, Any]] = dict(before["counts"]) if before else {}
-            new = [_add_messages(counts, each) for each in arrivals]
+            new = [_add_to_message_counts(counts, each) for each in arrivals]
             return {"id": place, "source": source, "counts": counts} if any(new) else None
 
         async with self._locks[source]:
@@ -94,13 +94,13 @@ class CosmosConnectionStates:
                 self._known[source] = item
 
 
-def _add_messages(counts: dict[str, dict[str, Any]], arrivals: ArrivedMessages) -> bool:
+def _add_to_message_counts(counts: dict[str, dict[str, Any]], arrivals: ArrivedMessages) -> bool:
     """Add the messages of one hub partition to the counts; return whether any message was not counted before."""
     before = counts.get(arrivals.connection, {"received": 0, "highest": None, "last": ""})
     highest = before["highest"]
     new = [number for number in arrivals.sequence_numbers if highest is None or number > highest]
     if new:
-        last = max(before["last"], rfc3339(arrivals.last_message))
+        last = max(before["last"], format_rfc3339(arrivals.last_message))
         count = {"received": before["received"] + len(new), "highest": max(new), "last": last}
         # Items of earlier versions, and of connections without signals, have no such property.
         if mismatches := before.get("mismatches", 0) + len(arrivals.mismatched.intersection(new)):

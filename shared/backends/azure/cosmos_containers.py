@@ -35,7 +35,7 @@ class ContainerDefinition:
     default_ttl: int | None = None
 
     @property
-    def partition_member(self) -> str:
+    def partition_key_property(self) -> str:
         """Name of the item property that contains the partition key."""
         return self.partition_key_path.removeprefix("/")
 

@@ -21,7 +21,7 @@ from shared.backends.azure.cosmos_containers import CREDENTIALS
 from shared.backends.azure.cosmos_item_store import MAX_OPERATIONS, CosmosItemStore, Item
 from shared.backends.azure.cosmos_requests import Operation
 from shared.oauth.grants import Grant, StoredGrant, grant_from_json, grant_to_json
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 
 SCOPE: Final = "credentials"
 VERSION: Final = "version"
@@ -59,7 +59,7 @@ class CosmosCredentialStore:
                 == await self.read_version()
             ):
                 return _parse_credentials(before, items, self._runtime.now())
-        raise self._items.unavailable_error()
+        raise self._items.build_unavailable_error()
 
     async def add_key(self, key: ApiKey) -> ApiKey:
         item = _key_to_item(key)
@@ -71,19 +71,19 @@ class CosmosCredentialStore:
                 if stored.digest != key.digest:
                     break
                 return stored
-            if await self._items.put(version, _build_next_version(version), [("create", (item,), {})]) is not None:
+            if await self._items.put(version, _build_next_version_item(version), [("create", (item,), {})]) is not None:
                 return key
-        raise self._items.unavailable_error()
+        raise self._items.build_unavailable_error()
 
     async def revoke_key(self, key_id: str, at: datetime) -> None:
         await self._revoke_key_and_tokens(f"{_KEY}{key_id}", await self._find_descendants([key_id]), at)
 
     async def store_last_use(self, key_id: str, at: datetime) -> None:
-        await self._items.commit(SCOPE, [_build_set_operation(f"{_KEY}{key_id}", "/lastUsedAt", rfc3339(at))])
+        await self._items.commit(SCOPE, [_build_set_operation(f"{_KEY}{key_id}", "/lastUsedAt", format_rfc3339(at))])
 
     async def add_token(self, token: IssuedToken) -> None:
         if await self._items.put(None, _token_to_item(token, self._runtime.now())) is None:
-            raise self._items.unavailable_error()
+            raise self._items.build_unavailable_error()
 
     async def find_token(self, token_id: str) -> IssuedToken | None:
         item = await self._items.read(_TOKEN, _build_token_scope(token_id))
@@ -121,23 +121,23 @@ class CosmosCredentialStore:
             stored = {item["id"]: item for item in await self._items.find(_ALL, SCOPE, scope=SCOPE)}
             changes: list[Operation] = []
             if key in stored and stored[key]["revokedAt"] is None:
-                changes.append(_build_set_operation(key, "/revokedAt", rfc3339(at)))
+                changes.append(_build_set_operation(key, "/revokedAt", format_rfc3339(at)))
             revocations = [_build_revocation(token, at) for token in tokens]
             changes += [("create", (item,), {}) for item in revocations if item["id"] not in stored]
             for batch in batched(changes, MAX_OPERATIONS - 1, strict=False):
-                version = await self._items.put(version, _build_next_version(version), batch)
+                version = await self._items.put(version, _build_next_version_item(version), batch)
                 if version is None:
                     break
             else:
                 return
-        raise self._items.unavailable_error()
+        raise self._items.build_unavailable_error()
 
 
 def _read_version(item: Item | None) -> int:
     return int(item["version"]) if item else 0
 
 
-def _build_next_version(item: Item | None) -> Item:
+def _build_next_version_item(item: Item | None) -> Item:
     return {"id": VERSION, "scope": SCOPE, "version": _read_version(item) + 1}
 
 
@@ -157,7 +157,7 @@ def _key_to_item(key: ApiKey) -> Item:
         "lastUsedAt": key.last_used_at,
         "revokedAt": key.revoked_at,
     }
-    times = {name: None if instant is None else rfc3339(instant) for name, instant in instants.items()}
+    times = {name: None if instant is None else format_rfc3339(instant) for name, instant in instants.items()}
     rights = None if key.rights is None else sorted(key.rights)
     named = {"principal": key.principal, "name": key.name, "rights": rights}
     creators = {} if key.creators is None else {"creators": list(key.creators)}
@@ -188,12 +188,12 @@ def _key_from_item(item: Item) -> ApiKey:
 def _token_to_item(token: IssuedToken, at: datetime) -> Item:
     place = {"id": _TOKEN, "scope": _build_token_scope(token.token_id), "ttl": _compute_time_to_live(token, at)}
     named = {"token": token.token_id, "principal": token.principal, "parent": token.parent}
-    return {**place, **named, "expiresAt": rfc3339(token.expires_at)}
+    return {**place, **named, "expiresAt": format_rfc3339(token.expires_at)}
 
 
 def _build_revocation(token: IssuedToken, at: datetime) -> Item:
     place = {"id": f"{_REVOKED}{token.token_id}", "scope": SCOPE, "ttl": _compute_time_to_live(token, at)}
-    return {**place, "expiresAt": rfc3339(token.expires_at), "revokedAt": rfc3339(at)}
+    return {**place, "expiresAt": format_rfc3339(token.expires_at), "revokedAt": format_rfc3339(at)}
 
 
 def _compute_time_to_live(token: IssuedToken, at: datetime) -> int:
@@ -206,7 +206,7 @@ def _token_from_item(item: Item) -> IssuedToken:
 
 def _parse_credentials(version: int, items: Sequence[Item], now: datetime) -> Credentials:
     keys = (_key_from_item(item) for item in items if item["id"].startswith(_KEY))
-    at = rfc3339(now)
+    at = format_rfc3339(now)
     revoked = (item for item in items if item["id"].startswith(_REVOKED) and item["expiresAt"] >= at)
     ids: frozenset[Any] = frozenset(item["id"].removeprefix(_REVOKED) for item in revoked)
     return Credentials(version, {key.key_id: key for key in keys}, ids)
@@ -235,10 +235,10 @@ class CosmosGrantStore:
 
     async def add_grant(self, grant: Grant) -> None:
         if await self._items.put(None, self._grant_to_item(grant)) is None:
-            raise self._items.unavailable_error()
+            raise self._items.build_unavailable_error()
 
     async def find_grant(self, grant_id: str) -> StoredGrant | None:
-        item = await self._items.read(_ID, _build_grant_scope(grant_id))
+        item = await self._items.read(_ID, _build_grant_partition_key(grant_id))
         return None if item is None else _stored_grant_from_item(item)
 
     async def replace_grant(self, before: StoredGrant, after: Grant) -> bool:
@@ -251,12 +251,12 @@ class CosmosGrantStore:
         at = self._runtime.now()
         return [grant for grant in await self._list_grants(*query) if grant.is_active(at)]
 
-    async def list_descendants(self, credential_id: str) -> Sequence[Grant]:
+    async def list_grants_of_credential(self, credential_id: str) -> Sequence[Grant]:
         at = self._runtime.now()
         found = await self._list_grants(_FOR_ANCESTOR, {"credential": credential_id})
         return [grant for grant in found if grant.end is None and grant.expires_at > at]
 
-    async def list_unrecorded_grants(self) -> Sequence[StoredGrant]:
+    async def list_grants_with_unrecorded_end(self) -> Sequence[StoredGrant]:
         items = sorted(await self._items.find(_UNRECORDED), key=lambda item: str(item["scope"]))
         return [_stored_grant_from_item(item) for item in items]
 
@@ -265,12 +265,16 @@ class CosmosGrantStore:
 
     def _grant_to_item(self, grant: Grant) -> Item:
         left = int((grant.expires_at - self._runtime.now()).total_seconds())
-        place = {"id": _ID, "scope": _build_grant_scope(grant.grant_id), "ttl": max(1, left + _RETAINED_SECONDS)}
+        place = {
+            "id": _ID,
+            "scope": _build_grant_partition_key(grant.grant_id),
+            "ttl": max(1, left + _RETAINED_SECONDS),
+        }
         indexed = {"member": grant.member_id, "token": grant.token_id, "apiKey": grant.api_key_id}
         return {**place, **indexed, "grant": grant_to_json(grant)}
 
 
-def _build_grant_scope(grant_id: str) -> str:
+def _build_grant_partition_key(grant_id: str) -> str:
     return f"{_ID}-{grant_id}"
 
 

@@ -7,8 +7,13 @@ from typing import Any, Final
 from azure.core.exceptions import AzureError, ClientAuthenticationError
 from azure.cosmos.exceptions import CosmosHttpResponseError
 
-from shared.backends.azure.cosmos_requests import CosmosUsage, is_transient, read_throttle_delay, was_not_sent
-from shared.conditional_requests import precondition_failed_error
+from shared.backends.azure.cosmos_requests import (
+    CosmosUsage,
+    is_transient,
+    is_unsent_request_error,
+    read_throttle_delay,
+)
+from shared.conditional_requests import build_precondition_failed_error
 from shared.data_stores.document_rules import build_document_too_large_error
 from shared.data_stores.errors import (
     build_data_plane_forbidden_error,
@@ -52,7 +57,7 @@ _CERTAIN: Final[Mapping[int, Callable[[Exception], WorkspaceError]]] = {
     HTTPStatus.NOT_FOUND: lambda error: (
         build_table_not_found_error() if _read_sub_status(error) == _NO_CONTAINER else build_document_not_found_error()
     ),
-    HTTPStatus.PRECONDITION_FAILED: lambda _: precondition_failed_error(),
+    HTTPStatus.PRECONDITION_FAILED: lambda _: build_precondition_failed_error(),
     HTTPStatus.BAD_REQUEST: lambda _: _build_invalid_document_error(),
 }
 
@@ -65,7 +70,7 @@ def error_from_rejection(error: Exception) -> WorkspaceError | None:
     create_error = _CERTAIN.get(read_http_status(error) or 0)
     if create_error is not None:
         return create_error(error)
-    return build_store_unavailable_error() if was_not_sent(error) else None
+    return build_store_unavailable_error() if is_unsent_request_error(error) else None
 
 
 async def retry_read[T](
@@ -90,7 +95,11 @@ async def retry_read[T](
             failures += 1
             delay = read_throttle_delay(error)
             rejection = error_from_rejection(error)
-            if rejection is not None and not (retry_throttled and delay is not None) and not was_not_sent(error):
+            if (
+                rejection is not None
+                and not (retry_throttled and delay is not None)
+                and not is_unsent_request_error(error)
+            ):
                 raise rejection from error
             if failures >= ATTEMPTS or isinstance(error, ClientAuthenticationError) or not is_transient(error):
                 _LOG.warning("a read failed", extra=logs.fields(status=read_http_status(error)), exc_info=error)
@@ -112,7 +121,7 @@ class WriteRetries:
         self._runtime = runtime
         self._failures = 0
 
-    async def wait_after(self, error: Exception, *, conditional: bool) -> None:
+    async def wait_after_failure(self, error: Exception, *, conditional: bool) -> None:
         """Wait after a failed write; afterwards, the caller reads the document again and retries.
 
         Args:

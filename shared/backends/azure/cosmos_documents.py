@@ -18,7 +18,7 @@ from azure.cosmos.partition_key import NonePartitionKeyValue, NullPartitionKeyVa
 from shared.backends.azure.cosmos_data_accounts import DataAccounts
 from shared.backends.azure.cosmos_data_requests import FAILURES, WriteRetries, read_http_status, retry_read
 from shared.backends.azure.cosmos_queries import query_page
-from shared.conditional_requests import precondition_failed_error
+from shared.conditional_requests import build_precondition_failed_error
 from shared.data_stores.continuation import FIELD
 from shared.data_stores.document_rules import SYSTEM_MEMBERS, WRITE_MARK
 from shared.data_stores.errors import (
@@ -71,8 +71,8 @@ class CosmosDocumentStore:
                 except FAILURES as error:
                     if read_http_status(error) == HTTPStatus.CONFLICT and not retries.uncertain:
                         raise build_document_exists_error() from error
-                    await retries.wait_after(error, conditional=True)
-                found = await self._read_after_write(container, key)
+                    await retries.wait_after_failure(error, conditional=True)
+                found = await self._read_after_uncertain_write(container, key)
                 if found is not None and found.get(WRITE_MARK) == marked[WRITE_MARK]:
                     return str(found["_etag"])
                 if found is not None:
@@ -116,7 +116,7 @@ class CosmosDocumentStore:
             async def send_delete(etag: str) -> str:
                 await container.delete_item(
                     key.id,
-                    _to_partition(key.partition),
+                    _to_partition_key(key.partition),
                     etag=etag,
                     match_condition=MatchConditions.IfNotModified,
                     response_hook=self._usage.count_reply,
@@ -134,7 +134,7 @@ class CosmosDocumentStore:
         async with self._open_container(table) as container:
             while len(texts) < limit and size < PAGE_BYTES:
                 items, position = await self._read_page(
-                    container, None if all_partitions else _to_partition(partition), limit - len(texts), position
+                    container, None if all_partitions else _to_partition_key(partition), limit - len(texts), position
                 )
                 texts += map(_item_to_text, items)
                 size += sum(map(len, texts[len(texts) - len(items) :]))
@@ -185,7 +185,7 @@ class CosmosDocumentStore:
         etag, retries = None if read_first else if_match, WriteRetries(self._usage, self._runtime)
         while True:
             if etag is None:
-                read = self._read_after_write if retries.uncertain else self._read_item
+                read = self._read_after_uncertain_write if retries.uncertain else self._read_item
                 found = await read(container, key)
                 result = find_outcome(found, retries.uncertain)
                 if result is not None:
@@ -194,11 +194,11 @@ class CosmosDocumentStore:
                     raise build_outcome_unknown_error() if retries.uncertain else build_document_not_found_error()
                 etag = str(found["_etag"])
                 if if_match not in (None, etag):
-                    raise build_outcome_unknown_error() if retries.uncertain else precondition_failed_error()
+                    raise build_outcome_unknown_error() if retries.uncertain else build_precondition_failed_error()
             try:
                 return await send(etag)
             except FAILURES as error:
-                await retries.wait_after(error, conditional=if_match is not None)
+                await retries.wait_after_failure(error, conditional=if_match is not None)
                 etag = None
 
     async def _read_item(
@@ -206,7 +206,7 @@ class CosmosDocumentStore:
     ) -> Item | None:
         async def request_item() -> Item:
             found: Item = await container.read_item(
-                key.id, _to_partition(key.partition), response_hook=self._usage.count_reply
+                key.id, _to_partition_key(key.partition), response_hook=self._usage.count_reply
             )
             return found
 
@@ -217,7 +217,7 @@ class CosmosDocumentStore:
                 return None
             raise
 
-    async def _read_after_write(self, container: ContainerProxy, key: DocumentKey) -> Item | None:
+    async def _read_after_uncertain_write(self, container: ContainerProxy, key: DocumentKey) -> Item | None:
         """Read an item after a write whose outcome is unknown.
 
         Raises:
@@ -252,7 +252,7 @@ def _item_to_text(item: Item) -> bytes:
         return json.dumps(document, separators=(",", ":")).encode()
 
 
-def _to_partition(value: PartitionValue) -> Any:
+def _to_partition_key(value: PartitionValue) -> Any:
     if isinstance(value, Missing):
         return NonePartitionKeyValue
     return NullPartitionKeyValue if value is None else value

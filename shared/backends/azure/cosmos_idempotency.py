@@ -11,7 +11,7 @@ from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
 from shared.background.ports import CLOCK_TOLERANCE
 from shared.idempotency.keys import Claim
 from shared.idempotency.replies import BeginResult
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 
 _FREE: Final = {"lease": "", "leasedUntil": ""}
 
@@ -57,18 +57,18 @@ class CosmosReplyStore:
     ) -> BeginResult:
         item_id = f"answer-{name}"
 
-        def begin_if_free(before: Item | None) -> Item | None:
+        def lease_if_free(before: Item | None) -> Item | None:
             free = before is None or _is_unclaimed(before, forget_before)
             item: Item = _claim_to_item(item_id, new_claim, at) | _FREE if free or before is None else before
-            if "answer" not in item and item["leasedUntil"] > rfc3339(lease_until + CLOCK_TOLERANCE):
+            if "answer" not in item and item["leasedUntil"] > format_rfc3339(lease_until + CLOCK_TOLERANCE):
                 # The clock was set back. A running holder renews the shortened lease; that of a crashed one soon ends.
-                return item | {"leasedUntil": rfc3339(lease_until)}
-            is_taken = "answer" in item or item["leasedUntil"] >= rfc3339(at)
+                return item | {"leasedUntil": format_rfc3339(lease_until)}
+            is_taken = "answer" in item or item["leasedUntil"] >= format_rfc3339(at)
             if is_taken or item["fingerprint"] != new_claim.fingerprint:
                 return None
-            return item | {"lease": lease_id, "leasedUntil": rfc3339(lease_until)}
+            return item | {"lease": lease_id, "leasedUntil": format_rfc3339(lease_until)}
 
-        item = await self._items.change(item_id, item_id, begin_if_free)
+        item = await self._items.change(item_id, item_id, lease_if_free)
         if item is None:
             # The change above creates a missing item, so another request has deleted it since.
             return BeginResult(new_claim, None, owns_lease=False)
@@ -76,7 +76,9 @@ class CosmosReplyStore:
         return BeginResult(_claim_from_item(item), answer, owns_lease=answer is None and item["lease"] == lease_id)
 
     async def renew_lease(self, name: str, lease_id: str, lease_until: datetime) -> None:
-        await self._change_leased_reply(name, lease_id, lambda item: item | {"leasedUntil": rfc3339(lease_until)})
+        await self._change_leased_reply(
+            name, lease_id, lambda item: item | {"leasedUntil": format_rfc3339(lease_until)}
+        )
 
     async def save_reply(self, name: str, lease_id: str, reply: bytes) -> bool:
         member = {"answer": base64.b64encode(reply).decode()}
@@ -109,7 +111,7 @@ def _create_item_store(account: CosmosAccount) -> CosmosItemStore:
 
 
 def _claim_to_item(item_id: str, claim: Claim, at: datetime) -> Item:
-    return {"id": item_id, "fingerprint": claim.fingerprint, "appendId": claim.append_id, "madeAt": rfc3339(at)}
+    return {"id": item_id, "fingerprint": claim.fingerprint, "appendId": claim.append_id, "madeAt": format_rfc3339(at)}
 
 
 def _claim_from_item(item: Item) -> Claim:

@@ -78,7 +78,7 @@ class CosmosItemStore:
             except CosmosHttpResponseError as error:
                 # A reply with a sub-status means that the container is missing, not the item.
                 if getattr(error, "sub_status", None):
-                    raise self.unavailable_error() from error
+                    raise self.build_unavailable_error() from error
                 return None
 
     async def find(self, sql: str, partition: str | None = None, **values: str) -> list[Item]:
@@ -139,7 +139,7 @@ class CosmosItemStore:
             if stored is not None:
                 return stored
             if self._account.runtime.monotonic() > deadline:
-                raise self.unavailable_error()
+                raise self.build_unavailable_error()
             await self._wait_before_retry(attempt)
             attempt += 1
             before = await self.read(item_id, partition)
@@ -161,7 +161,7 @@ class CosmosItemStore:
         operation: Operation = ("create", (body,), {})
         if before is not None:
             operation = ("replace", (body["id"], body), {"if_match_etag": before["_etag"]})
-        partition = body[self._definition.partition_member]
+        partition = body[self._definition.partition_key_property]
         results, uncertain = await self.commit(partition, (operation, *other_operations))
         if results is not None:
             return body | {"_etag": str(results[0]["eTag"])}
@@ -193,7 +193,7 @@ class CosmosItemStore:
                 except OutcomeUnknownError as error:
                     uncertain = True
                     if self._account.runtime.monotonic() > deadline:
-                        raise self.unavailable_error() from error
+                        raise self.build_unavailable_error() from error
                 await self._wait_before_retry(attempt)
                 attempt += 1
 
@@ -202,7 +202,7 @@ class CosmosItemStore:
         condition = {"if_match_etag": etag} if etag else {}
         await self.commit(partition, [("delete", (item_id,), condition)])
 
-    def unavailable_error(self) -> WorkspaceError:
+    def build_unavailable_error(self) -> WorkspaceError:
         """Build the UNAVAILABLE error with this store's error code."""
         return WorkspaceError(Kind.UNAVAILABLE, self._code, f"{self._name} does not respond; retry later.")
 
@@ -212,11 +212,11 @@ class CosmosItemStore:
 
     @asynccontextmanager
     async def _convert_errors(self) -> AsyncIterator[None]:
-        """Replace UNAVAILABLE errors of Cosmos DB requests by this store's error (see :meth:`unavailable_error`)."""
+        """Replace UNAVAILABLE errors of Cosmos DB requests by :meth:`build_unavailable_error`."""
         try:
             yield
         except WorkspaceError as error:
-            raise self.unavailable_error() from error
+            raise self.build_unavailable_error() from error
 
 
 def build_readiness_checks(account: CosmosAccount) -> dict[str, Callable[[], Awaitable[None]]]:

@@ -11,7 +11,7 @@ from shared.backends.azure.cosmos_containers import BACKGROUND, DOWNLOADS
 from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
 from shared.background.ports import JobClaim, cap_stored_time
 from shared.downloads.models import Job
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 
 LONG_BYTES: Final = 200_000
 """Length above which the JSON text of a job is compressed, because Cosmos DB limits an item to 2 MB."""
@@ -29,7 +29,7 @@ class CosmosJobStore:
 
     async def create(self, job: Job) -> None:
         if await self._items.put(None, _job_to_item(job)) is None:
-            raise self._items.unavailable_error()
+            raise self._items.build_unavailable_error()
 
     async def get(self, job_id: str) -> Job | None:
         item = await self._items.read(job_id, job_id)
@@ -49,7 +49,7 @@ class CosmosJobStore:
 
     async def list_expired_jobs(self, at: datetime) -> Sequence[str]:
         text = "SELECT c.id, c.expiresAt FROM c WHERE c.expiresAt <= @at"
-        found = await self._items.find(text, at=rfc3339(at))
+        found = await self._items.find(text, at=format_rfc3339(at))
         return [item["id"] for item in sorted(found, key=lambda item: (item["expiresAt"], item["id"]))]
 
     async def delete(self, job_id: str) -> None:
@@ -61,7 +61,7 @@ def _job_to_item(job: Job) -> Item:
     content = {"job": text}
     if len(text) > LONG_BYTES:
         content = {"packed": base64.b64encode(zlib.compress(text.encode())).decode()}
-    return {"id": job.id, "owner": job.owner, "expiresAt": rfc3339(job.expires_at), **content}
+    return {"id": job.id, "owner": job.owner, "expiresAt": format_rfc3339(job.expires_at), **content}
 
 
 def _job_from_item(item: Item) -> Job:
@@ -86,25 +86,27 @@ class CosmosJobLeaseStore:
         claims: list[JobClaim] = []
 
         def claim_if_due(before: Item | None) -> Item | None:
-            item = before or {"id": job, "dueAt": rfc3339(first_due), "holder": "", "heldUntil": ""}
+            item = before or {"id": job, "dueAt": format_rfc3339(first_due), "holder": "", "heldUntil": ""}
             due_at = cap_stored_time(parse_rfc3339(item["dueAt"]), first_due)
-            free_at, item = due_at, {**item, "dueAt": rfc3339(due_at)}
+            free_at, item = due_at, {**item, "dueAt": format_rfc3339(due_at)}
             if item["holder"] not in ("", holder):
                 lease_end = cap_stored_time(parse_rfc3339(item["heldUntil"]), leased_until)
-                free_at, item = max(due_at, lease_end), {**item, "heldUntil": rfc3339(lease_end)}
+                free_at, item = max(due_at, lease_end), {**item, "heldUntil": format_rfc3339(lease_end)}
             if free_at > at:
                 claims[:] = [JobClaim(granted=False, next_attempt=free_at)]
                 is_unchanged = before is not None and all(before[name] == item[name] for name in ("dueAt", "heldUntil"))
                 return None if is_unchanged else item
             claims[:] = [JobClaim(granted=True, next_attempt=leased_until)]
-            return {**item, "holder": holder, "heldUntil": rfc3339(leased_until)}
+            return {**item, "holder": holder, "heldUntil": format_rfc3339(leased_until)}
 
         await self._items.change(job, job, claim_if_due)
         return claims[0]
 
     async def extend_lease(self, job: str, holder: str, leased_until: datetime) -> bool:
         def extend_if_held(before: Item | None) -> Item | None:
-            return {**before, "heldUntil": rfc3339(leased_until)} if before and before["holder"] == holder else None
+            return (
+                {**before, "heldUntil": format_rfc3339(leased_until)} if before and before["holder"] == holder else None
+            )
 
         item = await self._items.change(job, job, extend_if_held)
         return item is not None and item["holder"] == holder
@@ -113,6 +115,6 @@ class CosmosJobLeaseStore:
         def release_if_held(before: Item | None) -> Item | None:
             if before is None or before["holder"] != holder:
                 return None
-            return {**before, "dueAt": rfc3339(due_at), "holder": "", "heldUntil": ""}
+            return {**before, "dueAt": format_rfc3339(due_at), "holder": "", "heldUntil": ""}
 
         await self._items.change(job, job, release_if_held)

@@ -19,7 +19,7 @@ from shared.backends.azure.cosmos_chain_items import HeadCounts, SegmentHead
 from shared.backends.azure.cosmos_containers import DEFINITIONS
 from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
 from shared.backends.azure.cosmos_queries import query_items
-from shared.backends.azure.cosmos_requests import Operation, ReadRetries, unavailable_error
+from shared.backends.azure.cosmos_requests import Operation, ReadRetries, build_unavailable_error
 from shared.provenance.hash_rule import format_record_id
 from shared.provenance.overview_ports import ChainSummary, PendingEntry, PendingPlace, StoredVerdict
 from shared.provenance.ports import ChainKey, ChainRecord, Filters, Lookup, OutcomeUnknownError, Target, TipMovedError
@@ -75,19 +75,19 @@ class CosmosChainOverview:
         stored = await self._store.count(chain, (_IS_PENDING,))
         return stored - await self._store.count(chain, ("IS_DEFINED(c.p.AmendmentID)",))
 
-    async def list_uncounted_chains(self, limit: int) -> Sequence[ChainKey]:
+    async def list_chains_with_incomplete_counts(self, limit: int) -> Sequence[ChainKey]:
         found: dict[ChainKey, None] = {}
         for target in sorted(Target):
             for item in await self._query_items(target, _UNCOUNTED, {}, lambda _: False):
-                chain = items.chain_from_item(target, item)
+                chain = items.chain_key_from_item(target, item)
                 # The head item of a full segment keeps its counts; only those of the newest segment matter.
-                if chain is not None and chain not in found and not await self._is_counted(chain):
+                if chain is not None and chain not in found and not await self._has_complete_counts(chain):
                     found[chain] = None
                 if len(found) >= limit:
                     return list(found)
         return list(found)
 
-    async def complete_counts(self, chain: ChainKey) -> None:
+    async def complete_chain_counts(self, chain: ChainKey) -> None:
         head = await self._store.read_newest_head(chain)
         if head is None or (head.counts is not None and head.counts.are_complete):
             return
@@ -96,7 +96,7 @@ class CosmosChainOverview:
         pending = 0
         if chain.target is Target.DOMAIN_AMENDMENTS:
             pending = await self._index_amendments(chain, uncounted)
-        await self._add_counts_of_uncounted_records(chain, uncounted, first_at, pending)
+        await self._add_missing_counts(chain, uncounted, first_at, pending)
 
     async def list_pending(self, after: PendingPlace | None, limit: int, max_bytes: int) -> Sequence[PendingEntry]:
         minimum = ("", "", 0) if after is None else _to_sort_key(after)
@@ -130,7 +130,7 @@ class CosmosChainOverview:
 
     async def save_checkpoint_sizes(self, sizes: Mapping[ChainKey, int]) -> None:
         for chain, size in sizes.items():
-            await self._change_status(chain, _build_size_increase(size))
+            await self._change_status(chain, _build_checkpoint_size_update(size))
 
     async def save_verdict(self, chain: ChainKey, verdict: StoredVerdict, started_at: str) -> None:
         members: Item = {"at": verdict.verified_at, "records": verdict.records, "valid": verdict.is_valid}
@@ -207,7 +207,7 @@ class CosmosChainOverview:
             else:
                 return found
 
-    async def _is_counted(self, chain: ChainKey) -> bool:
+    async def _has_complete_counts(self, chain: ChainKey) -> bool:
         head = await self._store.read_newest_head(chain)
         return head is None or (head.counts is not None and head.counts.are_complete)
 
@@ -236,7 +236,11 @@ class CosmosChainOverview:
         decisions = await self._store.find(chain, Lookup.AMENDMENT_ID, list(names))
         decided = {decision.projection["AmendmentID"] for decision in decisions}
         operations: list[Operation] = [
-            ("upsert", (items.pending_to_item(chain, 1, record.projection["Timestamp"], [record.sequence]),), {})
+            (
+                "upsert",
+                (items.build_pending_amendments_item(chain, 1, record.projection["Timestamp"], [record.sequence]),),
+                {},
+            )
             for name, record in names.items()
             if name not in decided
         ]
@@ -244,9 +248,7 @@ class CosmosChainOverview:
             await self._items[chain.target].commit(items.compute_partition_key(chain, 1), operations)
         return len(records) - sum(decision.sequence <= last for decision in decisions)
 
-    async def _add_counts_of_uncounted_records(
-        self, chain: ChainKey, counted_from: int, first_at: str, pending: int
-    ) -> None:
+    async def _add_missing_counts(self, chain: ChainKey, counted_from: int, first_at: str, pending: int) -> None:
         """Add the counts of records that earlier versions of the service appended to the chain's head item.
 
         Retry after concurrent appends. Do nothing if another process has counted some of these records meanwhile.
@@ -266,7 +268,7 @@ class CosmosChainOverview:
                 await runtime.sleep(runtime.uniform(0, _LONGEST_WAIT_SECONDS))
             else:
                 return
-        raise unavailable_error()
+        raise build_unavailable_error()
 
     async def _read_amendments(self, entries: Sequence[PendingEntry], max_bytes: int) -> list[PendingEntry]:
         found: list[PendingEntry] = []
@@ -291,7 +293,7 @@ class CosmosChainOverview:
         await self._items[chain.target].change(items.STATUS_ID, key, lambda item: change(item or first))
 
 
-def _build_size_increase(size: int) -> Callable[[Item], Item | None]:
+def _build_checkpoint_size_update(size: int) -> Callable[[Item], Item | None]:
     """Return a function that increases the checkpoint size in a chain's status item to ``size``.
 
     The function returns the new item, or None if the item's size is not lower than ``size``.
@@ -313,7 +315,7 @@ def _entries_from_item(item: Item) -> list[PendingEntry]:
 def _summary_from_items(target: Target, group: Sequence[Item]) -> ChainSummary | None:
     """Build the summary of a chain from its head items and its status item; None if there is no valid head item."""
     heads = [item for item in group if item["id"] == items.HEAD_ID]
-    found = [(SegmentHead.from_item(item), items.chain_from_item(target, item)) for item in heads]
+    found = [(SegmentHead.from_item(item), items.chain_key_from_item(target, item)) for item in heads]
     valid = [(head, chain) for head, chain in found if chain is not None and head.tip.sequence]
     if not valid:
         return None

@@ -47,7 +47,7 @@ class CosmosLeaseStore:
         self._runtime = account.runtime
         self._known: dict[str, Item] = {}
 
-    async def lease_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
+    async def lease_budget_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
         place = hashlib.sha256(request.principal.encode()).hexdigest()
         leases: list[Lease] = []
 

@@ -66,9 +66,9 @@ class CosmosUsage:
     def count_reply(self, headers: Mapping[str, Any], _body: object = None) -> None:
         """Count a reply of Cosmos DB; the SDK calls this method as its ``response_hook``."""
         self.requests += 1
-        self.add_charge(headers)
+        self.add_request_charge(headers)
 
-    def add_charge(self, headers: Mapping[str, Any]) -> None:
+    def add_request_charge(self, headers: Mapping[str, Any]) -> None:
         """Add the request units that the headers of a reply state, if any."""
         self.request_units += float(headers.get("x-ms-request-charge") or 0)
 
@@ -102,7 +102,7 @@ class ReadRetries:
         is_late = self._runtime.monotonic() - self._since > READ_RETRY_SECONDS
         if not is_transient(error) or is_late or self._failures >= READ_ATTEMPTS:
             _LOG.warning("a read failed", extra=logs.fields(status=getattr(error, "status_code", None)), exc_info=error)
-            raise unavailable_error() from error
+            raise build_unavailable_error() from error
         self._usage.read_retries += 1
         longest = min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0**self._failures)
         await self._runtime.sleep(_read_retry_after(error) + self._runtime.uniform(0, longest))
@@ -165,7 +165,7 @@ async def send(
             if delay is None or runtime.monotonic() + delay > deadline:
                 raise error_from_failed_batch(error, usage) from error
             usage.throttled += 1
-            usage.add_charge(getattr(error, "headers", None) or {})
+            usage.add_request_charge(getattr(error, "headers", None) or {})
             await runtime.sleep(max(delay, _LEAST_THROTTLE_SECONDS))
 
 
@@ -175,15 +175,15 @@ def error_from_failed_batch(error: Exception, usage: CosmosUsage) -> Exception:
     The batch must have been sent only once. If it was sent twice, the first attempt may have caused the conflict.
     """
     status = getattr(error, "status_code", None)
-    usage.add_charge(getattr(error, "headers", None) or {})
+    usage.add_request_charge(getattr(error, "headers", None) or {})
     is_batch_result = isinstance(error, CosmosBatchOperationError)
     # A missing head also means that the tip has changed. A missing container is a 404 of the request as a whole.
     if status in _MOVED or (is_batch_result and status == HTTPStatus.NOT_FOUND):
         usage.conflicts += 1
         return TipMovedError()
-    if is_batch_result or status in _REJECTED or was_not_sent(error):
+    if is_batch_result or status in _REJECTED or is_unsent_request_error(error):
         _LOG.warning("a batch was rejected", extra=logs.fields(status=status, error=type(error).__name__))
-        return unavailable_error()
+        return build_unavailable_error()
     usage.unknown_outcomes += 1
     failure = f"{type(error).__name__} {status or ''}".strip()
     return OutcomeUnknownError(f"the batch failed with {failure}; it is unknown whether it was written")
@@ -209,12 +209,12 @@ def is_transient(error: Exception) -> bool:
     return status is None or status in _TRANSIENT or status >= _FIRST_SERVER_ERROR
 
 
-def was_not_sent(error: Exception) -> bool:
+def is_unsent_request_error(error: Exception) -> bool:
     """Return whether the request was not sent, because there was no connection or no token."""
     return isinstance(error, ClientAuthenticationError) or isinstance(error.__cause__, ClientConnectorError)
 
 
-def unavailable_error(detail: str = "The audit log does not respond; retry later.") -> WorkspaceError:
+def build_unavailable_error(detail: str = "The audit log does not respond; retry later.") -> WorkspaceError:
     """Build the UNAVAILABLE error of a Cosmos DB request that failed and wrote nothing."""
     return WorkspaceError(Kind.UNAVAILABLE, UNAVAILABLE, detail)
 

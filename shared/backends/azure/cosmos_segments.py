@@ -215,7 +215,7 @@ class Segments:
         appended between these two steps could be missed.
         """
         if query.descending:
-            lasts = await self._find_last_sequences(chain, query.high)
+            lasts = await self._find_last_sequences_of_full_segments(chain, query.high)
             for index in range(bisect_left(lasts, query.high), -1, -1):
                 part = _restrict_to_segment(lasts, index, query)
                 if part.low <= part.high:
@@ -223,7 +223,7 @@ class Segments:
             return
         index, low = 0, query.low
         while low <= query.high:
-            lasts = await self._find_last_sequences(chain, low)
+            lasts = await self._find_last_sequences_of_full_segments(chain, low)
             index = max(index, bisect_left(lasts, low))
             part = _restrict_to_segment(lasts, index, query)
             yield await self._open_partition(chain, index + 1), part
@@ -231,7 +231,7 @@ class Segments:
                 return
             low, index = max(low, lasts[index] + 1), index + 1
 
-    async def _find_last_sequences(self, chain: ChainKey, sequence: int) -> list[int]:
+    async def _find_last_sequences_of_full_segments(self, chain: ChainKey, sequence: int) -> list[int]:
         """Return the last sequence number of each full segment, in order.
 
         Stop at the segment that contains ``sequence``.

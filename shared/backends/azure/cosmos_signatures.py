@@ -36,11 +36,11 @@ class CosmosSignatureStore:
     def __init__(self, account: CosmosAccount) -> None:
         self._items = _create_item_store(account)
 
-    async def read_attempts(self, member: str) -> Value | None:
+    async def read_refused_attempts(self, member: str) -> Value | None:
         place = f"attempts-{_hash_text(member)}"
         return _parse_content(await self._items.read(place, place))
 
-    async def change_attempts(self, member: str, change: Change) -> Value | None:
+    async def change_refused_attempts(self, member: str, change: Change) -> Value | None:
         place = f"attempts-{_hash_text(member)}"
 
         def change_item(before: Item | None) -> Item | None:
@@ -52,11 +52,11 @@ class CosmosSignatureStore:
 
         return _parse_content(await self._items.change(place, place, change_item))
 
-    async def list_unreported_attempts(self) -> Sequence[Value]:
+    async def list_unreported_lockouts(self) -> Sequence[Value]:
         found = await self._items.find("SELECT * FROM c WHERE c.pending = true")
         return [json.loads(item["content"]) for item in found]
 
-    async def change_sign_in(self, name: str, change: Change, at: datetime) -> Value | None:  # noqa: ARG002  uses expire by their ttl
+    async def change_sign_in_use(self, name: str, change: Change, at: datetime) -> Value | None:  # noqa: ARG002  uses expire by their ttl
         place = f"sign-in-{name}"
 
         def change_item(before: Item | None) -> Item | None:

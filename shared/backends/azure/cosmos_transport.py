@@ -7,7 +7,7 @@ from typing import Final
 import aiohttp
 from azure.core.pipeline.transport import AioHttpTransport
 
-from shared.observability.tracing import get_current_span_context, open_call_span, record_reply
+from shared.observability.tracing import get_current_span_context, open_call_span, record_dependency_reply
 
 
 def create_single_try_transport() -> AioHttpTransport:
@@ -56,7 +56,7 @@ _MARKER_HEADERS: Final[Mapping[str, str]] = {
 }
 
 
-def request_attributes(method: str, path: str, headers: Mapping[str, str]) -> dict[str, str | int]:
+def build_request_attributes(method: str, path: str, headers: Mapping[str, str]) -> dict[str, str | int]:
     """Return the trace attributes of a request to Cosmos DB.
 
     Args:
@@ -92,7 +92,7 @@ def _build_operation_name(method: str, segments: list[str], headers: Mapping[str
 async def trace_request(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
     """Send a request and record a trace span for it (aiohttp middleware)."""
     attributes = (
-        request_attributes(request.method, request.url.path, request.headers)
+        build_request_attributes(request.method, request.url.path, request.headers)
         if get_current_span_context() is not None
         else {}
     )
@@ -100,7 +100,7 @@ async def trace_request(request: aiohttp.ClientRequest, handler: aiohttp.ClientH
     with open_call_span(name, attributes) if attributes else nullcontext():
         reply = await handler(request)
         if attributes:
-            record_reply(
+            record_dependency_reply(
                 _build_reply_attributes(reply), failed=reply.status >= _FIRST_SERVER_ERROR or reply.status in _FAILED
             )
         return reply

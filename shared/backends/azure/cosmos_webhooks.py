@@ -12,7 +12,7 @@ from typing import Final
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import WEBHOOKS
 from shared.backends.azure.cosmos_item_store import CosmosItemStore, Item
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from shared.webhooks.models import Delivery, DeliveryStatus
 from shared.webhooks.ports import DeliveryPlace
 
@@ -47,11 +47,11 @@ class CosmosWebhookStore:
         places = asyncio.Semaphore(_WRITES_AT_ONCE)
 
         async def add_delivery(delivery: Delivery) -> None:
-            def build_missing_item(before: Item | None) -> Item | None:
+            def build_item_if_missing(before: Item | None) -> Item | None:
                 return None if before is not None else _delivery_to_item(delivery)
 
             async with places:
-                await self._items.change(delivery.id, delivery.endpoint, build_missing_item)
+                await self._items.change(delivery.id, delivery.endpoint, build_item_if_missing)
 
         await asyncio.gather(*map(add_delivery, deliveries))
 
@@ -59,18 +59,18 @@ class CosmosWebhookStore:
         names = {f"e{number}": endpoint for number, endpoint in enumerate(excluded)}
         condition = f" AND NOT c.endpoint IN ({', '.join(f'@{name}' for name in names)})" if names else ""
         text = f"SELECT TOP 1 c.endpoint FROM c WHERE c.dueAt <= @at{condition}"  # noqa: S608  parameter names
-        found = await self._items.find(text, at=rfc3339(at), **names)
+        found = await self._items.find(text, at=format_rfc3339(at), **names)
         return str(found[0]["endpoint"]) if found else None
 
     async def claim_due_deliveries(
         self, endpoint: str, at: datetime, leased_until: datetime, lease_id: str, limit: int
     ) -> Sequence[Delivery]:
         text = f"SELECT TOP {limit} * FROM c WHERE c.endpoint = @endpoint AND c.dueAt <= @at ORDER BY c.dueAt"  # noqa: S608  a number
-        found = await self._items.find(text, endpoint, endpoint=endpoint, at=rfc3339(at))
+        found = await self._items.find(text, endpoint, endpoint=endpoint, at=format_rfc3339(at))
 
         async def claim_delivery(item: Item) -> Delivery | None:
             claimed = _delivery_from_item(item).model_copy(update={"lease": lease_id, "scheduled_at": at})
-            after = _delivery_to_item(claimed) | {"dueAt": rfc3339(leased_until)}
+            after = _delivery_to_item(claimed) | {"dueAt": format_rfc3339(leased_until)}
             return None if await self._items.put(item, after) is None else claimed
 
         claims = await asyncio.gather(*map(claim_delivery, found))
@@ -78,11 +78,11 @@ class CosmosWebhookStore:
 
     async def reschedule(self, at: datetime, until: datetime, scheduled_after: datetime, limit: int) -> int:
         text = f"SELECT TOP {limit} * FROM c WHERE c.scheduledAt > @after"  # noqa: S608  a number
-        found = await self._items.find(text, after=rfc3339(scheduled_after))
+        found = await self._items.find(text, after=format_rfc3339(scheduled_after))
         for item in found:
             after = _delivery_to_item(_delivery_from_item(item).reschedule(at))
             # If another process has changed the delivery meanwhile, it was scheduled anew.
-            await self._items.put(item, after | {"dueAt": rfc3339(until if item["lease"] else at)})
+            await self._items.put(item, after | {"dueAt": format_rfc3339(until if item["lease"] else at)})
         return len(found)
 
     async def save(self, delivery: Delivery, lease_id: str) -> bool:
@@ -120,7 +120,7 @@ class CosmosWebhookStore:
 
     async def delete_expired(self, at: datetime, limit: int) -> int:
         text = f"SELECT TOP {limit} c.id, c.endpoint FROM c WHERE c.expiresAt <= @at"  # noqa: S608  a number
-        found = await self._items.find(text, at=rfc3339(at))
+        found = await self._items.find(text, at=format_rfc3339(at))
         for item in found:
             await self._items.delete(item["id"], item["endpoint"])
         return len(found)
@@ -135,15 +135,18 @@ def _delivery_to_item(delivery: Delivery) -> Item:
         "id": delivery.id,
         "endpoint": delivery.endpoint,
         "status": delivery.status.value,
-        "place": _build_sort_key(rfc3339(delivery.created_at), delivery.id),
+        "place": _build_sort_key(format_rfc3339(delivery.created_at), delivery.id),
         "lease": delivery.lease,
-        "expiresAt": rfc3339(delivery.expires_at),
+        "expiresAt": format_rfc3339(delivery.expires_at),
         "content": delivery.model_dump_json(),
     }
     due = delivery.next_attempt_at
     if due is None:
         return item
-    return item | {"dueAt": rfc3339(due), "scheduledAt": rfc3339(delivery.scheduled_at or delivery.created_at)}
+    return item | {
+        "dueAt": format_rfc3339(due),
+        "scheduledAt": format_rfc3339(delivery.scheduled_at or delivery.created_at),
+    }
 
 
 def _delivery_from_item(item: Item) -> Delivery:

@@ -27,9 +27,9 @@ from shared.backends.azure.identity import create_app_credential
 from shared.backends.azure.kusto_replies import (
     build_timeout_error,
     build_unavailable_error,
-    parse_approximations,
-    parse_computed_at,
-    parse_engine_ms,
+    parse_approximate_functions,
+    parse_cached_result_time,
+    parse_execution_time_ms,
     parse_visualization,
     raise_query_failure,
     reject_partial_result,
@@ -39,7 +39,7 @@ from shared.errors import Kind, WorkspaceError, invalid
 from shared.interpreter import pause_garbage_collection
 from shared.observability import logs
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.text_formats.large_json import loads_in_slices
+from shared.text_formats.large_json import parse_json_in_slices
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _create_reply_class(runtime: Runtime) -> type[aiohttp.ClientResponse]:
             if not text.strip():
                 return None
             with pause_garbage_collection(len(text)):
-                parsed = await runtime.run_in_thread_if_large(len(text), loads_in_slices, text, _SLICED_LEVELS)
+                parsed = await runtime.run_in_thread_if_large(len(text), parse_json_in_slices, text, _SLICED_LEVELS)
             _reply_size.set(len(text))
             return parsed
 
@@ -176,14 +176,14 @@ class KustoEngine:
             raise build_unavailable_error() from error
         columns = tuple(Column(column.column_name, column.column_type) for column in table.columns)
         elapsed = (self._runtime.monotonic() - started) * 1000
-        engine_ms, computed_at = parse_engine_ms(reply, elapsed), parse_computed_at(reply)
+        engine_ms, computed_at = parse_execution_time_ms(reply, elapsed), parse_cached_result_time(reply)
         return EngineResult(
             columns,
             table.raw_rows,
             engine_ms,
             computed_at,
             parse_visualization(reply),
-            parse_approximations(reply),
+            parse_approximate_functions(reply),
             size=_reply_size.get(),
         )
 

@@ -75,13 +75,13 @@ def reject_several_results(reply: KustoResponseDataSet, text: str) -> None:
     """
     count = len(reply.primary_results)
     if count > 1:
-        cause = _find_operator_with_results(text)
+        cause = _find_operator_with_several_results(text)
         rule = f"remove the operator {cause}" if cause else "send one statement at a time"
         detail = f"the query has {count} results; a query of the workspace must have one: {rule}"
         raise invalid("query", detail, code="QUERY_INVALID")
 
 
-def _find_operator_with_results(text: str) -> str:
+def _find_operator_with_several_results(text: str) -> str:
     """Return the first operator of a KQL text that has several results; empty if there is none."""
     previous = ""
     for token in tokenize(text):
@@ -91,7 +91,7 @@ def _find_operator_with_results(text: str) -> str:
     return ""
 
 
-def parse_computed_at(reply: KustoResponseDataSet) -> datetime | None:
+def parse_cached_result_time(reply: KustoResponseDataSet) -> datetime | None:
     """Parse the time at which the engine computed a result that it returned from its cache; None for a new result."""
     # The ExtendedProperties of a cached result state its origin: {"OriginalClientRequestId", "OriginalStartedOn"}.
     for cells in _read_rows_of_table(reply, "@ExtendedProperties"):
@@ -108,11 +108,11 @@ def parse_visualization(reply: KustoResponseDataSet) -> dict[str, Any] | None:
             annotation = json.loads(value) if isinstance(value, str) else value
             if not isinstance(annotation, dict) or not annotation.get("Visualization"):
                 return None
-            return {name: _convert_annotation(name, annotation.get(key)) for key, name in _VISUALIZATION.items()}
+            return {name: _convert_render_property(name, annotation.get(key)) for key, name in _VISUALIZATION.items()}
     return None
 
 
-def parse_approximations(reply: KustoResponseDataSet) -> tuple[str, ...]:
+def parse_approximate_functions(reply: KustoResponseDataSet) -> tuple[str, ...]:
     """Parse the list of the query's functions whose results in the emulator differ from those of Data Explorer."""
     for cells in _read_rows_of_table(reply, "@ExtendedProperties"):
         if cells.get("Key") == "Approximations":
@@ -120,7 +120,7 @@ def parse_approximations(reply: KustoResponseDataSet) -> tuple[str, ...]:
     return ()
 
 
-def _convert_annotation(name: str, value: Any) -> Any:
+def _convert_render_property(name: str, value: Any) -> Any:
     if name in _NAME_LISTS and isinstance(value, str):
         return [each.strip() for each in value.split(",") if each.strip()]
     return None if value in ("", "NaN") else value
@@ -133,7 +133,7 @@ def _read_rows_of_table(reply: KustoResponseDataSet, table_name: str) -> Iterato
             yield from (dict(zip(names, row, strict=False)) for row in table.raw_rows)
 
 
-def parse_engine_ms(reply: KustoResponseDataSet, elapsed_ms: float) -> float:
+def parse_execution_time_ms(reply: KustoResponseDataSet, elapsed_ms: float) -> float:
     """Parse the duration in milliseconds that the engine reports for a query; ``elapsed_ms`` if it reports none."""
     for cells in _read_rows_of_table(reply, "QueryCompletionInformation"):
         if cells.get("EventTypeName") == "QueryResourceConsumption":
@@ -169,7 +169,7 @@ def raise_query_failure(error: KustoServiceError, query: EngineQuery) -> NoRetur
         detail = "The query requires more memory or returns more rows than the engine allows."
         raise invalid("query", detail, code="QUERY_TOO_LARGE") from error
     if failure.is_caused_by_query:
-        raise _invalid_query_error(failure, query) from error
+        raise _build_invalid_query_error(failure, query) from error
     _LOG.warning(
         "the query engine reported a failure", extra=logs.fields(status=failure.status, engineCode=failure.code)
     )
@@ -206,7 +206,7 @@ def _parse_failure(error: KustoServiceError) -> _EngineFailure:
     return _EngineFailure(codes, one.description or one.message or "", status, permanent)
 
 
-def _invalid_query_error(failure: _EngineFailure, query: EngineQuery) -> WorkspaceError:
+def _build_invalid_query_error(failure: _EngineFailure, query: EngineQuery) -> WorkspaceError:
     code = "QUERY_NOT_READ_ONLY" if _contains_any_phrase(_READ_ONLY, failure.code) else "QUERY_INVALID"
     reported = failure.message
     if _EMBEDDED_ONLY in reported:

@@ -27,15 +27,15 @@ def start_export(
     """
     if not connection_string or exporters.is_configured_by_environment():
         return None
-    timer = threading.Timer(delay_seconds, _install_providers, (connection_string, client_id))
+    timer = threading.Timer(delay_seconds, _install_opentelemetry_providers, (connection_string, client_id))
     timer.daemon = True
     timer.start()
     return timer
 
 
-def _install_providers(connection_string: str, client_id: str) -> None:
+def _install_opentelemetry_providers(connection_string: str, client_id: str) -> None:
     try:
-        _set_providers(_build_options(connection_string, client_id))
+        _set_opentelemetry_providers(_build_options(connection_string, client_id))
     except Exception as error:  # noqa: BLE001  the service works without
         _LOG.warning("cannot export to Azure Monitor", extra=logs.fields(error=type(error).__name__))
         return
@@ -52,7 +52,7 @@ def _build_options(connection_string: str, client_id: str) -> dict[str, Any]:
     return options | {"credential": ManagedIdentityCredential(client_id=client_id)}
 
 
-def _set_providers(options: dict[str, Any]) -> None:
+def _set_opentelemetry_providers(options: dict[str, Any]) -> None:
     from azure.monitor.opentelemetry.exporter import (  # noqa: PLC0415  loaded late, see the module
         AzureMonitorMetricExporter,
         AzureMonitorTraceExporter,

@@ -72,10 +72,10 @@ class VaultSigningKey:
         if self._runtime.monotonic() - self._read_at > FRESH_SECONDS:
             async with self._reading:
                 if self._runtime.monotonic() - self._read_at > FRESH_SECONDS:
-                    await self._read_versions()
+                    await self._refresh_versions()
         return self._versions
 
-    async def _read_versions(self) -> None:
+    async def _refresh_versions(self) -> None:
         try:
             versions = await call_vault(
                 lambda: self._vault.list_versions(self._name), "SIGNING_KEY_UNAVAILABLE", _TOKEN_KEY
@@ -140,10 +140,10 @@ class VaultNoteSigner:
         )
 
     async def load_public_key(self) -> bytes:
-        return _to_spki(await self._select_signing_version())
+        return _to_der_public_key(await self._select_signing_version())
 
     async def load_trusted_keys(self, *, reload: bool = False) -> Sequence[bytes]:
-        return [_to_spki(version) for version in await self._read_current_versions(reload=reload)]
+        return [_to_der_public_key(version) for version in await self._read_current_versions(reload=reload)]
 
     async def _select_signing_version(self) -> KeyVersion:
         for version in await self._read_current_versions():
@@ -155,12 +155,12 @@ class VaultNoteSigner:
         requested_at = self._runtime.monotonic()
         async with self._reading:
             if requested_at - self._read_at > FRESH_SECONDS or (reload and self._read_at < requested_at):
-                await self._read_versions(reload=reload)
+                await self._refresh_versions(reload=reload)
         if not self._versions:
             raise _build_no_enabled_version_error()
         return self._versions
 
-    async def _read_versions(self, *, reload: bool) -> None:
+    async def _refresh_versions(self, *, reload: bool) -> None:
         try:
             versions = await call_vault(
                 lambda: self._vault.list_versions(self._name), "CHECKPOINTS_UNAVAILABLE", _NOTE_KEY
@@ -174,7 +174,7 @@ class VaultNoteSigner:
         self._read_at = self._runtime.monotonic()
 
 
-def _to_spki(version: KeyVersion) -> bytes:
+def _to_der_public_key(version: KeyVersion) -> bytes:
     return version.public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 

@@ -179,14 +179,14 @@ class WebPubSub:
             connection_timeout=_CONNECT_SECONDS,
             read_timeout=self._seconds,
         )
-        credential, key_policy = self._create_credential()
+        credential, key_policy = self._create_credential_and_policy()
         # The publisher retries, so the SDK must not. Tracing and logging of each message would cost a third more.
         policies = [key_policy or AsyncBearerTokenCredentialPolicy(credential, _SCOPE)]
         client = WebPubSubServiceClient(self._endpoint, self._hub, credential, policies=policies, transport=transport)
         self._resources = [client, session, *([] if key_policy else [credential])]
         return cast("WebPubSubClient", client)
 
-    def _create_credential(self) -> tuple[Any, Any]:
+    def _create_credential_and_policy(self) -> tuple[Any, Any]:
         from azure.core.credentials import AzureKeyCredential  # noqa: PLC0415  see _connect
 
         if self._access_key:

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from shared.alerts.models import Alert, RuleState
 from shared.alerts.ports import AlertFilter, AlertPlace, RuleRecord
-from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
-from shared.timestamps import rfc3339
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
+from shared.timestamps import format_rfc3339
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS alert_rule_states (
@@ -39,7 +39,7 @@ class SqliteAlertStore:
         with _convert_errors():
             return await self._database.read(select_states)
 
-    async def load_rule(self, rule: str) -> RuleRecord:
+    async def load_rule_record(self, rule: str) -> RuleRecord:
         def select_rule_state(connection: sqlite3.Connection) -> RuleRecord:
             sql = "SELECT token, state FROM alert_rule_states WHERE rule = ?"
             stored = connection.execute(sql, (rule,)).fetchone()
@@ -52,7 +52,7 @@ class SqliteAlertStore:
         with _convert_errors():
             return await self._database.read(select_rule_state)
 
-    async def save_rule(
+    async def save_rule_changes(
         self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
     ) -> str | None:
         token = self._database.runtime.new_id()
@@ -110,7 +110,9 @@ class SqliteAlertStore:
     async def delete_resolved(self, before: datetime) -> int:
         sql = "DELETE FROM alerts WHERE NOT is_open AND resolved_at < ?"
         with _convert_errors():
-            return await self._database.write(lambda connection: connection.execute(sql, (rfc3339(before),)).rowcount)
+            return await self._database.write(
+                lambda connection: connection.execute(sql, (format_rfc3339(before),)).rowcount
+            )
 
 
 def _alert_to_row(alert: Alert) -> tuple[str | int | None, ...]:
@@ -121,11 +123,11 @@ def _alert_to_row(alert: Alert) -> tuple[str | int | None, ...]:
         alert.state.value,
         alert.severity.value,
         alert.surface,
-        rfc3339(alert.started_at),
-        None if alert.resolved_at is None else rfc3339(alert.resolved_at),
+        format_rfc3339(alert.started_at),
+        None if alert.resolved_at is None else format_rfc3339(alert.resolved_at),
         alert.model_dump_json(),
     )
 
 
 def _convert_errors() -> AbstractContextManager[None]:
-    return convert_failures("ALERTS_UNAVAILABLE", "the store of alerts")
+    return convert_sqlite_errors("ALERTS_UNAVAILABLE", "the store of alerts")

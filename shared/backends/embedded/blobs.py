@@ -67,11 +67,11 @@ class FolderBlobStore:
     async def list(self, prefix: str) -> AsyncIterator[Blob]:
         found = _list_blobs(self._folder, "", prefix)
 
-        async def next_page() -> "list[Blob]":
+        async def fetch_next_page() -> "list[Blob]":
             with open_blob_span("list", self._folder.name):
                 return await self._run_in_thread(lambda: list(itertools.islice(found, _PAGE_SIZE)))
 
-        while page := await next_page():
+        while page := await fetch_next_page():
             for blob in page:
                 yield blob
 
@@ -111,7 +111,7 @@ class FolderBlobStore:
 
         def create_from_draft() -> bool:
             draft = durable_files.write_temporary_file(self._create_draft_path(path.name), content)
-            return durable_files.create_file(path, draft, self._folder)
+            return durable_files.move_temporary_file(path, draft, self._folder)
 
         return _move_into_folder(path.parent, create_from_draft)
 
@@ -122,12 +122,12 @@ class FolderBlobStore:
             file.flush()
             os.fsync(file.fileno())
         _move_into_folder(path.parent, lambda: draft.replace(path))
-        durable_files.sync_folders(path, self._folder)
+        durable_files.fsync_folders(path, self._folder)
 
     def _create_draft_path(self, name: str) -> Path:
         if not self._swept:
             self._swept = True
-            _remove_drafts(self._folder / DRAFTS, self._runtime.now())
+            _delete_abandoned_drafts(self._folder / DRAFTS, self._runtime.now())
         # The name is shortened, because file systems limit the length, and drafts have a random suffix.
         return self._folder / DRAFTS / name[-64:].lstrip(".")
 
@@ -140,12 +140,12 @@ def build_blob_path(folder: Path, name: str) -> Path:
             has a character with a special meaning in file systems.
     """
     segments = name.split("/")
-    if not all(map(_is_segment, segments)):
+    if not all(map(_is_valid_path_segment, segments)):
         raise ValueError(f"{name!r} is not a valid name of a blob")
     return folder.joinpath(*segments)
 
 
-def _is_segment(text: str) -> bool:
+def _is_valid_path_segment(text: str) -> bool:
     if not text or text.startswith(".") or "\\" in text or not text.isprintable():
         return False
     return len(text.encode(errors="replace")) <= _MAX_SEGMENT_BYTES
@@ -209,7 +209,7 @@ def _remove_empty_folders(folder: Path, top_folder: Path) -> None:
             folder = folder.parent
 
 
-def _remove_drafts(draft_folder: Path, at: datetime) -> None:
+def _delete_abandoned_drafts(draft_folder: Path, at: datetime) -> None:
     """Delete unfinished files that earlier processes left.
 
     Files that changed within the last hour stay, because a process may still be writing them.

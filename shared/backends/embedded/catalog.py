@@ -5,10 +5,10 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 
-from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
 from shared.catalog.ports import CatalogItem, ItemOrigin, PendingEvent, StoredCatalog
 from shared.errors import Kind, WorkspaceError
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS catalog_version (only INTEGER PRIMARY KEY CHECK (only = 1), version INTEGER NOT NULL);
@@ -83,7 +83,7 @@ class SqliteCatalogStore:
 
 
 def _convert_errors() -> AbstractContextManager[None]:
-    return convert_failures("CATALOG_UNAVAILABLE", "the catalog")
+    return convert_sqlite_errors("CATALOG_UNAVAILABLE", "the catalog")
 
 
 def _read_version(connection: sqlite3.Connection) -> int:
@@ -114,7 +114,7 @@ def _read_pending_events(connection: sqlite3.Connection) -> list[PendingEvent]:
 
 
 def _item_to_row(item: CatalogItem) -> tuple[str, ...]:
-    times = rfc3339(item.created_at), rfc3339(item.updated_at)
+    times = format_rfc3339(item.created_at), format_rfc3339(item.updated_at)
     return item.kind, item.key, json.dumps(item.definition), item.origin, *times, item.edited_by
 
 

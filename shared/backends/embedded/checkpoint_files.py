@@ -10,7 +10,7 @@ from shared.backends.embedded import durable_files
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.checkpoint_ports import StoredCheckpoint
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 _READ_ONLY: Final = 0o444
 _SIZE_DIGITS: Final = 12
@@ -40,10 +40,10 @@ class FileCheckpointStore:
     async def get(self, name: str) -> StoredCheckpoint | None:
         return await self._run_in_thread(lambda: self._read_checkpoint(name))
 
-    async def save_state(self, name: str, state: bytes) -> None:
+    async def save_working_state(self, name: str, state: bytes) -> None:
         await self._run_in_thread(lambda: _replace_file(self._folder / f"{name}.state", state))
 
-    async def load_state(self, name: str) -> bytes | None:
+    async def load_working_state(self, name: str) -> bytes | None:
         return await self._run_in_thread(lambda: _read_file_or_none(self._folder / f"{name}.state"))
 
     def _find_newest(self, prefix: str) -> StoredCheckpoint | None:
@@ -73,7 +73,7 @@ class FileCheckpointStore:
         note = _read_file_or_none(path)
         if note is None:
             return None
-        return StoredCheckpoint(name, note, rfc3339(datetime.fromtimestamp(path.stat().st_mtime, UTC)))
+        return StoredCheckpoint(name, note, format_rfc3339(datetime.fromtimestamp(path.stat().st_mtime, UTC)))
 
 
 def _list_names_descending(folder: Path, digits: int) -> list[str]:
@@ -86,7 +86,7 @@ def _list_names_descending(folder: Path, digits: int) -> list[str]:
 
 
 def _create_file(path: Path, content: bytes, top: Path) -> bool:
-    return durable_files.create_file(path, durable_files.write_temporary_file(path, content, _READ_ONLY), top)
+    return durable_files.move_temporary_file(path, durable_files.write_temporary_file(path, content, _READ_ONLY), top)
 
 
 def _replace_file(path: Path, content: bytes) -> None:

@@ -4,10 +4,10 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.ports import ArrivedMessages, ConnectionState
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 
 _NAMES = ("CONNECTION_STATES_UNAVAILABLE", "the store of connection states")
 _SCHEMA = """
@@ -50,13 +50,13 @@ class SqliteConnectionStates:
         self._database = SqliteDatabase(path, _SCHEMA, runtime=runtime)
         self._last_read: Mapping[str, tuple[_Row, ConnectionState]] = {}
 
-    async def record_messages(self, arrivals: Sequence[ArrivedMessages]) -> None:
+    async def count_arrived_messages(self, arrivals: Sequence[ArrivedMessages]) -> None:
         if arrivals:
-            with convert_failures(*_NAMES):
-                await self._database.write(lambda connection: _record_arrivals(connection, arrivals))
+            with convert_sqlite_errors(*_NAMES):
+                await self._database.write(lambda connection: _count_new_messages(connection, arrivals))
 
     async def set_status(self, connection: str, status: str) -> None:
-        with convert_failures(*_NAMES):
+        with convert_sqlite_errors(*_NAMES):
             await self._database.write(
                 lambda database: database.execute(
                     "INSERT INTO connection_states (connection, status) VALUES (?, ?)"
@@ -66,7 +66,7 @@ class SqliteConnectionStates:
             )
 
     async def load_states(self) -> Mapping[str, ConnectionState]:
-        with convert_failures(*_NAMES):
+        with convert_sqlite_errors(*_NAMES):
             return await self._database.read(self._read_states)
 
     async def close(self) -> None:
@@ -87,7 +87,7 @@ class SqliteConnectionStates:
         return {connection: state for connection, (_, state) in states.items()}
 
 
-def _record_arrivals(database: sqlite3.Connection, arrivals: Sequence[ArrivedMessages]) -> None:
+def _count_new_messages(database: sqlite3.Connection, arrivals: Sequence[ArrivedMessages]) -> None:
     for each in arrivals:
         row = database.execute(
             "SELECT highest FROM connection_sources WHERE connection = ? AND source = ?",
@@ -95,11 +95,11 @@ def _record_arrivals(database: sqlite3.Connection, arrivals: Sequence[ArrivedMes
         ).fetchone()
         new = [number for number in each.sequence_numbers if row is None or number > row[0]]
         if new:
-            _add_messages(database, each, len(new), max(new))
-            _count_mismatches(database, each.connection, len(each.mismatched.intersection(new)))
+            _add_to_message_counts(database, each, len(new), max(new))
+            _add_to_mismatch_count(database, each.connection, len(each.mismatched.intersection(new)))
 
 
-def _add_messages(database: sqlite3.Connection, arrivals: ArrivedMessages, count: int, highest: int) -> None:
+def _add_to_message_counts(database: sqlite3.Connection, arrivals: ArrivedMessages, count: int, highest: int) -> None:
     database.execute(
         "INSERT INTO connection_sources (connection, source, highest) VALUES (?, ?, ?)"
         " ON CONFLICT (connection, source) DO UPDATE SET highest = excluded.highest",
@@ -109,11 +109,11 @@ def _add_messages(database: sqlite3.Connection, arrivals: ArrivedMessages, count
         "INSERT INTO connection_states (connection, messages_received, last_message) VALUES (?, ?, ?)"
         " ON CONFLICT (connection) DO UPDATE SET messages_received = messages_received + excluded.messages_received,"
         " last_message = max(ifnull(last_message, ''), excluded.last_message)",
-        (arrivals.connection, count, rfc3339(arrivals.last_message)),
+        (arrivals.connection, count, format_rfc3339(arrivals.last_message)),
     )
 
 
-def _count_mismatches(database: sqlite3.Connection, connection: str, count: int) -> None:
+def _add_to_mismatch_count(database: sqlite3.Connection, connection: str, count: int) -> None:
     if count:
         database.execute(
             "INSERT INTO connection_type_mismatches (connection, messages) VALUES (?, ?)"

@@ -11,8 +11,8 @@ from typing import Any
 from shared.auth.ports import ApiKey, Credentials, IssuedToken
 from shared.auth.rights import AccessRight
 from shared.auth.telemetry_binding import binding_from_json
-from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
+from shared.timestamps import format_rfc3339, parse_rfc3339
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS credential_version (only INTEGER PRIMARY KEY CHECK (only = 1), version INTEGER NOT NULL);
@@ -69,7 +69,7 @@ class SqliteCredentialStore:
         def insert_key_if_missing(connection: sqlite3.Connection) -> ApiKey:
             stored = _find_key(connection, key.key_id)
             if stored is None:
-                _execute_statements(connection, _build_key_statements(key))
+                _execute_and_increment_version(connection, _build_key_statements(key))
             return stored or key
 
         with _convert_errors():
@@ -80,19 +80,21 @@ class SqliteCredentialStore:
 
     async def revoke_key(self, key_id: str, at: datetime) -> None:
         sql = "UPDATE api_keys SET revoked_at = ? WHERE key_id = ? AND revoked_at IS NULL"
-        await self._write_statements((sql, (rfc3339(at), key_id)), (_REVOKE_TOKENS, (key_id, rfc3339(at))))
+        await self._write_statements(
+            (sql, (format_rfc3339(at), key_id)), (_REVOKE_TOKENS, (key_id, format_rfc3339(at)))
+        )
 
     async def store_last_use(self, key_id: str, at: datetime) -> None:
         sql = "UPDATE api_keys SET last_used_at = ? WHERE key_id = ?"
         with _convert_errors():
-            await self._database.write(lambda connection: connection.execute(sql, (rfc3339(at), key_id)))
+            await self._database.write(lambda connection: connection.execute(sql, (format_rfc3339(at), key_id)))
 
     async def add_token(self, token: IssuedToken) -> None:
         def insert_token(connection: sqlite3.Connection) -> None:
             connection.execute(
-                "DELETE FROM issued_tokens WHERE expires_at < ?", (rfc3339(self._database.runtime.now()),)
+                "DELETE FROM issued_tokens WHERE expires_at < ?", (format_rfc3339(self._database.runtime.now()),)
             )
-            row = (token.token_id, token.principal, rfc3339(token.expires_at), token.parent)
+            row = (token.token_id, token.principal, format_rfc3339(token.expires_at), token.parent)
             connection.execute("INSERT INTO issued_tokens VALUES (?,?,?,?,NULL)", row)
 
         with _convert_errors():
@@ -100,20 +102,20 @@ class SqliteCredentialStore:
 
     async def find_token(self, token_id: str) -> IssuedToken | None:
         sql = "SELECT principal, expires_at, parent FROM issued_tokens WHERE token_id = ? AND expires_at >= ?"
-        arguments = (token_id, rfc3339(self._database.runtime.now()))
+        arguments = (token_id, format_rfc3339(self._database.runtime.now()))
         with _convert_errors():
             row = await self._database.read(lambda connection: connection.execute(sql, arguments).fetchone())
         return None if row is None else IssuedToken(token_id, row[0], parse_rfc3339(row[1]), row[2])
 
     async def revoke_token(self, token_id: str, at: datetime) -> None:
-        await self._write_statements((_REVOKE_TOKENS, (token_id, rfc3339(at))))
+        await self._write_statements((_REVOKE_TOKENS, (token_id, format_rfc3339(at))))
 
     async def _write_statements(self, *statements: _Statement) -> None:
         with _convert_errors():
-            await self._database.write(lambda connection: _execute_statements(connection, statements))
+            await self._database.write(lambda connection: _execute_and_increment_version(connection, statements))
 
 
-def _execute_statements(connection: sqlite3.Connection, statements: Sequence[_Statement]) -> None:
+def _execute_and_increment_version(connection: sqlite3.Connection, statements: Sequence[_Statement]) -> None:
     for sql, arguments in statements:
         connection.execute(sql, arguments)
     connection.execute("UPDATE credential_version SET version = version + 1")
@@ -136,7 +138,7 @@ def _build_creators_statement(key: ApiKey) -> _Statement:
 
 
 def _convert_errors() -> AbstractContextManager[None]:
-    return convert_failures("CREDENTIALS_UNAVAILABLE", "the credential store")
+    return convert_sqlite_errors("CREDENTIALS_UNAVAILABLE", "the credential store")
 
 
 def _read_version(connection: sqlite3.Connection) -> int:
@@ -163,7 +165,7 @@ def _load_credentials(at: datetime, connection: sqlite3.Connection) -> Credentia
         for row in connection.execute("SELECT * FROM api_keys")
     )
     sql = "SELECT token_id FROM issued_tokens WHERE revoked_at IS NOT NULL AND expires_at >= ?"
-    revoked = connection.execute(sql, (rfc3339(at),))
+    revoked = connection.execute(sql, (format_rfc3339(at),))
     return Credentials(
         _read_version(connection), {key.key_id: key for key in keys}, frozenset(row[0] for row in revoked)
     )
@@ -183,4 +185,4 @@ def _key_from_row(row: tuple[Any, ...], creators: Sequence[str] | None, binding:
 
 
 def _format_time(instant: datetime | None) -> str | None:
-    return None if instant is None else rfc3339(instant)
+    return None if instant is None else format_rfc3339(instant)

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
-from shared.backends.embedded.sqlite import ReadBatcher, SqliteDatabase, WriteBatcher, convert_failures
-from shared.conditional_requests import precondition_failed_error
+from shared.backends.embedded.sqlite import ReadBatcher, SqliteDatabase, WriteBatcher, convert_sqlite_errors
+from shared.conditional_requests import build_precondition_failed_error
 from shared.data_stores.continuation import FIELD
 from shared.data_stores.errors import (
     build_container_exists_error,
@@ -90,7 +90,7 @@ class SqliteContainerStore:
             found = await self._reads.read(lambda connection: _read_containers(connection, database))
             missing = [container for name, container in declared.items() if name not in found]
             if missing:
-                await self._writes.write(lambda connection: _put_containers(connection, database, missing))
+                await self._writes.write(lambda connection: _insert_missing_containers(connection, database, missing))
                 found = await self._reads.read(lambda connection: _read_containers(connection, database))
         return [found[name] for name in sorted(found)]
 
@@ -99,7 +99,9 @@ class SqliteContainerStore:
 
     async def create_container(self, database: DatabaseAddress, container: AccountContainer) -> None:
         with _convert_errors():
-            created = await self._writes.write(lambda connection: _put_containers(connection, database, [container]))
+            created = await self._writes.write(
+                lambda connection: _insert_missing_containers(connection, database, [container])
+            )
         if not created and container not in await self._list_declared(database):
             raise build_container_exists_error()
 
@@ -155,7 +157,7 @@ class SqliteDocumentStore:
     async def list(
         self, table: Table, partition: PartitionValue, limit: int, after: str | None, *, all_partitions: bool
     ) -> DocumentPage:
-        place, low = _build_place_key(table), ("", "") if after is None else _parse_position(after)
+        place, low = _build_container_key(table), ("", "") if after is None else _parse_position(after)
         if all_partitions:
             where, values = "(partition_key, id) > (?, ?)", (*place, *low)
         else:
@@ -172,15 +174,15 @@ class SqliteDocumentStore:
 
 
 def _convert_errors() -> AbstractContextManager[None]:
-    return convert_failures("DATA_STORE_UNAVAILABLE", "the data store")
+    return convert_sqlite_errors("DATA_STORE_UNAVAILABLE", "the data store")
 
 
-def _build_place_key(table: Table) -> tuple[str, str, str]:
+def _build_container_key(table: Table) -> tuple[str, str, str]:
     return table.place.store, table.place.database, table.container.name
 
 
 def _build_row_key(table: Table, key: DocumentKey) -> tuple[str, str, str, str, str]:
-    return *_build_place_key(table), format_partition_key(key.partition), key.id
+    return *_build_container_key(table), format_partition_key(key.partition), key.id
 
 
 def _check_precondition(connection: sqlite3.Connection, table: Table, key: DocumentKey, if_match: str | None) -> None:
@@ -189,7 +191,7 @@ def _check_precondition(connection: sqlite3.Connection, table: Table, key: Docum
     if row is None:
         raise build_document_not_found_error()
     if if_match is not None and row[0] != if_match:
-        raise precondition_failed_error()
+        raise build_precondition_failed_error()
 
 
 def _read_containers(connection: sqlite3.Connection, database: DatabaseAddress) -> dict[str, AccountContainer]:
@@ -198,7 +200,7 @@ def _read_containers(connection: sqlite3.Connection, database: DatabaseAddress) 
     return {name: AccountContainer(name, path) for name, path in rows}
 
 
-def _put_containers(
+def _insert_missing_containers(
     connection: sqlite3.Connection, database: DatabaseAddress, containers: Iterable[AccountContainer]
 ) -> int:
     rows = [

@@ -5,7 +5,7 @@ import uuid
 from pathlib import Path
 
 
-def create_file(path: Path, temporary_path: Path, top_folder: Path) -> bool:
+def move_temporary_file(path: Path, temporary_path: Path, top_folder: Path) -> bool:
     """Move a temporary file to a new path; return False if a file exists there.
 
     The temporary file is deleted in both cases.
@@ -23,7 +23,7 @@ def create_file(path: Path, temporary_path: Path, top_folder: Path) -> bool:
         return False
     finally:
         temporary_path.unlink()
-    sync_folders(path, top_folder)
+    fsync_folders(path, top_folder)
     return True
 
 
@@ -39,15 +39,15 @@ def write_temporary_file(path: Path, content: bytes, mode: int = 0o644) -> Path:
     return temporary
 
 
-def sync_folders(path: Path, top_folder: Path) -> None:
+def fsync_folders(path: Path, top_folder: Path) -> None:
     """Flush all folders between a path and the folder ``top_folder`` to disk, so that the path survives a power cut."""
     for folder in path.parents:
-        _sync_folder(folder)
+        _fsync_folder(folder)
         if folder == top_folder:
             break
 
 
-def _sync_folder(folder: Path) -> None:
+def _fsync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

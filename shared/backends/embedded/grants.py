@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any, Final
 
-from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
 from shared.oauth.grants import Grant, StoredGrant, grant_from_json, grant_to_json
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS oauth_grants (
@@ -39,12 +39,12 @@ class SqliteGrantStore:
         self._database = database
 
     async def add_grant(self, grant: Grant) -> None:
-        oldest = rfc3339(self._database.runtime.now() - _RETAINED)
+        oldest = format_rfc3339(self._database.runtime.now() - _RETAINED)
 
         def insert_grant(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM oauth_grants WHERE expires_at < ?", (oldest,))
             row = (
-                *(grant.grant_id, grant.member_id, grant.token_id, grant.api_key_id, rfc3339(grant.expires_at)),
+                *(grant.grant_id, grant.member_id, grant.token_id, grant.api_key_id, format_rfc3339(grant.expires_at)),
                 *(_is_unrecorded(grant), _grant_to_text(grant)),
             )
             connection.execute("INSERT INTO oauth_grants VALUES (?,?,?,?,?,?,1,?)", row)
@@ -64,7 +64,7 @@ class SqliteGrantStore:
             "WHERE grant_id = ? AND version = ?"
         )
         arguments = (
-            rfc3339(after.expires_at),
+            format_rfc3339(after.expires_at),
             _is_unrecorded(after),
             _grant_to_text(after),
             after.grant_id,
@@ -76,18 +76,20 @@ class SqliteGrantStore:
 
     async def list_active_grants(self, member_id: str | None = None) -> Sequence[Grant]:
         at = self._database.runtime.now()
-        query = (_FOR_ALL, (rfc3339(at),)) if member_id is None else (_FOR_MEMBER, (member_id, rfc3339(at)))
+        query = (
+            (_FOR_ALL, (format_rfc3339(at),)) if member_id is None else (_FOR_MEMBER, (member_id, format_rfc3339(at)))
+        )
         with _convert_errors():
             rows = await self._database.read(lambda connection: connection.execute(*query).fetchall())
         return [grant for grant in map(_grant_from_row, rows) if grant.is_active(at)]
 
-    async def list_descendants(self, credential_id: str) -> Sequence[Grant]:
-        arguments = (credential_id, credential_id, rfc3339(self._database.runtime.now()))
+    async def list_grants_of_credential(self, credential_id: str) -> Sequence[Grant]:
+        arguments = (credential_id, credential_id, format_rfc3339(self._database.runtime.now()))
         with _convert_errors():
             rows = await self._database.read(lambda connection: connection.execute(_FOR_ANCESTOR, arguments).fetchall())
         return [grant for grant in map(_grant_from_row, rows) if grant.end is None]
 
-    async def list_unrecorded_grants(self) -> Sequence[StoredGrant]:
+    async def list_grants_with_unrecorded_end(self) -> Sequence[StoredGrant]:
         with _convert_errors():
             rows = await self._database.read(lambda connection: connection.execute(_UNRECORDED).fetchall())
         return [StoredGrant(_grant_from_row(row), str(row[1])) for row in rows]
@@ -106,4 +108,4 @@ def _grant_from_row(row: tuple[Any, ...]) -> Grant:
 
 
 def _convert_errors() -> AbstractContextManager[None]:
-    return convert_failures("CREDENTIALS_UNAVAILABLE", "the credential store")
+    return convert_sqlite_errors("CREDENTIALS_UNAVAILABLE", "the credential store")

@@ -42,7 +42,7 @@ class HubArchiveProgress:
         try:
             for hub, group in PATH_TO_ARCHIVE:
                 # A hub contains all messages of the previous hub only after the previous hub was read completely.
-                target = await self._read_in_thread(partial(_read_last_numbers, hub))
+                target = await self._read_in_thread(partial(_read_last_sequence_numbers, hub))
                 while not await self._read_in_thread(partial(_has_read_up_to, hub, group, target)):
                     if self._runtime.monotonic() >= ends:
                         _LOGGER.warning("a download stops waiting for messages that are not yet archived")
@@ -64,7 +64,7 @@ class HubArchiveProgress:
             reader.close()
 
 
-def _read_last_numbers(hub: str, reader: HubReader) -> dict[str, int]:
+def _read_last_sequence_numbers(hub: str, reader: HubReader) -> dict[str, int]:
     return {partition: reader.find_last_sequence_number(hub, partition) for partition in reader.list_partitions(hub)}
 
 

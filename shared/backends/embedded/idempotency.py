@@ -4,11 +4,11 @@ import sqlite3
 from contextlib import AbstractContextManager
 from datetime import datetime
 
-from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
 from shared.background.ports import CLOCK_TOLERANCE
 from shared.idempotency.keys import Claim
 from shared.idempotency.replies import BeginResult
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS idempotency_keys (
@@ -31,18 +31,18 @@ class SqliteIdempotencyStore:
 
     async def claim(self, key: str, new_claim: Claim, at: datetime, forget_before: datetime) -> Claim:
         def claim_key(connection: sqlite3.Connection) -> Claim:
-            connection.execute("DELETE FROM idempotency_keys WHERE made_at < ?", (rfc3339(forget_before),))
-            row = (key, new_claim.fingerprint, new_claim.append_id, rfc3339(at))
+            connection.execute("DELETE FROM idempotency_keys WHERE made_at < ?", (format_rfc3339(forget_before),))
+            row = (key, new_claim.fingerprint, new_claim.append_id, format_rfc3339(at))
             connection.execute("INSERT OR IGNORE INTO idempotency_keys VALUES (?, ?, ?, ?)", row)
             sql = "SELECT fingerprint, append_id FROM idempotency_keys WHERE key = ?"
             return Claim(*connection.execute(sql, (key,)).fetchone())
 
-        with _convert_store_errors():
+        with _convert_sqlite_errors():
             return await self._database.write(claim_key)
 
     async def delete_claim(self, key: str, append_id: str) -> None:
         sql = "DELETE FROM idempotency_keys WHERE key = ? AND append_id = ?"
-        with _convert_store_errors():
+        with _convert_sqlite_errors():
             await self._database.write(lambda connection: connection.execute(sql, (key, append_id)))
 
 
@@ -55,27 +55,32 @@ class SqliteReplyStore:
     async def begin_request(
         self, name: str, new_claim: Claim, lease_id: str, at: datetime, lease_until: datetime, forget_before: datetime
     ) -> BeginResult:
-        def begin_reply(connection: sqlite3.Connection) -> BeginResult:
-            connection.execute("DELETE FROM answers WHERE made_at < ?", (rfc3339(forget_before),))
-            row = (name, new_claim.fingerprint, new_claim.append_id, rfc3339(at), "", "")
+        def insert_claim_and_lease(connection: sqlite3.Connection) -> BeginResult:
+            connection.execute("DELETE FROM answers WHERE made_at < ?", (format_rfc3339(forget_before),))
+            row = (name, new_claim.fingerprint, new_claim.append_id, format_rfc3339(at), "", "")
             connection.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?, ?, NULL)", row)
             sql = "SELECT fingerprint, append_id, answer, leased_until FROM answers WHERE name = ?"
             fingerprint, append_id, answer, leased_until = connection.execute(sql, (name,)).fetchone()
-            mine = fingerprint == new_claim.fingerprint and answer is None and leased_until < rfc3339(at)
+            mine = fingerprint == new_claim.fingerprint and answer is None and leased_until < format_rfc3339(at)
             if mine:
                 sql = "UPDATE answers SET lease = ?, leased_until = ? WHERE name = ?"
-                connection.execute(sql, (lease_id, rfc3339(lease_until), name))
-            elif answer is None and leased_until > rfc3339(lease_until + CLOCK_TOLERANCE):
+                connection.execute(sql, (lease_id, format_rfc3339(lease_until), name))
+            elif answer is None and leased_until > format_rfc3339(lease_until + CLOCK_TOLERANCE):
                 # The clock was set back. A running holder renews the shortened lease; that of a crashed one soon ends.
-                connection.execute("UPDATE answers SET leased_until = ? WHERE name = ?", (rfc3339(lease_until), name))
+                connection.execute(
+                    "UPDATE answers SET leased_until = ? WHERE name = ?", (format_rfc3339(lease_until), name)
+                )
             return BeginResult(Claim(fingerprint, append_id), answer, mine)
 
-        with _convert_store_errors():
-            return await self._database.write(begin_reply)
+        with _convert_sqlite_errors():
+            return await self._database.write(insert_claim_and_lease)
 
     async def renew_lease(self, name: str, lease_id: str, lease_until: datetime) -> None:
         await self._execute_update(
-            "UPDATE answers SET leased_until = ? WHERE name = ? AND lease = ?", rfc3339(lease_until), name, lease_id
+            "UPDATE answers SET leased_until = ? WHERE name = ? AND lease = ?",
+            format_rfc3339(lease_until),
+            name,
+            lease_id,
         )
 
     async def save_reply(self, name: str, lease_id: str, reply: bytes) -> bool:
@@ -95,9 +100,9 @@ class SqliteReplyStore:
 
     async def _execute_update(self, sql: str, *values: str | bytes) -> bool:
         """Execute an SQL statement in the file; return whether the statement changed a row."""
-        with _convert_store_errors():
+        with _convert_sqlite_errors():
             return await self._database.write(lambda connection: connection.execute(sql, values).rowcount > 0)
 
 
-def _convert_store_errors() -> AbstractContextManager[None]:
-    return convert_failures("IDEMPOTENCY_UNAVAILABLE", "the store of idempotency keys")
+def _convert_sqlite_errors() -> AbstractContextManager[None]:
+    return convert_sqlite_errors("IDEMPOTENCY_UNAVAILABLE", "the store of idempotency keys")

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 
-from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
 from shared.background.ports import JobClaim, cap_stored_time
 from shared.downloads.models import Job
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS download_jobs (
@@ -29,7 +29,7 @@ class SqliteJobStore:
         self._database = database
 
     async def create(self, job: Job) -> None:
-        row = (job.id, job.owner, rfc3339(job.created_at), rfc3339(job.expires_at), job.model_dump_json())
+        row = (job.id, job.owner, format_rfc3339(job.created_at), format_rfc3339(job.expires_at), job.model_dump_json())
         sql = "INSERT INTO download_jobs VALUES (?, ?, ?, ?, ?)"
         with _convert_job_errors():
             await self._database.write(lambda connection: connection.execute(sql, row).rowcount)
@@ -45,7 +45,7 @@ class SqliteJobStore:
                 return None
             after = change(before)
             sql = "UPDATE download_jobs SET job = ?, expires_at = ? WHERE id = ?"
-            connection.execute(sql, (after.model_dump_json(), rfc3339(after.expires_at), job_id))
+            connection.execute(sql, (after.model_dump_json(), format_rfc3339(after.expires_at), job_id))
             return after
 
         with _convert_job_errors():
@@ -60,7 +60,9 @@ class SqliteJobStore:
     async def list_expired_jobs(self, at: datetime) -> Sequence[str]:
         sql = "SELECT id FROM download_jobs WHERE expires_at <= ? ORDER BY expires_at, id"
         with _convert_job_errors():
-            rows = await self._database.read(lambda connection: connection.execute(sql, (rfc3339(at),)).fetchall())
+            rows = await self._database.read(
+                lambda connection: connection.execute(sql, (format_rfc3339(at),)).fetchall()
+            )
         return [job_id for (job_id,) in rows]
 
     async def delete(self, job_id: str) -> None:
@@ -75,7 +77,7 @@ def _read_job(connection: sqlite3.Connection, job_id: str) -> Job | None:
 
 
 def _convert_job_errors() -> AbstractContextManager[None]:
-    return convert_failures("DOWNLOADS_UNAVAILABLE", "the store of downloads")
+    return convert_sqlite_errors("DOWNLOADS_UNAVAILABLE", "the store of downloads")
 
 
 class SqliteJobLeaseStore:
@@ -89,21 +91,21 @@ class SqliteJobLeaseStore:
     ) -> JobClaim:
         def claim_job(connection: sqlite3.Connection) -> JobClaim:
             sql = "INSERT OR IGNORE INTO background_jobs VALUES (?, ?, '', '')"
-            connection.execute(sql, (job, rfc3339(first_due)))
+            connection.execute(sql, (job, format_rfc3339(first_due)))
             sql = "SELECT due_at, holder, held_until FROM background_jobs WHERE job = ?"
             stored_due, current, held_until = connection.execute(sql, (job,)).fetchone()
             due_at = cap_stored_time(parse_rfc3339(stored_due), first_due)
             free_at, ends_at = due_at, held_until
             if current not in ("", holder):
                 lease_end = cap_stored_time(parse_rfc3339(held_until), leased_until)
-                free_at, ends_at = max(due_at, lease_end), rfc3339(lease_end)
-            if (rfc3339(due_at), ends_at) != (stored_due, held_until):
+                free_at, ends_at = max(due_at, lease_end), format_rfc3339(lease_end)
+            if (format_rfc3339(due_at), ends_at) != (stored_due, held_until):
                 limited = "UPDATE background_jobs SET due_at = ?, held_until = ? WHERE job = ?"
-                connection.execute(limited, (rfc3339(due_at), ends_at, job))
+                connection.execute(limited, (format_rfc3339(due_at), ends_at, job))
             if free_at > at:
                 return JobClaim(granted=False, next_attempt=free_at)
             sql = "UPDATE background_jobs SET holder = ?, held_until = ? WHERE job = ?"
-            connection.execute(sql, (holder, rfc3339(leased_until), job))
+            connection.execute(sql, (holder, format_rfc3339(leased_until), job))
             return JobClaim(granted=True, next_attempt=leased_until)
 
         with _convert_lease_errors():
@@ -111,16 +113,16 @@ class SqliteJobLeaseStore:
 
     async def extend_lease(self, job: str, holder: str, leased_until: datetime) -> bool:
         sql = "UPDATE background_jobs SET held_until = ? WHERE job = ? AND holder = ?"
-        row = (rfc3339(leased_until), job, holder)
+        row = (format_rfc3339(leased_until), job, holder)
         with _convert_lease_errors():
             return bool(await self._database.write(lambda connection: connection.execute(sql, row).rowcount))
 
     async def release_lease(self, job: str, holder: str, due_at: datetime) -> None:
         sql = "UPDATE background_jobs SET due_at = ?, holder = '', held_until = '' WHERE job = ? AND holder = ?"
-        row = (rfc3339(due_at), job, holder)
+        row = (format_rfc3339(due_at), job, holder)
         with _convert_lease_errors():
             await self._database.write(lambda connection: connection.execute(sql, row).rowcount)
 
 
 def _convert_lease_errors() -> AbstractContextManager[None]:
-    return convert_failures("BACKGROUND_JOBS_UNAVAILABLE", "the store of background jobs")
+    return convert_sqlite_errors("BACKGROUND_JOBS_UNAVAILABLE", "the store of background jobs")

@@ -97,7 +97,7 @@ class FileNoteSigner:
         return _sign_message(await self._runtime.run_in_thread(self._load_current_key), message)
 
     async def load_public_key(self) -> bytes:
-        return _to_spki((await self._runtime.run_in_thread(self._load_current_key)).public_key())
+        return _to_der_public_key((await self._runtime.run_in_thread(self._load_current_key)).public_key())
 
     async def load_trusted_keys(self, *, reload: bool = False) -> Sequence[bytes]:  # noqa: ARG002  nothing is cached
         return await self._runtime.run_in_thread(self._read_trusted_keys)
@@ -107,7 +107,7 @@ class FileNoteSigner:
             spki for path in sorted(get_public_key_folder(self._path).glob("*.pem")) if (spki := _read_public_key(path))
         ]
         try:
-            current = _to_spki(self._load_current_key().public_key())
+            current = _to_der_public_key(self._load_current_key().public_key())
         except WorkspaceError:
             # Existing checkpoints can be verified although the signing key is missing.
             if published:
@@ -119,7 +119,7 @@ class FileNoteSigner:
         try:
             return self._load_key_if_changed()
         except FileNotFoundError:
-            if self._has_signed():
+            if self._has_checkpoints():
                 raise _build_signing_key_error("is missing, although checkpoints signed with it exist") from None
             create_private_key_file(self._path)
             return self._load_key_if_changed()
@@ -135,7 +135,7 @@ class FileNoteSigner:
             self._loaded = version, key
         return self._loaded[1]
 
-    def _has_signed(self) -> bool:
+    def _has_checkpoints(self) -> bool:
         return self._notes.is_dir() and any(self._notes.iterdir())
 
 
@@ -143,7 +143,7 @@ def load_or_create_secret(path: Path, runtime: Runtime = SYSTEM_RUNTIME) -> byte
     """Return the secret that a file contains; if the file does not exist, create it with random bytes."""
     if not path.exists():
         draft = durable_files.write_temporary_file(path, runtime.random_bytes(_SECRET_BYTES), 0o600)
-        durable_files.create_file(path, draft, path.parent)
+        durable_files.move_temporary_file(path, draft, path.parent)
     return path.read_bytes()
 
 
@@ -168,7 +168,7 @@ def create_private_key_file(path: Path) -> None:
     pem = ec.generate_private_key(ec.SECP256R1()).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    durable_files.create_file(path, durable_files.write_temporary_file(path, pem, 0o600), path.parent)
+    durable_files.move_temporary_file(path, durable_files.write_temporary_file(path, pem, 0o600), path.parent)
 
 
 def rotate_key(path: Path) -> str:
@@ -188,7 +188,7 @@ def rotate_key(path: Path) -> str:
     public = load_private_key(draft).public_key()
     store_public_key(path, public)
     draft.replace(path)
-    durable_files.sync_folders(path, path.parent)
+    durable_files.fsync_folders(path, path.parent)
     return _build_key_file_name(public)
 
 
@@ -202,7 +202,7 @@ def store_public_key(path: Path, key: ec.EllipticCurvePublicKey) -> None:
     target = get_public_key_folder(path) / f"{_build_key_file_name(key)}.pem"
     if not target.exists():
         pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-        durable_files.create_file(target, durable_files.write_temporary_file(target, pem, 0o444), path.parent)
+        durable_files.move_temporary_file(target, durable_files.write_temporary_file(target, pem, 0o444), path.parent)
 
 
 def _load_or_create_private_key(path: Path) -> ec.EllipticCurvePrivateKey:
@@ -223,16 +223,16 @@ def _read_public_key(path: Path) -> bytes:
     except (OSError, ValueError):
         key = None
     if isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1):
-        return _to_spki(key)
+        return _to_der_public_key(key)
     _LOG.warning("a file in the folder of checkpoint keys is not a public key", extra=logs.fields(file=path.name))
     return b""
 
 
 def _build_key_file_name(key: ec.EllipticCurvePublicKey) -> str:
-    return hashlib.sha256(_to_spki(key)).hexdigest()[:_ID_DIGITS]
+    return hashlib.sha256(_to_der_public_key(key)).hexdigest()[:_ID_DIGITS]
 
 
-def _to_spki(key: ec.EllipticCurvePublicKey) -> bytes:
+def _to_der_public_key(key: ec.EllipticCurvePublicKey) -> bytes:
     return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 
-from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
 from shared.fair_use.ports import Purpose, QuotaReservation
 
 SCHEMA = """
@@ -90,4 +90,4 @@ def _has_reservation(connection: sqlite3.Connection, principal: str, purpose: Pu
 
 
 def _convert_errors() -> AbstractContextManager[None]:
-    return convert_failures("QUOTAS_UNAVAILABLE", "the store of quotas")
+    return convert_sqlite_errors("QUOTAS_UNAVAILABLE", "the store of quotas")

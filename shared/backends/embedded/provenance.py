@@ -19,19 +19,19 @@ from shared.backends.embedded.provenance_schema import (
     ROW_COLUMNS,
     SCHEMA,
     RecordPastEndError,
-    build_lenient_reader,
     find_chain_number,
     find_misplaced_record,
     insert_records,
     read_tip,
     record_from_row,
     tip_from_row,
+    tolerate_invalid_utf8,
 )
 from shared.backends.embedded.provenance_verifier import VerifierProcess
-from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.chain_log import ChainLog, EventLog
-from shared.provenance.head_checks import MAX_ORPHANS, can_be_earliest
+from shared.provenance.head_checks import MAX_ORPHANS, can_be_earliest_record
 from shared.provenance.ports import (
     ChainKey,
     ChainRecord,
@@ -81,7 +81,7 @@ class SqliteChainStore:
         # A separate connection, so that queries do not wait for verifications.
         self._verifying = SqliteDatabase(path, SCHEMA, runtime=runtime)
 
-    def measure_weight(self, canonical: bytes) -> int:
+    def measure_bytes_in_batch(self, canonical: bytes) -> int:
         return len(canonical)
 
     async def provision(self, chain: ChainKey) -> None:
@@ -135,8 +135,8 @@ class SqliteChainStore:
             with closing(connection.execute(sql, (find_chain_number(connection, chain), first, last))) as rows:
                 consume_rows(rows)
 
-        with convert_failures(CODE, "the audit log"):
-            await self._verifying.read(build_lenient_reader(stream_rows))
+        with convert_sqlite_errors(CODE, "the audit log"):
+            await self._verifying.read(tolerate_invalid_utf8(stream_rows))
 
     @asynccontextmanager
     async def open_window_verifier(self) -> AsyncIterator[VerifyWindow]:
@@ -216,14 +216,14 @@ class SqliteChainStore:
         return await self._read_in_thread(select_decisions)
 
     async def find_misplaced_record(self, chain: ChainKey) -> int | None:
-        with convert_failures(CODE, "the audit log"):
+        with convert_sqlite_errors(CODE, "the audit log"):
             return await self._verifying.read(lambda connection: find_misplaced_record(connection, chain))
 
-    async def list_orphans(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
+    async def list_orphan_records(self, chain: ChainKey, genesis: str) -> Sequence[ChainRecord]:
         def select_orphans(connection: sqlite3.Connection) -> list[ChainRecord]:
             names = {"genesis": genesis.encode(), "chain": find_chain_number(connection, chain)}
             records = map(record_from_row, connection.execute(ORPHANS, names))
-            return list(itertools.islice((one for one in records if can_be_earliest(one, genesis)), MAX_ORPHANS))
+            return list(itertools.islice((one for one in records if can_be_earliest_record(one, genesis)), MAX_ORPHANS))
 
         return await self._read_in_thread(select_orphans)
 
@@ -245,8 +245,8 @@ class SqliteChainStore:
         await asyncio.gather(self._writing.close(), self._reading.close(), self._verifying.close())
 
     async def _read_in_thread[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
-        with convert_failures(CODE, "the audit log"):
-            return await self._reading.read(build_lenient_reader(function))
+        with convert_sqlite_errors(CODE, "the audit log"):
+            return await self._reading.read(tolerate_invalid_utf8(function))
 
 
 class SqliteAuditLog(EventLog):

@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import Any
 
 from shared.backends.embedded.provenance_schema import COLUMNS, IN_PLACE, IS_AMENDMENT, RECORD_COLUMNS, record_from_row
-from shared.provenance.decisions import parse_content
+from shared.provenance.decisions import parse_verified_content
 from shared.provenance.hash_rule import get_record_time
 from shared.provenance.ports import ChainRecord, Filters, RecordPage
 
@@ -120,7 +120,7 @@ def _find_first_sequence_from(connection: sqlite3.Connection, chain: int, instan
     high = max(0, row[0] if row else 0) + 1
     while low < high:
         middle = (low + high) // 2
-        found = _find_next_timed_record(connection, chain, middle)
+        found = _find_next_record_with_valid_time(connection, chain, middle)
         if found is None:
             # No record from here on has a valid time: do not exclude records.
             low, high = (middle + 1, high) if strict else (low, middle)
@@ -131,7 +131,9 @@ def _find_first_sequence_from(connection: sqlite3.Connection, chain: int, instan
     return low
 
 
-def _find_next_timed_record(connection: sqlite3.Connection, chain: int, sequence: int) -> tuple[int, str] | None:
+def _find_next_record_with_valid_time(
+    connection: sqlite3.Connection, chain: int, sequence: int
+) -> tuple[int, str] | None:
     """Find the first record, at or after a sequence number, whose content has a valid time.
 
     Return the sequence number and the time of the record; None if there is no such record. The time is read from the
@@ -141,7 +143,7 @@ def _find_next_timed_record(connection: sqlite3.Connection, chain: int, sequence
     sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence >= ? AND {IN_PLACE} ORDER BY sequence"  # noqa: S608
     with closing(connection.execute(sql, (chain, sequence))) as rows:
         for record in map(record_from_row, rows):
-            content = parse_content(record)
+            content = parse_verified_content(record)
             time = get_record_time(content) if content is not None else ""
             if time:
                 return record.sequence, time

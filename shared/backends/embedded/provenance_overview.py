@@ -9,12 +9,12 @@ from shared.backends.embedded.provenance_schema import (
     IN_PLACE,
     RECORD_COLUMNS,
     SCHEMA,
-    build_lenient_reader,
     find_chain_number,
     record_from_row,
     tip_from_row,
+    tolerate_invalid_utf8,
 )
-from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
 from shared.provenance.overview_ports import ChainSummary, PendingEntry, PendingPlace, StoredVerdict
 from shared.provenance.ports import ChainKey, Target
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -116,14 +116,14 @@ class SqliteChainOverview:
 
         return await self._run_read(select_count)
 
-    async def list_uncounted_chains(self, limit: int) -> Sequence[ChainKey]:
+    async def list_chains_with_incomplete_counts(self, limit: int) -> Sequence[ChainKey]:
         def select_uncounted(connection: sqlite3.Connection) -> list[ChainKey]:
             return [ChainKey(Target.DOMAIN_AMENDMENTS, row[0]) for row in connection.execute(_UNCOUNTED, (limit,))]
 
         return await self._run_read(select_uncounted)
 
-    async def complete_counts(self, chain: ChainKey) -> None:
-        while not await self._run_write(lambda connection: _count_pending_amendments(connection, chain)):
+    async def complete_chain_counts(self, chain: ChainKey) -> None:
+        while not await self._run_write(lambda connection: _count_next_amendments(connection, chain)):
             pass
 
     async def list_pending(self, after: PendingPlace | None, limit: int, max_bytes: int) -> Sequence[PendingEntry]:
@@ -174,11 +174,11 @@ class SqliteChainOverview:
         await self._database.close()
 
     async def _run_read[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
-        with convert_failures("PROVENANCE_UNAVAILABLE", "the audit log"):
-            return await self._database.read(build_lenient_reader(function))
+        with convert_sqlite_errors("PROVENANCE_UNAVAILABLE", "the audit log"):
+            return await self._database.read(tolerate_invalid_utf8(function))
 
     async def _run_write[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
-        with convert_failures("PROVENANCE_UNAVAILABLE", "the audit log"):
+        with convert_sqlite_errors("PROVENANCE_UNAVAILABLE", "the audit log"):
             return await self._database.write(function)
 
 
@@ -190,7 +190,7 @@ def _ensure_summary_row(connection: sqlite3.Connection, chain: ChainKey) -> int:
     return number
 
 
-def _count_pending_amendments(connection: sqlite3.Connection, chain: ChainKey) -> bool:
+def _count_next_amendments(connection: sqlite3.Connection, chain: ChainKey) -> bool:
     """Count the next pending amendments of a chain, up to 1,000; return True if no uncounted record remains."""
     number = _ensure_summary_row(connection, chain)
     row = connection.execute("SELECT sequence, hash, timestamp FROM chains WHERE chain = ?", (number,)).fetchone()

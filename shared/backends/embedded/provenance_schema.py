@@ -202,7 +202,7 @@ def tip_from_row(row: Sequence[Any]) -> Tip:
     return Tip(sequence, _value_to_text(row[1]), _value_to_text(row[2]), str(row[0]))
 
 
-def build_lenient_reader[T](function: Callable[[sqlite3.Connection], T]) -> Callable[[sqlite3.Connection], T]:
+def tolerate_invalid_utf8[T](function: Callable[[sqlite3.Connection], T]) -> Callable[[sqlite3.Connection], T]:
     """Wrap a function so that it is called again if a text in the file is not valid UTF-8.
 
     In the second call, the connection returns replacement characters instead of the invalid bytes.

@@ -80,7 +80,7 @@ class VerifierProcess:
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:
             raise VerifierUnavailableError("the verification process is not started")
-        process.stdin.write(request_to_line(request))
+        process.stdin.write(request_to_json_line(request))
         # Results arrive in the order of the requests, and the lock is granted in the order of its callers.
         async with self._turn:
             line = await process.stdout.readline()
@@ -102,12 +102,12 @@ class VerifierProcess:
         await process.wait()
 
 
-def request_to_line(request: WindowRequest) -> bytes:
+def request_to_json_line(request: WindowRequest) -> bytes:
     """Serialise a request to verify a window (range of records) as a line of JSON."""
     return json.dumps(asdict(request)).encode() + b"\n"
 
 
-def request_from_line(line: bytes) -> WindowRequest:
+def request_from_json_line(line: bytes) -> WindowRequest:
     """Parse a request to verify a window (range of records) from a line of JSON."""
     value: dict[str, Any] = json.loads(line)
     target, scope_key = value.pop("chain")
@@ -121,7 +121,7 @@ async def main(path: Path) -> None:
 
     store = SqliteChainStore(path, runtime=SYSTEM_RUNTIME)
     for line in sys.stdin.buffer:
-        result = await verify_window(store, request_from_line(line), SYSTEM_RUNTIME)
+        result = await verify_window(store, request_from_json_line(line), SYSTEM_RUNTIME)
         sys.stdout.buffer.write(json.dumps(asdict(result)).encode() + b"\n")
         sys.stdout.buffer.flush()
     await store.close()

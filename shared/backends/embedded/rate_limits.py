@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Final
 
-from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
 from shared.rate_limits.limiter import LEASE_SECONDS
 from shared.rate_limits.models import WINDOW_SECONDS
 from shared.rate_limits.ports import Lease, LeaseRequest
@@ -37,8 +37,8 @@ class SqliteLeaseStore:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def lease_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
-        with convert_failures("RATE_LIMITS_UNAVAILABLE", "the store of rate limits"):
+    async def lease_budget_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
+        with convert_sqlite_errors("RATE_LIMITS_UNAVAILABLE", "the store of rate limits"):
             return await self._database.write(
                 lambda connection: _grant_lease(connection, request, read_time(), self._database.runtime)
             )
@@ -46,7 +46,7 @@ class SqliteLeaseStore:
 
 def _grant_lease(connection: sqlite3.Connection, request: LeaseRequest, at: float, runtime: Runtime) -> Lease:
     if request.previous:
-        _settle_previous_lease(connection, request)
+        _record_use_of_previous_lease(connection, request)
     connection.execute("DELETE FROM slices WHERE counts_until <= ?", (at,))
     # A slice that counts longer was stored before the clock was set back.
     latest = at + LEASE_SECONDS + WINDOW_SECONDS
@@ -60,10 +60,10 @@ def _grant_lease(connection: sqlite3.Connection, request: LeaseRequest, at: floa
         connection.execute("INSERT INTO slices VALUES (?, ?, ?, ?)", (request.principal, lease_id, latest, granted))
     frees_at = at + WINDOW_SECONDS if first is None else first
     remaining = max(0, request.budget - counted - granted)
-    return Lease(lease_id, granted, remaining, _exchange_active_counts(connection, request, at), frees_at)
+    return Lease(lease_id, granted, remaining, _store_and_read_active_counts(connection, request, at), frees_at)
 
 
-def _settle_previous_lease(connection: sqlite3.Connection, request: LeaseRequest) -> None:
+def _record_use_of_previous_lease(connection: sqlite3.Connection, request: LeaseRequest) -> None:
     if request.used:
         sql = "UPDATE slices SET amount = ?, counts_until = ? WHERE principal = ? AND id = ?"
         connection.execute(
@@ -73,7 +73,7 @@ def _settle_previous_lease(connection: sqlite3.Connection, request: LeaseRequest
         connection.execute("DELETE FROM slices WHERE principal = ? AND id = ?", (request.principal, request.previous))
 
 
-def _exchange_active_counts(connection: sqlite3.Connection, request: LeaseRequest, at: float) -> int:
+def _store_and_read_active_counts(connection: sqlite3.Connection, request: LeaseRequest, at: float) -> int:
     """Store how many requests this instance is processing; return how many all other instances are processing."""
     limits = (at - BELIEVED_SECONDS, at + BELIEVED_SECONDS)
     connection.execute("DELETE FROM working WHERE seen_at <= ? OR seen_at > ?", limits)

@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
 from shared.provenance.ports import ChainKey
 from shared.signatures.ports import Change, IndexedSignature, SignatureFilter, Value
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS signature_attempts (
@@ -40,13 +40,13 @@ class SqliteSignatureStore:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def read_attempts(self, member: str) -> Value | None:
+    async def read_refused_attempts(self, member: str) -> Value | None:
         with _convert_errors():
-            return await self._database.read(lambda connection: _select_attempts(connection, member))
+            return await self._database.read(lambda connection: _select_refused_attempts(connection, member))
 
-    async def change_attempts(self, member: str, change: Change) -> Value | None:
+    async def change_refused_attempts(self, member: str, change: Change) -> Value | None:
         def change_row(connection: sqlite3.Connection) -> Value | None:
-            before = _select_attempts(connection, member)
+            before = _select_refused_attempts(connection, member)
             after = change(before)
             if after is None:
                 return before
@@ -57,22 +57,24 @@ class SqliteSignatureStore:
         with _convert_errors():
             return await self._database.write(change_row)
 
-    async def list_unreported_attempts(self) -> Sequence[Value]:
+    async def list_unreported_lockouts(self) -> Sequence[Value]:
         sql = "SELECT content FROM signature_attempts WHERE has_pending"
         with _convert_errors():
             return await self._database.read(
                 lambda connection: [json.loads(content) for (content,) in connection.execute(sql)]
             )
 
-    async def change_sign_in(self, name: str, change: Change, at: datetime) -> Value | None:
+    async def change_sign_in_use(self, name: str, change: Change, at: datetime) -> Value | None:
         def change_row(connection: sqlite3.Connection) -> Value | None:
-            connection.execute("DELETE FROM signature_sign_ins WHERE changed_at < ?", (rfc3339(at - _RETENTION),))
+            connection.execute(
+                "DELETE FROM signature_sign_ins WHERE changed_at < ?", (format_rfc3339(at - _RETENTION),)
+            )
             row = connection.execute("SELECT content FROM signature_sign_ins WHERE name = ?", (name,)).fetchone()
             before = None if row is None else json.loads(row[0])
             after = change(before)
             if after is None:
                 return before
-            values = (name, rfc3339(at), json.dumps(after))
+            values = (name, format_rfc3339(at), json.dumps(after))
             connection.execute("INSERT OR REPLACE INTO signature_sign_ins VALUES (?, ?, ?)", values)
             return after
 
@@ -149,11 +151,11 @@ class SqliteSignatureIndex:
             return await self._database.read(select_rows)
 
 
-def _select_attempts(connection: sqlite3.Connection, member: str) -> Value | None:
+def _select_refused_attempts(connection: sqlite3.Connection, member: str) -> Value | None:
     row = connection.execute("SELECT content FROM signature_attempts WHERE member = ?", (member,)).fetchone()
     value: Value | None = None if row is None else json.loads(row[0])
     return value
 
 
 def _convert_errors() -> AbstractContextManager[None]:
-    return convert_failures("SIGNATURES_UNAVAILABLE", "the store of signatures")
+    return convert_sqlite_errors("SIGNATURES_UNAVAILABLE", "the store of signatures")

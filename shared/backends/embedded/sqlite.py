@@ -86,7 +86,7 @@ def build_span_attributes(path: Path, operation: str) -> dict[str, str | int]:
 
 
 @contextmanager
-def convert_failures(error_code: str, store_name: str) -> Iterator[None]:
+def convert_sqlite_errors(error_code: str, store_name: str) -> Iterator[None]:
     """Convert failures of a SQLite file (locked too long, disk full, damaged, unreachable) to UNAVAILABLE errors.
 
     Args:
@@ -268,7 +268,7 @@ class ReadBatcher(_Batcher):
 
     async def _run_batch(self, functions: Sequence[Work]) -> Sequence[Any]:
         return await self._database.read(
-            lambda connection: [_run_read_function(connection, work) for work in functions]
+            lambda connection: [_run_and_return_error(connection, work) for work in functions]
         )
 
 
@@ -305,7 +305,7 @@ class WriteBatcher(_Batcher):
         )
 
 
-def _run_read_function(connection: sqlite3.Connection, function: Work) -> Any:
+def _run_and_return_error(connection: sqlite3.Connection, function: Work) -> Any:
     try:
         return function(connection)
     except Exception as error:  # noqa: BLE001  raised to the caller of this read

@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 
-from shared.backends.embedded.sqlite import SqliteDatabase, convert_failures
-from shared.timestamps import rfc3339
+from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
+from shared.timestamps import format_rfc3339
 from shared.webhooks.models import Delivery, DeliveryStatus
 from shared.webhooks.ports import DeliveryPlace
 
@@ -67,7 +67,7 @@ class SqliteWebhookStore:
         sql = f"SELECT endpoint FROM webhook_deliveries WHERE due_at <= ? AND endpoint NOT IN ({marks}) LIMIT 1"  # noqa: S608  marks
 
         def select_due_endpoint(connection: sqlite3.Connection) -> str | None:
-            row = connection.execute(sql, (rfc3339(at), *excluded)).fetchone()
+            row = connection.execute(sql, (format_rfc3339(at), *excluded)).fetchone()
             return None if row is None else str(row[0])
 
         return await self._run_read(select_due_endpoint)
@@ -76,13 +76,13 @@ class SqliteWebhookStore:
         self, endpoint: str, at: datetime, leased_until: datetime, lease_id: str, limit: int
     ) -> Sequence[Delivery]:
         sql = "SELECT content FROM webhook_deliveries WHERE endpoint = ? AND due_at <= ? ORDER BY due_at LIMIT ?"
-        values = (endpoint, rfc3339(at), limit)
+        values = (endpoint, format_rfc3339(at), limit)
 
         def claim_deliveries(connection: sqlite3.Connection) -> list[Delivery]:
             found = [Delivery.model_validate_json(row[0]) for row in connection.execute(sql, values).fetchall()]
             claimed = [each.model_copy(update={"lease": lease_id, "scheduled_at": at}) for each in found]
             for each in claimed:
-                _update_delivery(connection, each, rfc3339(leased_until))
+                _update_delivery(connection, each, format_rfc3339(leased_until))
             return claimed
 
         return await self._run_write(claim_deliveries)
@@ -94,10 +94,10 @@ class SqliteWebhookStore:
         )
 
         def reschedule_deliveries(connection: sqlite3.Connection) -> int:
-            rows = connection.execute(sql, (rfc3339(scheduled_after), limit)).fetchall()
+            rows = connection.execute(sql, (format_rfc3339(scheduled_after), limit)).fetchall()
             for each in (Delivery.model_validate_json(row[0]) for row in rows):
                 after = each.reschedule(at)
-                _update_delivery(connection, after, rfc3339(until if each.lease else at))
+                _update_delivery(connection, after, format_rfc3339(until if each.lease else at))
             return len(rows)
 
         return await self._run_write(reschedule_deliveries)
@@ -150,7 +150,7 @@ class SqliteWebhookStore:
             "DELETE FROM webhook_deliveries WHERE (endpoint, id) IN "
             "(SELECT endpoint, id FROM webhook_deliveries WHERE expires_at <= ? LIMIT ?)"
         )
-        return await self._run_write(lambda connection: connection.execute(sql, (rfc3339(at), limit)).rowcount)
+        return await self._run_write(lambda connection: connection.execute(sql, (format_rfc3339(at), limit)).rowcount)
 
     async def _run_read[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         with _convert_errors():
@@ -162,7 +162,7 @@ class SqliteWebhookStore:
 
 
 def _convert_errors() -> AbstractContextManager[None]:
-    return convert_failures("WEBHOOKS_UNAVAILABLE", "the store of webhooks")
+    return convert_sqlite_errors("WEBHOOKS_UNAVAILABLE", "the store of webhooks")
 
 
 def _read_document(connection: sqlite3.Connection, name: str) -> str | None:
@@ -182,9 +182,9 @@ def _update_delivery(connection: sqlite3.Connection, delivery: Delivery, due_at:
 
 
 def _delivery_to_columns(delivery: Delivery) -> tuple[str | None, ...]:
-    times = rfc3339(delivery.created_at), _get_due_time(delivery)
-    return delivery.status, *times, delivery.lease, rfc3339(delivery.expires_at), delivery.model_dump_json()
+    times = format_rfc3339(delivery.created_at), _get_due_time(delivery)
+    return delivery.status, *times, delivery.lease, format_rfc3339(delivery.expires_at), delivery.model_dump_json()
 
 
 def _get_due_time(delivery: Delivery) -> str | None:
-    return None if delivery.next_attempt_at is None else rfc3339(delivery.next_attempt_at)
+    return None if delivery.next_attempt_at is None else format_rfc3339(delivery.next_attempt_at)

@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from shared.provenance.decisions import parse_content
+from shared.provenance.decisions import parse_verified_content
 from shared.provenance.hash_rule import sequence_from_record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Target, Tip
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.timestamps import LONGEST_SETBACK, parse_rfc3339, rfc3339
+from shared.timestamps import LONGEST_SETBACK, format_rfc3339, parse_rfc3339
 from shared.webhooks.events import EventOutbox, WebhookEvent, WebhookEventType
 from shared.webhooks.models import EndpointList
 from shared.webhooks.ports import WebhookStore
@@ -55,7 +55,7 @@ class AmendmentEvents:
         Raises:
             WorkspaceError: UNAVAILABLE if a store does not respond; the next run repeats the work.
         """
-        wanted_from = find_first_subscription(await self._registry.load(), _TYPES)
+        wanted_from = find_earliest_subscription_time(await self._registry.load(), _TYPES)
         if wanted_from is None:
             self._tips.clear()
             return
@@ -64,17 +64,17 @@ class AmendmentEvents:
         done_to = wanted_from if text is None else max(parse_rfc3339(text), wanted_from)
         # The clocks may have been set back and forward since the last run, so a new record can have an earlier time. An
         # event that was published stays unique.
-        since = rfc3339(min(done_to, started) - LONGEST_SETBACK - OVERLAP)
+        since = format_rfc3339(min(done_to, started) - LONGEST_SETBACK - OVERLAP)
         tips: dict[ChainKey, Tip] = {}
         async for chain, tip in self._chains.list_tips(since, (Target.DOMAIN_AMENDMENTS,)):
-            await self._publish_chain(chain, tip, since)
+            await self._publish_chain_events(chain, tip, since)
             tips[chain] = tip
         self._tips = tips
         if text is None or abs(started - parse_rfc3339(text)) > OVERLAP / 4:
             # A write in each run would cost more than reading a few records again after a crash.
-            await self._store.change_document(DOCUMENT, lambda _: rfc3339(started))
+            await self._store.change_document(DOCUMENT, lambda _: format_rfc3339(started))
 
-    async def _publish_chain(self, chain: ChainKey, tip: Tip, since: str) -> None:
+    async def _publish_chain_events(self, chain: ChainKey, tip: Tip, since: str) -> None:
         """Publish webhook events about the new records of one audit chain."""
         known = self._tips.get(chain)
         if known is not None and known.sequence >= tip.sequence:
@@ -107,7 +107,7 @@ class AmendmentEvents:
         return build_decision_event(chain.scope_key, original, content)
 
 
-def find_first_subscription(endpoint_list: EndpointList, types: Iterable[WebhookEventType]) -> datetime | None:
+def find_earliest_subscription_time(endpoint_list: EndpointList, types: Iterable[WebhookEventType]) -> datetime | None:
     """Return the earliest time from which an enabled endpoint subscribes to any of the types; else None."""
     times = [
         each.subscribed_at[kind]
@@ -121,7 +121,7 @@ def find_first_subscription(endpoint_list: EndpointList, types: Iterable[Webhook
 
 def parse_records(records: Iterable[ChainRecord]) -> Iterator[dict[str, Any]]:
     """Yield the contents of audit records; records that were tampered with are skipped."""
-    return (content for record in records if (content := parse_content(record)) is not None)
+    return (content for record in records if (content := parse_verified_content(record)) is not None)
 
 
 def build_amendment_event(scope_key: str, content: dict[str, Any]) -> WebhookEvent | None:

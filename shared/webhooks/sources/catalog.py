@@ -14,11 +14,11 @@ from shared.catalog.snapshot import Catalog
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.telemetry.connection_status import ConnectionStatuses, describe_statistics
 from shared.telemetry.ports import ConnectionStateStore
-from shared.timestamps import parse_rfc3339, rfc3339
+from shared.timestamps import format_rfc3339, parse_rfc3339
 from shared.webhooks.events import EventOutbox, WebhookEvent, WebhookEventType
 from shared.webhooks.ports import WebhookStore
 from shared.webhooks.registry import EndpointRegistry
-from shared.webhooks.sources.amendments import find_first_subscription
+from shared.webhooks.sources.amendments import find_earliest_subscription_time
 
 DOCUMENT: Final = "connection-statuses"
 _KIND: Final = WebhookEventType.CONNECTION_STATUS_CHANGED
@@ -73,13 +73,13 @@ class ConnectionEvents:
         """
         text = await self._store.read_document(DOCUMENT)
         before: Reported = json.loads(text) if text else {}
-        if find_first_subscription(await self._registry.load(), [_KIND]) is None:
+        if find_earliest_subscription_time(await self._registry.load(), [_KIND]) is None:
             if before:
                 await self._store.change_document(DOCUMENT, lambda _: "{}")
             return
         await self._publish_changes(before)
         current = await self._read_statuses()
-        after = build_next_statuses(before, current, rfc3339(self._runtime.now()))
+        after = build_next_statuses(before, current, format_rfc3339(self._runtime.now()))
         if after is None:
             return
         stored = await self._store.change_document(

@@ -16,7 +16,7 @@ from shared.errors import WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.observability.metrics import count
 from shared.provenance.ports import ChainKey
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from shared.webhooks.events import WebhookEvent, WebhookEventType
 
 _LOG: Final = get_logger("webhooks")
@@ -57,7 +57,9 @@ class EventSources:
         self._is_requested = True
         if not self._is_closed and (self._task is None or self._task.done()):
             # The task serves many requests, so it must not inherit the log context of the first one.
-            self._task = asyncio.get_running_loop().create_task(self._run_requested(), context=contextvars.Context())
+            self._task = asyncio.get_running_loop().create_task(
+                self._run_while_requested(), context=contextvars.Context()
+            )
 
     async def close(self) -> None:
         """Stop a running task; the next run of any instance repeats its work."""
@@ -66,7 +68,7 @@ class EventSources:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _run_requested(self) -> None:
+    async def _run_while_requested(self) -> None:
         while self._is_requested:
             self._is_requested = False
             await self.run()
@@ -106,5 +108,5 @@ def build_lock_out_event(member: str, event_id: str, at: datetime, attempts: int
         since: time of the first of these attempts.
     """
     kind = WebhookEventType.SIGNATURE_SUSPICIOUS
-    data = {"userId": member, "attempts": attempts, "since": rfc3339(since)}
+    data = {"userId": member, "attempts": attempts, "since": format_rfc3339(since)}
     return WebhookEvent(f"{kind}/{event_id}", kind, at, data)

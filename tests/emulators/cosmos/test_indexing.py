@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from emulators.cosmos.indexing import DEFAULT_POLICY, check_sort
+from emulators.cosmos.indexing import DEFAULT_POLICY, check_order_by_supported
 from emulators.cosmos.sql_statement import SortKey
 from emulators.cosmos.wire import CosmosError
 
@@ -15,7 +15,7 @@ def _build_sort_key(path: str, *, descending: bool = False) -> SortKey:
 
 def _supports_sort_order(policy: dict[str, Any], *keys: SortKey) -> bool:
     try:
-        check_sort(policy, keys)
+        check_order_by_supported(policy, keys)
     except CosmosError:
         return False
     return True
@@ -77,5 +77,5 @@ def test_sorting_by_several_keys_requires_a_composite_index() -> None:
 def test_the_error_about_a_missing_index_names_the_path() -> None:
     """The error about a missing index has status 400 and quotes the sort key as it is in the query."""
     with pytest.raises(CosmosError, match=r"order-by item 'c\._etag' is excluded") as caught:
-        check_sort(DEFAULT_POLICY, [_build_sort_key("_etag")])
+        check_order_by_supported(DEFAULT_POLICY, [_build_sort_key("_etag")])
     assert caught.value.status == 400

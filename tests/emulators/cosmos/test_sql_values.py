@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from emulators.cosmos.sql_values import UNDEFINED, are_equal, compare_equal, find_type_rank
+from emulators.cosmos.sql_values import UNDEFINED, are_equal, evaluate_equality, find_type_rank
 
 
 def test_sort_order_of_values_of_different_types() -> None:
@@ -32,6 +32,6 @@ def test_values_of_different_types_are_unequal(left: Any, right: Any) -> None:
 
 def test_a_comparison_with_undefined_is_undefined() -> None:
     """A comparison with undefined is undefined; comparisons of defined values of one type are true or false."""
-    assert compare_equal(UNDEFINED, 1) is UNDEFINED
-    assert compare_equal(1, UNDEFINED) is UNDEFINED
-    assert compare_equal(1, "1") is False
+    assert evaluate_equality(UNDEFINED, 1) is UNDEFINED
+    assert evaluate_equality(1, UNDEFINED) is UNDEFINED
+    assert evaluate_equality(1, "1") is False

@@ -12,9 +12,9 @@ import duckdb
 
 from emulators.kusto.errors import QueryError
 from emulators.kusto.extensions import EXTENSIONS, create_sql_objects
-from emulators.kusto.frames import columns_from_description, encode_rows
+from emulators.kusto.frames import columns_from_cursor_description, encode_rows
 from emulators.kusto.library_errors import error_from_duckdb
-from emulators.kusto.query_checks import limit_sql_length
+from emulators.kusto.query_checks import install_sql_length_check
 from emulators.kusto.translate import translate
 from emulators.kusto.translator_process import patch_library
 from tests.emulators.kusto.kql_generator import TABLE
@@ -30,7 +30,7 @@ def main() -> None:
     """Read queries from standard input, execute them, and write the results to standard output."""
     sys.setrecursionlimit(3000)
     patch_library()
-    limit_sql_length()
+    install_sql_length_check()
     for extension in EXTENSIONS:
         extension.install_extension()
     connection = duckdb.connect(":memory:")
@@ -50,7 +50,7 @@ def run_query(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[str, li
             translation = translate(text, {"T": list(TABLE)}, found, types)
             try:
                 connection.execute(translation.sql)
-                columns = columns_from_description(connection.description or ())
+                columns = columns_from_cursor_description(connection.description or ())
                 rows = json.loads(b"[" + encode_rows(columns, connection.fetchall()) + b"]")
             except duckdb.Error as error:
                 raise error_from_duckdb(error) from error

@@ -106,4 +106,4 @@ def test_a_failure_during_execution_replaces_the_rows() -> None:
 def test_errors_can_be_transferred_between_processes(message: str, position: tuple[int, int] | None) -> None:
     """An error that is pickled and recreated in another process has the same error document."""
     error = semantic_error(message, position=position)
-    assert QueryError(**error.to_arguments()).to_document() == error.to_document()
+    assert QueryError(**error.to_constructor_arguments()).to_document() == error.to_document()

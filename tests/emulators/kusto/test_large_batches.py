@@ -46,7 +46,7 @@ async def test_the_consumer_does_not_pause_after_a_batch_at_the_byte_limit(
     event = RecordingEvent()
     monkeypatch.setattr(consumer, "_stop", event)
     hub = HubFile(tmp_path / "hub.sqlite")
-    consumer._ingest_round(hub, {})
+    consumer._ingest_new_events(hub, {})
     hub.close()
     assert consumer.added == (1 if max_bytes == 1 else 2)
     assert len(event.waits) == expected_pauses

@@ -63,8 +63,8 @@ def test_interruption_and_lack_of_memory_have_separate_errors() -> None:
     exhausted = error_from_duckdb(duckdb.OutOfMemoryException("Out of Memory Error: failed"))
     in_python = error_from_duckdb(duckdb.InvalidInputException("executing the UDF: MemoryError: "))
     assert "timed out" in interrupted.message.lower() or "timeout" in interrupted.type_name.lower()
-    assert exhausted.to_arguments() == in_python.to_arguments()
-    assert exhausted.to_arguments() != interrupted.to_arguments()
+    assert exhausted.to_constructor_arguments() == in_python.to_constructor_arguments()
+    assert exhausted.to_constructor_arguments() != interrupted.to_constructor_arguments()
 
 
 def test_a_fatal_error_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:

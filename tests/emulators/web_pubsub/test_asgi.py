@@ -2,7 +2,7 @@
 
 import pytest
 
-from emulators.web_pubsub.asgi import read_bearer_token, read_headers, read_origin, read_query
+from emulators.web_pubsub.asgi import read_bearer_token, read_headers, read_host_and_port, read_query
 
 
 def test_repeated_headers_and_parameters_become_lists() -> None:
@@ -33,4 +33,4 @@ def test_the_token_is_in_a_bearer_header(values: list[str], token: str | None) -
 )
 def test_the_origin_of_a_request_is_its_host_header(host: list[str], origin: str) -> None:
     """The origin of a request is its Host header or, without this header, the address of the server."""
-    assert read_origin({"server": ("127.0.0.1", 80)}, {"host": host} if host else {}) == origin
+    assert read_host_and_port({"server": ("127.0.0.1", 80)}, {"host": host} if host else {}) == origin

@@ -18,7 +18,7 @@ from websockets.typing import Subprotocol
 
 from emulators.web_pubsub.settings import SYSTEM_EVENTS, HubSettings, ServiceSettings
 from emulators.web_pubsub.upstream import AsgiUpstream
-from shared.timestamps import now, rfc3339
+from shared.timestamps import format_rfc3339, now
 from tests.emulators.web_pubsub.serving import JSON, KEY, Connect, Handler, Running, run_emulator, wait_until
 
 
@@ -173,7 +173,7 @@ async def test_the_event_handler_gets_connected_and_disconnected_events(running_
 async def test_a_connection_is_closed_when_its_access_token_expires(running_emulator: Running) -> None:
     """A client is closed with code 4401 at its token's ``exp``, or at an earlier ``expires_at`` of its state."""
     url = running_emulator.client_url("plain")
-    soon = rfc3339(now() + timedelta(seconds=0.3))
+    soon = format_rfc3339(now() + timedelta(seconds=0.3))
     for claims in ({"lifetime_seconds": 1.2}, {"expires_at": soon}):
         async with connect(f"{url}?access_token={issue_token_for(url, **claims)}") as client:
             with pytest.raises(ConnectionClosed) as closed:
@@ -184,7 +184,9 @@ async def test_a_connection_is_closed_when_its_access_token_expires(running_emul
 
 async def test_the_event_handler_can_set_when_a_connection_is_closed(running_emulator: Running) -> None:
     """If the connection state has ``expiresAt``, the client is closed with code 4401 at this time."""
-    state = base64.b64encode(json.dumps({"expiresAt": rfc3339(now() + timedelta(seconds=0.3))}).encode()).decode()
+    state = base64.b64encode(
+        json.dumps({"expiresAt": format_rfc3339(now() + timedelta(seconds=0.3))}).encode()
+    ).decode()
     running_emulator.handler.set_response({}, **{"ce-connectionState": state})
     async with connect(running_emulator.client_url()) as client:
         with pytest.raises(ConnectionClosed) as closed:
@@ -198,10 +200,12 @@ async def test_the_event_handler_can_set_when_a_connection_is_closed(running_emu
 async def test_the_event_handler_can_extend_a_connection(running_emulator: Running) -> None:
     """An expiry time from the event handler has priority over the expiry of the access token."""
     url = running_emulator.client_url()
-    state = base64.b64encode(json.dumps({"expiresAt": rfc3339(now() + timedelta(seconds=2.5))}).encode()).decode()
+    state = base64.b64encode(
+        json.dumps({"expiresAt": format_rfc3339(now() + timedelta(seconds=2.5))}).encode()
+    ).decode()
     running_emulator.handler.set_response({}, **{"ce-connectionState": state})
     lapses = now() + timedelta(seconds=1)
-    async with connect(f"{url}?access_token={issue_token_for(url, expires_at=rfc3339(lapses))}") as client:
+    async with connect(f"{url}?access_token={issue_token_for(url, expires_at=format_rfc3339(lapses))}") as client:
         with pytest.raises(ConnectionClosed):
             await asyncio.wait_for(client.recv(), 20)
     assert now() > lapses + timedelta(seconds=1)

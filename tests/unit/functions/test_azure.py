@@ -22,7 +22,7 @@ from shared.live_stream.replay import CatchUp
 from shared.provenance.notes import VerifierKey, open_checkpoint
 from shared.runtime import Runtime
 from shared.telemetry.models import TELEMETRY_HUB, HubEvent
-from shared.timestamps import now, rfc3339
+from shared.timestamps import format_rfc3339, now
 from tests.emulators.web_pubsub.serving import KEY, Handler, run_emulator
 from tests.receipts import verify_growth, verify_inclusion
 from tests.unit.functions.azure_plant import ADMIN, AMENDMENTS, EDITOR, EVENTS, QUALITY, Instance
@@ -202,7 +202,7 @@ async def test_a_client_receives_replayed_late_and_live_messages(
 async def _ingest_messages(app: Instance, token: str, *names: str) -> None:
     """Ingest messages and wait until the table contains them."""
     for name in names:
-        message = {"ts": rfc3339(now()), "deviceId": "rig-1", "messageId": name, "v": 1}
+        message = {"ts": format_rfc3339(now()), "deviceId": "rig-1", "messageId": name, "v": 1}
         event = HubEvent(json.dumps(message).encode(), "0", int(name.removeprefix("m-")), AT, {}, "rig-1")
         await app.services.telemetry.ingestor.run(TELEMETRY_HUB, [event])
     query = {"query": f'Telemetry | where MessageId == "{names[-1]}" | count'}

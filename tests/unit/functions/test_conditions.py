@@ -2,7 +2,7 @@
 
 import pytest
 
-from functions.conditions import parse_condition, parse_read_condition
+from functions.conditions import parse_condition, parse_if_none_match
 from shared.errors import WorkspaceError
 from shared.http.messages import Request
 
@@ -21,7 +21,7 @@ def test_a_read_request_ignores_if_match() -> None:
     """A read ignores If-Match, because a list has no stored version."""
     request = build_request(if_match='"1"', if_none_match='"2"')
     assert not parse_condition(request).is_satisfied_by('"3"')
-    assert parse_read_condition(request).is_satisfied_by('"3"')
+    assert parse_if_none_match(request).is_satisfied_by('"3"')
 
 
 @pytest.mark.parametrize("header", ["if_match", "if_none_match"])

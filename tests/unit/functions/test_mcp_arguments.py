@@ -2,7 +2,7 @@
 
 import pytest
 
-from functions.mcp_arguments import DESCRIPTIONS, build_parameter_argument, describe_arguments
+from functions.mcp_arguments import DESCRIPTIONS, build_argument_schema, describe_arguments
 from shared.catalog.models import ParameterType, QueryParameter
 
 
@@ -27,6 +27,6 @@ def test_a_tool_argument_without_a_description_raises_an_error() -> None:
 def test_each_type_of_parameter_has_an_example(kind: ParameterType) -> None:
     """The description of each type of query parameter has the Kusto type and an example."""
     parameter = QueryParameter.model_validate({"name": "p", "type": kind.value})
-    description = build_parameter_argument(parameter)["description"]
+    description = build_argument_schema(parameter)["description"]
     assert f"(Kusto {kind})" in description
     assert ", for example " in description

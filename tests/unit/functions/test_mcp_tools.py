@@ -5,9 +5,9 @@ import json
 import pytest
 
 from functions import GROUPS, mcp_tools
-from functions.mcp_tools import ROUTE_TOOLS, parse_result
+from functions.mcp_tools import ROUTE_TOOLS, parse_tool_result
 from shared.errors import WorkspaceError
-from shared.mcp_server.capabilities import Tool, ToolResult, add_next_call
+from shared.mcp_server.capabilities import Tool, ToolResult, add_next_call_advice
 from shared.openapi.error_codes import ERROR_CODES
 from shared.openapi.operation_errors import OWN_CODES
 
@@ -28,7 +28,7 @@ def test_only_temporary_errors_advise_to_repeat_the_call() -> None:
     codes = {code for name in names for code in OWN_CODES.get(name, ()) if min(ERROR_CODES[code].statuses) < 500}
     assert {*names} <= OPERATIONS
     for code in codes - TEMPORARY:
-        content = add_next_call(ToolResult({"code": code}, is_error=True), tool, lists).content
+        content = add_next_call_advice(ToolResult({"code": code}, is_error=True), tool, lists).content
         assert " again later" not in content["nextCall"], code
 
 
@@ -36,7 +36,7 @@ async def test_a_too_large_reply_is_rejected_before_it_is_parsed(monkeypatch: py
     """A reply with more characters than a tool's result can have is rejected although it is not parsed."""
     body = json.dumps({"rows": ["ü"]}, ensure_ascii=False).encode()
     monkeypatch.setattr(mcp_tools, "MAX_RESULT_CHARACTERS", len(body.decode()))
-    assert await parse_result(body) == {"rows": ["ü"]}
+    assert await parse_tool_result(body) == {"rows": ["ü"]}
     with pytest.raises(WorkspaceError) as refusal:
-        await parse_result(b"{" + body)
+        await parse_tool_result(b"{" + body)
     assert refusal.value.code == "RESULT_TOO_LARGE"

@@ -55,7 +55,7 @@ def test_an_invalid_query_number_is_replaced_with_the_default(
 def test_a_query_time_is_converted_to_the_format_of_records(text: str | None, instant: str) -> None:
     """A query time without a zone is read as UTC; a plus sign of an offset that was decoded as a blank is restored."""
     parser = LenientParser()
-    assert parser.parse_instant("startDate", text) == instant
+    assert parser.parse_iso_timestamp("startDate", text) == instant
     assert parser.ignored == ([] if instant or text is None else ["startDate"])
 
 
@@ -63,8 +63,8 @@ def test_dates_and_sequence_numbers_of_a_query_become_filters() -> None:
     """The dates and sequence numbers of a query become filters for records."""
     by_sequence = SequenceQuery.model_validate({"startDate": "2026-01-05", "fromSequence": "7", "toSequence": "+9"})
     expected = Filters(start="2026-01-05T00:00:00.000000Z", from_sequence=7, to_sequence=9)
-    assert LenientParser().parse_window(by_sequence) == expected
-    assert LenientParser().parse_window(WindowQuery.model_validate({"endDate": "x"})) == Filters()
+    assert LenientParser().parse_range_filters(by_sequence) == expected
+    assert LenientParser().parse_range_filters(WindowQuery.model_validate({"endDate": "x"})) == Filters()
 
 
 @pytest.mark.parametrize("text", ["", "x", "1.5", "0x10"])

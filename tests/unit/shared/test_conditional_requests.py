@@ -75,7 +75,7 @@ def test_weak_etags_match_only_in_if_none_match() -> None:
     weak = condition_from_headers('W/"a"', 'W/"a"')
     assert weak.is_not_modified('"a"')
     with pytest.raises(WorkspaceError):
-        weak.check_match('"a"')
+        weak.check_if_match('"a"')
     assert condition_from_headers('"a"', None).single_etag == '"a"'
     assert condition_from_headers('"a","b"', None).single_etag is None
     assert condition_from_headers("*", None).is_empty

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.errors import FieldError, Kind, ValidationErrors, WorkspaceError, invalid, invalid_fields
+from shared.errors import FieldError, Kind, ValidationErrors, WorkspaceError, build_invalid_fields_error, invalid
 
 
 def _raise_invalid(field: str) -> None:
@@ -16,7 +16,7 @@ UNAVAILABLE = WorkspaceError(Kind.UNAVAILABLE, "STORE_DOWN", "The store does not
 
 def test_an_error_lists_all_invalid_fields() -> None:
     """An error lists all invalid fields, as text for people and as a list for programs."""
-    error = invalid_fields([FieldError("a", "is missing"), FieldError("b[0]", "must be a number")])
+    error = build_invalid_fields_error([FieldError("a", "is missing"), FieldError("b[0]", "must be a number")])
     assert (error.kind, error.detail) == (Kind.INVALID, "a: is missing; b[0]: must be a number")
     assert error.members["errors"] == [
         {"field": "a", "message": "is missing"},
@@ -52,7 +52,11 @@ def test_further_rules_are_checked_only_on_valid_fields() -> None:
     """If any part of a field is invalid, rules about the whole field are not checked."""
     faults = ValidationErrors()
     faults.add(invalid("parameters[0].name", "is missing"))
-    assert (faults.has_valid("parameters"), faults.has_valid("limit"), bool(faults)) == (False, True, True)
+    assert (faults.has_valid_fields("parameters"), faults.has_valid_fields("limit"), bool(faults)) == (
+        False,
+        True,
+        True,
+    )
 
 
 def test_errors_of_the_caller_come_before_failures_of_the_service() -> None:

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.timestamps import from_microseconds, parse_iso8601, parse_rfc3339, rfc3339, to_microseconds
+from shared.timestamps import format_rfc3339, from_microseconds, parse_iso8601, parse_rfc3339, to_microseconds
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_a_formatted_timestamp_is_parsed_back(instant: datetime) -> None:
     """A time of any year that is formatted and parsed is unchanged, and the texts sort like the times."""
-    text = rfc3339(instant)
+    text = format_rfc3339(instant)
     assert parse_rfc3339(text) == instant
     assert len(text) == 27
 
@@ -29,7 +29,7 @@ def test_a_formatted_timestamp_is_parsed_back(instant: datetime) -> None:
 )
 def test_all_forms_of_rfc_3339_are_parsed(text: str, expected: str) -> None:
     """RFC 3339 texts are parsed in upper and lower case, with any offset and number of fraction digits."""
-    assert rfc3339(parse_rfc3339(text)) == expected
+    assert format_rfc3339(parse_rfc3339(text)) == expected
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_invalid_timestamps_are_rejected(text: str) -> None:
 )
 def test_iso_8601_texts_are_parsed(text: str, instant: str) -> None:
     """ISO 8601 dates and times without a zone are in UTC; basic formats and week dates are parsed."""
-    assert rfc3339(parse_iso8601(text)) == instant
+    assert format_rfc3339(parse_iso8601(text)) == instant
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,6 @@ def is_consistent(old_size: int, size: int, old_root: bytes, root: bytes, proof:
     return last == 0 and older == old_root and newer == root
 
 
-def _find_split(size: int) -> int:
+def _compute_left_subtree_size(size: int) -> int:
     """Return the number of leaves in a tree's left subtree: the largest power of two below ``size`` (at least 2)."""
     return 1 << ((size - 1).bit_length() - 1)

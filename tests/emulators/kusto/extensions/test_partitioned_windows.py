@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from emulators.kusto.extensions.known_types import bind_known_types
-from emulators.kusto.extensions.partitioned_windows import PartitionedWindows, merge_sorts
+from emulators.kusto.extensions.partitioned_windows import PartitionedWindows, merge_sorts_with_extends
 from tests.emulators.kusto.endpoints import Endpoint
 
 CUMSUM = "sort by k asc, n asc | extend c = row_cumsum(v, k != prev(k))"
@@ -49,7 +49,7 @@ SEPARATE = [
 def _uses_partitions(query: str) -> bool:
     lowered = lower(f"{ROWS.format(ROW)} | {query}")
     with bind_known_types(lowered, {}):
-        return any(isinstance(each, PartitionedWindows) for each in merge_sorts(lowered.operators))
+        return any(isinstance(each, PartitionedWindows) for each in merge_sorts_with_extends(lowered.operators))
 
 
 @pytest.mark.parametrize("query", MERGED)

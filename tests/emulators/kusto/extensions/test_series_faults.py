@@ -162,7 +162,7 @@ def test_a_filter_of_a_series_can_be_cancelled(compute: Callable[[Any], Any], mo
         if next(checks) == 2:
             raise ExecutionStoppedError
 
-    monkeypatch.setattr(filters, "check_stopped", stop_at_second_check)
+    monkeypatch.setattr(filters, "raise_if_stopped", stop_at_second_check)
     with pytest.raises(ExecutionStoppedError):
         compute(np.ones(100_000))
 

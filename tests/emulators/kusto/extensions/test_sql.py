@@ -3,7 +3,7 @@
 import duckdb
 import pytest
 
-from emulators.kusto.extensions.sql import bind_once, quote_name, quote_text, render_array, render_bag
+from emulators.kusto.extensions.sql import bind_once, quote_name, quote_text, render_as_json_list, render_as_json_map
 
 
 def _evaluate_sql(sql: str) -> object:
@@ -49,10 +49,10 @@ def test_arguments_that_are_declared_constant_are_repeated_in_sql() -> None:
 @pytest.mark.parametrize(("value", "expected"), [("'[1, 2]'", ["1", "2"]), ("'{\"a\": 1}'", None), ("NULL", None)])
 def test_only_dynamic_arrays_become_lists(value: str, expected: object) -> None:
     """A dynamic array becomes a list; other dynamic values become null."""
-    assert _evaluate_sql(render_array(f"{value}::JSON")) == expected
+    assert _evaluate_sql(render_as_json_list(f"{value}::JSON")) == expected
 
 
 @pytest.mark.parametrize(("value", "expected"), [("'{\"a\": 1}'", {"a": "1"}), ("'[1]'", None), ("'5'", None)])
 def test_only_property_bags_become_maps(value: str, expected: object) -> None:
     """A property bag becomes a map; other dynamic values become null."""
-    assert _evaluate_sql(render_bag(f"{value}::JSON")) == expected
+    assert _evaluate_sql(render_as_json_map(f"{value}::JSON")) == expected

@@ -8,7 +8,7 @@ import pytest
 from emulators.kusto.extensions.type_checks import (
     DYNAMICS,
     TEXTS,
-    add_guard,
+    add_type_guard,
     join_with_and,
     join_with_or,
     render_error,
@@ -157,13 +157,13 @@ def test_expressions_too_long_to_be_repeated_have_no_type_test() -> None:
     long = "+".join(["1"] * 200)
     assert render_type_test(long, TEXTS) == ""
     assert render_number_test(long) == ""
-    assert add_guard("", "error('x')", "1") == "1"
+    assert add_type_guard("", "error('x')", "1") == "1"
 
 
 def test_a_guard_raises_its_error_only_for_its_type() -> None:
     """If the type test of an SQL guard is true, the guard raises its error with code and message."""
     failure = render_error("SEM0001", "it's a text")
-    guarded = [add_guard(render_type_test(value, TEXTS), failure, value) for value in ("1", "'a'")]
+    guarded = [add_type_guard(render_type_test(value, TEXTS), failure, value) for value in ("1", "'a'")]
     assert _evaluate_sql(guarded[0]) == 1
     with pytest.raises(duckdb.InvalidInputException) as caught:
         _evaluate_sql(guarded[1])

@@ -24,7 +24,7 @@ async def test_events_of_this_process_wake_their_partition_without_polling(
     """An append in this process wakes only the task for its partition, without waiting for the next poll."""
     monkeypatch.setattr(hub_access, "_POLL_SECONDS", 3600.0)
     hub, stopping = HubAccess(tmp_path / "hub.sqlite", timedelta(hours=1)), ShutdownSignal()
-    arrival, other = hub.get_next_arrival("telemetry", PARTITION), hub.get_next_arrival("impulses", PARTITION)
+    arrival, other = hub.get_new_events_signal("telemetry", PARTITION), hub.get_new_events_signal("impulses", PARTITION)
     watching = asyncio.create_task(hub.watch_file(stopping))
     await asyncio.sleep(0)
     log = HubWriter(tmp_path / "hub.sqlite")
@@ -44,8 +44,8 @@ async def test_events_of_other_processes_wake_all_tasks(tmp_path: Path) -> None:
     watching = asyncio.create_task(hub.watch_file(stopping))
     log = HubWriter(tmp_path / "hub.sqlite", signals=HubSignals())
     async with asyncio.timeout(30):
-        await hub.get_next_arrival("telemetry", PARTITION).wait()  # the first check of the file
-        arrival = hub.get_next_arrival("telemetry", PARTITION)
+        await hub.get_new_events_signal("telemetry", PARTITION).wait()  # the first check of the file
+        arrival = hub.get_new_events_signal("telemetry", PARTITION)
         await log.send("telemetry", MESSAGES)
         await arrival.wait()
     stopping.set()
@@ -57,9 +57,9 @@ async def test_events_of_other_processes_wake_all_tasks(tmp_path: Path) -> None:
 async def test_a_shutdown_ends_present_and_later_waits_for_events(tmp_path: Path) -> None:
     """When the host stops, tasks that wait for events continue at once, and later waits end at once."""
     hub, stopping = HubAccess(tmp_path / "hub.sqlite", timedelta(hours=1)), ShutdownSignal()
-    arrival = hub.get_next_arrival("telemetry", PARTITION)
+    arrival = hub.get_new_events_signal("telemetry", PARTITION)
     stopping.set()
     await hub.watch_file(stopping)
     assert arrival.is_set()
-    assert hub.get_next_arrival("telemetry", PARTITION).is_set()
+    assert hub.get_new_events_signal("telemetry", PARTITION).is_set()
     await hub.close()

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from local.errors import StartError
-from local.host.processes import KustoProcess, find_host, record_host
+from local.host.processes import KustoProcess, find_running_host, record_host
 from local.host.shutdown import ShutdownSignal
 
 ADDRESS = "http://127.0.0.1:7099"
@@ -27,12 +27,12 @@ async def x(req: func.HttpRequest) -> str:
 
 def test_a_host_record_exists_while_its_host_runs(tmp_path: Path) -> None:
     """A running host is found by its record file; when the host ends, it deletes the file."""
-    assert find_host(tmp_path) is None
+    assert find_running_host(tmp_path) is None
     with record_host(tmp_path, ADDRESS):
-        host = find_host(tmp_path)
+        host = find_running_host(tmp_path)
         assert host is not None
         assert host.address == ADDRESS
-    assert find_host(tmp_path) is None
+    assert find_running_host(tmp_path) is None
     assert list((tmp_path / "hosts").iterdir()) == []
 
 
@@ -49,9 +49,9 @@ def test_a_host_record_without_a_lock_is_ignored(tmp_path: Path) -> None:
     folder = tmp_path / "hosts"
     folder.mkdir()
     (folder / "0.json").write_text(json.dumps({"address": "http://127.0.0.1:1"}))
-    assert find_host(tmp_path) is None
+    assert find_running_host(tmp_path) is None
     with record_host(tmp_path, ADDRESS):
-        host = find_host(tmp_path)
+        host = find_running_host(tmp_path)
         assert host is not None
         assert host.address == ADDRESS
         assert len(list(folder.iterdir())) == 1
@@ -63,7 +63,7 @@ def test_a_host_record_without_an_address_is_ignored(tmp_path: Path, content: st
     with record_host(tmp_path, ADDRESS):
         [record] = (tmp_path / "hosts").iterdir()
         record.write_text(content)
-        assert find_host(tmp_path) is None
+        assert find_running_host(tmp_path) is None
 
 
 def test_a_host_record_that_others_can_write_is_ignored(tmp_path: Path) -> None:
@@ -72,37 +72,37 @@ def test_a_host_record_that_others_can_write_is_ignored(tmp_path: Path) -> None:
         [record] = (tmp_path / "hosts").iterdir()
         target = record.rename(tmp_path / "elsewhere.json")
         record.symlink_to(target)
-        assert find_host(tmp_path) is None
+        assert find_running_host(tmp_path) is None
         record.unlink()
         target.rename(record)
-        assert find_host(tmp_path) is not None
+        assert find_running_host(tmp_path) is not None
         record.chmod(0o620)
-        assert find_host(tmp_path) is None
+        assert find_running_host(tmp_path) is None
 
 
 def test_hosts_of_one_folder_have_separate_records(tmp_path: Path) -> None:
     """Two hosts of one folder have separate record files."""
     with record_host(tmp_path, ADDRESS), record_host(tmp_path, "http://127.0.0.1:7098"):
         assert len(list((tmp_path / "hosts").iterdir())) == 2
-        assert find_host(tmp_path) is not None
+        assert find_running_host(tmp_path) is not None
 
 
 def test_a_killed_host_is_not_found(start_host: Any, http: httpx.Client) -> None:
     """After kill -9, the record file of the host is ignored, and the next host replaces it."""
     first = start_host(APP)
-    found = find_host(first.data_dir)
+    found = find_running_host(first.data_dir)
     assert found is not None
     assert found.address == first.url
     assert http.get(f"{found.address}/x").text == "x"
     first.kill()
     assert len(list((first.data_dir / "hosts").iterdir())) == 1
-    assert find_host(first.data_dir) is None
+    assert find_running_host(first.data_dir) is None
     second = start_host(APP)
-    found = find_host(second.data_dir)
+    found = find_running_host(second.data_dir)
     assert found is not None
     assert found.address == second.url
     assert second.terminate() == 0
-    assert find_host(second.data_dir) is None
+    assert find_running_host(second.data_dir) is None
 
 
 STAND_IN = """

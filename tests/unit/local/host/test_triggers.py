@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 
 from local.errors import StartError
-from local.host.triggers import HostJson, load_local_settings, read_host_json, resolve_settings, sort_functions
+from local.host.triggers import (
+    HostJson,
+    group_functions_by_trigger,
+    load_local_settings,
+    read_host_json,
+    replace_setting_references,
+)
 from local.host.worker import LoadedFunction
 
 HUB = {"type": "eventHubTrigger", "name": "events", "eventHubName": "impulses", "consumerGroup": "archive"}
@@ -22,7 +28,7 @@ def test_a_disabled_function_does_not_run(
     """A function that an app setting disables does not run, and the hub does not store events for it."""
     monkeypatch.setenv(setting, value)
     functions = [LoadedFunction("archive", "1", HUB, None), LoadedFunction("compaction", "2", TIMER, None)]
-    triggers = sort_functions(functions, HostJson("", 100))
+    triggers = group_functions_by_trigger(functions, HostJson("", 100))
     assert [each.function.name for each in triggers.event_hubs] == (["archive"] if runs else [])
     assert [each.function.name for each in triggers.timers] == ["compaction"]
     assert ("archive" in triggers.collect_consumer_groups()["impulses"]) == runs
@@ -32,7 +38,7 @@ def test_a_disabled_function_does_not_run(
 def test_only_the_archive_waits_for_more_events(group: str, *, gathers: bool) -> None:
     """Only the archive function waits for more events after a partial batch, because each batch becomes a file."""
     functions = [LoadedFunction(group, "1", HUB | {"consumerGroup": group}, None)]
-    (setting,) = sort_functions(functions, HostJson("", 100)).event_hubs
+    (setting,) = group_functions_by_trigger(functions, HostJson("", 100)).event_hubs
     assert bool(setting.collect_seconds) == gathers
 
 
@@ -53,6 +59,6 @@ def test_an_invalid_host_json_is_rejected(tmp_path: Path, text: str) -> None:
 def test_placeholders_in_bindings_are_replaced_with_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """%NAME% in a binding is replaced with the app setting NAME; if it is missing, the error contains the name."""
     monkeypatch.setenv("HUB", "impulses")
-    assert resolve_settings("a-%HUB%-%HUB%") == "a-impulses-impulses"
+    assert replace_setting_references("a-%HUB%-%HUB%") == "a-impulses-impulses"
     with pytest.raises(StartError, match="NO_SUCH"):
-        resolve_settings("%NO_SUCH%")
+        replace_setting_references("%NO_SUCH%")

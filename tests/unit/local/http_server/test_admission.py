@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from local.http_server.application import HttpApp
-from shared.http.load_shedding import overload_error
+from shared.http.load_shedding import build_overload_error
 
 
 class OverloadedShedder:
@@ -18,7 +18,7 @@ class OverloadedShedder:
         return self
 
     async def __aenter__(self) -> None:
-        raise overload_error()
+        raise build_overload_error()
 
     async def __aexit__(self, *args: object) -> None: ...
 

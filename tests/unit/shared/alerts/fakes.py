@@ -92,7 +92,7 @@ class MemoryAlertStore:
         self._raise_error()
         return list(self.states.values())
 
-    async def load_rule(self, rule: str) -> RuleRecord:
+    async def load_rule_record(self, rule: str) -> RuleRecord:
         """Return the stored record of an alert rule."""
         self._raise_error()
         if rule not in self.states:
@@ -100,7 +100,7 @@ class MemoryAlertStore:
         alerts = tuple(one for one in self.alerts.values() if one.rule == rule and (one.is_active or one.marks))
         return RuleRecord(rule, self.states[rule], alerts, self._tokens[rule])
 
-    async def save_rule(
+    async def save_rule_changes(
         self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
     ) -> str | None:
         """Store a changed record, unless it was changed meanwhile."""

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.alerts.due_times import build_source_key, compute_next_due, is_due
+from shared.alerts.due_times import build_data_source_key, compute_next_due, is_due
 from shared.alerts.models import RuleState
 from tests.unit.shared.alerts.fakes import AT, SECOND, build_absence_rule, build_rule
 
@@ -35,11 +35,11 @@ def test_a_late_rule_is_due_once() -> None:
 def test_rules_with_the_same_data_are_due_together() -> None:
     """Rules with equal query, parameters and time range are due at the same times, other rules at other times."""
     first, second = build_rule(timeRange="PT5M"), build_rule(lookup="x", timeRange="PT5M", severity="info")
-    assert build_source_key(first) == build_source_key(second)
+    assert build_data_source_key(first) == build_data_source_key(second)
     assert compute_next_due(first, AT) == compute_next_due(second, AT)
     others = [build_rule(parameters={"device": str(number)}) for number in range(20)]
     assert len({compute_next_due(rule, AT) for rule in others}) == 20
-    assert build_source_key(build_absence_rule()) != build_source_key(first)
+    assert build_data_source_key(build_absence_rule()) != build_data_source_key(first)
 
 
 def test_new_and_changed_rules_are_due_at_once() -> None:

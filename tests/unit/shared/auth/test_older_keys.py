@@ -126,7 +126,7 @@ async def test_the_creator_of_an_older_key_counts_for_keys_created_with_it(auth_
     caller = Principal(
         EDITOR.id, EDITOR.id, "E", ROLE_RIGHTS[Role.EDITOR], CredentialKind.API_KEY, "AAAAAAAA", None, personal=False
     )
-    assert await CredentialLineage(auth_workspace.store, older_keys=older_keys).find_creators(caller) == {ADMIN.id}
+    assert await CredentialLineage(auth_workspace.store, older_keys=older_keys).find_key_creators(caller) == {ADMIN.id}
     api_keys = ApiKeys(
         auth_workspace, auth_workspace.store, auth_workspace.credentials, auth_workspace.audit, older_keys=older_keys
     )

@@ -41,5 +41,5 @@ def test_tokens_from_before_the_cutoff_have_ended(issued_at: datetime, *, has_en
     """Tokens issued before the cutoff of their member have ended; tokens of other members have not."""
     team = Team("plant-a", {}, audited=True, cutoffs={"ann": CredentialCutoff(tokens=AT)})
     token_id = build_token_id(SYSTEM_RUNTIME, issued_at)
-    assert team.has_ended_token("ann", token_id) is has_ended
-    assert not team.has_ended_token("bob", token_id)
+    assert team.has_token_ended("ann", token_id) is has_ended
+    assert not team.has_token_ended("bob", token_id)

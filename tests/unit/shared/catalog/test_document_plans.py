@@ -7,7 +7,7 @@ import pytest
 
 from shared.auth.rights import AccessRight
 from shared.catalog.change_rules import Caller
-from shared.catalog.document_plans import plan_document, plan_document_of_command
+from shared.catalog.document_plans import plan_document, plan_document_for_command_line
 from shared.catalog.items import items_from_document
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
@@ -52,7 +52,7 @@ def apply_to_catalog(document: WorkspaceDocument) -> StoredCatalog:
 
 def list_changed_queries(document: WorkspaceDocument, stored: StoredCatalog) -> list[list[str]]:
     """Return the keys of the queries that a document would change, over HTTPS and with the command."""
-    plans = (plan_document(document, stored, CALLER).plan, plan_document_of_command(document, stored))
+    plans = (plan_document(document, stored, CALLER).plan, plan_document_for_command_line(document, stored))
     return [[change.key for change in plan.changes if change.kind == "warmQuery"] for plan in plans]
 
 
@@ -68,7 +68,7 @@ def test_a_document_does_not_remove_a_stored_signature(declared: dict[str, Any],
 def test_a_document_cannot_add_a_signature(declared: dict[str, Any]) -> None:
     """If a document contains a signed approval that is not stored, the query becomes a draft."""
     stored = apply_to_catalog(build_document(None))
-    plan = plan_document_of_command(build_document(declared), stored)
+    plan = plan_document_for_command_line(build_document(declared), stored)
     assert [note.key for note in plan.retained] == ["q"]
     assert "cannot sign" in plan.retained[0].reason
     assert list_changed_queries(build_document(declared), stored) == [[], []]
@@ -78,6 +78,8 @@ def test_a_changed_text_does_not_keep_the_signature() -> None:
     """If a query's text changes, its stored signature is removed."""
     stored = apply_to_catalog(build_document(SIGNED))
     changed = build_document(APPROVAL, kql="Telemetry | take 1")
-    [change] = [change for change in plan_document_of_command(changed, stored).changes if change.kind == "warmQuery"]
+    [change] = [
+        change for change in plan_document_for_command_line(changed, stored).changes if change.kind == "warmQuery"
+    ]
     assert change.after is not None
     assert "signature" not in (change.after["approval"] or {})

@@ -225,11 +225,11 @@ async def test_events_stay_pending_while_audit_log_is_unavailable(tmp_path: Path
         closed = CatalogService(opened.store, SqliteAuditLog(tmp_path, get_workspace_id))  # a folder cannot be opened
         assert len((await closed.apply(DOCUMENT, "apply")).changes) == ITEMS
         with pytest.raises(WorkspaceError):
-            await closed.flush_pending()
+            await closed.flush_pending_events()
         assert len(await opened.store.list_pending_events()) == ITEMS
         assert (await opened.service.apply(DOCUMENT, "apply")).is_empty
         assert len(await opened.list_audited_changes()) == ITEMS
-        assert await opened.service.flush_pending() == 0
+        assert await opened.service.flush_pending_events() == 0
         assert len(await opened.list_audited_changes()) == ITEMS
 
 
@@ -244,7 +244,7 @@ async def test_rejected_event_does_not_block_others(tmp_path: Path) -> None:
         await opened.service.change(exceed_size_limit, "editor")
         await opened.service.apply(load_document(PLANT.replace("name: Rig,", "name: New rig,"), "w.yaml"), "apply")
         with pytest.raises(WorkspaceError) as caught:
-            await opened.service.flush_pending()
+            await opened.service.flush_pending_events()
         assert caught.value.kind is Kind.INVALID
         assert [event.event["EntityID"] for event in await opened.store.list_pending_events()] == ["mine"]
         assert (await opened.list_audited_changes()).count(("Catalog.Connection.Updated", "rig")) == 1

@@ -26,7 +26,7 @@ async def test_hours_of_a_range_are_listed(tmp_path: Path) -> None:
     await Archive(store).store_events([*batch, build_event(9, connection="press")])
     hours = await list_hours(store, "rig", NOON, NOON + 2 * HOUR)
     assert [each.hour for each in hours] == [NOON, NOON + HOUR]
-    assert [(each.rows, len(each.live), each.may_overlap) for each in hours] == [(1, 1, False)] * 2
+    assert [(each.rows, len(each.live), each.can_have_duplicate_rows) for each in hours] == [(1, 1, False)] * 2
 
 
 @pytest.mark.parametrize(("second", "overlapping"), [((3, 4), False), ((2, 3), True)])
@@ -38,7 +38,7 @@ async def test_batches_with_overlapping_ranges_may_share_rows(
     await archive_events(store, 1, 2)
     await archive_events(store, *second)
     [hour] = await list_hours(store, "rig", NOON, NOON + HOUR)
-    assert (hour.rows, hour.may_overlap) == (4, overlapping)
+    assert (hour.rows, hour.can_have_duplicate_rows) == (4, overlapping)
     assert await load_hour(store, hour.folder) == hour
 
 

@@ -17,7 +17,7 @@ from shared.cold_data.names import (
     hour_from_name,
     is_merged_blob,
     list_blob_prefixes,
-    range_from_name,
+    sequence_range_from_name,
 )
 
 HOUR = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -51,7 +51,7 @@ def test_a_range_of_sequence_numbers_is_parsed_from_a_blob_name() -> None:
     """The range of sequence numbers is parsed from a blob's name, also after a hub reset."""
     run = SequenceRange("3", 7, 12)
     name = build_batch_name(run)
-    assert range_from_name(name) == range_from_name(build_batch_name_after_hub_reset(name, 5)) == run
+    assert sequence_range_from_name(name) == sequence_range_from_name(build_batch_name_after_hub_reset(name, 5)) == run
     assert name < build_batch_name(SequenceRange("3", 100, 101))
 
 
@@ -62,7 +62,7 @@ def test_a_merged_blob_sorts_after_its_sources() -> None:
     again = build_merged_name([merged, sources[0]])
     assert merged == build_merged_name(sources[::-1])
     assert all(earlier < later for earlier, later in pairwise([*sources, merged, again]))
-    assert (is_merged_blob(merged), is_merged_blob(sources[0]), range_from_name(merged)) == (True, False, None)
+    assert (is_merged_blob(merged), is_merged_blob(sources[0]), sequence_range_from_name(merged)) == (True, False, None)
 
 
 @pytest.mark.parametrize(("days", "count", "by_month"), [(0.01, 1, False), (2, 3, False), (40, 2, True)])

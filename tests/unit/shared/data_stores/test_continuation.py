@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.data_stores.continuation import ContinuationTokens, derive_secret
+from shared.data_stores.continuation import ContinuationTokens, build_signing_key_function
 from shared.data_stores.models import MISSING, AccountContainer, DatabaseAddress, PartitionValue, Table
 from shared.errors import WorkspaceError
 
@@ -22,7 +22,7 @@ def get_table(listed: ListFilter) -> Table:
 
 def build_token_signer(secret: str) -> ContinuationTokens:
     """Return an object that signs and verifies continuation tokens with the given secret."""
-    return ContinuationTokens(derive_secret(secret))
+    return ContinuationTokens(build_signing_key_function(secret))
 
 
 OURS = build_token_signer("0123456789abcdef0123456789abcdef")

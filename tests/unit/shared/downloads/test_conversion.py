@@ -21,7 +21,7 @@ from shared.downloads.flattening import find_leaves_one_by_one, read_values_one_
 from shared.downloads.output_files import WrittenFile
 from shared.errors import WorkspaceError
 from shared.telemetry.json_text import parse, serialise
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 BEGIN = datetime(2026, 1, 1, 12, 30, 0, 250, tzinfo=UTC)
 KEYS = st.sampled_from(
@@ -120,7 +120,7 @@ def test_csv_rows_have_every_payload_leaf_in_its_column(output_folder: Path, pay
     assert len(set(header)) == len(header)
     paths = [path for _, path in build_column_names(leaves)]
     for number, (row, payload) in enumerate(zip(rows, payloads, strict=True)):
-        instant = rfc3339(BEGIN + timedelta(seconds=number))
+        instant = format_rfc3339(BEGIN + timedelta(seconds=number))
         assert row[:4] == [instant, "pump", f'd,"{number}', f"m\\{number}\n"]
         expected = flatten_payload(payload)
         for cell, path in zip(row[4:], paths, strict=True):
@@ -174,7 +174,7 @@ def test_json_lines_and_parquet_contain_the_payload(output_folder: Path, payload
     rows = [parse(line) for line in lines.path.read_bytes().split(b"\n")[:-1]]
     expected = [
         {
-            "timestamp": rfc3339(BEGIN + timedelta(seconds=number)),
+            "timestamp": format_rfc3339(BEGIN + timedelta(seconds=number)),
             "connection": "pump",
             "deviceId": f'd,"{number}',
             "messageId": f"m\\{number}\n",
@@ -192,7 +192,7 @@ def test_json_lines_and_parquet_contain_the_payload(output_folder: Path, payload
     assert [(row["deviceId"], row["messageId"]) for row in stored] == [
         (r["deviceId"], r["messageId"]) for r in expected
     ]
-    assert [rfc3339(row["timestamp"]) for row in stored] == [row["timestamp"] for row in expected]
+    assert [format_rfc3339(row["timestamp"]) for row in stored] == [row["timestamp"] for row in expected]
 
 
 def test_empty_range_creates_one_file(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shared.cold_data.ports import Blob
-from shared.downloads.expiry import DELETE_BATCH, ORPHAN_AGE, DownloadExpiry, build_job_prefix
+from shared.downloads.expiry import DELETE_BATCH, ORPHAN_AGE, DownloadExpiry, build_job_blob_prefix
 from shared.downloads.models import DownloadFormat, Job
 from tests.virtual_time import START, VirtualTime
 
@@ -70,7 +70,7 @@ def build_service(folder: Path) -> tuple[DownloadExpiry, Stores]:
             created_at=START,
             expires_at=expires_at,
         )
-        stores.blobs[f"{build_job_prefix(job_id)}0"] = START
+        stores.blobs[f"{build_job_blob_prefix(job_id)}0"] = START
     service = DownloadExpiry(stores, stores, stores, folder / "scratch", runtime=time.runtime)  # type: ignore[arg-type]
     return service, stores
 

@@ -15,8 +15,8 @@ from shared.downloads.row_feed import (
     FeedStopped,
     RowFeed,
     format_timestamps,
-    map_in_order,
-    slice_batches,
+    map_in_threads,
+    resize_batches,
 )
 
 
@@ -34,23 +34,23 @@ def list_numbers(batches: list[pa.RecordBatch]) -> list[int]:
 def test_small_batches_are_joined_and_large_ones_divided() -> None:
     """Small batches are joined and large batches divided; the rows and their order stay the same."""
     batches = [build_batch(n * 10, 10) for n in range(5)] + [build_batch(50, SLICE_ROWS + 5)]
-    sliced = list(slice_batches(batches))
+    sliced = list(resize_batches(batches))
     assert [batch.num_rows for batch in sliced] == [50, SLICE_ROWS, 5]
     assert list_numbers(sliced) == list(range(SLICE_ROWS + 55))
 
 
 def test_long_rows_are_divided_by_size() -> None:
     """Batches with long rows are divided by size; a single row may exceed the limit."""
-    sliced = list(slice_batches([build_batch(0, 8, SLICE_BYTES // 3)]))
+    sliced = list(resize_batches([build_batch(0, 8, SLICE_BYTES // 3)]))
     assert [batch.num_rows for batch in sliced] == [2, 2, 2, 2]
-    [row] = slice_batches([build_batch(0, 1, SLICE_BYTES + 1)])
+    [row] = resize_batches([build_batch(0, 1, SLICE_BYTES + 1)])
     assert row.num_rows == 1
 
 
 def test_empty_batches_are_skipped() -> None:
     """Batches without rows are skipped."""
-    assert list(slice_batches([build_batch(0, 0)] * 3)) == []
-    assert [each.num_rows for each in slice_batches([build_batch(0, 1), build_batch(1, JOINED_ROWS)])] == [
+    assert list(resize_batches([build_batch(0, 0)] * 3)) == []
+    assert [each.num_rows for each in resize_batches([build_batch(0, 1), build_batch(1, JOINED_ROWS)])] == [
         1,
         JOINED_ROWS,
     ]
@@ -73,13 +73,13 @@ def test_results_are_in_the_order_of_the_items() -> None:
             second.set()
         return item * 2
 
-    assert list(map_in_order(process_item, iter(range(10)))) == [item * 2 for item in range(10)]
+    assert list(map_in_threads(process_item, iter(range(10)))) == [item * 2 for item in range(10)]
 
 
 def test_an_error_in_an_item_is_raised() -> None:
     """If processing an item raises an error, the caller gets it."""
     with pytest.raises(ZeroDivisionError):
-        list(map_in_order(lambda item: 1 // item, iter([1, 0, 1])))
+        list(map_in_threads(lambda item: 1 // item, iter([1, 0, 1])))
 
 
 async def read_batches() -> AsyncIterator[pa.RecordBatch]:

@@ -9,7 +9,7 @@ from shared.auth.rights import AccessRight
 from shared.errors import WorkspaceError
 from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Call, Group, NoBody, RawBody
-from shared.http.problems import build_problem_document
+from shared.http.problems import build_default_error_reply
 from shared.http.unknown_names import UnknownNames
 
 
@@ -51,7 +51,7 @@ def test_a_group_may_have_its_own_error_format() -> None:
     """A group of operations can have its own error format; the default is problem documents."""
 
     def build_reply(error: WorkspaceError, trace_id: str, request: Request) -> Reply:
-        return build_problem_document(error, trace_id, request)
+        return build_default_error_reply(error, trace_id, request)
 
     own, standard = Group("own", build_reply, is_versioned=False), Group("standard")
     for group in (own, standard):

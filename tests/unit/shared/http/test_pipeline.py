@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
-from shared.auth.principals import ANONYMOUS, CredentialKind, Principal, unauthenticated_error
+from shared.auth.principals import ANONYMOUS, CredentialKind, Principal, build_unauthenticated_error
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply, Request, json_reply
@@ -81,7 +81,7 @@ async def authenticate(authorization: str, accepted: frozenset[CredentialKind]) 
     if authorization == "Bearer service":
         return dataclasses.replace(CALLER, identity=None)
     if authorization != "Bearer good" or CredentialKind.JWT not in accepted:
-        raise unauthenticated_error("No.")
+        raise build_unauthenticated_error("No.")
     return CALLER
 
 

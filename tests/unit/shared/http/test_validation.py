@@ -38,7 +38,7 @@ async def read_stored(path: Mapping[str, str]) -> Mapping[str, Any]:
 
 async def check_name(call: Call[Query, Body], errors: ValidationErrors) -> None:
     """Reject one reserved name."""
-    if errors.has_valid("name") and call.body.name == "reserved":
+    if errors.has_valid_fields("name") and call.body.name == "reserved":
         errors.add(invalid("name", "is reserved", code="NAME_RESERVED"))
 
 

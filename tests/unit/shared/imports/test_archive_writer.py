@@ -11,7 +11,7 @@ from shared.backends.embedded.file_links import FileLinks
 from shared.imports.archive_writer import (
     HistoryArchive,
     ImportSource,
-    _split_hours,
+    _split_messages_by_hour,
     read_table_file,
     write_table_file,
 )
@@ -47,14 +47,16 @@ def build_messages(*rows: tuple[int, datetime]) -> pa.Table:
 )
 def test_imported_messages_are_grouped_by_hour_and_sorted(rows: tuple[tuple[int, datetime], ...]) -> None:
     """Imported messages are grouped by hour, and sorted by time and row number in each hour."""
-    grouped = [(hour, part.column("number").to_pylist()) for hour, part in _split_hours(build_messages(*rows))]
+    grouped = [
+        (hour, part.column("number").to_pylist()) for hour, part in _split_messages_by_hour(build_messages(*rows))
+    ]
     assert grouped == [(HOUR, [1, 2, 3]), (NEXT_HOUR, [4])]
 
 
 def test_without_imported_messages_no_hour_is_written() -> None:
     """If there are no messages, no hour is written."""
-    assert list(_split_hours(build_messages())) == []
-    assert len(list(_split_hours(build_messages((1, HOUR))))) == 1
+    assert list(_split_messages_by_hour(build_messages())) == []
+    assert len(list(_split_messages_by_hour(build_messages((1, HOUR))))) == 1
 
 
 @pytest.mark.parametrize("compression", ["snappy", "lz4"])
@@ -68,7 +70,7 @@ def test_messages_are_read_from_a_file_for_the_query_table(tmp_path: Path, compr
 @pytest.mark.parametrize("moment", [datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC), datetime(1, 1, 1, tzinfo=UTC)])
 def test_hours_before_1970_are_rounded_down(moment: datetime) -> None:
     """The hour of a message from before 1970 begins before its time, not after it."""
-    [(hour, _)] = _split_hours(build_messages((1, moment)))
+    [(hour, _)] = _split_messages_by_hour(build_messages((1, moment)))
     assert hour == moment.replace(minute=0, second=0, microsecond=0)
 
 

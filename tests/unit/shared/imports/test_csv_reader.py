@@ -3,7 +3,7 @@
 import pytest
 
 from shared.imports import csv_reader
-from shared.imports.csv_reader import MAX_RECORD_BYTES, find_last_boundary, iterate_records
+from shared.imports.csv_reader import MAX_RECORD_BYTES, find_last_record_end, iterate_records
 from shared.imports.row_mapping import FileRejectedError
 from tests.unit.shared.imports.files import list_messages, list_rejected_rows, open_csv, read_all_steps
 
@@ -93,15 +93,15 @@ def test_columns_without_a_name_are_numbered() -> None:
 
 def test_a_line_break_in_quotes_does_not_end_a_record() -> None:
     """A line break in quotes does not end a record."""
-    assert find_last_boundary(b"a,b\nc") == 4
-    assert find_last_boundary(b'a,"x\ny"\nb,"x\n') == 8
-    assert find_last_boundary(b"abc") == 0
+    assert find_last_record_end(b"a,b\nc") == 4
+    assert find_last_record_end(b'a,"x\ny"\nb,"x\n') == 8
+    assert find_last_record_end(b"abc") == 0
 
 
 def test_an_open_quote_does_not_join_the_rest_of_the_file() -> None:
     """If a quote is not closed, only its line is invalid."""
     text = b'"open\n' + b"1,2\n" * MAX_RECORD_BYTES
-    assert find_last_boundary(text) == len(text)
+    assert find_last_record_end(text) == len(text)
 
 
 def test_csv_cells_may_contain_delimiters_quotes_and_line_breaks() -> None:

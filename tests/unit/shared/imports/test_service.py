@@ -10,7 +10,7 @@ from shared.auth.principals import CredentialKind, Principal
 from shared.backends.embedded.places import SqliteQuotaStore
 from shared.catalog.models import Connection
 from shared.disk_space.guard import DiskGuard
-from shared.downloads.expiry import build_table_name
+from shared.downloads.expiry import build_step_blob_name
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import Job
@@ -132,12 +132,12 @@ async def test_the_cancellation_of_an_import_with_an_open_step_starts_its_work(
     """If a step's rows are possibly archived but not in the query table, a cancellation leaves the step to the work."""
     runner = FakeRunner()
     await imports.start(ANN, "a1", runner, None)
-    await environment.blobs.create(build_table_name("a1", 0), b"rows")
+    await environment.blobs.create(build_step_blob_name("a1", 0), b"rows")
     await environment.jobs.change("a1", lambda job: job.open_step(0))
     runner.started.clear()
     await imports.cancel(ANN, "a1", runner)
     assert (runner.started, runner.stopped) == (["a1"], [])
-    assert [blob.name async for blob in environment.blobs.list("")] == [build_table_name("a1", 0)]
+    assert [blob.name async for blob in environment.blobs.list("")] == [build_step_blob_name("a1", 0)]
 
 
 async def test_the_cancellation_of_an_import_without_an_open_step_stops_its_work(
@@ -146,7 +146,7 @@ async def test_the_cancellation_of_an_import_without_an_open_step_stops_its_work
     """If archive and query table have the same rows, a cancellation stops the work and deletes all files."""
     runner = FakeRunner()
     await imports.start(ANN, "a1", runner, None)
-    await environment.blobs.create(build_table_name("a1", 0), b"rows")
+    await environment.blobs.create(build_step_blob_name("a1", 0), b"rows")
     await imports.cancel(ANN, "a1", runner)
     assert (runner.started, runner.stopped) == (["a1"], ["a1"])
     assert [blob.name async for blob in environment.blobs.list("")] == []

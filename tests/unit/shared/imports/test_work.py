@@ -27,7 +27,7 @@ from shared.cold_data.names import build_hour_folder
 from shared.cold_data.reading import ColdReader
 from shared.disk_space.guard import DiskGuard
 from shared.disk_space.ports import DiskUsage
-from shared.downloads.expiry import ORPHAN_AGE, DownloadExpiry, remove_files_after_end
+from shared.downloads.expiry import ORPHAN_AGE, DownloadExpiry, remove_files_of_ended_job
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest, UploadedFile
 from shared.downloads.job_quota import JobQuota
 from shared.downloads.models import DownloadFormat, Job, JobStatus
@@ -166,7 +166,7 @@ class Environment:
         """Cancel an import, and delete the files that its work does not need."""
         job = await self.jobs.change(job_id, Job.cancel)
         assert job is not None
-        await remove_files_after_end(self.blobs, job)
+        await remove_files_of_ended_job(self.blobs, job)
 
     async def expire(self, job_id: str = "a1", *, age: timedelta = timedelta()) -> None:
         """Set the age of an import since its expiry, and delete the expired jobs."""

@@ -8,7 +8,7 @@ import pytest
 from shared.errors import WorkspaceError
 from shared.live_stream import history
 from shared.live_stream.history import History
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -35,7 +35,7 @@ class Engine:
         self.texts.append(query.text)
         since = datetime.fromisoformat(query.parameters["_oi_from"].removeprefix("datetime(").removesuffix(")"))
         rows: list[list[Any]] = [
-            [rfc3339(at), "rig", '["cooling"]', "d", name, '{"n":1}'] for at, name in self.times if at >= since
+            [format_rfc3339(at), "rig", '["cooling"]', "d", name, '{"n":1}'] for at, name in self.times if at >= since
         ]
         return EngineResult(COLUMNS, rows[: query.max_records], 0.0)
 

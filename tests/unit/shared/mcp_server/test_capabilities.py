@@ -9,7 +9,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.mcp_server.capabilities import (
     Tool,
     ToolResult,
-    add_next_call,
+    add_next_call_advice,
     compact_input_schema,
     compact_output_schema,
     to_error_result,
@@ -118,5 +118,5 @@ TOOL = Tool("run_warm_query", "t", "d", SCHEMA, {}, return_empty_result)
 )
 def test_a_tool_error_proposes_the_next_call(problem: dict[str, Any], expected: str) -> None:
     """An error proposes one of the caller's tools that lists the valid values, or the same tool again."""
-    result = add_next_call(ToolResult(problem, is_error=True), TOOL, {"run_warm_query", "list_warm_queries"})
+    result = add_next_call_advice(ToolResult(problem, is_error=True), TOOL, {"run_warm_query", "list_warm_queries"})
     assert result == ToolResult({**problem, "nextCall": expected}, is_error=True)

@@ -93,7 +93,7 @@ class Server:
         shared = (self, self.credential_store, credentials)
         self.issuer = TokenIssuer(*shared, codec, audit, grants=self.ender, runtime=runtime)
         self.api_keys = ApiKeys(*shared, audit, grants=self.ender, runtime=runtime)
-        self.lineage = CredentialLineage(self.credential_store, self.ender.find_parent)
+        self.lineage = CredentialLineage(self.credential_store, self.ender.find_consent_credential)
         self.authorization = AuthorizationService(OneClient(), self.store, self.lineage, audit, runtime=runtime)  # type: ignore[arg-type]  # only two of its methods
         self.grants = GrantService(
             self.store, self.ender, self.issuer, self.credential_store, credentials, self, runtime=runtime

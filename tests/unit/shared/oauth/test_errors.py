@@ -6,7 +6,13 @@ import pytest
 
 from shared.auth.audit import AccessAudit
 from shared.errors import Kind, WorkspaceError
-from shared.oauth.errors import OAuthErrorCode, RefusalRecorder, find_error_code, invalid_grant_error, to_description
+from shared.oauth.errors import (
+    OAuthErrorCode,
+    RefusalRecorder,
+    build_invalid_grant_error,
+    find_error_code,
+    to_error_description,
+)
 from tests.virtual_time import VirtualTime
 
 
@@ -27,12 +33,12 @@ def test_every_error_has_an_oauth_error_code(kind: Kind, code: OAuthErrorCode) -
 
 def test_an_oauth_error_keeps_its_code() -> None:
     """An OAuth error is returned with its own code."""
-    assert find_error_code(invalid_grant_error("x")) is OAuthErrorCode.INVALID_GRANT
+    assert find_error_code(build_invalid_grant_error("x")) is OAuthErrorCode.INVALID_GRANT
 
 
 def test_error_descriptions_have_only_allowed_characters() -> None:
     """Descriptions are printable ASCII without quotation marks and backslashes, as RFC 6749 requires."""
-    assert to_description('a "b" \\ ü\n') == "a 'b' ? ??"
+    assert to_error_description('a "b" \\ ü\n') == "a 'b' ? ??"
 
 
 class Trail(AccessAudit):

@@ -6,7 +6,7 @@ import pytest
 
 from shared.oauth.errors import OAuthError, OAuthErrorCode
 from shared.oauth.parameters import Parameters
-from shared.oauth.redirects import access_denied_error, append_parameters, build_error_redirect
+from shared.oauth.redirects import append_parameters, build_access_denied_error, build_error_redirect
 
 BASE = "https://plant.example"
 
@@ -28,7 +28,8 @@ def test_a_reply_repeats_the_state_of_the_request() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [access_denied_error("The member denied access."), OAuthError(OAuthErrorCode.INVALID_SCOPE, "No scope.")]
+    "error",
+    [build_access_denied_error("The member denied access."), OAuthError(OAuthErrorCode.INVALID_SCOPE, "No scope.")],
 )
 def test_an_error_redirect_contains_code_and_description(error: OAuthError) -> None:
     """A redirect with an error contains the error's code and description."""

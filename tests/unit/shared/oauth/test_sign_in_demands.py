@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.auth.sign_ins import NO_SIGN_IN, SignIn, start_key_sign_in
+from shared.auth.sign_ins import NO_SIGN_IN, SignIn, build_api_key_sign_in
 from shared.auth.token_ids import build_token_id
 from shared.errors import WorkspaceError
 from shared.oauth.errors import OAuthError
@@ -20,7 +20,7 @@ from shared.oauth.sign_in_demands import (
     parse_sign_in_demand,
 )
 from shared.runtime import SYSTEM_RUNTIME
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 from tests.service.oauth_client import SCOPE, build_challenge, read_query
 from tests.unit.shared.oauth.conftest import BASE, CLIENT, VERIFIER, Server
 from tests.virtual_time import VirtualTime
@@ -31,7 +31,7 @@ NEW = SignInDemand(None, is_new=True)
 
 def build_key_sign_in(at: datetime) -> SignIn:
     """Return a sign-in with an API key at the given time."""
-    return start_key_sign_in(build_token_id(SYSTEM_RUNTIME, at), at)
+    return build_api_key_sign_in(build_token_id(SYSTEM_RUNTIME, at), at)
 
 
 @pytest.mark.parametrize(
@@ -107,15 +107,17 @@ def test_the_service_stores_the_times_of_requests() -> None:
 
     assert times.record_arrival(Parameters({"client_id": "tool"})) is None
     assert times.record_arrival(Parameters({"max_age": "x"})) is None
-    assert times.record_arrival(build_request(0)) == rfc3339(AT)
+    assert times.record_arrival(build_request(0)) == format_rfc3339(AT)
     assert times.find_arrival_time(build_request(0)) == AT
     sent = AT + timedelta(seconds=9)
-    assert times.find_arrival_time(build_request(0, requested_at=rfc3339(sent))) == sent
-    assert times.find_arrival_time(build_request(0, requested_at=rfc3339(AT - timedelta(seconds=9)))) == AT
-    other_instance = build_request(-1, requested_at=rfc3339(AT - LONGEST_CONSENT))
+    assert times.find_arrival_time(build_request(0, requested_at=format_rfc3339(sent))) == sent
+    assert times.find_arrival_time(build_request(0, requested_at=format_rfc3339(AT - timedelta(seconds=9)))) == AT
+    other_instance = build_request(-1, requested_at=format_rfc3339(AT - LONGEST_CONSENT))
     assert times.find_arrival_time(other_instance) == AT - LONGEST_CONSENT
     assert (
-        times.find_arrival_time(build_request(-1, requested_at=rfc3339(AT - LONGEST_CONSENT - timedelta(seconds=1))))
+        times.find_arrival_time(
+            build_request(-1, requested_at=format_rfc3339(AT - LONGEST_CONSENT - timedelta(seconds=1)))
+        )
         is None
     )
     time.advance(1)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from shared.observability.exporters import Signal, find_unsupported_values, is_disabled, is_exported
+from shared.observability.exporters import Signal, find_unsupported_values, is_disabled, is_signal_exported
 
 ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
 BOTH, NEITHER = {Signal.TRACES, Signal.METRICS}, set[Signal]()
@@ -30,7 +30,7 @@ BOTH, NEITHER = {Signal.TRACES, Signal.METRICS}, set[Signal]()
 )
 def test_configured_traces_and_metrics_are_exported(environment: Mapping[str, str], expected: set[Signal]) -> None:
     """A signal (traces or metrics) is exported if its endpoint or exporter is set and it is not disabled."""
-    assert {signal for signal in Signal if is_exported(signal, environment)} == expected
+    assert {signal for signal in Signal if is_signal_exported(signal, environment)} == expected
     assert find_unsupported_values(environment) == []
 
 
@@ -54,7 +54,7 @@ def test_unsupported_exporter_values_are_reported(
     environment = {**ENDPOINT, **environment}
     [fault] = find_unsupported_values(environment)
     assert named in fault
-    assert {signal for signal in Signal if is_exported(signal, environment)} == expected
+    assert {signal for signal in Signal if is_signal_exported(signal, environment)} == expected
 
 
 def test_invalid_values_of_disabled_signals_are_not_reported() -> None:

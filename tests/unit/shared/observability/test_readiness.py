@@ -68,5 +68,5 @@ async def test_a_readiness_result_is_cached_for_a_short_time() -> None:
 async def test_readiness_checks_of_the_host_are_included(monkeypatch: pytest.MonkeyPatch) -> None:
     """The readiness checks that the host registers are included."""
     monkeypatch.setattr(readiness, "_host_probes", {})
-    readiness.add_probe("engine", fail_check)
+    readiness.add_readiness_probe("engine", fail_check)
     assert await Readiness(lambda: {"store": succeed_check}).find_failing_dependencies() == ["engine"]

@@ -102,10 +102,10 @@ def test_a_span_continues_the_trace_of_another_process(exporter: InMemorySpanExp
 
 def test_statuses_of_replies_are_recorded_on_the_current_span(exporter: InMemorySpanExporter) -> None:
     """The status of a dependency's reply is recorded on the current span, with the error type if the call failed."""
-    tracing.record_reply({"db.response.status_code": "500"}, failed=True)
+    tracing.record_dependency_reply({"db.response.status_code": "500"}, failed=True)
     for name, failed in (("good", False), ("bad", True)):
         with tracing.span(name):
-            tracing.record_reply({"db.response.status_code": "404"}, failed=failed)
+            tracing.record_dependency_reply({"db.response.status_code": "404"}, failed=failed)
     spans = _get_spans(exporter)
     assert dict(spans["good"].attributes or {}) == {"db.response.status_code": "404"}
     assert dict(spans["bad"].attributes or {}) == {"db.response.status_code": "404", "error.type": "404"}

@@ -50,7 +50,9 @@ def test_parameters_refer_to_the_same_enumeration() -> None:
     """Parameters with the same enumeration refer to one schema and have their own defaults."""
     schemas = SchemaRegistry()
     parameters = {one["name"]: one for one in schemas.register_parameters(LampQuery)}
-    named = {name: schemas.name_enums(one["schema"], "Light", name) for name, one in parameters.items()}
+    named = {
+        name: schemas.replace_enums_by_references(one["schema"], "Light", name) for name, one in parameters.items()
+    }
     reference = {"$ref": "#/components/schemas/Colour"}
     assert named["colour"] == {**reference, "default": "red"}
     assert named["second"] == named["checked_later"] == named["required"] == reference
@@ -68,6 +70,6 @@ def test_mcp_tools_get_inline_enumerations() -> None:
 def test_two_schema_types_cannot_have_one_name() -> None:
     """If two different types have the same name, an error is raised, because one would be documented wrongly."""
     schemas = SchemaRegistry()
-    schemas.name_enums({"type": "string", "enum": ["a"]}, "Lamp", "state")
+    schemas.replace_enums_by_references({"type": "string", "enum": ["a"]}, "Lamp", "state")
     with pytest.raises(ValueError, match="LampState"):
-        schemas.name_enums({"type": "string", "enum": ["b"]}, "Lamp", "state")
+        schemas.replace_enums_by_references({"type": "string", "enum": ["b"]}, "Lamp", "state")

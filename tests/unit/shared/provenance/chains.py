@@ -10,7 +10,7 @@ from typing import Any
 from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.backends.embedded.key_files import FileNoteSigner
 from shared.backends.embedded.provenance import SqliteChainStore
-from shared.backends.embedded.provenance_verifier import request_from_line, request_to_line
+from shared.backends.embedded.provenance_verifier import request_from_json_line, request_to_json_line
 from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.hash_rule import get_filter_fields
@@ -45,7 +45,7 @@ class ParallelChainStore(SqliteChainStore):
         """Return a verifier that uses the request format of the verification process."""
 
         async def verify_request(request: WindowRequest) -> WindowResult:
-            answer = await verify_window(self, request_from_line(request_to_line(request)))
+            answer = await verify_window(self, request_from_json_line(request_to_json_line(request)))
             self.valid_windows += answer.is_valid
             return answer
 

@@ -61,7 +61,7 @@ class FaultyStore:
     def __post_init__(self) -> None:
         self.gate.set()
 
-    def measure_weight(self, canonical: bytes) -> int:
+    def measure_bytes_in_batch(self, canonical: bytes) -> int:
         """Return a record's size with each quote counted twice, like an adapter that escapes quotes."""
         return len(canonical) + canonical.count(b'"')
 
@@ -155,7 +155,7 @@ class FaultyStore:
             raise TipMovedError
         assert [record.sequence for record in records] == list(range(len(stored) + 1, len(stored) + 1 + len(records)))
         assert len(records) <= self.max_batch_records
-        assert sum(self.measure_weight(record.canonical) for record in records) <= self.max_batch_weight
+        assert sum(self.measure_bytes_in_batch(record.canonical) for record in records) <= self.max_batch_weight
         assert len({record.append_id for record in (*stored, *records)}) == len(stored) + len(records)
         self.batches.append(len(records))
         self.chains.setdefault(chain, []).extend(records)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from shared.provenance.chain_reading import read_last_record, read_time, verify_in_order
+from shared.provenance.chain_reading import read_last_record, read_time, verify_sequentially
 from shared.provenance.chain_verification import ChainVerification
 from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import ChainKey, Row, Tip
@@ -25,7 +25,7 @@ async def test_records_are_verified_up_to_the_requested_one(ledger: Ledger) -> N
     """The verification ends at the requested record, or at the last stored one."""
     for last in (1, 4, COUNT, COUNT + 3):
         verification = start_verification()
-        await verify_in_order(ledger.store, PLATFORM, verification, last)
+        await verify_sequentially(ledger.store, PLATFORM, verification, last)
         assert (verification.sequence, verification.fault) == (min(last, COUNT), None)
 
 
@@ -33,7 +33,7 @@ async def test_the_verification_ends_at_the_first_faulty_record(ledger: Ledger) 
     """No record after the first faulty record is verified."""
     ledger.tamper(lambda file: file.execute("UPDATE records SET hash = 'x' WHERE sequence = 3"))
     verification = start_verification()
-    await verify_in_order(ledger.store, PLATFORM, verification, COUNT)
+    await verify_sequentially(ledger.store, PLATFORM, verification, COUNT)
     assert verification.sequence == 2
     assert verification.fault is not None
 
@@ -43,7 +43,7 @@ async def test_a_repeated_stream_of_rows_gives_the_result_of_one_pass(
 ) -> None:
     """If the store passes the rows again after a failure, the verification result does not change."""
     expected = start_verification(leaves=COUNT)
-    await verify_in_order(ledger.store, PLATFORM, expected, COUNT)
+    await verify_sequentially(ledger.store, PLATFORM, expected, COUNT)
     stream = ledger.store.stream
 
     async def stream_twice(chain: ChainKey, first: int, last: int, work: Callable[[Iterable[Row]], None]) -> None:
@@ -52,7 +52,7 @@ async def test_a_repeated_stream_of_rows_gives_the_result_of_one_pass(
 
     monkeypatch.setattr(ledger.store, "stream", stream_twice)
     verification = start_verification(leaves=COUNT)
-    await verify_in_order(ledger.store, PLATFORM, verification, COUNT)
+    await verify_sequentially(ledger.store, PLATFORM, verification, COUNT)
     assert verification == expected
 
 

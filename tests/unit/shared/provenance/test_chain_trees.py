@@ -8,7 +8,7 @@ from oi.verification.merkle import is_included
 from shared.backends.embedded.checkpoint_files import FileCheckpointStore
 from shared.provenance import chain_trees
 from shared.provenance.chain_trees import ChainTrees
-from shared.provenance.checkpoints import build_name_prefix
+from shared.provenance.checkpoints import build_checkpoint_name_prefix
 from shared.provenance.merkle import CompactRange
 from shared.provenance.merkle_proofs import Proofs
 from shared.provenance.merkle_tiles import Tiles
@@ -49,8 +49,13 @@ async def test_proofs_use_stored_roots_after_a_restart(ledger: Ledger, monkeypat
     await ledger.checkpoints.create(PLATFORM)
     await ledger.fill(PLATFORM, 30)
     await ledger.checkpoints.create(PLATFORM)
-    tiles = sorted((ledger.folder / "checkpoints" / build_name_prefix(PLATFORM)).glob("roots-*.state"))
-    assert [len(await Tiles(notes, build_name_prefix).load(PLATFORM, tile)) for tile in range(4)] == [4, 4, 1, 0]
+    tiles = sorted((ledger.folder / "checkpoints" / build_checkpoint_name_prefix(PLATFORM)).glob("roots-*.state"))
+    assert [len(await Tiles(notes, build_checkpoint_name_prefix).load(PLATFORM, tile)) for tile in range(4)] == [
+        4,
+        4,
+        1,
+        0,
+    ]
     tree = CompactRange()
     tree.append(every := await read_leaves(ledger, PLATFORM))
     reads: list[int] = []
@@ -64,9 +69,9 @@ async def test_proofs_use_stored_roots_after_a_restart(ledger: Ledger, monkeypat
 
     async def count_read_hashes() -> int:
         reads.clear()
-        proof = await Proofs(ledger.store, ChainTrees(ledger.store, Tiles(notes, build_name_prefix))).prove_inclusion(
-            PLATFORM, 3, 37
-        )
+        proof = await Proofs(
+            ledger.store, ChainTrees(ledger.store, Tiles(notes, build_checkpoint_name_prefix))
+        ).prove_inclusion(PLATFORM, 3, 37)
         assert is_included(every[2], 2, 37, proof.hashes, tree.compute_root())
         return sum(reads)
 

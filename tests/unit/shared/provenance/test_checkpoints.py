@@ -18,7 +18,12 @@ from shared.backends.embedded.key_files import FileNoteSigner
 from shared.backends.embedded.provenance import CHANGED
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.canonical import encode_jcs
-from shared.provenance.checkpoints import Checkpoints, RetrySchedule, build_checkpoint_name, build_name_prefix
+from shared.provenance.checkpoints import (
+    Checkpoints,
+    RetrySchedule,
+    build_checkpoint_name,
+    build_checkpoint_name_prefix,
+)
 from shared.provenance.hash_rule import compute_digest, compute_genesis_hash, format_record_id
 from shared.provenance.merkle import CompactRange
 from shared.provenance.notes import VerifierKey
@@ -46,14 +51,14 @@ async def test_the_newest_of_many_checkpoints_is_found(tmp_path: Path) -> None:
     store = FileCheckpointStore(tmp_path)
     for size in (9, 999, 1_000, 1_000_000, 999_999_999):
         assert await store.create(build_checkpoint_name(PLATFORM, size), str(size).encode())
-        newest = await store.find_newest(build_name_prefix(PLATFORM))
+        newest = await store.find_newest(build_checkpoint_name_prefix(PLATFORM))
         assert newest is not None
         assert (newest.name, newest.note) == (build_checkpoint_name(PLATFORM, size), str(size).encode())
     for file in list_notes(tmp_path):
-        assert len(file.relative_to(tmp_path / build_name_prefix(PLATFORM)).parts) == 3
-    await store.save_state(f"{build_name_prefix(PLATFORM)}tree", b"")
-    (tmp_path / build_name_prefix(PLATFORM) / "001000" / "000").mkdir(parents=True)
-    newest = await store.find_newest(build_name_prefix(PLATFORM))
+        assert len(file.relative_to(tmp_path / build_checkpoint_name_prefix(PLATFORM)).parts) == 3
+    await store.save_working_state(f"{build_checkpoint_name_prefix(PLATFORM)}tree", b"")
+    (tmp_path / build_checkpoint_name_prefix(PLATFORM) / "001000" / "000").mkdir(parents=True)
+    newest = await store.find_newest(build_checkpoint_name_prefix(PLATFORM))
     assert newest is not None
     assert newest.note == b"999999999"
 
@@ -91,7 +96,7 @@ async def test_checkpoints_are_created_for_grown_chains(ledger: Ledger) -> None:
 async def test_a_changed_working_state_is_computed_again(ledger: Ledger) -> None:
     """If the stored working state was changed, truncated or lost, it is computed again before the next checkpoint."""
     await ledger.checkpoints.create(PLATFORM)
-    state = ledger.folder / "checkpoints" / f"{build_name_prefix(PLATFORM)}tree.state"
+    state = ledger.folder / "checkpoints" / f"{build_checkpoint_name_prefix(PLATFORM)}tree.state"
     said = json.loads(state.read_text())
     spoilt: list[dict[str, Any]] = [{"nodes": said["nodes"][::-1]}, {"last": "ab"}, {"last": "x"}, {"last": 5}]
     spoilt += [{"last": compute_genesis_hash(WORKSPACE, "PlatformConfig")}]
@@ -153,7 +158,7 @@ async def test_an_edited_last_record_is_not_signed(ledger: Ledger, state: str, m
 
 def damage_state(ledger: Ledger, how: str) -> None:
     """Delete the working state of checkpoints, or replace it with the format of an earlier version."""
-    file = ledger.folder / "checkpoints" / f"{build_name_prefix(PLATFORM)}tree.state"
+    file = ledger.folder / "checkpoints" / f"{build_checkpoint_name_prefix(PLATFORM)}tree.state"
     if how == "lost":
         file.unlink()
     elif how != "kept":
@@ -264,7 +269,7 @@ async def test_a_record_gets_a_checkpoint_if_the_clock_was_set_back_and_forward(
     # The record has the current time, and the clock is ahead again when the next run starts.
     await ledger.fill(chain, 1)
     assert await ledger.checkpoints.create_all() == 1
-    assert await ledger.checkpoints.find_newest_size(chain) == 1
+    assert await ledger.checkpoints.count_covered_records(chain) == 1
 
 
 async def test_a_broken_chain_is_retried_at_growing_intervals(ledger: Ledger) -> None:

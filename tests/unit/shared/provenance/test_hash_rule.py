@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.provenance.hash_rule import is_record_time
-from shared.timestamps import rfc3339
+from shared.timestamps import format_rfc3339
 
 TIME = "2026-01-05T08:00:00.000000Z"
 
@@ -15,7 +15,7 @@ TIME = "2026-01-05T08:00:00.000000Z"
 @given(st.datetimes())
 def test_record_times_of_the_service_are_valid(instant: datetime) -> None:
     """Each time that the service can write into a record is valid."""
-    assert is_record_time(rfc3339(instant.replace(tzinfo=UTC)))
+    assert is_record_time(format_rfc3339(instant.replace(tzinfo=UTC)))
 
 
 @pytest.mark.parametrize("year", [0, 1, 1900, 2000, 2023, 2024, 9999])

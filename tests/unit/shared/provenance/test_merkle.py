@@ -11,8 +11,8 @@ from shared.provenance.merkle import (
     CompactRange,
     hash_leaf,
     hash_node,
-    list_consistency_ranges,
-    list_inclusion_ranges,
+    list_consistency_proof_ranges,
+    list_inclusion_proof_ranges,
 )
 
 LEAVES = [bytes.fromhex(text) for text in (
@@ -83,7 +83,7 @@ def test_an_inclusion_proof_is_valid_only_for_its_leaf(size: int, data: st.DataO
     """An inclusion proof is valid only with its own leaf, index, size, root and path."""
     index = data.draw(st.integers(0, size - 1))
     leaves = build_leaves(size)
-    path = [compute_reference_root(leaves[first:last]) for first, last in list_inclusion_ranges(index, size)]
+    path = [compute_reference_root(leaves[first:last]) for first, last in list_inclusion_proof_ranges(index, size)]
     whole = compute_reference_root(leaves)
     assert is_included(leaves[index], index, size, path, whole)
     assert not is_included(b"other", index, size, path, whole)
@@ -101,7 +101,7 @@ def test_a_consistency_proof_is_valid_only_for_its_roots(size: int, data: st.Dat
     """A consistency proof is valid only with its own roots and hashes."""
     old = data.draw(st.integers(1, size))
     leaves = build_leaves(size)
-    proof = [compute_reference_root(leaves[first:last]) for first, last in list_consistency_ranges(old, size)]
+    proof = [compute_reference_root(leaves[first:last]) for first, last in list_consistency_proof_ranges(old, size)]
     older, whole = compute_reference_root(leaves[:old]), compute_reference_root(leaves)
     assert is_consistent(old, size, older, whole, proof)
     assert not is_consistent(old, size, hash_leaf(b"other"), whole, proof)
@@ -116,13 +116,13 @@ def test_a_consistency_proof_is_valid_only_for_its_roots(size: int, data: st.Dat
 def test_published_proofs_are_computed() -> None:
     """The proofs for the published reference tree equal the published proofs."""
     leaves = LEAVES
-    path = [compute_reference_root(leaves[first:last]).hex() for first, last in list_inclusion_ranges(5, 8)]
+    path = [compute_reference_root(leaves[first:last]).hex() for first, last in list_inclusion_proof_ranges(5, 8)]
     assert path == [
         "bc1a0643b12e4d2d7c77918f44e0f4f79a838b6cf9ec5b5c283e1f4d88599e6b",
         "ca854ea128ed050b41b35ffc1b87b8eb2bde461e9e3b5596ece6b9d5975a0ae0",
         "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
     ]
-    proof = [compute_reference_root(leaves[first:last]).hex() for first, last in list_consistency_ranges(6, 8)]
+    proof = [compute_reference_root(leaves[first:last]).hex() for first, last in list_consistency_proof_ranges(6, 8)]
     assert proof == [
         "0ebc5d3437fbe2db158b9f126a1d118e308181031d0a949f8dededebc558ef6a",
         "ca854ea128ed050b41b35ffc1b87b8eb2bde461e9e3b5596ece6b9d5975a0ae0",

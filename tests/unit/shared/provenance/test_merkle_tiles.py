@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from shared.backends.embedded.checkpoint_files import FileCheckpointStore
-from shared.provenance.checkpoints import build_name_prefix
+from shared.provenance.checkpoints import build_checkpoint_name_prefix
 from shared.provenance.merkle_tiles import Tiles
 from tests.unit.shared.provenance.chains import BATCH, PLATFORM
 
@@ -15,7 +15,7 @@ ROOTS = [bytes([number]) * 32 for number in range(3)]
 @pytest.fixture
 def tile_store(tmp_path: Path) -> Tiles:
     """Provide an empty store of tiles."""
-    return Tiles(FileCheckpointStore(tmp_path), build_name_prefix)
+    return Tiles(FileCheckpointStore(tmp_path), build_checkpoint_name_prefix)
 
 
 async def test_a_merkle_tile_is_loaded_as_it_was_saved(tile_store: Tiles) -> None:
@@ -37,7 +37,7 @@ async def test_a_saved_merkle_tile_replaces_the_earlier_one(tile_store: Tiles) -
 async def test_a_damaged_merkle_tile_is_ignored(tile_store: Tiles, tmp_path: Path, position: int) -> None:
     """A tile with a changed byte gives no roots, so that they are computed again."""
     await tile_store.save(PLATFORM, 0, ROOTS)
-    [path] = (tmp_path / build_name_prefix(PLATFORM)).glob("roots-*.state")
+    [path] = (tmp_path / build_checkpoint_name_prefix(PLATFORM)).glob("roots-*.state")
     content = bytearray(path.read_bytes())
     content[position] ^= 1
     path.write_bytes(content)

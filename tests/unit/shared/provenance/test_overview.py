@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from shared.provenance.overview import summary_to_row
+from shared.provenance.overview import chain_summary_to_json
 from shared.provenance.overview_ports import ChainSummary, StoredVerdict
 from shared.provenance.ports import ChainKey, Target
 
@@ -13,7 +13,7 @@ SUMMARY = ChainSummary(ChainKey(Target.DOMAIN_EVENTS, "line-1"), 12, AT, AT, 2, 
 
 def test_an_overview_entry_has_all_values_of_its_chain() -> None:
     """An entry has all values of its chain; the last RecordID is computed from the number of records."""
-    assert summary_to_row(SUMMARY) == {
+    assert chain_summary_to_json(SUMMARY) == {
         "scopeKey": "line-1",
         "target": "DomainEvents",
         "records": 12,
@@ -30,7 +30,7 @@ def test_an_overview_entry_has_all_values_of_its_chain() -> None:
 def test_missing_and_damaged_values_of_a_chain_are_null() -> None:
     """If a value of a chain is missing or damaged, such as an invalid time, its entry shows null."""
     chain = ChainKey(Target.PLATFORM_CONFIG)
-    row = summary_to_row(ChainSummary(chain, 1, "yesterday", "", None, None))
+    row = chain_summary_to_json(ChainSummary(chain, 1, "yesterday", "", None, None))
     assert (row["scopeKey"], row["firstAt"], row["lastAt"], row["lastVerdict"]) == (None, None, None, None)
     assert (row["checkpointSize"], row["pendingAmendments"]) == (0, 0)
 
@@ -38,4 +38,4 @@ def test_missing_and_damaged_values_of_a_chain_are_null() -> None:
 def test_a_broken_chain_is_marked_in_the_overview() -> None:
     """If the newest complete verification of a chain has failed, the chain is marked as broken."""
     broken = replace(SUMMARY, verdict=StoredVerdict(AT, 12, is_valid=False, broken_at="000000000003"))
-    assert summary_to_row(broken)["lastVerdict"] == "broken"
+    assert chain_summary_to_json(broken)["lastVerdict"] == "broken"

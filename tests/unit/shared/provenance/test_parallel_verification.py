@@ -9,7 +9,7 @@ import pytest
 
 from shared.provenance.chain_verification import ChainVerification
 from shared.provenance.hash_rule import compute_genesis_hash
-from shared.provenance.parallel_verification import DEFAULT_PARALLEL, ParallelOptions, verify_up_to
+from shared.provenance.parallel_verification import DEFAULT_PARALLEL, ParallelOptions, verify_records_up_to
 from shared.provenance.ports import ChainKey, Row
 from shared.provenance.records import draft_record
 from shared.provenance.verifier import ChainVerifier
@@ -71,8 +71,8 @@ async def test_parallel_windows_build_the_same_merkle_tree(ledger: Ledger, windo
     """Verifying windows in parallel computes the same Merkle tree, for any checkpoint size."""
     genesis = compute_genesis_hash(WORKSPACE, PLATFORM.target, PLATFORM.scope_key)
     whole, parts = ChainVerification(genesis, leaves), ChainVerification(genesis, leaves)
-    await verify_up_to(ledger.store, PLATFORM, whole, COUNT, DEFAULT_PARALLEL)
-    await verify_up_to(ledger.store, PLATFORM, parts, COUNT, build_parallel_options(window))
+    await verify_records_up_to(ledger.store, PLATFORM, whole, COUNT, DEFAULT_PARALLEL)
+    await verify_records_up_to(ledger.store, PLATFORM, parts, COUNT, build_parallel_options(window))
     assert parts == whole
     assert whole.tree.size == leaves
 

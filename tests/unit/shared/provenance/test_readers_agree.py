@@ -19,7 +19,13 @@ from shared.provenance.hash_rule import (
     get_filter_fields,
 )
 from shared.provenance.ports import ChainRecord
-from shared.provenance.records import build_placeholder, draft_event, normalise_record, record_to_json, seal_record
+from shared.provenance.records import (
+    build_damaged_record_placeholder,
+    draft_event,
+    normalise_record,
+    record_to_json,
+    seal_record,
+)
 from shared.provenance.verifier import ChainVerdict, add_record_verdict
 from shared.text_formats.strict_json import MAX_DEPTH as MOST_OF_A_REQUEST
 
@@ -131,7 +137,7 @@ def read_with_all_readers(text: bytes, stored_hash: str) -> tuple[bool, ChainVer
     record = ChainRecord(2, text, stored_hash, "b", fields)
     walk = ChainVerification(GENESIS)
     walk.verify_rows(to_rows([FIRST, record]))
-    shown = [normalise_record(one) or build_placeholder(one) for one in (FIRST, record)]
+    shown = [normalise_record(one) or build_damaged_record_placeholder(one) for one in (FIRST, record)]
     export = b"[%b]" % b",".join(map(record_to_json, shown))
     return walk.fault is None and walk.sequence == 2, add_record_verdict(SOUND, record), export.decode()
 

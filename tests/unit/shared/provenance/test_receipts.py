@@ -120,7 +120,7 @@ async def test_scitt_cose_verifies_consistency_receipts(receipt_issuer: Issuer) 
     key = to_pem(await receipt_issuer.checkpoints.load_verifier_key())
     entries = [record.hash for record in await receipt_issuer.ledger.records(BATCH)]
     for old in SIZES[:-1]:
-        receipt, size = await receipt_issuer.receipts.prove_growth(BATCH, old, None)
+        receipt, size = await receipt_issuer.receipts.issue_growth_receipt(BATCH, old, None)
         assert size == SIZES[-1]
         roots = [merkle.merkle_root(entries[:each]) for each in (old, size)]
         scitt_cose.verify_sign1(receipt, public_key_pem=key, detached_payload=bytes.fromhex(roots[1]))
@@ -149,7 +149,7 @@ async def test_issuing_a_receipt_uses_no_signing_key(receipt_issuer: Issuer) -> 
     for receipts in (receipt_issuer.receipts, receipt_issuer.restart()):
         first = await receipts.prove_inclusion(BATCH, 3, None)
         assert await receipt_issuer.receipts.prove_inclusion(BATCH, 3, 13) == first
-        await receipts.prove_growth(BATCH, 2, 5)
+        await receipts.issue_growth_receipt(BATCH, 2, 5)
     assert receipt_issuer.signer.count == 2 * (len(SIZES) + 1)
 
 
@@ -195,10 +195,10 @@ async def test_a_receipt_for_a_size_without_checkpoint_is_not_found(receipt_issu
         (13, None, "INVALID_REQUEST"),
     ):
         with pytest.raises(WorkspaceError) as raised:
-            await receipt_issuer.receipts.prove_growth(BATCH, old, size)
+            await receipt_issuer.receipts.issue_growth_receipt(BATCH, old, size)
         assert raised.value.code == code
     with pytest.raises(WorkspaceError) as raised:
-        await receipt_issuer.receipts.prove_growth(ChainKey(Target.DOMAIN_EVENTS, "never"), 1, None)
+        await receipt_issuer.receipts.issue_growth_receipt(ChainKey(Target.DOMAIN_EVENTS, "never"), 1, None)
     assert raised.value.code == "CHECKPOINT_NOT_FOUND"
 
 
@@ -222,7 +222,7 @@ async def test_a_broken_chain_gets_no_receipts(receipt_issuer: Issuer) -> None:
     assert not (await verifier.verify(BATCH)).chain_valid
     assert "000000000009" in (await check_error("CHAIN_BROKEN", receipt_issuer.receipts, 1)).detail
     with pytest.raises(WorkspaceError, match="broken"):
-        await receipt_issuer.receipts.prove_growth(BATCH, 2, 5)
+        await receipt_issuer.receipts.issue_growth_receipt(BATCH, 2, 5)
     receipt_issuer.ledger.tamper(repair_record)
     assert (await verifier.verify(BATCH)).chain_valid
     assert await receipt_issuer.receipts.prove_inclusion(BATCH, 9, None)
@@ -238,7 +238,7 @@ async def test_a_chain_with_a_changed_hash_gets_no_receipts(receipt_issuer: Issu
     receipts = receipt_issuer.restart()
     await check_error("CHAIN_BROKEN", receipts, 1)
     with pytest.raises(WorkspaceError) as raised:
-        await receipts.prove_growth(BATCH, 5, 13)
+        await receipts.issue_growth_receipt(BATCH, 5, 13)
     assert raised.value.code == "CHAIN_BROKEN"
 
 
@@ -288,18 +288,21 @@ async def test_a_damaged_signature_prevents_receipts(receipt_issuer: Issuer, con
 async def test_receipts_of_a_page_equal_single_receipts(receipt_issuer: Issuer) -> None:
     """The receipts for a page of records equal those that are requested one by one."""
     records = await receipt_issuer.ledger.records(BATCH)
-    found = await receipt_issuer.receipts.prove_covered_records(BATCH, records[3:6])
+    found = await receipt_issuer.receipts.issue_receipts_for_covered_records(BATCH, records[3:6])
     assert found == {
         f"{record.sequence:012d}": await receipt_issuer.receipts.prove_inclusion(BATCH, record.sequence, None)
         for record in records[3:6]
     }
     platform = await receipt_issuer.ledger.records(PLATFORM)
-    assert list(await receipt_issuer.receipts.prove_covered_records(PLATFORM, platform)) == [
+    assert list(await receipt_issuer.receipts.issue_receipts_for_covered_records(PLATFORM, platform)) == [
         "000000000001",
         "000000000002",
     ]
-    assert await receipt_issuer.receipts.prove_covered_records(PLATFORM, platform[2:]) == {}
-    assert await receipt_issuer.receipts.prove_covered_records(ChainKey(Target.DOMAIN_EVENTS, "never"), []) == {}
+    assert await receipt_issuer.receipts.issue_receipts_for_covered_records(PLATFORM, platform[2:]) == {}
+    assert (
+        await receipt_issuer.receipts.issue_receipts_for_covered_records(ChainKey(Target.DOMAIN_EVENTS, "never"), [])
+        == {}
+    )
 
 
 @pytest.mark.parametrize(
@@ -315,4 +318,4 @@ async def test_a_page_of_a_damaged_chain_has_no_receipts(receipt_issuer: Issuer,
     record = (await receipt_issuer.ledger.records(BATCH))[-1]
     receipt_issuer.ledger.tamper(lambda file: file.execute(edit, (record.hash,)))
     records = await receipt_issuer.ledger.records(BATCH)
-    assert await receipt_issuer.restart().prove_covered_records(BATCH, records) == {}
+    assert await receipt_issuer.restart().issue_receipts_for_covered_records(BATCH, records) == {}

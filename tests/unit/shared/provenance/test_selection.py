@@ -9,7 +9,7 @@ from shared.provenance.ports import ChainKey, Target
 from shared.provenance.selection import (
     MAX_SCOPE_CHARACTERS,
     check_chain,
-    parse_record_id,
+    parse_requested_sequence,
     resolve_amendments_chain,
     resolve_chain_to_read,
     resolve_chain_to_write,
@@ -78,12 +78,12 @@ def test_amendments_have_a_scope(scope_key: str | None) -> None:
 @pytest.mark.parametrize(("body", "sequence"), [({}, None), ({"RecordID": "000000000007"}, 7)])
 def test_a_record_id_is_optional(body: dict[str, Any], sequence: int | None) -> None:
     """Without a RecordID, a request for verification concerns the whole chain."""
-    assert parse_record_id(body) == sequence
+    assert parse_requested_sequence(body) == sequence
 
 
 @pytest.mark.parametrize("value", [None, 7, "7", "00000000000x", "0000000000007", ""])
 def test_a_malformed_record_id_is_rejected(value: Any) -> None:
     """A malformed RecordID is rejected; null counts as malformed, not as missing."""
     with pytest.raises(WorkspaceError) as raised:
-        parse_record_id({"RecordID": value})
+        parse_requested_sequence({"RecordID": value})
     assert "12 digits" in raised.value.detail

@@ -103,7 +103,7 @@ async def test_a_signature_of_another_record_fails_verification(
     async with open_ledger(tmp_path, build_parallel_options(window)) as ledger:
         await append_decisions(ledger, 2)
         made = await Amendments(ledger.events.log, ledger.store).create(CHAIN, "ann", build_body(), STRICT)
-        await append_decision(ledger, "000000000005", falsify(SIGNATURE.to_members(made.record.hash)))
+        await append_decision(ledger, "000000000005", falsify(SIGNATURE.to_record_properties(made.record.hash)))
         await append_decisions(ledger, 1)
         verdict = await ledger.verify(CHAIN, 6)
         assert (verdict.chain_valid, verdict.broken_at, verdict.valid) == (False, "000000000006", True)
@@ -116,7 +116,7 @@ async def test_a_signature_of_another_record_fails_verification(
 async def test_a_signature_of_a_missing_amendment_fails_verification(tmp_path: Path) -> None:
     """If a signed decision is about a missing amendment, verification fails at the decision."""
     async with open_ledger(tmp_path) as ledger:
-        await append_decision(ledger, "000000000009", SIGNATURE.to_members("0" * 64))
+        await append_decision(ledger, "000000000009", SIGNATURE.to_record_properties("0" * 64))
         assert (await ledger.verify(CHAIN)).broken_at == "000000000001"
         with pytest.raises(BrokenError):
             verify_export(await read_export(ledger), WORKSPACE, "DomainAmendments", CHAIN.scope_key)

@@ -14,7 +14,7 @@ SIGNATURE = DecisionSignature(
 
 def test_a_signature_names_person_meaning_and_record() -> None:
     """The record of a decision contains the signer, the meaning, the signed record, and the sign-in."""
-    assert SIGNATURE.to_members("ab" * 32) == {
+    assert SIGNATURE.to_record_properties("ab" * 32) == {
         "UserID": "ann",
         "PrintedName": "Ann Example",
         "Meaning": "approval",

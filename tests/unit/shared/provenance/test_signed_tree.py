@@ -8,7 +8,7 @@ from shared.errors import WorkspaceError
 from shared.provenance.chain_trees import ChainTrees
 from shared.provenance.signed_tree import SignedTree, extend_signed_tree
 from shared.runtime import SYSTEM_RUNTIME
-from shared.timestamps import now, rfc3339
+from shared.timestamps import format_rfc3339, now
 from tests.unit.shared.provenance.chains import PLATFORM, WORKSPACE, Ledger
 
 COUNT = 7
@@ -18,7 +18,7 @@ COUNT = 7
 async def extend_tree(ledger: Ledger, size: int) -> SignedTree:
     """Extend the tree of a chain's first records to all of its records."""
     covered = await ChainTrees(ledger.store).build_signed_tree(PLATFORM, size) if size else SignedTree()
-    tip, until = await ledger.store.read_tip(PLATFORM), rfc3339(now() + timedelta(hours=1))
+    tip, until = await ledger.store.read_tip(PLATFORM), format_rfc3339(now() + timedelta(hours=1))
     return await extend_signed_tree(ledger.store, PLATFORM, WORKSPACE, covered, tip, until, runtime=SYSTEM_RUNTIME)
 
 

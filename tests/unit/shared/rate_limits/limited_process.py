@@ -27,10 +27,10 @@ class CountingStore:
         self._store = store
         self.calls = 0
 
-    async def lease_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
+    async def lease_budget_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
         """Count the call, and lease a slice of the budget from the store."""
         self.calls += 1
-        return await self._store.lease_slice(request, read_time)
+        return await self._store.lease_budget_slice(request, read_time)
 
 
 def _open_store(kind: str, address: str) -> LeaseStore:
@@ -50,7 +50,7 @@ def _open_store(kind: str, address: str) -> LeaseStore:
 async def main(kind: str, address: str, speed: float, rate: float, budget: int, seconds: float) -> None:
     """Send requests until the end of the run."""
     store = CountingStore(_open_store(kind, address))
-    await store.lease_slice(LeaseRequest("other", "warm-up", "", 0, 0, 1, 0, 1), time.time)
+    await store.lease_budget_slice(LeaseRequest("other", "warm-up", "", 0, 0, 1, 0, 1), time.time)
     store.calls = 0
     print("ready", flush=True)  # noqa: T201  the test waits for it
     start = float(await asyncio.to_thread(sys.stdin.readline))

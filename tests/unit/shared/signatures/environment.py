@@ -14,7 +14,7 @@ from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.catalog.signature_models import SignaturePolicy
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import ChainKey, Target
-from shared.provenance.signatures import confirm_nothing
+from shared.provenance.signatures import skip_confirmation
 from shared.runtime import Runtime
 from shared.signatures.attempts import SuspiciousEvent
 from shared.signatures.sign_ins import SignInRegistry
@@ -81,7 +81,7 @@ class Environment:
                 ``meanwhile``, a function to call after the checks and before the decision.
         """
         age, max_age = changes.pop("age", 10), changes.pop("max_age", 300)
-        sign_in, meanwhile = changes.pop("sign_in", "sign-in-1"), changes.pop("meanwhile", confirm_nothing)
+        sign_in, meanwhile = changes.pop("sign_in", "sign-in-1"), changes.pop("meanwhile", skip_confirmation)
         policy = SignaturePolicy.model_validate({"maxAgeSeconds": max_age})
         signed_in = SignIn(self.at - timedelta(seconds=age), ("key",), sign_in)
         caller = replace(SIGNER, **{"sign_in": signed_in, **changes})

@@ -10,9 +10,9 @@ from shared.signatures.attempts import (
     WINDOW,
     MemberAttempts,
     SuspiciousEvent,
-    add_challenge,
     add_refused_attempt,
-    check_lock,
+    add_stale_sign_in_refusal,
+    check_not_locked_out,
     remove_reported_lock_out,
 )
 from tests.unit.shared.signatures.environment import START
@@ -49,23 +49,23 @@ def test_a_locked_member_learns_when_to_sign_again(minutes: float, retry_after: 
     """The error of a locked member states the seconds until the end of the lock-out, rounded up."""
     locked, at = build_rejected_attempts(MAX_ATTEMPTS), START + minutes * MINUTE
     if retry_after is None:
-        check_lock(locked, at)
+        check_not_locked_out(locked, at)
         return
     with pytest.raises(WorkspaceError) as raised:
-        check_lock(locked, at)
+        check_not_locked_out(locked, at)
     assert (raised.value.code, raised.value.members["retryAfter"]) == ("SIGNATURE_LOCKED", retry_after)
 
 
 def test_the_first_rejection_of_an_old_sign_in_does_not_count() -> None:
     """The first rejection of a token for an old sign-in is no failed attempt, because members cannot know the age."""
-    challenged = add_challenge(NONE, "t0", START, "e")
+    challenged = add_stale_sign_in_refusal(NONE, "t0", START, "e")
     assert challenged is not None
     assert (challenged.times, challenged.challenged) == ((), ("t0",))
-    again = add_challenge(challenged, "t0", START, "e")
+    again = add_stale_sign_in_refusal(challenged, "t0", START, "e")
     assert again is not None
     assert again.times == (START,)
     for number in range(1, 60):
-        challenged = add_challenge(challenged, f"t{number}", START, "e") or challenged
+        challenged = add_stale_sign_in_refusal(challenged, f"t{number}", START, "e") or challenged
     assert (len(challenged.challenged), challenged.challenged[-1]) == (50, "t59")
 
 
@@ -84,6 +84,6 @@ def test_stored_signing_attempts_are_read_unchanged() -> None:
         NONE,
         build_rejected_attempts(2),
         build_rejected_attempts(MAX_ATTEMPTS),
-        add_challenge(NONE, "t", START, "e") or NONE,
+        add_stale_sign_in_refusal(NONE, "t", START, "e") or NONE,
     ):
         assert MemberAttempts.from_json(attempts.to_json()) == attempts

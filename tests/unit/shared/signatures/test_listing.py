@@ -149,7 +149,7 @@ async def test_events_that_members_wrote_are_not_listed(signature_lists: Signatu
 async def test_records_without_a_valid_signature_are_not_listed(signature_lists: SignatureLists) -> None:
     """Amendments, damaged records, and decisions without a complete signature are not listed."""
     await append_decision(signature_lists.ledger, "000000000009", {})
-    await append_decision(signature_lists.ledger, "000000000008", SIGNATURE.to_members("0" * 64))
+    await append_decision(signature_lists.ledger, "000000000008", SIGNATURE.to_record_properties("0" * 64))
     signature_lists.ledger.tamper(
         lambda connection: connection.execute("UPDATE records SET hash = 'x' WHERE sequence = 2")
     )

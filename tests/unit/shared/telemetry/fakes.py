@@ -76,7 +76,7 @@ class States:
         self.mismatches: Counter[str] = Counter()
         self.statuses: list[tuple[str, str]] = []
 
-    async def record_messages(self, arrivals: Sequence[ArrivedMessages]) -> None:
+    async def count_arrived_messages(self, arrivals: Sequence[ArrivedMessages]) -> None:
         """Count the messages of each connection that have a higher sequence number than all messages counted before."""
         for each in arrivals:
             assert list(each.sequence_numbers) == sorted(set(each.sequence_numbers))

@@ -15,7 +15,7 @@ from shared.errors import FieldError, Kind, WorkspaceError
 from shared.telemetry.acceptance import (
     InstrumentedSender,
     TelemetryService,
-    check_binding,
+    check_connection_allowed,
     check_messages,
     to_hub_messages,
 )
@@ -304,11 +304,11 @@ def build_message(connection: str = "", *, seconds_ahead: float = 0, device: str
 def test_the_policy_can_require_bound_credentials() -> None:
     """If the policy requires bound credentials, a credential is rejected unless it is bound to the connection."""
     strict = TelemetryPolicy.model_validate({"requireBoundKeys": True})
-    check_binding(DEFAULT, None, "rig")
-    check_binding(strict, TelemetryBinding(("rig",)), "rig")
+    check_connection_allowed(DEFAULT, None, "rig")
+    check_connection_allowed(strict, TelemetryBinding(("rig",)), "rig")
     for binding, code in ((None, "BOUND_KEY_REQUIRED"), (TelemetryBinding(("x",)), "CONNECTION_NOT_ALLOWED")):
         with pytest.raises(WorkspaceError) as caught:
-            check_binding(strict, binding, "rig")
+            check_connection_allowed(strict, binding, "rig")
         assert (caught.value.kind, caught.value.code) == (Kind.FORBIDDEN, code)
 
 

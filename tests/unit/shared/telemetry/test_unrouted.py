@@ -12,8 +12,8 @@ from shared.telemetry.unrouted import (
     PART_BYTES,
     REASON,
     build_impulse,
-    build_unrouted_part_impulses,
     parse_if_json,
+    split_into_unrouted_impulses,
 )
 from tests.unit.shared.telemetry.fakes import build_event
 
@@ -49,7 +49,7 @@ def test_the_device_id_of_iot_hub_has_priority(properties: dict[str, str], devic
 def test_a_large_unrouted_event_is_stored_in_parts() -> None:
     """A large event is stored in numbered parts with an id each; the parts together contain the event."""
     body = bytes(range(256)) * (2 * PART_BYTES // 256) + b"end"
-    parts = list(build_unrouted_part_impulses("telemetry", build_event(body, 9), "too large", ""))
+    parts = list(split_into_unrouted_impulses("telemetry", build_event(body, 9), "too large", ""))
     assert [part.headers[PART] for part in parts] == ["1/3", "2/3", "3/3"]
     assert [part.message_id for part in parts] == ["0-9.1", "0-9.2", "0-9.3"]
     assert b"".join(b64decode(str(part.payload["raw"])) for part in parts) == body

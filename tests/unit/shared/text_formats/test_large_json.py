@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from shared.text_formats import large_json
 from shared.text_formats.large_json import (
     LongInteger,
-    copy_long_integer,
-    loads_in_slices,
+    long_integer_to_json,
     may_have_long_integers,
     parse_integer,
+    parse_json_in_slices,
     to_int,
 )
 
@@ -44,13 +44,13 @@ def test_the_digits_of_a_long_integer_are_copied(digits: str) -> None:
     """An integer beyond 64 bits is parsed to a number with the same digits, in linear time."""
     number = parse_integer(digits)
     assert type(number) is LongInteger
-    assert orjson.dumps([number], default=copy_long_integer) == f"[{digits}]".encode()
+    assert orjson.dumps([number], default=long_integer_to_json) == f"[{digits}]".encode()
     assert json.dumps([number], default=to_int) == f"[{digits}]"
 
 
 def test_values_that_are_no_long_integers_are_rejected() -> None:
     """The conversions of long integers reject any other value, because it has no JSON form."""
-    for convert in (copy_long_integer, to_int):
+    for convert in (long_integer_to_json, to_int):
         with pytest.raises(TypeError, match="Decimal"):
             convert(Decimal(1))
 
@@ -65,10 +65,10 @@ VALUES = st.recursive(
 def test_sliced_parsing_equals_the_standard_library(value: object, levels: int, indent: int | None) -> None:
     """For any number of sliced levels and any white space, the result equals that of the standard library."""
     text = json.dumps(value, indent=indent)
-    assert loads_in_slices(text, levels) == value
+    assert parse_json_in_slices(text, levels) == value
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(large_json, "_SLICE", 0)
-        assert loads_in_slices(text, levels) == value
+        assert parse_json_in_slices(text, levels) == value
 
 
 ROWS = st.lists(
@@ -83,7 +83,7 @@ def test_properties_parsed_together_equal_the_standard_library(rows: list[object
     text = json.dumps(rows, separators=(",", ":"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(large_json, "_SLICE", size)
-        assert loads_in_slices(text, 1) == rows
+        assert parse_json_in_slices(text, 1) == rows
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_invalid_json_after_a_cut_is_rejected(text: str, monkeypatch: pytest.Mon
     """An error in the last part of a JSON text is reported, although earlier slices were parsed without error."""
     monkeypatch.setattr(large_json, "_SLICE", 2)
     with pytest.raises(ValueError, match="line 1"):
-        loads_in_slices(text, 1)
+        parse_json_in_slices(text, 1)
 
 
 @pytest.mark.parametrize("size", [2, large_json._SLICE])
@@ -109,13 +109,13 @@ def test_numbers_of_any_length_are_parsed_exactly(size: int, monkeypatch: pytest
         "0.1",
     ):
         text = f"[[{number}],[1],[2],[3]]"
-        assert repr(loads_in_slices(text, 1)) == repr(json.loads(text))
+        assert repr(parse_json_in_slices(text, 1)) == repr(json.loads(text))
 
 
 @pytest.mark.parametrize("text", ["[NaN, -Infinity]", '["\\ud800"]', '{"a": 1, "a": 2}', f"{'[' * 1100}{']' * 1100}"])
 def test_short_texts_that_only_the_standard_library_accepts_are_parsed(text: str) -> None:
     """A short text that only the parser of the standard library accepts is parsed by that parser."""
-    assert repr(loads_in_slices(text, 3)) == repr(json.loads(text))
+    assert repr(parse_json_in_slices(text, 3)) == repr(json.loads(text))
 
 
 @pytest.mark.parametrize(
@@ -127,4 +127,4 @@ def test_invalid_json_is_rejected(text: str, size: int, monkeypatch: pytest.Monk
     monkeypatch.setattr(large_json, "_SLICE", size)
     for levels in range(3):
         with pytest.raises(ValueError, match="line 1"):
-            loads_in_slices(text, levels)
+            parse_json_in_slices(text, levels)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.validation.names import find_name_error, find_scripts, to_identity_key
+from shared.validation.names import find_name_error, find_unicode_scripts, to_identity_key
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_an_accepted_name_is_displayed_unchanged(name: str) -> None:
 )
 def test_the_scripts_of_a_text_are_listed(text: str, scripts: list[str]) -> None:
     """The scripts of the letters and digits in a text are listed; ASCII digits and punctuation have no script."""
-    assert find_scripts(text) == scripts
+    assert find_unicode_scripts(text) == scripts
 
 
 def test_ids_that_differ_only_in_form_have_equal_keys() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.validation.redirect_uris import describe_redirect_host, find_redirect_fault, is_redirect_allowed
+from shared.validation.redirect_uris import describe_redirect_host, find_redirect_uri_error, is_redirect_allowed
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from shared.validation.redirect_uris import describe_redirect_host, find_redirec
 )
 def test_valid_redirect_uris_are_accepted(uri: str) -> None:
     """A redirect URI with https, with http to this machine, or with an app's scheme is valid."""
-    assert find_redirect_fault(uri) is None
+    assert find_redirect_uri_error(uri) is None
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_valid_redirect_uris_are_accepted(uri: str) -> None:
 )
 def test_invalid_redirect_uris_are_rejected(uri: str) -> None:
     """Another scheme, a user name, a fragment, remote http or an unusual spelling is rejected with the broken rule."""
-    fault = find_redirect_fault(uri)
+    fault = find_redirect_uri_error(uri)
     assert fault is not None
     assert fault.startswith("must")
 

@@ -12,7 +12,7 @@ from shared.warm_queries.time_ranges import (
     TimeInterval,
     build_time_condition,
     build_time_parameters,
-    find_time_parameter,
+    get_time_parameter_name,
     is_fixed_time_range,
     parse_time,
     select_time_range,
@@ -90,4 +90,4 @@ def test_results_of_fixed_time_ranges_can_be_cached() -> None:
         True,
         False,
     )
-    assert (find_time_parameter(TimeInterval(NOW)), find_time_parameter(HOUR)) == ("from", "timeRange")
+    assert (get_time_parameter_name(TimeInterval(NOW)), get_time_parameter_name(HOUR)) == ("from", "timeRange")

@@ -64,7 +64,7 @@ async def test_deliveries_do_not_wait_for_clocks_that_were_set_back(
     webhook_services.time.advance(-3000)
     await webhook_services.send_due_deliveries()
     assert webhook_services.http.requests == []
-    await webhook_services.worker.reschedule_after_setback()
+    await webhook_services.worker.reschedule_after_clock_setback()
     await webhook_services.send_due_deliveries()
     assert len(webhook_services.http.requests) == 1
 
@@ -76,7 +76,7 @@ async def test_a_retry_waits_after_a_small_change_of_the_clock(webhook_services:
     webhook_services.http.answer = reply_with_failure
     await webhook_services.send_due_deliveries()
     webhook_services.time.advance(-60)
-    await webhook_services.worker.reschedule_after_setback()
+    await webhook_services.worker.reschedule_after_clock_setback()
     await webhook_services.send_due_deliveries()
     assert len(webhook_services.http.requests) == 1
 

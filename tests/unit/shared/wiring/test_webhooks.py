@@ -14,8 +14,8 @@ def test_the_setting_stores_selects_the_webhook_store(find_store_classes: Choice
 def test_a_change_wakes_the_sources_of_webhook_events(local_services: Services) -> None:
     """A change wakes the sources of webhook events, so that its event is published before the next timer run."""
     calls: list[int] = []
-    local_services.webhooks.set_source_starter(lambda: calls.append(1))
-    local_services.webhooks.run_sources_soon()
+    local_services.webhooks.set_event_source_starter(lambda: calls.append(1))
+    local_services.webhooks.start_event_sources()
     assert calls == [1]
 
 

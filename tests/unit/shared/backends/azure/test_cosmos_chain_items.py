@@ -15,7 +15,7 @@ from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_chain_items import (
     MAX_BATCH_RECORDS,
     MAX_BATCH_WEIGHT,
-    compute_batch_weight,
+    compute_bytes_in_batch,
     compute_partition_key,
     record_from_item,
     record_to_item,
@@ -52,7 +52,7 @@ def test_a_record_is_restored_from_its_item(entity: str, description: str, times
     """A record with any text is restored exactly from its item, and the item is not larger than estimated."""
     record = _build_record(EntityID=entity * times, Description=description * times)
     assert record_from_item(record_to_item("p", record)) == record
-    assert _measure_create_operation(record) <= compute_batch_weight(record.canonical)
+    assert _measure_create_operation(record) <= compute_bytes_in_batch(record.canonical)
 
 
 @pytest.mark.parametrize("letter", ["a", '"', "\\", "\u0001", "ü", "\U0001f600", "\x7f"])
@@ -61,7 +61,7 @@ def test_the_largest_record_fits_into_a_batch(letter: str) -> None:
     room = MAX_RECORD_BYTES - 700
     record = _build_record(Description=letter * (room // (len(json.dumps(letter, ensure_ascii=False).encode()) - 2)))
     assert len(record.canonical) > MAX_RECORD_BYTES - 1_000
-    assert _measure_create_operation(record) <= compute_batch_weight(record.canonical) <= MAX_BATCH_WEIGHT
+    assert _measure_create_operation(record) <= compute_bytes_in_batch(record.canonical) <= MAX_BATCH_WEIGHT
     assert len(json.dumps(record_to_item("p", record), ensure_ascii=False).encode()) < REQUEST_BYTES - 1_000
     assert record_from_item(record_to_item("p", record)) == record
 
@@ -100,7 +100,7 @@ async def test_the_largest_batches_are_accepted() -> None:
             tip = await store.append(CHAIN, build_batch(Tip(), MAX_BATCH_RECORDS, Description='"' * 3_000), Tip())
             full: list[ChainRecord] = []
             for record in build_batch(tip, 60, EntityID=long, EntityType=long, Name='"' * 4_500):
-                if sum(store.measure_weight(one.canonical) for one in [*full, record]) > store.max_batch_weight:
+                if sum(store.measure_bytes_in_batch(one.canonical) for one in [*full, record]) > store.max_batch_weight:
                     break
                 full.append(record)
             assert len(full) > 20

@@ -87,9 +87,9 @@ async def test_a_write_with_an_unknown_result_has_its_own_error() -> None:
     """If it is unknown whether a write was applied, a separate error says that the document may have changed."""
     retries = WriteRetries(CosmosUsage(), RUNTIME)
     for _ in range(ATTEMPTS - 1):
-        await retries.wait_after(build_rejection(503), conditional=False)
+        await retries.wait_after_failure(build_rejection(503), conditional=False)
     with pytest.raises(WorkspaceError) as raised:
-        await retries.wait_after(build_rejection(503), conditional=False)
+        await retries.wait_after_failure(build_rejection(503), conditional=False)
     assert (raised.value.code, retries.uncertain) == ("DOCUMENT_OUTCOME_UNKNOWN", True)
 
 
@@ -97,7 +97,7 @@ async def test_a_rejected_write_is_not_repeated() -> None:
     """A write that the account rejects is not repeated, and its result is known: nothing was written."""
     retries = WriteRetries(CosmosUsage(), RUNTIME)
     with pytest.raises(WorkspaceError) as raised:
-        await retries.wait_after(build_rejection(403), conditional=False)
+        await retries.wait_after_failure(build_rejection(403), conditional=False)
     assert (raised.value.code, retries.uncertain) == ("DATA_PLANE_FORBIDDEN", False)
 
 

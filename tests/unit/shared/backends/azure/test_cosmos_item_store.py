@@ -155,19 +155,19 @@ async def test_a_missing_container_raises_an_error_but_a_missing_item_does_not(i
 async def test_renewing_a_lease_takes_one_write(item_stores: ItemStores) -> None:
     """Renewing a rate-limit lease takes one write and no read; if the store is slow, renewing fails after a timeout."""
     store = CosmosLeaseStore(item_stores.account, timeout_seconds=0.4)
-    await store.lease_slice(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), lambda: 1_000.0)
+    await store.lease_budget_slice(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), lambda: 1_000.0)
     before = item_stores.server.requests.count_by_operation()
-    await store.lease_slice(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), lambda: 1_001.0)
+    await store.lease_budget_slice(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), lambda: 1_001.0)
     after = item_stores.server.requests.count_by_operation()
     assert {name: count - before.get(name, 0) for name, count in after.items() if count > before.get(name, 0)} == {
         "batch": 1
     }
     item_stores.server.faults.add(InjectedFault(FaultKind.DELAY, _is_batch, seconds=3))
     with pytest.raises(WorkspaceError) as caught:
-        await store.lease_slice(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), lambda: 1_002.0)
+        await store.lease_budget_slice(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), lambda: 1_002.0)
     assert caught.value.code == "RATE_LIMITS_UNAVAILABLE"
     item_stores.server.faults.clear()
-    assert (await store.lease_slice(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), lambda: 1_003.0)).granted == 1
+    assert (await store.lease_budget_slice(LeaseRequest("p", "one", "", 0, 0, 1, 0, 10), lambda: 1_003.0)).granted == 1
 
 
 def test_every_container_is_defined_once() -> None:

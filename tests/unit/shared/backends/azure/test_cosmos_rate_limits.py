@@ -24,7 +24,7 @@ class InMemoryBudgets:
     def __init__(self) -> None:
         self.held: dict[str, str] = {}
 
-    async def lease_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
+    async def lease_budget_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
         """Count the request, and grant a lease as the Cosmos DB store does."""
         at = read_time()
         text = self.held.get(request.principal)

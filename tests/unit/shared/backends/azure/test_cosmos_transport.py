@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from shared.backends.azure.cosmos_credentials import CosmosCredentialStore
-from shared.backends.azure.cosmos_transport import request_attributes
+from shared.backends.azure.cosmos_transport import build_request_attributes
 from shared.observability import tracing
 from tests.adapters.cosmos import COSMOS, open_accounts
 
@@ -36,7 +36,7 @@ def test_the_span_of_a_request_has_operation_and_container(
     method: str, path: str, headers: dict[str, str], operation: str
 ) -> None:
     """A span has operation, database and container, but no item id or value."""
-    assert request_attributes(method, path, headers) == {
+    assert build_request_attributes(method, path, headers) == {
         "db.system.name": "azure.cosmosdb",
         "azure.cosmosdb.connection.mode": "gateway",
         "db.operation.name": operation,
@@ -47,7 +47,7 @@ def test_the_span_of_a_request_has_operation_and_container(
 
 def test_the_span_of_an_account_request_has_no_container() -> None:
     """The span of a request about the account has no container."""
-    told = request_attributes("GET", "/", {})
+    told = build_request_attributes("GET", "/", {})
     assert told["db.operation.name"] == "get_account"
     assert "db.collection.name" not in told
 

@@ -165,7 +165,7 @@ async def test_blob_storage_requests_time_out(silent_server: SilentServer) -> No
     account = BlobAccount("", connection_string=connection_string, retries=1, read_seconds=SHORT)
     await check_fails(AzureBlobStore(account, "cold").check, "BLOB_STORE_UNAVAILABLE")
     await check_fails(lambda: AzureBlobStore(account, "cold").read("x"), "BLOB_STORE_UNAVAILABLE")
-    await check_fails(lambda: BlobCheckpointStore(account).load_state("x"), "CHECKPOINTS_UNAVAILABLE")
+    await check_fails(lambda: BlobCheckpointStore(account).load_working_state("x"), "CHECKPOINTS_UNAVAILABLE")
     await account.close()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.provenance.checkpoints import build_name_prefix
+from shared.provenance.checkpoints import build_checkpoint_name_prefix
 from tests.unit.shared.provenance.chains import PLATFORM, Ledger, open_ledger
 
 COUNT = 4
@@ -29,7 +29,7 @@ async def truncated_ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
 
 def get_folder(truncated_ledger: Ledger) -> Path:
     """Return the folder of the chain's checkpoints."""
-    return truncated_ledger.folder / "checkpoints" / build_name_prefix(PLATFORM)
+    return truncated_ledger.folder / "checkpoints" / build_checkpoint_name_prefix(PLATFORM)
 
 
 @pytest.mark.parametrize("name", ["999999/999/000000000001", "000000/001/000000000004", "999999", "000000/999"])
@@ -46,4 +46,4 @@ async def test_a_folder_in_place_of_a_checkpoint_is_reported(truncated_ledger: L
     """If a folder replaces a checkpoint file, verification reports a fault of this checkpoint."""
     (get_folder(truncated_ledger) / "999999/999/999999999999").mkdir(parents=True)
     verdict = await truncated_ledger.verify(PLATFORM)
-    assert (verdict.chain_valid, verdict.broken_at) == (False, f"{build_name_prefix(PLATFORM)}999999999999")
+    assert (verdict.chain_valid, verdict.broken_at) == (False, f"{build_checkpoint_name_prefix(PLATFORM)}999999999999")

@@ -32,7 +32,7 @@ async def test_message_counts_survive_a_restart(tmp_path: Path) -> None:
     """A second or restarted process continues the message counts and counts each message once."""
     path = tmp_path / "workspace.sqlite"
     first, second = SqliteConnectionStates(path), SqliteConnectionStates(path)
-    await asyncio.gather(*(store.record_messages([_build_arrivals(1, 2, 3)]) for store in (first, second)))
+    await asyncio.gather(*(store.count_arrived_messages([_build_arrivals(1, 2, 3)]) for store in (first, second)))
     await first.close()
     assert (await second.load_states())["rig"].messages_received == 3
     await second.close()
@@ -40,29 +40,29 @@ async def test_message_counts_survive_a_restart(tmp_path: Path) -> None:
 
 async def test_message_counts_beyond_32_bits_are_exact(states: SqliteConnectionStates, tmp_path: Path) -> None:
     """Message counts beyond 32 bits are stored exactly."""
-    await states.record_messages([_build_arrivals(1)])
+    await states.count_arrived_messages([_build_arrivals(1)])
     with sqlite3.connect(tmp_path / "workspace.sqlite") as database:
         database.execute("UPDATE connection_states SET messages_received = ?", (2**40,))
     database.close()
-    await states.record_messages([_build_arrivals(2)])
+    await states.count_arrived_messages([_build_arrivals(2)])
     assert (await states.load_states())["rig"].messages_received == 2**40 + 1
 
 
 async def test_a_failed_count_of_a_batch_stores_nothing(states: SqliteConnectionStates, tmp_path: Path) -> None:
     """If a part of a batch cannot be stored, no message of the batch is counted."""
-    await states.record_messages([_build_arrivals(1)])
+    await states.count_arrived_messages([_build_arrivals(1)])
     with pytest.raises(OverflowError):
-        await states.record_messages([_build_arrivals(2), _build_arrivals(2**70, connection="b")])
+        await states.count_arrived_messages([_build_arrivals(2), _build_arrivals(2**70, connection="b")])
     assert (await states.load_states()).keys() == {"rig"}
-    await states.record_messages([])
+    await states.count_arrived_messages([])
     assert (await states.load_states())["rig"].messages_received == 1
 
 
 async def test_unchanged_states_are_parsed_once(states: SqliteConnectionStates) -> None:
     """If a state has not changed since the last read, the same object is returned."""
-    await states.record_messages([_build_arrivals(1), _build_arrivals(1, connection="press")])
+    await states.count_arrived_messages([_build_arrivals(1), _build_arrivals(1, connection="press")])
     before = await states.load_states()
-    await states.record_messages([_build_arrivals(2, after=1)])
+    await states.count_arrived_messages([_build_arrivals(2, after=1)])
     await states.set_status("lathe", "ERROR")
     after = await states.load_states()
     assert after["press"] is before["press"]

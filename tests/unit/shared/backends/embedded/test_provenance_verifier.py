@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from shared.backends.embedded.provenance import SqliteAuditLog, SqliteChainStore
-from shared.backends.embedded.provenance_verifier import VerifierProcess, request_from_line, request_to_line
+from shared.backends.embedded.provenance_verifier import VerifierProcess, request_from_json_line, request_to_json_line
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.verifier import ChainVerdict, ChainVerifier
 from shared.provenance.window_verification import (
@@ -59,8 +59,8 @@ async def verify_in_process(store: SqliteChainStore, seconds: float = 60) -> Cha
 def test_a_verification_request_is_one_line_for_any_scope(scope: str) -> None:
     """A request to the verification process is one line, whatever characters the chain's scope contains."""
     asked = WindowRequest(ChainKey(Target.DOMAIN_EVENTS, scope), 5, 8, 7)
-    line = request_to_line(asked)
-    assert (request_from_line(line), line.count(b"\n"), line[-1:]) == (asked, 1, b"\n")
+    line = request_to_json_line(asked)
+    assert (request_from_json_line(line), line.count(b"\n"), line[-1:]) == (asked, 1, b"\n")
 
 
 async def test_the_verification_process_returns_the_local_results(audit_log: SqliteAuditLog) -> None:

@@ -16,7 +16,7 @@ from shared.webhooks.sources.amendments import (
     AmendmentEvents,
     build_amendment_event,
     build_decision_event,
-    find_first_subscription,
+    find_earliest_subscription_time,
 )
 from tests.unit.shared.webhooks.environment import WebhookServices
 from tests.virtual_time import START
@@ -61,7 +61,7 @@ def test_records_are_read_from_the_first_subscription(endpoints: list[WebhookEnd
     """Amendments are read from the first subscription to them on; without a subscription, none are read."""
     listed = EndpointList(endpoints={each.id: each for each in endpoints})
     expected = None if hours is None else START + timedelta(hours=hours)
-    assert find_first_subscription(listed, (PENDING, DECIDED)) == expected
+    assert find_earliest_subscription_time(listed, (PENDING, DECIDED)) == expected
 
 
 @pytest.mark.parametrize(("status", "kind"), [("pending", PENDING), ("approved", DECIDED)])

@@ -17,7 +17,7 @@ from shared.http.operation_docs import build_enum
 from shared.http.operations import Call, Group
 from shared.provenance.models import ScopeKey
 from shared.provenance.ports import Target
-from shared.provenance.selection import check_chain
+from shared.provenance.selection import check_target_and_scope
 from shared.timestamps import format_rfc3339, parse_iso8601
 from shared.wiring import services
 from shared.wiring.features import PROVENANCE
@@ -76,7 +76,7 @@ async def _check_bundle(call: Call[Any, BundleBody], faults: ValidationErrors) -
 def _check_scope(scopes: Sequence[BundleScope], number: int, faults: ValidationErrors) -> None:
     """Check one chain of a requested audit bundle, and add its errors to ``faults``."""
     scope, own = scopes[number], ValidationErrors()
-    check_chain(own, scope.target, scope.scope_key)
+    check_target_and_scope(own, scope.target, scope.scope_key)
     if scope in scopes[:number]:
         own.add(invalid("target", "must list each chain only once"))
     try:

@@ -103,7 +103,9 @@ async def list_scopes(call: Call[ScopesQuery]) -> Reply:
 )
 async def list_pending_amendments(call: Call[PageQuery]) -> Reply:
     """Return the pending amendments of all audit chains, oldest first."""
-    page = await services().provenance.overview.list_pending(parse_pending_cursor(call.query.cursor), call.query.limit)
+    page = await services().provenance.overview.list_pending_amendments(
+        parse_pending_cursor(call.query.cursor), call.query.limit
+    )
     return Reply(200, await services().runtime.run_in_thread(_build_pending_body, page), {"Content-Type": JSON})
 
 

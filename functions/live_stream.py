@@ -158,7 +158,7 @@ async def take_live_stream_event(call: Call[Any, ConnectEvent]) -> Reply:
     if event == CONNECTED:
         # Web PubSub does not wait for this reply. The request lasts as long as the replay, because the platform may
         # stop an instance without requests.
-        filters = StreamFilters.from_state(_decode_connection_state(headers.get(_STATE, "")))
+        filters = StreamFilters.from_connection_state(_decode_connection_state(headers.get(_STATE, "")))
         await services().live_stream.catch_up.run(headers.get(CONNECTION_ID, ""), filters)
     elif event == DISCONNECTED:
         member_id = read_member_id(_decode_connection_state(headers.get(_STATE, "")))
@@ -179,7 +179,9 @@ async def admit_listener(call: Call[StreamFilters, Any]) -> Reply:
     subprotocol = call.request.headers.get("sec-websocket-protocol", "")
     reply = {"userId": admission.user, "groups": admission.groups}
     expires_at = format_rfc3339(Listener.from_principal(call.principal).expires_at)
-    state = {"expiresAt": expires_at, MEMBER: call.principal.member_id} | call.query.to_state(services().runtime.now())
+    state = {"expiresAt": expires_at, MEMBER: call.principal.member_id} | call.query.to_connection_state(
+        services().runtime.now()
+    )
     return json_reply(
         reply | ({"subprotocol": subprotocol} if subprotocol else {}),
         headers={"ce-connectionState": base64.b64encode(json.dumps(state).encode()).decode()},

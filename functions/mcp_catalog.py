@@ -286,6 +286,8 @@ def _list_draft_queries(catalog: Catalog) -> list[DraftQuery]:
 
 
 async def _list_pending_amendments(arguments: PendingDecisionsArguments) -> dict[str, Any]:
-    page = await services().provenance.overview.list_pending(parse_pending_cursor(arguments.cursor), arguments.limit)
+    page = await services().provenance.overview.list_pending_amendments(
+        parse_pending_cursor(arguments.cursor), arguments.limit
+    )
     records = [parse_record(record.canonical, record.hash) for record in page.result.records]
     return {"amendments": records, "cursor": encode_pending_cursor(page)}

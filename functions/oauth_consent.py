@@ -88,7 +88,7 @@ async def start_authorization(call: Call) -> Reply:
         return build_misdirected_reply(request_id.get())
     base = get_public_url(call.request)
     try:
-        parameters = _read_query(call)
+        parameters = _read_authorization_parameters(call)
         redirect = await services().oauth.authorization.check_before_sign_in(parameters, base)
     except WorkspaceError as error:
         if error.kind is not Kind.INVALID:
@@ -97,7 +97,7 @@ async def start_authorization(call: Call) -> Reply:
     if redirect is None:
         pairs = [(name, value) for name in AUTHORIZATION_PARAMETERS if (value := parameters.get(name)) is not None]
         pairs += [(RESOURCE, value) for value in parameters.resources]
-        requested_at = services().oauth.authorization.record_request(parameters)
+        requested_at = services().oauth.authorization.record_request_arrival(parameters)
         pairs += [] if requested_at is None else [(REQUESTED_AT, requested_at)]
         redirect = Redirect(f"{base}/{CONSENT_PAGE}?{urlencode(pairs, quote_via=quote)}")
     return Reply(302, b"", {"Location": redirect.address, **NO_STORE})
@@ -161,7 +161,7 @@ async def end_grant(call: Call) -> Reply:
     return Reply(204)
 
 
-def _read_query(call: Call) -> Parameters:
+def _read_authorization_parameters(call: Call) -> Parameters:
     """Read the parameters of an authorization request from its query string.
 
     Raises:

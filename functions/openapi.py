@@ -116,7 +116,7 @@ _CACHE = OpenApiCache()
 @GROUP.endpoint("GET", "oi-api/openapi", unknown=UnknownNames.IGNORE, docs=OPENAPI_DOCS)
 async def openapi_document(call: Call) -> Reply:
     """Return the OpenAPI 3.1 document of the operations that the caller may use."""
-    document = await _find_document(call.principal)
+    document = await _get_or_build_document(call.principal)
     headers = {
         "Content-Type": JSON,
         "ETag": document.etag,
@@ -128,7 +128,7 @@ async def openapi_document(call: Call) -> Reply:
     return Reply(200, document.body, headers)
 
 
-async def _find_document(principal: Principal) -> SerializedOpenApi:
+async def _get_or_build_document(principal: Principal) -> SerializedOpenApi:
     """Return the caller's OpenAPI document, from the cache or newly built."""
     await load_modules(services().runtime, "shared.openapi.document")
     from shared.openapi.document import is_usable_by_caller, list_approved_queries  # noqa: PLC0415  slow, and other routes do not need it

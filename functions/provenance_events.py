@@ -37,7 +37,7 @@ from shared.provenance.queries import DEFAULT_EXPORT_LIMIT, DEFAULT_LIMIT, expor
 from shared.provenance.records import draft_event
 from shared.provenance.selection import (
     BODY_SCOPE_FIELD,
-    check_chain,
+    check_target_and_scope,
     parse_requested_sequence,
     resolve_chain_to_read,
     resolve_chain_to_write,
@@ -49,19 +49,19 @@ GROUP = Group("provenance")
 
 
 async def _check_event(call: Call[WriteQuery, EventBody], faults: ValidationErrors) -> None:
-    check_chain(faults, call.query.target, call.body.scope_key, BODY_SCOPE_FIELD)
+    check_target_and_scope(faults, call.query.target, call.body.scope_key, BODY_SCOPE_FIELD)
 
 
 async def _check_selected_chain(
     call: Call[EventsQuery | ExportQuery | CheckpointQuery], faults: ValidationErrors
 ) -> None:
-    check_chain(faults, call.query.target, call.query.scope_key)
+    check_target_and_scope(faults, call.query.target, call.query.scope_key)
 
 
 async def _check_verification(call: Call[TargetQuery, VerifyBody], faults: ValidationErrors) -> None:
     with faults.collect():
         _parse_record_id(call.body)
-    check_chain(faults, call.query.target, call.body.scope_key, BODY_SCOPE_FIELD)
+    check_target_and_scope(faults, call.query.target, call.body.scope_key, BODY_SCOPE_FIELD)
 
 
 async def _check_proof(call: Call[ProofQuery], faults: ValidationErrors) -> None:

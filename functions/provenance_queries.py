@@ -203,7 +203,7 @@ class LenientParser:
             to_sequence=None if sequences is None else sequences.to_sequence,
         )
 
-    def build_headers(self) -> dict[str, str]:
+    def build_ignored_parameters_header(self) -> dict[str, str]:
         """Return the reply header that lists the ignored parameters; return no header if all parameters were valid."""
         return {IGNORED: ", ".join(self.ignored)} if self.ignored else {}
 

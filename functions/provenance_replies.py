@@ -39,7 +39,7 @@ async def build_list_reply(chain: ChainKey, result: AuditQueryResult, parser: Le
         "x-provenance-has-more": "true" if result.has_more else "false",
         "x-provenance-target": str(chain.target),
         **({DAMAGED: ", ".join(result.damaged[:MAX_DAMAGED])} if result.damaged else {}),
-        **parser.build_headers(),
+        **parser.build_ignored_parameters_header(),
     }
     return Reply(200, await services().runtime.run_in_thread(result.to_json_array), headers)
 

@@ -160,7 +160,7 @@ async def build_query_reply(request: Request, result: QueryResult, row_format: R
         return Reply(304, b"", headers)
     headers |= _build_execution_headers(result)
     if media_type == JSON:
-        body = await services().runtime.run_in_thread_if_large(size, _build_document, result, rows)
+        body = await services().runtime.run_in_thread_if_large(size, _build_json_document, result, rows)
         return Reply(200, body, {"Content-Type": JSON, **headers})
     content_type = f"{CSV}; charset=utf-8; header=present" if media_type == CSV else media_type
     return Reply(200, rows, {"Content-Type": content_type, **headers})
@@ -185,7 +185,7 @@ def _to_json_rows(result: QueryResult) -> bytes:
     return b"[%b]" % b",".join(parts)
 
 
-def _build_document(result: QueryResult, rows: bytes) -> bytes:
+def _build_json_document(result: QueryResult, rows: bytes) -> bytes:
     approval = result.approval
     document: dict[str, Any] = {
         "governance": {

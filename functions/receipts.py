@@ -16,7 +16,7 @@ from shared.http.operations import Access, Call, Group
 from shared.provenance.cose import compute_etag, encode_key_set
 from shared.provenance.hash_rule import RECORD_ID_DIGITS, format_record_id, sequence_from_record_id
 from shared.provenance.receipt_names import build_receipt_name
-from shared.provenance.selection import check_chain, resolve_chain_to_read
+from shared.provenance.selection import check_target_and_scope, resolve_chain_to_read
 from shared.wiring import services
 from shared.wiring.features import PROVENANCE
 
@@ -69,7 +69,7 @@ class KeyQuery(BaseModel):
 
 async def _check_receipt_query(call: Call[ReceiptQuery], faults: ValidationErrors) -> None:
     query = call.query
-    check_chain(faults, query.target, query.scope_key)
+    check_target_and_scope(faults, query.target, query.scope_key)
     if faults.has_valid_fields("recordId", "from") and (query.record_id is None) == (query.from_size is None):
         faults.add(invalid("recordId", "exactly one of recordId and from is required"))
     elif faults.has_valid_fields("recordId", "from", "size"):
@@ -102,7 +102,7 @@ async def issue_receipt(call: Call[ReceiptQuery]) -> Reply:
     chain = resolve_chain_to_read(query.target, query.scope_key)
     condition = parse_if_none_match(call.request)
     if query.record_id is not None:
-        content = await receipts.prove_inclusion(chain, query.record_id, query.size)
+        content = await receipts.issue_inclusion_receipt(chain, query.record_id, query.size)
         name = format_record_id(query.record_id)
     else:
         content, size = await receipts.issue_growth_receipt(chain, query.from_size or 0, query.size)

@@ -13,7 +13,7 @@ from functions.query_reply import RowFormat, build_query_reply, wants_columnar_f
 from functions.reply_docs import warm_queries as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.durations import DURATION_PATTERN, MAX_DURATION
-from shared.catalog.kql_restrictions import check_query
+from shared.catalog.kql_restrictions import check_query_restrictions
 from shared.errors import FieldError, ValidationErrors, build_invalid_fields_error
 from shared.http.deprecations import FORMER_NAMES, DeprecatedAlias, ModelWithAliases
 from shared.http.messages import Reply, Request
@@ -157,7 +157,9 @@ async def _check_ad_hoc(call: Call[FormatQuery, AdHocBody], faults: ValidationEr
     _check_time_selection(call.body, faults)
     if faults.has_valid_fields("query", "Query"):
         with faults.collect():
-            await services().runtime.run_in_thread_if_large(len(call.body.query), check_query, call.body.query)
+            await services().runtime.run_in_thread_if_large(
+                len(call.body.query), check_query_restrictions, call.body.query
+            )
 
 
 @GROUP.endpoint(

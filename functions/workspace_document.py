@@ -143,7 +143,7 @@ def _list_warnings(loaded: LoadedDocument) -> list[DocumentWarning]:
         return []
     return [
         {"field": problem.field, "message": problem.message, "line": problem.line, "column": problem.column}
-        for problem in loaded.locate(found).problems
+        for problem in loaded.build_located_error(found).problems
     ]
 
 

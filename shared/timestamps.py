@@ -44,7 +44,7 @@ def parse_rfc3339(text: str) -> datetime:
     Raises:
         ValueError: the text is not RFC 3339, has no time zone, or is outside the range of a datetime.
     """
-    if is_canonical(text):
+    if is_canonical_timestamp(text):
         try:
             return datetime.fromisoformat(text)
         except ValueError:
@@ -92,7 +92,7 @@ def check_utc_offset(hours: str | None, minutes: str | None) -> None:
         raise ValueError("the offset of the date-time must have hours of 00 to 23 and minutes of 00 to 59")
 
 
-def is_canonical(text: str) -> bool:
+def is_canonical_timestamp(text: str) -> bool:
     """Return whether a text looks like a timestamp that :func:`format_rfc3339` writes; the digits are not checked.
 
     This check is faster than a regular expression. It is worthwhile because this service wrote most of the timestamps

@@ -111,7 +111,7 @@ class AccountOptions:
                 f" with consistency level {self.consistency}.",
             )
 
-    def build_document(self, endpoint: str) -> dict[str, Any]:
+    def build_account_properties(self, endpoint: str) -> dict[str, Any]:
         """Build the JSON properties of the account, which are the reply to `GET /`.
 
         Args:

@@ -69,7 +69,7 @@ class ItemList:
             index.remove(old.number, old.document)
         del self._numbers[bisect_left(self._numbers, item.number)]
 
-    def iterate_after(self, number: int) -> Iterator[CosmosItem]:
+    def iterate_created_after(self, number: int) -> Iterator[CosmosItem]:
         """Yield the items created after the item with this creation number; the list must not change meanwhile."""
         for index in range(bisect_right(self._numbers, number), len(self._numbers)):
             yield self._items[self._numbers[index]]
@@ -85,7 +85,7 @@ class ItemList:
             self._indexes[path] = SortIndex(path)
             for item in self._items.values():
                 self._indexes[path].add(item.number, item.document)
-        numbers = self._indexes[path].iterate_after(last_entry, descending=descending)
+        numbers = self._indexes[path].iterate_item_numbers_after(last_entry, descending=descending)
         return (self._items[number] for number in numbers)
 
     def __len__(self) -> int:

@@ -1,6 +1,7 @@
 """Data plane of the test server: items, batches and queries of one container, with paged results.
 
-The module ``service`` chooses the operation that a request needs; this module executes the operation on a container.
+This module is separate from ``service``, which chooses the operation that a request needs; this module executes the
+operation on a container.
 The module ``server`` handles HTTP connections and the faults that tests inject.
 """
 
@@ -70,14 +71,14 @@ class PagePosition:
     skipped: int = 0
     returned: int = 0
 
-    def encode(self, query: str) -> str:
+    def to_continuation_token(self, query: str) -> str:
         """Encode the position as a continuation token that is valid only for this query."""
         keys = None if self.keys is None else [[] if key is UNDEFINED else [key] for key in self.keys]
         values = [_hash_query(query), self.range_id, self.number, keys, self.skipped, self.returned]
         return base64.urlsafe_b64encode(orjson.dumps(values)).decode()
 
     @classmethod
-    def decode(cls, token: str, query: str) -> "PagePosition":
+    def from_continuation_token(cls, token: str, query: str) -> "PagePosition":
         """Decode a continuation token of a query.
 
         Raises:
@@ -123,7 +124,7 @@ def _scan_items(statement: SqlStatement, scope: QueryScope, start: PagePosition)
         # Partition ids are ordered, so that earlier partitions were read completely.
         if start.range_id and int(range_id or 0) < int(start.range_id):
             continue
-        for item in items.iterate_after(start.number if range_id == start.range_id else 0):
+        for item in items.iterate_created_after(start.number if range_id == start.range_id else 0):
             if scope.contains(item) and statement.matches(item.document):
                 yield range_id, item
 
@@ -252,9 +253,9 @@ def execute_query(container: CosmosContainer, request: CosmosRequest, page_limit
     scope = _parse_query_scope(container, request, statement)
     requested = int(request.read_header("x-ms-max-item-count") or _PAGE_ITEMS)
     limit = min(requested if requested > 0 else _MOST_PAGE_ITEMS, _MOST_PAGE_ITEMS)
-    identity = _build_token_scope(request, container)
+    identity = _build_query_identity(request, container)
     token = request.read_header("x-ms-continuation")
-    start = PagePosition.decode(token, identity) if token else PagePosition()
+    start = PagePosition.from_continuation_token(token, identity) if token else PagePosition()
     page = run_query(statement, scope, start, limit if page_limit is None else min(page_limit, limit))
     return _build_page_reply(container, page, identity)
 
@@ -265,7 +266,7 @@ def _build_page_reply(container: CosmosContainer, page: QueryPage, identity: str
         "x-ms-item-count": str(len(page.results)),
     }
     if page.position is not None:
-        headers["x-ms-continuation"] = page.position.encode(identity)
+        headers["x-ms-continuation"] = page.position.to_continuation_token(identity)
     return CosmosReply(200, {"_rid": container.rid, "Documents": page.results, "_count": len(page.results)}, headers)
 
 
@@ -310,7 +311,7 @@ def _build_query_plan(statement: SqlStatement) -> dict[str, Any]:
     return {"partitionedQueryExecutionInfoVersion": 2, "queryInfo": statement.build_plan(), "queryRanges": [whole]}
 
 
-def _build_token_scope(request: CosmosRequest, container: CosmosContainer) -> str:
+def _build_query_identity(request: CosmosRequest, container: CosmosContainer) -> str:
     """Return a text that identifies a query, for its continuation tokens: container, partition and query text."""
     names = ("x-ms-documentdb-partitionkey", "x-ms-documentdb-partitionkeyrangeid")
     query = orjson.dumps(request.json).decode() if request.operation == "query" else ""

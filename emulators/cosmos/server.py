@@ -46,7 +46,7 @@ class CosmosApp:
         request = await _read_request(scope, receive)
         started = time.perf_counter()
         fault = self.faults.select_fault(request)
-        reply = await self._build_reply(request, fault)
+        reply = await self._execute_with_fault(request, fault)
         if reply is None:
             self.requests.add(request, 0, 0, fault.kind if fault else None)
             _drop_connection(scope, reset=bool(fault and fault.reset))
@@ -56,7 +56,7 @@ class CosmosApp:
         self.requests.add(request, reply.status, substatus, fault.kind if fault else None)
         await _send_reply(send, reply, scope if fault and fault.kind is FaultKind.DROP_IN_REPLY else None)
 
-    async def _build_reply(self, request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply | None:
+    async def _execute_with_fault(self, request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply | None:
         """Execute a request, possibly with an injected fault.
 
         Return the reply, or None if the connection must be dropped.

@@ -82,7 +82,7 @@ class CosmosService:
         self._options.check_consistency(request)
         operation = request.operation
         if operation == "read_account":
-            return CosmosReply(200, self._options.build_document(self.endpoint))
+            return CosmosReply(200, self._options.build_account_properties(self.endpoint))
         if operation == "query_plan":
             return data_plane.build_query_plan_reply(request)
         if operation in ITEM_WRITES or operation in ("read_item", "query", "read_feed"):

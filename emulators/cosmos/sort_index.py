@@ -32,7 +32,7 @@ class SortIndex:
         """Remove the item with this creation number from the index; the document must be the one that was added."""
         del self._entries[bisect_left(self._entries, build_sort_entry(self._value(SqlRow(document)), number))]
 
-    def iterate_after(self, last_entry: SortEntry | None, *, descending: bool) -> Iterator[int]:
+    def iterate_item_numbers_after(self, last_entry: SortEntry | None, *, descending: bool) -> Iterator[int]:
         """Yield the creation numbers of the items after an index entry, in sort order; with None, yield all."""
         if descending:
             start = len(self._entries) if last_entry is None else bisect_left(self._entries, last_entry)

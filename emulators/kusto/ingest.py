@@ -348,7 +348,7 @@ class HubConsumer:
             return
         now = _get_current_time()
         self._store.trim_keys_and_rejected_events(now)
-        deleted = self._store.delete_expired(now - self._retention) if self._retention is not None else 0
+        deleted = self._store.delete_rows_ingested_before(now - self._retention) if self._retention is not None else 0
         self.expired += deleted
         if deleted:
             _LOGGER.info("%d rows of the table Telemetry have expired and are deleted", deleted)

@@ -208,7 +208,7 @@ def _check_datatable_decimals(table: ir.DataTable) -> None:
                 raise unsupported_error("a datatable with decimals of more than nine digits after the point")
 
 
-def check_tokens(tokens: Sequence[Token]) -> None:
+def reject_mistranslated_tokens(tokens: Sequence[Token]) -> None:
     """Reject tokens of a KQL text that the translator library would treat incorrectly.
 
     Such tokens are ambiguous string literals, timespans that would lose precision, and ``set`` statements, which the

@@ -1,6 +1,6 @@
 """HTTP interface of the Data Explorer emulator: queries, ``.ingest`` commands, health and statistics.
 
-The module ``process`` starts and stops this interface.
+It is separate from the module ``process``, which starts and stops this interface.
 """
 
 import asyncio

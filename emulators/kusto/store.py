@@ -105,7 +105,7 @@ class RecentKeys:
             return found, None
         return found, TimeRange(min(each.oldest for each in ranges), max(each.newest for each in ranges))
 
-    def forget_before(self, instant: datetime) -> None:
+    def remove_keys_before(self, instant: datetime) -> None:
         """Remove the filters of periods that ended before the given time."""
         self._generations = [each for each in self._generations if each.stored.newest >= instant]
 
@@ -289,14 +289,14 @@ class TelemetryStore:
         """Delete expired message keys, and the oldest rejected events if there are too many."""
         self._connection.execute("DELETE FROM ingest.seen WHERE first_seen < ?", [now - SEEN_FOR])
         if self._recent is not None:
-            self._recent.forget_before(now - SEEN_FOR)
+            self._recent.remove_keys_before(now - SEEN_FOR)
         self._connection.execute(
             "DELETE FROM ingest.set_aside WHERE rowid NOT IN "
             "(SELECT rowid FROM ingest.set_aside ORDER BY noticed DESC LIMIT ?)",
             [MAX_REJECTED_EVENTS],
         )
 
-    def delete_expired(self, ingested_before: datetime) -> int:
+    def delete_rows_ingested_before(self, ingested_before: datetime) -> int:
         """Delete up to ``MAX_DELETED_ROWS`` rows that were ingested before a time; return the number of deleted rows.
 
         Args:

@@ -27,7 +27,7 @@ from emulators.kusto.errors import QueryError, not_read_only_error, too_complex_
 from emulators.kusto.extensions import EXTENSIONS
 from emulators.kusto.extensions.known_types import bind_known_types
 from emulators.kusto.extensions.pipeline import bind_table_columns
-from emulators.kusto.extensions.rendering import check_columns, collect_annotations
+from emulators.kusto.extensions.rendering import check_annotation_columns, collect_annotations
 from emulators.kusto.extensions.several_results import remove_result_marker, select_result
 from emulators.kusto.library_errors import error_from_translator
 from emulators.kusto.parameters import Declaration
@@ -36,8 +36,8 @@ from emulators.kusto.query_checks import (
     check_nesting,
     check_sources,
     check_sql_length,
-    check_tokens,
     reject_mistranslated_constructs,
+    reject_mistranslated_tokens,
 )
 from emulators.kusto.statements import FIRST_RESULT, ResultPlace, blank_other_statements, find_query_statements
 from emulators.kusto.timespans import format_timespan
@@ -117,7 +117,7 @@ def _translate_statement(
     result_place: ResultPlace,
 ) -> Translation:
     tokens = _tokenize(text)
-    check_tokens(tokens)
+    reject_mistranslated_tokens(tokens)
     statements = find_query_statements(tokens)
     if len(statements) > 1:
         command = _find_control_command(tokens)
@@ -126,7 +126,7 @@ def _translate_statement(
         text = blank_other_statements(text, statements, result_place.statement)
     with select_result(result_place.part):
         translation = _translate_query(text, schema, probe_rows, types)
-    return replace(translation, statements=max(1, len(statements)), approximations=find_approximations(tokens))
+    return replace(translation, statements=max(1, len(statements)), approximations=find_approximate_functions(tokens))
 
 
 def _translate_query(
@@ -162,7 +162,7 @@ def _translate_query(
 
 def _check_visualization(annotation: Mapping[str, Any], query: ir.Query, tables: dict[str, list[str]]) -> None:
     with contextlib.suppress(KqlError):  # the library does not know the columns, so that nothing can be checked
-        check_columns(annotation, output_columns(query, tables))
+        check_annotation_columns(annotation, output_columns(query, tables))
 
 
 def _to_declaration(declared: ParameterDeclaration) -> Declaration:
@@ -207,7 +207,7 @@ def _list_approximation_marks() -> Mapping[str, str]:
     return {found[1]: found[2] for entry in listed if (found := _MARK.fullmatch(entry))}
 
 
-def find_approximations(tokens: Sequence[Token]) -> tuple[str, ...]:
+def find_approximate_functions(tokens: Sequence[Token]) -> tuple[str, ...]:
     """Return the approximate functions of a query, sorted, each with a note such as ``(approximate order)``.
 
     Args:

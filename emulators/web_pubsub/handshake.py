@@ -33,7 +33,7 @@ RELIABLE_SUBPROTOCOL = "json.reliable.webpubsub.azure.v1"
 _LOGGER = get_logger("emulators.web_pubsub")
 
 
-def read_token(token: str, access_key: str, host: str, target: str) -> Claims:
+def validate_access_token(token: str, access_key: str, host: str, target: str) -> Claims:
     """Validate an access token for the requested URL and return the claims of the token.
 
     Args:
@@ -193,7 +193,7 @@ def _read_claims(
 ) -> Claims | None:
     token = read_query(scope).get("access_token", [None])[0] or read_bearer_token(headers)
     if token is not None:
-        return read_token(token, access_key, host, scope["raw_path"].decode("latin-1"))
+        return validate_access_token(token, access_key, host, scope["raw_path"].decode("latin-1"))
     if not anonymous:
         raise WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", "An access token is required.")
     return None

@@ -19,7 +19,7 @@ from emulators.web_pubsub.asgi import (
 from emulators.web_pubsub.clients import reject_handshake, serve_client
 from emulators.web_pubsub.error_replies import EmulatorReply, build_error_reply, choose_request_id
 from emulators.web_pubsub.events import HubEvents
-from emulators.web_pubsub.handshake import read_token
+from emulators.web_pubsub.handshake import validate_access_token
 from emulators.web_pubsub.hub import Hub
 from emulators.web_pubsub.requests import DataPlaneRequest, read_body
 from emulators.web_pubsub.rest_operations import build_route_not_found_error, find_operation
@@ -123,7 +123,7 @@ class WebPubSubEmulator:
         if token is None:
             raise WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", "An access token is required.")
         query = scope["query_string"].decode("latin-1")
-        read_token(token, self._settings.access_key, host, f"{path}?{query}")
+        validate_access_token(token, self._settings.access_key, host, f"{path}?{query}")
 
 
 def _add_message_property(error: WorkspaceError) -> WorkspaceError:

@@ -178,12 +178,12 @@ class PartitionLoop:
         """Deliver events until the host stops; a batch that has begun is finished first."""
         while not self._stopping.is_set():
             try:
-                await self._deliver_all()
+                await self._deliver_events_until_stopped()
             except sqlite3.Error:
                 _LOGGER.exception("the event hub cannot be read", extra=self._build_log_fields())
                 await self._stopping.wait_for(_RETRY_SECONDS)
 
-    async def _deliver_all(self) -> None:
+    async def _deliver_events_until_stopped(self) -> None:
         place = (self._reader.hub, self._reader.group, self._reader.partition)
         after = await self._hub.run_with_reader(lambda reader: reader.read_offset(*place))
         while not self._stopping.is_set():

@@ -109,6 +109,6 @@ class HubAccess:
     def _trim_in_thread(self, groups: Mapping[str, Collection[str]]) -> int:
         trimmer = HubTrimmer(self._path)
         try:
-            return trimmer.trim(now() - self._retention, groups)
+            return trimmer.delete_old_events(now() - self._retention, groups)
         finally:
             trimmer.close()

@@ -115,11 +115,11 @@ class HubProgress:
         self._hub = hub
         self._stopping = stopping
 
-    async def wait_for_table(self) -> None:
+    async def wait_for_query_table(self) -> None:
         """Wait until all current events of the hub are in the telemetry table, which queries read."""
         await self._wait_for_consumer_group(_TABLE_GROUP)
 
-    async def wait_for_live(self) -> None:
+    async def wait_for_live_stream(self) -> None:
         """Wait until the live stream has read all events that are in the hub now."""
         await self._wait_for_consumer_group(_LIVE_GROUP)
 

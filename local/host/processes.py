@@ -61,7 +61,7 @@ def record_host(data_dir: Path, address: str) -> Iterator[None]:
     folder = data_dir / _FOLDER
     folder.mkdir(mode=0o700, exist_ok=True)
     for path in folder.glob("*" + _SUFFIX):
-        if _read_record(path) is None:
+        if _read_host_record(path) is None:
             path.unlink(missing_ok=True)
     draft = folder / f"{secrets.token_hex(8)}.draft"
     record = draft.with_suffix(_SUFFIX)
@@ -81,10 +81,10 @@ def record_host(data_dir: Path, address: str) -> Iterator[None]:
 def find_running_host(data_dir: Path) -> RunningHost | None:
     """Find a local host that uses a data directory; return None if no host is running."""
     records = sorted((data_dir / _FOLDER).glob("*" + _SUFFIX))
-    return next((host for host in map(_read_record, records) if host is not None), None)
+    return next((host for host in map(_read_host_record, records) if host is not None), None)
 
 
-def _read_record(path: Path) -> RunningHost | None:
+def _read_host_record(path: Path) -> RunningHost | None:
     """Return the running host that a record file describes; None if the host has stopped or the file is invalid."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -178,7 +178,7 @@ def group_functions_by_trigger(functions: Iterable[LoadedFunction], host_json: H
     timers: list[TimerSetting] = []
     hubs: list[EventHubSetting] = []
     for function in by_name.values():
-        if is_disabled(function.name):
+        if is_function_disabled(function.name):
             _LOGGER.info("the function is disabled", extra=fields(function=function.name))
             continue
         match function.kind:
@@ -197,7 +197,7 @@ def group_functions_by_trigger(functions: Iterable[LoadedFunction], host_json: H
     return Triggers(by_name, routes, tuple(timers), tuple(hubs))
 
 
-def is_disabled(name: str) -> bool:
+def is_function_disabled(name: str) -> bool:
     """Return whether the environment variable ``AzureWebJobs.NAME.Disabled`` disables the function NAME.
 
     The name of the variable may contain ``__`` instead of each dot.

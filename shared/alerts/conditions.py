@@ -80,12 +80,14 @@ def evaluate_row_groups(rule: AlertRule, result: QueryResult) -> list[AlertGroup
     if result.truncated and (condition.column is not None or rule.group_by):
         raise EvaluationError(f"The query returns more than {len(result.rows)} rows; aggregate or filter its rows.")
     if condition.rows is not None:
-        return _count_rows(rule, condition.rows, result.rows)
+        return _evaluate_row_count_condition(rule, condition.rows, result.rows)
     to_number = _decimal_to_number if types[str(condition.column)] == "decimal" else _to_number
     return _evaluate_column_condition(rule, condition, result.rows, to_number)
 
 
-def _count_rows(rule: AlertRule, row_condition: Rows, rows: Sequence[Mapping[str, Any]]) -> list[AlertGroup]:
+def _evaluate_row_count_condition(
+    rule: AlertRule, row_condition: Rows, rows: Sequence[Mapping[str, Any]]
+) -> list[AlertGroup]:
     if not rule.group_by:
         return [AlertGroup({}, len(rows), bool(rows) is (row_condition is Rows.ANY))]
     groups: dict[GroupKey, AlertGroup] = {}

@@ -70,7 +70,7 @@ class Notifications:
         if not noted or record.state is None:
             return record
         for part in batched(noted, MAX_PUBLISHED, strict=False):
-            if events := [event for alert in part for event in build_events(alert)]:
+            if events := [event for alert in part for event in build_webhook_events(alert)]:
                 await self._outbox.publish(events)
         for alert in marked:
             if Mark.ACKNOWLEDGED in alert.marks:
@@ -102,7 +102,7 @@ def _clear_notification_marks(alerts: Iterable[Alert]) -> tuple[list[Alert], tup
     return list(puts.values()), tuple(alert for old in alerts if (alert := puts.get(old.id, old)).is_active)
 
 
-def build_events(alert: Alert) -> Iterator[WebhookEvent]:
+def build_webhook_events(alert: Alert) -> Iterator[WebhookEvent]:
     """Yield the webhook events that an alert's marks request, in the order of the alert's changes of state."""
     for mark, at in ((Mark.FIRING, alert.fired_at), (Mark.RESOLVED, alert.resolved_at)):
         if mark in alert.marks and at is not None:

@@ -88,7 +88,7 @@ class AlertScheduler:
             for task in running.values():
                 task.cancel()
             await asyncio.gather(*running.values(), return_exceptions=True)
-        await self._clean_up()
+        await self._delete_old_resolved_alerts()
 
     async def _find_due_rules(self, catalog: Catalog) -> Mapping[str, Sequence[str]]:
         """Return the lookups (ids in URLs) of the rules to evaluate or end, grouped by the data that they read."""
@@ -150,7 +150,7 @@ class AlertScheduler:
             else:
                 self._states[lookup] = state
 
-    async def _clean_up(self) -> None:
+    async def _delete_old_resolved_alerts(self) -> None:
         """Once an hour, delete the resolved alerts that are older than ``HISTORY``."""
         if self._runtime.monotonic() >= self._cleanup_at:
             await self._store.delete_resolved(self._runtime.now() - HISTORY)

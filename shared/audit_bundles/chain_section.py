@@ -22,7 +22,7 @@ from shared.provenance.merkle_proofs import MerkleInclusionProof
 from shared.provenance.notes import NoteError
 from shared.provenance.overview_ports import ChainOverview
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Target
-from shared.provenance.queries import build_result, iterate_record_pages
+from shared.provenance.queries import build_query_result, iterate_record_pages
 from shared.provenance.records import record_to_json
 from shared.provenance.signed_roots import SignedRoot, SignedRoots
 from shared.provenance.verifier import ChainVerdict, ChainVerifier
@@ -179,7 +179,7 @@ class ChainSection:
         if verdict is not None and verdict.chain_valid and not state.size:
             # The verification also finds a first record that was written meanwhile; the bundle does not contain it.
             verdict = _EMPTY_CHAIN
-        if self._with_receipts and state.tree_size and await self._is_valid(verdict):
+        if self._with_receipts and state.tree_size and await self._is_chain_valid(verdict):
             await self._write_receipts(file, state.tree_size)
         return {
             "target": str(self._chain.target),
@@ -231,7 +231,7 @@ class ChainSection:
             await self._check()
             if not page:
                 continue
-            result = await build_result(page, len(page), has_more=False, runtime=self._sources.runtime)
+            result = await build_query_result(page, len(page), has_more=False, runtime=self._sources.runtime)
             self._sequences += [record.sequence for record in page]
             self._is_damaged |= self._with_receipts and await self._sources.runtime.run_in_thread(
                 _has_damaged_record, page
@@ -247,7 +247,7 @@ class ChainSection:
             await self._check()
         return await verifier.finish(run)
 
-    async def _is_valid(self, verdict: ChainVerdict | None) -> bool:
+    async def _is_chain_valid(self, verdict: ChainVerdict | None) -> bool:
         """Return whether the chain is valid according to ``verdict``.
 
         Without a verdict, the records that were read and the chain's last verification decide.

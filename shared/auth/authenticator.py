@@ -159,7 +159,7 @@ class Authenticator:
         """Wait until the pending writes of API keys' last uses have succeeded or failed."""
         await self._key_usage.close()
 
-    async def resume(self, member_id: str, token_id: str, expires_at: datetime) -> Principal:
+    async def recheck_token_access(self, member_id: str, token_id: str, expires_at: datetime) -> Principal:
         """Check that a caller who authenticated earlier with a token, such as a stream's listener, still has access.
 
         Return the caller with the member's current rights.
@@ -249,10 +249,10 @@ class Authenticator:
             credential_id=key.key_id,
             expires_at=key.expires_at,
             binding=key.binding,
-            personal=await self._find_creators(key) == (),
+            personal=await self._find_key_creators(key) == (),
         )
 
-    async def _find_creators(self, key: ApiKey) -> tuple[str, ...] | None:
+    async def _find_key_creators(self, key: ApiKey) -> tuple[str, ...] | None:
         return key.creators if self._older_keys is None else await self._older_keys.find(key)
 
     async def _find_key(self, key_id: str, secret: str) -> ApiKey | None:

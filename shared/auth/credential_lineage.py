@@ -42,7 +42,7 @@ class CredentialLineage:
             WorkspaceError: FORBIDDEN ``MAKER_CHECKER_VIOLATION`` if there are too many tokens between the caller's
                 token and the API key; UNAVAILABLE if the store does not respond.
         """
-        key = await self.find_key(caller)
+        key = await self.find_root_api_key(caller)
         if key is None:
             return frozenset()
         creators = key.creators if self._older_keys is None else await self._older_keys.find(key)
@@ -76,7 +76,7 @@ class CredentialLineage:
         }
         return creators | services
 
-    async def find_key(self, caller: Principal) -> ApiKey | None:
+    async def find_root_api_key(self, caller: Principal) -> ApiKey | None:
         """Return the API key from which the caller's credential descends; None if it descends from no API key.
 
         Raises:

@@ -12,7 +12,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from shared.text_formats.strict_json import build_object
+from shared.text_formats.strict_json import build_object_of_unique_keys
 
 MAX_LENGTH = 16_384
 _TIMES = frozenset({"exp", "nbf", "iat"})
@@ -73,7 +73,9 @@ def _decode_segment(segment: str) -> bytes:
 
 def _parse_object(data: bytes) -> Mapping[str, Any]:
     # Decode first, because the JSON parser also accepts UTF-16 and UTF-32 bytes (RFC 7519 section 3 requires UTF-8).
-    value = json.loads(data.decode("utf-8"), object_pairs_hook=build_object, parse_constant=_reject_non_json_constant)
+    value = json.loads(
+        data.decode("utf-8"), object_pairs_hook=build_object_of_unique_keys, parse_constant=_reject_non_json_constant
+    )
     if not isinstance(value, dict):
         raise ValueError("header and payload of the token must be JSON objects")  # noqa: TRY004  callers catch one error
     return value

@@ -83,7 +83,7 @@ class ApiKeys:
         granted = _select_rights(caller, owner, rights if binding is None else _select_bound_rights(rights))
         if owner.id == caller.member_id:
             await self._require_recent_sign_in(caller)
-        return await self.issue(
+        return await self.issue_without_rights_check(
             caller.member_id,
             owner.id,
             name,
@@ -95,7 +95,7 @@ class ApiKeys:
             binding=binding,
         )
 
-    async def issue(
+    async def issue_without_rights_check(
         self,
         actor: str,
         principal: str,

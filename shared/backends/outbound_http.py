@@ -39,7 +39,7 @@ _MAX_BYTES = 1024 * 1024
 type Lookup = Callable[[str], Sequence[str]]
 
 
-def look_up(host: str) -> Sequence[str]:
+def look_up_addresses(host: str) -> Sequence[str]:
     """Return the IP addresses of a host name; the call blocks the thread.
 
     Raises:
@@ -63,7 +63,7 @@ class CheckedHttp:
         self,
         rules: AddressRules,
         *,
-        look_up: Lookup = look_up,
+        look_up: Lookup = look_up_addresses,
         tls: ssl.SSLContext | None = None,
         runtime: Runtime = SYSTEM_RUNTIME,
     ) -> None:

@@ -126,7 +126,7 @@ class LoadedDocument:
     document: WorkspaceDocument
     values: LocatedValues
 
-    def locate(self, findings: Iterable[tuple[Path, str]], code: str = "") -> DocumentError:
+    def build_located_error(self, findings: Iterable[tuple[Path, str]], code: str = "") -> DocumentError:
         """Build an error, with positions in the text, from rule violations that were found after loading the document.
 
         Args:

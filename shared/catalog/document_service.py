@@ -119,9 +119,9 @@ def _load_request_document(body: bytes, text_format: DocumentFormat, stored: Sto
     defaults = {name: value for name, value in to_definition(settings).items() if name in _READ_ONLY and value}
     loaded = load_located_document(text, SOURCE, text_format, checks_approvers=False, defaults=defaults)
     if errors := [((name,), _RULE) for name in _READ_ONLY if getattr(loaded.document, name) != getattr(settings, name)]:
-        raise loaded.locate(errors)
+        raise loaded.build_located_error(errors)
     if evidence := [(path, EVIDENCE_REASON) for path in find_changes_to_evidence_class(loaded.document, stored)]:
-        raise loaded.locate(evidence, DATA_CLASS_REFUSED)
+        raise loaded.build_located_error(evidence, DATA_CLASS_REFUSED)
     return loaded
 
 

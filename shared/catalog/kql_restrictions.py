@@ -117,7 +117,7 @@ _MAX_PARAMETERS: Final = 8
 """Limit of parameters of one ``evaluate``; the reference documents three."""
 
 
-def check_query(kql: str) -> None:
+def check_query_restrictions(kql: str) -> None:
     """Reject a query that is not read-only or that reads data outside the workspace's database.
 
     Args:

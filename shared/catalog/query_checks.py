@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from shared.catalog.kql_restrictions import check_query
+from shared.catalog.kql_restrictions import check_query_restrictions
 from shared.catalog.models import QueryParameter, WarmQuery
 from shared.catalog.parameters import to_kql_literal
 from shared.catalog.problems import Path
@@ -57,7 +57,7 @@ def check_query_text(path: Path, query: WarmQuery) -> Iterator[tuple[Path, str]]
         query: a query with valid fields.
     """
     try:
-        check_query(query.kql)
+        check_query_restrictions(query.kql)
     except WorkspaceError as error:
         yield (*path, "kql"), format_kql_error(error)
 

@@ -116,7 +116,7 @@ class RemoteWorkspace:
                 return content
         except urllib.error.HTTPError as error:
             with error:
-                raise _read_problem(error) from None
+                raise _error_from_http_reply(error) from None
 
 
 def read_api_key(key_file: Path | None) -> str:
@@ -162,7 +162,7 @@ def _is_loopback_host(host: str) -> bool:
         return False
 
 
-def _read_problem(error: urllib.error.HTTPError) -> WorkspaceError:
+def _error_from_http_reply(error: urllib.error.HTTPError) -> WorkspaceError:
     """Convert an HTTP error reply to a WorkspaceError; the reply of a proxy is not always a problem document."""
     try:
         problem: dict[str, Any] = json.loads(error.read())

@@ -114,7 +114,7 @@ def _print_warnings(loaded: "LoadedDocument") -> None:
     from shared.catalog.checks import find_warnings  # noqa: PLC0415  avoids slow imports for --help
 
     if found := list(find_warnings(loaded.document)):
-        for problem in loaded.locate(found).problems:
+        for problem in loaded.build_located_error(found).problems:
             print(f"warning: {problem}", file=sys.stderr)
 
 
@@ -154,7 +154,7 @@ async def _check_approvers(loaded: "LoadedDocument", services: Any) -> None:
 
     stored = find_stored_approvals(loaded.document, await services.provenance.catalog_service.load())
     if found := list(check_approvers(Sections.from_document(loaded.document), stored)):
-        raise loaded.locate(found)
+        raise loaded.build_located_error(found)
 
 
 async def _export_document(options: argparse.Namespace, services: Callable[[], Any]) -> int:

@@ -111,7 +111,7 @@ class ImportStep(BaseModel):
     rejected: int
 
 
-def open_step(request: ImportRequest, number: int) -> ImportRequest:
+def mark_step_open(request: ImportRequest, number: int) -> ImportRequest:
     """Record that the rows of a step are being stored; return the request unchanged if the step is not the next one."""
     return request.model_copy(update={"open_step": number}) if request.steps == number else request
 

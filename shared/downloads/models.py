@@ -13,7 +13,7 @@ from shared.downloads.import_request import (
     ImportStep,
     UploadedFile,
     add_step_result,
-    open_step,
+    mark_step_open,
 )
 from shared.errors import Kind, WorkspaceError
 
@@ -222,7 +222,7 @@ class Job(_JobRecord):
         """
         return [(part.connection, file) for part in self.parts or () for file in part.files or ()]
 
-    def plan(self, parts: tuple[Part, ...], *, complete: bool = False) -> "Job":
+    def add_parts(self, parts: tuple[Part, ...], *, complete: bool = False) -> "Job":
         """Return the job with the parts to convert; return the job unchanged if it has parts already or has ended.
 
         Args:
@@ -284,14 +284,14 @@ class Job(_JobRecord):
         request = self.import_request.model_copy(update={"started_at": at, "file": file, **replaced})
         return self.model_copy(update={"import_request": request, "expires_at": expires_at})
 
-    def open_step(self, number: int) -> "Job":
+    def mark_step_open(self, number: int) -> "Job":
         """Return the job with the record that the rows of an import step are being stored (the step is open).
 
         Return the job unchanged if it has ended, or if the step is not the next one.
         """
         if self.import_request is None or not self.is_unfinished:
             return self
-        return self.model_copy(update={"import_request": open_step(self.import_request, number)})
+        return self.model_copy(update={"import_request": mark_step_open(self.import_request, number)})
 
     def mark_step_closed(self, number: int) -> "Job":
         """Return the job with the record that an import step is no longer open, because all its rows are stored."""

@@ -250,13 +250,13 @@ class DownloadService:
         job = await self.get(caller, job_id, kind=kind)
         if job.status is JobStatus.CANCELLED:
             # An earlier request may have failed after it had stored the cancellation.
-            await self._clean_up(job, runner)
+            await self._clean_up_cancelled_job(job, runner)
         cancelled = await self._jobs.change(job_id, Job.cancel)
         if cancelled is None:
             raise build_job_not_found_error(kind)
-        await self._clean_up(cancelled, runner)
+        await self._clean_up_cancelled_job(cancelled, runner)
 
-    async def _clean_up(self, job: Job, runner: JobRunner) -> None:
+    async def _clean_up_cancelled_job(self, job: Job, runner: JobRunner) -> None:
         """Stop the work of a cancelled job, delete its files, and stop counting it towards the quota."""
         if job.open_step_number is not None:
             # The work completes the step. Usually it is running, and then a runner rejects the second start.

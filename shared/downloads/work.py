@@ -124,7 +124,7 @@ class DownloadRunner:
             async with self._planning.wait_for_turn(job.owner):
                 complete = await self._progress.wait_until_archived(ARCHIVE_TIMEOUT_SECONDS)
                 planned = tuple(await self._plan_job(job))
-                job = await self._jobs.change(job_id, lambda current: current.plan(planned, complete=complete))
+                job = await self._jobs.change(job_id, lambda current: current.add_parts(planned, complete=complete))
         return job.list_pending_parts()[:PARTS_PER_WAVE] if job is not None and job.is_unfinished else []
 
     async def convert_part(self, job_id: str, number: int) -> bool:

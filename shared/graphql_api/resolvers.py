@@ -73,7 +73,7 @@ def parse_date_time(value: Any) -> datetime:
 
 
 @JSON.value_parser
-def read_json(value: Any) -> Any:
+def check_json_value(value: Any) -> Any:
     """Check a value of the scalar JSON and return it unchanged.
 
     Raises:
@@ -113,7 +113,7 @@ def _parse_scalar_literal(node: ValueNode) -> Any:
                 raise GraphQLError(f"JSON: an integer must have at most {_MAX_DIGITS} digits", node)
             return int(node.value)
         case FloatValueNode():
-            return read_json(float(node.value))
+            return check_json_value(float(node.value))
         case _:
             raise GraphQLError("JSON: must be a JSON value", node)
 

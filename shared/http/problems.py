@@ -2,7 +2,7 @@
 
 from http import HTTPStatus
 
-from shared.auth.reauthentication import build_challenge
+from shared.auth.reauthentication import build_www_authenticate
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import PROBLEM_JSON, Reply, Request, json_bytes
 
@@ -62,7 +62,7 @@ def build_error_headers(error: WorkspaceError) -> dict[str, str]:
     """Return the headers of an error reply that do not depend on its format, such as Retry-After."""
     match error.kind:
         case Kind.UNAUTHENTICATED:
-            return {"WWW-Authenticate": build_challenge(error)}
+            return {"WWW-Authenticate": build_www_authenticate(error)}
         case Kind.UPGRADE_REQUIRED:
             return {"Upgrade": "websocket"}
         case Kind.UNKNOWN_ENCODING:

@@ -59,7 +59,7 @@ class IdempotentReplyStore(Protocol):
     Methods raise ``WorkspaceError`` UNAVAILABLE, code ``IDEMPOTENCY_UNAVAILABLE``, if the store does not respond.
     """
 
-    async def begin_request(
+    async def claim_and_lease_key(
         self, name: str, new_claim: Claim, lease_id: str, at: datetime, lease_until: datetime, forget_before: datetime
     ) -> BeginResult:
         """Claim an idempotency key for a request, and try to lease the key.
@@ -120,7 +120,7 @@ class IdempotentReplies:
         deadline = self._runtime.monotonic() + WAIT_SECONDS
         while self._runtime.monotonic() < deadline:
             lease, at = self._runtime.new_id(), self._runtime.now()
-            begun = await self._store.begin_request(name, wanted, lease, at, at + LEASE, at - RETENTION)
+            begun = await self._store.claim_and_lease_key(name, wanted, lease, at, at + LEASE, at - RETENTION)
             reject_reused_key(begun.claim, wanted)
             if begun.reply is not None:
                 return await self._runtime.run_in_thread(_decrypt_reply, begun.reply, secret, name)

@@ -143,7 +143,7 @@ class BulkConverter:
         self._mapper = mapper
         self._engine = engine
         self._names = [f"c{number}" for number in range(len(columns))]
-        self._members = self._list_members()
+        self._members = self._build_payload_columns()
         self._values = [*self._build_time_columns(), *self._build_id_columns(), *self._members]
         computed = ", ".join(f"{each.sql} AS {each.name}" for each in self._values if each.cell)
         self._value_query = f"SELECT {computed} FROM cells"  # noqa: S608  the texts of the mapping are quoted
@@ -303,7 +303,7 @@ class BulkConverter:
             )
         return values
 
-    def _list_members(self) -> list[ValueColumn]:
+    def _build_payload_columns(self) -> list[ValueColumn]:
         """Return the columns with the JSON properties of the payload, sorted by name as derived message ids require."""
         mapping = self._mapper.mapping
         special = {mapping.timestamp, mapping.device, mapping.message_id}

@@ -369,7 +369,7 @@ class ImportRunner:
             JobEndedError: the job has ended.
         """
         await self._store_table_file(job, source, number, messages)
-        changed = await self._stores.jobs.change(job.id, lambda current: current.open_step(number))
+        changed = await self._stores.jobs.change(job.id, lambda current: current.mark_step_open(number))
         if changed is None or not changed.is_unfinished:
             raise JobEndedError
 

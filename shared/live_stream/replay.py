@@ -50,11 +50,11 @@ class IngestionProgress(Protocol):
     A replay waits until the query table, or the live stream, has received all messages that are now in the hub.
     """
 
-    async def wait_for_table(self) -> None:
+    async def wait_for_query_table(self) -> None:
         """Wait until the query table contains every message that reached the hub ``impulses`` before this call."""
         ...
 
-    async def wait_for_live(self) -> None:
+    async def wait_for_live_stream(self) -> None:
         """Wait until every message that reached the hub ``impulses`` before this call was sent to the live streams."""
         ...
 
@@ -113,12 +113,12 @@ class Replay:
         replay_from = since
         while True:
             stream.hold()
-            await self._progress.wait_for_table()
+            await self._progress.wait_for_query_table()
             async for page in self._history.read_pages(connections, replay_from):
                 new_impulses = [impulse.text for impulse in page if seen.add_if_new(impulse.key, impulse.timestamp)]
                 if new_impulses and not await stream.send(new_impulses):
                     return
-            await self._progress.wait_for_live()
+            await self._progress.wait_for_live_stream()
             if not stream.has_overflowed():
                 break
             replay_from = max(since, seen.find_oldest_remembered_time(since))

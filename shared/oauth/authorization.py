@@ -104,7 +104,7 @@ class AuthorizationService:
             return build_error_redirect(redirect_uri, parameters, base, error)
         return None
 
-    def record_request(self, parameters: Parameters) -> str | None:
+    def record_request_arrival(self, parameters: Parameters) -> str | None:
         """Record the time at which an authorization request arrived; see :meth:`RequestTimes.record_arrival`."""
         return self._times.record_arrival(parameters)
 
@@ -180,7 +180,7 @@ class AuthorizationService:
         at = self._runtime.now()
         grant_id = build_token_id(self._runtime, at)
         code = generate_authorization_code(self._runtime, grant_id)
-        key = await self._lineage.find_key(caller)
+        key = await self._lineage.find_root_api_key(caller)
         grant = Grant(
             grant_id=grant_id,
             member_id=caller.member_id,

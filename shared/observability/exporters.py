@@ -47,7 +47,7 @@ def is_signal_enabled(signal: Signal) -> bool:
 
 def is_configured_by_environment() -> bool:
     """Return whether ``OTEL_*`` variables select a collector, or disable traces and metrics."""
-    return is_disabled(os.environ) or any(_is_sent_to_collector(signal) for signal in Signal)
+    return is_sdk_disabled(os.environ) or any(_is_sent_to_collector(signal) for signal in Signal)
 
 
 def mark_providers_installed() -> None:
@@ -55,7 +55,7 @@ def mark_providers_installed() -> None:
     _providers_installed.set()
 
 
-def is_disabled(environment: Mapping[str, str]) -> bool:
+def is_sdk_disabled(environment: Mapping[str, str]) -> bool:
     """Return whether ``OTEL_SDK_DISABLED`` disables traces and metrics."""
     return _read_variable(environment, "OTEL_SDK_DISABLED").lower() == "true"
 
@@ -103,7 +103,7 @@ def _is_sent_to_collector(signal: Signal) -> bool:
 
 def _is_signal_requested(signal: Signal, environment: Mapping[str, str]) -> bool:
     exporter = _read_exporter(signal, environment)
-    if is_disabled(environment) or exporter == _NONE:
+    if is_sdk_disabled(environment) or exporter == _NONE:
         return False
     endpoints = ("OTEL_EXPORTER_OTLP_ENDPOINT", f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")
     return bool(exporter) or any(_read_variable(environment, name) for name in endpoints)

@@ -279,10 +279,10 @@ _HEADER_EXAMPLES: Final = (
 
 def build_event_webhooks(schemas: SchemaRegistry) -> dict[str, Schema]:
     """Return a Path Item by event type, and register the schemas of the events' data."""
-    return {kind.value: {"post": _build_request(kind, one, schemas)} for kind, one in DESCRIPTIONS.items()}
+    return {kind.value: {"post": _build_webhook_operation(kind, one, schemas)} for kind, one in DESCRIPTIONS.items()}
 
 
-def _build_request(kind: WebhookEventType, described: EventDescription, schemas: SchemaRegistry) -> Schema:
+def _build_webhook_operation(kind: WebhookEventType, described: EventDescription, schemas: SchemaRegistry) -> Schema:
     name = "receive_" + kind.value.replace(".", "_").replace("-", "_")
     event: dict[str, Any] = {
         "type": "object",

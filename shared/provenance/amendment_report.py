@@ -167,7 +167,7 @@ def _render_amendment_article(
     return (
         f"<article><h2>{escape(record['RecordID'])} "
         f'<span class="status">{escape(status)}</span></h2>{notice}<dl>{render_facts(facts)}</dl>'
-        f"<table><thead><tr><th>Field</th><th>Before</th><th>After</th></tr></thead><tbody>{_render_rows(record)}</tbody></table>"
+        f"<table><thead><tr><th>Field</th><th>Before</th><th>After</th></tr></thead><tbody>{_render_field_rows(record)}</tbody></table>"
         f"{_render_hashes('Amendment', record, links)}"
         f"{_render_hashes('Decision', decision, links) if decision else ''}</article>"
     )
@@ -212,7 +212,7 @@ def _list_signature_facts(decision: Mapping[str, Any]) -> Iterable[tuple[str, st
     yield "Hash of the signed record", signature["RecordHash"]
 
 
-def _render_rows(record: Mapping[str, Any]) -> str:
+def _render_field_rows(record: Mapping[str, Any]) -> str:
     before, after = record["OriginalRecord"], record["AmendedRecord"]
     changed = set(record["ChangedFields"])
     names = [*record["ChangedFields"], *sorted((before.keys() | after.keys()) - changed)]

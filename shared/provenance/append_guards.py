@@ -9,7 +9,7 @@ from typing import Final
 
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.canonical import parse_if_canonical
-from shared.provenance.chain_reading import read_last_record, read_time
+from shared.provenance.chain_reading import read_last_record, read_record_time
 from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id, is_record_time
 from shared.provenance.ports import ChainKey, ChainStore, Tip
 from shared.runtime import Runtime
@@ -52,7 +52,7 @@ async def _matches_last_record(store: ChainStore, chain: ChainKey, tip: Tip, ins
     last = await read_last_record(store, chain, tip)
     if tip.hash != (last.hash if last else "") or (last is None and tip.sequence):
         return False
-    time = await read_time(last, runtime) if last else ""
+    time = await read_record_time(last, runtime) if last else ""
     if last and not is_record_time(time) and parse_if_canonical(last.canonical) is not None:
         return False
     return max(tip.timestamp, time) <= instant or tip.timestamp == time

@@ -218,14 +218,14 @@ class Appender:
         If the outcome of an earlier attempt is unknown, the caller must also try again while the store is unavailable.
         """
         try:
-            return await self._store_once(batch)
+            return await self._store_batch_once(batch)
         except WorkspaceError as error:
             if error.kind is not Kind.UNAVAILABLE or not any(entry.sent for entry in batch):
                 raise
             self._tips.pop(self.chain, None)
             return False
 
-    async def _store_once(self, batch: list[PendingAppend]) -> bool:
+    async def _store_batch_once(self, batch: list[PendingAppend]) -> bool:
         """Try once to store a batch; return False if another process has appended a record or the outcome is unknown.
 
         Appends that are already stored, rejected or abandoned are removed from the batch.

@@ -13,7 +13,7 @@ import rfc8785
 
 from shared.errors import WorkspaceError, invalid
 from shared.provenance.hash_rule import MAX_DEPTH, SAFE_INTEGER, is_too_deep, parse_json_integer
-from shared.text_formats.strict_json import build_object
+from shared.text_formats.strict_json import build_object_of_unique_keys
 
 STRICT: Final = (
     orjson.OPT_SORT_KEYS
@@ -104,7 +104,7 @@ def canonicalise_record(text: bytes) -> bytes | None:
     surrogate, and too many levels.
     """
     try:
-        value = json.loads(text.decode(), parse_int=parse_json_integer, object_pairs_hook=build_object)
+        value = json.loads(text.decode(), parse_int=parse_json_integer, object_pairs_hook=build_object_of_unique_keys)
         return _dump_by_rfc8785(value) if type(value) is dict and value and "Hash" not in value else None
     except (ValueError, RecursionError):
         return None

@@ -104,7 +104,7 @@ async def read_last_record(store: ChainStore, chain: ChainKey, tip: Tip) -> Chai
     return page.records[0] if page.records and page.records[0].sequence == tip.sequence else None
 
 
-async def read_time(record: ChainRecord, runtime: Runtime) -> str:
+async def read_record_time(record: ChainRecord, runtime: Runtime) -> str:
     """Return the time in the content of a record; parse large content in a worker thread."""
     with pause_garbage_collection(len(record.canonical)):
         return await runtime.run_in_thread_if_large(len(record.canonical), parse_content_time, record)

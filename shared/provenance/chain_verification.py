@@ -63,7 +63,7 @@ class EventFastPath:
     time: str
     hashes: list[str]
 
-    def advance(self, rows: Iterator[Row], leaf_count: int) -> Row | None:
+    def verify_simple_events(self, rows: Iterator[Row], leaf_count: int) -> Row | None:
         """Verify rows while they are simple events; return the first row that is no simple event, or None.
 
         Args:
@@ -184,7 +184,7 @@ class ChainVerification:
 
     def _verify_rows(self, rows: Iterator[Row]) -> None:
         fast_path = EventFastPath(self.sequence, self.last_hash, self.previous_hash, self.time, [])
-        while (row := fast_path.advance(rows, self.leaves)) is not None:
+        while (row := fast_path.verify_simple_events(rows, self.leaves)) is not None:
             # Not a simple valid event: apply the complete rules.
             self._copy_state_from(fast_path)
             if not self._verify_row(row, fast_path.hashes):

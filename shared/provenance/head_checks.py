@@ -9,7 +9,7 @@ from typing import Final
 
 from shared.provenance.append_guards import compute_latest_allowed_time, describe_future_time
 from shared.provenance.canonical import parse_if_canonical
-from shared.provenance.chain_reading import read_last_record, read_time
+from shared.provenance.chain_reading import read_last_record, read_record_time
 from shared.provenance.chain_verification import ChainFault, ChainVerification, build_fork_fault
 from shared.provenance.hash_rule import compute_digest, format_record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, OrphanRecords, Target, Tip
@@ -38,7 +38,7 @@ async def find_head_time_mismatch(store: ChainStore, chain: ChainKey, tip: Tip, 
     if not tip.sequence:
         return None
     record = await read_last_record(store, chain, tip)
-    if (await read_time(record, runtime) if record else "") == tip.timestamp:
+    if (await read_record_time(record, runtime) if record else "") == tip.timestamp:
         return None
     last = format_record_id(tip.sequence)
     return ChainFault(last, f"the time of {last} differs from the time in the head item")

@@ -31,14 +31,14 @@ class Body(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_canonical_forms(cls, value: Any) -> Any:
-        if type(value) is dict and not value.keys() <= (known := _list_members(cls)):
+        if type(value) is dict and not value.keys() <= (known := _list_property_names(cls)):
             for name in value.keys() - known:
                 encode_canonical_value(value[name], name)
         return value
 
 
 @cache
-def _list_members(model: type[Body]) -> frozenset[str]:
+def _list_property_names(model: type[Body]) -> frozenset[str]:
     return frozenset(model.model_fields).union(field.alias or "" for field in model.model_fields.values())
 
 

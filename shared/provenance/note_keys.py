@@ -85,7 +85,7 @@ class NoteKeys:
             NoteError: if the key was replaced during signing.
             WorkspaceError: as the methods of :class:`NoteSigner`.
         """
-        note = f"{text}\n".encode() + await self._build_line(text, await self.load_current_key())
+        note = f"{text}\n".encode() + await self._build_signature_line(text, await self.load_current_key())
         verify_note(note, await self.load_current_key())
         return note
 
@@ -135,13 +135,13 @@ class NoteKeys:
             key = await self.load_current_key()
             if find_signer(note, [key]) is not None:
                 return note
-            both = note + await self._build_line(text, key)
+            both = note + await self._build_signature_line(text, key)
             verify_note(both, key)
         except (WorkspaceError, NoteError):
             return note
         return both
 
-    async def _build_line(self, text: str, key: VerifierKey) -> bytes:
+    async def _build_signature_line(self, text: str, key: VerifierKey) -> bytes:
         raw = await self._signer.sign(text.encode())
         parts = int.from_bytes(raw[:_COORDINATE]), int.from_bytes(raw[_COORDINATE:])
         return format_signature_line(key, encode_dss_signature(*parts))

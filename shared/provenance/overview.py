@@ -12,7 +12,7 @@ from shared.provenance.decisions import look_up_decisions_by_content
 from shared.provenance.hash_rule import format_record_id, is_record_time
 from shared.provenance.overview_ports import ChainOverview, ChainSummary, PendingEntry, PendingPlace
 from shared.provenance.ports import ChainKey, ChainStore, Target
-from shared.provenance.queries import MAX_BODY_BYTES, AuditQueryResult, build_result
+from shared.provenance.queries import MAX_BODY_BYTES, AuditQueryResult, build_query_result
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 DEFAULT_LIMIT: Final = 100
@@ -98,7 +98,7 @@ class AuditOverview:
         await self._save_checkpoint_sizes(found, summaries)
         return SummaryPage(summaries, len(found) > limit)
 
-    async def list_pending(self, after: PendingPlace | None, limit: int) -> PendingPage:
+    async def list_pending_amendments(self, after: PendingPlace | None, limit: int) -> PendingPage:
         """Return the pending amendments of all audit chains, oldest first.
 
         Args:
@@ -113,7 +113,7 @@ class AuditOverview:
         found: list[PendingEntry] = []
         more, size = True, 0
         while more and len(found) <= limit and size <= MAX_BODY_BYTES:
-            entries = await self._index.list_pending(after, max(limit + 1, DEFAULT_LIMIT), MAX_BODY_BYTES)
+            entries = await self._index.list_pending_amendments(after, max(limit + 1, DEFAULT_LIMIT), MAX_BODY_BYTES)
             more = bool(entries)
             after = entries[-1].place if entries else after
             pending = await self._select_undecided(entries)
@@ -122,7 +122,7 @@ class AuditOverview:
         page = _select_entries_that_fit_in_reply(found[:limit])
         records = [entry.record for entry in page if entry.record is not None]
         has_more = len(found) > len(page) or more
-        result = await build_result(records, len(found), has_more=has_more, runtime=self._runtime)
+        result = await build_query_result(records, len(found), has_more=has_more, runtime=self._runtime)
         return PendingPage(result, [entry.place for entry in page], has_more and bool(page))
 
     async def complete_chain_counts(self) -> int:
@@ -138,7 +138,7 @@ class AuditOverview:
                 await self._index.complete_chain_counts(chain)
             counted |= new
         after: PendingPlace | None = None
-        while entries := await self._index.list_pending(after, MAX_LIMIT, MAX_BODY_BYTES):
+        while entries := await self._index.list_pending_amendments(after, MAX_LIMIT, MAX_BODY_BYTES):
             await self._select_undecided(entries)
             after = entries[-1].place
         return len(counted)

@@ -127,7 +127,9 @@ class ChainOverview(Protocol):
         """
         ...
 
-    async def list_pending(self, after: PendingPlace | None, limit: int, max_bytes: int) -> Sequence[PendingEntry]:
+    async def list_pending_amendments(
+        self, after: PendingPlace | None, limit: int, max_bytes: int
+    ) -> Sequence[PendingEntry]:
         """Return entries of the index of pending amendments, oldest first.
 
         Each pending amendment of a counted chain has an entry. Some amendments with an entry are already decided.
@@ -164,6 +166,6 @@ class ChainOverview(Protocol):
         ...
 
 
-def is_pending(record: ChainRecord) -> bool:
+def is_pending_amendment(record: ChainRecord) -> bool:
     """Return whether a record is an amendment that was stored as pending."""
     return record.projection.get("Status") == "pending" and "AmendmentID" not in record.projection

@@ -126,15 +126,15 @@ async def collect_records(
         for position, record in enumerate(page):
             size += measure_size(record)
             if records and (len(records) >= limit or size > MAX_BODY_BYTES):
-                return await build_result(records, scanned, has_more=True, runtime=runtime)
+                return await build_query_result(records, scanned, has_more=True, runtime=runtime)
             records.append(record)
             more = following or position + 1 < len(page)
         if len(records) >= limit:
             break
-    return await build_result(records, scanned, has_more=more, runtime=runtime)
+    return await build_query_result(records, scanned, has_more=more, runtime=runtime)
 
 
-async def build_result(
+async def build_query_result(
     records: Sequence[ChainRecord], scanned: int, *, has_more: bool, runtime: Runtime
 ) -> AuditQueryResult:
     """Build a query result from stored records; placeholders replace damaged records."""
@@ -279,7 +279,7 @@ def _select_matching_decisions(by_amendment: Mapping[str, ChainRecord]) -> list[
 async def _add_missed_records(
     answer: AuditQueryResult, missed: Sequence[ChainRecord], runtime: Runtime
 ) -> AuditQueryResult:
-    more = await build_result(missed, len(missed), has_more=False, runtime=runtime)
+    more = await build_query_result(missed, len(missed), has_more=False, runtime=runtime)
     records = sorted((*answer.records, *more.records), key=lambda record: record.sequence)
     first, damaged = records[:MAX_CHAIN], {*answer.damaged, *more.damaged}
     return AuditQueryResult(
@@ -311,7 +311,7 @@ async def _query_pending_amendments(
         if len(undecided) > limit or size > MAX_BODY_BYTES:
             break
     fitting = _select_records_that_fit_in_reply(undecided[:limit])
-    return await build_result(fitting, scanned, has_more=len(undecided) > len(fitting), runtime=runtime)
+    return await build_query_result(fitting, scanned, has_more=len(undecided) > len(fitting), runtime=runtime)
 
 
 def _select_records_that_fit_in_reply(records: Sequence[ChainRecord]) -> Sequence[ChainRecord]:

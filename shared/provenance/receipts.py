@@ -53,7 +53,7 @@ class Receipts:
         self._runtime = runtime
         self.roots = SignedRoots(checkpoints, runtime=runtime)
 
-    async def prove_inclusion(self, chain: ChainKey, sequence: int, size: int | None) -> bytes:
+    async def issue_inclusion_receipt(self, chain: ChainKey, sequence: int, size: int | None) -> bytes:
         """Issue a receipt, which proves that a checkpoint covers a record.
 
         Args:
@@ -100,7 +100,7 @@ class Receipts:
         try:
             proof = await self._proofs.build_inclusion_proof(chain, sequence, checkpoint.size)
         except WorkspaceError as error:
-            raise _convert_error(error) from error
+            raise _convert_proof_error(error) from error
         if not is_included(digest, proof.leaf_index, proof.size, proof.hashes, checkpoint.root):
             raise _build_broken_chain_error("the Merkle root of the stored hashes differs from the signed root")
         return root.signature.encode_inclusion_receipt(proof.size, proof.leaf_index, proof.hashes)
@@ -183,7 +183,7 @@ class Receipts:
         try:
             proof = await self._proofs.build_consistency_proof(chain, old_size, checkpoint.size)
         except WorkspaceError as error:
-            raise _convert_error(error) from error
+            raise _convert_proof_error(error) from error
         if not is_consistent(old_size, checkpoint.size, older.root, checkpoint.root, proof.hashes):
             raise _build_broken_chain_error("the Merkle roots of the stored hashes differ from the signed roots")
         return new.signature.encode_growth_receipt(proof.old, proof.size, proof.hashes), proof.size
@@ -203,7 +203,7 @@ def _require_valid_chain(verdict: StoredVerdict | None) -> None:
         raise _build_broken_chain_error(f"the last verification of the chain found a fault in {verdict.broken_at}")
 
 
-def _convert_error(error: WorkspaceError) -> WorkspaceError:
+def _convert_proof_error(error: WorkspaceError) -> WorkspaceError:
     """Convert an error in the creation of a proof: invalid stored hashes become CONFLICT ``CHAIN_BROKEN``."""
     return _build_broken_chain_error("a record has an invalid stored Hash") if error.kind is Kind.CONFLICT else error
 

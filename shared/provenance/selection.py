@@ -51,7 +51,7 @@ def resolve_amendments_chain(scope_key: str | None) -> ChainKey:
     return ChainKey(Target.DOMAIN_AMENDMENTS, scope_key or "")
 
 
-def check_chain(
+def check_target_and_scope(
     faults: ValidationErrors, target: str | None, scope_key: str | None, scope_field: str = QUERY_SCOPE_FIELD
 ) -> None:
     """Check that a request's target and scope are valid and match; add an error to ``faults`` if not.

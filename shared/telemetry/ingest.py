@@ -32,7 +32,7 @@ from shared.telemetry.properties import (
 )
 from shared.telemetry.routing import ConnectionRouter, Route
 from shared.telemetry.signals import has_type_mismatch
-from shared.timestamps import is_canonical
+from shared.timestamps import is_canonical_timestamp
 
 _LONGEST_PAYLOAD = 300_000
 """Size in bytes up to which an impulse is certainly small enough for the hub; accepted messages are smaller."""
@@ -53,7 +53,7 @@ def encode_accepted_event(event: HubEvent, route: Route) -> bytes | None:
         return None
     timestamp = properties[TIMESTAMP]
     # An hour 24, which the general conversion rejects or changes, must not be copied.
-    if not is_canonical(timestamp) or timestamp[_HOUR] == _END_OF_DAY or not is_payload_shallow(payload):
+    if not is_canonical_timestamp(timestamp) or timestamp[_HOUR] == _END_OF_DAY or not is_payload_shallow(payload):
         return None
     try:
         datetime.fromisoformat(timestamp)

@@ -158,7 +158,7 @@ def _load_json(text: str, parse_int: Callable[[str], Any]) -> Any:
         # These hooks are written in Python, so the interpreter can switch to other threads at each number and object.
         return json.loads(
             text,
-            object_pairs_hook=build_object,
+            object_pairs_hook=build_object_of_unique_keys,
             parse_constant=_reject_non_json_constant,
             parse_int=parse_int,
             parse_float=_parse_float,
@@ -178,7 +178,7 @@ def _load_json(text: str, parse_int: Callable[[str], Any]) -> Any:
         ) from None
 
 
-def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def build_object_of_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Build a JSON object from its properties; pass this function as ``object_pairs_hook`` to :mod:`json`.
 
     Raises:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.catalog import kql_text
-from shared.catalog.kql_restrictions import check_query
+from shared.catalog.kql_restrictions import check_query_restrictions
 from shared.catalog.models import ParameterType, WarmQuery
 from shared.errors import Kind, WorkspaceError
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -211,7 +211,7 @@ class QueryColumns:
 
     @staticmethod
     def _build_request(query: WarmQuery) -> EngineQuery:
-        check_query(query.kql)
+        check_query_restrictions(query.kql)
         declared = ", ".join(f"{parameter.name}:{parameter.type}" for parameter in query.parameters)
         composed = kql_text.compose_query(
             query.kql, declared, _NO_ROWS if kql_text.can_restrict_telemetry_rows(query.kql) else ""

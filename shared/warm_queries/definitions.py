@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from shared.auth.principals import Principal
 from shared.catalog.diff import ItemChange
 from shared.catalog.items import ItemKind, to_definition
-from shared.catalog.kql_restrictions import check_query
+from shared.catalog.kql_restrictions import check_query_restrictions
 from shared.catalog.models import Approval, Rejection, StoredWarmQuery, WarmQuery
 from shared.catalog.ports import CatalogItem, StoredCatalog
 from shared.catalog.problems import format_path
@@ -87,7 +87,7 @@ class QueryDefinitions:
         """
         if faults.has_valid_fields("kql"):
             with faults.collect(), _rename_field_to_kql():
-                await self._runtime.run_in_thread_if_large(len(query.kql), check_query, query.kql)
+                await self._runtime.run_in_thread_if_large(len(query.kql), check_query_restrictions, query.kql)
         _check_parameters_and_path(faults, query)
         if faults.has_valid_fields("kql", "parameters"):
             with faults.collect(), _rename_field_to_kql():
@@ -339,7 +339,7 @@ def _check_approver(item: CatalogItem, approvers: Collection[str]) -> StoredWarm
     if query.approval is None:
         # The query can be older than a rule; every run of it would then be rejected.
         with _rename_field_to_kql():
-            check_query(query.kql)
+            check_query_restrictions(query.kql)
     return query
 
 

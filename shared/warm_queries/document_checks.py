@@ -46,7 +46,7 @@ async def check_document_queries(
         for _ in range(_AT_ONCE):
             tasks.create_task(check.run())
     if check.findings:
-        raise loaded.locate(check.findings)
+        raise loaded.build_located_error(check.findings)
     if check.outage is None and check.count < len(wanted):
         detail = f"The query engine validated {check.count} of {len(wanted)} changed queries in {seconds:g} seconds."
         return WorkspaceError(Kind.TIMEOUT, "QUERY_TIMEOUT", detail)

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from shared.catalog import kql_text
-from shared.catalog.kql_restrictions import check_query
+from shared.catalog.kql_restrictions import check_query_restrictions
 from shared.catalog.models import QueryParameter, WarmQuery
 from shared.catalog.parameters import to_kql_literal
 from shared.catalog.snapshot import Catalog
@@ -202,7 +202,7 @@ class WarmQueries:
         limit: int,
         at: datetime,
     ) -> EngineQuery:
-        check_query(query.kql)
+        check_query_restrictions(query.kql)
         declarations = [f"{parameter.name}:{parameter.type}" for parameter in query.parameters]
         statements = ""
         if time_range is not None:

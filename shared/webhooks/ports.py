@@ -55,7 +55,7 @@ class WebhookStore(Protocol):
         """
         ...
 
-    async def reschedule(self, at: datetime, until: datetime, scheduled_after: datetime, limit: int) -> int:
+    async def reschedule_deliveries(self, at: datetime, until: datetime, scheduled_after: datetime, limit: int) -> int:
         """Make deliveries due that were scheduled before the clock was set back; return their number.
 
         Args:
@@ -103,6 +103,6 @@ class WebhookStore(Protocol):
         """
         ...
 
-    async def delete_expired(self, at: datetime, limit: int) -> int:
+    async def delete_expired_deliveries(self, at: datetime, limit: int) -> int:
         """Delete up to ``limit`` deliveries whose retention time has ended; return their number."""
         ...

@@ -53,7 +53,7 @@ class AccessServices:
                 self.credential_store,
                 self._token_codec,
                 self._entra_tokens,
-                older_keys=self._older_keys,
+                older_keys=self._older_key_creators,
                 runtime=self._backends.runtime,
             )
         )
@@ -93,7 +93,9 @@ class AccessServices:
         """Service that finds the persons who created a credential."""
         from shared.auth.credential_lineage import CredentialLineage
 
-        return CredentialLineage(self.credential_store, self.grant_ender.find_consent_credential, self._older_keys)
+        return CredentialLineage(
+            self.credential_store, self.grant_ender.find_consent_credential, self._older_key_creators
+        )
 
     @cached_property
     def api_keys(self) -> "ApiKeys":
@@ -106,12 +108,12 @@ class AccessServices:
             self.credentials,
             self.access_audit,
             grants=self.grant_ender,
-            older_keys=self._older_keys,
+            older_keys=self._older_key_creators,
             runtime=self._backends.runtime,
         )
 
     @cached_property
-    def _older_keys(self) -> "OlderKeyCreators":
+    def _older_key_creators(self) -> "OlderKeyCreators":
         from shared.auth.older_keys import OlderKeyCreators
 
         return OlderKeyCreators(self._find_access_event, runtime=self._backends.runtime)

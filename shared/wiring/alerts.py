@@ -81,9 +81,9 @@ class AlertServices:
             self.store,
             self._webhooks.outbox,
             self._provenance.audit_log,
-            self._is_audited,
+            self._is_workspace_audited,
             runtime=self._backends.runtime,
         )
 
-    async def _is_audited(self) -> bool:
+    async def _is_workspace_audited(self) -> bool:
         return (await self._catalog.current()).policies.provenance is not None

@@ -153,5 +153,5 @@ class BackgroundServices:
     async def _delete_expired_deliveries(self) -> None:
         """Delete webhook deliveries whose retention time has ended."""
         at = self._backends.runtime.now()
-        while await self._webhooks.store.delete_expired(at, _EXPIRED_AT_ONCE):
+        while await self._webhooks.store.delete_expired_deliveries(at, _EXPIRED_AT_ONCE):
             pass

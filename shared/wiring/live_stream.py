@@ -72,7 +72,7 @@ class LiveStreamServices:
             self._catalog.reader.get_catalog,
             self.message_service,
             self.audience,
-            self._access.authenticator.resume,
+            self._access.authenticator.recheck_token_access,
             self._stream_quota,
             runtime=self._backends.runtime,
         )
@@ -110,7 +110,7 @@ class LiveStreamServices:
         if not self._backends.uses_azure:
             from shared.fair_use.ports import Purpose
 
-            await self._local_stream_quota_store.clear(Purpose.STREAMS)
+            await self._local_stream_quota_store.delete_all_reservations(Purpose.STREAMS)
 
     @cached_property
     def catch_up(self) -> "CatchUp":

@@ -34,7 +34,9 @@ class SignatureServices:
         from shared.signatures.signing import Signing
 
         runtime = self._backends.runtime
-        return Signing(self.attempts, SignInRegistry(self._store, self._is_appended, runtime=runtime), runtime=runtime)
+        return Signing(
+            self.attempts, SignInRegistry(self._store, self._is_decision_appended, runtime=runtime), runtime=runtime
+        )
 
     @cached_property
     def attempts(self) -> "AttemptCounter":
@@ -44,7 +46,7 @@ class SignatureServices:
         return AttemptCounter(
             self._store,
             self._provenance.audit_log,
-            self._is_audited,
+            self._is_workspace_audited,
             self._webhooks.announce_lock_out,
             runtime=self._backends.runtime,
         )
@@ -76,10 +78,10 @@ class SignatureServices:
 
         return SqliteSignatureStore(self._backends.workspace_file)
 
-    async def _is_audited(self) -> bool:
+    async def _is_workspace_audited(self) -> bool:
         return (await self._catalog.current()).policies.provenance is not None
 
-    async def _is_appended(self, chain: "ChainKey", append_id: str) -> bool:
+    async def _is_decision_appended(self, chain: "ChainKey", append_id: str) -> bool:
         """Return whether a decision was appended to its audit chain, or will be appended from the catalog's outbox."""
         from shared.provenance.ports import Lookup
 

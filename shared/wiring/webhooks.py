@@ -93,7 +93,7 @@ class WebhookServices:
         """Publish webhook events about changed warm queries (saved KQL queries)."""
         from shared.webhooks.sources.catalog import WarmQueryEvents
 
-        await WarmQueryEvents(self.outbox).announce(pending)
+        await WarmQueryEvents(self.outbox).publish_query_events(pending)
 
     async def announce_download(self, job: "Job") -> None:
         """Publish the webhook event about a download that has ended."""
@@ -168,7 +168,7 @@ class WebhookEndpointServices:
             self._outbound.http,
             self._webhooks.outbox,
             self._provenance.audit_log,
-            self._is_audited,
+            self._is_workspace_audited,
             on_subscribe=self._connections.publish_status_changes,
             runtime=self._backends.runtime,
         )
@@ -218,5 +218,5 @@ class WebhookEndpointServices:
         self._catalog.reader.invalidate()
         return await self._catalog.current()
 
-    async def _is_audited(self) -> bool:
+    async def _is_workspace_audited(self) -> bool:
         return (await self._catalog.current()).policies.provenance is not None

@@ -92,7 +92,9 @@ async def test_one_of_many_callers_with_the_same_claim_gets_the_lease(open_both_
     stores = [open_both_stores()[1] for _ in range(3)]
     begun = await asyncio.gather(
         *(
-            stores[number % 3].begin_request("n", Claim("f", f"id-{number}"), f"l{number}", AT, AT + SECOND, AT - DAY)
+            stores[number % 3].claim_and_lease_key(
+                "n", Claim("f", f"id-{number}"), f"l{number}", AT, AT + SECOND, AT - DAY
+            )
             for number in range(6)
         )
     )
@@ -103,57 +105,57 @@ async def test_one_of_many_callers_with_the_same_claim_gets_the_lease(open_both_
 
 async def test_an_expired_lease_passes_to_the_next_caller(store: IdempotentReplyStore) -> None:
     """After an expired lease has passed to another caller, only that caller can renew, use or release it."""
-    assert (await store.begin_request("n", FIRST, "a", AT, AT + SECOND, AT - DAY)).owns_lease
-    assert not (await store.begin_request("n", OTHER, "b", AT + SECOND, AT + 2 * SECOND, AT - DAY)).owns_lease
+    assert (await store.claim_and_lease_key("n", FIRST, "a", AT, AT + SECOND, AT - DAY)).owns_lease
+    assert not (await store.claim_and_lease_key("n", OTHER, "b", AT + SECOND, AT + 2 * SECOND, AT - DAY)).owns_lease
     late = AT + 2 * SECOND
-    taken = await store.begin_request("n", OTHER, "b", late, late + SECOND, AT - DAY)
+    taken = await store.claim_and_lease_key("n", OTHER, "b", late, late + SECOND, AT - DAY)
     assert (taken.owns_lease, taken.claim) == (True, FIRST)
     await store.renew_lease("n", "a", late + DAY)
     await store.release_lease("n", "a", forget=True)
     assert not await store.save_reply("n", "a", b"wrong")
     assert await store.save_reply("n", "b", ANSWER)
     for lease in ("c", "d"):
-        given = await store.begin_request("n", OTHER, lease, late + DAY / 2, late + DAY, AT - DAY)
+        given = await store.claim_and_lease_key("n", OTHER, lease, late + DAY / 2, late + DAY, AT - DAY)
         assert (given.owns_lease, given.reply, given.claim) == (False, ANSWER, FIRST)
 
 
 async def test_a_lease_ends_in_time_after_the_clock_is_set_back(store: IdempotentReplyStore) -> None:
     """If the clock is set back by half an hour, the lease of a dead process still ends a few seconds later."""
     before = AT + timedelta(minutes=30)
-    await store.begin_request("n", FIRST, "a", before, before + SECOND, AT - DAY)
-    assert not (await store.begin_request("n", OTHER, "b", AT, AT + SECOND, AT - DAY)).owns_lease
+    await store.claim_and_lease_key("n", FIRST, "a", before, before + SECOND, AT - DAY)
+    assert not (await store.claim_and_lease_key("n", OTHER, "b", AT, AT + SECOND, AT - DAY)).owns_lease
     late = AT + 2 * SECOND
-    taken = await store.begin_request("n", OTHER, "b", late, late + SECOND, AT - DAY)
+    taken = await store.claim_and_lease_key("n", OTHER, "b", late, late + SECOND, AT - DAY)
     assert (taken.owns_lease, taken.claim) == (True, FIRST)
 
 
 async def test_a_lease_can_be_renewed_and_released(store: IdempotentReplyStore) -> None:
     """A renewed lease expires later, and a released lease can be taken at once."""
-    await store.begin_request("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
+    await store.claim_and_lease_key("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     await store.renew_lease("n", "a", AT + 9 * SECOND)
-    assert not (await store.begin_request("n", OTHER, "b", AT + 5 * SECOND, AT + DAY, AT - DAY)).owns_lease
+    assert not (await store.claim_and_lease_key("n", OTHER, "b", AT + 5 * SECOND, AT + DAY, AT - DAY)).owns_lease
     await store.release_lease("n", "a", forget=False)
-    again = await store.begin_request("n", OTHER, "b", AT + 5 * SECOND, AT + DAY, AT - DAY)
+    again = await store.claim_and_lease_key("n", OTHER, "b", AT + 5 * SECOND, AT + DAY, AT - DAY)
     assert (again.owns_lease, again.claim) == (True, FIRST)
     await store.release_lease("n", "b", forget=True)
-    fresh = await store.begin_request("n", OTHER, "c", AT + 5 * SECOND, AT + DAY, AT - DAY)
+    fresh = await store.claim_and_lease_key("n", OTHER, "c", AT + 5 * SECOND, AT + DAY, AT - DAY)
     assert (fresh.owns_lease, fresh.claim) == (True, OTHER)
 
 
 async def test_a_request_with_the_same_key_but_other_content_gets_no_lease(store: IdempotentReplyStore) -> None:
     """A request with another content but the same key never gets a lease."""
-    await store.begin_request("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
+    await store.claim_and_lease_key("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     other = Claim("0" * 64, "zero")
-    begun = await store.begin_request("n", other, "b", AT + 5 * SECOND, AT + DAY, AT - DAY)
+    begun = await store.claim_and_lease_key("n", other, "b", AT + 5 * SECOND, AT + DAY, AT - DAY)
     assert (begun.owns_lease, begun.claim) == (False, FIRST)
 
 
 async def test_stored_replies_expire_after_their_retention_period(store: IdempotentReplyStore) -> None:
     """After its retention period, a stored reply expires, and its key can be used again."""
-    await store.begin_request("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
+    await store.claim_and_lease_key("n", FIRST, "a", AT, AT + SECOND, AT - DAY)
     await store.save_reply("n", "a", ANSWER)
-    assert (await store.begin_request("n", OTHER, "b", AT + DAY, AT + DAY + SECOND, AT)).reply == ANSWER
-    fresh = await store.begin_request("n", OTHER, "b", AT + DAY, AT + DAY + SECOND, AT + SECOND)
+    assert (await store.claim_and_lease_key("n", OTHER, "b", AT + DAY, AT + DAY + SECOND, AT)).reply == ANSWER
+    fresh = await store.claim_and_lease_key("n", OTHER, "b", AT + DAY, AT + DAY + SECOND, AT + SECOND)
     assert (fresh.owns_lease, fresh.reply, fresh.claim) == (True, None, OTHER)
 
 
@@ -161,4 +163,4 @@ async def test_idempotency_keys_and_replies_are_stored_separately(open_both_stor
     """The store of keys and the store of replies may contain the same name."""
     keys, store = open_both_stores()
     await keys.claim("n", FIRST, AT, AT - DAY)
-    assert (await store.begin_request("n", OTHER, "a", AT, AT + SECOND, AT - DAY)).claim == OTHER
+    assert (await store.claim_and_lease_key("n", OTHER, "a", AT, AT + SECOND, AT - DAY)).claim == OTHER

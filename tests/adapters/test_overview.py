@@ -141,7 +141,7 @@ async def summarize_chain(adapter: OpenedOverview, chain: ChainKey) -> ChainSumm
 
 async def list_pending_entries(adapter: OpenedOverview) -> list[tuple[str, int]]:
     """Return the scope and sequence number of each entry in the index of pending amendments."""
-    entries = await adapter.overview.list_pending(None, 100, MANY)
+    entries = await adapter.overview.list_pending_amendments(None, 100, MANY)
     assert all(entry.record and entry.record.sequence == entry.place.sequence for entry in entries)
     return [(entry.place.scope_key, entry.place.sequence) for entry in entries]
 
@@ -194,11 +194,11 @@ async def test_pending_amendments_are_listed_oldest_first(adapter: OpenedOvervie
     await append_records(adapter.store, AMENDMENTS, build_amendment("approved"), build_amendment(), second=3)
     assert await list_pending_entries(adapter) == [("line 1/ü", 1), ("line 1/ü", 2), ("line 2", 1), ("line 1/ü", 4)]
     listed: list[PendingPlace] = []
-    while page := await adapter.overview.list_pending(listed[-1] if listed else None, 1, MANY):
+    while page := await adapter.overview.list_pending_amendments(listed[-1] if listed else None, 1, MANY):
         listed += [entry.place for entry in page]
     assert [(place.scope_key, place.sequence) for place in listed] == await list_pending_entries(adapter)
     await append_records(adapter.store, OTHER, build_decision(1), second=4)
-    entries = await adapter.overview.list_pending(None, 100, MANY)
+    entries = await adapter.overview.list_pending_amendments(None, 100, MANY)
     await adapter.overview.remove_pending_entries([entry for entry in entries if entry.place.chain == OTHER])
     assert await list_pending_entries(adapter) == [("line 1/ü", 1), ("line 1/ü", 2), ("line 1/ü", 4)]
     assert (await summarize_chain(adapter, OTHER)).pending == 0
@@ -208,7 +208,7 @@ async def test_pending_amendments_are_listed_oldest_first(adapter: OpenedOvervie
 async def test_a_page_of_pending_amendments_has_a_maximum_size(adapter: OpenedOverview) -> None:
     """A page has at least one entry, and ends before its maximum size is exceeded."""
     await append_records(adapter.store, AMENDMENTS, build_amendment(), build_amendment(), second=1)
-    (entry,) = await adapter.overview.list_pending(None, 100, 1)
+    (entry,) = await adapter.overview.list_pending_amendments(None, 100, 1)
     assert entry.place.sequence == 1
 
 
@@ -226,7 +226,7 @@ async def test_chains_stored_by_an_earlier_version_are_counted(adapter: OpenedOv
     assert await adapter.overview.list_chains_with_incomplete_counts(10) == []
     assert (await summarize_chain(adapter, AMENDMENTS)).pending == 2
     assert (await summarize_chain(adapter, AMENDMENTS)).first_at == "2026-01-05T08:00:01.000000Z"
-    entries = await adapter.overview.list_pending(None, 100, MANY)
+    entries = await adapter.overview.list_pending_amendments(None, 100, MANY)
     assert {3, 5} <= {entry.place.sequence for entry in entries}
     await append_records(adapter.store, AMENDMENTS, build_decision(3), second=4)
     assert (await summarize_chain(adapter, AMENDMENTS)).pending == 1
@@ -259,7 +259,7 @@ async def test_counting_a_chain_during_appends_is_exact(
         == await adapter.overview.count_pending_amendments(AMENDMENTS)
         == 10
     )
-    entries = await adapter.overview.list_pending(None, 100, MANY)
+    entries = await adapter.overview.list_pending_amendments(None, 100, MANY)
     assert {1, 3, 5, 7, 9} | {11, 13, 15, 17, 19} <= {entry.place.sequence for entry in entries}
 
 

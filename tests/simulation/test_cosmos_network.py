@@ -193,7 +193,7 @@ async def _store_replies_for_one_key_concurrently(seed: int) -> None:
             await asyncio.sleep(account.runtime.uniform(0, 5))
             lease = account.runtime.new_id()
             try:
-                begun = await store.begin_request(
+                begun = await store.claim_and_lease_key(
                     "name", wanted, lease, now(), now() + timedelta(seconds=30), now() - timedelta(hours=24)
                 )
                 if begun.reply is not None:

@@ -18,7 +18,7 @@ from duckdb_kql.errors import KqlUnsupportedError
 
 from emulators.kusto.extensions.registry import add_custom_function, add_function_with_bound_arguments
 from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
-from emulators.kusto.extensions.sql import bind_once, render_expression
+from emulators.kusto.extensions.sql import render_expression, render_with_bound_arguments
 
 _RADIUS = 6_371_010.0
 """Radius of the sphere in metres, as in Kusto."""
@@ -68,11 +68,13 @@ def _render_point_distance(call: ir.FunctionCall) -> str:
         if not isinstance(call.args[4], ir.Literal) or call.args[4].value:
             raise KqlUnsupportedError("geo_distance_2points() on a spheroid")
         call = ir.FunctionCall(call.name, call.args[:4])
-    return bind_once(_render_arguments_as_doubles(call), lambda *args: f"kql_distance({', '.join(args)})")
+    return render_with_bound_arguments(
+        _render_arguments_as_doubles(call), lambda *args: f"kql_distance({', '.join(args)})"
+    )
 
 
 def _render_point_in_circle(call: ir.FunctionCall) -> str:
-    return bind_once(
+    return render_with_bound_arguments(
         _render_arguments_as_doubles(call),
         lambda *args: f"CASE WHEN {args[4]} > 0 THEN kql_distance({', '.join(args[:4])}) <= {args[4]} END",
     )
@@ -80,12 +82,16 @@ def _render_point_in_circle(call: ir.FunctionCall) -> str:
 
 def _render_point_in_polygon(call: ir.FunctionCall) -> str:
     point = [f"CAST({render_expression(arg)} AS DOUBLE)" for arg in call.args[:2]]
-    return bind_once([*point, render_expression(call.args[2])], lambda *args: f"kql_in_polygon({', '.join(args)})")
+    return render_with_bound_arguments(
+        [*point, render_expression(call.args[2])], lambda *args: f"kql_in_polygon({', '.join(args)})"
+    )
 
 
 def _render_geohash_of_point(call: ir.FunctionCall) -> str:
     accuracy = render_expression(call.args[2]) if len(call.args) == 3 else "5"  # noqa: PLR2004
-    return bind_once([*_render_arguments_as_doubles(call)[:2], f"CAST({accuracy} AS BIGINT)"], _render_geohash)
+    return render_with_bound_arguments(
+        [*_render_arguments_as_doubles(call)[:2], f"CAST({accuracy} AS BIGINT)"], _render_geohash
+    )
 
 
 def _render_geohash(lon: str, lat: str, digits: str) -> str:

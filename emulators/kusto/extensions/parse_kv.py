@@ -234,14 +234,14 @@ def _parse_parse_kv(node: Any) -> ir.Operator:
             position=get_source_position(node),
         )
     if not pattern and (not pair or len(listed) > 2):  # noqa: PLR2004  two delimiters
-        options = _build_options(listed, [name for name, _ in named])
+        options = _build_reader_options(listed, [name for name, _ in named])
         return ParseKv(reader.lower_expr(text), tuple(named), (), options=options)
     if pattern and writer.capture_group_count(ir.Literal(pattern, "string")) != 2:  # noqa: PLR2004  key and value
         raise semantic_error("parse-kv: the regex must have two groups", position=get_source_position(node))
     return ParseKv(reader.lower_expr(text), tuple(named), () if pattern else (pair, value), pattern)
 
 
-def _build_options(properties: Sequence[tuple[str, str]], keys: Sequence[str]) -> str:
+def _build_reader_options(properties: Sequence[tuple[str, str]], keys: Sequence[str]) -> str:
     """Build the options of `KeyValueReader` as JSON.
 
     Raises:

@@ -192,7 +192,7 @@ class RowPatterns(UnorderedOutputOperator):
         numbered = f"(SELECT *, unnest(range(len({p}q.counts0))) AS {p}k FROM {found})"  # noqa: S608
         result = [f"{p}k", *self._render_measures(p, [f"{p}q.counts{index}[{p}k + 1]" for index in range(count)])]
         result += [
-            self._render_value(f"{p}q.patterns[{p}k * {len(names)} + {index + 1}]", f"{p}v{index}")
+            self._render_pattern_value(f"{p}q.patterns[{p}k * {len(names)} + {index + 1}]", f"{p}v{index}")
             for index in range(len(names))
         ]
         chosen = ", ".join(
@@ -269,7 +269,7 @@ class RowPatterns(UnorderedOutputOperator):
         shares = [f"round({count} * 100 / {prefix}t{index}, 2)" for index, count in enumerate(counts)]
         return [*whole, *shares, f"round(abs({shares[0]} - {shares[1]}), 2)"]
 
-    def _render_value(self, code: str, values: str) -> str:
+    def _render_pattern_value(self, code: str, values: str) -> str:
         """Render SQL for one value of a pattern, or for the wildcard of its type."""
         wildcards = [
             f"WHEN typeof({values}[1]) = {quote_text(_WILDCARD_TYPES[each.kind])} AND {code} = 0 "

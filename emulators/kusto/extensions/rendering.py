@@ -43,7 +43,7 @@ def collect_annotations() -> Iterator[list[Annotation]]:
         yield collected
 
 
-def check_columns(annotation: Mapping[str, Any], columns: Sequence[str]) -> None:
+def check_annotation_columns(annotation: Mapping[str, Any], columns: Sequence[str]) -> None:
     """Check that all columns to which an annotation refers are columns of the result.
 
     Raises:

@@ -2,7 +2,8 @@
 
 Each iteration passes one row of every partition (group of rows) through the steps. The state of step k ("Scan logic" in
 the Kusto documentation) consists of a flag for an active sequence of rows, the number of this sequence, and the columns
-of steps 1 to k that an expression reads. The module ``scan`` parses and checks the operator.
+of steps 1 to k that an expression reads. It is separate from the module ``scan``, which parses and
+checks the operator.
 """
 
 import dataclasses
@@ -84,15 +85,15 @@ class ScanSql:
         values = [f"e.{p}e.{name} AS {quote_name(each)}" for name, each in zip(fields, self._added, strict=False)]
         result = ", ".join([*(f"i.{quote_name(name)}" for name in self._cols), *values])
         return (
-            f"WITH RECURSIVE {self._render_rows(input_sql, partition)}, "  # noqa: S608
+            f"WITH RECURSIVE {self._render_input_subqueries(input_sql, partition)}, "  # noqa: S608
             f"{p}m AS (SELECT {p}r - 1 AS {p}r, true AS {p}b, {states} FROM {p}d WHERE {p}f UNION ALL "
             f"SELECT {p}r, false, {names} FROM {turn}) "
-            f"SELECT {result} FROM {self._render_groups()} AS i JOIN (SELECT {p}r, unnest({p}o) AS {p}e, "
+            f"SELECT {result} FROM {self._render_partitioned_input()} AS i JOIN (SELECT {p}r, unnest({p}o) AS {p}e, "
             f"generate_subscripts({p}o, 1) AS {p}n FROM {p}m) AS e ON e.{p}r = i.{p}r"
             f"{self._render_last_match_filter()} ORDER BY e.{p}r, e.{p}n"
         )
 
-    def _render_groups(self) -> str:
+    def _render_partitioned_input(self) -> str:
         """Return SQL for the input rows; they include the partition number if a step outputs only its last match."""
         p = self._p
         if not self._has_last:
@@ -107,7 +108,7 @@ class ScanSql:
         following = f"lead(e.{p}e.z) OVER (PARTITION BY i.{p}g, e.{p}e.k ORDER BY e.{p}r)"
         return f" QUALIFY NOT coalesce({following}, false)"
 
-    def _render_rows(self, input_sql: str, partition: RowPartition) -> str:
+    def _render_input_subqueries(self, input_sql: str, partition: RowPartition) -> str:
         """Return SQL for two subqueries: the numbered input rows, and these rows with only the columns that steps read.
 
         Both subqueries have a column that is true in the first row of each partition.
@@ -135,7 +136,7 @@ class ScanSql:
             whens = f"WHEN {moved} THEN 1 {whens}"
         turn_rows = f"(SELECT *, CASE {whens} END AS {p}c FROM {turn_rows})"  # noqa: S608
         values = ", ".join(
-            f"{self._render_value(index, each)} AS {self._get_new_value_name(each.name)}"
+            f"{self._render_assigned_value(index, each)} AS {self._get_new_value_name(each.name)}"
             for each in self._declared.values()
         )
         turn_rows = f"(SELECT *{', ' if values else ''}{values} FROM {turn_rows})"  # noqa: S608
@@ -143,7 +144,7 @@ class ScanSql:
         dropped = ", ".join([f"{p}c", *map(self._get_new_value_name, self._declared)])
         return f"(SELECT * EXCLUDE ({dropped}) REPLACE ({replaced}) FROM {turn_rows})"  # noqa: S608
 
-    def _render_value(self, index: int, declared: DeclaredColumn) -> str:
+    def _render_assigned_value(self, index: int, declared: DeclaredColumn) -> str:
         """Return SQL for the value of a declared column after a row has matched a step."""
         assigned = [each.expr for each in self._steps[index].assignments if each.name == declared.name]
         if not assigned:
@@ -312,7 +313,7 @@ class SingleStepScanSql(ScanSql):
         result = ", ".join([*(f"i.{quote_name(name)}" for name in self._cols), *values])
         shown = f"e.{p}h" if self._steps[0].has_output else "false"
         return (
-            f"WITH RECURSIVE {self._render_rows(input_sql, partition)}, "  # noqa: S608  generated names, rendered expressions
+            f"WITH RECURSIVE {self._render_input_subqueries(input_sql, partition)}, "  # noqa: S608  generated names, rendered expressions
             f"{p}m AS (SELECT {p}r - 1 AS {p}r, false AS {p}h{initial}{begun} FROM {p}d WHERE {p}f UNION ALL "
             f"{self._render_iteration(state, partition)}) SELECT {result} FROM {p}i AS i "
             f"JOIN (SELECT *, CAST(0 AS BIGINT) AS {p}q FROM {p}m) AS e ON e.{p}r = i.{p}r WHERE {shown} "
@@ -326,7 +327,10 @@ class SingleStepScanSql(ScanSql):
         follows = f"d.{p}r = m.{p}r + 1" + (f" AND (m.{p}b OR NOT d.{p}f)" if partition.columns else "")
         matched = f"coalesce({self._render_expression_for_state(self._steps[0].condition, 0)}, false) AS {p}h"
         values = _render_column_list(
-            {self._get_new_value_name(each.name): self._render_value(0, each) for each in self._declared.values()}
+            {
+                self._get_new_value_name(each.name): self._render_assigned_value(0, each)
+                for each in self._declared.values()
+            }
         )
         after = {
             field: f"CASE WHEN {p}h THEN {self._render_stored_value(name)} ELSE {field} END"

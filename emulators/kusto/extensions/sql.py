@@ -29,7 +29,9 @@ def quote_name(name: str) -> str:
     return str(translate.quote_ident(name))
 
 
-def bind_once(arguments: Sequence[str], body: Callable[..., str], constants: Collection[int] = ()) -> str:
+def render_with_bound_arguments(
+    arguments: Sequence[str], body: Callable[..., str], constants: Collection[int] = ()
+) -> str:
     """Return SQL that evaluates each argument only once, although ``body`` uses the arguments several times.
 
     The SQL binds each argument that is not a name or constant as a parameter of a lambda. Otherwise, each level of

@@ -160,10 +160,10 @@ def accepts_argument_types(parameters: Parameters, types: Types) -> bool:
     """Return whether a signature accepts arguments of these types; every parameter accepts an unknown type."""
     if len(types) < sum(each.get("least", 1) for each in parameters):
         return False
-    return any(_accepts_all_types(each, types) for each in list_parameters(parameters, len(types)))
+    return any(_accepts_all_types(each, types) for each in expand_repeated_parameters(parameters, len(types)))
 
 
-def list_parameters(parameters: Parameters, count: int) -> Iterator[Parameters]:
+def expand_repeated_parameters(parameters: Parameters, count: int) -> Iterator[Parameters]:
     """Yield each list of parameters that a call with ``count`` arguments may have.
 
     Repeatable parameters are repeated as a group, for instance the pairs of ``case``. They come before the other

@@ -138,7 +138,7 @@ class CosmosAccount:
             _LOG.exception("a container cannot be read", extra=logs.fields(container=name))
             detail = f"Cosmos DB container {name} cannot be read; check that it exists and that the app has access."
             raise build_unavailable_error(detail) from error
-        faults = DEFINITIONS[name].find_faults(properties)
+        faults = DEFINITIONS[name].find_differences(properties)
         if faults:
             raise build_unavailable_error(f"Cosmos DB container {name} cannot be used: {'; '.join(faults)}.")
         return container

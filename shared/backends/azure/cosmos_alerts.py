@@ -52,7 +52,7 @@ class CosmosAlertStore:
         found = await self._items.find("SELECT * FROM c WHERE c.open = true", rule)
         alerts = sorted((_alert_from_item(one) for one in found), key=lambda alert: alert.id)
         state = RuleState.model_validate_json(item["content"]) if item["content"] else None
-        return RuleRecord(rule, state, tuple(alerts), _build_token(item))
+        return RuleRecord(rule, state, tuple(alerts), _build_version_token(item))
 
     async def save_rule_changes(
         self, record: RuleRecord, state: RuleState | None, puts: Sequence[Alert], deletes: Sequence[str] = ()
@@ -67,7 +67,7 @@ class CosmosAlertStore:
         if state is None:
             return "" if await self._delete_rule_state(record.rule, current, last) else None
         stored = await self._items.put(current, {**before, "content": _serialize_state(state)}, last)
-        return None if stored is None else _build_token(stored)
+        return None if stored is None else _build_version_token(stored)
 
     async def find_alert(self, alert_id: str) -> Alert | None:
         found = await self._items.find("SELECT * FROM c WHERE c.id = @id", id=alert_id)
@@ -150,7 +150,7 @@ def _serialize_state(state: RuleState | None) -> str | None:
     return None if state is None else state.model_dump_json()
 
 
-def _build_token(item: Item) -> str:
+def _build_version_token(item: Item) -> str:
     return json.dumps([item["_etag"], item.get("writes", [])])
 
 

@@ -29,7 +29,7 @@ from shared.backends.azure.cosmos_segments import (
     Segments,
     query_from_filters,
 )
-from shared.provenance.overview_ports import is_pending
+from shared.provenance.overview_ports import is_pending_amendment
 from shared.provenance.ports import ChainKey, ChainRecord, Filters, Lookup, RecordPage, Target, Tip
 from shared.runtime import Runtime
 
@@ -252,7 +252,7 @@ def _build_pending_amendments_operation(
 
     One item is enough, because the records of a batch have the same time.
     """
-    sequences = [record.sequence for record in records if is_pending(record)]
+    sequences = [record.sequence for record in records if is_pending_amendment(record)]
     if chain.target is not Target.DOMAIN_AMENDMENTS or not sequences:
         return []
     return [("create", (items.build_pending_amendments_item(chain, head.segment, head.tip.timestamp, sequences),), {})]
@@ -260,7 +260,7 @@ def _build_pending_amendments_operation(
 
 def _compute_counts(before: SegmentHead | None, records: Sequence[ChainRecord]) -> HeadCounts:
     """Compute the counts of a chain's records and pending amendments after an append."""
-    change = sum(map(is_pending, records)) - sum("AmendmentID" in record.projection for record in records)
+    change = sum(map(is_pending_amendment, records)) - sum("AmendmentID" in record.projection for record in records)
     if before is None:
         return HeadCounts(records[0].projection["Timestamp"], 0, change)
     if before.counts is None:

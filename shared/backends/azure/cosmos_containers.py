@@ -51,7 +51,7 @@ class ContainerDefinition:
             "excludedPaths": [{"path": "/*"}],
         }
 
-    def find_faults(self, properties: Mapping[str, Any]) -> list[str]:
+    def find_differences(self, properties: Mapping[str, Any]) -> list[str]:
         """Describe the differences from this definition that make an existing container unusable.
 
         Args:

@@ -76,7 +76,7 @@ class CosmosCredentialStore:
         raise self._items.build_unavailable_error()
 
     async def revoke_key(self, key_id: str, at: datetime) -> None:
-        await self._revoke_key_and_tokens(f"{_KEY}{key_id}", await self._find_descendants([key_id]), at)
+        await self._revoke_key_and_tokens(f"{_KEY}{key_id}", await self._find_descendant_tokens([key_id]), at)
 
     async def store_last_use(self, key_id: str, at: datetime) -> None:
         await self._items.commit(SCOPE, [_build_set_operation(f"{_KEY}{key_id}", "/lastUsedAt", format_rfc3339(at))])
@@ -86,16 +86,16 @@ class CosmosCredentialStore:
             raise self._items.build_unavailable_error()
 
     async def find_token(self, token_id: str) -> IssuedToken | None:
-        item = await self._items.read(_TOKEN, _build_token_scope(token_id))
+        item = await self._items.read(_TOKEN, _build_token_partition_key(token_id))
         token = None if item is None else _token_from_item(item)
         return token if token is not None and token.expires_at >= self._runtime.now() else None
 
     async def revoke_token(self, token_id: str, at: datetime) -> None:
-        item = await self._items.read(_TOKEN, _build_token_scope(token_id))
+        item = await self._items.read(_TOKEN, _build_token_partition_key(token_id))
         own = [] if item is None else [_token_from_item(item)]
-        await self._revoke_key_and_tokens("", [*own, *await self._find_descendants([token_id])], at)
+        await self._revoke_key_and_tokens("", [*own, *await self._find_descendant_tokens([token_id])], at)
 
-    async def _find_descendants(self, parents: Sequence[str]) -> list[IssuedToken]:
+    async def _find_descendant_tokens(self, parents: Sequence[str]) -> list[IssuedToken]:
         """Find the active tokens that were issued for these tokens or keys, directly or through other tokens."""
         found: dict[str, IssuedToken] = {}
         unread = list(parents)
@@ -145,7 +145,7 @@ def _build_set_operation(item_id: str, path: str, value: str) -> Operation:
     return ("patch", (item_id, [{"op": "set", "path": path, "value": value}]), {})
 
 
-def _build_token_scope(token_id: str) -> str:
+def _build_token_partition_key(token_id: str) -> str:
     return f"{_TOKEN}-{token_id}"
 
 
@@ -186,7 +186,7 @@ def _key_from_item(item: Item) -> ApiKey:
 
 
 def _token_to_item(token: IssuedToken, at: datetime) -> Item:
-    place = {"id": _TOKEN, "scope": _build_token_scope(token.token_id), "ttl": _compute_time_to_live(token, at)}
+    place = {"id": _TOKEN, "scope": _build_token_partition_key(token.token_id), "ttl": _compute_time_to_live(token, at)}
     named = {"token": token.token_id, "principal": token.principal, "parent": token.parent}
     return {**place, **named, "expiresAt": format_rfc3339(token.expires_at)}
 

@@ -52,7 +52,7 @@ class CosmosReplyStore:
     def __init__(self, account: CosmosAccount) -> None:
         self._items = _create_item_store(account)
 
-    async def begin_request(
+    async def claim_and_lease_key(
         self, name: str, new_claim: Claim, lease_id: str, at: datetime, lease_until: datetime, forget_before: datetime
     ) -> BeginResult:
         item_id = f"answer-{name}"

@@ -98,7 +98,9 @@ class CosmosChainOverview:
             pending = await self._index_amendments(chain, uncounted)
         await self._add_missing_counts(chain, uncounted, first_at, pending)
 
-    async def list_pending(self, after: PendingPlace | None, limit: int, max_bytes: int) -> Sequence[PendingEntry]:
+    async def list_pending_amendments(
+        self, after: PendingPlace | None, limit: int, max_bytes: int
+    ) -> Sequence[PendingEntry]:
         minimum = ("", "", 0) if after is None else _to_sort_key(after)
         entries: dict[PendingPlace, PendingEntry] = {}
         newest = ""

@@ -76,7 +76,7 @@ class CosmosWebhookStore:
         claims = await asyncio.gather(*map(claim_delivery, found))
         return [each for each in claims if each is not None]
 
-    async def reschedule(self, at: datetime, until: datetime, scheduled_after: datetime, limit: int) -> int:
+    async def reschedule_deliveries(self, at: datetime, until: datetime, scheduled_after: datetime, limit: int) -> int:
         text = f"SELECT TOP {limit} * FROM c WHERE c.scheduledAt > @after"  # noqa: S608  a number
         found = await self._items.find(text, after=format_rfc3339(scheduled_after))
         for item in found:
@@ -118,7 +118,7 @@ class CosmosWebhookStore:
         )
         return [_delivery_from_item(item) for item in await self._items.find(text, endpoint, **values)]
 
-    async def delete_expired(self, at: datetime, limit: int) -> int:
+    async def delete_expired_deliveries(self, at: datetime, limit: int) -> int:
         text = f"SELECT TOP {limit} c.id, c.endpoint FROM c WHERE c.expiresAt <= @at"  # noqa: S608  a number
         found = await self._items.find(text, at=format_rfc3339(at))
         for item in found:

@@ -99,7 +99,7 @@ class HubWriter:
             batch, self._pending = self._pending, []
             committed = await asyncio.wrap_future(self._executor.submit(self._commit_batch, batch))
             if committed:
-                self._signals.announce(self._path, {place for send in batch for place in send.rows})
+                self._signals.notify_subscribers(self._path, {place for send in batch for place in send.rows})
             for send in batch:
                 _resolve_future(send.done, committed=committed)
 

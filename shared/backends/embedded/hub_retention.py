@@ -96,7 +96,7 @@ class HubTrimmer:
             raise
         self._runtime = runtime
 
-    def trim(self, older_than: datetime, groups: Mapping[str, Collection[str]]) -> int:
+    def delete_old_events(self, older_than: datetime, groups: Mapping[str, Collection[str]]) -> int:
         """Delete old events that all consumer groups have read; return the number of deleted events.
 
         The space of the deleted events is returned to the file system.

@@ -33,7 +33,7 @@ class HubSignals:
 
         return unsubscribe
 
-    def announce(self, path: Path, hub_partitions: Collection[HubPartition]) -> None:
+    def notify_subscribers(self, path: Path, hub_partitions: Collection[HubPartition]) -> None:
         """Call the functions that are subscribed to a hub file; called after appended events are on disk."""
         for on_append in self._subscribers.get(path.absolute(), ()):
             on_append(hub_partitions)

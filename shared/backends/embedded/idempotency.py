@@ -52,7 +52,7 @@ class SqliteReplyStore:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def begin_request(
+    async def claim_and_lease_key(
         self, name: str, new_claim: Claim, lease_id: str, at: datetime, lease_until: datetime, forget_before: datetime
     ) -> BeginResult:
         def insert_claim_and_lease(connection: sqlite3.Connection) -> BeginResult:

@@ -77,7 +77,7 @@ class SqliteQuotaStore:
             for reservation_id, taken_at, active, size in rows
         ]
 
-    async def clear(self, purpose: Purpose) -> None:
+    async def delete_all_reservations(self, purpose: Purpose) -> None:
         """Remove all reservations for a purpose; the host calls this when it starts, because no stream is open then."""
         sql = "DELETE FROM places WHERE purpose = ?"
         with _convert_errors():

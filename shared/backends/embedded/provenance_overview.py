@@ -126,7 +126,9 @@ class SqliteChainOverview:
         while not await self._run_write(lambda connection: _count_next_amendments(connection, chain)):
             pass
 
-    async def list_pending(self, after: PendingPlace | None, limit: int, max_bytes: int) -> Sequence[PendingEntry]:
+    async def list_pending_amendments(
+        self, after: PendingPlace | None, limit: int, max_bytes: int
+    ) -> Sequence[PendingEntry]:
         def select_pending(connection: sqlite3.Connection) -> list[PendingEntry]:
             return _select_pending_entries(connection, after, limit, max_bytes)
 

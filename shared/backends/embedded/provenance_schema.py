@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from shared.provenance.hash_rule import LAST_SEQUENCE, sequence_from_record_id
-from shared.provenance.overview_ports import is_pending
+from shared.provenance.overview_ports import is_pending_amendment
 from shared.provenance.ports import PROJECTED, ChainKey, ChainRecord, Target, Tip
 
 COLUMNS: Final = {
@@ -264,7 +264,7 @@ def _index_amendments(connection: sqlite3.Connection, chain: int, records: Seque
 
     The column ``counted_to`` (number of the last counted record) changes only if all earlier records are counted.
     """
-    pending = [(one.projection["Timestamp"], chain, one.sequence) for one in records if is_pending(one)]
+    pending = [(one.projection["Timestamp"], chain, one.sequence) for one in records if is_pending_amendment(one)]
     decided = [
         (chain, sequence_from_record_id(one.projection["AmendmentID"]))
         for one in records

@@ -87,7 +87,7 @@ class SqliteWebhookStore:
 
         return await self._run_write(claim_deliveries)
 
-    async def reschedule(self, at: datetime, until: datetime, scheduled_after: datetime, limit: int) -> int:
+    async def reschedule_deliveries(self, at: datetime, until: datetime, scheduled_after: datetime, limit: int) -> int:
         sql = (
             "SELECT content FROM webhook_deliveries WHERE due_at IS NOT NULL "
             "AND json_extract(content, '$.scheduled_at') > ? LIMIT ?"
@@ -145,7 +145,7 @@ class SqliteWebhookStore:
 
         return await self._run_read(select_deliveries)
 
-    async def delete_expired(self, at: datetime, limit: int) -> int:
+    async def delete_expired_deliveries(self, at: datetime, limit: int) -> int:
         sql = (
             "DELETE FROM webhook_deliveries WHERE (endpoint, id) IN "
             "(SELECT endpoint, id FROM webhook_deliveries WHERE expires_at <= ? LIMIT ?)"

@@ -81,7 +81,7 @@ class AmendmentEvents:
             return
         filters = Filters(start=since, from_sequence=None if known is None else known.sequence + 1)
         async for records in self._read_pages(chain, filters):
-            events = [await self._build_event(chain, content) for content in parse_records(records)]
+            events = [await self._build_event(chain, content) for content in parse_valid_records(records)]
             await self._outbox.publish([event for event in events if event is not None])
 
     async def _read_pages(self, chain: ChainKey, filters: Filters) -> AsyncIterator[Iterable[ChainRecord]]:
@@ -103,7 +103,7 @@ class AmendmentEvents:
         if sequence is None:
             return None
         page = await self._chains.read(chain, sequence - 1, limit=1, max_bytes=1)
-        original = next(parse_records(page.records), {})
+        original = next(parse_valid_records(page.records), {})
         return build_decision_event(chain.scope_key, original, content)
 
 
@@ -119,7 +119,7 @@ def find_earliest_subscription_time(endpoint_list: EndpointList, types: Iterable
     return min(times, default=None)
 
 
-def parse_records(records: Iterable[ChainRecord]) -> Iterator[dict[str, Any]]:
+def parse_valid_records(records: Iterable[ChainRecord]) -> Iterator[dict[str, Any]]:
     """Yield the contents of audit records; records that were tampered with are skipped."""
     return (content for record in records if (content := parse_verified_content(record)) is not None)
 

@@ -170,7 +170,7 @@ class WarmQueryEvents:
     def __init__(self, outbox: EventOutbox) -> None:
         self._outbox = outbox
 
-    async def announce(self, pending: Sequence[PendingEvent]) -> None:
+    async def publish_query_events(self, pending: Sequence[PendingEvent]) -> None:
         """Publish webhook events about changes of saved KQL queries; changes of other catalog items are ignored.
 
         Raises:

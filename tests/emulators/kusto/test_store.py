@@ -46,9 +46,9 @@ def test_rows_are_deleted_a_fixed_time_after_ingestion(connection: duckdb.DuckDB
     store = TelemetryStore(connection)
     append_old_row(store, "a", NOW - 2 * DAY)
     append_old_row(store, "b", NOW)
-    assert store.delete_expired(NOW - DAY) == 1
+    assert store.delete_rows_ingested_before(NOW - DAY) == 1
     assert read_message_ids(connection) == ["b"]
-    assert store.delete_expired(NOW - DAY) == 0
+    assert store.delete_rows_ingested_before(NOW - DAY) == 0
 
 
 def test_one_transaction_deletes_a_limited_number_of_rows(
@@ -60,7 +60,11 @@ def test_one_transaction_deletes_a_limited_number_of_rows(
     store = TelemetryStore(connection)
     for name in "abc":
         append_old_row(store, name, NOW - 2 * DAY)
-    assert [store.delete_expired(NOW), store.delete_expired(NOW), store.delete_expired(NOW)] == [2, 1, 0]
+    assert [
+        store.delete_rows_ingested_before(NOW),
+        store.delete_rows_ingested_before(NOW),
+        store.delete_rows_ingested_before(NOW),
+    ] == [2, 1, 0]
 
 
 def test_rows_without_ingestion_time_stay_for_the_full_retention_period(connection: duckdb.DuckDBPyConnection) -> None:
@@ -75,8 +79,8 @@ def test_rows_without_ingestion_time_stay_for_the_full_retention_period(connecti
     append_old_row(store, "b", NOW + DAY)
     assert read_message_ids(connection) == ["a", "b"]
     assert [column[0] for column in connection.execute('DESCRIBE "Telemetry"').fetchall()] == list(COLUMNS)
-    assert store.delete_expired(NOW) == 0
-    assert store.delete_expired(NOW + timedelta(seconds=1)) == 1
+    assert store.delete_rows_ingested_before(NOW) == 0
+    assert store.delete_rows_ingested_before(NOW + timedelta(seconds=1)) == 1
     assert read_message_ids(connection) == ["b"]
 
 
@@ -171,7 +175,7 @@ def test_old_generations_of_message_keys_are_removed() -> None:
     first, second = build_random_hash_pairs(6, 170), build_random_hash_pairs(7, 10)
     keys.add(to_key_array(first), build_time_range(0))
     keys.add(to_key_array(second), build_time_range(5))
-    keys.forget_before(build_time_range(5).oldest)
+    keys.remove_keys_before(build_time_range(5).oldest)
     assert keys.find_possibly_stored(to_key_array(first[:1]))[1] is None
     assert keys.find_possibly_stored(to_key_array(second))[0].all()
 

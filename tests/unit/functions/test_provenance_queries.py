@@ -33,7 +33,7 @@ def test_an_invalid_query_number_is_replaced_with_the_default(
     """An invalid number is replaced with the default, as the contract requires; a header names the parameter."""
     parser = LenientParser()
     assert parser.parse_number("limit", text, minimum=1, default=100) == number
-    assert parser.build_headers() == ({"x-provenance-ignored": "limit"} if is_ignored else {})
+    assert parser.build_ignored_parameters_header() == ({"x-provenance-ignored": "limit"} if is_ignored else {})
 
 
 @pytest.mark.parametrize(

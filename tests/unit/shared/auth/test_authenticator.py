@@ -131,7 +131,7 @@ KEYS = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
 
 async def authenticate_by_key(auth_workspace: Workspace, member: str) -> Principal:
     """Return the principal that a member's new API key authenticates."""
-    key = await auth_workspace.api_keys.issue("test", member, "a key")
+    key = await auth_workspace.api_keys.issue_without_rights_check("test", member, "a key")
     return await auth_workspace.authenticator(f"Bearer {key.api_key}", KEYS)
 
 
@@ -306,7 +306,7 @@ async def test_oversized_token_is_rejected_unparsed(auth_workspace: Workspace) -
 
 async def test_disabled_member_is_rejected_immediately(auth_workspace: Workspace) -> None:
     """If a member is disabled or removed, its API keys and cached tokens are rejected at once."""
-    key = (await auth_workspace.api_keys.issue("test", EDITOR.id, "a key")).api_key
+    key = (await auth_workspace.api_keys.issue_without_rights_check("test", EDITOR.id, "a key")).api_key
     token = await issue_token(auth_workspace, EDITOR.id)
     await auth_workspace.authenticator(f"Bearer {token}", KEYS)
     disabled = EDITOR.model_copy(update={"enabled": False})
@@ -328,13 +328,13 @@ async def test_token_never_exceeds_current_rights_of_member(auth_workspace: Work
 
 async def test_api_key_is_rejected_for_token_operations(auth_workspace: Workspace) -> None:
     """Operations that accept only tokens reject a valid API key."""
-    key = (await auth_workspace.api_keys.issue("test", EDITOR.id, "a key")).api_key
+    key = (await auth_workspace.api_keys.issue_without_rights_check("test", EDITOR.id, "a key")).api_key
     assert "API keys" in (await get_authentication_error(auth_workspace, f"Bearer {key}", JWT_ONLY)).detail
 
 
 async def test_wrong_secret_and_unknown_key_give_same_error(auth_workspace: Workspace) -> None:
     """A wrong secret and an unknown key id get the same error, so that existing ids are not revealed."""
-    key = (await auth_workspace.api_keys.issue("test", EDITOR.id, "a key")).api_key
+    key = (await auth_workspace.api_keys.issue_without_rights_check("test", EDITOR.id, "a key")).api_key
     wrong = await get_authentication_error(auth_workspace, f"Bearer {key[:-1]}{'A' if key[-1] != 'A' else 'B'}")
     unknown = await get_authentication_error(auth_workspace, f"Bearer oik_AAAAAAAA_{key[-43:]}")
     assert (wrong.code, wrong.detail, wrong.members) == (unknown.code, unknown.detail, unknown.members)
@@ -344,7 +344,7 @@ async def test_wrong_secrets_and_unknown_keys_both_reload_the_keys(
     auth_workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For a wrong secret and for an unknown key id, the keys are reloaded, so that timing reveals nothing."""
-    key = (await auth_workspace.api_keys.issue("test", EDITOR.id, "a key")).api_key
+    key = (await auth_workspace.api_keys.issue_without_rights_check("test", EDITOR.id, "a key")).api_key
     await auth_workspace.authenticator(f"Bearer {key}", KEYS)
     version_calls = 0
     version = auth_workspace.store.read_version
@@ -365,7 +365,7 @@ async def test_wrong_secrets_and_unknown_keys_both_reload_the_keys(
 
 async def test_locked_store_does_not_delay_requests_with_a_key(auth_workspace: Workspace, tmp_path: Path) -> None:
     """While the store is locked, an API key is accepted at once, and its last use is stored later."""
-    issued = await auth_workspace.api_keys.issue("test", EDITOR.id, "a key")
+    issued = await auth_workspace.api_keys.issue_without_rights_check("test", EDITOR.id, "a key")
     await auth_workspace.store.load()  # opens the file
     other = sqlite3.connect(tmp_path / "workspace.sqlite", autocommit=True)
     other.execute("BEGIN IMMEDIATE")
@@ -378,5 +378,7 @@ async def test_locked_store_does_not_delay_requests_with_a_key(auth_workspace: W
 
 async def test_expired_key_is_rejected(auth_workspace: Workspace) -> None:
     """An API key is rejected after its expiry."""
-    key = (await auth_workspace.api_keys.issue("test", EDITOR.id, "a key", expires_in_days=0)).api_key
+    key = (
+        await auth_workspace.api_keys.issue_without_rights_check("test", EDITOR.id, "a key", expires_in_days=0)
+    ).api_key
     await get_authentication_error(auth_workspace, f"Bearer {key}")

@@ -46,7 +46,7 @@ async def test_tokens_from_before_the_cutoff_of_a_member_stay_rejected(auth_work
         True,
     ]
     with pytest.raises(WorkspaceError):
-        await auth_workspace.authenticator.resume(EDITOR.id, earlier_id, earlier.expires_at)
+        await auth_workspace.authenticator.recheck_token_access(EDITOR.id, earlier_id, earlier.expires_at)
 
 
 async def test_a_token_without_a_time_in_its_id_ends_with_any_cutoff(auth_workspace: Workspace) -> None:

@@ -107,7 +107,7 @@ async def test_credential_events_contain_the_callers_credential(auth_workspace: 
 
 async def test_descendants_of_revoked_credential_are_revoked(auth_workspace: Workspace) -> None:
     """Revoking an API key or token also revokes all tokens that descend from it, but no other tokens."""
-    key = await auth_workspace.api_keys.issue("test", EDITOR.id, "k")
+    key = await auth_workspace.api_keys.issue_without_rights_check("test", EDITOR.id, "k")
     by_key = await auth_workspace.authenticator(f"Bearer {key.api_key}", KEYS)
     child = (await auth_workspace.issuer.issue_token(by_key, Decimal(30), None)).token
     by_child = await auth_workspace.authenticator(f"Bearer {child}", KEYS)
@@ -121,7 +121,7 @@ async def test_descendants_of_revoked_credential_are_revoked(auth_workspace: Wor
 
 async def test_token_expires_with_its_key(auth_workspace: Workspace) -> None:
     """If an API key has an expiry, the tokens issued with it expire at the same time or earlier."""
-    key = await auth_workspace.api_keys.issue("test", EDITOR.id, "k", expires_in_days=1)
+    key = await auth_workspace.api_keys.issue_without_rights_check("test", EDITOR.id, "k", expires_in_days=1)
     owner = await auth_workspace.authenticator(f"Bearer {key.api_key}", KEYS)
     assert (await auth_workspace.issuer.issue_token(owner, None, None)).expires_at <= now() + timedelta(hours=1)
     assert (await catch_error(auth_workspace.issuer.issue_token(owner, Decimal(2000), None))).kind is Kind.INVALID

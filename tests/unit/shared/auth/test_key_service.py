@@ -13,7 +13,7 @@ KEYS = frozenset({CredentialKind.JWT, CredentialKind.API_KEY})
 
 async def test_the_event_of_a_key_of_the_command_has_no_credential(auth_workspace: Workspace) -> None:
     """If the deployment command creates an API key, the audit event contains no credential of a caller."""
-    await auth_workspace.api_keys.issue("command", EDITOR.id, "k")
+    await auth_workspace.api_keys.issue_without_rights_check("command", EDITOR.id, "k")
     [event] = auth_workspace.trail
     assert event["AfterState"]["madeWith"] == {"via": "command", "credentialId": None}
 
@@ -79,7 +79,7 @@ async def test_keys_of_other_members_require_right(auth_workspace: Workspace) ->
 
 async def test_only_a_hash_of_a_key_is_stored(auth_workspace: Workspace) -> None:
     """The stored file contains no part of the secret of an API key."""
-    issued = await auth_workspace.api_keys.issue("test", EDITOR.id, "k")
+    issued = await auth_workspace.api_keys.issue_without_rights_check("test", EDITOR.id, "k")
     secret = issued.api_key.rsplit("_", 1)[1]
     stored = (await auth_workspace.store.load()).keys[issued.key.key_id]
     assert secret not in repr(stored)
@@ -88,12 +88,14 @@ async def test_only_a_hash_of_a_key_is_stored(auth_workspace: Workspace) -> None
 
 async def test_retries_of_a_request_create_one_key(auth_workspace: Workspace) -> None:
     """Requests with the same seed return the same API key and record one event, even after the key was used."""
-    first = await auth_workspace.api_keys.issue("admin@x", "editor@x", "n", seed=b"work" * 8)
-    assert await auth_workspace.api_keys.issue("admin@x", "editor@x", "n", seed=b"work" * 8) == first
+    first = await auth_workspace.api_keys.issue_without_rights_check("admin@x", "editor@x", "n", seed=b"work" * 8)
+    assert (
+        await auth_workspace.api_keys.issue_without_rights_check("admin@x", "editor@x", "n", seed=b"work" * 8) == first
+    )
     assert list((await auth_workspace.store.load()).keys.values()) == [first.key]
     assert [event["ActionType"] for event in auth_workspace.trail] == ["ApiKey.Created"]
     await auth_workspace.store.store_last_use(first.key.key_id, first.key.created_at)
-    again = await auth_workspace.api_keys.issue("admin@x", "editor@x", "n", seed=b"work" * 8)
+    again = await auth_workspace.api_keys.issue_without_rights_check("admin@x", "editor@x", "n", seed=b"work" * 8)
     assert (again.api_key, again.key.last_used_at) == (first.api_key, first.key.created_at)
 
 
@@ -111,7 +113,7 @@ async def test_a_device_key_can_only_write_telemetry(auth_workspace: Workspace) 
 
 async def test_a_key_loses_the_rights_that_its_principal_loses(auth_workspace: Workspace) -> None:
     """If a principal loses a right, its API keys lose this right, too."""
-    issued = await auth_workspace.api_keys.issue("test", EDITOR.id, "k")
+    issued = await auth_workspace.api_keys.issue_without_rights_check("test", EDITOR.id, "k")
     assert await auth_workspace.api_keys.get_effective_rights(issued.key) == sorted(EDITOR.access_rights)
     auth_workspace.team_now = replace(auth_workspace.team_now, members={VIEWER.id: VIEWER})
     assert await auth_workspace.api_keys.get_effective_rights(issued.key) == []

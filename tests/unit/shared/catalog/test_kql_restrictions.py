@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.catalog.kql_restrictions import PLUGINS, SET_OPTIONS, check_query
+from shared.catalog.kql_restrictions import PLUGINS, SET_OPTIONS, check_query_restrictions
 from shared.errors import WorkspaceError
 from tests.unit.shared.catalog.restricted_kql import ALLOWED
 
@@ -27,7 +27,7 @@ ESCAPES = [
 def get_error(kql: str) -> WorkspaceError:
     """Return the error that rejects a KQL text."""
     with pytest.raises(WorkspaceError) as refused:
-        check_query(kql)
+        check_query_restrictions(kql)
     return refused.value
 
 
@@ -44,26 +44,28 @@ def test_gaps_between_tokens_do_not_hide_violations(tokens: list[str], data: st.
 def test_any_text_is_accepted_or_rejected_with_code(kql: str) -> None:
     """Any text is accepted, or rejected with an error code."""
     with suppress(WorkspaceError):
-        check_query(kql)
+        check_query_restrictions(kql)
 
 
 @pytest.mark.parametrize("kql", ALLOWED.values(), ids=ALLOWED)
 def test_texts_similar_to_forbidden_constructs_are_accepted(kql: str) -> None:
     """Names, strings and comments that look like forbidden constructs are accepted."""
-    check_query(kql)
+    check_query_restrictions(kql)
 
 
 @pytest.mark.parametrize("plugin", sorted(PLUGINS))
 def test_listed_plugins_are_accepted(plugin: str) -> None:
     """Each allowed plugin is accepted, also after parameters of the operator ``evaluate``."""
-    check_query(f"Telemetry | evaluate {plugin}(DeviceId)")
-    check_query(f"Telemetry | evaluate hint.distribution = per_node hint.pass_filters=true {plugin} (DeviceId)")
+    check_query_restrictions(f"Telemetry | evaluate {plugin}(DeviceId)")
+    check_query_restrictions(
+        f"Telemetry | evaluate hint.distribution = per_node hint.pass_filters=true {plugin} (DeviceId)"
+    )
 
 
 @pytest.mark.parametrize("option", sorted(SET_OPTIONS))
 def test_listed_request_properties_are_accepted(option: str) -> None:
     """Each allowed request property is accepted."""
-    check_query(f"set {option} = 1; let n = 1; Telemetry | take n")
+    check_query_restrictions(f"set {option} = 1; let n = 1; Telemetry | take n")
 
 
 @pytest.mark.parametrize(

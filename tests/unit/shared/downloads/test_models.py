@@ -44,7 +44,7 @@ def build_job(**changes: Any) -> Job:
 
 def build_planned_job() -> Job:
     """Return a running download with one planned part for each connection."""
-    return build_job().plan(tuple(Part(connection=name, start=AT, end=AT + HOUR) for name in ("a", "b")))
+    return build_job().add_parts(tuple(Part(connection=name, start=AT, end=AT + HOUR) for name in ("a", "b")))
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_planning_a_job_again_keeps_its_converted_parts() -> None:
     """If a job is planned again, its parts that are already converted stay converted."""
     planned = build_planned_job()
     assert (planned.status, planned.list_pending_parts()) == (JobStatus.RUNNING, [0, 1])
-    assert planned.plan(()) is planned
-    assert build_job().plan((), complete=True).complete_up_to == AT
+    assert planned.add_parts(()) is planned
+    assert build_job().add_parts((), complete=True).complete_up_to == AT
 
 
 def test_a_connection_is_done_after_all_its_parts() -> None:
@@ -86,7 +86,7 @@ def test_parts_without_a_new_column_are_converted_again() -> None:
     job = build_job(connections=("a",))
     parts = tuple(Part(connection="a", start=AT + n * HOUR, end=AT + (n + 1) * HOUR) for n in range(2))
     for file_format, pending in ((DownloadFormat.CSV, [0]), (DownloadFormat.JSONL, [])):
-        made = job.model_copy(update={"format": file_format}).plan(parts)
+        made = job.model_copy(update={"format": file_format}).add_parts(parts)
         made = made.complete_part(0, (FILE,), frozenset({("x",)}))
         made = made.complete_part(1, (FILE,), frozenset({("x",), ("y",)}))
         assert made.list_pending_parts() == pending
@@ -110,7 +110,7 @@ def test_an_ended_job_does_not_change(status: JobStatus) -> None:
     assert bundle.add_bundle_progress(1, 1) is bundle
     assert imported.start_import(AT, AT, uploaded, None) is imported
     assert imported.add_import_step(0, STEP) is imported
-    assert imported.open_step(0) is imported
+    assert imported.mark_step_open(0) is imported
     assert imported.add_rejected_file(FILE) is imported
 
 
@@ -133,7 +133,7 @@ def test_a_repeated_import_step_counts_once() -> None:
 
 def test_the_open_step_of_an_ended_import_is_closed_without_counting_its_rows() -> None:
     """If an import ends during a step, the step remains open until its rows are stored, and its rows do not count."""
-    ended = build_job(import_request=IMPORT).open_step(0).finish(JobStatus.CANCELLED)
+    ended = build_job(import_request=IMPORT).mark_step_open(0).finish(JobStatus.CANCELLED)
     assert ended.open_step_number == 0
     assert ended.mark_step_closed(1) is ended
     for closed in (ended.mark_step_closed(0), ended.add_import_step(0, STEP)):

@@ -133,7 +133,7 @@ async def test_the_cancellation_of_an_import_with_an_open_step_starts_its_work(
     runner = FakeRunner()
     await imports.start(ANN, "a1", runner, None)
     await environment.blobs.create(build_step_blob_name("a1", 0), b"rows")
-    await environment.jobs.change("a1", lambda job: job.open_step(0))
+    await environment.jobs.change("a1", lambda job: job.mark_step_open(0))
     runner.started.clear()
     await imports.cancel(ANN, "a1", runner)
     assert (runner.started, runner.stopped) == (["a1"], [])

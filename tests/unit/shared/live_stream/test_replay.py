@@ -66,7 +66,7 @@ class ReplaySimulation:
             self.held.append(text)
             self.is_spilled = len(self.held) > self.room
 
-    async def wait_for_table(self) -> None:
+    async def wait_for_query_table(self) -> None:
         """Let the query table process all events of the hub."""
         self.in_table = len(self.hub)
 
@@ -116,8 +116,8 @@ class SimulationProgress:
     """IngestionProgress implementation that reports the progress of the simulated hub."""
 
     def __init__(self, simulation: ReplaySimulation) -> None:
-        self.wait_for_table = simulation.wait_for_table
-        self.wait_for_live = simulation.advance_live
+        self.wait_for_query_table = simulation.wait_for_query_table
+        self.wait_for_live_stream = simulation.advance_live
 
 
 @given(

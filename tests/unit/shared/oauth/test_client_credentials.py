@@ -16,7 +16,9 @@ from tests.unit.shared.oauth.conftest import MEMBER, Server
 async def test_a_token_has_the_rights_of_its_api_key(oauth_server: Server) -> None:
     """The token of an API key has exactly the key's rights."""
     grant = ClientCredentialsGrant(oauth_server.authenticator, oauth_server.issuer)
-    issued = await oauth_server.api_keys.issue("test", MEMBER, "k", frozenset({AccessRight.CATALOG_READ}))
+    issued = await oauth_server.api_keys.issue_without_rights_check(
+        "test", MEMBER, "k", frozenset({AccessRight.CATALOG_READ})
+    )
     caller = await grant.authenticate(ClientIdentification(issued.key.key_id, issued.api_key))
     assert caller.via is CredentialKind.CLIENT_CREDENTIALS
     token = await grant.issue(caller, "Workspace.Catalog.Read", Decimal(5))
@@ -26,7 +28,7 @@ async def test_a_token_has_the_rights_of_its_api_key(oauth_server: Server) -> No
 @pytest.mark.parametrize("change", ["id", "secret", "form"])
 async def test_a_wrong_api_key_gets_invalid_client(oauth_server: Server, change: str) -> None:
     """An unknown id and a wrong secret get the same error ``invalid_client``."""
-    issued = await oauth_server.api_keys.issue("test", MEMBER, "k")
+    issued = await oauth_server.api_keys.issue_without_rights_check("test", MEMBER, "k")
     sent = {
         "id": ClientIdentification("AAAAAAAA", issued.api_key),
         "secret": ClientIdentification(issued.key.key_id, issued.api_key[:-8] + "AAAAAAAA"),

@@ -55,7 +55,7 @@ async def test_an_unknown_token_is_ignored(oauth_server: Server) -> None:
 async def test_revoking_the_token_of_another_client_is_rejected(oauth_server: Server) -> None:
     """A token can be revoked only by the client or API key that it belongs to."""
     access, _ = await oauth_server.redeem(await oauth_server.consent_as_member())
-    key = await oauth_server.api_keys.issue("test", MEMBER, "k")
+    key = await oauth_server.api_keys.issue_without_rights_check("test", MEMBER, "k")
     others = [ClientIdentification("other", ""), ClientIdentification(key.key.key_id, key.api_key)]
     for other in others:
         with pytest.raises(OAuthError) as raised:
@@ -66,7 +66,7 @@ async def test_revoking_the_token_of_another_client_is_rejected(oauth_server: Se
 
 async def test_an_api_key_revokes_its_own_tokens(oauth_server: Server) -> None:
     """A service can revoke a token that it got with its API key."""
-    key = await oauth_server.api_keys.issue("test", MEMBER, "k")
+    key = await oauth_server.api_keys.issue_without_rights_check("test", MEMBER, "k")
     service = ClientIdentification(key.key.key_id, key.api_key)
     caller = await oauth_server.authenticator(f"Bearer {key.api_key}", frozenset({CredentialKind.API_KEY}))
     token = (await oauth_server.issuer.issue_token(caller, None, None)).token

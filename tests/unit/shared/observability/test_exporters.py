@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from shared.observability.exporters import Signal, find_unsupported_values, is_disabled, is_signal_exported
+from shared.observability.exporters import Signal, find_unsupported_values, is_sdk_disabled, is_signal_exported
 
 ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
 BOTH, NEITHER = {Signal.TRACES, Signal.METRICS}, set[Signal]()
@@ -64,5 +64,5 @@ def test_invalid_values_of_disabled_signals_are_not_reported() -> None:
         find_unsupported_values({**environment, "OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none"}) == []
     )
     assert find_unsupported_values({**environment, "OTEL_SDK_DISABLED": "true"}) == []
-    assert is_disabled({"OTEL_SDK_DISABLED": "true"})
+    assert is_sdk_disabled({"OTEL_SDK_DISABLED": "true"})
     assert find_unsupported_values({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}) == []

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from shared.provenance.chain_reading import read_last_record, read_time, verify_sequentially
+from shared.provenance.chain_reading import read_last_record, read_record_time, verify_sequentially
 from shared.provenance.chain_verification import ChainVerification
 from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import ChainKey, Row, Tip
@@ -62,6 +62,6 @@ async def test_the_last_record_is_the_one_of_the_head_item(ledger: Ledger) -> No
     record = await read_last_record(ledger.store, PLATFORM, tip)
     assert record is not None
     assert (record.sequence, record.hash) == (COUNT, tip.hash)
-    assert await read_time(record, SYSTEM_RUNTIME) == tip.timestamp
+    assert await read_record_time(record, SYSTEM_RUNTIME) == tip.timestamp
     assert await read_last_record(ledger.store, PLATFORM, Tip()) is None
     assert await read_last_record(ledger.store, PLATFORM, replace(tip, sequence=COUNT + 1)) is None

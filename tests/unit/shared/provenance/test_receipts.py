@@ -94,7 +94,7 @@ def to_pem(key: VerifierKey) -> bytes:
 async def check_error(code: str, receipts: Receipts, sequence: int, size: int | None = None) -> WorkspaceError:
     """Request a receipt and check that it fails with the given error code; return the error."""
     with pytest.raises(WorkspaceError) as raised:
-        await receipts.prove_inclusion(BATCH, sequence, size)
+        await receipts.issue_inclusion_receipt(BATCH, sequence, size)
     assert raised.value.code == code
     return raised.value
 
@@ -105,13 +105,13 @@ async def test_scitt_cose_verifies_every_record_in_every_checkpoint(receipt_issu
     records = await receipt_issuer.ledger.records(BATCH)
     for size in SIZES:
         for record in records[:size]:
-            receipt = await receipt_issuer.receipts.prove_inclusion(BATCH, record.sequence, size)
+            receipt = await receipt_issuer.receipts.issue_inclusion_receipt(BATCH, record.sequence, size)
             found = scitt_cose.verify_receipt(receipt, leaf_entry_hex=record.hash, log_public_key_pem=key)
             assert found.ok, found.errors
             assert (found.tree_size, found.leaf_index) == (size, record.sequence - 1)
             assert found.issuer == ISSUER
             assert found.subject == "oi-provenance/plant-a/DomainEvents/batch%2F7%20%2B%C3%BC"
-    receipt = await receipt_issuer.receipts.prove_inclusion(BATCH, 2, None)
+    receipt = await receipt_issuer.receipts.issue_inclusion_receipt(BATCH, 2, None)
     assert not scitt_cose.verify_receipt(receipt, leaf_entry_hex=records[0].hash, log_public_key_pem=key).ok
 
 
@@ -134,7 +134,7 @@ async def test_scitt_cose_verifies_consistency_receipts(receipt_issuer: Issuer) 
 async def test_a_receipt_has_the_documented_form(receipt_issuer: Issuer) -> None:
     """A receipt is a COSE_Sign1 with tag 18, four protected headers, one proof and a detached payload."""
     key = await receipt_issuer.checkpoints.load_verifier_key()
-    message = cbor2.loads(await receipt_issuer.receipts.prove_inclusion(BATCH, 1, 1))
+    message = cbor2.loads(await receipt_issuer.receipts.issue_inclusion_receipt(BATCH, 1, 1))
     protected, unprotected, payload, signature = message.value
     assert (message.tag, payload, len(signature)) == (18, None, 64)
     subject = "oi-provenance/plant-a/DomainEvents/batch%2F7%20%2B%C3%BC"
@@ -147,8 +147,8 @@ async def test_issuing_a_receipt_uses_no_signing_key(receipt_issuer: Issuer) -> 
     """Issuing a receipt uses no signing key, because both signatures of a checkpoint are made when it is created."""
     assert receipt_issuer.signer.count == 2 * (len(SIZES) + 1)
     for receipts in (receipt_issuer.receipts, receipt_issuer.restart()):
-        first = await receipts.prove_inclusion(BATCH, 3, None)
-        assert await receipt_issuer.receipts.prove_inclusion(BATCH, 3, 13) == first
+        first = await receipts.issue_inclusion_receipt(BATCH, 3, None)
+        assert await receipt_issuer.receipts.issue_inclusion_receipt(BATCH, 3, 13) == first
         await receipts.issue_growth_receipt(BATCH, 2, 5)
     assert receipt_issuer.signer.count == 2 * (len(SIZES) + 1)
 
@@ -161,8 +161,8 @@ async def test_checkpoints_of_an_earlier_version_get_signatures(receipt_issuer: 
     assert await receipt_issuer.checkpoints.create_all() == 1
     assert [file.name for file in receipt_issuer.find_signatures()] == ["000000000013.cose", "000000000003.cose"]
     assert receipt_issuer.signer.count == 3
-    issued = await asyncio.gather(*(receipt_issuer.restart().prove_inclusion(BATCH, 1, 5) for _ in range(4)))
-    assert set(issued) == {await receipt_issuer.restart().prove_inclusion(BATCH, 1, 5)}
+    issued = await asyncio.gather(*(receipt_issuer.restart().issue_inclusion_receipt(BATCH, 1, 5) for _ in range(4)))
+    assert set(issued) == {await receipt_issuer.restart().issue_inclusion_receipt(BATCH, 1, 5)}
     assert len(receipt_issuer.find_signatures()) == 3
     await receipt_issuer.overview.close()
 
@@ -171,7 +171,7 @@ async def test_a_checkpoint_without_signature_is_signed_on_request(receipt_issue
     """A receipt is issued even if the newest checkpoint has no stored signature for receipts yet."""
     for file in receipt_issuer.find_signatures():
         file.unlink()
-    assert await receipt_issuer.restart().prove_inclusion(BATCH, 13, None)
+    assert await receipt_issuer.restart().issue_inclusion_receipt(BATCH, 13, None)
 
 
 async def test_a_receipt_for_a_record_without_checkpoint_is_not_ready(receipt_issuer: Issuer) -> None:
@@ -180,7 +180,7 @@ async def test_a_receipt_for_a_record_without_checkpoint_is_not_ready(receipt_is
         if chain != PLATFORM:
             await receipt_issuer.ledger.fill(chain, 3)
         with pytest.raises(WorkspaceError) as raised:
-            await receipt_issuer.receipts.prove_inclusion(chain, 3, None)
+            await receipt_issuer.receipts.issue_inclusion_receipt(chain, 3, None)
         assert (raised.value.code, raised.value.members["retryAfter"]) == ("RECEIPT_NOT_READY", 15)
     await check_error("RECORD_NOT_FOUND", receipt_issuer.receipts, 14)
     await check_error("RECORD_NOT_FOUND", receipt_issuer.receipts, 14, 20)
@@ -218,14 +218,14 @@ async def test_a_broken_chain_gets_no_receipts(receipt_issuer: Issuer) -> None:
 
     receipt_issuer.ledger.tamper(damage_record)
     await check_error("CHAIN_BROKEN", receipt_issuer.receipts, 9)
-    assert await receipt_issuer.receipts.prove_inclusion(BATCH, 1, None)
+    assert await receipt_issuer.receipts.issue_inclusion_receipt(BATCH, 1, None)
     assert not (await verifier.verify(BATCH)).chain_valid
     assert "000000000009" in (await check_error("CHAIN_BROKEN", receipt_issuer.receipts, 1)).detail
     with pytest.raises(WorkspaceError, match="broken"):
         await receipt_issuer.receipts.issue_growth_receipt(BATCH, 2, 5)
     receipt_issuer.ledger.tamper(repair_record)
     assert (await verifier.verify(BATCH)).chain_valid
-    assert await receipt_issuer.receipts.prove_inclusion(BATCH, 9, None)
+    assert await receipt_issuer.receipts.issue_inclusion_receipt(BATCH, 9, None)
 
 
 @pytest.mark.parametrize("forged", ["0" * 64, "not hex"])
@@ -245,14 +245,14 @@ async def test_a_chain_with_a_changed_hash_gets_no_receipts(receipt_issuer: Issu
 async def test_a_rotation_keeps_the_signatures_of_receipts(receipt_issuer: Issuer) -> None:
     """After a rotation, receipts of earlier checkpoints keep their signature; new checkpoints use the new key."""
     old = await receipt_issuer.checkpoints.load_verifier_key()
-    before = await receipt_issuer.receipts.prove_inclusion(BATCH, 1, 13)
+    before = await receipt_issuer.receipts.issue_inclusion_receipt(BATCH, 1, 13)
     rotate_key(receipt_issuer.ledger.folder / "checkpoint-key.pem")
     new = await receipt_issuer.checkpoints.load_verifier_key()
     assert new.key_id != old.key_id
-    assert await receipt_issuer.restart().prove_inclusion(BATCH, 1, 13) == before
+    assert await receipt_issuer.restart().issue_inclusion_receipt(BATCH, 1, 13) == before
     await receipt_issuer.ledger.fill(BATCH, 1)
     await receipt_issuer.checkpoints.create(BATCH)
-    after = await receipt_issuer.restart().prove_inclusion(BATCH, 1, None)
+    after = await receipt_issuer.restart().issue_inclusion_receipt(BATCH, 1, None)
     assert RootSignature(cbor2.loads(after).value[0], b"").read_key_id() == new.key_id
     assert await receipt_issuer.checkpoints.keys.load_trusted_keys() == [new, old]
 
@@ -290,7 +290,7 @@ async def test_receipts_of_a_page_equal_single_receipts(receipt_issuer: Issuer) 
     records = await receipt_issuer.ledger.records(BATCH)
     found = await receipt_issuer.receipts.issue_receipts_for_covered_records(BATCH, records[3:6])
     assert found == {
-        f"{record.sequence:012d}": await receipt_issuer.receipts.prove_inclusion(BATCH, record.sequence, None)
+        f"{record.sequence:012d}": await receipt_issuer.receipts.issue_inclusion_receipt(BATCH, record.sequence, None)
         for record in records[3:6]
     }
     platform = await receipt_issuer.ledger.records(PLATFORM)

@@ -8,7 +8,7 @@ from shared.errors import ValidationErrors, WorkspaceError
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.selection import (
     MAX_SCOPE_CHARACTERS,
-    check_chain,
+    check_target_and_scope,
     parse_requested_sequence,
     resolve_amendments_chain,
     resolve_chain_to_read,
@@ -19,7 +19,7 @@ from shared.provenance.selection import (
 def get_error_code(target: str | None, scope_key: str | None) -> str:
     """Return the error code for the given target and scope, or an empty text if they are valid."""
     faults = ValidationErrors()
-    check_chain(faults, target, scope_key)
+    check_target_and_scope(faults, target, scope_key)
     try:
         faults.raise_all()
     except WorkspaceError as error:

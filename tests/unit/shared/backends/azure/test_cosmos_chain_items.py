@@ -162,7 +162,7 @@ async def test_unsuitable_containers_are_rejected() -> None:
 
 def test_deviating_properties_of_containers_are_reported() -> None:
     """The check of containers reports another partition key, a time to live, or a missing unique key."""
-    assert len(CHAINS[0].find_faults({"partitionKey": {"paths": ["/id"]}, "defaultTtl": 60})) == 3
+    assert len(CHAINS[0].find_differences({"partitionKey": {"paths": ["/id"]}, "defaultTtl": 60})) == 3
 
 
 def test_only_filter_fields_are_indexed() -> None:

@@ -174,9 +174,11 @@ def test_every_container_is_defined_once() -> None:
     """Container names are unique; with unique keys, items do not expire; deviating properties are reported."""
     assert len({definition.name for definition in CONTAINERS}) == len(CONTAINERS)
     assert all(definition.default_ttl is None for definition in CONTAINERS if definition.unique_key_paths)
-    assert [definition.find_faults(_get_properties(definition)) for definition in CONTAINERS] == [[]] * len(CONTAINERS)
+    assert [definition.find_differences(_get_properties(definition)) for definition in CONTAINERS] == [[]] * len(
+        CONTAINERS
+    )
     other = _get_properties(CONNECTIONS) | {"defaultTtl": 60, "partitionKey": {"paths": ["/other"]}}
-    assert CONNECTIONS.find_faults(other) == ["its partition key must be /id", "its items must not expire"]
+    assert CONNECTIONS.find_differences(other) == ["its partition key must be /id", "its items must not expire"]
 
 
 def _get_properties(definition: object) -> Item:

@@ -130,9 +130,9 @@ async def test_trimming_retains_unread_events(writer: HubWriter, reader: HubRead
     """Trimming deletes an event only if all consumer groups have read it."""
     await writer.send(HUB, build_messages(6))
     reader.commit(HUB, "live", PARTITION, 6)
-    assert trimmer.trim(now() + LATER, {HUB: ["live", "adx"]}) == 0
+    assert trimmer.delete_old_events(now() + LATER, {HUB: ["live", "adx"]}) == 0
     reader.commit(HUB, "adx", PARTITION, 4)
-    assert trimmer.trim(now() + LATER, {HUB: ["live", "adx"]}) == 4
+    assert trimmer.delete_old_events(now() + LATER, {HUB: ["live", "adx"]}) == 4
     assert [event.sequence_number for event in read_all_events(reader)] == [5, 6]
 
 
@@ -142,7 +142,7 @@ async def test_trimming_retains_recent_events(writer: HubWriter, reader: HubRead
     border = now()
     await writer.send(HUB, [HubMessage(b"young", "key", {})])
     reader.commit(HUB, "live", PARTITION, 100)
-    assert trimmer.trim(border, {HUB: ["live"]}) == 1
+    assert trimmer.delete_old_events(border, {HUB: ["live"]}) == 1
     assert [event.body for event in read_all_events(reader)] == [b"young"]
 
 
@@ -152,7 +152,7 @@ async def test_sequence_numbers_are_not_reused_after_trimming(
     """After trimming, an empty partition continues its sequence numbers, also after a reopening."""
     await writer.send(HUB, build_messages(2))
     reader.commit(HUB, "live", PARTITION, 2)
-    assert trimmer.trim(now() + LATER, {HUB: ["live"]}) == 2
+    assert trimmer.delete_old_events(now() + LATER, {HUB: ["live"]}) == 2
     again = HubWriter(hub_path)
     await again.send(HUB, build_messages(1))
     await again.close()
@@ -166,7 +166,7 @@ async def test_the_space_of_deleted_events_is_returned_to_the_disk(
     await writer.send(HUB, build_messages(2_000, 4_000))
     reader.commit(HUB, "live", PARTITION, 1_990)
     before = measure_file(hub_path)
-    trimmer.trim(now() + LATER, {HUB: ["live"]})
+    trimmer.delete_old_events(now() + LATER, {HUB: ["live"]})
     assert measure_file(hub_path) < before / 10
     assert len(read_all_events(reader)) == 10
 
@@ -183,7 +183,7 @@ async def test_a_hub_file_of_an_earlier_version_is_converted(tmp_path: Path) -> 
     await writer.close()
     before = measure_file(path)
     trimmer = HubTrimmer(path)
-    assert trimmer.trim(now() + LATER, {HUB: []}) == 2_000
+    assert trimmer.delete_old_events(now() + LATER, {HUB: []}) == 2_000
     trimmer.close()
     assert measure_file(path) < before / 10
 

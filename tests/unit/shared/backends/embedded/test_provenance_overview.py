@@ -96,7 +96,7 @@ async def test_counts_are_exact_after_concurrent_appends_and_a_kill(tmp_path: Pa
     while await overview.list_chains_with_incomplete_counts(1):
         await overview.complete_chain_counts(CHAIN)
     [summary] = await overview.list_chains(None, None, 10)
-    entries = await overview.list_pending(None, 1_000, 2**40)
+    entries = await overview.list_pending_amendments(None, 1_000, 2**40)
     assert summary.pending == len(entries) == await overview.count_pending_amendments(CHAIN)
     assert summary.records >= EARLIER + EARLIER // 2 + 2 * (APPENDED + APPENDED // 2)
     assert (await ChainVerifier(store, get_workspace_id).verify(CHAIN)).chain_valid

@@ -98,7 +98,7 @@ async def test_the_outbox_is_called_only_with_events() -> None:
             published.append(events)
 
     source = WarmQueryEvents(Outbox())  # type: ignore[arg-type]  # records lists
-    await source.announce([build_pending_event(AfterState=None)])
+    await source.publish_query_events([build_pending_event(AfterState=None)])
     assert published == []
-    await source.announce([build_pending_event(AfterState=None), build_pending_event()])
+    await source.publish_query_events([build_pending_event(AfterState=None), build_pending_event()])
     assert [len(each) for each in published] == [1]

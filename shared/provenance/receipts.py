@@ -170,7 +170,7 @@ class Receipts:
 
         Raises:
             WorkspaceError: INVALID if ``old_size`` is not below the size; NOT_FOUND ``CHECKPOINT_NOT_FOUND`` if no
-                checkpoint has one of the sizes; CONFLICT and UNAVAILABLE as in :meth:`prove_inclusion`.
+                checkpoint has one of the sizes; CONFLICT and UNAVAILABLE as in :meth:`issue_inclusion_receipt`.
         """
         verdict, found = await asyncio.gather(
             self._overview.find_verdict(chain), self._resolve_checkpoint_size(chain, size)

@@ -14,7 +14,7 @@ WORKSPACE_TARGETS: Final = frozenset({Target.PLATFORM_CONFIG, Target.ACCESS_CONT
 
 
 def resolve_chain_to_read(target: str | None, scope_key: str | None) -> ChainKey:
-    """Return the chain of a read request that :func:`check_chain` has accepted.
+    """Return the chain of a read request that :func:`check_target_and_scope` has accepted.
 
     Args:
         target: requested kind of chain; None for the events of the scope or, without a scope, for PlatformConfig.

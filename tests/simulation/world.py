@@ -27,7 +27,8 @@ MOST_STEPS: Final = 400_000
 _SLOW_TICK_SECONDS: Final = 30
 _LONGEST_TRIP: Final = 20 * MILLISECOND
 _LONGEST_RESTART: Final = 20 * MICROSECONDS
-_LONGEST_PAUSE: Final = 30 * MICROSECONDS
+_LONGEST_PAUSE: Final = 60 * MICROSECONDS
+"""Longer than the lease of a background job, which therefore ends during some pauses."""
 _LONGEST_JUMP: Final = timedelta(minutes=50)
 _INTERNAL_ERROR: Final = 500
 _USUAL_GAP: Final = 30

@@ -87,7 +87,7 @@ from shared.timestamps import now
 hub_retention._CHUNK = 100
 trimmer = hub_retention.HubTrimmer(Path(sys.argv[1]))
 print("ready", flush=True)
-print(trimmer.trim(now() + timedelta(hours=1), {"telemetry": ["live"]}), flush=True)
+print(trimmer.delete_old_events(now() + timedelta(hours=1), {"telemetry": ["live"]}), flush=True)
 trimmer.close()
 """
 

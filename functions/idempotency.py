@@ -65,8 +65,9 @@ def make_idempotent[Q, B](
 ) -> Callable[[Call[Q, B]], Awaitable[Reply]]:
     """Decorate a handler: for 24 hours, a retry with the same Idempotency-Key gets the reply to the first request.
 
-    Use this decorator below ``@GROUP.endpoint``, for requests that do more than append one record. ``call.append_id``
-    is the same in every attempt, even if the process ended during an earlier attempt.
+    Use this decorator below ``@GROUP.endpoint``, for requests that do more than append one record. The handler appends
+    its record with ``call.append_id``, which is the same in every attempt, so that a retry after a crash appends no
+    second record.
     """
 
     @wraps(handler)

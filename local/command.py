@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         load_local_settings(parsed.app)
         configure_json_logs(os.environ.get("LOG_LEVEL") or "INFO")
-        _reject_unknown_exporters()
+        _reject_unknown_telemetry_exporters()
         options = _build_options(parsed, with_sign_in_link=parsed.sign_in_link or os.isatty(_STANDARD_OUTPUT))
         host = Host(options, lambda *values: print(_build_ready_text(*values), file=out, flush=True))
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
 
 
-def _reject_unknown_exporters() -> None:
+def _reject_unknown_telemetry_exporters() -> None:
     faults = exporters.find_unsupported_values(os.environ)
     if faults:
         raise StartError("; ".join(faults))

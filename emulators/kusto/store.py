@@ -4,9 +4,10 @@ The table contains one row for each telemetry event (impulse). A key is a hash b
 recognised. Rows, offset and keys are stored in one transaction, so that each event of the hub is in the table exactly
 once, even after a crash.
 
-A message is a duplicate if the table ``ingest.seen`` contains its key. An in-memory Bloom filter recognises almost all
-new messages, so that their keys need not be searched in the table. For the other messages, the filter returns the time
-range of the keys to search. The filter may report a new key as possibly stored, but never a stored key as new.
+A message is a duplicate if the table ``ingest.seen`` contains its key. In-memory Bloom filters, one for each period,
+recognise almost all new messages, so that their keys need not be searched in the table. For the other messages, only
+the periods of the matching filters are searched. A filter may report a new key as possibly stored, but never a stored
+key as new.
 """
 
 import hashlib

@@ -80,7 +80,10 @@ def translate(
     types: Mapping[str, str] | None = None,
     result_place: ResultPlace = FIRST_RESULT,
 ) -> Translation:
-    """Translate a KQL query to SQL; if its columns depend on the data, translate the next probe query that finds them.
+    """Translate a KQL query to SQL.
+
+    If its output columns depend on the data, translate a probe query that finds them instead. The caller runs it, adds
+    its rows to ``probe_rows``, and calls again until the translation is that of the query itself.
 
     Call this only in a process that can be killed, because some short queries require unlimited time and memory.
 

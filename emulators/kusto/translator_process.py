@@ -2,8 +2,8 @@
 
 A text of 150 bytes can expand to gigabytes of SQL, and the parser cannot be interrupted from another thread. The
 process reads requests from standard input and writes replies to standard output. A request that exceeds the memory
-limit ends the process. The engine forks its first translator process, because a new process imports the library again,
-which takes most of the processor time of its start.
+limit ends the process. The engine starts the first translator process by a fork, so that it need not import the
+translator library again, which takes most of the processor time of a start.
 
 A message is a 4-byte big-endian length and a JSON document: ``{"text", "schema", "found", "types", "place",
 "seconds"}`` as the request, and a `Translation` or ``{"error": {...}, "late"}`` as the reply. The property ``late`` is

@@ -10,7 +10,7 @@ from shared.http.operation_docs import DEFINITION, IDEMPOTENT, NO_CONTENT, Docum
 
 
 class AlertDescription(TypedDict):
-    """An alert: one group of a rule, from the time when its condition began to hold until the condition ended."""
+    """An alert: the time in which the condition of a rule holds for one group of rows, for example of one device."""
 
     id: str
     rule: str

@@ -155,7 +155,7 @@ PROOF = OperationDocs(
 
 @with_config(extra="allow")
 class Amendment(TypedDict):
-    """A stored amendment; further properties are part of the record and of its hash."""
+    """A stored amendment. The record can have further properties; its hash covers them, too."""
 
     RecordID: str
     ScopeKey: str

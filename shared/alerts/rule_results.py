@@ -72,8 +72,9 @@ def compute_state_after_failure(
 ) -> tuple[RuleState, Transitions]:
     """Return the new state of a rule whose evaluation failed, and the changes to its alerts.
 
-    Alerts do not change, except that the alerts of a deleted rule with the same lookup (id in URLs) end. The first
-    failure begins a notification of severity `warning`; further failures only replace the reason.
+    The alerts of the rule do not change. If stored alerts belong to a deleted rule that had the same lookup (id in
+    URLs), they end. The first failure starts a notification of severity `warning` about the rule; further failures only
+    replace its reason.
 
     Args:
         entry: alert rule with its creation time.

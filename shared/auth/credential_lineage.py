@@ -49,7 +49,7 @@ class CredentialLineage:
         return frozenset(creators or ()) - {caller.member_id}
 
     async def find_conflicting_authors(self, caller: Principal, directory: Directory) -> frozenset[str]:
-        """Return the ids of the members under which the caller could have made changes.
+        """Return the ids of the members in whose name the caller could have made changes.
 
         The caller must not approve changes of these members.
 
@@ -59,7 +59,8 @@ class CredentialLineage:
 
         Args:
             caller: person who approves or rejects a change.
-            directory: source of the current team. A removed member counts as a service.
+            directory: source of the current team. A removed member counts as a service, because the team no longer
+                shows whether it was one.
 
         Raises:
             WorkspaceError: the same errors as :meth:`find_key_creators`.

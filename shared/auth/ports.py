@@ -119,8 +119,9 @@ class ApiKey:
         digest: SHA-256 of salt and secret.
         rights: rights to which the key is restricted; None for all rights of its principal.
         last_used_at: time of the last use, accurate to about a minute.
-        creators: members, other than the principal, who created the key or the credential with which the key was
-            created. None if they are unknown, because an earlier version of the service created the key.
+        creators: members, other than the principal, who may know the secret: the creator of the key, and the creators
+            of the credential that was used to create it. None if they are unknown, because an earlier version of the
+            service created the key.
         binding: connections and devices to which the key is bound; None for a key that is not bound.
     """
 

@@ -40,7 +40,7 @@ class ExposedTable:
         """Partition key path of the table, such as ``/line``."""
         return self.table.container.partition_key_path
 
-    def check_access_granted(self) -> None:
+    def check_account_grants_access(self) -> None:
         """Check that the Cosmos DB account grants access to documents.
 
         Raises:

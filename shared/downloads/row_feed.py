@@ -1,4 +1,4 @@
-"""Arrow record batches of one connection: passed from coroutines to a thread, resized, and processed in parallel."""
+"""Feed of Arrow record batches from coroutines to a worker thread, which resizes and processes them in parallel."""
 
 import asyncio
 import os

@@ -172,7 +172,8 @@ class CsvReader:
         text = self._encoding.to_utf8(raw)
         end = len(text) if is_last else find_last_record_end(text)
         if not end:
-            raise FileRejectedError(f"Row {first_row} has more than {len(raw)} bytes; rows must end with a line break.")
+            detail = f"Row {first_row} has more than {len(raw)} bytes. Each row must end with a line break."
+            raise FileRejectedError(detail)
         # At the end of the file, an incomplete character is skipped.
         used = len(raw) if end == len(text) and is_last else self._encoding.count_file_bytes(text[:end])
         return self._convert_text(text[:end], start + used, first_row, max_rows)

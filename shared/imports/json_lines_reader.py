@@ -55,7 +55,8 @@ class JsonLinesReader:
         text = self._encoding.to_utf8(raw)
         end = len(text) if is_last else text.rfind(b"\n") + 1
         if not end:
-            raise FileRejectedError(f"Row {first_row} has more than {len(raw)} bytes; rows must end with a line break.")
+            detail = f"Row {first_row} has more than {len(raw)} bytes. Each row must end with a line break."
+            raise FileRejectedError(detail)
         used = len(raw) if is_last else self._encoding.count_file_bytes(text[:end])
         collector = RowCollector(first_row - 1)
         for line in islice(_iterate_lines(text[:end]), max_rows):

@@ -168,7 +168,7 @@ def compact_output_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _replace_references(value: Any, named_schemas: Mapping[str, Any]) -> Any:
-    """Return a copy of a schema in which the type of the named schema, such as object, replaces each reference."""
+    """Return a copy of a schema; each ``$ref`` is replaced by its target's type, such as ``{"type": "object"}``."""
     if isinstance(value, list):
         return [_replace_references(each, named_schemas) for each in value]
     if not isinstance(value, Mapping):

@@ -28,8 +28,15 @@ def build_error_redirect(redirect_uri: str, parameters: Parameters, base: str, e
     return Redirect(append_parameters(redirect_uri, parameters, base, members))
 
 
-def append_parameters(redirect_uri: str, parameters: Parameters, base: str, members: dict[str, str]) -> str:
-    """Return a redirect URI with ``members``, ``state`` and ``iss`` (RFC 9207) as further query parameters."""
+def append_parameters(redirect_uri: str, parameters: Parameters, service_url: str, values: dict[str, str]) -> str:
+    """Return a redirect URI with further query parameters.
+
+    Args:
+        redirect_uri: the URI.
+        parameters: parameters of the authorization request; its ``state`` is added.
+        service_url: base URL of the service, which is added as ``iss`` (RFC 9207).
+        values: other parameters to add.
+    """
     state = parameters.get("state")
-    query = {**members, **({} if state is None else {"state": state}), "iss": base}
+    query = {**values, **({} if state is None else {"state": state}), "iss": service_url}
     return f"{redirect_uri}{'&' if '?' in redirect_uri else '?'}{urlencode(query, quote_via=quote)}"

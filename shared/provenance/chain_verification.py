@@ -25,9 +25,9 @@ from shared.provenance.hash_rule import (
     DAY_OF_ANY_MONTH,
     MAX_DEPTH,
     compute_digest,
-    describe_earlier_time,
     describe_invalid_time,
     describe_non_text_fields,
+    describe_time_order_fault,
     format_record_id,
     get_filter_fields,
     get_record_time,
@@ -286,7 +286,7 @@ class ChainVerification:
         if differing:
             return ChainFault(here, f"the filter fields of {here} differ from its content: {', '.join(differing)}")
         mistimed = (
-            describe_earlier_time(here, self.sequence)
+            describe_time_order_fault(here, self.sequence)
             if is_record_time(get_record_time(value))
             else describe_invalid_time(here)
         )

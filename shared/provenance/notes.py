@@ -106,7 +106,7 @@ def build_key_name(workspace: str) -> str:
 
 
 def build_origin(workspace: str, target: str, scope_key: str = "") -> str:
-    """Return the name of a chain in its checkpoints: key name and target, and also the scope if the chain has one."""
+    """Return the origin line of a chain's checkpoints: the name of the signing key, the target, and any scope."""
     scope = f"/{quote(scope_key, safe='')}" if scope_key else ""
     return f"{build_key_name(workspace)}/{target}{scope}"
 

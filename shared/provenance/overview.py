@@ -125,7 +125,7 @@ class AuditOverview:
         result = await build_query_result(records, len(found), has_more=has_more, runtime=self._runtime)
         return PendingPage(result, [entry.place for entry in page], has_more and bool(page))
 
-    async def complete_chain_counts(self) -> int:
+    async def add_missing_chain_counts(self) -> int:
         """Count the records of chains that an earlier version wrote; remove decided amendments from the pending ones.
 
         Returns:
@@ -135,7 +135,7 @@ class AuditOverview:
         # A chain that is listed again was changed meanwhile; the next run counts it.
         while new := set(await self._index.list_chains_with_incomplete_counts(_CHAINS_AT_ONCE)) - counted:
             for chain in new:
-                await self._index.complete_chain_counts(chain)
+                await self._index.add_missing_chain_counts(chain)
             counted |= new
         after: PendingPlace | None = None
         while entries := await self._index.list_pending_amendments(after, MAX_LIMIT, MAX_BODY_BYTES):
@@ -156,7 +156,7 @@ class AuditOverview:
                 if self._runtime.monotonic() > deadline:
                     detail = "Amendments of an earlier service version are being counted; retry after the stated time."
                     raise WorkspaceError(Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE", detail, retryAfter=10)
-                await self._index.complete_chain_counts(chains[0])
+                await self._index.add_missing_chain_counts(chains[0])
             self._checked_at = self._runtime.monotonic()
 
     async def _select_undecided(self, entries: Sequence[PendingEntry]) -> list[PendingEntry]:

@@ -87,7 +87,7 @@ class ChainOverview(Protocol):
     """Store of the summaries of all chains, and of the index of pending amendments.
 
     The transaction of an append updates both. Chains that an earlier version wrote are counted later by
-    :meth:`complete_chain_counts`, which can run in several processes at once and during appends. All methods raise
+    :meth:`add_missing_chain_counts`, which can run in several processes at once and during appends. All methods raise
     ``WorkspaceError`` UNAVAILABLE with code ``PROVENANCE_UNAVAILABLE`` if the store does not respond.
     """
 
@@ -120,7 +120,7 @@ class ChainOverview(Protocol):
         """
         ...
 
-    async def complete_chain_counts(self, chain: ChainKey) -> None:
+    async def add_missing_chain_counts(self, chain: ChainKey) -> None:
         """Count the records that an earlier version of the service appended, and add pending amendments to the index.
 
         The work can be repeated after an interruption: no count is lost, and no record is counted twice.

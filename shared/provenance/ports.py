@@ -382,7 +382,8 @@ class OrphanRecords(Protocol):
 
         An orphan is a stored record that no chain's head item includes. If this chain has a head item, the result
         contains the orphans with this chain's genesis hash. Without a head item, the result contains all records with
-        the genesis hash, and the orphans that are not the first record of any chain (earlier ones may be deleted).
+        the genesis hash. It also contains the orphans that are not the first record of any chain: the first record of
+        their chain may be deleted, so that their chain is unknown.
 
         Args:
             chain: chain to search.

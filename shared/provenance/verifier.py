@@ -396,9 +396,8 @@ def _build_verdict(fault: ChainFault | None, *, empty: bool, forked: bool, count
 def add_record_verdict(verdict: ChainVerdict, record: ChainRecord) -> ChainVerdict:
     """Check the record that the caller requested, and add the result to the verdict of the chain.
 
-    The record is valid if its Hash is the digest of its canonical form.
-
-    The verdict contains the record as queries return it: a placeholder replaces a record without a canonical form.
+    The record is valid if its Hash is the digest of its canonical form. A record without a canonical form is not valid,
+    and the verdict contains a placeholder for it, as queries do.
     """
     form = canonicalise_record(record.canonical)
     recomputed = None if form is None else compute_digest(form)

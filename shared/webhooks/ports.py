@@ -55,7 +55,9 @@ class WebhookStore(Protocol):
         """
         ...
 
-    async def reschedule_deliveries(self, at: datetime, until: datetime, scheduled_after: datetime, limit: int) -> int:
+    async def reschedule_future_deliveries(
+        self, at: datetime, until: datetime, scheduled_after: datetime, limit: int
+    ) -> int:
         """Make deliveries due that were scheduled before the clock was set back; return their number.
 
         Args:

@@ -124,7 +124,7 @@ class BackgroundServices:
         """Count the records of audit chains that an earlier version wrote, and add new signatures to their index."""
         if (await self._catalog.current()).policies.provenance is None:
             return
-        if counted := await self._provenance.overview.complete_chain_counts():
+        if counted := await self._provenance.overview.add_missing_chain_counts():
             _LOG.info("counted audit chains of an earlier version", extra=fields(chains=counted))
         await self._signatures.list.complete_index(_INDEX_SECONDS)
 

@@ -1323,7 +1323,7 @@ class AlertCondition(TypedDict):
 
 
 class AlertDescription(TypedDict):
-    """An alert: one group of a rule, from the time when its condition began to hold until the condition ended."""
+    """An alert: the time in which the condition of a rule holds for one group of rows, for example of one device."""
 
     id: str
     rule: str
@@ -1440,7 +1440,7 @@ class AlertRuleList(TypedDict):
 
 
 class Amendment(TypedDict):
-    """A stored amendment; further properties are part of the record and of its hash."""
+    """A stored amendment. The record can have further properties; its hash covers them, too."""
 
     RecordID: str
     ScopeKey: str

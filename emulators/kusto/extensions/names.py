@@ -171,7 +171,10 @@ def _get_argument_value(node: Any) -> Any:
 
 
 def _install_column_functions() -> None:
-    """Make the translator library replace ``column_ifexists`` and ``pack_all`` once it knows the input columns."""
+    """Make the translator library convert ``column_ifexists`` and ``pack_all`` once it knows the input columns.
+
+    The functions become expressions that only name existing columns.
+    """
     replace_attribute(schema, "resolve_let_refs", _patch_resolve_let_references)
 
 

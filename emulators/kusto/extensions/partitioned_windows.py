@@ -95,9 +95,9 @@ def _patch_render_query_in_scope(library_function: Callable[..., Any]) -> Callab
 
 
 def merge_sorts_with_extends(operators: Sequence[ir.Operator]) -> list[ir.Operator]:
-    """Return query operators in which one `PartitionedWindows` replaces each suitable pair of ``sort`` and ``extend``.
+    """Replace each ``sort`` and the ``extend`` after it by one `PartitionedWindows` if the result stays the same.
 
-    The caller provides the column types with `bind_known_types`.
+    The caller then sets the column types with `bind_known_types`.
     """
     merged = list(operators)
     for index in range(len(merged) - 2, -1, -1):

@@ -148,7 +148,7 @@ class MvApply(GroupedOperator):
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that joins each result row of the pipeline with its input row."""
-        count = self._render_string_count(input_sql, input_columns)
+        count = self._render_count_of_matching_strings(input_sql, input_columns)
         if count is not None:
             return count
         group, rows = create_group_column_name(input_columns), create_subquery_name("rows")
@@ -166,7 +166,7 @@ class MvApply(GroupedOperator):
             f"JOIN {rows} AS r ON r.{key} = n.{key}"
         )
 
-    def _render_string_count(self, input_sql: str, input_columns: list[str]) -> str | None:
+    def _render_count_of_matching_strings(self, input_sql: str, input_columns: list[str]) -> str | None:
         """Render SQL that counts the strings in an array that satisfy the conditions of the pipeline.
 
         None if the pipeline is not ``where ... | summarize count()`` over strings with simple conditions.

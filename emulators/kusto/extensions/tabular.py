@@ -164,7 +164,7 @@ class DistinctRows(PipelineOperator):
         return input_columns if self.named is None else translate.naming.distinct_names([self.named])
 
     def replace_expressions(self, substitute: Substitute) -> "DistinctRows":
-        """Return a copy of the operator with ``substitute`` applied to its expression and its number of rows."""
+        """Return a copy with ``substitute`` applied to the expression and the number of rows of ``sample-distinct``."""
         if self.named is None or self.count is None:
             return self
         named = dataclasses.replace(self.named, expr=substitute(self.named.expr))

@@ -87,7 +87,7 @@ class CosmosChainOverview:
                     return list(found)
         return list(found)
 
-    async def complete_chain_counts(self, chain: ChainKey) -> None:
+    async def add_missing_chain_counts(self, chain: ChainKey) -> None:
         head = await self._store.read_newest_head(chain)
         if head is None or (head.counts is not None and head.counts.are_complete):
             return

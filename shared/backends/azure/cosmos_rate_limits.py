@@ -86,9 +86,10 @@ class _PrincipalBudget:
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any] | None, at: float) -> Self:
-        """Parse the usage of a budget from a Cosmos DB item, without leases that no longer count.
+        """Parse the usage of a budget from a Cosmos DB item, without expired leases and requests outside the window.
 
-        Times in the future were stored before the clock was set back; each is replaced by the latest possible time.
+        Times in the future were stored before the clock was set back; each is replaced by the latest time that could be
+        stored at ``at``.
         """
         if item is None:
             return cls({}, {}, {})

@@ -122,7 +122,7 @@ class SqliteChainOverview:
 
         return await self._run_read(select_uncounted)
 
-    async def complete_chain_counts(self, chain: ChainKey) -> None:
+    async def add_missing_chain_counts(self, chain: ChainKey) -> None:
         while not await self._run_write(lambda connection: _count_next_amendments(connection, chain)):
             pass
 

@@ -101,9 +101,7 @@ class Intake:
                 await self._store_once(self._pending)
 
     async def _wait_for_more_messages(self) -> None:
-        """Wait a few milliseconds for more messages, so that all are stored together.
-
-        Return as soon as no further message arrives.
+        """Wait while messages keep arriving, at most a few milliseconds, so that they are stored together.
 
         A longer wait would delay a source that waits for acknowledgements.
         """

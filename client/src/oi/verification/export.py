@@ -16,9 +16,9 @@ from oi.verification.hash_rule import (
     MAX_DEPTH,
     compute_digest,
     compute_genesis_hash,
-    describe_earlier_time,
     describe_invalid_time,
     describe_non_text_fields,
+    describe_time_order_fault,
     format_record_id,
     get_filter_fields,
     get_record_time,
@@ -227,7 +227,9 @@ def _check_hash_link(record: Mapping[str, Any], progress: _Progress) -> str:
 def _check_fields(record: Mapping[str, Any], progress: _Progress) -> str:
     """Describe a fault in a record's time or in the properties by which queries filter; empty if all are valid."""
     here, time = str(record.get("RecordID")), get_record_time(record)
-    return _check_own_fields(record) or (describe_earlier_time(here, progress.sequence) if time < progress.time else "")
+    return _check_own_fields(record) or (
+        describe_time_order_fault(here, progress.sequence) if time < progress.time else ""
+    )
 
 
 def _check_own_fields(record: Mapping[str, Any]) -> str:

@@ -115,7 +115,7 @@ def is_too_deep(value: Any) -> bool:
     return any(isinstance(item, dict | list | tuple) for item in level)
 
 
-def describe_earlier_time(record_name: str, previous_number: int) -> str:
+def describe_time_order_fault(record_name: str, previous_number: int) -> str:
     """Build the error message for a record whose time is earlier than that of record number ``previous_number``."""
     return f"the time of {record_name} is earlier than the time of {format_record_id(previous_number)}"
 

@@ -1,4 +1,4 @@
-"""Manifest of an audit bundle (list of its chains), and the check of each property."""
+"""Manifest of an audit bundle, which lists its chains: parses it and checks the type and value of each property."""
 
 import json
 from typing import Any, Final

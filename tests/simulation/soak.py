@@ -33,6 +33,7 @@ _WORLDS_FOR_UNUSED_POINTS: Final = 20
 _WORLDS_OF_A_PROCESS: Final = 100
 _WORLDS_BEFORE_A_STOP: Final = 20
 _SHOWN_VIOLATIONS: Final = 20
+_WORLDS_BETWEEN_REPORTS: Final = 5_000
 _SLOW_MODULES: Final = ("duckdb", "pandas", "pyarrow.dataset", "pyarrow.pandas_compat", "pyarrow.parquet")
 """Modules that worlds load on first use; without them, each worker process would load them again."""
 
@@ -130,7 +131,7 @@ def _build_arguments(result: Exploration, names: Sequence[str], *, is_aimed: boo
 
 
 @dataclass
-class _Totals:
+class Totals:
     """Sums over all completed batches of worlds."""
 
     worlds: int = 0
@@ -139,8 +140,10 @@ class _Totals:
     crashed: set[str] = field(default_factory=set)
 
     def add(self, summary: BatchSummary) -> None:
-        """Add the summary of a batch, and print its violations."""
-        self.worlds += summary.worlds
+        """Add the summary of a batch; print its violations and, from time to time, the number of worlds so far."""
+        before, self.worlds = self.worlds, self.worlds + summary.worlds
+        if self.worlds // _WORLDS_BETWEEN_REPORTS > before // _WORLDS_BETWEEN_REPORTS:
+            print(f"{self.worlds} worlds so far, {self.violations} violations", flush=True)
         self.seen |= summary.seen
         self.crashed |= summary.crashed
         for arguments, text in summary.violations:
@@ -166,7 +169,7 @@ def run_soak(limits: SoakLimits, names: tuple[str, ...] = ()) -> int:
     gc.collect()
     gc.freeze()
     started = time.monotonic()
-    totals = _Totals()
+    totals = Totals()
     _run_batches(_list_batches(limits, started + limits.seconds, names), totals, limits)
     points = _list_crash_points(totals.seen, names)
     faults = [] if names else _find_faults(totals, points)
@@ -183,7 +186,7 @@ def run_soak(limits: SoakLimits, names: tuple[str, ...] = ()) -> int:
     return int(totals.violations > 0 or bool(faults))
 
 
-def _find_faults(totals: _Totals, points: set[str]) -> list[str]:
+def _find_faults(totals: Totals, points: set[str]) -> list[str]:
     """Return what is wrong with the crash points that a run of all components used."""
     faults = [
         f"{point} is excluded, but a process died there"
@@ -210,7 +213,7 @@ def find_coverage_faults(points: Collection[str], crashed: Collection[str], rare
     return faults
 
 
-def _run_batches(batches: Iterator[Batch], totals: _Totals, limits: SoakLimits) -> None:
+def _run_batches(batches: Iterator[Batch], totals: Totals, limits: SoakLimits) -> None:
     """Run each batch of worlds in a new process; if ``stops_at_violation`` is set, end at the first violation."""
     cores = os.process_cpu_count() or 1
     running: deque[AsyncResult[BatchSummary]] = deque()

@@ -1,6 +1,8 @@
-"""Tests of the crash points that a run of many simulated worlds must use."""
+"""Tests of a run of many simulated worlds: its reports, and the crash points that it must use."""
 
-from tests.simulation.soak import find_coverage_faults
+import pytest
+
+from tests.simulation.soak import BatchSummary, Totals, find_coverage_faults
 
 POINTS = {f"shared/module.py:{line}:0 await" for line in range(100)}
 
@@ -23,3 +25,15 @@ def test_a_long_run_uses_most_crash_points() -> None:
     rare = set(sorted(POINTS)[:6])
     assert find_coverage_faults(POINTS, POINTS - set(sorted(rare)[:5]), rare) == []
     assert find_coverage_faults(POINTS, POINTS - rare, rare) == ["94 of 100 were used, which is less than 95%"]
+
+
+def test_a_long_run_reports_its_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    """A run prints the number of worlds so far after every 5,000 worlds, and each violation when it is found."""
+    totals = Totals()
+    for number in range(100):
+        totals.add(BatchSummary(100, [("SEED=7", "a record is lost")] if number == 60 else [], set(), set()))
+    assert capsys.readouterr().out.splitlines() == [
+        "5000 worlds so far, 0 violations",
+        "violation: make simulate SEED=7: a record is lost",
+        "10000 worlds so far, 1 violations",
+    ]

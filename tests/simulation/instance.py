@@ -165,8 +165,11 @@ class Instance:
         _GRAVEYARD.append(self)
 
     def wait_in_job(self, is_done: Callable[[], bool]) -> None:
-        """Run steps of the world until a condition is met, while a job of this process waits for the condition."""
-        while not is_done():
+        """Run steps of the world until a condition is met, while a job of this process waits for the condition.
+
+        If the process is paused, the job also waits for the end of the pause.
+        """
+        while self.loop.paused_until or not is_done():
             self._world.step_within_job()
             self.check_alive()
         self._world.scheduler.current = self.loop

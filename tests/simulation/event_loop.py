@@ -103,10 +103,7 @@ class SimulatedLoop:
     def call_soon(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> asyncio.Handle:
         """Queue a callback."""
         handle = asyncio.Handle(callback, args, self._loop, context)
-        if not self.is_dead:
-            if not self.ready and not self.paused_until:
-                self.scheduler.add_ready_loop(self)
-            self.ready.append(handle)
+        self._queue_callback(handle)
         return handle
 
     def call_soon_threadsafe(
@@ -133,7 +130,7 @@ class SimulatedLoop:
         """Do nothing, because a cancelled timer is skipped when it expires."""
 
     def _queue_callback(self, handle: asyncio.Handle) -> None:
-        if self.is_dead or handle._cancelled:
+        if self.is_dead or handle.cancelled():
             return
         if not self.ready and not self.paused_until:
             self.scheduler.add_ready_loop(self)

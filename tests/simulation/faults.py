@@ -49,6 +49,7 @@ class Faults:
             source: source of all decisions but that about pauses.
             seed: decides about pauses.
         """
+        # A draw from the same source would change the schedules of all worlds, and of the seeds that once failed.
         drawn = {field.name: source.choice(_RATES) for field in fields(cls) if field.name != "pause"}
         drawn["pause"] = _PAUSE_RATE if random.Random(f"interruptions {seed}").random() < _WORLDS_WITH_PAUSES else 0.0
         drawn["crash"] /= 25

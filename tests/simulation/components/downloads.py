@@ -107,6 +107,7 @@ class DownloadsComponent(TelemetryComponent):
         self._orders: dict[str, _RequestedDownload] = {}
         self._quota = world.random.choice((None, None, 1, 1, 2))
         self._bytes = world.random.choice((None, None, None, None, 500, 2_000))
+        # A source of its own, so that worlds whose archive is not slow keep their schedules.
         self._stalls = random.Random(f"archive {world.seed}")
         self._is_archive_slow = self._stalls.random() < _WORLDS_WITH_SLOW_ARCHIVE
 

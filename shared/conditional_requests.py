@@ -57,7 +57,7 @@ class Condition:
         return self.none_match is None and (self.match is None or self.match.every)
 
     def check_if_match(self, etag: str) -> None:
-        """Reject a request that has an If-Match header without this ETag.
+        """Reject a request whose If-Match header contains neither this ETag, as a strong ETag, nor ``*``.
 
         Raises:
             WorkspaceError: PRECONDITION_FAILED ``PRECONDITION_FAILED`` if the condition is not satisfied.

@@ -39,7 +39,7 @@ def advance_alerts(
         alerts: stored alerts of the rule; resolved ones are ignored.
         groups: evaluated groups of the rule's data.
         at: time of the evaluation. If the clock was set back, an alert does not fire or end before its start, and a
-            pending alert whose start lies in the future starts again.
+            pending alert whose start is later than ``at`` by more than ``CLOCK_TOLERANCE`` starts again.
         new_id: returns a new id.
     """
     matching = {group.key: group for group in groups if group.matches}

@@ -84,7 +84,10 @@ class ChainReceipts:
         return True
 
     async def _yield_and_check_cancellation(self, number: int) -> None:
-        """After each :data:`RECEIPTS_PER_PART` records, check for cancellation of the job, and let other tasks run."""
+        """Check for cancellation of the job, and let other tasks run, if ``number`` is the first record of a part.
+
+        A part has :data:`RECEIPTS_PER_PART` records; ``number`` counts records from 0.
+        """
         if number % RECEIPTS_PER_PART == 0:
             await self._check()
             await self._runtime.sleep(0)

@@ -41,7 +41,8 @@ class Principal:
         expires_at: expiry of the credential; None if it does not expire.
         binding: connections and devices to which the credential is bound; None if it is not bound.
         client_id: OAuth client that acts for the member with the member's consent; empty if the member acts.
-        sign_in: sign-in of the person who requested the token; it has no time if the credential is not a token.
+        sign_in: sign-in of the person from which the token descends; it has no time if the time is unknown or the
+            credential is not a token.
         personal: False if another person created the API key from which the credential descends; such a credential
             does not prove that its owner acts.
     """

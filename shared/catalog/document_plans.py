@@ -174,7 +174,10 @@ def find_undeclared_containers(
 
 
 def find_stored_approvals(document: WorkspaceDocument, stored: StoredCatalog) -> frozenset[str]:
-    """Return the lookups (ids in URLs) of a document's approved queries whose approval is stored already."""
+    """Return the lookups (ids in URLs) of a document's approved queries whose approval needs no new check.
+
+    These are queries that are stored with equal text, parameters and approval, or were created through the API.
+    """
     declared = items_from_document(document)
     stored_items = {(item.kind, item.key): item for item in stored.items}
     return frozenset(

@@ -21,12 +21,13 @@ async def ignore_events(events: Sequence[PendingEvent]) -> None:
 
 
 async def flush_outbox(store: PendingEventStore, audit_log: AuditLog, announce: Announce = ignore_events) -> int:
-    """Append the pending audit events to their audit chains, oldest first; return the number of appended events.
+    """Append the pending audit events to their audit chains, oldest first; return the number of processed events.
 
-    The function ``announce`` is called for the appended events; in the service, it notifies webhooks.
+    Events with the target :data:`UNAUDITED` are announced and counted like the others, but not appended. The function
+    ``announce`` is called with the processed events; for changes of the catalog, it publishes webhook events.
 
-    An event is deleted from the outbox after it was appended and announced. If the process ends before the
-    deletion, both steps are repeated; the append id of an event makes the second append return the same
+    An event is deleted from the outbox after these steps. If the process ends before the
+    deletion, the steps are repeated; the append id of an event makes the second append return the same
     record. An event that its chain rejects permanently stays pending and does not block later events.
 
     Raises:

@@ -12,8 +12,8 @@ from shared.errors import WorkspaceError
 def find_api_path_error(api_path: str) -> str | None:
     """Return the rule that an API path violates; None if it is valid.
 
-    Empty segments, ``.`` and ``..`` are invalid, because clients and proxies remove them. The last segment must not be
-    ``approve``, because this is the route for approvals.
+    Empty segments, ``.`` and ``..`` are invalid, because clients and proxies remove them. A path must not end with
+    ``/approve``, because this is the route for approvals.
     """
     if set(api_path.split("/")) & {"", ".", ".."}:
         return "must not have an empty, . or .. segment"

@@ -1,8 +1,8 @@
 """Telemetry archive: stores each batch of impulses (telemetry messages), and later merges the blobs of past hours.
 
 :class:`Archive` stores one blob per trigger batch, connection and hour. Readers are fastest with one blob per hour and
-connection, so a background job, :class:`Compaction`, merges them. A run performs one of two steps for each hour. It may
-stop at any point; a later run continues.
+connection, so a background job, :class:`Compaction`, merges them. A run performs one or both of two steps for each
+hour. It may stop at any point; a later run continues.
 
 1. Merge: a new blob contains every row of the hour's live blobs, which are the blobs that no other blob lists as
    sources. The summary of the new blob lists as sources these live blobs and the blobs from which they were merged.

@@ -29,7 +29,10 @@ BATCH_BYTES: Final = GROUP_BYTES // 2
 
 
 def fits_in_memory(longest_row_size: int | None) -> bool:
-    """Return whether rows with at most this number of bytes fit into DuckDB's memory; False if it is unknown (None)."""
+    """Return whether DuckDB can process rows whose texts have at most this number of bytes in its memory.
+
+    Return False if the size is unknown (None).
+    """
     return longest_row_size is not None and longest_row_size <= MAX_SHORT_BYTES
 
 

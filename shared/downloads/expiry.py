@@ -44,8 +44,8 @@ class DownloadExpiry:
     async def run(self) -> None:
         """Delete expired jobs. Their files are deleted first, so that the next run repeats a failed deletion.
 
-        An import with an open step is marked as failed. Its job is deleted after the step is complete, or at the
-        latest ``ORPHAN_AGE`` after its expiry.
+        An unfinished import is marked as failed. An import with an open step is deleted only by a run after the step is
+        complete, or by the first run ``ORPHAN_AGE`` after its expiry.
         """
         at = self._runtime.now()
         expired = await self._jobs.list_expired_jobs(at)
@@ -76,7 +76,7 @@ def build_job_blob_prefix(job_id: str) -> str:
 
 
 def build_step_blob_name(job_id: str, step: int) -> str:
-    """Build the name of the blob with the rows that one step of an import adds to the query table."""
+    """Build the name of the blob with the rows that one step of an import adds to archive and query table."""
     return f"{build_job_blob_prefix(job_id)}table/{step:06d}.parquet"
 
 
@@ -89,7 +89,7 @@ async def remove_files_of_ended_job(blobs: BlobStore, job: Job) -> None:
     """Delete the files of a cancelled or failed job, except the file of an open import step.
 
     The archive may contain only some of the step's rows, and the query table none of them. A later import would count
-    the archived rows as duplicates. The background work of the import therefore stores the other rows from the file.
+    the archived rows as duplicates. The work of the import therefore completes the step in both stores from the file.
     """
     step = job.open_step_number
     kept = None if step is None else build_step_blob_name(job.id, step)

@@ -165,7 +165,7 @@ def _select_payloads_to_check(payloads: pa.Array, values: pa.Array, key_count: i
 
     Each key ends with ``":``. If every known leaf of a payload has a value, the payload has all known keys, and a
     different count means unknown keys. A string can contain ``":``, too, so some payloads without unknown keys are
-    returned. If a known leaf has no value in any payload, all payloads are returned.
+    returned. If at least one payload has no value at a known leaf, all payloads are returned.
 
     Args:
         payloads: compact JSON texts of objects without duplicate keys.

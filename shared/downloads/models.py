@@ -238,7 +238,7 @@ class Job(_JobRecord):
         """Return the job with the files of a converted part.
 
         Return the job unchanged if it has ended. Also return it unchanged if the part is not pending: another process
-        has converted the part, and the job has the files of that process.
+        has converted the part, and the job can complete with the files of that process at any time.
         """
         if not self.is_unfinished or self.parts is None or number not in self.list_pending_parts():
             return self

@@ -1,12 +1,12 @@
 """Load shedding: an instance processes few requests at the same time, and rejects requests while overloaded.
 
 Without a limit, every request is slow under overload, and the queue remains after the load has ended. Here, an instance
-has a few dozen slots. Each running request occupies one slot. All other requests wait in a queue, in the order of their
-arrival. A short burst of any size is processed completely. The instance becomes overloaded if for some time more than
-:data:`TOLERATED` requests wait and new requests arrive about as fast as waiting ones are admitted. While overloaded, it
-rejects requests that have waited for :data:`PATIENCE_SECONDS`, as long as more than :data:`FEW` wait. The overload ends
-after :data:`CALM_SECONDS` without a rejection. As in CoDel (RFC 8289), the time in the queue decides, not the length of
-the queue.
+has a few dozen slots. A request occupies one slot when it starts to run. All other requests wait in a queue, in the
+order of their arrival. A short burst of any size is processed completely. The instance becomes overloaded if for some
+time more than :data:`TOLERATED` requests wait and new requests arrive about as fast as waiting ones are admitted. While
+overloaded, it rejects requests that have waited for :data:`PATIENCE_SECONDS`, as long as more than :data:`FEW` wait.
+The overload ends after :data:`CALM_SECONDS` without a rejection. As in CoDel (RFC 8289), the time in the queue decides,
+not the length of the queue.
 
 A slow request mostly waits for another service, so it releases its slot after :data:`COUNTED_SECONDS` although it still
 runs. While the instance is overloaded, the number of running requests of each path is limited to a share of the number
@@ -123,7 +123,8 @@ class LoadShedder:
     """Load shedder of one event loop: requests wait in a queue, and are rejected while the instance is overloaded.
 
     Args:
-        max_running_requests: number of slots, which is the number of requests that run at the same time.
+        max_running_requests: number of slots. More requests can run at the same time, because a request occupies a slot
+            for at most :data:`COUNTED_SECONDS`.
         runtime: clock of the times in the queue.
     """
 
@@ -139,9 +140,9 @@ class LoadShedder:
 
     @asynccontextmanager
     async def admit(self, path: str) -> AsyncIterator[None]:
-        """Context manager: wait for a free slot, and occupy it while the block runs.
+        """Context manager: wait for a free slot, and occupy it while the block runs, at most :data:`COUNTED_SECONDS`.
 
-        A nested call in the same task does not wait.
+        A nested call in the same task and the paths in :data:`ALWAYS_ADMITTED` do not wait and occupy no slot.
 
         Args:
             path: URL path of the request.

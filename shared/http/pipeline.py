@@ -73,7 +73,10 @@ class RateLimits(Protocol):
     """Function that counts a caller's request against the rate limit, and decides whether the request is admitted."""
 
     def __call__(self, caller: Principal) -> AbstractAsyncContextManager[LimitDecision]:
-        """Context manager: yield the decision to admit or reject a request; count the request while the block runs."""
+        """Context manager: yield the decision to admit or reject a request.
+
+        An admitted request counts as concurrent while the block runs, and stays counted in the limit per minute.
+        """
         ...
 
 

@@ -166,7 +166,7 @@ def _find_unknown_properties(model: Any, request_value: Any) -> list[str]:
 async def _remove_server_managed_properties(
     operation: Operation, path: Mapping[str, str], request_value: Any, request: Request, faults: ValidationErrors
 ) -> Any:
-    """Remove the properties that the service sets from a body; collect an error for each value that is not current.
+    """Return a body without the properties that the service sets; collect an error for each value that is not current.
 
     If the request has an If-Match header that does not match, the values are not compared: they belong to an older
     version, and the reply is 412.

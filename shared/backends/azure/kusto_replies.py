@@ -1,4 +1,4 @@
-"""Parsers of Kusto replies: partial failures, execution times, properties of the operator ``render``, and errors.
+"""Parsers of Kusto replies: partial failures, times, properties of the operator ``render``, and errors.
 
 Errors of the SDK azure-kusto-data are converted to errors of the service.
 

@@ -37,7 +37,7 @@ def audit_bundle(context: df.DurableOrchestrationContext) -> Generator[Any, Any]
 @blueprint.function_name("bundle_build")
 @blueprint.activity_trigger(input_name="job")
 async def bundle_build(job: str) -> bool:
-    """Build the audit bundle of a job; return True if the bundle is complete.
+    """Build the audit bundle of a job; return True if the job has ended, also if it has failed.
 
     Return False if the orchestrator must call this activity again later.
     """

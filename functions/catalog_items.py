@@ -1,6 +1,6 @@
-"""Functions that all HTTP operations on single catalog items use.
+"""Functions that the HTTP operations on catalog items share.
 
-Such items are data connections, surfaces (groups of connections), team members and others.
+Catalog items are data connections, surfaces (groups of connections), team members and others.
 """
 
 import re

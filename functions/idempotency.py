@@ -106,7 +106,7 @@ async def run_once_per_key(call: Call[Any, Any], handle_request: Callable[[str],
 async def derive_secret_seed(call: Call[Any, Any]) -> bytes:
     """Return 32 secret bytes that are the same in every attempt of a request; empty without an Idempotency-Key.
 
-    A handler with the decorator :func:`make_idempotent` creates a new secret from these bytes. Two attempts of a
+    Use this only in a handler with the decorator :func:`make_idempotent`, to create a new secret. Two attempts of a
     request can overlap, and the caller gets the reply of one of them, so both must create the same secret.
     """
     key = call.request.headers.get(HEADER)

@@ -77,7 +77,7 @@ async def _check_receipt_query(call: Call[ReceiptQuery], faults: ValidationError
 
 
 def _check_checkpoint_sizes(query: ReceiptQuery, faults: ValidationErrors) -> None:
-    """Check that the requested checkpoint covers the record and is larger than the earlier checkpoint."""
+    """Add an error to ``faults`` if the checkpoint does not cover the record, or is not larger than the earlier one."""
     if query.from_size is not None and query.from_size < 1:
         faults.add(invalid("from", "must be at least 1"))
     elif query.size is not None:

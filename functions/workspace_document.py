@@ -214,7 +214,7 @@ def _change_to_json(change: ItemChange, plan: DocumentPlan) -> dict[str, Any]:
 def _serialise_document(document: Mapping[str, Any], media_type: str) -> bytes:
     """Serialise a workspace document as JSON or YAML; serialise the items of JSON one after the other.
 
-    One call for a large document would block all other threads.
+    One call for a large JSON document would block all other threads.
     """
     if media_type == YAML:
         return "".join(write_yaml(document)).encode()

@@ -11,7 +11,7 @@ from shared.backends.embedded.key_files import get_public_key_folder, rotate_key
 def main(arguments: list[str] | None = None) -> int:
     """Replace the private key that signs checkpoints, and return the exit code.
 
-    The exit code is 1 if the data directory is missing or the key file is invalid, else 0.
+    The exit code is 1 if the data directory is missing or cannot be written, or the key file is invalid; else 0.
     """
     parser = argparse.ArgumentParser(
         prog="python -m local.checkpoint_key", description="Replace the key that signs checkpoints."

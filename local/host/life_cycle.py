@@ -315,7 +315,7 @@ class Host:
             last_resort.start()
 
     def _compute_drain_seconds_left(self) -> float:
-        """Return the seconds for which running requests may continue after the host has begun to stop."""
+        """Return the seconds for which running requests may still continue; before the host stops, the maximum."""
         remaining = self._end - _END_SECONDS + _DRAIN_SECONDS - time.monotonic()
         return min(max(remaining, 0.0), _DRAIN_SECONDS)
 

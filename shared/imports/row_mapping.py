@@ -44,7 +44,8 @@ class TimeParser:
             value: cell with a text, a number or a datetime.
 
         Raises:
-            ValueError: the value is not a time in the format of the import; the message has no full stop.
+            ValueError: the value is not a time in the format of the import; the message is the end of a sentence,
+                without the full stop.
         """
         if isinstance(value, datetime):
             return self._to_utc(value)

@@ -17,7 +17,7 @@ _POLL_SECONDS: Final = 0.5
 
 
 class UploadedSource:
-    """Source of byte ranges of an uploaded blob: a worker thread waits while the event loop reads the blob.
+    """RangeSource that reads an uploaded blob: a worker thread waits while the event loop reads the blob.
 
     Args:
         blobs: store of the blob.

@@ -210,7 +210,7 @@ class ImportRunner:
             raise error
 
     async def _reserve_connection(self, job: Job) -> bool:
-        """Reserve the connection, so that two imports cannot store the same rows; return False if it is reserved."""
+        """Reserve the connection, so that two imports cannot store the same rows; return False if another has it."""
         at = self._runtime.now()
         claim = await self._stores.leases.claim_job(_build_lease_name(job), job.id, at, at + LEASE, at)
         return claim.granted

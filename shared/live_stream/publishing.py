@@ -1,4 +1,4 @@
-"""Publishing of new impulses (telemetry messages) to live streams: each once, and in order within a connection."""
+"""Publishing of recent impulses (telemetry messages) to live streams: each once, and in order within a connection."""
 
 import asyncio
 from collections import OrderedDict

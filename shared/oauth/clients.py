@@ -41,10 +41,11 @@ class Client:
         return not self.client_id.startswith(URL_PREFIX)
 
     def find_redirect_uri(self, requested: str | None) -> str:
-        """Return the requested redirect URI if the client has it; without a request, return the client's only URI.
+        """Return the requested redirect URI; if none is requested, return the client's only URI.
 
         Raises:
-            WorkspaceError: INVALID ``REDIRECT_URI_MISMATCH``.
+            WorkspaceError: INVALID ``REDIRECT_URI_MISMATCH`` if the client does not have the URI, or if none is
+                requested and the client has several.
         """
         if requested is None and len(self.redirect_uris) == 1:
             return self.redirect_uris[0]

@@ -82,7 +82,7 @@ class GrantEnder:
         return "" if stored is None else stored.grant.api_key_id or stored.grant.token_id
 
     async def run(self) -> None:
-        """Complete interrupted revocations of grants; end the grants of disabled members and of removed clients."""
+        """Complete interrupted ends of grants; end the grants of disabled members and of removed clients."""
         for stored in await self._store.list_grants_with_unrecorded_end():
             await self._complete_grant_end(stored)
         for grant in await self._store.list_active_grants():

@@ -70,7 +70,7 @@ def is_signal_exported(signal: Signal, environment: Mapping[str, str]) -> bool:
 
 
 def find_unsupported_values(environment: Mapping[str, str]) -> list[str]:
-    """Return a message for each exporter or protocol in the variables that is not supported and so has no effect."""
+    """Return a message for each exporter or protocol that is not supported; signals that select it are not exported."""
     return list(dict.fromkeys(message for signal in Signal for message in _list_unsupported(signal, environment)))
 
 

@@ -58,7 +58,8 @@ _LINKS_BYTES: Final = len(_PLACE + _TIME) + 66 + 14 + 29
 class RecordDraft(NamedTuple):
     """Draft of an audit record: its canonical text in four parts, without time, RecordID and PreviousHash.
 
-    :func:`seal_record` inserts these three values between the parts.
+    :func:`seal_record` inserts these three values between the parts. With a signature, it also inserts the time before
+    ``part_5``.
 
     Attributes:
         part_1: canonical bytes before the first inserted value.

@@ -88,7 +88,7 @@ type VerifyWindow = Callable[[WindowRequest], Awaitable[WindowResult]]
 
 
 class VerifierUnavailableError(Exception):
-    """Raised if the process of the parallel verifier cannot be started, or has ended."""
+    """Raised if the process of the parallel verifier cannot be started, has ended, or verifies another chain."""
 
 
 @runtime_checkable

@@ -127,7 +127,8 @@ class TelemetryService:
         Raises:
             WorkspaceError: the same errors as ``parse_messages`` and ``check_messages``; NOT_FOUND
                 ``CONNECTION_NOT_FOUND``; CONFLICT ``CONNECTION_DISABLED``; STORAGE_FULL ``STORAGE_FULL``; errors of the
-                sender. After STORAGE_FULL and errors of the sender, the caller can send the same messages again.
+                sender. After STORAGE_FULL and errors of the sender, the caller can safely send the same
+                messages again.
         """
         return await self._accept_messages(lookup, size, partial(parse_messages, body), binding)
 

@@ -14,7 +14,7 @@ MAX_ID_CHARACTERS: Final = 256
 class MessageLayout:
     """Parsed JSON Pointers to the fields of a connection's messages.
 
-    An empty pointer means that the messages do not contain the field.
+    An empty pointer means that the field is not read from the message.
 
     Attributes:
         timestamp: pointer to the time of measurement.

@@ -62,7 +62,8 @@ class _CacheEntry:
 class QueryColumns:
     """Cache of the result columns of KQL queries, by text and parameters of the query.
 
-    The cache holds at least ``MIN_CACHED`` entries, and twice as many entries as queries were ever requested together.
+    The cache has space for ``MIN_CACHED`` entries, or for twice the largest number of queries that were requested
+    together if this is more.
     """
 
     def __init__(self, engine: QueryEngine, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:

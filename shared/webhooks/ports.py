@@ -58,7 +58,7 @@ class WebhookStore(Protocol):
     async def reschedule_future_deliveries(
         self, at: datetime, until: datetime, scheduled_after: datetime, limit: int
     ) -> int:
-        """Make deliveries due that were scheduled before the clock was set back; return their number.
+        """Reschedule deliveries that were scheduled before the clock was set back; return their number.
 
         Args:
             at: current time, from which waiting deliveries are due.

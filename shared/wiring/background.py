@@ -121,7 +121,11 @@ class BackgroundServices:
             _LOG.info("checkpoints signed", extra=fields(count=made))
 
     async def _complete_audit_overview(self) -> None:
-        """Count the records of audit chains that an earlier version wrote, and add new signatures to their index."""
+        """Complete the overview of audit chains and the index of signatures, if the workspace has an audit log.
+
+        Count the records of chains that an earlier version wrote, remove decided amendments from the pending ones, and
+        add new signatures to their index.
+        """
         if (await self._catalog.current()).policies.provenance is None:
             return
         if counted := await self._provenance.overview.add_missing_chain_counts():

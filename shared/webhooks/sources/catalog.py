@@ -35,7 +35,7 @@ class ConnectionEvents:
 
     Args:
         load_catalog: returns the current workspace catalog.
-        states: store of the connections' message statistics.
+        states: store of the connections' status and message statistics.
         statuses: derives the status of a connection.
         store: stores the statuses that were reported last.
         registry: storage of the endpoints.

@@ -65,9 +65,9 @@ def make_idempotent[Q, B](
 ) -> Callable[[Call[Q, B]], Awaitable[Reply]]:
     """Decorate a handler: for 24 hours, a retry with the same Idempotency-Key gets the reply to the first request.
 
-    Use this decorator below ``@GROUP.endpoint``, for requests that do more than append one record. The handler appends
-    its record with ``call.append_id``, which is the same in every attempt, so that a retry after a crash appends no
-    second record.
+    Use this decorator below ``@GROUP.endpoint``, for requests that do more than append one record. A handler that
+    appends a record must pass ``call.append_id``, which is the same in every attempt, so that a retry after a crash
+    appends no second record.
     """
 
     @wraps(handler)

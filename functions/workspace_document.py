@@ -104,7 +104,9 @@ async def _check_changed_queries(
         DocumentError: the engine rejects queries.
     """
     changed = {
-        change.key for change in plan.plan.changes if change.kind == ItemKind.WARM_QUERY and _has_new_kql(change)
+        change.key
+        for change in plan.plan.changes
+        if change.kind == ItemKind.WARM_QUERY and _has_new_kql_or_parameters(change)
     }
     outage = await check_document_queries(
         loaded, services().queries.columns, lookups=changed, seconds=max_seconds, runtime=services().runtime
@@ -133,7 +135,7 @@ async def _list_rejected_queries(loaded: LoadedDocument, plan: DocumentPlan) -> 
         ]
 
 
-def _has_new_kql(change: ItemChange) -> bool:
+def _has_new_kql_or_parameters(change: ItemChange) -> bool:
     before, after = change.before or {}, change.after or {}
     return change.after is not None and any(before.get(name) != after[name] for name in ("kql", "parameters"))
 

@@ -6,8 +6,8 @@ once, even after a crash.
 
 A message is a duplicate if the table ``ingest.seen`` contains its key. In-memory Bloom filters, one for each period,
 recognise almost all new messages, so that their keys need not be searched in the table. For the other messages, only
-the periods of the matching filters are searched. A filter may report a new key as possibly stored, but never a stored
-key as new.
+the time from the oldest to the newest matching filter is searched. A filter may report a new key as possibly stored,
+but never a stored key as new.
 """
 
 import hashlib

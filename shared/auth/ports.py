@@ -121,7 +121,7 @@ class ApiKey:
         last_used_at: time of the last use, accurate to about a minute.
         creators: members, other than the principal, who may know the secret: the creator of the key, and the creators
             of the credential that was used to create it. None if they are unknown, because an earlier version of the
-            service created the key.
+            service created the key, or the key with which it was created.
         binding: connections and devices to which the key is bound; None for a key that is not bound.
     """
 

@@ -1,4 +1,4 @@
-"""Feed of Arrow record batches from coroutines to a worker thread, which resizes and processes them in parallel."""
+"""Feed of Arrow record batches from coroutines to a worker thread, which resizes them for several other threads."""
 
 import asyncio
 import os

@@ -75,7 +75,7 @@ class _PrincipalUsage:
     def needs_new_slice(self) -> bool:
         """Return whether the leased slice of the budget is used up and a new slice can be requested from the store.
 
-        Return False during an outage of the store, in which a local slice with an empty id is used until it expires.
+        A slice with an empty id is used until it expires: a slice without requests, or a local one during an outage.
         """
         return self.count_unused() <= 0 and (self.lease is None or self.lease.id != "")
 

@@ -55,7 +55,7 @@ class WebhookStore(Protocol):
         """
         ...
 
-    async def reschedule_future_deliveries(
+    async def reschedule_deliveries_scheduled_after(
         self, at: datetime, until: datetime, scheduled_after: datetime, limit: int
     ) -> int:
         """Reschedule deliveries that were scheduled before the clock was set back; return their number.

@@ -74,7 +74,9 @@ class DeliveryWorker:
             WorkspaceError: UNAVAILABLE if the store does not respond.
         """
         at = self._runtime.now()
-        while await self._store.reschedule_future_deliveries(at, at + LEASE, at + CLOCK_TOLERANCE, _MAX_RESCHEDULED):
+        while await self._store.reschedule_deliveries_scheduled_after(
+            at, at + LEASE, at + CLOCK_TOLERANCE, _MAX_RESCHEDULED
+        ):
             self.wake()
 
     @property

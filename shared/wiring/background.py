@@ -80,7 +80,7 @@ class BackgroundServices:
             yield BackgroundJob("simulators", Schedule(configured.simulator_schedule), self._send_simulated_telemetry)
         if configured.web_pubsub_endpoint:
             yield BackgroundJob("live-streams", Schedule(configured.live_schedule), self._close_expired_streams)
-        yield BackgroundJob("oauth-grants", Schedule(SCHEDULE), self._end_grants_of_disabled_members)
+        yield BackgroundJob("oauth-grants", Schedule(SCHEDULE), self._end_orphaned_grants)
         yield BackgroundJob("checkpoints", Schedule(configured.checkpoint_schedule), self._sign_checkpoints)
         yield BackgroundJob("alerts", Schedule(configured.alert_schedule), self._evaluate_alert_rules)
         overview = Schedule(configured.audit_overview_schedule)
@@ -109,8 +109,8 @@ class BackgroundServices:
         """Close live streams whose token is no longer valid."""
         await self._live_stream.service.close_expired()
 
-    async def _end_grants_of_disabled_members(self) -> None:
-        """Append missing audit events of ended OAuth grants, and end the grants of disabled members."""
+    async def _end_orphaned_grants(self) -> None:
+        """Complete interrupted ends of OAuth grants, and end those of disabled members and removed clients."""
         await self._access.grant_ender.run()
 
     async def _sign_checkpoints(self) -> None:

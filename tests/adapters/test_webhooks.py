@@ -132,8 +132,8 @@ async def test_deliveries_are_rescheduled_after_the_clocks_were_set_back(open_st
     ended = build_delivery("ended", next_attempt_at=None, scheduled_at=before)
     await store.add_deliveries([waiting, later, ended])
     until = START + 30 * SECOND
-    assert await other.reschedule_future_deliveries(START, until, START + 300 * SECOND, 10) == 2
-    assert await other.reschedule_future_deliveries(START, until, START + 300 * SECOND, 10) == 0
+    assert await other.reschedule_deliveries_scheduled_after(START, until, START + 300 * SECOND, 10) == 2
+    assert await other.reschedule_deliveries_scheduled_after(START, until, START + 300 * SECOND, 10) == 0
     due = await other.claim_due_deliveries("endpoint-a", START, START + 60 * SECOND, "lease-2", 10)
     assert [each.id for each in due] == ["waiting"]
     done = claimed.add_attempt(Attempt(at=START), status=DeliveryStatus.DELIVERED, next_attempt_at=None)
@@ -148,7 +148,7 @@ async def test_another_worker_gets_a_delivery_whose_claim_was_rescheduled(open_s
     before, until = START + 1800 * SECOND, START + 30 * SECOND
     await store.add_deliveries([build_delivery(next_attempt_at=before)])
     await store.claim_due_deliveries("endpoint-a", before, before + 30 * SECOND, "lease-1", 1)
-    assert await other.reschedule_future_deliveries(START, until, START + 300 * SECOND, 10) == 1
+    assert await other.reschedule_deliveries_scheduled_after(START, until, START + 300 * SECOND, 10) == 1
     assert await other.find_due_endpoint(until - SECOND, ()) is None
     assert len(await other.claim_due_deliveries("endpoint-a", until, until + 30 * SECOND, "lease-2", 10)) == 1
 

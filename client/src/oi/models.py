@@ -1323,7 +1323,7 @@ class AlertCondition(TypedDict):
 
 
 class AlertDescription(TypedDict):
-    """An alert: the time in which the condition of a rule holds for one group of rows, for example of one device."""
+    """An alert: the time in which the condition of a rule holds for one group, such as one connection."""
 
     id: str
     rule: str

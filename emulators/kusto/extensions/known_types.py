@@ -168,7 +168,7 @@ def _find_assigned_names(root: ir.Query | ir.Operator) -> set[str] | None:
     for node in _iterate_nodes(root):
         if isinstance(node, str):
             names.add(node)
-        elif _has_unknown_column_types(node):
+        elif _is_unknown_operator_or_source(node):
             return None
         elif isinstance(node, MakeSeries) and isinstance(node.axis.expr, ir.ColumnRef):
             names.add(node.axis.expr.name)  # the column becomes an array
@@ -205,7 +205,7 @@ def _may_append_numbers_to_columns(root: ir.Query | ir.Operator) -> bool:
     return False
 
 
-def _has_unknown_column_types(node: object) -> bool:
+def _is_unknown_operator_or_source(node: object) -> bool:
     if isinstance(node, ir.Operator):
         return not isinstance(node, _KNOWN_OPERATORS)
     return isinstance(node, ir.Source) and not isinstance(node, _KNOWN_SOURCES)

@@ -97,7 +97,7 @@ def _patch_render_query_in_scope(library_function: Callable[..., Any]) -> Callab
 def merge_sorts_with_extends(operators: Sequence[ir.Operator]) -> list[ir.Operator]:
     """Replace each ``sort`` and the ``extend`` after it by one `PartitionedWindows` if the result stays the same.
 
-    The caller then sets the column types with `bind_known_types`.
+    The caller must have bound the column types with `bind_known_types`; otherwise no pair is replaced.
     """
     merged = list(operators)
     for index in range(len(merged) - 2, -1, -1):

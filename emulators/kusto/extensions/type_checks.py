@@ -229,7 +229,7 @@ def _patch_render_expr(library_function: Callable[[ir.Expr], str]) -> Callable[[
         elif isinstance(node, ir.BinaryOp) and node.op in _LOGICAL:
             for each in (node.left, node.right):
                 _check_condition_type(each, "dynamic")
-            with _reject_condition_types(_NO_CONDITIONS, node.left, node.right):
+            with _bind_rejected_condition_types(_NO_CONDITIONS, node.left, node.right):
                 rendered = library_function(node)
         else:
             if isinstance(node, ir.PathAccess):
@@ -299,7 +299,7 @@ def _has_parentheses(node: Any) -> bool:
     return get_rule_name(node) == "ParenthesizedExpression" or any(map(_has_parentheses, get_child_rules(node)))
 
 
-def _reject_condition_types(types: Sequence[str], *exprs: ir.Expr) -> contextlib.AbstractContextManager[object]:
+def _bind_rejected_condition_types(types: Sequence[str], *exprs: ir.Expr) -> contextlib.AbstractContextManager[object]:
     """Context manager: make the SQL reject the query if a condition is a column with one of the DuckDB ``types``."""
     unknown = [each for each in exprs if isinstance(each, ir.ColumnRef) and infer_static_type(each) is None]
     return _CONDITIONS.bound({**_CONDITIONS.get(), **{id(each): types for each in unknown}})
@@ -369,7 +369,7 @@ def _patch_render_operator(library_function: Callable[..., str]) -> Callable[...
         elif isinstance(op, ir.Distinct):
             keys = op.expressions
         conditions = (
-            _reject_condition_types((*_NO_CONDITIONS, "JSON"), op.predicate)
+            _bind_rejected_condition_types((*_NO_CONDITIONS, "JSON"), op.predicate)
             if isinstance(op, ir.Where)
             else contextlib.nullcontext()
         )

@@ -234,7 +234,7 @@ class Segments:
     async def _find_last_sequences_of_full_segments(self, chain: ChainKey, sequence: int) -> list[int]:
         """Return the last sequence number of each full segment, in order.
 
-        The last segment in the result is the one that contains ``sequence``, if that segment is full.
+        The search ends at the segment that contains ``sequence``; the result can contain later ones that are known.
         """
         lasts = self._lasts.get(chain, [])
         while not lasts or lasts[-1] < sequence:

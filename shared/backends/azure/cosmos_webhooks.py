@@ -76,7 +76,7 @@ class CosmosWebhookStore:
         claims = await asyncio.gather(*map(claim_delivery, found))
         return [each for each in claims if each is not None]
 
-    async def reschedule_future_deliveries(
+    async def reschedule_deliveries_scheduled_after(
         self, at: datetime, until: datetime, scheduled_after: datetime, limit: int
     ) -> int:
         text = f"SELECT TOP {limit} * FROM c WHERE c.scheduledAt > @after"  # noqa: S608  a number

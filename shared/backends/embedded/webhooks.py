@@ -87,7 +87,7 @@ class SqliteWebhookStore:
 
         return await self._run_write(claim_deliveries)
 
-    async def reschedule_future_deliveries(
+    async def reschedule_deliveries_scheduled_after(
         self, at: datetime, until: datetime, scheduled_after: datetime, limit: int
     ) -> int:
         sql = (
@@ -95,14 +95,14 @@ class SqliteWebhookStore:
             "AND json_extract(content, '$.scheduled_at') > ? LIMIT ?"
         )
 
-        def reschedule_future_deliveries(connection: sqlite3.Connection) -> int:
+        def reschedule_deliveries_scheduled_after(connection: sqlite3.Connection) -> int:
             rows = connection.execute(sql, (format_rfc3339(scheduled_after), limit)).fetchall()
             for each in (Delivery.model_validate_json(row[0]) for row in rows):
                 after = each.reschedule(at)
                 _update_delivery(connection, after, format_rfc3339(until if each.lease else at))
             return len(rows)
 
-        return await self._run_write(reschedule_future_deliveries)
+        return await self._run_write(reschedule_deliveries_scheduled_after)
 
     async def save(self, delivery: Delivery, lease_id: str) -> bool:
         def save_delivery(connection: sqlite3.Connection) -> bool:

@@ -105,8 +105,15 @@ clean: ## Remove the virtual environment and caches, never the data
 $(VENV)/bin/python:
 	@./scripts/make-venv $(VENV)
 
-$(VENV)/local.installed: requirements.txt requirements/local.txt requirements/constraints.txt | $(VENV)/bin/python
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements/local.txt
+# uv, which installs all other packages; without it pip does.
+.venv-uv/installed: requirements/uv.txt requirements/constraints-uv.txt | $(VENV)/bin/python
+	@$(PYTHON) -m venv --without-pip .venv-uv
+	@$(PYTHON) -m pip --python .venv-uv/bin/python install --quiet --disable-pip-version-check -r requirements/uv.txt \
+		|| echo "uv could not be installed; pip installs the packages" >&2
+	@touch $@
+
+$(VENV)/local.installed: requirements.txt requirements/local.txt requirements/constraints.txt | $(VENV)/bin/python .venv-uv/installed
+	@./scripts/install-packages $(VENV) -r requirements/local.txt
 	@touch $@
 
 # Azurite, which the contract suite of the blob store runs against, and the checks that are written for Node.js;
@@ -122,34 +129,33 @@ bench/lighthouse/node_modules/installed: bench/lighthouse/package.json bench/lig
 		|| echo "Lighthouse could not be installed" >&2; \
 	else echo "npm is not there: Lighthouse is not installed" >&2; fi
 
-.venv-infra/installed: requirements/infra.txt requirements/infra-types.txt requirements/constraints-infra.txt
+.venv-infra/installed: requirements/infra.txt requirements/infra-types.txt requirements/constraints-infra.txt | .venv-uv/installed
 	@./scripts/make-venv .venv-infra
-	@.venv-infra/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/infra.txt
-	@.venv-infra/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile \
-		-r requirements/infra-types.txt
+	@./scripts/install-packages .venv-infra --no-compile -r requirements/infra.txt
+	@./scripts/install-packages .venv-infra --no-compile --no-deps -r requirements/infra-types.txt
 	@touch $@
 
-.venv-azure-cli/installed: requirements/azure-cli.txt requirements/constraints-azure-cli.txt
+.venv-azure-cli/installed: requirements/azure-cli.txt requirements/constraints-azure-cli.txt | .venv-uv/installed
 	@./scripts/make-venv .venv-azure-cli
-	@.venv-azure-cli/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements/azure-cli.txt
+	@./scripts/install-packages .venv-azure-cli --no-compile -r requirements/azure-cli.txt
 	@touch $@
 
-.venv-audit/installed: requirements/audit.txt requirements/constraints-audit.txt
+.venv-audit/installed: requirements/audit.txt requirements/constraints-audit.txt | .venv-uv/installed
 	@./scripts/make-venv .venv-audit
-	@.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/audit.txt
+	@./scripts/install-packages .venv-audit --no-compile -r requirements/audit.txt
 	@touch $@
 
 # A generator of clients and further programs that read the API.
-.venv-clients/installed: requirements/clients.txt requirements/constraints-clients.txt
+.venv-clients/installed: requirements/clients.txt requirements/constraints-clients.txt | .venv-uv/installed
 	@./scripts/make-venv .venv-clients
-	@.venv-clients/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/clients.txt
+	@./scripts/install-packages .venv-clients --no-compile -r requirements/clients.txt
 	@touch $@
 
-.venv-bench/installed: requirements/bench.txt requirements/constraints-bench.txt
+.venv-bench/installed: requirements/bench.txt requirements/constraints-bench.txt | .venv-uv/installed
 	@./scripts/make-venv .venv-bench
-	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/bench.txt && touch $@ \
+	@./scripts/install-packages .venv-bench -r requirements/bench.txt && touch $@ \
 		|| echo "datasette and roapi could not be installed" >&2
 
 $(VENV)/dev.installed: requirements/dev.txt $(VENV)/local.installed
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	@./scripts/install-packages $(VENV) --no-compile -r requirements/dev.txt
 	@touch $@

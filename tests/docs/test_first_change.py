@@ -15,7 +15,7 @@ from tests.docs.test_readme import build_output_pattern
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tutorial" / "your-first-change.md").read_text(encoding="utf-8")
 # These folders are not changed by the page and are linked, not copied.
-LINKED = (".venv", ".venv-clients", "bench", "console", "emulators", "infra", "local", "static", "web")
+LINKED = (".venv", ".venv-clients", ".venv-uv", "bench", "console", "emulators", "infra", "local", "static", "web")
 MAX_SECONDS = 600
 _BLOCK = re.compile(r"(?P<lead>(?:[^\n]+\n)*)\n```(?P<language>\w+)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
 _NEW = re.compile(r"New file `(?P<path>[^`]+)`:$")

@@ -23,6 +23,7 @@ ENVIRONMENTS = {
     ".venv-audit": ("audit.txt", "constraints-audit.txt"),
     ".venv-bench": ("bench.txt", "constraints-bench.txt"),
     ".venv-clients": ("clients.txt", "constraints-clients.txt"),
+    ".venv-uv": ("uv.txt", "constraints-uv.txt"),
     ".venv-azure-cli": ("azure-cli.txt", "constraints-azure-cli.txt"),
 }
 LIST = (

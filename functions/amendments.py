@@ -338,7 +338,7 @@ async def _load_amendment_policy() -> AmendmentPolicy:
     policies = (await services().catalog.current()).policies
     policy = policies.provenance
     if policy is None:
-        raise invalid("workspace", "the workspace document declares no policy `provenance`")
+        raise invalid("workspace", "declares no policy `provenance`, which amendments require; add it to the policies")
     must_sign = policies.signatures.amendments is SignatureRequirement.REQUIRED
     return AmendmentPolicy(
         approval_required=policy.require_approval or policy.require_two_person_auth or must_sign,

@@ -97,7 +97,7 @@ def _check_scope(scopes: Sequence[BundleScope], number: int, faults: ValidationE
     docs=replies.BUNDLE_STARTED,
 )
 async def create_audit_bundle(call: Call[Any, BundleBody]) -> Reply:
-    """Start an audit bundle: one zip file with chains, checkpoints and proofs that is verified without the service."""
+    """Start an audit bundle: a zip file with chains, checkpoints and proofs; it can be verified without the service."""
     body = call.body
     request = BundleRequest(
         chains=tuple(BundledChain(target=each.target, scope_key=each.scope_key or "") for each in body.scopes),

@@ -50,11 +50,11 @@ async def alive(_: Call) -> Reply:
 async def ready(call: Call) -> Reply:
     """Return 200 if the stores and the query engine respond, else 503.
 
-    Warnings do not change the status. `DISK_NEARLY_FULL`: free disk space soon. `DISK_FULL`: telemetry is rejected with
-    507. `ENTRA_AUTH_TIME_MISSING`: people who sign in with Entra ID cannot sign decisions; configure Entra ID to
-    include the claim `auth_time` in its tokens.
+    Warnings do not change the status. `DISK_NEARLY_FULL`: make disk space available soon. `DISK_FULL`: telemetry is
+    rejected with 507. `ENTRA_AUTH_TIME_MISSING`: people who sign in with Entra ID cannot sign decisions; configure
+    Entra ID to include the claim `auth_time` in its tokens.
 
-    The 503 lists the failing dependencies if the caller has the right to read the catalog.
+    The 503 reply lists the failing dependencies if the caller has the right to read the catalog.
     """
     failing = await services().readiness.find_failing_dependencies()
     if failing:

@@ -72,7 +72,8 @@ class TriggerBatch(Sequence[func.EventHubEvent]):
 
     Args:
         bodies: bytes of the events.
-        metadata: metadata of the trigger; its arrays have one element for each event.
+        metadata: metadata of the trigger; its arrays have one element for each event, except that the host omits empty
+            partition keys.
     """
 
     def __init__(self, bodies: Sequence[bytes], metadata: Mapping[str, Any]) -> None:
@@ -116,7 +117,8 @@ def read_hub_events(events: Sequence[func.EventHubEvent]) -> list[HubEvent]:
         events: the :class:`TriggerBatch` that the worker passes to a function whose trigger has the data type binary.
 
     Raises:
-        ValueError: the host's metadata lacks the partition, a sequence number or an enqueued time.
+        ValueError: the trigger delivered no bytes; or the host's metadata lacks the partition, a sequence number or an
+            enqueued time, or describes a different number of events.
     """
     if not events:
         return []

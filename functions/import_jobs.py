@@ -22,9 +22,10 @@ blueprint = df.Blueprint()
 @blueprint.function_name(ORCHESTRATOR)
 @blueprint.orchestration_trigger(context_name="context")
 def history_import(context: df.DurableOrchestrationContext) -> Generator[Any, Any]:
-    """Import the file of a job: call the activity ``import_steps`` until the job has ended; wait between calls.
+    """Import the file of a job: call the activity ``import_steps`` until the job has ended.
 
-    If the activity fails, the job is marked as failed. The next call of the activity completes the interrupted step.
+    Wait before the next call if other jobs must finish first. If the activity fails in all its attempts, mark the job
+    as failed and start again; the activity then only completes the interrupted step.
     """
     job_id = context.get_input()
     try:

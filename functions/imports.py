@@ -32,7 +32,7 @@ Column = Annotated[StrictStr, Field(min_length=1, max_length=1024)]
 
 
 class MappingBody(BaseModel):
-    """Mapping that assigns the columns of an imported file to time, ids and payload; in NDJSON, to properties."""
+    """Mapping that assigns a file's columns (in NDJSON, top-level properties) to time, ids and payload of messages."""
 
     timestamp: Column = Field(description="Column of the time of measurement.")
     timestamp_format: TimestampFormat = Field(
@@ -74,9 +74,9 @@ class ImportBody(BaseModel):
 
 
 class RemappingBody(BaseModel):
-    """Request body of a preview or start of an import: another column mapping, which replaces the import's.
+    """Request body that previews or starts an import.
 
-    The body may be empty.
+    `mapping` replaces the column mapping of the import. The body may be empty.
     """
 
     mapping: MappingBody | None = None

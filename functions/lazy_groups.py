@@ -53,7 +53,7 @@ class LazyGroup:
 
         Raises:
             ImportError: the import failed; the next use retries it.
-            LookupError: the operations that the module declares differ from the listed addresses.
+            LookupError: the module's declarations differ from ``functions.GROUPS``: addresses, error format or version.
         """
         group: Group = import_module(self._module).GROUP
         listed = [(self.name, one.method, one.route) for one in self.endpoints]

@@ -146,7 +146,7 @@ async def build_capabilities(principal: Principal, catalog: Catalog) -> "Capabil
 
     Args:
         principal: the caller.
-        catalog: the workspace.
+        catalog: catalog of the workspace.
     """
     from functions.mcp_catalog import (  # noqa: PLC0415  imported by _MODULES above
         build_catalog_resources,

@@ -1,6 +1,6 @@
-"""MCP tools that query telemetry: run any warm query (saved KQL query), run one query, and read the newest messages.
+"""MCP tools that run warm queries (saved KQL queries) and read the newest telemetry messages.
 
-The tool of one query has the parameters of this query as arguments.
+One tool runs any query. In addition, each approved query has its own tool, with the query's parameters as arguments.
 
 This module is separate from ``mcp`` because it is imported only at the first MCP request.
 """

@@ -85,7 +85,7 @@ class TimeSelection(BaseModel):
 
 
 class ExecuteQuery(TimeSelection):
-    """Parameters of a query's execution: time range, limit and format of the rows."""
+    """Parameters of a query's execution: time range, and maximum number of rows."""
 
     limit: LimitText = Field(DEFAULT_LIMIT, description="Maximum number of rows, 1 to 10000.")
 

@@ -117,9 +117,9 @@ async def _check_changed_queries(
 
 
 async def _list_rejected_queries(loaded: LoadedDocument, plan: DocumentPlan) -> Iterable[DocumentWarning]:
-    """Return a warning for each changed query that the query engine rejects.
+    """Return a warning for each changed query that the query engine rejects, or one if the engine is unavailable.
 
-    A PUT of the document would be rejected.
+    A PUT of a document with such a query would be rejected.
     """
     try:
         return await _check_changed_queries(loaded, plan, _PLAN_SECONDS)

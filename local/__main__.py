@@ -1,7 +1,8 @@
 """Command that runs the function app locally: ``python -m local``.
 
 One process with one event loop runs the same worker library and function_app.py as Azure, and emulators of Azure
-services. docs/how-to/local-host.md lists the differences from Azure and from Core Tools.
+services. Only the Kusto emulator is a child process. docs/how-to/local-host.md lists the differences from Azure and
+from Core Tools.
 """
 
 import gc

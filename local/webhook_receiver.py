@@ -1,4 +1,4 @@
-"""Command that receives webhooks for trials, verifies their signatures and prints them.
+"""Command for trying out webhooks: receives them, verifies their signatures and prints them.
 
 Start it with ``python -m local.webhook_receiver``.
 """

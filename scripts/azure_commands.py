@@ -1,8 +1,8 @@
 """Check that the ``az`` and ``azd`` commands in documentation and scripts are valid (``make check-commands``).
 
-Run this script with the Python of ``.venv-azure-cli``. The parser of Azure CLI checks each call of ``az`` and executes
-nothing. Each call of ``azd``, which is not a Python package, is compared with ``scripts/azd_options.json``. The exit
-code is 1 if a command is invalid.
+Run this script with the Python of ``.venv-azure-cli``. The parser of Azure CLI checks each call of ``az``, except the
+commands in ``NOT_IN_THE_CORE`` and ``VARIABLE_COMMANDS``, and executes nothing. Each call of ``azd``, which is not a
+Python package, is compared with ``scripts/azd_options.json``. The exit code is 1 if a command is invalid.
 """
 
 import importlib

@@ -1,7 +1,8 @@
 """Look up security advisories about the pinned Python and npm packages (``make check-dependencies``).
 
-The exit code is 1 if a pinned package has an advisory. If no source of advisories is reachable, the last line of the
-output says so; the exit code is then 0, because the machine may be offline, or 2 with ``--required``.
+The exit code is 1 if a pinned package has an advisory. Otherwise, if a source of advisories was not reachable, the last
+line of the output names the packages that were not checked. The exit code is then 0, because the machine may be
+offline, or 2 with ``--required``.
 """
 
 import json
@@ -31,7 +32,7 @@ class AdvisoryReport:
     Attributes:
         name: name of the set: ``Python``, or the folder of a lock file of npm.
         reached: True if a source of advisories replied; if False, nothing was checked.
-        found: one line for each advisory, with package and advisory.
+        found: one line for each advisory about a Python package, or for each npm package with advisories.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Import rule for import-linter: of the packages below a shared top-level package, modules import only allowed ones.
+"""Rule for import-linter: of the packages below one package, such as ``azure``, modules may import only some.
 
 Import-linter treats all packages below ``azure`` as the single external module ``azure``. This contract reads the
 import statements themselves, so that it can allow ``azure.functions``, for example, and forbid all other packages.
@@ -14,7 +14,7 @@ _IMPORT = re.compile(r"\s*(?:from|import)\s++(?P<module>[\w.]++)(?:\s++import\s+
 
 
 class AllowedSubpackages(Contract):
-    """Import-linter contract: of the packages below ``package``, the source modules may import only ``allowed``."""
+    """Import-linter contract: the source modules may import nothing below ``package`` except ``allowed``."""
 
     source_modules = fields.ListField(subfield=fields.ModuleField())
     package = fields.StringField()

@@ -1,4 +1,4 @@
-"""Lists the parts of KQL that the local query engine does not support, with an example of each tabular operator."""
+"""Parts of KQL that the local query engine does not support, with reasons; and an example of each tabular operator."""
 
 from collections.abc import Mapping
 

@@ -1,8 +1,8 @@
 """Differences between the local query engine and Microsoft's KQL language service that the tests accept.
 
 Each difference has a pattern for the query, and a pattern for the engine's error message or for the differing columns.
-The tests do not compare a query that matches. If the engine accepts a query that the language service rejects, the
-tests always fail.
+If a query and its error message or columns match these patterns, the tests do not count the difference as a failure. If
+the engine accepts a query that the language service rejects, the tests always fail.
 """
 
 import re
@@ -16,11 +16,11 @@ class KnownDifference:
     """Accepted difference between the local query engine and Microsoft's KQL language service.
 
     Attributes:
-        reason: explanation for the reference.
-        query: pattern of the queries with the construct.
-        rejected: pattern of the error that the engine reports; None if it accepts the queries.
-        columns: pattern of a column that differs, as ``name:type -> name:type`` with the column of the language service
-            first and ``none`` for a missing column; None if the columns must agree.
+        reason: explanation, which the reference page kql-language.md contains.
+        query: pattern of the queries to which the difference applies.
+        rejected: pattern of the error that the engine reports; None if the engine accepts the queries.
+        columns: pattern of the text ``name:type -> name:type`` of a column that differs: by the language service, then
+            by the engine, and ``none`` for a missing column. None if the columns must agree.
     """
 
     reason: str
@@ -165,8 +165,8 @@ def permits_columns(
 
     Args:
         query: text of the query.
-        service_columns: name and type of each column by the language service.
-        engine_columns: name and type of each column by the engine.
+        service_columns: name and type of each result column, as the language service determines them.
+        engine_columns: name and type of each result column, as the engine determines them.
     """
     pairs = [
         f"{':'.join(left)} -> {':'.join(right)}"

@@ -112,7 +112,7 @@ def install_engine() -> None:
 
 
 def find_supported(language: Mapping[str, Any]) -> dict[str, set[str]]:
-    """Return the names of the KQL functions, plugins and operators that the engine supports, by kind."""
+    """Return the names of the KQL functions, aggregates, plugins and operators that the engine supports, by kind."""
     calls = {
         "functions": ("print v = 1 | extend x = {name}({arguments})", "{name}()"),
         "aggregates": ("print v = 1 | summarize x = {name}({arguments})", "{name}()"),
@@ -227,7 +227,7 @@ def _join_names(names: Iterable[str]) -> str:
 
 
 def main() -> None:
-    """Write the reference page and, with ``--lists``, the names that the language service knows."""
+    """Write the reference page and the editor's names; with ``--lists``, first update language.json."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lists", action="store_true", help="read the names from the language service first")
     if parser.parse_args().lists:

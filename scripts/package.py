@@ -1,8 +1,8 @@
 """Build the deployment package (a ZIP archive for Azure Functions): ``python -m scripts.package [FOLDER]``.
 
-The package contains the app, the built browser pages and every dependency for Python 3.13 on Linux x86-64. The package
-contains only files that this script lists and git tracks; so keys and data in the checkout are excluded. The same input
-results in the same bytes.
+The package contains the app, the built browser pages and every dependency for Python 3.13 on Linux x86-64. App files
+must match the patterns of this script and, in a git repository, be tracked; so keys and data in the checkout are
+excluded. The same input results in the same bytes.
 """
 
 import argparse

@@ -47,7 +47,10 @@ def main(arguments: list[str], record_file: Path = RECORD) -> int:
 
 
 def measure_dependencies(package: Path) -> Mapping[str, int]:
-    """Return the unpacked size in bytes of each dependency, by name and version; ``the app`` counts all other files."""
+    """Return the unpacked size in bytes of each dependency, by name and version.
+
+    ``files in no RECORD`` counts the other files in the folder of dependencies; ``the app`` counts all remaining files.
+    """
     with zipfile.ZipFile(package) as archive:
         sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
         owners = {path: owner for owner, record in _list_dependency_files(archive) for path in record}

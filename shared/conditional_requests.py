@@ -97,7 +97,7 @@ class Condition:
             raise _build_item_exists_error()
 
     def _is_if_match_satisfied_by(self, etag: str | None) -> bool:
-        """Return whether If-Match contains the ETag of the stored version.
+        """Return whether the stored version satisfies If-Match; True if the request does not have this header.
 
         Weak ETags never match (RFC 9110 section 13.1.1).
         """

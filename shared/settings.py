@@ -344,7 +344,7 @@ class Settings(BaseModel):
         return self.get_public_address() or (self.files_url if self.stores is Stores.EMBEDDED else "")
 
     def get_public_address(self) -> str:
-        """Return the service's configured base URL; empty if none is configured."""
+        """Return PUBLIC_URL, else the https address of the function app on Azure; empty if neither is known."""
         if self.public_url:
             return self.public_url
         return f"https://{self.website_hostname}" if self.website_hostname else ""

@@ -37,7 +37,7 @@ class ThroughputBudget:
         """Check, before a request is executed, that the container has request units left.
 
         Args:
-            now: The current time in seconds.
+            now: The current time in seconds since 1970.
 
         Raises:
             CosmosError: 429 (sub-status 3200), with the time until the container accepts requests again.

@@ -114,7 +114,7 @@ class UniqueKeys:
         self._keys = [[parse_path(path) for path in definition["paths"]] for definition in definitions]
 
     def list_unique_key_values(self, document: Mapping[str, Any]) -> list[tuple[int, bytes]]:
-        """Return pairs for a document: the position of each unique key, and the document's values for it as JSON text.
+        """Return a pair for each unique key: its position in the policy, and the document's values as JSON text.
 
         A missing value counts as null.
         """

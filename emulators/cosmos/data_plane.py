@@ -96,7 +96,10 @@ class PagePosition:
 
 @dataclass
 class QueryPage:
-    """Page of query results; `position` is the start of the next page, None on the last page."""
+    """Page of query results, which were computed from `scanned` items.
+
+    The next page begins at `position`; it is None on the last page.
+    """
 
     results: list[Any] = field(default_factory=list)
     position: PagePosition | None = None

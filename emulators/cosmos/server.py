@@ -94,7 +94,10 @@ async def _read_request(scope: Scope, receive: Receive) -> CosmosRequest:
 
 
 async def _send_reply(send: Send, reply: CosmosReply, truncated: Scope | None) -> None:
-    """Send a reply. If `truncated` contains the ASGI scope, send only half of the body and close the connection."""
+    """Send a reply; if the reply must be truncated, send only half of the body and close the connection.
+
+    `truncated` is the ASGI scope of a request whose reply must be truncated; None for a complete reply.
+    """
     body = reply.encode_body()
     headers = [(name.encode(), value.encode("latin-1")) for name, value in reply.headers.items()]
     headers.append((b"content-length", str(len(body)).encode()))

@@ -18,7 +18,7 @@ class Clock(Protocol):
         ...
 
     async def wait(self, due: datetime | None, wake: asyncio.Event) -> None:
-        """Wait until the time ``due``, or until the event ``wake`` is set; an implementation can return earlier."""
+        """Wait until ``due`` (if any), or until the event ``wake`` is set; an implementation can return earlier."""
         ...
 
 
@@ -30,7 +30,7 @@ class SystemClock:
         return now()
 
     async def wait(self, due: datetime | None, wake: asyncio.Event) -> None:
-        """Wait until the time ``due``, until the event ``wake`` is set, or for one second, whichever comes first."""
+        """Wait until the time ``due`` (if any), until ``wake`` is set, or for one second, whichever comes first."""
         seconds = _LONGEST_SECONDS
         if due is not None:
             seconds = min(seconds, max(0.0, (due - now()).total_seconds()))

@@ -30,7 +30,10 @@ def find_instance(connection: sqlite3.Connection, instance: str) -> Instance | N
 
 
 def start_instance(connection: sqlite3.Connection, new_instance: NewInstance, at: datetime) -> bool:
-    """Store a new orchestration instance, or replace an ended one with this id; return False if it has not ended."""
+    """Store a new orchestration instance; replace an ended instance with the same id.
+
+    Return False if an instance with this id has not ended.
+    """
     found = find_instance(connection, new_instance.instance)
     if found is not None and not found.status.ended:
         return False

@@ -97,7 +97,7 @@ def parse_command(text: str) -> IngestCommand:
     properties = _parse_properties(found["properties"])
     if properties.keys() != {"format", "tags", "ingestIfNotExists"} or properties["format"] != "parquet":
         raise bad_request_error(
-            "the command must have the properties format='parquet', tags and ingestIfNotExists, and no other"
+            "the .ingest command must have the properties format='parquet', tags and ingestIfNotExists, and no others"
         )
     try:
         [tag], [condition] = json.loads(properties["tags"]), json.loads(properties["ingestIfNotExists"])

@@ -51,8 +51,8 @@ class Arguments:
         hub: SQLite file of the event hub whose events are ingested; None to serve Parquet files.
         retention: time after ingestion at which rows from the hub are deleted; None to delete no rows.
         files: folder of the files that ``.ingest`` commands may read; None to reject these commands.
-        exit_with_parent: True to exit when the parent process closes standard input. Each byte that it writes before
-            announces new events of the hub.
+        exit_with_parent: True to exit when the parent process closes standard input. Until then, each byte that the
+            parent process writes means that the hub has new events.
         memory_bytes: memory limit of DuckDB's buffers.
         threads: number of threads that DuckDB uses.
     """

@@ -282,7 +282,7 @@ def check_sql_length(sql: str) -> None:
         QueryError: the SQL is too long.
     """
     if len(sql) > MAX_SQL_CHARACTERS:
-        raise too_complex_error("the query is too complex; its translation is too long")
+        raise too_complex_error("the translation of the query to SQL is too long; simplify the query")
 
 
 def install_sql_length_check() -> None:

@@ -1,6 +1,6 @@
 """HTTP interface of the Data Explorer emulator: queries, ``.ingest`` commands, health and statistics.
 
-It is separate from the module ``process``, which starts and stops this interface.
+This module is separate from the module ``process``, which starts and stops the interface.
 """
 
 import asyncio

@@ -62,8 +62,8 @@ def read_table_columns(connection: duckdb.DuckDBPyConnection, tables: Sequence[s
 def read_column_types(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> Mapping[str, str]:
     """Return the DuckDB type by column name, for columns that have the same type in all tables.
 
-    A DOUBLE column of an in-memory table that contains no NaN has the type ``FINITE_OR_INFINITE``, because simpler SQL
-    can sort its values.
+    In an in-memory table, a DOUBLE column without NaN has the type ``FINITE_OR_INFINITE``, because simpler SQL can sort
+    its values.
     """
     types: dict[str, set[str]] = {}
     for table in tables:

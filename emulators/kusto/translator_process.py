@@ -74,7 +74,7 @@ def fork_translator() -> ForkedTranslator | None:
     Call this while the process has one thread, before DuckDB, NumPy and Arrow are loaded.
 
     Returns:
-        the process; None on systems other than Linux, where libraries of the system may have threads.
+        the process; None if the system is not Linux, because libraries of other systems may have started threads.
     """
     if sys.platform != "linux":
         return None
@@ -90,7 +90,8 @@ def fork_translator() -> ForkedTranslator | None:
 def _run_forked_process(connection: int) -> NoReturn:
     """Reply to the translation requests from a socket, then end this process.
 
-    The socket replaces standard input and output, because their pipes must close when the engine ends.
+    The socket replaces standard input and output. Otherwise this process would keep the pipes of the engine open after
+    the end of the engine.
     """
     status = 1
     try:

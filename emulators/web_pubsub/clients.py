@@ -1,4 +1,4 @@
-"""Service for WebSocket clients, from handshake to disconnect: executes their requests, and forwards their events."""
+"""Service for WebSocket clients, from handshake to disconnect: executes requests, sends events to the event handler."""
 
 import asyncio
 import base64
@@ -225,8 +225,8 @@ async def _run_prelude(connection: ClientConnection, prelude: Coroutine[None, No
     try:
         await prelude
     except Exception:
-        _LOGGER.exception("the work before live messages failed; the client's connection is closed")
-        connection.close(BROKEN, "the work before live messages failed")
+        _LOGGER.exception("the work before live messages, such as a replay, failed; the client's connection is closed")
+        connection.close(BROKEN, "the work before live messages, such as a replay, failed")
 
 
 async def reject_handshake(scope: Message, send: Send, error: WorkspaceError) -> None:

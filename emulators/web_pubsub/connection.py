@@ -63,7 +63,7 @@ class ClientConnection:
         user_id: id of the client's user; None for an anonymous client.
         subprotocol: accepted WebSocket subprotocol; None for a client without subprotocol.
         groups: names of the client's groups; only the hub changes this set.
-        permissions: permissions of the client, for its requests in the subprotocol.
+        permissions: permissions for the client's requests in the subprotocol json.webpubsub.azure.v1.
         state: opaque text that the event handler stored for this connection; None if it has stored none.
         close_reason: reason for which the server closed the connection; empty if the server did not close it.
     """

@@ -73,7 +73,7 @@ class HubEvents:
         """Send a message of a client as a user event and return the response of the event handler.
 
         Raises:
-            UpstreamError: the handler does not respond.
+            UpstreamError: the event handler did not receive the event, or does not respond.
         """
         return await self._send_event("user", event, subject, content_type, data)
 

@@ -15,7 +15,10 @@ class Permissions:
     """Permissions of one client connection, for all groups or for single groups."""
 
     def __init__(self, roles: Iterable[str]) -> None:
-        """Grant the roles ``webpubsub.<permission>`` and ``webpubsub.<permission>.<group>``; ignore all other roles."""
+        """Grant the permissions of the client's roles.
+
+        The roles are ``webpubsub.<permission>`` and ``webpubsub.<permission>.<group>``; all other roles are ignored.
+        """
         self._granted: set[tuple[Permission, str | None]] = set()
         for role in roles:
             for permission in Permission:

@@ -249,7 +249,11 @@ def _to_connection_entry(connection: ClientConnection) -> dict[str, str]:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def find_operation(method: str, path_below_hub: str) -> tuple[Operation, Mapping[str, str]]:
-    """Return the REST operation for an HTTP method and a path below the hub's path, and the decoded path parameters."""
+    """Return the REST operation for an HTTP method and a path below the hub's path, with the decoded path parameters.
+
+    Raises:
+        WorkspaceError: ROUTE_NOT_FOUND; METHOD_NOT_ALLOWED.
+    """
     segments = path_below_hub.split("/")
     for template, operations in OPERATIONS.items():
         parts = _match_path_template(template.split("/"), segments)

@@ -14,7 +14,7 @@ _SECONDS = 30.0
 
 
 class UpstreamError(Exception):
-    """The event handler does not respond, or its response is too large."""
+    """The event handler is missing, refuses all events, does not respond, or sends a response that is too large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class HandlerResponse:
     Attributes:
         status: HTTP status.
         headers: headers of the response, by name in lower case.
-        body: body of the response, at most 1 MiB.
+        body: body of the response; over HTTP, at most 1 MiB.
     """
 
     status: int
@@ -55,7 +55,7 @@ class Upstream(Protocol):
 
 
 class HttpUpstream:
-    """Connection to an event handler at a URL, in which ``{event}`` is replaced by the event name."""
+    """Connection to the event handler at a URL; ``{event}`` in the URL is replaced by the event name."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -89,7 +89,7 @@ class AsgiUpstream:
     """Connection to an event handler at a path of an ASGI application in this process."""
 
     def __init__(self, application: Application, path: str, host: str = "127.0.0.1") -> None:
-        """Create a connection to a path of an application, in which ``{event}`` is replaced by the event name."""
+        """Create a connection to an application; ``{event}`` in ``path`` is replaced by the event name."""
         self._application = application
         self._path = path
         self._host = host

@@ -10,7 +10,7 @@ from shared.http.operation_docs import DEFINITION, IDEMPOTENT, NO_CONTENT, Docum
 
 
 class AlertDescription(TypedDict):
-    """An alert: the time in which the condition of a rule holds for one group, such as one connection."""
+    """An alert: a period in which the condition of a rule holds for one group, such as one connection."""
 
     id: str
     rule: str

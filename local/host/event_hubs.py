@@ -43,8 +43,8 @@ def build_event_input(event: StoredEvent, *, binary: bool) -> TypedData:
 def build_batch_input(events: Sequence[StoredEvent], *, binary: bool) -> TypedData:
     """Build the trigger input for a batch of events.
 
-    As on the Functions host, bodies become text unless the binding's ``dataType`` is binary: invalid UTF-8 is replaced,
-    and empty texts are omitted, so that the function fails for the batch.
+    As on the Functions host, bodies become text unless the binding's ``dataType`` is binary. Invalid UTF-8 is replaced,
+    and empty texts are omitted. A batch with omitted texts fails, because its metadata describes more events.
     """
     if binary:
         return TypedData(collection_bytes=CollectionBytes(bytes=[event.body for event in events]))
@@ -175,7 +175,7 @@ class PartitionLoop:
         self._stopping = stopping
 
     async def run(self) -> None:
-        """Deliver events until the host stops; a batch that has begun is finished first."""
+        """Deliver events until the host stops; first finish a batch that has begun, unless the function fails."""
         while not self._stopping.is_set():
             try:
                 await self._deliver_events_until_stopped()

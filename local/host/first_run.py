@@ -53,7 +53,7 @@ class QueryChecks:
 
     @property
     def must_delay_start(self) -> bool:
-        """True at the first start with a small workspace: the host then serves requests only after the check."""
+        """True at the first start with a small workspace: the host waits for the check before it prints its address."""
         return self._loaded is not None and len(self._loaded.document.warm_queries) <= MAX_AWAITED_QUERIES
 
     async def run(self) -> None:

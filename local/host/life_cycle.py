@@ -211,7 +211,7 @@ class Host:
     async def _start_query_checks(self, checks: "QueryChecks", stack: AsyncExitStack) -> None:
         """Start the query checks in the background.
 
-        At the first start with a small workspace, wait for their results.
+        At the first start with a small workspace, wait up to ten seconds for their results.
         """
         task = asyncio.create_task(checks.run())
         stack.callback(task.cancel)
@@ -285,7 +285,10 @@ class Host:
         await server.listening.wait()
 
     def _start_trigger_task(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Start a task that invokes functions of the app; a function may send requests to this host."""
+        """Start a task that invokes functions of the app.
+
+        When the host stops, the HTTP server waits for these tasks, because functions may send requests to this host.
+        """
         task = self._start_task(coroutine)
         self._invokers.add(task)
         task.add_done_callback(self._invokers.discard)

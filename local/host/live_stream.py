@@ -97,7 +97,7 @@ class _ClientStream:
         self.has_overflowed: Callable[[], bool] = connection.has_overflowed
 
     async def send(self, texts: Sequence[bytes]) -> bool:
-        """Send replayed telemetry events as fast as the client accepts them."""
+        """Send replayed events as fast as the client accepts them; return whether the client is still connected."""
         return await self._connection.send_all_when_drained([Payload(text, DataType.TEXT) for text in texts])
 
     async def release(self, is_repeated: Callable[[bytes], bool]) -> None:
@@ -116,11 +116,11 @@ class HubProgress:
         self._stopping = stopping
 
     async def wait_for_query_table(self) -> None:
-        """Wait until all current events of the hub are in the telemetry table, which queries read."""
+        """Wait, at most 30 seconds, until the table that queries read contains all current events of the hub."""
         await self._wait_for_consumer_group(_TABLE_GROUP)
 
     async def wait_for_live_stream(self) -> None:
-        """Wait until the live stream has read all events that are in the hub now."""
+        """Wait, at most 30 seconds, until the live stream has read all current events of the hub."""
         await self._wait_for_consumer_group(_LIVE_GROUP)
 
     async def _wait_for_consumer_group(self, group: str) -> None:

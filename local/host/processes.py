@@ -1,8 +1,8 @@
 """Processes that use a data directory: the running local hosts and the query engine.
 
-A command sends an API key to the address in a record file. It must therefore know that the host still runs, because
-another process can listen on the port of a stopped host. Each host holds a lock on its record file. The operating
-system releases the lock when the process ends, even after ``kill -9``.
+Each host writes its address to a record file. The command ``local.sign_in`` prints a sign-in link with this address.
+The link must not lead to another process, which can listen on the port of a stopped host. Therefore each host holds a
+lock on its record file. The operating system releases the lock when the process ends, even after ``kill -9``.
 
 The query engine is a child process of one host, which starts it, restarts it after a crash, and stops it at the end.
 """
@@ -177,7 +177,7 @@ class KustoProcess:
             async with asyncio.timeout(_START_SECONDS):
                 address = await _read_address(process)
         except TimeoutError:
-            raise StartError(f"the embedded Kusto endpoint is not ready after {_START_SECONDS:.0f} s") from None
+            raise StartError(f"the query engine (Kusto emulator) is not ready after {_START_SECONDS:.0f} s") from None
         self._port = int(address.rpartition(":")[2])
         return address
 
@@ -187,7 +187,7 @@ class KustoProcess:
         while not stopping.is_set():
             if await self._wait_for_end(stopping):
                 return
-            _LOGGER.error("the embedded Kusto endpoint crashed; it is restarted", extra=fields(delay=delay))
+            _LOGGER.error("the query engine (Kusto emulator) crashed; it is restarted", extra=fields(delay=delay))
             if await stopping.wait_for(delay):
                 return
             delay = min(delay * 2, _LONGEST_DELAY)
@@ -217,7 +217,7 @@ class KustoProcess:
             async with asyncio.timeout(seconds):
                 await process.wait()
         except TimeoutError:
-            _LOGGER.warning("the embedded Kusto endpoint did not stop in time; it is killed")
+            _LOGGER.warning("the query engine (Kusto emulator) did not stop in time; it is killed")
             os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
 
@@ -255,9 +255,9 @@ class KustoProcess:
 
 async def _read_address(process: Process) -> str:
     if process.stdout is None:
-        raise StartError("the standard output of the embedded Kusto endpoint is not a pipe")
+        raise StartError("the standard output of the query engine (Kusto emulator) is not a pipe")
     async for line in process.stdout:
         text = line.decode(errors="replace").strip()
         if text.startswith(_READY):
             return text.removeprefix(_READY)
-    raise StartError(f"the embedded Kusto endpoint ended with code {await process.wait()}")
+    raise StartError(f"the query engine (Kusto emulator) ended with code {await process.wait()} during its start")

@@ -104,7 +104,10 @@ def _read_setting(reference: re.Match[str]) -> str:
     try:
         return os.environ[reference[1]]
     except KeyError:
-        raise StartError(f"a binding refers to the app setting {reference[1]}, which is not set") from None
+        raise StartError(
+            f"a binding refers to the app setting {reference[1]}, which is not set; "
+            "set it in the environment or in local.settings.json"
+        ) from None
 
 
 def _read_json_object(path: Path) -> dict[str, Any]:

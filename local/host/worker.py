@@ -72,7 +72,7 @@ async def load_app(folder: Path) -> tuple[LoadedFunction, ...]:
     request.properties.update(host="127.0.0.1", protos=protos)
     answer = await runtime.worker_init_request(request)
     if answer.result.status != protos.StatusResult.Success:
-        raise StartError(f"the function app in {folder} cannot be indexed\n{answer.result.exception.stack_trace}")
+        raise StartError(f"the function app in {folder} cannot be loaded\n{answer.result.exception.stack_trace}")
     metadata = (await runtime.functions_metadata_request(protos.WorkerRequest())).function_metadata_results or []
     for entry in metadata:
         load = protos.RpcFunctionMetadata(function_id=entry.function_id)
@@ -96,7 +96,7 @@ async def invoke_function(
         metadata: metadata of the trigger's input, for instance the sequence numbers of events.
         traceparent: W3C trace context of the caller, or empty; it is passed on unchanged, because this host creates no
             trace spans.
-        retry: number of the attempt and maximum number of retries; None for a function without retries.
+        retry: number of retries before this call, and maximum number; None for a function without retries.
 
     Raises:
         FunctionFailed: the function raised, or its result does not fit its bindings.

@@ -68,7 +68,7 @@ class HttpApp:
     ) -> None:
         """Store the handlers.
 
-        ``load_shedder`` queues or rejects requests under overload, None disables this protection.
+        ``load_shedder`` queues or rejects requests under overload; None disables this protection.
         """
         self._routes = routes
         self._admin = admin
@@ -258,7 +258,7 @@ def _join_repeated_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]
 
 
 def _join_repeated_parameters(text: str) -> dict[str, str]:
-    """Return a dictionary of query parameters as the Functions host does: repeated ones joined, empty ones omitted."""
+    """Return query parameters by name; join repeated ones with commas, omit empty ones, as the Functions host does."""
     query: dict[str, str] = {}
     for name, value in parse_qsl(text):
         query[name] = f"{query[name]},{value}" if name in query else value

@@ -79,7 +79,9 @@ class Files:
         container, _, name = path.partition("/")
         linked = self._links.read(unquote(container), unquote(name), query)
         if linked is None or "/" in linked.container or linked.container.startswith("."):
-            raise WorkspaceError(Kind.FORBIDDEN, "LINK_INVALID", "The link is invalid or was changed.")
+            raise WorkspaceError(
+                Kind.FORBIDDEN, "LINK_INVALID", "The link is invalid or was changed; request a new one."
+            )
         if linked.expires_at <= now():
             raise WorkspaceError(Kind.FORBIDDEN, "LINK_EXPIRED", "The link has expired; request a new one.")
         return linked

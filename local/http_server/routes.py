@@ -47,7 +47,8 @@ class RouteTable:
         """Add an HTTP function to the table; its route is the app's route prefix and the function's own route.
 
         Raises:
-            StartError: the route template of the function uses syntax that this host does not support.
+            StartError: the function's route template uses syntax that this host does not support, or another function
+                serves the same route and method.
         """
         route = str(function.trigger.get("route", function.name))
         segments = [part for part in f"{prefix}/{route}".split("/") if part]
@@ -133,7 +134,7 @@ def _find_or_add_child(node: _Node, segment: str, names: list[str], route: str) 
         return node.parameter
     texts = _PLACEHOLDER.split(segment)[::2]
     if any("{" in text or "}" in text for text in texts):
-        raise StartError(f"the route {route!r}: unbalanced braces in {segment!r}")
+        raise StartError(f"the route {route!r} has unbalanced braces in the segment {segment!r}")
     literals = [re.escape(text) for text in texts]
     pattern = re.compile("(.+)".join(literals), re.IGNORECASE | re.DOTALL)
     for known, child in node.mixed:

@@ -110,7 +110,7 @@ class HttpConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # the type in uvicorn
         """Accept a new connection.
 
-        At the limit, close an idle connection instead, or reject the new one if none is idle.
+        At the limit of connections, close an idle connection to make room; if none is idle, reject the new one.
         """
         full = len(self.connections) >= self._limits.connections
         super().connection_made(transport)

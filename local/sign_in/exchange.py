@@ -26,7 +26,8 @@ class SignInExchange:
         """Exchange the code in a body ``{code}`` for a reply ``{token, expiresAt}``; the code becomes invalid.
 
         Raises:
-            WorkspaceError: METHOD_NOT_ALLOWED; INVALID; SIGN_IN_CODE_INVALID.
+            WorkspaceError: METHOD_NOT_ALLOWED; INVALID; SIGN_IN_CODE_INVALID; UNAUTHENTICATED if the member is unknown
+                or disabled.
         """
         if method != "POST":
             raise WorkspaceError(
@@ -61,7 +62,9 @@ async def _issue_token(member_id: str) -> Mapping[str, Any]:
         and (member.id == member_id if member_id else member.role is Role.ADMIN and not member.service)
     ]
     if not chosen:
-        raise build_unauthenticated_error("The workspace has no enabled member with this id.")
+        raise build_unauthenticated_error(
+            "The sign-in link is for a member who is unknown or disabled; run python -m local.sign_in --as MEMBER."
+        )
     member = chosen[0]
     identity = None if member.service else member.id
     caller = Principal(member.id, identity, member.name, member.access_rights, CredentialKind.LINK, "", None)

@@ -150,7 +150,8 @@ def check_live_stream(live: LiveStreamSize) -> Iterator[ExceededLimit]:
             f"{live.messages_out_per_second:,.0f} delivered messages/s; a Standard service has "
             f"{facts.WEB_PUBSUB_UNITS[-1]}.",
             "Send fewer, larger messages, divide the plant into more deployments, or deploy without a live stream "
-            "(`listeners` 0) and let dashboards query. On Azure every impulse is published, heard or not.",
+            "(`listeners` 0) and let dashboards query. On Azure, the app publishes every impulse, even without "
+            "listeners.",
         )
 
 
@@ -162,7 +163,7 @@ def check_instances(load: Load, groups: dict[str, ScalingGroup]) -> Iterator[Exc
             "instances",
             f"The app needs {instances:,} instances; the templates allow {facts.DEFAULT_INSTANCES}, Azure "
             f"{facts.MAX_INSTANCES:,}.",
-            "Raise `maximumInstances`, and divide the load over more deployments beyond Azure's number.",
+            "Raise `maximumInstances`, at most to Azure's number; beyond it, divide the load over more deployments.",
         )
     memory_mb = instances * load.instance_memory_mb * load.deployments
     if memory_mb > facts.REGION_MEMORY_MB:

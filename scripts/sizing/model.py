@@ -102,7 +102,10 @@ def calculate_quantities(sizes: Sizes) -> dict[str, float]:
 
 
 def _calculate_functions_quantities(sizes: Sizes) -> dict[str, float]:
-    """Split the billed seconds of functions between always-ready and on-demand instances, whose prices differ."""
+    """Return the executions and GB-seconds of functions.
+
+    The GB-seconds are split between always-ready and on-demand instances, because their prices differ.
+    """
     ready = facts.ALWAYS_READY if sizes.load.production else {}
     gb_seconds = sizes.load.instance_memory_mb / MB_PER_GB * facts.SECONDS_PER_MONTH
     ready_billed = sum(
@@ -169,9 +172,9 @@ def _calculate_live_stream_quantities(live: LiveStreamSize) -> dict[str, float]:
 
 
 def _calculate_key_vault_quantities(sizes: Sizes) -> dict[str, float]:
-    """Return the monthly number of signatures by Key Vault.
+    """Return how many 10,000 signatures of checkpoints Key Vault computes per month.
 
-    Each run signs one checkpoint for each chain that has grown.
+    Each run of the job ``checkpoints`` signs one checkpoint for each chain that has grown since the previous run.
 
     A checkpoint has two signatures: one over its text, and one over its root, for receipts.
     """

@@ -52,7 +52,7 @@ class ScalingGroup:
     Attributes:
         instances: number of instances that the group requires.
         executions_per_second: number of invocations of functions per second.
-        billed_seconds_per_second: average number of billed instances, that is, of instance seconds billed per second.
+        billed_seconds_per_second: instance seconds billed per second, which is the mean number of billed instances.
     """
 
     instances: int
@@ -233,7 +233,7 @@ def _compute_partitions_by_time(connections: int, messages_per_second: float) ->
 def compute_function_sizes(load: Load, hubs: EventHubsSize, background: BackgroundLoad) -> dict[str, ScalingGroup]:
     """Compute the sizes of the scaling groups: HTTP functions, orchestrations, and one for each other function.
 
-    An instance reads whole partitions, so that a function that reads a hub has at most as many instances as partitions.
+    An instance reads whole partitions; a function that reads a hub therefore has no more instances than partitions.
     """
     at_once = load.request_rate_per_deployment * facts.REQUEST_SECONDS / facts.HTTP_CONCURRENCY
     busy = min(hubs.partitions, ceil(facts.HEADROOM * load.message_rate_per_deployment * facts.MESSAGE_CPU_SECONDS))

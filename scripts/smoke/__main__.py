@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
         default=[],
         metavar="CHECK",
         choices=[name for name in CHECKS if name not in FIRST],
-        help="skip a check, such as download outside of a closed network; may be repeated",
+        help="skip this check, for instance download from outside a closed network; may be repeated",
     )
     parser.add_argument("base_url", metavar="BASE_URL")
     parser.add_argument("keys_file", metavar="KEYS_FILE", help='JSON, {"member": "API key", ...}')

@@ -109,13 +109,16 @@ class SmokeContext:
     workspace: str = ""
 
     def find_member(self, *rights: str) -> TokenHolder:
-        """Return a team member who has all of these access rights."""
+        """Return a team member who has all of these rights; raise FeatureMissingError if there is none."""
         for member in self._find_members(*rights):
             return member
         raise FeatureMissingError(f"no API key belongs to a member with the rights {', '.join(rights)}")
 
     def find_pair(self, first_right: str, second_right: str) -> tuple[TokenHolder, TokenHolder]:
-        """Return two different team members: one with the access right ``first_right``, one with ``second_right``."""
+        """Return two different team members: one with the access right ``first_right``, one with ``second_right``.
+
+        Raise FeatureMissingError if there are no such members.
+        """
         self.find_member(first_right)
         for one in self._find_members(first_right):
             for other in self._find_members(second_right):

@@ -83,7 +83,7 @@ def _parse_row(regulation: str, line: str) -> Clause:
     number, requirement, behaviour, tests, procedures = (_LINK.sub(r"\1", cell) for cell in cells)
     names = tuple(TestName(*found) for found in _TEST.findall(tests))
     if _TEST.sub("", tests).strip(", ") not in {"", "—"} or (not names and tests != "—"):
-        raise ValueError(f"Tests of clause {number} must be names such as `tests/test_x.py::test_y`, or —.")
+        raise ValueError(f"Tests of clause {number} must be names such as `tests/test_x.py::test_y`, or — for none.")
     return Clause(regulation, number, requirement, behaviour, names, procedures)
 
 

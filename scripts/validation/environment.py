@@ -20,7 +20,7 @@ class Environment:
     """Version of the project, and the computer and packages with which its tests ran.
 
     Attributes:
-        facts: names and values for people, for instance the version and the operating system.
+        facts: values that the report shows, by name, for instance the version and the operating system.
         packages: version of each installed Python package.
     """
 

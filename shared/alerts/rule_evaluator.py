@@ -149,9 +149,9 @@ class RuleEvaluator:
         )
 
     async def _end_alerts(self, record: RuleRecord, *, is_deleted: bool) -> RuleState | None:
-        """End all alerts of a disabled or deleted alert rule; delete the stored state of a deleted rule.
+        """End all alerts of a disabled or deleted alert rule; return the rule's state, or None if none is stored.
 
-        Return the new state.
+        The state of a deleted rule is deleted after all events about its alerts are published.
         """
         if record.state is None:
             return None
@@ -173,9 +173,9 @@ class RuleEvaluator:
         )
 
     async def _publish_changes(self, record: RuleRecord) -> RuleState | None:
-        """Publish the changes of alert states that were just stored.
+        """Publish the changes of alert states that were just stored, and return the stored state of the rule.
 
-        After a failure, the scheduler publishes them later.
+        After a failure, the scheduler publishes the changes later.
         """
         try:
             settled = await self._notifications.publish_marked_events(record)

@@ -43,7 +43,7 @@ class Trial:
 
     Attributes:
         alerts: groups of the rule's data, each of which would have its own alert.
-        rows: number of rows of the query, or of watched connections.
+        rows: number of rows of the query; for an absence rule, the number of enabled connections that it watches.
         error: reason why the rule cannot be evaluated; None if it can.
     """
 

@@ -1,6 +1,6 @@
 """Build of an audit bundle: reads the chains, signs them, creates proofs and a report, and stores the zip file.
 
-The texts for people in a bundle are the printable report and the README file.
+The module also builds the two files of a bundle that people read: the printable report and the README file.
 """
 
 import hashlib

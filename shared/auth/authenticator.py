@@ -102,8 +102,8 @@ class Authenticator:
     """Verifier of callers' credentials: API keys, the service's own tokens and, if configured, Entra ID tokens.
 
     Attributes:
-        lacks_entra_time: True if the last Entra ID token of a person that this process verified had no time of the
-            sign-in.
+        lacks_entra_time: True if a person's Entra ID token contained no time of the sign-in when this process last
+            verified such a token.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Creation, listing and revocation of API keys; creation and revocation are audit events.
 
-This module is separate from ``issuer`` because the deployment's command creates keys without the libraries of tokens.
+This module is separate from ``issuer``, so that commands can create keys without loading the libraries for tokens.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -108,7 +108,9 @@ class ApiKeys:
         creators: Collection[str] | None = (),
         binding: TelemetryBinding | None = None,
     ) -> IssuedKey:
-        """Create an API key without a check of the actor's rights; only the deployment's commands may call this.
+        """Create an API key without a check of the actor's rights.
+
+        Only :meth:`create`, the deployment's commands and the first start of the local host may call this method.
 
         ``actor`` is the creator and ``credential`` the creator's credential, both for the audit event. ``seed`` has the
         same meaning as for :meth:`create`. ``creators`` are the members, other than the principal, who create the key;

@@ -84,7 +84,7 @@ class Team:
     max_sign_in_age: int | None = None
 
     def has_token_ended(self, member_id: str, token_id: str) -> bool:
-        """Return whether a token ended because the member was disabled, enabled or removed after the issue."""
+        """Return whether a token ended because its owner was disabled, enabled or removed after it was issued."""
         cutoff = self.cutoffs.get(member_id, NO_CUTOFF).tokens
         if cutoff is None:
             return False

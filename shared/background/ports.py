@@ -53,8 +53,8 @@ class JobLeaseStore(Protocol):
             holder: name of the instance; an instance may claim a job again while it holds the lease.
             at: the current time.
             leased_until: end of the lease.
-            first_due: next due time by the job's schedule, also the due time of a job that the store does not contain
-                yet.
+            first_due: next due time by the job's schedule. If the store does not contain the job yet, it stores the job
+                with this due time.
 
         Raises:
             WorkspaceError: UNAVAILABLE if the store does not respond.

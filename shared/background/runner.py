@@ -143,9 +143,9 @@ class BackgroundRunner:
             del self._running[name]
 
     def _can_claim(self, name: str, at: datetime) -> bool:
-        """Return whether a job may be claimed: its next attempt is due, or the clock was set back after it was planned.
+        """Return whether a job may be claimed: its next attempt is due, or was planned before the clock was set back.
 
-        The clock may have been set back during a run, so the times of consecutive ticks do not show this.
+        The times of consecutive ticks do not show every such change, because the clock may be set back during a run.
         """
         attempt = self._next_attempts.get(name)
         return attempt is None or at >= attempt.at or at < attempt.decided_at - CLOCK_TOLERANCE

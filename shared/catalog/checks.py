@@ -50,7 +50,7 @@ def find_warnings(document: WorkspaceDocument) -> Iterator[Finding]:
     queries = {query.lookup for query in document.warm_queries}
     for index, alert_rule in enumerate(document.alert_rules):
         if alert_rule.query is not None and alert_rule.query not in queries:
-            rule = f"the document has no warm query {alert_rule.query}; without it, the rule has the state error"
+            rule = f"the document has no warm query {alert_rule.query}; without it, the rule has the state `error`"
             yield ("alertRules", index, "query"), rule
 
 
@@ -194,7 +194,7 @@ def check_approvers(sections: Sections, stored: Collection[str] = ()) -> Iterato
 def _find_approver_error(approver: Member | None) -> str | None:
     """Return why a team member cannot be an approver, or None.
 
-    A disabled member is accepted, because the member may have approved the query before.
+    A disabled member is accepted, because the member may have approved the query before being disabled.
     """
     if approver is None:
         return "is not a member of the team"

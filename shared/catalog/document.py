@@ -95,7 +95,7 @@ def _list_error_details(error: ValidationError) -> list[ErrorDetails]:
 
 @cache
 def _build_list_validators() -> Mapping[str, tuple[str, TypeAdapter[tuple[Any, ...]]]]:
-    """Return, for the JSON name of each list of a document, the model's attribute and the validator of its items."""
+    """Return the attribute's name and the validator of each list of a document, by the list's name in JSON."""
     adapters: dict[str, tuple[str, TypeAdapter[tuple[Any, ...]]]] = {}
     for attribute, field in WorkspaceDocument.model_fields.items():
         kind: Any = field.annotation
@@ -174,7 +174,7 @@ def load_located_document(
         source: file name in the error messages.
         text_format: format of the text.
         checks_approvers: True to check that each declared approver of a query is a member who can approve now.
-        defaults: top-level properties that are added if the document has none of them.
+        defaults: top-level properties. All are added if the document has none of them; otherwise none is added.
 
     Raises:
         DocumentError: with every problem of syntax, fields, values and references, but at most ``MAX_PROBLEMS``. A text

@@ -24,8 +24,8 @@ _WITHDRAWN: Final = (
 
 
 _UNSIGNED: Final = (
-    "a document cannot sign, so the declared approval does not count if it states a signature, or if the approvals of "
-    "queries must be signed; the query is a draft until a person approves it"
+    "a signature cannot be given in a document, so the declared approval does not count if it states a signature, or "
+    "if approvals of queries must be signed; the query is a draft until a person approves it"
 )
 
 
@@ -87,8 +87,9 @@ def plan_document(
 def plan_document_for_command_line(document: WorkspaceDocument, stored: StoredCatalog) -> CatalogPlan:
     """Compare a workspace document with the catalog, for the command-line tool that writes directly to the stores.
 
-    The document may declare approvals of queries. If the workspace requires signatures for decisions about queries, or
-    if a new approval states a signature, the query becomes a draft, because a document cannot contain a signature.
+    The document may declare approvals of queries. A query with a new approval becomes a draft if the document requires
+    signatures for decisions about queries or if the approval states a signature. The reason is that a signature cannot
+    be given in a document.
 
     Raises:
         WorkspaceError: the same errors as :func:`shared.catalog.diff.plan_changes`.

@@ -124,8 +124,8 @@ def check_query_restrictions(kql: str) -> None:
         kql: text of a stored or an ad-hoc query.
 
     Raises:
-        WorkspaceError: INVALID ``QUERY_INVALID`` or ``QUERY_NOT_READ_ONLY``, with ``line`` and ``column`` if the
-            violation has one position.
+        WorkspaceError: INVALID ``INVALID_REQUEST`` if the text is too long; else INVALID ``QUERY_INVALID`` or
+            ``QUERY_NOT_READ_ONLY``, with ``line`` and ``column`` if the violation has one position.
     """
     check_read_only(kql)
     if separator := _LINE_END.search(kql):
@@ -167,7 +167,7 @@ def _find_statement_error(tokens: Sequence[str], index: int) -> str | None:
         case "alias" if second == "database":
             rule = f"alias database {_OUTSIDE}"
         case "restrict" if second == "access":
-            rule = "the statement restrict access is not allowed"
+            rule = "the statement `restrict access` is not allowed"
         case "declare" if second != "query_parameters":
             rule = "declare is allowed only with query_parameters"
         case "set" if second not in SET_OPTIONS:

@@ -43,7 +43,8 @@ def check_read_only(kql: str) -> None:
     """Reject a query text that is too long, is empty, or has a control command as one of its statements.
 
     Raises:
-        WorkspaceError: INVALID, ``QUERY_INVALID`` or ``QUERY_NOT_READ_ONLY``.
+        WorkspaceError: INVALID ``INVALID_REQUEST`` if the text is too long; INVALID ``QUERY_INVALID`` if it is empty;
+            INVALID ``QUERY_NOT_READ_ONLY`` for a control command.
     """
     if len(kql) > MAX_LENGTH:
         raise invalid("query", f"is longer than {MAX_LENGTH} characters")

@@ -48,8 +48,8 @@ class KqlToken(NamedTuple):
 
     Attributes:
         kind: kind of the token. Punctuation is one character; a number begins with a digit and has no dot. A string
-            includes its quotes but not its prefix ``h``, which is a name. An unclosed string ends with its line, or
-            with the text if its form can span lines.
+            includes its quotes but not its prefix ``h``, which is a token of the kind name. An unclosed string extends
+            to the end of its line, or to the end of the text if this form of string can span lines.
         text: characters of the token.
         start: offset of the first character.
     """

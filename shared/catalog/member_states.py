@@ -1,6 +1,7 @@
-"""State of team members that is stored even after their removal: retired ids, and times that revoke credentials.
+"""State of team members that is stored even after their removal: retired ids, and times of invalidated credentials.
 
-One transaction stores the state and the change of the member, so a crash cannot separate them.
+Credentials that were issued before such a time are invalid. One transaction stores the state and the change of the
+member, so a crash cannot separate them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -21,7 +21,11 @@ def find_api_path_error(api_path: str) -> str | None:
 
 
 def check_api_paths(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[Path, str]]:
-    """Yield an error for each API path that is invalid, or is the lookup (id in URLs) or API path of another query."""
+    """Yield an error for each API path that is invalid, or is the lookup (id in URLs) or API path of another query.
+
+    Args:
+        queries: queries, each with its index in the workspace document.
+    """
     indexed = list(queries)
     lookups = {query.lookup: index for index, query in reversed(indexed)}
     owners: dict[str, int] = {}
@@ -38,7 +42,11 @@ def check_api_paths(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[
 
 
 def check_query_names(queries: Iterable[tuple[int, WarmQuery]]) -> Iterator[tuple[Path, str]]:
-    """Yield a violation for each query whose name is the lookup (id in URLs) or API path of another query."""
+    """Yield a violation for each query whose name is the lookup (id in URLs) or API path of another query.
+
+    Args:
+        queries: queries, each with its index in the workspace document.
+    """
     indexed = list(queries)
     lookups = {query.lookup: index for index, query in reversed(indexed)}
     paths = {query.api_path: index for index, query in reversed(indexed)}

@@ -32,8 +32,8 @@ class Sections:
     Attributes:
         head: workspace, tier, limits and policies; None if they are invalid.
         team: valid members with their indexes in the document; the other lists have the same form.
-        declared_keys: keys in each referenced list, including keys of invalid items, so that a reference to an invalid
-            item is not reported as a second error.
+        declared_keys: ids of the items in each list of :data:`REFERENCED`, by name of the list. They include the ids of
+            invalid items, so that a reference to an invalid item is not reported as a second error.
     """
 
     head: WorkspaceDocument | None

@@ -10,7 +10,7 @@ hour. It may stop at any point; a later run continues.
    that every reader that lists the hour sees either the merged blob or its sources.
 
 Concurrent runs, late blobs and sources that reappear after deletion leave rows in two blobs. Readers recognise such
-rows by partition and sequence number, and a later run merges them again.
+rows by partition, sequence number and enqueued time, and a later run merges them again.
 """
 
 import asyncio

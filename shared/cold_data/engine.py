@@ -46,7 +46,10 @@ ROW_ORDER = 'timestamp, "partition", "sequence"'
 
 
 def build_rows_query(source: str, columns: Sequence[str], *, overlapping: bool) -> str:
-    """Build the SQL query that reads columns of archived rows. A row that occurs in several blobs is returned once."""
+    """Build the SQL query that reads columns of archived rows.
+
+    ``overlapping`` is True if a row can occur in several blobs; the query then returns such a row once.
+    """
     named = ", ".join(f'"{name}"' for name in columns)
     query = f"SELECT {named} FROM {source}"  # noqa: S608  constant names
     return f"SELECT DISTINCT ON ({IDENTITY}) * FROM ({query})" if overlapping else query  # noqa: S608  as above

@@ -70,7 +70,12 @@ def build_batch_name(sequence_range: SequenceRange) -> str:
 
 
 def build_batch_name_after_hub_reset(name: str, enqueued: int) -> str:
-    """Return the blob name for a batch of events if the usual name is taken, because the event hub was reset."""
+    """Return the blob name for a batch of events if the usual name is taken, because the event hub was reset.
+
+    Args:
+        name: the usual name, from :func:`build_batch_name`.
+        enqueued: enqueued time of the earliest event of the batch, microseconds since 1970.
+    """
     return f"{name.removesuffix('.parquet')}-{enqueued}.parquet"
 
 

@@ -2,7 +2,7 @@
 
 Reads are complete even while compaction merges blobs. A merged blob lists the blobs that it replaces, and readers
 ignore the replaced blobs, which are deleted long after the merge. If a blob disappears during a read, its hour is
-listed again. A row in several blobs is returned once; its partition and sequence number identify it.
+listed again. A row in several blobs is returned once; partition, sequence number and enqueued time identify it.
 
 A message that was sent again within a day is a duplicate and is returned once. The query table follows the same rule.
 """
@@ -306,7 +306,10 @@ class _RangeReader:
                 rows.close()
 
     def _read_short_rows(self, fetched_hour: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
-        """Yield the rows of an hour in which all rows are short enough for DuckDB's memory limit."""
+        """Yield the rows of an hour in which all rows are short enough for DuckDB's memory limit.
+
+        ``copies`` is True if the table of duplicates has rows, which are then excluded.
+        """
         query = self._build_query(
             fetched_hour, build_parquet_source(fetched_hour.files), COLUMNS, ["payload"], copies=copies
         )
@@ -316,7 +319,8 @@ class _RangeReader:
     def _read_long_rows(self, fetched_hour: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
         """Yield the rows of an hour with rows that are too long for DuckDB's memory.
 
-        The long texts are written to a file, and DuckDB sorts short rows that refer to them.
+        The long texts are written to a file, and DuckDB sorts short rows that refer to them. ``copies`` is True if the
+        table of duplicates has rows, which are then excluded.
         """
         spilled = ["payload"]
         with long_texts.LongTextSpill(self._engine, self._folder, spilled, _SHORT_COLUMNS) as spill:
@@ -332,7 +336,15 @@ class _RangeReader:
     def _build_query(
         self, fetched_hour: _FetchedHour, source: str, columns: Sequence[str], texts: Sequence[str], *, copies: bool
     ) -> str:
-        """Build the SQL query for the rows of an hour that are in the requested time range and no duplicates."""
+        """Build the SQL query for the rows of an hour that are in the requested time range and no duplicates.
+
+        Args:
+            fetched_hour: hour whose rows the query reads.
+            source: name of a table, or a table function, with the rows of the hour.
+            columns: columns that the query reads from the source.
+            texts: columns of the result in addition to time and ids: the payload, or the references to its text.
+            copies: True if the table of duplicates has rows, which are then excluded.
+        """
         rows = build_rows_query(source, columns, overlapping=fetched_hour.hour.can_have_duplicate_rows)
         if copies:
             rows = build_exclusion_query(rows, TABLE)

@@ -69,7 +69,7 @@ class BlobSummary:
     unpacked: int = 0
 
     def to_json(self) -> str:
-        """Serialise the summary as JSON for the metadata of the Parquet file."""
+        """Serialise as JSON the attributes that the file's own metadata lacks: enqueued times, sources, longest row."""
         return json.dumps([self.first_enqueued, self.last_enqueued, sorted(self.sources), self.longest])
 
 
@@ -148,7 +148,7 @@ def parse_summary(end: bytes, size: int) -> BlobSummary:
 
 
 def read_footer_size(end: bytes) -> int:
-    """Return the size in bytes of a Parquet file's footer."""
+    """Return the size in bytes of a Parquet file's footer, which the last bytes of the file (``end``) state."""
     return int.from_bytes(end[-8:-4], "little") + 8
 
 

@@ -36,7 +36,7 @@ def main(arguments: Sequence[str], services: Callable[[], Any] | None = None) ->
     parser = _build_parser()
     options = parser.parse_args(arguments)
     if options.url and (options.actor or options.issue_key):
-        parser.error("--as and --issue-key need the stores; with --url, the owner of the API key applies")
+        parser.error("--as and --issue-key cannot be used with --url; the owner of the API key applies the document")
     try:
         if options.url:
             return _run_over_https(options)
@@ -57,7 +57,7 @@ def _build_parser() -> argparse.ArgumentParser:
     for verb, summary in (
         ("validate", "check a document; needs no stores"),
         ("diff", "show what apply would change"),
-        ("apply", "make the workspace as the document declares it"),
+        ("apply", "change the workspace to match the document"),
         ("export", "print the whole workspace as a document"),
     ):
         command = verbs.add_parser(verb, help=summary, description=summary)
@@ -69,9 +69,9 @@ def _build_parser() -> argparse.ArgumentParser:
             continue
         command.add_argument("file", type=Path, help="the workspace document, YAML")
         if verb == "apply":
-            command.add_argument("--as", dest="actor", metavar="PRINCIPAL", help="the member who applies it")
+            command.add_argument("--as", dest="actor", metavar="PRINCIPAL", help="the member who applies the document")
             command.add_argument(
-                "--issue-key", metavar="PRINCIPAL", help="then issue an API key for a member and print it alone, once"
+                "--issue-key", metavar="PRINCIPAL", help="then issue an API key for a member; print only the key"
             )
     return parser
 
@@ -174,7 +174,7 @@ async def _export_document(options: argparse.Namespace, services: Callable[[], A
 
 
 def _run_over_https(options: argparse.Namespace) -> int:
-    """Run the subcommand ``diff``, ``apply`` or ``export`` against a running service over HTTPS."""
+    """Run a subcommand over HTTPS; ``validate`` requests the plan, and prints only problems and warnings."""
     from shared.catalog.problems import DocumentError  # noqa: PLC0415  avoids slow imports for --help
     from shared.commands import remote_workspace  # noqa: PLC0415  as above
 

@@ -48,9 +48,10 @@ class WrittenDocument:
 class Documents:
     """Service that reads and writes documents in tables (Cosmos DB containers) that expose the requested operation.
 
-    Every method raises the errors of :meth:`shared.data_stores.tables.TableFinder.find_exposed_table`, then INVALID
-    ``PARTITION_KEY_REQUIRED``, then FORBIDDEN ``DATA_PLANE_FORBIDDEN``, then the errors of the store. A partition key
-    is ``MISSING`` if the caller sends none.
+    Methods first check the document id and the body. Then they raise, in this order: the errors of
+    :meth:`shared.data_stores.tables.TableFinder.find_exposed_table`; INVALID ``PARTITION_KEY_REQUIRED``, except in
+    lists; FORBIDDEN ``DATA_PLANE_FORBIDDEN``; the errors of the store. A partition key is ``MISSING`` if the caller
+    sends none.
 
     Args:
         tables: finds tables, and checks that they expose an operation.

@@ -52,7 +52,7 @@ class ExposedTable:
 
 def build_database_not_found_error(lookup: str) -> WorkspaceError:
     """Build the error for a URL that names an unknown database."""
-    detail = f"No database of the data store has the lookup {lookup[:64]!r} (short name in URLs)."
+    detail = f"No database of the workspace has the lookup {lookup[:64]!r} (short name in URLs)."
     return WorkspaceError(Kind.NOT_FOUND, "DATABASE_NOT_FOUND", detail)
 
 

@@ -286,7 +286,7 @@ _ESCAPED_CHARACTERS: Final = bytes(range(0x20)) + b'"\\'
 
 
 def format_json_lines(connection: str, rows: pa.RecordBatch) -> memoryview:
-    """Format a connection's rows as JSON lines: ``timestamp``, ``deviceId``, ``messageId``, ``payload``."""
+    """Format rows as JSON lines with ``timestamp``, ``connection``, ``deviceId``, ``messageId`` and ``payload``."""
     lines = pc.binary_join_element_wise(
         '{"timestamp":"',
         format_timestamps(rows.column("timestamp")),

@@ -42,7 +42,9 @@ class DownloadExpiry:
         self._runtime = runtime
 
     async def run(self) -> None:
-        """Delete expired jobs. Their files are deleted first, so that the next run repeats a failed deletion.
+        """Delete expired jobs, and files that are older than ``ORPHAN_AGE``.
+
+        The files of a job are deleted before the job, so that the next run repeats a failed deletion.
 
         An unfinished import is marked as failed. An import with an open step is deleted only by a run after the step is
         complete, or by the first run ``ORPHAN_AGE`` after its expiry.

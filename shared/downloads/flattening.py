@@ -161,11 +161,12 @@ class Flattener:
 
 
 def _select_payloads_to_check(payloads: pa.Array, values: pa.Array, key_count: int) -> pa.Array:
-    """Count keys to find the payloads that may have an unknown key; listing the keys would take much longer.
+    """Return the payloads that may have an unknown key.
 
-    Each key ends with ``":``. If every known leaf of a payload has a value, the payload has all known keys, and a
-    different count means unknown keys. A string can contain ``":``, too, so some payloads without unknown keys are
-    returned. If at least one payload has no value at a known leaf, all payloads are returned.
+    The function counts keys, because listing the keys would take much longer. Each key ends with ``":``. If every known
+    leaf of a payload has a value, the payload has all known keys, and a different count means unknown keys. A string
+    can contain ``":``, too, so some payloads without unknown keys are returned. If at least one payload has no value at
+    a known leaf, all payloads are returned.
 
     Args:
         payloads: compact JSON texts of objects without duplicate keys.

@@ -112,7 +112,10 @@ class JobQuota:
         return sum(place.size for place in await self._places.list_reservations(owner, Purpose.JOBS))
 
     async def _release_ended_jobs(self, owner: str) -> None:
-        """Release the reservations of jobs that no longer exist, have expired or have ended."""
+        """Release the reservations of jobs that no longer exist, have expired, have failed or were cancelled.
+
+        Mark the reservations of completed jobs as inactive; the bytes of their files still count.
+        """
         for place in await self._places.list_reservations(owner, Purpose.JOBS):
             job = await self._jobs.get(place.id)
             if self._is_reservation_obsolete(place, job):
@@ -138,7 +141,7 @@ def _build_too_many_jobs_error(limit: int) -> WorkspaceError:
 
 def _build_quota_exceeded_error(limit: int) -> WorkspaceError:
     detail = (
-        f"The files of your downloads may take {limit} bytes together (policies.quotas.downloadBytes); "
+        f"The files of your downloads would exceed their limit of {limit} bytes (policies.quotas.downloadBytes); "
         "wait until older downloads expire, or request less data."
     )
     return WorkspaceError(Kind.STORAGE_FULL, "DOWNLOAD_QUOTA_EXCEEDED", detail, limit=limit)

@@ -148,7 +148,7 @@ class Job(_JobRecord):
         error: reason of a failure, for the caller.
         parts: parts of the download, sorted by connection and time; None until the job is planned.
         leaves: payload paths with columns in the CSV files, by connection.
-        bundle: request for an audit bundle; None for a download. A bundle has no connections and no range.
+        bundle: request for an audit bundle; None for other jobs. A bundle has no connections and no range.
         import_request: request for an import; None for other jobs. An import has no range.
         complete_up_to: events accepted before this instant were archived when the work started; None if unknown.
     """

@@ -112,10 +112,11 @@ class DownloadRunner:
         self._runtime = runtime
 
     async def list_next_parts(self, job_id: str) -> Sequence[int] | None:
-        """Return the numbers of the job's parts to convert now; empty if the job has ended.
+        """Divide the job into parts if this is not done yet; return the numbers of the parts to convert next.
 
         Returns:
-            None if another job of the principal is being planned; retry later.
+            None if another job of the principal is being planned; retry later. Empty if all parts are converted, or the
+            job has ended.
         """
         job = await self._jobs.get(job_id)
         if job is not None and job.is_unfinished and job.parts is None:

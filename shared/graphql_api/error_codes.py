@@ -21,7 +21,7 @@ _ENGINE_ERRORS: Final = frozenset({"QUERY_INVALID", "QUERY_NOT_READ_ONLY", "QUER
 
 
 def to_graphql_code(error: WorkspaceError) -> str:
-    """Convert the kind of a service error to the GraphQL error code."""
+    """Return the GraphQL error code for a service error; engine errors about a query count as internal errors."""
     return INTERNAL_ERROR if error.code in _ENGINE_ERRORS else _CODES.get(error.kind, INTERNAL_ERROR)
 
 

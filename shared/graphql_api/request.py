@@ -65,7 +65,7 @@ class GraphQLRequest:
         """Find a saved KQL query by name or lookup (id in URLs); None if it does not exist.
 
         A name must not equal another query's lookup. In old catalogs that violate this rule, the query with the lookup
-        is returned, because editors choose names freely.
+        is returned, so that no editor can hide a query by giving its lookup as a name to another query.
         """
         return self.catalog.queries.get(name) or self._queries_by_name.get(name)
 

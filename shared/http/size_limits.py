@@ -22,7 +22,7 @@ _MAX_MEMBERS: Final = 1_000
 """Maximum number of gzip members or zstd frames in a body; each costs time, even if it is empty."""
 
 _ZSTD_MAX_WINDOW_BYTES: Final = 8 * 1024 * 1024
-"""Largest zstd window, as a power of two in bytes, that RFC 8878 section 3.1.1.1.2 recommends to support."""
+"""Size in bytes of the largest zstd window that RFC 8878 section 3.1.1.1.2 recommends to support."""
 
 _GZIP_WINDOW: Final = 31
 """Parameter ``wbits`` of zlib for gzip with the largest window."""

@@ -91,7 +91,7 @@ def build_unknown_properties_error(model: Any, body: Any, locations: Iterable[Lo
         accepted = list_accepted_names(at) if at else {}
         repeated = f"repeats `{accepted[name]}`; send only one of them" if name in accepted else ""
         field = format_location(remove_union_tags(location, body))
-        errors.append(FieldError(field, repeated or _format_message("member", name, accepted, index)))
+        errors.append(FieldError(field, repeated or _format_message("field", name, accepted, index)))
     return build_invalid_fields_error(errors)
 
 

@@ -57,8 +57,8 @@ async def build_call_from_request(
     Raises:
         WorkspaceError: TOO_LARGE ``BODY_TOO_LARGE``; UNKNOWN_ENCODING; INVALID ``BODY_NOT_DECODABLE``; or INVALID with
             a list of all invalid parameters and properties. The code of the INVALID error is ``BODY_NOT_JSON`` if the
-                body is not JSON, ``INVALID_REQUEST`` if a model rejects the request, and else the code of the
-                operation's check.
+            body is not JSON, ``INVALID_REQUEST`` if a model rejects the request, and else the code of the operation's
+            check.
     """
     limit = dict(operation.form_limits).get(request.media_type, operation.body_limit)
     if len(request.body) > limit:

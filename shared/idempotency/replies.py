@@ -24,7 +24,7 @@ from shared.idempotency.keys import RETENTION, Claim, build_claim, hash_key, rej
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 LEASE: Final = timedelta(seconds=5)
-"""Duration of a lease. If a process dies and does not renew its lease, a repeated request does the work after it."""
+"""Duration of a lease. If a process dies, its lease expires after this time, and a repeated request does the work."""
 
 WAIT_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.05
@@ -41,7 +41,7 @@ class BeginResult:
     """State of an idempotency key when a request with the key begins.
 
     Attributes:
-        claim: first request with the key.
+        claim: claim of the key by the first request with the key.
         reply: the stored reply; None until the work is done.
         owns_lease: True if this request has the lease and must do the work.
     """
@@ -54,7 +54,7 @@ class BeginResult:
 class IdempotentReplyStore(Protocol):
     """Store of the leases and replies of requests with an idempotency key.
 
-    ``name`` is the hash of the key (:func:`shared.idempotency.keys.hash_key`); ``lease`` is the id of a lease.
+    ``name`` is the hash of the key (:func:`shared.idempotency.keys.hash_key`); ``lease_id`` is the id of a lease.
 
     Methods raise ``WorkspaceError`` UNAVAILABLE, code ``IDEMPOTENCY_UNAVAILABLE``, if the store does not respond.
     """
@@ -65,7 +65,16 @@ class IdempotentReplyStore(Protocol):
         """Claim an idempotency key for a request, and try to lease the key.
 
         If the key has an unexpired claim, this claim stays. Of several concurrent calls, one gets the lease. After the
-        lease has expired, the next call gets it. If a reply is stored, no call gets a lease.
+        lease has expired, the next call gets it. No call gets a lease if a reply is stored, or if the claim belongs to
+        a different request.
+
+        Args:
+            name: hash of the key.
+            new_claim: claim of the current request.
+            lease_id: id of the lease, if the current request gets it.
+            at: current time.
+            lease_until: end of the lease.
+            forget_before: time before which claims have expired.
         """
         ...
 
@@ -111,9 +120,10 @@ class IdempotentReplies:
                 is repeated after a crash; the work must be idempotent for an id.
 
         Raises:
-            WorkspaceError: INVALID with the field ``Idempotency-Key``; UNPROCESSABLE ``IDEMPOTENCY_KEY_REUSED``;
-                CONFLICT ``IDEMPOTENCY_KEY_IN_USE`` if the first request takes too long; any error of the work. If no
-                work was done, the caller may use the key again.
+            WorkspaceError: INVALID with the field ``Idempotency-Key`` if the key is too long or has invalid characters;
+                UNPROCESSABLE ``IDEMPOTENCY_KEY_REUSED`` if the key was used for another request; CONFLICT
+                ``IDEMPOTENCY_KEY_IN_USE`` if the first request takes too long; any error of the work. If no work was
+                done, the caller may use the key again.
         """
         name, wanted = hash_key(caller, method, key), build_claim(request_bytes, self._runtime.new_id())
         secret = f"{caller}\n{key}"
@@ -182,7 +192,8 @@ def _decrypt_reply(encrypted: bytes, secret: str, name: str) -> bytes:
     try:
         return AESGCM(_derive_key(secret, salt)).decrypt(nonce, text, name.encode())
     except InvalidTag as error:
-        raise WorkspaceError(Kind.INTERNAL, "INTERNAL_ERROR", "The stored reply cannot be decrypted.") from error
+        detail = "The reply that is stored for this Idempotency-Key cannot be decrypted."
+        raise WorkspaceError(Kind.INTERNAL, "INTERNAL_ERROR", detail) from error
 
 
 def _derive_key(secret: str, salt: bytes) -> bytes:

@@ -48,7 +48,7 @@ _MAX_ATTEMPTS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class ImportSource:
-    """Import from which rows in the telemetry archive come, with the values that all its rows share.
+    """Import, with the values that all its rows in the telemetry archive share.
 
     Attributes:
         job_id: id of the import; it is part of the name of the rows' partition.
@@ -64,7 +64,7 @@ class ImportSource:
 
     @property
     def partition(self) -> str:
-        """Partition name of the import's rows in the archive; a row's sequence number is its number in the file."""
+        """Partition name of the rows in the archive; a row's sequence number is its row number in the imported file."""
         return f"import{self.job_id}"
 
 
@@ -89,12 +89,13 @@ class HistoryArchive:
     async def remove_stored_messages(self, source: ImportSource, first_row: int, messages: pa.Table) -> pa.Table:
         """Return only the messages whose ids are not in the archive yet, each id once.
 
-        The ids are compared with the stored ids of the same connection in the hours of the messages.
+        The messages are those of one step (part of the imported file). Their ids are compared with the stored ids of
+        the same connection in the hours of the messages.
 
         Args:
             source: the import. Its own rows from ``first_row`` on are treated as not stored, because an earlier attempt
                 of the same step may have stored them.
-            first_row: number of the first row of the step.
+            first_row: number of the first row of the step, in the file.
             messages: messages of the step.
 
         Raises:
@@ -128,7 +129,7 @@ class HistoryArchive:
 
         Args:
             source: the import.
-            messages: messages of a step; not used if ``blobs`` is given.
+            messages: messages of a step (part of the imported file); not used if ``blobs`` is given.
             blobs: result of :meth:`build_blobs` for the same import and messages.
 
         Raises:
@@ -292,8 +293,8 @@ def _build_columns(source: ImportSource, messages: pa.Table) -> list[pa.Array | 
 def write_table_file(path: Path, source: ImportSource, messages: pa.Table, compression: str = "snappy") -> None:
     """Write imported messages to a Parquet file for the KQL table ``Telemetry``; dynamic values are JSON texts.
 
-    :func:`read_table_file` needs the column ``RowNumber``; the query engine ignores it, because the table
-    does not have it.
+    :func:`read_table_file` needs the column ``RowNumber``. The query engine ignores this column, because the table
+    has no column with this name.
 
     Args:
         path: the new file.

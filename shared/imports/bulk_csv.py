@@ -116,9 +116,9 @@ class ValueColumn(NamedTuple):
 
     Attributes:
         name: name of the computed column.
-        cell: name of the column with the cells.
+        cell: name of the column with the cells; empty if every row has the default value.
         sql: SQL expression for the value.
-        default: value for an empty cell; None for null.
+        default: value that replaces null, for example for an empty cell; None to leave null.
     """
 
     name: str

@@ -32,10 +32,10 @@ class CsvRecord(NamedTuple):
 
 
 def find_last_record_end(text: bytes) -> int:
-    """Return the offset after the last complete record of a CSV text; 0 if no record is complete.
+    """Return the offset after the last complete record of a CSV text; 0 if the text has no line break.
 
-    A record ends at a line break outside quotes. If a quote stays open for more than ``MAX_RECORD_BYTES``, or from the
-    first line on, the result is the offset after the last line break.
+    A record ends at a line break outside quotes. If the last quote is open since the first line, or for more than
+    ``MAX_RECORD_BYTES``, its line counts as invalid, and the result is the offset after the last line break.
     """
     end = text.rfind(b"\n") + 1
     quotes = text.count(b'"', 0, end)

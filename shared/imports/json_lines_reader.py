@@ -25,7 +25,7 @@ class JsonLinesReader:
         mapper: converts rows to telemetry messages.
 
     Raises:
-        FileRejectedError: the file is not text.
+        FileRejectedError: the file is empty, or is not text in a supported encoding.
     """
 
     def __init__(self, source: RangeSource, mapper: RowMapper) -> None:
@@ -36,7 +36,7 @@ class JsonLinesReader:
 
     @property
     def columns(self) -> Sequence[str]:
-        """Names of the properties in the objects that were read so far."""
+        """Names of the properties in the objects that calls of :meth:`read` with ``max_rows`` have read so far."""
         return list(self._columns)
 
     def read(self, position: int, first_row: int, max_rows: int | None = None) -> StepRows | None:

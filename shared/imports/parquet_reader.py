@@ -74,7 +74,10 @@ class ParquetReader:
         return StepRows(position + len(rows), len(rows), collector.build_table(), collector.rejected)
 
     def _read_batch(self, position: int, size: int) -> pa.RecordBatch | None:
-        """Read the batch of rows that starts at a row number, within one row group of the Parquet file."""
+        """Read up to ``size`` rows of one row group, after the file's first ``position`` rows.
+
+        Return None at the end of the file.
+        """
         if self._next is None or self._next[0] != position:
             self._next = (position, self._iterate_batches(position, size))
         batch = next(self._next[1], None)
@@ -123,7 +126,7 @@ class _SeekableSource(io.RawIOBase):
         return self._position
 
     def read(self, size: int = -1) -> bytes:
-        """Return up to ``size`` bytes from the read position on; all remaining bytes if negative."""
+        """Return up to ``size`` bytes from the read position on; all remaining bytes if ``size`` is negative."""
         wanted = self._source.size - self._position if size < 0 else size
         data = self._source.read(self._position, wanted) if wanted > 0 else b""
         self._position += len(data)

@@ -230,8 +230,10 @@ class RowMapper:
 def check_columns(columns: Sequence[str], mapping: ImportMapping) -> None:
     """Check that a file has exactly one column for each column name in a mapping.
 
+    If the mapping does not list the columns of the payload, all columns of the file must have different names.
+
     Raises:
-        FileRejectedError: a column is missing, or several columns have its name.
+        FileRejectedError: a column is missing, or several columns have the same name.
     """
     wanted = [mapping.timestamp, mapping.device, mapping.message_id, *(mapping.columns or ())]
     for name in filter(None, wanted):

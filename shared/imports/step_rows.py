@@ -103,7 +103,7 @@ class StepReader(Protocol):
 
     @property
     def columns(self) -> Sequence[str]:
-        """Names of the file's columns; empty if the format has no header."""
+        """Names of the file's columns; for NDJSON, names of the properties in the rows read with ``max_rows``."""
         ...
 
     def read(self, position: int, first_row: int, max_rows: int | None = None) -> StepRows | None:

@@ -16,14 +16,17 @@ class TextEncoding:
 
     Attributes:
         name: name of the Python codec.
-        start: position of the first character, after the byte order mark.
+        start: byte position of the first character, after the byte order mark.
     """
 
     name: str
     start: int
 
     def to_utf8(self, raw: bytes) -> bytes:
-        """Convert bytes of an imported file to UTF-8; an incomplete last character is left out."""
+        """Convert bytes of an imported file to UTF-8.
+
+        An incomplete last character of UTF-16 is left out; UTF-8 is returned unchanged.
+        """
         if self.name == "utf-8":
             return raw
         text, _ = codecs.getincrementaldecoder(self.name)("replace").decode(raw), 0

@@ -55,7 +55,7 @@ class UploadedSource:
         while not self._loop.is_closed():
             with suppress(TimeoutError):
                 return reading.result(_POLL_SECONDS)
-        raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", "The service is stopping.")
+        raise WorkspaceError(Kind.UNAVAILABLE, "BLOB_STORE_UNAVAILABLE", "The service is stopping; retry.")
 
 
 def open_reader(file_format: ImportFormat, source: UploadedSource, mapper: RowMapper) -> StepReader:

@@ -191,7 +191,7 @@ class ImportRunner:
         await self._end_job(job_id, JobStatus.FAILED, FAILURE_MESSAGE)
 
     async def _run_steps_or_fail(self, job: Job) -> bool:
-        """Import steps of a job, and mark it as failed after a permanent error; return whether the import has ended."""
+        """Run an import's steps; mark its job as failed after a permanent error; return whether the import ended."""
         try:
             return await self._run_steps_until_deadline(job)
         except JobEndedError:
@@ -219,7 +219,7 @@ class ImportRunner:
         await self._stores.leases.release_lease(_build_lease_name(job), job.id, self._runtime.now())
 
     async def _run_steps_until_deadline(self, job: Job) -> bool:
-        """Import steps of a job that has reserved its connection; return whether the import has ended."""
+        """Run steps of an import that has reserved its connection; return whether the import has ended."""
         deadline = self._runtime.monotonic() + RUN_SECONDS
         if get_import_request(job).steps == 0:
             await self._stores.progress.wait_until_archived(ARCHIVE_TIMEOUT_SECONDS)

@@ -36,7 +36,7 @@ class StoredImpulse:
     Attributes:
         key: connection and message id, which together identify the message.
         timestamp: time of the measurement.
-        text: the impulse as JSON text; the table stores no headers.
+        text: the impulse as JSON text, with empty headers, because the table stores none.
     """
 
     key: Key

@@ -37,8 +37,8 @@ class StreamCredential:
 
     Attributes:
         authorization: credential in the form of an Authorization header; empty without a credential.
-        subprotocol: offered subprotocol that contains the credential, which the server must echo; empty if no
-            subprotocol contains it.
+        subprotocol: offered subprotocol ``bearer.<token>``, which the server must echo, also if the credential was
+            sent in another way; empty if none was offered.
     """
 
     authorization: str

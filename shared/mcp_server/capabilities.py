@@ -16,7 +16,7 @@ from shared.observability.logs import request_id
 type Schema = Mapping[str, Any]
 
 MAX_RESULT_CHARACTERS: Final = 4 * 1024 * 1024
-"""Maximum characters of a tool's result; it is sent twice, and no assistant reads more."""
+"""Maximum characters of a tool's result, which is sent twice (as text and as an object); no assistant reads more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,8 @@ class Capabilities:
 
     Attributes:
         caller: the caller's name.
-        tools: function that builds the tool, by name.
-        resources: function that builds the resource, by address.
+        tools: functions that build the tools, by name of the tool.
+        resources: functions that build the resources, by address of the resource.
         prompts: prompt templates of the caller.
     """
 

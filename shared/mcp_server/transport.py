@@ -1,8 +1,10 @@
-"""Bridge from one HTTP request to the official MCP SDK: its Streamable HTTP transport, stateless, with JSON replies.
+"""Bridge that passes an HTTP request to the Streamable HTTP transport of the official MCP SDK.
+
+The transport stores no state between requests, and replies in JSON.
 
 Each request has its own ``ProtocolSession``: the SDK's server with the capabilities of one caller.
 
-Separate from ``functions.mcp`` because the SDK loads slowly and is imported at the first call of the protocol.
+This module is separate from ``functions.mcp``, because the SDK loads slowly: only the first MCP request imports it.
 """
 
 import json

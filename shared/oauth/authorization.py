@@ -54,7 +54,7 @@ class ConsentQuestion:
 
     @property
     def redirect_host(self) -> str:
-        """Host of the redirect URI, or its scheme if an app registered the scheme; shown to the member."""
+        """Host and port of the redirect URI, or its scheme if it has no host (URI of an app); shown to the member."""
         return describe_redirect_host(self.request.redirect_uri)
 
 

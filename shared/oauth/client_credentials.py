@@ -49,7 +49,7 @@ class ClientCredentialsGrant:
             minutes: lifetime of the token; None for 60 minutes, or less if the key expires earlier.
 
         Raises:
-            OAuthError: ``invalid_scope`` if the API key lacks a requested right; ``invalid_request`` if it expires
+            OAuthError: ``invalid_scope`` if the API key lacks a requested right; ``invalid_request`` if the key expires
                 before the token.
             WorkspaceError: UNAVAILABLE.
         """

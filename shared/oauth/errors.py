@@ -85,7 +85,7 @@ def find_error_code(error: WorkspaceError) -> OAuthErrorCode:
 
 
 def to_error_description(detail: str) -> str:
-    r"""Return a text without the characters that ``error_description`` must not have: non-ASCII, ``"`` and ``\``."""
+    r"""Replace the characters of a text that ``error_description`` must not have: non-ASCII, control, ``"``, ``\``."""
     allowed = (_REPLACED.get(char, char if " " <= char <= "~" else "?") for char in detail)
     return "".join(allowed)
 

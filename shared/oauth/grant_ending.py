@@ -1,7 +1,8 @@
 """End of OAuth grants: by the member, the client, the reuse of a token, or the revocation of the member's credential.
 
 The end of the grant is stored first. Then the access tokens are revoked, and the audit event is appended. If the
-process stops in between, a background job completes the steps. The job also ends the grants of disabled members.
+process stops in between, a background job completes the steps. The job also ends the grants of disabled members and of
+removed clients.
 """
 
 from collections.abc import Awaitable, Callable, Container, Mapping

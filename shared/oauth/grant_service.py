@@ -174,7 +174,9 @@ class GrantService:
         rights = grant.rights & member.access_rights
         ends_at = grant.credential_ends_at
         if not rights or (ends_at is not None and ends_at <= self._runtime.now()):
-            raise build_invalid_grant_error("The member no longer has the delegated access rights.")
+            raise build_invalid_grant_error(
+                "The member no longer has the delegated access rights, or the API key of the consent has expired."
+            )
         return Principal(
             member_id=member.id,
             identity=None if member.service else member.id,
@@ -235,5 +237,5 @@ def _select_rights(grant: Grant, caller: Principal, scope: str) -> frozenset[Acc
         )
     remaining = rights & caller.rights
     if not remaining:
-        raise build_invalid_scope_error("The member no longer has these access rights.")
+        raise build_invalid_scope_error("The member no longer has the requested access rights.")
     return remaining

@@ -96,7 +96,8 @@ class Grant:
         api_key_id: id of the API key for which that token was issued; if this key is revoked, the grant ends. Empty if
             the token was not issued for an API key.
         refresh: state of the refresh tokens; None until the client exchanges the code.
-        credential_ends_at: expiry of that API key, and so of all tokens of the grant; None if the key does not expire.
+        credential_ends_at: expiry of the API key ``api_key_id``, and so of all tokens of the grant; None if there is no
+            such key, or it does not expire.
         end: time and reason of the grant's end; None while the grant is active.
     """
 
@@ -130,7 +131,7 @@ class StoredGrant:
 
     Attributes:
         grant: content of the record.
-        version: version of the record, with which :meth:`GrantStore.replace` detects concurrent changes.
+        version: version of the record, with which :meth:`GrantStore.replace_grant` detects concurrent changes.
     """
 
     grant: Grant

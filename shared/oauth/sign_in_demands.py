@@ -66,7 +66,9 @@ def parse_sign_in_demand(parameters: Parameters) -> SignInDemand:
     """
     text, prompt = parameters.get("max_age"), parameters.get("prompt") or ""
     if text is not None and not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
-        raise build_invalid_request_error(f"The parameter max_age must be a number of at most {_MAX_DIGITS} digits.")
+        raise build_invalid_request_error(
+            f"The parameter max_age must be a whole number of seconds with at most {_MAX_DIGITS} digits."
+        )
     max_age = None if text is None else int(text)
     return SignInDemand(max_age, max_age == 0 or "login" in prompt.split())
 
@@ -128,7 +130,7 @@ class RequestTimes:
 
 
 def _is_sign_in_within(sign_in: SignIn, age: timedelta, at: datetime) -> bool:
-    """Return whether a sign-in is at most ``age`` old, and not in the future."""
+    """Return whether a sign-in is at most ``age`` old, and at most ``MAX_AHEAD`` in the future."""
     return sign_in.exact_time is not None and -MAX_AHEAD <= at - sign_in.exact_time <= age
 
 

@@ -41,7 +41,7 @@ class Signal(StrEnum):
 
 
 def is_signal_enabled(signal: Signal) -> bool:
-    """Return whether the process exports traces or metrics, to a collector or through installed providers."""
+    """Return whether the process exports a signal (traces or metrics) to a collector or through installed providers."""
     return _providers_installed.is_set() or _is_sent_to_collector(signal)
 
 
@@ -61,10 +61,11 @@ def is_sdk_disabled(environment: Mapping[str, str]) -> bool:
 
 
 def is_signal_exported(signal: Signal, environment: Mapping[str, str]) -> bool:
-    """Return whether the environment selects a collector for traces or metrics.
+    """Return whether the environment selects a collector for a signal (traces or metrics).
 
     A collector is selected by the endpoint of the signal, by the general endpoint, or by the exporter ``otlp``, whose
-    default endpoint the standard defines. The exporter ``none`` disables the signal.
+    default endpoint the standard defines. The exporter ``none`` disables the signal. If the exporter or its protocol is
+    not supported, the signal is not exported.
     """
     return _is_signal_requested(signal, environment) and not list(_list_unsupported(signal, environment))
 

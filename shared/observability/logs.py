@@ -44,7 +44,9 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure_json_logs(level: str) -> None:
-    """Write all logs of the process to standard error as JSON lines.
+    """Write the logs of the process to standard error as JSON lines.
+
+    The service's logs are written from ``level`` on, logs of libraries from WARNING on.
 
     This is for processes outside the Functions host; the host installs its own log handlers.
     """

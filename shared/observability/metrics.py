@@ -67,7 +67,13 @@ INSTRUMENTS: Final[Mapping[str, Instrument]] = {
 
 
 def count(name: str, amount: int = 1, **attributes: Attribute) -> None:
-    """Add an amount to a counter metric."""
+    """Add an amount to a counter metric.
+
+    Args:
+        name: name of the metric in :data:`INSTRUMENTS`.
+        amount: amount to add.
+        attributes: names and values by which operators can filter the metric.
+    """
     if is_signal_enabled(Signal.METRICS):
         _get_instrument(name).add(amount, attributes)
 

@@ -126,9 +126,9 @@ def build_document(
         description: description of the API, Markdown.
         concrete_paths: further Path Items, such as those of single queries. Their error replies must be references to
             the section ``components``.
-        schemas: the named schemas of the concrete paths.
+        schemas: registry of the named schemas of ``operations`` and ``concrete_paths``.
         server: URL of the service; empty for the URL that served the document.
-        convert: returns a Path Item in the form in which the document contains it, such as its JSON text.
+        convert: converts a Path Item to the form that the document contains, such as JSON text.
     """
     paths: dict[str, dict[str, Schema]] = {}
     for operation in operations:
@@ -177,7 +177,7 @@ class PathItems:
     collection would block the event loop, although the document is built in another thread.
 
     Args:
-        convert: returns a Path Item in the form in which the document contains it, such as its JSON text.
+        convert: converts a Path Item to the form that the document contains, such as JSON text.
 
     Attributes:
         converted: converted Path Items by path.
@@ -221,11 +221,11 @@ def build_caller_document(
     Args:
         operations: all operations of the service.
         principal: the caller.
-        features: names of the workspace's features.
+        features: names of the features that the workspace document declares.
         catalog: the workspace catalog.
         columns: result columns of each query by its lookup (id in URLs); None for a query whose columns are unknown.
         server: URL of the service; empty for the URL that served the document.
-        convert: returns a Path Item in the form in which the document contains it, such as its JSON text.
+        convert: converts a Path Item to the form that the document contains, such as JSON text.
     """
     allowed = {
         operation.name: operation for operation in operations if is_usable_by_caller(operation, principal, features)
@@ -329,7 +329,10 @@ def _build_table_operation(
 
 
 def _require_partition_key(parameter: Schema, operation: Operation, container: Container) -> Schema:
-    """Return a parameter unchanged, except ``partitionKey``: it is required if the service cannot derive its value."""
+    """Make the parameter ``partitionKey`` of a single document required if the service cannot derive its value.
+
+    Return all other parameters unchanged.
+    """
     single = "{documentId}" in operation.route
     is_derived = container.partition_key_path == "/id" or operation.method == "PUT"
     return {**parameter, "required": True} if parameter["name"] == _KEY and single and not is_derived else parameter

@@ -227,7 +227,7 @@ def build_signal_schema(signal: SignalDefinition) -> Schema:
 
 
 def describe_signal(signal: SignalDefinition) -> str:
-    """Write the description of a signal with its name, unit and expected range."""
+    """Write a text about a signal: its description (or its name if it has none), unit and expected range."""
     sentences = [signal.description.rstrip(".") if signal.description else f"Signal {signal.name}"]
     if signal.unit is not None:
         sentences.append(f"Unit: {signal.unit}")
@@ -278,7 +278,7 @@ _HEADER_EXAMPLES: Final = (
 
 
 def build_event_webhooks(schemas: SchemaRegistry) -> dict[str, Schema]:
-    """Return a Path Item by event type, and register the schemas of the events' data."""
+    """Return one Path Item for each event type, and register the schemas of the events' data."""
     return {kind.value: {"post": _build_webhook_operation(kind, one, schemas)} for kind, one in DESCRIPTIONS.items()}
 
 

@@ -29,7 +29,7 @@ class ClosedBody:
     server_set: Collection[str] = ()
 
     def close_schema(self, schema: Schema) -> Schema:
-        """Return the JSON schema of a request body in which every object forbids unknown properties."""
+        """Return a copy of a body's schema that forbids unknown properties and contains those in ``server_set``."""
         schema_copy: Schema = _forbid_unknown_properties(schema)
         if self.server_set:
             member_schema = {
@@ -60,8 +60,8 @@ class SchemaRegistry:
     def register_problem(self, status: int, codes: Sequence[str]) -> str:
         """Register the error reply for these codes; return a reference to the reply.
 
-        Operations with the same codes share a reply. The name of the reply depends only on the codes, so that it is the
-        same for all callers.
+        Operations with the same status and codes share a reply. The name of the reply depends only on status and codes,
+        so that the name is the same for all callers.
         """
         phrase = HTTPStatus(status).phrase.replace(" ", "").replace("-", "")
         digest = hashlib.blake2b(" ".join(codes).encode(), digest_size=3).hexdigest()
@@ -72,6 +72,8 @@ class SchemaRegistry:
 
     def register(self, python_type: Any, mode: Mode, max_length: int = 0, closed: ClosedBody | None = None) -> Schema:
         """Return the JSON schema of a Python type, and register the named types that the type contains.
+
+        If the type itself is an object with named properties, register it, too, and return a reference to its schema.
 
         Args:
             python_type: the Python type.
@@ -141,7 +143,7 @@ class SchemaRegistry:
     def _add_schema(self, name: str, schema: Schema) -> None:
         # Two types with one name would silently document wrong properties.
         if self.named.setdefault(name, schema) != schema:
-            raise ValueError(f"two types have the schema name {name}")
+            raise ValueError(f"two different types have the schema name {name}; rename one of them")
 
 
 def build_inline_schema(python_type: Any, mode: Mode) -> Schema:
@@ -240,6 +242,9 @@ _VALUES = frozenset({"example", "examples", "default", "const", "enum"})
 
 def add_length_limits(schema: Any, max_length: int) -> Any:
     """Return a copy of a schema with a maximum length for all strings and arrays without a maximum length.
+
+    Strings with a format or with listed values stay unchanged. The maximum number of items of an array is half of
+    ``max_length``, because an item and its comma have at least two characters.
 
     Args:
         schema: schema of a request value.

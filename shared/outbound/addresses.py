@@ -158,8 +158,8 @@ def parse_outbound_url(text: str) -> OutboundUrl:
     """
     if not _VISIBLE.fullmatch(text) or len(text) > MAX_URL_LENGTH:
         raise AddressRefusedError(
-            f"The URL must have 1 to {MAX_URL_LENGTH} visible ASCII characters; write other characters in "
-            "percent-encoded form, and international host names in their form `xn--`."
+            f"The URL must have 1 to {MAX_URL_LENGTH} visible ASCII characters and no backslash; write other "
+            "characters in percent-encoded form, and international host names in their ASCII form `xn--`."
         )
     try:
         parts = urlsplit(text)
@@ -248,7 +248,7 @@ class AddressRules:
             raise AddressRefusedError(f"The host `{url.host}` resolves to an address that is not public.")
         if url.port in self.own_ports and not is_public(address):
             raise AddressRefusedError(
-                f"Port {url.port} of this service must not be called at an address that is not public."
+                f"Port {url.port} is a port of this service, and is allowed only at public addresses; use another port."
             )
 
     def _is_allowed(self, address: Address) -> bool:

@@ -60,7 +60,7 @@ class PendingAppend:
         future: future with the result for the caller.
         look_up: whether the append id is possibly already in the chain and must be searched there.
         check: raises an error to reject the append; see :meth:`ChainLog.append`.
-        exclusive: text that a batch must not contain twice; empty for no restriction.
+        exclusive: text that a batch must not contain twice, see :meth:`ChainLog.append`; empty for no restriction.
         caller: trace span of the caller, or None.
         sent: whether an earlier attempt of this process has possibly stored the record.
     """
@@ -215,7 +215,8 @@ class Appender:
     async def _try_to_store_batch(self, batch: list[PendingAppend]) -> bool:
         """Try once to store a batch; return False if the caller must try again.
 
-        If the outcome of an earlier attempt is unknown, the caller must also try again while the store is unavailable.
+        If the store is unavailable, return False if an earlier attempt has possibly stored records; else raise the
+        error.
         """
         try:
             return await self._store_batch_once(batch)
@@ -269,7 +270,10 @@ class Appender:
                 batch.remove(entry)
 
     async def _run_checks(self, batch: list[PendingAppend]) -> None:
-        """Call the check of each append in a batch; reject and remove the appends whose check raises an error."""
+        """Call the check of each append in a batch; reject and remove the appends whose check raises an error.
+
+        If a check raises an error UNAVAILABLE, the attempt ends for the whole batch: raise the error.
+        """
         for entry in list(batch):
             if entry.check is None or entry.is_abandoned():
                 continue

@@ -1,9 +1,9 @@
 """Verification of all audit chains in the background, in runs of limited length.
 
 A run verifies the chains that have grown since their last verification, beginning with the chain whose verification is
-oldest. A broken chain is verified in each period, because it may have been repaired. A verification always begins at
-the first record, and only complete results are stored: with a forged intermediate state, changed records would look
-valid.
+oldest. A period consists of the runs until no such chain remains. A broken chain is verified in each period, because it
+may have been repaired. A verification always begins at the first record, and only complete results are stored: a stored
+intermediate state could be forged so that changed records look valid.
 """
 
 from collections.abc import Awaitable, Callable
@@ -33,8 +33,8 @@ class BackgroundVerification:
     Args:
         overview: store of the chains' summaries and of the results of their last verifications.
         verifier: verifies single chains.
-        on_broken: called for each broken chain, with the chain's key, the position of the fault and the reason, before
-            the result is stored. If the process ends in between, the chain is verified again, so none is missed.
+        on_broken: called for each broken chain, with the chain's key, the verdict's ``broken_at`` and the reason. The
+            result is stored after the call; if the process ends before that, the chain is verified and reported again.
         seconds: maximum length of a run in seconds. A run ends after the step in which this length is reached.
         runtime: clock, randomness and threads.
     """
@@ -57,7 +57,7 @@ class BackgroundVerification:
         self._unfinished: VerificationRun | None = None
 
     async def run(self) -> bool:
-        """Verify the audit chains that are due, until the time limit; return whether no chain remains.
+        """Verify the audit chains that are due; return False if the time limit ends the run before the last chain.
 
         If the result is False, call this method again soon: it then verifies the remaining chains.
         """
@@ -92,7 +92,7 @@ class BackgroundVerification:
         """Verify a chain and store the result; return False if the time limit is reached before the end of the chain.
 
         If the verification fails with an error, it is logged and the result is True, so that the other chains are
-        verified. The chain is due again in the next period.
+        verified. The chain is due again in the next run.
         """
         try:
             run, self._unfinished = self._unfinished, None

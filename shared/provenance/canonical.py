@@ -100,8 +100,8 @@ def canonicalise_record(text: bytes) -> bytes | None:
     """Convert the JSON text of a record to its canonical bytes (RFC 8785), from which its ``Hash`` is computed.
 
     Return None if the text is not a JSON object in UTF-8, or if the object is empty, has a property ``Hash`` or a
-    duplicate name, or has no canonical form. The latter applies to a number that is not exactly a double, a lone
-    surrogate, and too many levels.
+    duplicate name, or has no canonical form. It has none if it contains a number that is not exactly a double, a lone
+    surrogate, or too many levels.
     """
     try:
         value = json.loads(text.decode(), parse_int=parse_json_integer, object_pairs_hook=build_object_of_unique_keys)
@@ -127,7 +127,7 @@ def _dump_with_sorted_keys(value: Any) -> bytes:
 
 
 def is_canonical(canonical: bytes) -> bool:
-    """Return whether JSON bytes are in canonical form (RFC 8785)."""
+    """Return whether JSON bytes are in canonical form (RFC 8785); False for ``null``."""
     return parse_if_canonical(canonical) is not None
 
 
@@ -143,8 +143,9 @@ def _is_orjson_canonical(value: Any, text: bytes) -> bool:
 def has_orjson_canonical_numbers(values: Iterable[Any], depth: int) -> bool:
     """Return whether JSON values contain no floats that orjson and RFC 8785 would write differently.
 
-    These floats are whole numbers, numbers below 1e-5, and numbers above 1e15. Verification calls this function for
-    millions of records.
+    These floats are whole numbers, and numbers whose absolute value is below 1e-5 or above 1e15. The result is also
+    False for too many levels and for a value of another type than JSON. Verification calls this function for millions
+    of records.
 
     Args:
         values: values to check.

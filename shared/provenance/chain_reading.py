@@ -54,7 +54,7 @@ async def verify_next_records(
     """Verify the next records of a chain; do nothing if there are no further records.
 
     Args:
-        store: store of the chain; if it has the port :class:`RowStreams`, its rows are verified without records.
+        store: store of the chain; if it has the port :class:`RowStreams`, its rows are not converted to records first.
         chain: chain to verify.
         verification: state of the verification, which continues after its last valid record.
         last_sequence: highest sequence number to verify.

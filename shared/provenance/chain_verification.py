@@ -64,7 +64,7 @@ class EventFastPath:
     hashes: list[str]
 
     def verify_simple_events(self, rows: Iterator[Row], leaf_count: int) -> Row | None:
-        """Verify rows while they are simple events; return the first row that is no simple event, or None.
+        """Verify rows while they are valid simple events; return the first other row, or None at the end.
 
         Args:
             rows: iterator over the next rows of the chain; it continues after the returned row.
@@ -133,8 +133,8 @@ class ChainFault:
     Attributes:
         broken_at: RecordID of the first invalid record, Hash of the second record of a fork, or name of a checkpoint.
         reason: description of the fault.
-        previous_hash: PreviousHash of the faulty record if it differs from the hash of the last valid record, which
-            possibly means a fork; else empty.
+        previous_hash: PreviousHash of the faulty record if its number or PreviousHash does not follow the last valid
+            record, which possibly means a fork; else empty.
         hash: Hash of the faulty record.
         is_fork: whether the faulty record has the same PreviousHash as another record.
     """
@@ -159,7 +159,7 @@ class ChainVerification:
         time: time of that record; initially empty.
         fault: first fault, at which the verification stops; None if there is none yet.
         fork: fault of the first record that has the same PreviousHash as an earlier, different record.
-        tree: Merkle tree of the first records' hashes.
+        tree: Merkle tree of the hashes of the verified records, up to ``leaves`` records.
         signed: sequence numbers of the first and the last record with a signature; zeros if there is none.
     """
 
@@ -225,7 +225,7 @@ class ChainVerification:
         return True
 
     def extend_signed_range(self, first: int, last: int) -> None:
-        """Extend the range of sequence numbers of signed decisions up to ``last``; two zeros change nothing."""
+        """Add numbers ``first`` to ``last`` to the end of the range of signed decisions; two zeros change nothing."""
         self.signed = (self.signed[0] or first, last or self.signed[1])
 
     def _is_valid(self, record: ChainRecord, value: Any) -> bool:
@@ -267,7 +267,7 @@ class ChainVerification:
         )
 
     def _describe_wrong_position(self, record: ChainRecord, value: dict[str, Any], here: str) -> str:
-        """Describe the fault of a record whose number or PreviousHash does not follow the last valid record."""
+        """Describe the fault of record ``here``, whose number or PreviousHash does not follow the last valid record."""
         if value.get("RecordID") != here:
             return describe_wrong_record_id(value.get("RecordID"), here)
         if record.sequence == self.sequence:
@@ -278,7 +278,7 @@ class ChainVerification:
         return f"{here} does not link to {before}"
 
     def _describe_wrong_content(self, record: ChainRecord, value: dict[str, Any], here: str) -> ChainFault:
-        """Describe the fault of a record with a correct number and PreviousHash, but invalid content."""
+        """Describe the fault of record ``here``, which has a correct number and PreviousHash, but invalid content."""
         if value.get("RecordID") != here:
             return ChainFault(here, describe_wrong_record_id(value.get("RecordID"), here))
         stored, computed = record.projection, get_filter_fields(value)
@@ -294,7 +294,7 @@ class ChainVerification:
 
 
 def describe_wrong_record_id(stated: object, here: str) -> str:
-    """Describe the fault of a record whose content states the RecordID of another position."""
+    """Describe the fault of a record that states another RecordID than ``here``, the RecordID of its position."""
     return f"{stated} is stored in the place of {here}"
 
 
@@ -312,7 +312,7 @@ def to_rows(records: Iterable[ChainRecord]) -> Iterable[Row]:
 
 
 def find_record_with_same_predecessor(records: Sequence[ChainRecord], fault: ChainFault) -> int | None:
-    """Find a record that has the faulty record's PreviousHash, but a different Hash; return the sequence number."""
+    """Find a record with the PreviousHash of the faulty record, but another Hash; return its sequence number."""
     previous_hash = fault.previous_hash
     for record in records:
         if previous_hash.encode() in record.canonical and record.hash != fault.hash:

@@ -28,8 +28,8 @@ class FoundDecisions:
 
     Attributes:
         by_amendment: RecordIDs of decided amendments, each with its first decision.
-        seen_to: sequence number of the last record whose content was read; 0 if the store finds decisions by content.
-        is_complete: True if the search covered the whole chain: no record follows after ``seen_to``.
+        seen_to: sequence number of the last record whose content was read; 0 if the search read no records itself.
+        is_complete: True if the search covered the whole chain; False if records after ``seen_to`` were not searched.
     """
 
     by_amendment: Mapping[str, ChainRecord]
@@ -65,7 +65,7 @@ def read_decided_amendment_id(record: ChainRecord) -> str:
 async def look_up_decisions_by_content(
     store: ChainStore, chain: ChainKey, amendments: Sequence[str], *, runtime: Runtime
 ) -> dict[str, ChainRecord]:
-    """Find decisions about amendments by the content of records, or by filter fields if the store cannot do so.
+    """Find decisions about amendments by the content of records; if the store cannot, find them by filter fields.
 
     Returns:
         The first decision about each decided amendment, by the RecordID of the amendment.
@@ -138,7 +138,7 @@ def _filter_decisions(records: Sequence[ChainRecord], amendments: frozenset[str]
 
 
 def _select_first_decisions(records: Sequence[ChainRecord], amendments: Sequence[str]) -> dict[str, ChainRecord]:
-    """Select the first decision about each amendment; a decision found by content has priority over filter fields."""
+    """Select the first decision about each amendment; the content of records has priority over their filter fields."""
     in_order = sorted(records, key=lambda one: one.sequence)
     pairs = [(read_decided_amendment_id(one), one) for one in in_order]
     pairs += [(one.projection.get("AmendmentID", ""), one) for one in in_order]

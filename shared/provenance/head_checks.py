@@ -34,7 +34,7 @@ async def find_future_timestamps(
 
 
 async def find_head_time_mismatch(store: ChainStore, chain: ChainKey, tip: Tip, runtime: Runtime) -> ChainFault | None:
-    """Return a fault if the chain's head item states another time of the last record than that record; else None."""
+    """Return a fault if the head item states another time for the last record than the record itself; else None."""
     if not tip.sequence:
         return None
     record = await read_last_record(store, chain, tip)

@@ -29,7 +29,7 @@ class InclusionProofs:
         self._outside: dict[tuple[int, int], bytes] = {}
 
     def get_leaf_hash(self, sequence: int) -> bytes:
-        """Return the stored ``Hash`` of a record as raw bytes; call this directly after :meth:`prove` for it."""
+        """Return the stored ``Hash`` of a record as bytes; call this directly after :meth:`prove` for the record."""
         return self._hashes[(sequence - 1) % SUBTREE_LEAVES]
 
     async def prove(self, sequence: int) -> MerkleInclusionProof:
@@ -53,7 +53,7 @@ class InclusionProofs:
         self._subtree = subtree
         if len(hashes) < count:
             raise build_checkpoint_refused_error(
-                f"The chain has fewer records than the {self._size} of its checkpoint."
+                f"The chain has fewer records than the {self._size} that its checkpoint covers."
             )
         self._hashes = list(map(parse_leaf, hashes))
         self._inside = {(first + index, first + index + 1): hash_leaf(one) for index, one in enumerate(self._hashes)}

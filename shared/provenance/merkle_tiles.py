@@ -18,8 +18,8 @@ _DIGEST: Final = hashlib.sha256().digest_size
 class Tiles:
     """Stored roots of complete subtrees of a chain's Merkle tree, so that proofs need not read every record's hash.
 
-    A tile is the list of the roots of 256 consecutive subtrees. Lost tiles are computed again. Tiles need not be
-    trusted, because the recipient of a proof checks it against a signed root.
+    A tile is the list of the roots of 256 consecutive subtrees; the last tile has fewer. Lost tiles are computed again.
+    Tiles need not be trusted, because the recipient of a proof checks it against a signed root.
 
     Args:
         notes: store of the checkpoints, in which the tiles are stored, too.
@@ -31,7 +31,7 @@ class Tiles:
         self._prefix = prefix
 
     async def load(self, chain: ChainKey, tile: int) -> Sequence[bytes]:
-        """Load one tile of a chain: its 256 roots in order; an empty list if the tile is missing or damaged."""
+        """Load the roots of one tile (number from 0) of a chain, in order; empty if the tile is missing or damaged."""
         content = await self._notes.load_working_state(self._build_name(chain, tile)) or b""
         roots, digest = content[:-_DIGEST], content[-_DIGEST:]
         if hashlib.sha256(roots).digest() != digest or len(roots) % _DIGEST:

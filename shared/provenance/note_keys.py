@@ -79,7 +79,7 @@ class NoteKeys:
     async def sign(self, text: str) -> bytes:
         """Sign a text with the current key and return the note.
 
-        The note is verified first, because an invalid note could never be removed from the store.
+        The note is verified before it is returned, because an invalid note could never be removed from the store.
 
         Raises:
             NoteError: if the key was replaced during signing.

@@ -77,13 +77,13 @@ class AuditOverview:
     async def list_chains(
         self, target: Target | None, after: ChainKey | None, limit: int, *, broken_only: bool = False
     ) -> SummaryPage:
-        """Return summaries of the chains that have records, by target (kind of chain) and scope.
+        """Return summaries of the chains that have records, ordered by target (kind of chain) and scope.
 
         Args:
             target: return only chains of this container; None for the chains of all containers.
             after: key of the last chain on the previous page; None for the first page.
             limit: maximum number of summaries.
-            broken_only: whether only chains are returned whose last background verification found a fault.
+            broken_only: True to return only chains whose last complete verification found a fault.
         """
         found = await self._index.list_chains(target, after, limit + 1, broken_only=broken_only)
         places = asyncio.Semaphore(_READS_AT_ONCE)

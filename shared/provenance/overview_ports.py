@@ -94,14 +94,14 @@ class ChainOverview(Protocol):
     async def list_chains(
         self, target: Target | None, after: ChainKey | None, limit: int, *, broken_only: bool = False
     ) -> Sequence[ChainSummary]:
-        """Return the summaries of the chains that have records, by target and scope; the store defines the exact order.
+        """Return the summaries of the chains that have records, ordered by target and scope as the store compares them.
 
         Args:
             target: return only chains of this container; None for the chains of all containers.
             after: return only chains after this chain; None to begin with the first chain.
             limit: maximum number of summaries.
-            broken_only: whether only chains are returned whose last background verification found a fault; the store
-                finds them by an index.
+            broken_only: True to return only chains whose last complete verification found a fault; the store finds
+                them by an index.
         """
         ...
 

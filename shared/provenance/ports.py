@@ -310,9 +310,10 @@ class RowStreams(Protocol):
             chain: chain to read; a chain that does not exist has no rows.
             first: lowest sequence number, inclusive.
             last: highest sequence number, inclusive. The range is read from one snapshot and in constant memory.
-            consume_rows: called with an iterator of the rows, exactly as stored, in ascending order; it may return
-                before the last row. If a row is not UTF-8, it is called a second time with all rows, in which
-                replacement characters stand for the invalid bytes. Therefore each call must start from the same state.
+            consume_rows: called with an iterator of the rows, exactly as stored, in ascending order; this function may
+                return before the last row. If a row is not UTF-8, the function is called a second time with all rows,
+                in which replacement characters stand for the invalid bytes. Therefore each call must start from the
+                same state.
 
         Raises:
             WorkspaceError: as the methods of :class:`ChainStore`.
@@ -382,8 +383,8 @@ class OrphanRecords(Protocol):
 
         An orphan is a stored record that no chain's head item includes. If this chain has a head item, the result
         contains the orphans with this chain's genesis hash. Without a head item, the result contains all records with
-        the genesis hash. It also contains the orphans that are not the first record of any chain: the first record of
-        their chain may be deleted, so that their chain is unknown.
+        the genesis hash, and the orphans that are not the first record of any chain: the first record of their chain
+        may be deleted, so that their chain is unknown.
 
         Args:
             chain: chain to search.

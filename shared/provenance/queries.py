@@ -272,7 +272,7 @@ def list_amendment_ids(records: Iterable[ChainRecord]) -> list[str]:
 
 
 def _select_matching_decisions(by_amendment: Mapping[str, ChainRecord]) -> list[ChainRecord]:
-    """Return those of the records, given by amendment, whose content is a decision about this amendment."""
+    """Return the records whose content decides about the amendment under whose RecordID they are given."""
     return [record for amendment, record in by_amendment.items() if read_decided_amendment_id(record) == amendment]
 
 

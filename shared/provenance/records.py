@@ -169,9 +169,11 @@ def record_to_json(record: ChainRecord) -> bytes:
 
 
 def normalise_record(record: ChainRecord) -> ChainRecord | None:
-    """Convert a stored record to canonical form, which all JSON parsers read equally.
+    """Convert a stored record to a form that all JSON parsers read equally.
 
-    Return None if the text is not a valid record.
+    A record that already has such a form is returned unchanged; any other record is converted to canonical form. Return
+    None if the text is not a valid record, or the stored Hash has a quotation mark, a backslash, or a character that is
+    not printable ASCII.
     """
     if _BREAKS_JSON.search(record.hash):
         return None

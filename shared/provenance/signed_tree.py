@@ -95,8 +95,8 @@ async def extend_signed_tree(
         raise build_checkpoint_refused_error(f"The chain is broken, so its checkpoint was not signed: {reason}.")
     if verification.time > until:
         raise build_checkpoint_refused_error(
-            f"The checkpoint was not signed: the time of {format_record_id(verification.sequence)} is ahead of this "
-            "host's clock."
+            f"The checkpoint was not signed: the time of record {format_record_id(verification.sequence)} is more than "
+            "an hour ahead of this host's clock."
         )
     return SignedTree(before, verification.last_hash)
 
@@ -112,7 +112,7 @@ async def _read_last_covered_time(store: ChainStore, chain: ChainKey, covered: S
         covered.last_hash,
     ):
         raise build_checkpoint_refused_error(
-            f"The chain was changed after its last checkpoint was signed: {format_record_id(place)} differs."
+            f"The chain was changed after its last checkpoint was signed: record {format_record_id(place)} differs."
         )
     time = parse_content_time(record)
     if not is_record_time(time):

@@ -51,7 +51,8 @@ class ChainVerdict:
         broken_at: first fault: RecordID of a record, Hash of the second record of a fork, or name of a checkpoint.
         valid: whether the requested record matches its stored hash; None if no record was requested.
         record: requested record; None if no record was requested.
-        recomputed_hash: digest of the canonical form of the requested record; None if it has no canonical form.
+        recomputed_hash: digest of the canonical form of the requested record; None if no record was requested, or the
+            record has no canonical form.
     """
 
     chain_valid: bool
@@ -86,12 +87,12 @@ class VerificationRun:
         chain: chain to verify.
         started_at: start of the verification, RFC 3339 in UTC with microseconds.
         newest: newest checkpoint of the chain; None if it has none.
-        checkpoint_content: content of this checkpoint; None if it is not trusted.
-        error: reason why the checkpoint is not trusted; None if it is trusted.
+        checkpoint_content: content of this checkpoint; None if there is none, or it is not trusted.
+        error: reason why the checkpoint is not trusted; None if there is none, or it is trusted.
         tip: number and hash of the chain's last record at the start, as its head item states them.
         verification: state of the verification of the records.
         misplaced: lowest valid sequence number after the first record with an invalid sequence number; the verification
-            ends before it. None if all sequence numbers are valid.
+            ends before this number. None if all sequence numbers are valid.
         end: last sequence number to verify.
     """
 
@@ -211,7 +212,7 @@ class ChainVerifier:
         return VerificationRun(chain, started_at, newest, content, error, tip, verification, misplaced, end)
 
     async def advance(self, run: VerificationRun, records: int) -> bool:
-        """Verify the next records of a chain; return True if all records are verified.
+        """Verify the next records of a chain; return True after the last record, or after a fault.
 
         Args:
             run: verification from :meth:`start`.

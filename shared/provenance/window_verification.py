@@ -34,7 +34,7 @@ class WindowRequest:
 
 @dataclass(frozen=True, slots=True)
 class WindowResult:
-    """Result of verifying a window (range of records); it counts only if the record before the window is valid, too.
+    """Result of verifying a window (range of records); used only if the record before the window is valid, too.
 
     Attributes:
         is_valid: True if every record of the window is stored once and valid; else the other attributes are not set.
@@ -62,6 +62,10 @@ class WindowResult:
 
     def extend_verification(self, verification: ChainVerification, last: int) -> bool:
         """Continue a verification at the window's end, if the window is valid and follows the last verified record.
+
+        Args:
+            verification: state of the verification, which is changed.
+            last: sequence number at which the window must end.
 
         Returns:
             True if the verification was advanced.
@@ -106,7 +110,8 @@ class ParallelVerifier(Protocol):
         once; they are verified in order.
 
         Raises:
-            VerifierUnavailableError: the process cannot be started; also from a request if the process has ended.
+            VerifierUnavailableError: the process cannot be started, or another chain is being verified. A request
+                raises this error if the process has ended.
         """
         ...
 

@@ -75,7 +75,8 @@ class _PrincipalUsage:
     def needs_new_slice(self) -> bool:
         """Return whether the leased slice of the budget is used up and a new slice can be requested from the store.
 
-        A slice with an empty id is used until it expires: a slice without requests, or a local one during an outage.
+        A slice with an empty id is not replaced before it expires. It has no requests, or it is local, because the
+        store failed.
         """
         return self.count_unused() <= 0 and (self.lease is None or self.lease.id != "")
 

@@ -36,7 +36,7 @@ class Lease:
     """Slice (share) of a principal's request budget that an instance has leased.
 
     Attributes:
-        id: id of the lease.
+        id: id of the lease; empty if ``granted`` is 0, and for a local slice while the store fails.
         granted: number of requests that the instance may admit; 0 if the budget is used up.
         left: number of requests that remain in the budget after this lease.
         active_on_other_instances: number of requests of the principal that other instances are processing.
@@ -59,7 +59,7 @@ class LeaseStore(Protocol):
         Args:
             request: use of the last slice, and the wanted size of the new one.
             read_time: returns the current time, in seconds since the epoch. The store calls it when it changes the
-                leases. An earlier time would be wrong if the clock was set forward while the request waited: the store
-                would shorten the newer leases of other instances.
+                leases, not before: if the clock is set forward while the request waits, a time that was read before
+                would make the store shorten the newer leases of other instances.
         """
         ...

@@ -1,4 +1,4 @@
-"""Rejected attempts of a member to sign, and the lock-out after too many attempts."""
+"""Refused attempts of a member to sign, and the lock-out after too many attempts."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -18,7 +18,14 @@ _REMEMBERED_TOKENS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class SuspiciousEvent:
-    """Lock-out of a member that is not yet reported to the audit log and to webhooks."""
+    """Lock-out of a member that is not yet reported to the audit log and to webhooks.
+
+    Attributes:
+        append_id: id with which the audit event is appended.
+        at: time of the lock-out.
+        attempts: number of refused attempts that caused the lock-out.
+        since: time of the first of these attempts.
+    """
 
     append_id: str
     at: datetime

@@ -1,8 +1,8 @@
 """List of all signatures of the workspace, and its index, which is derived from the audit chains.
 
-A run adds the signatures of new records to the index. It also adds signatures that interrupted runs have
-missed, and signatures that were stored before the index existed. Only records whose content matches their
-stored hash are added.
+A run of :meth:`SignatureList.complete_index` adds the signatures of new records to the index. It also adds signatures
+that interrupted runs have missed, and signatures that were stored before the index existed. Signatures of records
+whose content does not match the stored hash are not added.
 """
 
 import asyncio

@@ -121,7 +121,7 @@ class SignInRegistry:
         await self._change_sign_in_use(sign_in_name, lambda _: use)
 
     async def release_claim(self, sign_in_name: str, append_id: str) -> None:
-        """Allow a sign-in to sign again, because its decision was rejected."""
+        """Allow a sign-in to sign again, because the decision for which it was reserved was not appended."""
 
         def free_claim(known: SignInUse | None) -> SignInUse | None:
             is_own = known is not None and known.append_id == append_id and not known.is_decided
@@ -132,7 +132,7 @@ class SignInRegistry:
     async def _change_sign_in_use(
         self, sign_in_name: str, change: Callable[[SignInUse | None], SignInUse | None]
     ) -> SignInUse | None:
-        """Change the stored record of a sign-in's use; return the record before the change."""
+        """Change the stored use of a sign-in; return the use before the change, or None if the sign-in was free."""
         found: list[SignInUse | None] = []
 
         def change_json(value: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -148,7 +148,7 @@ class SignInRegistry:
 def _build_claim_function(
     use: SignInUse, abandoned_append_id: str, at: datetime
 ) -> Callable[[SignInUse | None], SignInUse | None]:
-    """Return a function that returns the new use of a sign-in, or raises an error if another decision has used it.
+    """Return a function from the stored use of a sign-in to the new use, or to None if another decision uses it.
 
     Args:
         use: use to store.
@@ -167,7 +167,10 @@ def _build_claim_function(
 
 
 def build_sign_in_name(member: str, sign_in_id: str, at: datetime) -> str:
-    """Return the name under which the use of a member's sign-in is stored."""
+    """Return the name under which the use of a member's sign-in is stored.
+
+    If the id of the sign-in is empty, ``at``, the time of the sign-in, identifies it.
+    """
     return hashlib.sha256(f"{member}\n{sign_in_id or format_rfc3339(at)}".encode()).hexdigest()
 
 

@@ -1,4 +1,7 @@
-"""Signing of a decision: parsing of the signature, checks in their documented order, and the session of the append."""
+"""Signing of a decision: parsing of the signature, and checks in their documented order.
+
+The signed decision is appended within a session, which also records the use of the sign-in.
+"""
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress

@@ -1,4 +1,4 @@
-"""Counts refused attempts to sign, and reports members who were locked out to the audit log and to webhooks."""
+"""Counter of refused attempts to sign; it reports the lock-outs of members to the audit log and to webhooks."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -36,7 +36,7 @@ class AttemptCounter:
         store: storage of the attempts.
         audit_log: destination of the audit events.
         is_audited: returns whether the workspace has an audit log.
-        announce: announces a lock-out to other parts of the service; at least once.
+        announce: announces a lock-out to other parts of the service; called at least once for each lock-out.
         runtime: clock and randomness.
     """
 

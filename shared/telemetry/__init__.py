@@ -1,1 +1,1 @@
-"""Telemetry ingestion: messages become impulses (normalised messages), each of which is stored exactly once."""
+"""Telemetry ingestion: messages become impulses (normalised messages); a repeat within 24 hours is not stored again."""

@@ -29,7 +29,7 @@ def check_connection_allowed(policy: TelemetryPolicy, binding: TelemetryBinding 
     Args:
         policy: telemetry policy of the workspace.
         binding: connections and devices to which the credential is limited; None if unlimited.
-        lookup: lookup (id in URLs) of the connection, which is possibly unknown.
+        lookup: lookup (id in URLs) of the connection; the connection need not exist.
 
     Raises:
         WorkspaceError: FORBIDDEN ``CONNECTION_NOT_ALLOWED``, or ``BOUND_KEY_REQUIRED`` if the policy requires a bound

@@ -79,7 +79,7 @@ class _ProcessedEvent(NamedTuple):
     The class is a tuple, because the creation of a frozen dataclass takes three times as long.
 
     Attributes:
-        reason: text that says why the event could not be routed to a connection; else empty.
+        reason: text that says why the event is stored as unrouted; empty for a routed event.
         is_mismatched: True if a value in the payload does not have its declared type.
     """
 

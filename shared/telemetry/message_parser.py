@@ -248,7 +248,7 @@ def build_field_error(prefix: str, pointer: Pointer, rule: object) -> FieldError
 
 
 def _build_too_large_error(prefix: str) -> WorkspaceError:
-    rule = f"has more than {MAX_MESSAGE_BYTES} bytes as compact JSON, in which it is stored"
+    rule = f"has more than {MAX_MESSAGE_BYTES} bytes when it is stored as compact JSON"
     return WorkspaceError(
         Kind.TOO_LARGE,
         "MESSAGE_TOO_LARGE",

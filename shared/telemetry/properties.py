@@ -54,7 +54,7 @@ def has_exactly_service_properties(properties: Mapping[str, str]) -> bool:
 
 
 def select_impulse_headers(properties: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the event properties that become headers of the impulse, which are all except ids and timestamp."""
+    """Return the event properties that become headers of the impulse: all except ids, timestamp and ``acceptedBy``."""
     if properties.keys() <= _EXTRACTED:
         return _NO_HEADERS
     return {name: value for name, value in properties.items() if name not in _EXTRACTED}

@@ -104,7 +104,11 @@ class _Field:
             self.high = value if self.high is None else max(self.high, value)
 
     def choose_type(self) -> SignalType:
-        """Return the signal type for the counted values: the most frequent type, or a type that includes all."""
+        """Return the most frequent signal type of the values.
+
+        If ``real`` occurs, ``long`` values count as ``real``; if ``string`` occurs, ``datetime`` values count as
+        ``string``.
+        """
         types = Counter(self.types)
         for narrow, wide in ((SignalType.LONG, SignalType.REAL), (SignalType.DATETIME, SignalType.STRING)):
             if types[wide]:

@@ -150,8 +150,8 @@ def _parse_array(text: str, at: int, levels: int) -> tuple[list[Any], int]:
 def _parse_members(text: str, at: int) -> tuple[list[Any], int]:
     """Parse the next elements of a JSON array in one call.
 
-    The array is cut at a comma. If the comma is inside an element, a bracket or a string stays open, and the text
-    before it is not valid JSON.
+    The array is cut at a comma. If this comma is inside an element, a bracket or a string is still open before the
+    comma, so the text before the comma is not valid JSON, and no element is returned.
 
     Returns:
         The elements, and the position of the next element. If the array cannot be cut: no elements, and the position up

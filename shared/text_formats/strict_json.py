@@ -58,7 +58,7 @@ def parse_json(body: bytes, *, keeps_long_integers: bool = False) -> Any:
 
 
 def _parse_with_orjson(body: bytes) -> Any:
-    """Parse a JSON body with orjson, in a third of the time; return ``_UNDECIDED`` if the result may be wrong.
+    """Parse a JSON body with orjson, three times as fast as ``json``; return ``_UNDECIDED`` if the result may be wrong.
 
     Of two properties with the same name, orjson returns only the last. To detect such a body, the parsed value is
     serialised again: it then has fewer quotation marks than the body.

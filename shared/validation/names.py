@@ -71,8 +71,8 @@ Name = Annotated[
 def find_unicode_scripts(text: str) -> list[str]:
     """Return the scripts, such as LATIN, of the letters and digits of a text, sorted; ASCII digits are ignored.
 
-    The name of a script is the first word of Unicode's character names. The scripts of Chinese, Japanese and Korean
-    texts count as one script.
+    The name of a script is the first word in the Unicode names of its characters. The scripts of Chinese, Japanese and
+    Korean texts count as one script.
     """
     return sorted({_find_unicode_script(character) for character in text if _has_unicode_script(character)})
 

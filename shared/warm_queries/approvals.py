@@ -24,7 +24,7 @@ from shared.timestamps import format_rfc3339
 def compute_etag(stored: CatalogEntry[WarmQuery]) -> str:
     """Compute the strong ETag of a query's definition, with its quotes.
 
-    The ETag changes with each edit and each approval. It depends only on the stored definition, so all processes
+    The ETag changes with each edit and each decision. It depends only on the stored definition, so all processes
     compute the same ETag. Properties that the stored definition does not have are excluded, so defaults of a newer
     version of the service do not change the ETag.
     """
@@ -45,7 +45,7 @@ class BuildChanges(Protocol):
     """Function that checks a decision about a query and returns the catalog change to store."""
 
     def __call__(self, stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
-        """Build the catalog change for a decision about a query; return an empty list if it is already stored."""
+        """Build the catalog change for a decision about a query; return an empty list if this decision is stored."""
         ...
 
 
@@ -77,7 +77,7 @@ def build_decision(item: CatalogItem, after: dict[str, Any], verb: str, signed: 
 
     Args:
         item: catalog item of the query.
-        after: definition with the decision.
+        after: definition of the query, including the decision.
         verb: last part of the audit event's ActionType.
         signed: the signature; None without a signature.
     """

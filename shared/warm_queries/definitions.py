@@ -146,7 +146,7 @@ class QueryDefinitions:
         return await self._commit_decision(lookup, approver, build_changes, signer, append_id)
 
     async def _find_engine_error(self, lookup: str) -> tuple[str, WorkspaceError | None]:
-        """Check a draft with the query engine; return its KQL text, and the engine's error or None.
+        """Check a draft with the query engine; return the rejected KQL text and the error, or an empty text and None.
 
         The draft can come from a workspace with another engine, so this engine has possibly never checked it.
         """

@@ -26,7 +26,7 @@ async def check_document_queries(
 ) -> WorkspaceError | None:
     """Validate the saved KQL queries of a workspace document with the query engine.
 
-    Return the engine's error if it is unavailable or too slow to validate all queries, else None.
+    Return an error if the engine is unavailable or too slow to validate all queries, else None.
 
     Args:
         loaded: a valid workspace document with positions.

@@ -75,7 +75,8 @@ def select_time_range(
     """Return the time range of a request from its parameters ``timeRange``, ``from`` and ``to``; None without any.
 
     Raises:
-        WorkspaceError: INVALID naming the parameters that contradict each other.
+        WorkspaceError: INVALID naming the parameters that contradict each other, or ``from`` if the range is longer
+            than 366 days.
     """
     errors: list[FieldError] = []
     if duration is not None and (start is not None or end is not None):

@@ -33,7 +33,7 @@ class ConnectionEventData(TypedDict):
 
 
 class AmendmentEventData(TypedDict):
-    """An amendment that is pending, was approved or rejected; `decidedBy` is null if no approval is required."""
+    """An amendment that is pending, approved or rejected; `decidedBy` is null if no person has decided."""
 
     scopeKey: str
     recordId: str

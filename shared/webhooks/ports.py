@@ -63,8 +63,8 @@ class WebhookStore(Protocol):
         Args:
             at: current time, from which waiting deliveries are due.
             until: time from which claimed deliveries are due again; the claims stay.
-            scheduled_after: time in the future. A delivery can be scheduled after this time only if the clock was set
-                back after the delivery was scheduled.
+            scheduled_after: time in the future. If ``scheduled_at`` of a delivery is later, the clock was set back
+                after the delivery was scheduled.
             limit: maximum number of deliveries.
         """
         ...

@@ -253,6 +253,8 @@ class WebhookService:
     async def flush_audit_events(self) -> int:
         """Append pending audit events to their chain; return their number.
 
+        If the workspace has no provenance (audit chains), delete the events and return 0.
+
         Raises:
             WorkspaceError: from the audit log or the store; unappended events stay pending.
         """

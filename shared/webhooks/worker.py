@@ -93,7 +93,10 @@ class DeliveryWorker:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run_until_idle(self) -> None:
-        """Start due deliveries each time deliveries have ended or were stored; return as soon as no delivery is due."""
+        """Start due deliveries each time deliveries have ended or were stored.
+
+        Return when no delivery is running and no retry within ``PROMPT_RETRY_SECONDS`` is planned.
+        """
         try:
             while True:
                 self._woken.clear()
@@ -109,7 +112,7 @@ class DeliveryWorker:
             _LOG.warning("due webhook deliveries could not be read; the next run reads them: %s", error)
 
     async def _start_due_deliveries(self) -> None:
-        """Claim and start due deliveries of all endpoints with fewer than ``MAX_PER_ENDPOINT`` running deliveries."""
+        """Claim and start due deliveries of endpoints with at most half of ``MAX_PER_ENDPOINT`` running deliveries."""
         busy = {endpoint for endpoint, number in self._sending.items() if number > MAX_PER_ENDPOINT // 2}
         listed: EndpointList | None = None
         while (endpoint := await self._store.find_due_endpoint(self._runtime.now(), busy)) is not None:

@@ -110,7 +110,7 @@ class BackgroundServices:
         await self._live_stream.service.close_expired()
 
     async def _end_orphaned_grants(self) -> None:
-        """Complete interrupted ends of OAuth grants, and end those of disabled members and removed clients."""
+        """Complete interrupted ends of OAuth grants, and end the grants of disabled members and removed clients."""
         await self._access.grant_ender.run()
 
     async def _sign_checkpoints(self) -> None:
@@ -133,7 +133,7 @@ class BackgroundServices:
         await self._signatures.list.complete_index(_INDEX_SECONDS)
 
     async def _verify_chains(self) -> object:
-        """Verify the audit chains that have grown."""
+        """Verify the audit chains that have grown; return ``UNFINISHED`` if another run must continue, else None."""
         from shared.background.runner import UNFINISHED
 
         if (await self._catalog.current()).policies.provenance is None:

@@ -59,7 +59,7 @@ class DataStoreServices:
 
     @cached_property
     def document_store(self) -> "DocumentStore":
-        """Access to the documents in tables, the containers that the API exposes."""
+        """Store of the JSON documents in tables; a table is a container that the API exposes."""
         if self._backends.uses_azure:
             from shared.backends.azure.cosmos_documents import CosmosDocumentStore
 
@@ -111,7 +111,7 @@ class DataStoreServices:
 
 
 class WorkspaceDocumentServices:
-    """Exports and applies workspace documents: to the catalog, and to the containers of document stores."""
+    """Exports, plans and applies workspace documents; a plan depends on the containers that exist in the accounts."""
 
     def __init__(self, backends: Backends, provenance: ProvenanceServices, data_stores: DataStoreServices) -> None:
         self._backends = backends

@@ -15,11 +15,11 @@ class Features:
         self._catalog = catalog
 
     async def has(self, feature: str) -> bool:
-        """Return whether the workspace document declares a feature, such as ``provenance``."""
+        """Return whether the workspace document declares a feature; the only known feature is ``provenance``."""
         return feature == PROVENANCE and (await self._catalog.current()).policies.provenance is not None
 
     async def require(self, feature: str) -> None:
-        """Check that the workspace document declares a feature, such as ``provenance``.
+        """Check that the workspace document declares a feature; only ``provenance`` is checked.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``PROVENANCE_NOT_PROVISIONED``.

@@ -99,7 +99,7 @@ class ImportServices:
         )
 
     async def _locate_file(self, name: str) -> str:
-        """Return the address from which the query engine reads a file: a signed URL or, if it runs locally, a path."""
+        """Return the address from which the query engine reads a file: a signed URL or, for a local engine, a path."""
         if self._backends.uses_azure:
             return await self._downloads.blobs.create_download_link(
                 name, name, self._backends.runtime.now() + _LINK_LIFETIME

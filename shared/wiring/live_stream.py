@@ -103,7 +103,7 @@ class LiveStreamServices:
         return SqliteQuotaStore(self._backends.limits_file)
 
     async def release_stream_reservations(self) -> None:
-        """Delete the quota reservations of all live streams.
+        """Delete the quota reservations of all live streams; do nothing on Azure.
 
         A local host calls this when it starts, because no stream is open then.
         """

@@ -158,7 +158,7 @@ class ProvenanceServices:
 
     @cached_property
     def receipts(self) -> "Receipts":
-        """Service that issues receipts: proofs that a chain contains a record, or that it was only extended."""
+        """Service that issues receipts: proofs that a chain contains a record, or that the chain was only extended."""
         from shared.provenance.receipts import Receipts
 
         return Receipts(

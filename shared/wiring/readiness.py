@@ -69,9 +69,9 @@ class ReadinessProbes:
         return probes | build_readiness_checks(self._backends.cosmos)
 
     async def _check_audit_log(self) -> None:
-        """Read one item of the catalog and, if the workspace is audited, one item of the audit log.
+        """Check that an audit chain can be read, if the workspace has an audit log.
 
-        For embedded stores, check write access, too.
+        For embedded stores, also check that the SQLite file of the chains can be locked for writing.
         """
         from shared.provenance.ports import ChainKey, Target
 

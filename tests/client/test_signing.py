@@ -99,7 +99,7 @@ def test_another_persons_key_cannot_sign(
     provide_key(monkeypatch, "oik_other")
     assert execute(SIGNED) == 1
     assert len(service.requests) == 1
-    assert "bob@plant signed in, but the decision is that of ann@plant" in capsys.readouterr().err
+    assert "The API key belongs to bob@plant, but ann@plant is signed in" in capsys.readouterr().err
 
 
 def test_a_decision_is_not_repeated_without_a_typed_key(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -230,7 +230,7 @@ def test_errors_about_misspelt_fields_suggest_the_nearest_field(
     ("variable", "messages"),
     [
         ({"kind": "sine", "max": "x"}, {"min": "is required", "max": "should be a valid number"}),
-        ({"kind": "sine", "min": 1, "max": 2, "nois": 1}, {"nois": "Unknown member `nois`; did you mean `noise`?"}),
+        ({"kind": "sine", "min": 1, "max": 2, "nois": 1}, {"nois": "Unknown field `nois`; did you mean `noise`?"}),
         ({"kind": "choice", "values": []}, {"values": "must have at least 1 item"}),
         ({}, {"kind": "is required"}),
         ({"kind": "wave"}, {"kind": "must be one of 'constant', 'sine',"}),

@@ -242,7 +242,7 @@ async def test_a_decision_is_signed_with_the_key_typed_again(
         monkeypatch.setattr("sys.stdin", io.StringIO(f"{key}\n"))
         assert await asyncio.to_thread(execute, command) == exit_code
     shown = capsys.readouterr()
-    assert f"{EDITOR} signed in, but the decision is that of {ADMIN}" in shown.err
+    assert f"The API key belongs to {EDITOR}, but {ADMIN} is signed in" in shown.err
     signature = json.loads(shown.out)["Signature"]
     assert (signature["UserID"], signature["Meaning"], signature["AuthMethods"]) == (ADMIN, "review", ["key"])
     assert (signature["RecordHash"], signature["Statement"]) == (made["Hash"], None)

@@ -44,7 +44,7 @@ def test_misspelt_rights_create_no_credential(service: Service) -> None:
     admin = service.create_client("admin@t")
     before = len(admin.get(KEYS).json()["keys"])
     reply = admin.post(KEYS, json={"name": "p2", "accessRights": ["Workspace.Catalog.Read"]})
-    assert group_messages_by_field(reply) == {"accessRights": "Unknown member `accessRights`; did you mean `rights`?"}
+    assert group_messages_by_field(reply) == {"accessRights": "Unknown field `accessRights`; did you mean `rights`?"}
     assert len(admin.get(KEYS).json()["keys"]) == before
     reply = admin.get(f"{KEYS}/jwt?scope=Workspace.Catalog.Read&Scopes=Workspace.Catalog.Read&minute=5")
     assert group_messages_by_field(reply) == {
@@ -77,8 +77,8 @@ def test_aliases_of_body_fields_are_accepted(service: Service) -> None:
     assert reply.status_code == 202
     reply = editor.post(path, json={"dateRange": {**DAY, "until": DAY["end"]}, "fromat": "csv"})
     assert group_messages_by_field(reply) == {
-        "dateRange.until": "Unknown member `until`; known: `start`, `end`.",
-        "fromat": "Unknown member `fromat`; did you mean `format`?",
+        "dateRange.until": "Unknown field `until`; known: `start`, `end`.",
+        "fromat": "Unknown field `fromat`; did you mean `format`?",
     }
 
 
@@ -150,7 +150,7 @@ def test_a_definition_can_be_put_unchanged(own_module_service: Service) -> None:
         path, json={"name": "Per minute", "surface": "hall", "kql": "Telemetry", "parameters": parameters}
     )
     assert group_messages_by_field(reply) == {
-        "parameters[0].defualt": "Unknown member `defualt`; did you mean `default`?"
+        "parameters[0].defualt": "Unknown field `defualt`; did you mean `default`?"
     }
 
 

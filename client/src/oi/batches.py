@@ -59,7 +59,10 @@ def encode_message(message: Mapping[str, Any]) -> bytes:
 
 
 def split_into_batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Group NDJSON lines into batches that do not exceed the size limits of one request."""
+    """Group NDJSON lines into batches that do not exceed the size limits of one request.
+
+    A line that is larger than the limit is a batch of its own.
+    """
     batch: list[bytes] = []
     size = 0
     for line in lines:

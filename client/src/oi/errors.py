@@ -12,7 +12,7 @@ class ApiError(Exception):
     """A request to the service failed.
 
     Attributes:
-        status: HTTP status; 0 if there was no reply.
+        status: HTTP status; 0 if the error has none, for instance because there was no reply.
         code: code of the error for programs, for instance ``WARM_QUERY_NOT_FOUND``; it never changes.
         detail: description for people.
         errors: invalid fields, each with ``field`` and ``message``.
@@ -74,7 +74,7 @@ class ConflictError(ApiError):
 
 
 class PreconditionFailedError(ApiError):
-    """The item was changed after the caller had read it (412)."""
+    """The item was changed after the caller had read it, or exists already (412)."""
 
 
 class TooManyRequestsError(ApiError):
@@ -90,7 +90,7 @@ class OverloadedError(ServerError):
 
 
 class WebhookError(ValueError):
-    """A webhook request has no valid signature, or is too old."""
+    """A webhook request has no valid signature or no current timestamp, or the secret is malformed."""
 
 
 _BY_STATUS: Mapping[int, type[ApiError]] = {

@@ -88,7 +88,7 @@ def resolve_pointer_part(container: Any, part: str, missing: Any = None) -> Any:
 
 
 def build_object(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build a JSON object from its properties, as ``object_pairs_hook`` of :func:`json.loads`.
+    """Build a JSON object from its properties; for use as ``object_pairs_hook`` of :func:`json.loads`.
 
     Raises:
         JsonTextError: two properties have the same name.

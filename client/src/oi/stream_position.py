@@ -1,4 +1,4 @@
-"""Position in a live stream, from which the stream continues after a lost connection without gaps or repetitions."""
+"""Position in a live stream, from which the stream continues after a lost connection."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -27,8 +27,8 @@ class StreamPosition:
     def find_start(self) -> str | None:
         """Return the start time for the request that continues the stream; None to receive only new messages.
 
-        The start time is 60 seconds before the time of the newest message, or before the arrival of the last message if
-        that is earlier: a device whose clock is ahead must not hide the messages of other devices.
+        After the first message, this is 60 seconds before the earlier of two times: the newest timestamp of a message,
+        and the arrival of the last message. A device whose clock is ahead must not hide the messages of other devices.
         """
         if self._newest:
             self._start = (min(datetime.fromisoformat(self._newest), self._received) - _OVERLAP).isoformat()

@@ -54,7 +54,7 @@ class TimelinePlugin(UnorderedOutputOperator):
     dimensions: tuple[str, ...]
 
     def replace_expressions(self, substitute: Substitute) -> "TimelinePlugin":
-        """Return a copy of the plugin with ``substitute`` applied to its constants."""
+        """Return a copy of the plugin with ``substitute`` applied to its constants, which are its only expressions."""
         return dataclasses.replace(self, constants=tuple(map(substitute, self.constants)))
 
     def check_columns(self, input_columns: Sequence[str]) -> None:
@@ -98,7 +98,7 @@ def parse_plugin_arguments(
     """
     position = get_source_position(node)
     if any(find_argument_name(each) for each in arguments):
-        raise semantic_error(f"evaluate {plugin}(): does not accept named arguments", position=position)
+        raise semantic_error(f"evaluate {plugin}() does not accept named arguments", position=position)
     lowered = [reader.lower_expr(each) for each in arguments]
     most = max(constant_counts)
     count = most if len(lowered) >= column_count + most else len(lowered) - column_count
@@ -284,7 +284,10 @@ def _render_active_users_count(plugin: ActivityPlugin, input_sql: str, prefix: s
 
 
 def _render_session_counts(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
-    """Render SQL that counts the sessions with an event in each window; a pause above the lookback ends a session."""
+    """Render SQL that counts the sessions with an event in each window.
+
+    A pause that is longer than the lookback time ends a session.
+    """
     begin, end, (size, lookback) = plugin.render_range_and_constants(input_sql)
     dimensions = plugin.render_dimensions()
     name, time = map(quote_name, plugin.columns)

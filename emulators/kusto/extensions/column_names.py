@@ -316,7 +316,8 @@ class AssertSchema(PipelineOperator):
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that fails if a column does not have its declared type.
 
-        The SQL checks the types of rows, so that it succeeds if the input has no rows.
+        The SQL checks the types in each row, so that it succeeds if the input has no rows. It does not check the
+        declared types decimal and dynamic.
 
         Raises:
             QueryError: the names or the order of the columns differ from the declaration.
@@ -344,7 +345,9 @@ def _parse_assert_schema(node: Any) -> ir.Operator:
     for each in find_rules(node, "RowSchemaColumnDeclaration"):
         name, kind = get_child_rules(each)
         if kind.getText() not in SQL_TYPES:
-            raise semantic_error(f"Unknown type '{kind.getText()[:50]}'", position=get_source_position(kind))
+            raise semantic_error(
+                f"assert-schema: unknown type '{kind.getText()[:50]}'", position=get_source_position(kind)
+            )
         declared.append((reader.find_names(name)[0], kind.getText()))
     return AssertSchema(tuple(declared))
 

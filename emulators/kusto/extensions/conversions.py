@@ -110,7 +110,10 @@ type _Conversion = Callable[[ir.FunctionCall], str | None]
 
 
 def _patch_number_conversion(library_function: _Conversion, kind: str) -> _Conversion:
-    """Patch a conversion to a number so that it uses a dynamic value's JSON type, and does not try all types."""
+    """Patch the conversion of a path such as ``d.x`` to a number.
+
+    A macro for JSON values replaces the SQL of the library, which tries all types.
+    """
     macro = f"kql_json_{kind.lower()}"
 
     def render_conversion(call: ir.FunctionCall) -> str | None:

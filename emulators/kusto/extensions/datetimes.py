@@ -129,7 +129,7 @@ _RFC_FORMATS = tuple(
 def _add_rfc_date_formats(sql: str) -> str:
     """Add the formats of RFC 822 and RFC 850 to the SQL of ``todatetime``.
 
-    They precede the formats of the library, because one of the latter would read ``14`` as the year 14.
+    The added formats come first, because a format of the library would read a year such as ``14`` as the year 14.
     """
     return sql.replace("[", f"[{', '.join(map(quote_text, _RFC_FORMATS))}, ", 1)
 

@@ -295,6 +295,6 @@ def _parse_projection(node: Any) -> tuple[Projection | None, bool]:
         name, *kinds = get_child_rules(each)
         kind = kinds[0].getText().lstrip(":") if kinds else None
         if kind is not None and kind not in CONVERSIONS:
-            raise semantic_error(f"Unknown type '{kind[:50]}'", position=get_source_position(each))
+            raise semantic_error(f"find: unknown type '{kind[:50]}'", position=get_source_position(each))
         columns.append((reader.find_names(name)[0], kind))
     return tuple(columns), bool(find_rules(clauses[0], "FindOperatorPackExpression"))

@@ -86,7 +86,7 @@ class Funnel(TimelinePlugin):
         return [self.columns[1], self.state, "Period", "dcount"]
 
     def replace_expressions(self, substitute: Substitute) -> "Funnel":
-        """Return a copy of the plugin with ``substitute`` applied to its constants."""
+        """Return a copy of the plugin with ``substitute`` applied to its constants, states and periods."""
         return dataclasses.replace(
             self,
             constants=tuple(map(substitute, self.constants)),
@@ -170,7 +170,10 @@ def _read_states(expr: ir.Expr) -> list[str]:
         return [str(each.value) for each in expr.args if isinstance(each, ir.Literal)]
     found = json.loads(expr.value) if isinstance(expr, ir.Literal) and isinstance(expr.value, str) else None
     if not isinstance(found, list) or not found:
-        raise semantic_error("the sequence of a funnel must be a constant array of states", inner="SEM0219")
+        raise semantic_error(
+            "funnel_sequence() or funnel_sequence_completion(): the sequence must be a constant array of states",
+            inner="SEM0219",
+        )
     return [each if isinstance(each, str) else json.dumps(each) for each in found]
 
 
@@ -218,7 +221,10 @@ class NewActivityMetrics(TimelinePlugin):
     by_week: bool = False
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
-        """Render the plugin as SQL that yields one row for each pair of a time window and this or a later window."""
+        """Render the plugin as SQL that yields one row for each pair of a time window and the same or a later window.
+
+        A window without new ids is never the first window of a pair.
+        """
         cohort, dimensions = self._split_optional_arguments(input_columns)
         plugin = dataclasses.replace(self, dimensions=dimensions)
         plugin.check_columns(input_columns)
@@ -261,12 +267,12 @@ class NewActivityMetrics(TimelinePlugin):
         return f"SELECT {named} FROM {joined}{where} ORDER BY {p}a, {p}b{grouped}"  # noqa: S608
 
     def infer_columns(self, input_columns: list[str]) -> list[str]:
-        """Return the names of the output columns: start and end of the period, dimensions and metrics."""
+        """Return the names of the output columns: starts of both windows, dimensions and metrics."""
         _, dimensions = self._split_optional_arguments(input_columns)
         return [f"from_{self.columns[1]}", f"to_{self.columns[1]}", *dimensions, *_METRICS]
 
     def replace_expressions(self, substitute: Substitute) -> "NewActivityMetrics":
-        """Return a copy of the plugin with ``substitute`` applied to its constants."""
+        """Return a copy of the plugin with ``substitute`` applied to its constants, other arguments and lookback."""
         lookback = None if self.lookback is None else replace_query_expressions(self.lookback, substitute)
         return dataclasses.replace(
             self,
@@ -324,7 +330,10 @@ def _patch_resolve_in_subqueries(
 
 
 def _resolve_lookback(query: ir.Query, names: set[str]) -> ir.Query:
-    """Replace the last argument of ``new_activity_metrics`` by a query, if it is the name of a table in a ``let``."""
+    """Convert the last argument of ``new_activity_metrics`` to a lookback query, if the argument names a table.
+
+    ``names`` are the names of the tables that ``let`` statements declare.
+    """
     operators: list[ir.Operator] = []
     for each in query.operators:
         last = each.optional[-1] if isinstance(each, NewActivityMetrics) and each.optional else None

@@ -248,7 +248,13 @@ class SelectWithGroup(PipelineOperator):
 
 @dataclasses.dataclass(frozen=True)
 class SummarizePerGroup(PipelineOperator):
-    """Query operator ``summarize`` without keys, applied to each group; it yields a row even for an empty group."""
+    """Query operator ``summarize`` without keys, applied to each group; it yields a row even for an empty group.
+
+    Attributes:
+        each: the ``summarize`` with the group column as its key.
+        alone: the ``summarize`` without keys, which computes the row of an empty group.
+        groups: input rows of the nested pipeline, in which every group has rows.
+    """
 
     each: ir.Summarize
     alone: ir.Summarize

@@ -265,7 +265,7 @@ _TOP: State[frozenset[int]] = State("emulators.kusto.top_of_filter", frozenset)
 
 
 def _simplify_where_comparisons() -> None:
-    """Make the translator library not convert null to false in the outermost comparisons of a ``where``.
+    """Prevent the translator library from converting null to false in the outermost comparisons of a ``where``.
 
     The ``where`` removes the row in both cases.
     """

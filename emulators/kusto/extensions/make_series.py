@@ -346,7 +346,7 @@ def _parse_aggregate(node: Any, misread_nodes: Sequence[Any]) -> tuple[ir.NamedE
     call = named.expr
     if not isinstance(call, ir.FunctionCall) or call.name.lower() not in AGGREGATES:
         name = f"{call.name}()" if isinstance(call, ir.FunctionCall) else "an expression"
-        raise unsupported_error(f"make-series of {name}", position=get_source_position(node))
+        raise unsupported_error(f"make-series with {name} as an aggregate", position=get_source_position(node))
     if node.Default is None:
         return named, ir.Literal(0, "long")
     return named, reader.lower_expr(get_child_rules(node.Default)[-1])

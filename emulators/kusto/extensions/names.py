@@ -188,9 +188,9 @@ def _patch_resolve_let_references(library_function: Callable[..., ir.Operator]) 
 
 
 class _ColumnFunctionResolver:
-    """Replacement of calls such as ``column_ifexists`` and ``pack_all`` in an operator by expressions over its columns.
+    """Resolver that replaces calls such as ``pack_all`` in an operator by expressions over the input columns.
 
-    A node object that occurs several times is replaced by one object.
+    If a node object occurs several times, a single new object replaces all occurrences.
     """
 
     def __init__(self, input_columns: Sequence[str] | None) -> None:

@@ -47,7 +47,10 @@ def _parse_path(path: str) -> list[str]:
         keys.append(next(key for key in step.groups() if key is not None))
         position = step.end()
         if len(keys) > _MAX_STEPS:
-            raise FunctionFailure("EMB0001", f"a path of more than {_MAX_STEPS} steps in a bag")
+            raise FunctionFailure(
+                "EMB0001",
+                f"a path of more than {_MAX_STEPS} steps in a bag is not supported by the embedded query engine",
+            )
     return keys
 
 
@@ -72,7 +75,7 @@ def _remove_value_at_path(bag: Any, keys: Sequence[str]) -> Any:
 def _set_value_at_path(bag: Any, keys: Sequence[str], value: Any) -> Any:
     """Return a copy of a JSON object with a value at a path.
 
-    Missing objects on the path are created; values on the path that are no objects are replaced.
+    Missing objects on the path are created; values on the path that are not objects are replaced by objects.
     """
     if not keys:
         return value
@@ -100,7 +103,11 @@ def _edit_json_bag(name: str, bag: str, edit: Callable[[Any], Any]) -> str:
     try:
         return orjson.dumps(edit(_parse_json(bag))).decode()
     except (TypeError, RecursionError, orjson.JSONDecodeError):  # orjson reports too many levels as a TypeError
-        raise FunctionFailure("EMB0001", f"{name}() of a value that has too many levels or is not JSON") from None
+        raise FunctionFailure(
+            "EMB0001",
+            f"{name}() of a value that is not JSON or is nested too deeply is not supported by the embedded query "
+            "engine",
+        ) from None
 
 
 def _parse_json(text: str) -> Any:
@@ -258,7 +265,7 @@ def _split_sort_arguments(call: ir.FunctionCall) -> tuple[Sequence[ir.Expr], ir.
 def _render_array_sort(render_single_array: Callable[[ir.FunctionCall], str], call: ir.FunctionCall) -> str:
     arrays, last = _split_sort_arguments(call)
     if any(infer_static_type(each) == "bool" for each in arrays):
-        raise semantic_error(f"{call.name}(): nulls_last must be a literal at the end", inner="SEM0219")
+        raise semantic_error(f"{call.name}(): nulls_last must be a literal and the last argument", inner="SEM0219")
     if len(arrays) == 1:
         return render_single_array(dataclasses.replace(call, args=(*arrays, *((last,) if last is not None else ()))))
     listed = ", ".join(f"CAST(to_json({render_expression(array)}) AS VARCHAR)" for array in arrays)

@@ -293,7 +293,7 @@ def _build_lookup_parser(version: int) -> Plugin:
         rest, unmatched = _split_off_unmatched_flag(arguments)
         if len(rest) < _LEAST_ARGUMENTS or (version != 4 and len(rest) >= _WITHOUT_EXTRA_KEYS):  # noqa: PLR2004
             raise semantic_error(
-                f"evaluate {plugin}() has a wrong number of arguments", inner="SEM0219", position=position
+                f"evaluate {plugin}() requires a table and two key columns", inner="SEM0219", position=position
             )
         table, *keys = rest
         columns = [reader.lower_named(each).expr for each in keys]
@@ -312,7 +312,10 @@ def _split_off_unmatched_flag(arguments: Sequence[Any]) -> tuple[Sequence[Any], 
     if isinstance(last, ir.Literal) and last.kind == "bool":
         return arguments[:-1], bool(last.value)
     if len(arguments) > _LEAST_ARGUMENTS and find_argument_name(arguments[-1]) == _UNMATCHED:
-        raise semantic_error(f"the argument {_UNMATCHED} must be a literal of type bool", inner="SEM0219")
+        raise semantic_error(
+            f"evaluate ipv4_lookup() or ipv6_lookup(): the argument {_UNMATCHED} must be a literal of type bool",
+            inner="SEM0219",
+        )
     return arguments, False
 
 

@@ -386,7 +386,10 @@ _ARITHMETIC_MACROS: tuple[str, ...] = (
 
 
 def _install_arithmetic() -> None:
-    """Make the translator library choose the SQL of arithmetic by operand types; make ``dynamic(null)`` dynamic."""
+    """Make the translator library choose the SQL of arithmetic by operand types.
+
+    Also make the library treat ``dynamic(null)`` as a value of type dynamic.
+    """
     replace_attribute(translate, "render_expr", _patch_render_arithmetic)
     replace_attribute(translate, "_TYPED_NULLS", lambda nulls: nulls | {"dynamic"})
 

@@ -138,10 +138,10 @@ def _iterate_window_calls(root: Any) -> Iterator[ir.FunctionCall]:
 
 
 def _count_restarting_sort_keys(call: ir.FunctionCall, columns: Sequence[str]) -> int | None:
-    """Return the number of leading sort keys for which a window function restarts whenever one of them changes.
+    """Return n if a window function restarts whenever one of the first n sort keys changes.
 
     Return None if the function has another restart condition, if it ranks a column other than the next sort key, or if
-    ``PARTITION BY`` cannot compute it.
+    ``PARTITION BY`` cannot compute the function.
     """
     if call.name.lower() not in _FUNCTIONS or len(call.args) != 2:  # noqa: PLR2004  value and restart
         return None

@@ -254,7 +254,11 @@ def _count_intersections(sets: list[str | None] | None) -> list[int] | None:
         hashes: list[set[str]] = [set(each[1]) for each in found]
         return [len(set.intersection(*hashes[: count + 1])) for count in range(len(hashes))]
     if len(found) > _MOST_ESTIMATED_SETS:
-        raise FunctionFailure("EMB0001", f"dcount_intersect() of more than {_MOST_ESTIMATED_SETS} large sets")
+        raise FunctionFailure(
+            "EMB0001",
+            f"dcount_intersect() of more than {_MOST_ESTIMATED_SETS} large sets is not supported by the embedded query "
+            "engine",
+        )
     texts = [each for each in sets if each is not None]
     return [_estimate_intersection(texts[: count + 1]) for count in range(len(texts))]
 

@@ -277,7 +277,7 @@ def _rename_columns(aggregate: ir.NamedExpr, columns: Columns) -> Columns:
     )
     if len(names) > len(columns):
         raise KqlUnsupportedError(
-            "more column names than the aggregate returns columns",
+            "more column names than columns of the aggregate",
             hint=f"this aggregate returns {len(columns)} columns",
         )
     return [*((new, sql) for new, (_, sql) in zip(names, columns, strict=False)), *columns[len(names) :]]

@@ -33,7 +33,10 @@ def add_function_with_bound_arguments(name: str, arities: Collection[int], write
 
 
 def add_custom_function(name: str, arities: Collection[int], write_sql: Form) -> None:
-    """Add a KQL function whose SQL depends on its arguments' form; ``write_sql`` builds the SQL from the whole call."""
+    """Add a KQL function whose SQL depends on the kinds of its arguments, such as literals or columns.
+
+    ``write_sql`` builds the SQL from the whole call.
+    """
 
     def check_and_render(call: ir.FunctionCall) -> str:
         if len(call.args) not in arities:

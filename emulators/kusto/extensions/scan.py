@@ -110,9 +110,10 @@ def _replace_step_expressions(step: ScanStep, substitute: Substitute) -> ScanSte
 
 
 def _assign_hidden_column(step: ScanStep, name: str, hidden_name: str, steps: Sequence[str]) -> ScanStep:
-    """Return a copy of a step that assigns the value of an input column to a hidden column instead.
+    """Return a copy of a step that writes to the column ``hidden_name`` instead of the input column ``name``.
 
-    A step that does not change the column copies its value. References such as ``s1.name`` read the hidden column.
+    If the step assigns no value to the input column, the copy assigns the value of the input row to the hidden column.
+    References such as ``s1.name`` read the hidden column.
     """
     assigned = [each for each in step.assignments if each.name == name]
     others = tuple(each for each in step.assignments if each.name != name)
@@ -144,7 +145,7 @@ def _rename_references(node: Any, name: str, hidden_name: str, steps: frozenset[
 def _find_column_type(name: str) -> str:
     kind = infer_type(ir.ColumnRef(name))
     if kind not in SQL_TYPES:
-        raise unsupported_error("scan that assigns a column of unknown type", f"convert '{name[:100]}' before")
+        raise unsupported_error("scan that assigns a column of unknown type", f"convert '{name[:100]}' before the scan")
     return SQL_TYPES[kind]
 
 
@@ -188,7 +189,8 @@ def _parse_step(node: Any) -> ScanStep:
         output = rest.pop(0).getText().partition("=")[2]
         if output not in _OUTPUTS:
             raise semantic_error(
-                f"scan: output must be {', '.join(_OUTPUTS)}, not {output[:50]}", position=get_source_position(node)
+                f"scan: output must be one of {', '.join(_OUTPUTS)}; found {output[:50]}",
+                position=get_source_position(node),
             )
     assignments = [_parse_assignment(each) for part in rest[1:] for each in find_rules(part, "ScanOperatorAssignment")]
     condition = reader.lower_expr(rest[0])
@@ -215,9 +217,9 @@ class RollingPercentile(UnorderedOutputOperator):
 
     Attributes:
         value: column of the values.
-        timeline: window of the timeline: its column, size and dimensions.
+        timeline: timeline column, size of a bin, and dimension columns.
         percentile: the percentile, from 0 to 100.
-        bins: number of bins whose values are included, with the current bin.
+        bins: number of bins whose values are included, counting the current bin.
         percentile_text: text of the percentile in the query, which becomes part of the column name.
     """
 
@@ -291,7 +293,7 @@ class RowsNear(SerializedInputOperator):
         return dataclasses.replace(self, partition=partition)
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
-        """Render the plugin as SQL that yields the rows found, in the order of the input."""
+        """Render the plugin as SQL that yields the rows near the matching rows, in the order of the input."""
         p = find_free_prefix(input_columns)
         keys = ", ".join(map(quote_name, self.partition.columns))
         partition = f"PARTITION BY {keys} " if keys else ""
@@ -399,7 +401,8 @@ def _parse_rows_near(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Ope
     position = _reject_output_schema("rows_near", node, clause)
     if len(arguments) not in _NEAR_ARGUMENTS or any(find_argument_name(each) for each in arguments):
         raise semantic_error(
-            "evaluate rows_near() requires a condition, a number of rows before it and optionally one of rows after it",
+            "evaluate rows_near() requires a condition, the number of rows before each matching row, and optionally "
+            "the number of rows after it",
             inner="SEM0219",
             position=position,
         )
@@ -420,7 +423,9 @@ def _parse_sequence_detect(node: Any, arguments: Sequence[Any], clause: Any) -> 
         )
     if lowered[3 : 3 + len(steps)] != steps or len({step.name for step in steps}) < len(steps):
         raise unsupported_error(
-            "evaluate sequence_detect", "give each predicate a name of its own, and the dimensions after them", position
+            "evaluate sequence_detect with predicates of the same name, or with dimensions before the predicates",
+            "give each predicate a name of its own, and put the dimensions after the predicates",
+            position,
         )
     names = tuple(each.expr.name for each in dimensions)
     return SequenceDetect(lowered[0].expr.name, lowered[1].expr, lowered[2].expr, tuple(steps), names)

@@ -2,7 +2,7 @@
 
 Each iteration passes one row of every partition (group of rows) through the steps. The state of step k ("Scan logic" in
 the Kusto documentation) consists of a flag for an active sequence of rows, the number of this sequence, and the columns
-of steps 1 to k that an expression reads. It is separate from the module ``scan``, which parses and
+of steps 1 to k that an expression reads. This module is separate from the module ``scan``, which parses and
 checks the operator.
 """
 

@@ -141,8 +141,8 @@ def _parse_search(node: Any, operator_nodes: list[Any]) -> ir.Query:
 def _list_searched_sources(predicate: ir.Expr) -> list[ir.Source]:
     """Return all views, and the tables that ``search`` must read.
 
-    If there are views and every term of the predicate names a column, these are the tables with one of these columns.
-    Otherwise they are all tables.
+    If there are views and every term of the predicate names a column, ``search`` reads only tables that have at least
+    one of the named columns. Otherwise it reads all tables.
     """
     nodes = list(iterate_nodes(predicate))
     named = {node.name if isinstance(node, ir.ColumnRef) else node.column for node in nodes if _is_column_name(node)}

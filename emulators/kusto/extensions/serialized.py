@@ -30,7 +30,7 @@ macros: tuple[str, ...] = ()
 
 
 class RowOrder(Enum):
-    """Order of the rows that a query operator returns: serialized (significant), lost, or not significant."""
+    """Order of the rows that a query operator returns: serialized (significant), not significant, or lost."""
 
     SERIALIZED = "serialized"
     NONE = "none"

@@ -173,7 +173,8 @@ _ELEMENTS = "CAST(CASE WHEN json_type(_s.j) = 'ARRAY' THEN _s.j END AS JSON[])"
 def _build_fill_macro(name: str, parameters: str, bound: str, filled: str) -> str:
     """Return SQL that creates a DuckDB macro, which fills gaps in a series.
 
-    The body ``filled`` can use the elements ``x``, their numeric values ``v``, the flags of missing elements ``m`` and
+    ``parameters`` are further parameters of the macro; ``bound`` is the SQL that provides them to the body ``filled``.
+    The body can use the elements ``x``, their numeric values ``v``, the flags of missing elements ``m`` and
     the indexes of known elements ``k``. An element is missing if it equals the placeholder; with a null placeholder,
     nulls are missing. Elements retain their original type, so the macro works on JSON values. The macro concatenates
     the gaps and the known elements, which takes linear time.

@@ -320,7 +320,7 @@ def _render_range_bound(expr: ir.Expr, kinds: list[str | None]) -> str:
 
 
 def _render_range_values(kinds: list[str | None]) -> tuple[str, str]:
-    """Return SQL for the values of a ``range``, and SQL for their approximate number, which has a limit."""
+    """Return SQL for the values of a ``range``, and SQL for their approximate number, which the caller limits."""
     start, stop, step = kinds
     if "real" in (start, stop):
         count = "CAST(floor((_b - _a) / _c + 1e-9) AS BIGINT)"

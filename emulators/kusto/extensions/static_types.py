@@ -70,7 +70,7 @@ def find_signatures(kind: str, function: str) -> Sequence[Signature]:
 
 @dataclasses.dataclass(frozen=True)
 class DynamicLiteral(ir.FunctionCall):
-    """Literal ``dynamic(...)`` with values such as datetimes, whose JSON text the SQL builds and parses.
+    """Literal ``dynamic(...)`` with values such as datetimes; the SQL builds its JSON text and parses this text.
 
     Attributes:
         form: ``array`` or ``bag``.
@@ -191,7 +191,8 @@ def _accepts_all_types(parameters: Parameters, types: Types) -> bool:
 def find_conflicting_types(parameters: Parameters, types: Types) -> Types:
     """Return the types of arguments that must have one common type but do not; empty if the types are compatible.
 
-    All types of numbers fit each other. A dynamic value fits each type that the parameter also permits.
+    All types of numbers are compatible. A dynamic value is compatible with every type if its parameter also accepts
+    dynamic values.
     """
     common = [
         ("dynamic" if kind in DYNAMICS else kind, parameter["types"])

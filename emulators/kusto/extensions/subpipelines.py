@@ -69,7 +69,7 @@ class PartitionWithSource(GroupedOperator):
     def _replace_partition_column(self, own_columns: Sequence[str]) -> ir.Query:
         """Return the subquery with the generated key column in place of references to the partition column.
 
-        If the source of the subquery has a column with that name, the references remain unchanged.
+        If the source of the subquery has a column with the name of the partition column, the references do not change.
         """
         if self.column in own_columns:
             return self.body

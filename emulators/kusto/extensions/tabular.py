@@ -184,14 +184,17 @@ def render_row_limit(count: ir.Expr) -> str:
     if isinstance(count, ir.Literal):
         return str(max(0, int(count.value or 0)))
     if writer.referenced_columns(count):
-        raise semantic_error("the number of rows must be a constant")
+        raise semantic_error("the number of rows of an operator such as take, top or sample must be a constant")
     return f"greatest(coalesce(CAST({translate.render_expr(count)} AS BIGINT), 0), 0)"
 
 
 def _parse_row_count(node: Any) -> ir.Expr:
     count: ir.Expr = reader.lower_expr(node)
     if isinstance(count, ir.Literal) and not (isinstance(count.value, int) and count.kind in ("int", "long")):
-        raise semantic_error("the number of rows must be an integer", position=get_source_position(node))
+        raise semantic_error(
+            "the number of rows of an operator such as take, top or sample must be an integer",
+            position=get_source_position(node),
+        )
     return count
 
 

@@ -236,7 +236,7 @@ def _parse_sort_expression(node: Any) -> tuple[ir.NamedExpr, bool]:
     parts = get_child_rules(node) if get_rule_name(node) == "OrderedExpression" else [node]
     text = parts[-1].getText() if len(parts) > 1 else ""
     if text not in ("", "asc", "desc"):
-        raise unsupported_error(f"top-nested ordering {text[:50]}", position=get_source_position(node))
+        raise unsupported_error(f"top-nested {text[:50]}", "the order must be asc or desc", get_source_position(node))
     return reader.lower_named(parts[0]), text == "asc"
 
 

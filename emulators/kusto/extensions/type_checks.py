@@ -174,7 +174,7 @@ def _check_window_functions(op: ir.Operator) -> None:
 
 
 def _is_aggregate(call: ir.FunctionCall) -> bool:
-    """Return whether a call in a ``summarize`` is an aggregate; ``hll_merge`` with several arguments is a function."""
+    """Return whether a call in a ``summarize`` is an aggregate; ``hll_merge`` with several arguments is not."""
     return len(call.args) == 1 or not read_function_descriptions("functions").get(call.name)
 
 

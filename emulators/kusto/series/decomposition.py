@@ -48,7 +48,11 @@ def detect_periods(values: Numbers | None, shortest: float | None, longest: floa
     if values is None or shortest is None or longest is None or count is None:
         return None
     if count > MAX_PERIODS:
-        raise FunctionFailure("EMB0001", f"series_periods_detect() with num_periods above {MAX_PERIODS}")
+        raise FunctionFailure(
+            "EMB0001",
+            f"series_periods_detect() with num_periods above {MAX_PERIODS} is not supported by the embedded query "
+            "engine",
+        )
     if math.isnan(shortest) or math.isnan(longest):
         return None
     found = find_periods(values, shortest, longest)[: max(count, 0)]
@@ -288,7 +292,11 @@ def find_anomalies(
     method: str | None,
     threshold: float | None,
 ) -> Any:
-    """Return an anomaly flag and a score for each point of a series, and the baseline of the series."""
+    """Return an anomaly flag and a score for each point of a series, and the baseline of the series.
+
+    A point is an anomaly if its score is above ``score`` (flag 1) or below ``-score`` (flag -1).
+    `compute_components` describes the other arguments; ``method`` is that of `get_outlier_percentiles`.
+    """
     components = compute_components(values, seasonality, trend, tested_points, threshold)
     if components is None:
         return None
@@ -299,7 +307,10 @@ def find_anomalies(
 
 
 def extract_season(values: Numbers | None, period: int | None, tested_points: int | None) -> Any:
-    """Return the seasonal component of a series; zeros if no period is given and none is found."""
+    """Return the seasonal component of a series; zeros if ``period`` is 0 or if no period can be detected.
+
+    The period is detected if ``period`` is None or -1.
+    """
     if values is None:
         return None
     learned = _select_training_points(values, tested_points)

@@ -52,7 +52,7 @@ def compute_clusters(codes: Any, weights: Any, columns: float, size_weight: floa
     """Return a few patterns that cover many rows and contain many values.
 
     The score of a pattern is a weighted geometric mean of two shares: matching rows among all rows, and columns with a
-    value among all columns.
+    value among all columns. ``size_weight`` is the weight of the first share, from 0 to 1.
     """
     table = _reshape_codes(codes, columns)
     if table is None:
@@ -125,13 +125,19 @@ def _find_closed_patterns(
         for column in range(start, len(table)):
             read += mask.size
             if read > MAX_EFFORT:
-                raise FunctionFailure("EMB0001", "a search for patterns in too many rows; use fewer rows or columns")
+                raise FunctionFailure(
+                    "EMB0001",
+                    "a search for patterns in so many rows is not supported by the embedded query engine; "
+                    "use fewer rows or columns",
+                )
             totals = np.bincount(table[column][mask], weights=weights[mask])
             for code in np.flatnonzero(totals >= min_weight - 1e-9):
                 examined += 1
                 if examined > MAX_PATTERNS:
                     raise FunctionFailure(
-                        "EMB0001", f"a search for patterns among more than {MAX_PATTERNS} candidates; use fewer columns"
+                        "EMB0001",
+                        f"a search for patterns among more than {MAX_PATTERNS} candidates is not supported by the "
+                        "embedded query engine; use fewer columns",
                     )
                 if code == 0:
                     continue

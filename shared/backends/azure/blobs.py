@@ -38,7 +38,7 @@ _LOG = get_logger("blobs")
 class BlobAccount:
     """Azure Storage account, opened on first use. It also signs links to its blobs.
 
-    Each attempt of a request has a timeout of :data:`READ_SECONDS`; the pauses between four attempts add up to 8 s.
+    Each attempt of a request has a timeout of ``read_seconds``; each retry follows a random pause of at most 5 s.
 
     Args:
         endpoint: address of the account's blob service.

@@ -251,7 +251,7 @@ class CosmosChainOverview:
         return len(records) - sum(decision.sequence <= last for decision in decisions)
 
     async def _add_missing_counts(self, chain: ChainKey, counted_from: int, first_at: str, pending: int) -> None:
-        """Add the counts of records that earlier versions of the service appended to the chain's head item.
+        """Add to a chain's head item the counts of the records that earlier versions of the service appended.
 
         Retry after concurrent appends. Do nothing if another process has counted some of these records meanwhile.
         """

@@ -234,7 +234,8 @@ class Segments:
     async def _find_last_sequences_of_full_segments(self, chain: ChainKey, sequence: int) -> list[int]:
         """Return the last sequence number of each full segment, in order.
 
-        The search ends at the segment that contains ``sequence``; the result can contain later ones that are known.
+        The search ends at the segment that contains ``sequence``. The result also covers later segments if they are
+        cached.
         """
         lasts = self._lasts.get(chain, [])
         while not lasts or lasts[-1] < sequence:

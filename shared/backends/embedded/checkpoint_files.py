@@ -21,7 +21,7 @@ class FileCheckpointStore:
     """Implementation of CheckpointStore: stores signed checkpoints as files in a folder.
 
     Args:
-        folder: folder of the files, created on first use. Each chain has a subfolder. It has a subfolder for each
+        folder: folder of the files, created on first use. Each chain has a folder in it, with a subfolder for each
             million records that checkpoints cover, which has a subfolder for each thousand. The newest checkpoint is
             therefore found without a list of all checkpoints.
         runtime: clock, randomness and threads.

@@ -78,7 +78,10 @@ class SqliteQuotaStore:
         ]
 
     async def delete_all_reservations(self, purpose: Purpose) -> None:
-        """Remove all reservations for a purpose; the host calls this when it starts, because no stream is open then."""
+        """Remove all reservations for a purpose.
+
+        The local host calls this for streams when it starts, because no stream is open then.
+        """
         sql = "DELETE FROM places WHERE purpose = ?"
         with _convert_errors():
             await self._database.write(lambda connection: connection.execute(sql, (purpose,)).rowcount)

@@ -137,8 +137,8 @@ def _find_next_record_with_valid_time(
     """Find the first record, at or after a sequence number, whose content has a valid time.
 
     Return the sequence number and the time of the record; None if there is no such record. The time is read from the
-    signed content and not from the copy for queries, because a forged copy must not hide records. The record can follow
-    later in the chain, because a tampered chain can have gaps.
+    signed content and not from the copy for queries, because a forged copy must not hide records. The record's number
+    can be much higher than ``sequence``, because a tampered chain can have gaps.
     """
     sql = f"SELECT {RECORD_COLUMNS} FROM records WHERE chain = ? AND sequence >= ? AND {IN_PLACE} ORDER BY sequence"  # noqa: S608
     with closing(connection.execute(sql, (chain, sequence))) as rows:

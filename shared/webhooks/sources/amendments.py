@@ -125,7 +125,10 @@ def parse_valid_records(records: Iterable[ChainRecord]) -> Iterator[dict[str, An
 
 
 def build_amendment_event(scope_key: str, content: dict[str, Any]) -> WebhookEvent | None:
-    """Build the webhook event about a new amendment: pending, or approved if the policy requires no approval."""
+    """Build the webhook event about a new amendment: pending, or approved if the policy requires no approval.
+
+    Return None if the time of the amendment cannot be parsed.
+    """
     is_pending = content.get("Status") == "pending"
     kind = WebhookEventType.AMENDMENT_PENDING if is_pending else WebhookEventType.AMENDMENT_DECIDED
     data = _describe_amendment(scope_key, content) | {"status": content.get("Status"), "decidedBy": None}
@@ -133,7 +136,10 @@ def build_amendment_event(scope_key: str, content: dict[str, Any]) -> WebhookEve
 
 
 def build_decision_event(scope_key: str, original: dict[str, Any], decision: dict[str, Any]) -> WebhookEvent | None:
-    """Build the webhook event about the approval or rejection of an amendment (correction of a record)."""
+    """Build the webhook event about the approval or rejection of an amendment (correction of a record).
+
+    Return None if the time of the decision cannot be parsed.
+    """
     decided_by = decision.get("ApprovedBy", decision.get("RejectedBy"))
     data = _describe_amendment(scope_key, {**decision, **original, "RecordID": decision["AmendmentID"]})
     data |= {"status": decision.get("Status"), "decidedBy": decided_by}

@@ -185,7 +185,7 @@ def build_query_event(pending: PendingEvent) -> WebhookEvent | None:
     """Build the webhook event about a catalog change; None for a deletion, and for items that are not queries.
 
     If the change stores an approved query, for instance from a workspace document, the event is an approval. After any
-    other change of the definition, the query is a draft.
+    other change of the definition, the query is a draft, and the event says that it waits for approval.
     """
     change = pending.event
     after, context = change.get("AfterState"), change.get(CONTEXT)

@@ -1,1 +1,1 @@
-"""Client for asyncio; `python scripts/make_sync.py` derives the package ``oi._sync`` from this one."""
+"""Client for asyncio; `python client/scripts/make_sync.py` derives the package ``oi._sync`` from this one."""

@@ -145,6 +145,9 @@ def _build_error(job: Mapping[str, Any]) -> ApiError:
 
 
 def _choose_name(file: Mapping[str, Any], file_format: str) -> str:
-    """Return the file name for a downloaded file: the last path segment of the file's link."""
+    """Return the file name for a downloaded file: the last path segment of the file's link.
+
+    If the segment has no suffix, build the name from connection, SHA-256 and format.
+    """
     name = Path(file["url"].partition("?")[0]).name
     return name if "." in name else f"{file['connection']}-{file['sha256'][:8]}.{file_format}"

@@ -171,7 +171,7 @@ class AsyncWebhooks:
         return await self._post_action(webhook_id, "rotate-secret")
 
     async def test(self, webhook_id: str) -> dict[str, Any]:
-        """Send the event ``webhook.test`` to a webhook."""
+        """Send the event ``webhook.test`` to a webhook; return the delivery."""
         return await self._post_action(webhook_id, "test")
 
     async def deliveries(self, webhook_id: str, *, status: str | None = None) -> Sequence["WebhookDelivery"]:

@@ -123,10 +123,11 @@ class AsyncSpool:
 
         The service can refuse single messages; :meth:`list_refused` returns them, and they are not sent again. If the
         service refuses a whole connection, for instance because it is unknown, the messages of this connection stay on
-        disk and the messages of the other connections are sent.
+        disk. The messages of the other connections are sent before the error is raised.
 
         Raises:
-            ApiError: as :meth:`AsyncTelemetry.send`; messages that the service has not accepted stay on disk.
+            ApiError: the service is not available, rejects the API key, or refuses a whole connection; messages that
+                the service has not accepted stay on disk.
         """
         sent = 0
         held: dict[str, ApiError] = {}
@@ -156,7 +157,7 @@ class AsyncSpool:
         self._file.remove_refused([each.id for each in refused])
 
     def _store_refusals(self, lookup: str, rows: list[tuple[int, bytes]], error: ApiError) -> bool:
-        """Mark the messages named in an error reply as refused.
+        """Mark as refused the messages that an error reply names.
 
         Return False if the service refuses the whole connection.
 

@@ -69,10 +69,10 @@ class AsyncTransport:
         return self._key is not None
 
     async def get_token(self, *, renew: bool = False) -> str:
-        """Return a token that is valid for at least another minute.
+        """Return the given access token, or one for the API key that is valid for at least another minute.
 
         Args:
-            renew: whether to request a new token even if the current one has not expired.
+            renew: whether to request a new token for the API key even if the current one has not expired.
 
         Raises:
             ApiError: the service issues no token.

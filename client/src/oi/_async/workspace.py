@@ -90,7 +90,7 @@ class AsyncWorkspace:
         return identity
 
     async def get_token(self) -> str:
-        """Return a token that is valid for at least another minute."""
+        """Return the given access token, or one for the API key that is valid for at least another minute."""
         return await self._transport.get_token()
 
     async def request(self, method: str, path: str, **options: Any) -> Any:

@@ -61,7 +61,7 @@ class Audit:
                 ``Description``.
 
         Raises:
-            SignInError: the API key belongs to a service, which has no user identity.
+            SignInError: the API key belongs to a member that is a service and has no user identity.
         """
         body = {"ActionType": action_type, "EntityType": entity_type, "EntityID": entity_id, **members}
         if scope is not None:

@@ -171,7 +171,7 @@ class Webhooks:
         return self._post_action(webhook_id, "rotate-secret")
 
     def test(self, webhook_id: str) -> dict[str, Any]:
-        """Send the event ``webhook.test`` to a webhook."""
+        """Send the event ``webhook.test`` to a webhook; return the delivery."""
         return self._post_action(webhook_id, "test")
 
     def deliveries(self, webhook_id: str, *, status: str | None = None) -> Sequence["WebhookDelivery"]:

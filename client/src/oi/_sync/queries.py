@@ -194,7 +194,7 @@ def build_parameters(
     end: datetime | str | None,
     limit: int | None,
 ) -> dict[str, Any]:
-    """Build the URL parameters of a query's execution; values that are None are left out."""
+    """Build the parameters of a query's execution, for a URL or a JSON body; values that are None are left out."""
     built: dict[str, Any] = {f"p.{name}": _format_parameter(value) for name, value in (parameters or {}).items()}
     named = {"timeRange": time_range, "from": format_instant(start), "to": format_instant(end), "limit": limit}
     return {**built, **{name: value for name, value in named.items() if value is not None}}

@@ -1,4 +1,4 @@
-"""Live stream of telemetry; it reconnects automatically, without lost or repeated messages."""
+"""Live stream of telemetry; after a lost connection, it reconnects and continues with the missed messages."""
 
 import json
 from collections.abc import Generator
@@ -35,8 +35,8 @@ def stream_messages(
 ) -> Generator[dict[str, Any]]:
     """Yield new telemetry messages; after a lost network connection, continue with the messages that were missed.
 
-    Exception: a message that arrives during the interruption is lost if it was measured more than a minute before the
-    newest message.
+    Exception: a message that arrives during the interruption can be lost if it was measured more than a minute before
+    the newest message that was received.
 
     Args:
         transport: sends the requests.

@@ -90,7 +90,7 @@ class Workspace:
         return identity
 
     def get_token(self) -> str:
-        """Return a token that is valid for at least another minute."""
+        """Return the given access token, or one for the API key that is valid for at least another minute."""
         return self._transport.get_token()
 
     def request(self, method: str, path: str, **options: Any) -> Any:

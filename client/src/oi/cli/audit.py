@@ -117,7 +117,8 @@ def export_events(form: str, output: Path | None, start_date: str | None, end_da
 def verify_chain(target: str | None, scope: str | None, record_id: str | None, as_json: bool) -> int:
     """Verify an audit chain from its first record to its last.
 
-    The exit code is 1 if the chain is broken, or if the given scope has no records.
+    The exit code is 1 if the chain is broken, if the record of --record-id is altered or missing, or if the given scope
+    has no records.
 
     The service reads every record, so do not run this command in a loop.
     """

@@ -21,7 +21,7 @@ def workspace_commands() -> None:
 @workspace_commands.command("show")
 @add_json_option
 def show_workspace(as_json: bool) -> None:
-    """Show the name, limits and policies of the workspace."""
+    """Show the name, tier and policies of the workspace; with --json, all its properties."""
     with open_workspace() as opened:
         shown = opened.request("GET", "/oi-api/workspace")
     if as_json:

@@ -48,7 +48,8 @@ def describe_request(headers: Mapping[str, str], body: bytes, secret: str) -> di
         secret: secret of the webhook; empty if it is not known.
 
     Returns:
-        The keys ``id``, ``valid`` (None if no secret is known), ``reason`` and ``body`` (text if the body is not JSON).
+        Mapping with ``id`` (header ``webhook-id``), ``valid`` (None if no secret is known), ``reason`` (empty if the
+        request is valid) and ``body`` (text if the body is not JSON).
     """
     named = {name.lower(): value for name, value in headers.items()}
     reason, valid = "no secret is known; use --secret-file", None

@@ -37,7 +37,7 @@ class LiveTable:
 
 
 class LiveChart:
-    """Chart of one field of the payload: one row of blocks for each device, from its lowest to its highest value.
+    """Chart of one field of the payload: for each device, a row of block characters for the last values.
 
     Args:
         field: name of the field; values that are not numbers are left out.

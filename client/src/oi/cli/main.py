@@ -102,7 +102,7 @@ def execute(arguments: list[str]) -> int:
 
 
 def _report_error(error: Exception) -> int:
-    """Print an error of the service for the user; return the exit code for the command."""
+    """Print an expected error for the user, and return the exit code for the command; raise any other error again."""
     from oi.control_characters import escape_controls, escape_text  # noqa: PLC0415  only commands that ran need it
     from oi.errors import ApiError, UnreachableError  # noqa: PLC0415  as above
 

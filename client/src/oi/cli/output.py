@@ -89,7 +89,7 @@ def print_json(value: Any) -> None:
 
 
 def format_json(value: Any, indent: int | None = None) -> str:
-    """Format a value as JSON in which the characters of :func:`escape_controls` are escaped.
+    """Format a value as JSON in which control characters and invisible characters are escaped.
 
     All characters beyond ASCII are escaped if standard output cannot encode them.
     """

@@ -161,7 +161,7 @@ def _print_result(result: "QueryResult", output: Path | None = None) -> None:
 @click.argument("file", type=JSON_FILE)
 @add_json_option
 def put_query(lookup: str, file: Any, as_json: bool) -> None:
-    """Create or replace a warm query from a JSON file with name, surface and kql; it is a draft until approved."""
+    """Create or replace a warm query from a JSON file with name, surface and kql: a draft until approved."""
     definition = read_json(file)
     with open_workspace() as workspace:
         stored = workspace.queries.put(lookup, definition)

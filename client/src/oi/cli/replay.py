@@ -87,7 +87,8 @@ def replay_csv_files(as_json: bool, **options: Any) -> None:
     """Send CSV files as telemetry of a connection.
 
     All files are checked before the first row is sent. The message id of a row is derived from connection, device, time
-    and content, so that a second replay of the same rows adds nothing. A column messageId or deviceId is used as it is.
+    and content, so that a second replay of the same rows adds nothing. Ids in the columns messageId and deviceId are
+    sent unchanged.
 
     \b
     Examples:

@@ -46,7 +46,7 @@ def send_decision(
 
     Raises:
         UsageError: there is a statement without a meaning.
-        ApiError: the service refuses the decision, or another person signed in.
+        ApiError: the service refuses the decision, or the API key belongs to another person.
     """
     from oi.errors import ApiError  # noqa: PLC0415  only commands that ran need it
 
@@ -93,7 +93,7 @@ def _read_key() -> str:
         return str(click.prompt("API key of the person who signs", hide_input=True)).strip()
     key = sys.stdin.readline().strip()
     if not key:
-        raise click.UsageError("The signature needs the API key again; standard input has none.")
+        raise click.UsageError("The signature requires the API key again; pass the key on standard input.")
     return key
 
 
@@ -109,5 +109,5 @@ def _check_person(url: str, credential: str, principal: str | None) -> None:
     with Workspace(url, token=credential) as workspace:
         found = workspace.whoami()["principal"]
     if found != principal:
-        detail = f"{found} signed in, but the decision is that of {principal}. Run `oi login` to sign as {found}."
+        detail = f"The API key belongs to {found}, but {principal} is signed in. Run `oi login` to sign as {found}."
         raise SignInError(0, "", detail)

@@ -81,7 +81,7 @@ def find_login(url: str | None = None) -> Login:
 
 
 def _read_variable(name: str) -> str | None:
-    """Return the credential in an environment variable; None if the variable is missing or empty.
+    """Return the credential in an environment variable; None if the variable is missing, an empty text if it is empty.
 
     Raises:
         UsageError: the credential has characters that no API key or token has.

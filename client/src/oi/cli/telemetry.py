@@ -65,7 +65,7 @@ def _format_message_count(messages: int) -> str:
 def _find_message_id_pointer(workspace: "Workspace", lookup: str) -> str:
     """Return the JSON pointer to the id in a connection's messages.
 
-    Return the default pointer if the key may not read the connection.
+    Return the default pointer if the connection states none or is unknown, or if the key may not read the connection.
     """
     try:
         connection, _ = workspace.connections.get(lookup)
@@ -95,7 +95,7 @@ def _read_messages(file: IO[str]) -> Iterator[_Placed]:
     """Yield the messages of a file; NDJSON is read line by line, other JSON as a whole.
 
     Raises:
-        UsageError: a line is not a JSON object; the message contains the number of the first such line.
+        UsageError: the input is not JSON, or a message is not a JSON object; the error states the position.
     """
     lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
     start, first = next(lines, (1, ""))
@@ -159,7 +159,7 @@ def show_live_telemetry(
 ) -> None:
     """Show live telemetry until Ctrl-C.
 
-    In a terminal, a table shows the newest values of each device; with --chart, it draws the last values of one
+    In a terminal, a table shows the newest values of each device; with --chart, a chart shows the last values of one
     field. Elsewhere, and with --lines, each message is one line. With --json, each message is one line of JSON.
 
     \b

@@ -31,7 +31,7 @@ async def check_gateway(settings: GatewaySettings, *, count: int, seconds: float
         show: prints one line of text.
 
     Returns:
-        True if the API key may send telemetry, and every shown message is valid.
+        True if the API key may send telemetry of the connections in the routes, and every shown message is valid.
 
     Raises:
         ApiError: the service rejects the API key or cannot be reached.
@@ -84,7 +84,7 @@ def _check_key(settings: GatewaySettings, identity: Mapping[str, Any], show: Cal
 
 
 class _MessagePrinter:
-    """The Receiver port for the test of a configuration: shows messages instead of storing them."""
+    """Implementation of the Receiver port for the test of a configuration: shows messages instead of storing them."""
 
     def __init__(
         self, settings: GatewaySettings, identity: Mapping[str, Any], count: int, show: Callable[[str], None]
@@ -108,7 +108,7 @@ class _MessagePrinter:
         """Do nothing, because :attr:`is_full` is never True."""
 
     def put(self, delivery: Delivery) -> None:
-        """Show a message as it would be sent; if it cannot be sent, also show the reason."""
+        """Show a message as it would be sent, or the reason why it cannot be sent; ignore messages beyond the count."""
         if self.shown >= self._count:
             return
         self.shown += 1
@@ -120,7 +120,7 @@ class _MessagePrinter:
         try:
             target = self._settings.routes.find_target(delivery.address)
             if target is None:
-                raise RejectedError("no_route", "No route of the configuration matches the topic.")  # noqa: TRY301
+                raise RejectedError("no_route", "No route matches the topic and gives a valid connection and device.")  # noqa: TRY301
             if self._connections is not None and target.connection not in self._connections:
                 raise RejectedError("not_bound", f"The key is not bound to the connection {target.connection}.")  # noqa: TRY301
             line = build_ndjson_line(delivery.payload, target, self._clock.now(), lambda: "new-id")
@@ -137,7 +137,7 @@ class _MessagePrinter:
 
 
 class _EmptyMarkStore:
-    """MarkStore implementation without marks, used while a gateway checks its configuration."""
+    """Implementation of the MarkStore port for the test of a configuration: stores no marks."""
 
     async def read(self) -> Sequence[bytes]:
         """Return no marks, because the test stores none."""

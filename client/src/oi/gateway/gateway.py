@@ -22,7 +22,9 @@ _LOG = logging.getLogger(__name__)
 async def run_gateway(
     settings: GatewaySettings, *, metrics: Metrics | None = None, upstream: Upstream | None = None
 ) -> None:
-    """Run the gateway until its task is cancelled; received messages are stored on disk before this function returns.
+    """Run the gateway until its task is cancelled.
+
+    Before this function returns, it stores received messages on disk, unless the spool file or the disk is full.
 
     Args:
         settings: configuration of the gateway.

@@ -65,7 +65,7 @@ class Intake:
 
     @property
     def is_full(self) -> bool:
-        """True if the source must not read further messages, because too many are in memory or the disk is full."""
+        """True if the source must not read further messages: too many are in memory, or the spool or disk is full."""
         return self._blocked or len(self._pending) >= MAX_PENDING or self._pending_bytes >= _MAX_PENDING_BYTES
 
     def call_when_not_full(self, function: Callable[[], None]) -> None:
@@ -90,7 +90,10 @@ class Intake:
         await self._all_stored.wait()
 
     async def run(self) -> None:
-        """Store messages until the task is cancelled; before the task ends, all received messages are stored."""
+        """Store messages until the task is cancelled.
+
+        Before the task ends, it stores all received messages, unless the spool or the disk is full.
+        """
         try:
             while True:
                 await self._arrived.wait()
@@ -158,7 +161,7 @@ class Intake:
         try:
             target = self._routes.find_target(delivery.address)
             if target is None:
-                raise RejectedError("no_route", "No route of the configuration matches the topic.")  # noqa: TRY301
+                raise RejectedError("no_route", "No route matches the topic and gives a valid connection and device.")  # noqa: TRY301
             line = build_ndjson_line(delivery.payload, target, self._clock.now(), self._create_id)
         except RejectedError as error:
             rejected = Rejected(delivery.address, None, error.reason, str(error), delivery.payload)

@@ -104,7 +104,7 @@ def _extract_metadata(message: dict[str, Any], fields: Fields) -> dict[str, Any]
         value = _MISSING if pointer is None else _remove_at_pointer(message, pointer)
         if value is not _MISSING:
             if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
-                raise RejectedError("metadata", f"The value at {pointer} is not a text or an integer.")
+                raise RejectedError("metadata", f"The {name} at {pointer} must be an integer or a non-empty text.")
             added[name] = str(value)
     pointer = fields.timestamp
     if pointer is None and fields.timestamp_format != "rfc3339":

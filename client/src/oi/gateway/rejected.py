@@ -22,7 +22,7 @@ def describe_rejected_messages(settings: SpoolSettings, limit: int, *, as_json: 
         OSError: the spool file cannot be opened.
     """
     if not settings.path.exists():
-        raise FileNotFoundError(f"The spool {settings.path} does not exist.")
+        raise FileNotFoundError(f"The spool file {settings.path} does not exist; check `spool.path`.")
     spool = GatewaySpool(settings)
     try:
         found = spool.read_rejected(limit)

@@ -86,7 +86,10 @@ class Routes:
         return {route.connection for route, _ in self._routes if not _NAMED_LEVEL.search(route.connection)}
 
     def find_target(self, address: str) -> Target | None:
-        """Return the connection and device to which a message with this address belongs; None if no rule matches."""
+        """Return the connection and device to which a message with this address belongs.
+
+        Return None if no rule matches, or if the first rule that matches gives an invalid connection or device id.
+        """
         if address in self._targets:
             return self._targets[address]
         # Addresses come from outside: the memory for them is limited.

@@ -41,7 +41,7 @@ class Section:
     def get_text(self, name: str, default: Any = _REQUIRED) -> Any:
         """Return the non-empty text of a property.
 
-        If the property is missing, return the default, or raise an error without one.
+        If the property is missing, return the default; if there is no default, raise an error.
         """
         value = self._get_property(name, default)
         if value is not default and (not isinstance(value, str) or not value):

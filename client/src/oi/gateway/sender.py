@@ -75,7 +75,8 @@ class Sender:
     def _start_requests(self) -> float | None:
         """Start a request for each connection that has stored messages and no running request.
 
-        Return the seconds until the next request may start; None if no messages wait.
+        Return the seconds until the next request may start; None if the next request starts only after a running one
+        has ended or new messages have arrived.
         """
         now = time.monotonic()
         if now < self._paused_until:
@@ -149,7 +150,7 @@ class Sender:
             self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
 
     async def _reject_lines(self, refusal: Refusal, batch: Batch) -> None:
-        """Store the messages that the service named in its error as rejected; the rest of the batch is sent again."""
+        """Reject the messages that the service's error names; the rest of the batch is sent again."""
         lines = b"".join(batch.blocks).splitlines(keepends=True)
         code, named = "service", refusal.extend_to_devices(lines)
         rejected = [
@@ -167,7 +168,10 @@ class Sender:
         _LOG.warning("%s", refusal.text)
 
     def _log_once(self, key: str, text: str) -> None:
-        """Log an error, but only the first time that it occurs."""
+        """Log an error, unless it equals the last error with the same key.
+
+        The key is the short name of a connection, or empty for an error that concerns all connections.
+        """
         if self._reported.get(key) != text:
             waiting = self._spool.spool.waiting.messages
             _LOG.error("%s (%s messages wait in the spool; nothing is lost)", text, f"{waiting:,}")

@@ -189,7 +189,7 @@ class GatewaySpool:
         self._database.execute("DELETE FROM mark")
 
     def read_rejected(self, limit: int) -> list[tuple[float, Rejected]]:
-        """Return the newest rejected messages, newest first, with the time of each rejection."""
+        """Return the newest rejected messages, newest first, each after its rejection time in seconds since 1970."""
         rows = self._database.execute(
             "SELECT rejected_at, address, lookup, reason, detail, message FROM rejected ORDER BY id DESC LIMIT ?",
             (limit,),
@@ -295,6 +295,6 @@ def _open_file(settings: SpoolSettings) -> sqlite3.Connection:
     except sqlite3.DatabaseError as error:
         database.close()
         if "locked" in str(error):
-            raise SpoolInUseError(f"The spool {settings.path} is in use by another gateway.") from None
+            raise SpoolInUseError(f"The spool {settings.path} is in use by another gateway; stop it.") from None
         raise OSError(f"The spool {settings.path} cannot be used: {error}") from None
     return database

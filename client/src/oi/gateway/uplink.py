@@ -78,9 +78,9 @@ class Uplink:
         return reply
 
     async def _replace_key(self, transport: AsyncTransport) -> None:
-        """Close the current client, so that the next request reads the API key again.
+        """Stop using a client, so that the next request reads the API key again.
 
-        Running requests still use the old client.
+        Running requests still use the old client; it is closed by the next replacement or by :meth:`close`.
         """
         if self._transport is transport:
             before, self._retired, self._transport = self._retired, transport, None

@@ -67,7 +67,7 @@ def build_target(connection: str, source: Mapping[str, Any]) -> ReplayTarget:
     """
     form = source.get("timestampFormat", "rfc3339")
     if form not in TIMESTAMP_FORMATS:
-        raise ValueError(f"{connection}: unknown timestampFormat {form!r}")
+        raise ValueError(f"{connection}: timestampFormat must be one of {', '.join(TIMESTAMP_FORMATS)}, not {form!r}")
     return ReplayTarget(
         connection,
         parse_pointer(source.get("timestampPointer", "/timestamp")),

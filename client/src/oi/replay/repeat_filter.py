@@ -8,6 +8,7 @@ from oi.replay.csv_rows import CsvRow, FileError
 class RepeatFilter:
     """Filter that skips rows that repeat an earlier row: same connection, device, time and content.
 
+    If a row has a message id in the column messageId, it repeats only an earlier row with the same message id.
     The filter uses about 120 bytes of memory per row.
 
     Attributes:

@@ -63,7 +63,7 @@ def verify_bundle(path: Path, keys: Sequence[VerifierKey], workspace: str | None
 
     Args:
         path: the zip file.
-        keys: trusted public keys of the workspace; empty to use the key in the bundle.
+        keys: trusted public keys of the workspace; empty to use the keys in the bundle.
         workspace: id of the workspace to which the bundle must belong; None to accept any workspace.
 
     Raises:
@@ -176,7 +176,7 @@ def _verify_chain(
 
 
 def _quote_text(text: str) -> str:
-    """Quote a text for output; escape its non-ASCII characters if standard output possibly cannot show them."""
+    """Quote a text for output; escape its non-ASCII characters if the text has characters that are not printable."""
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
@@ -210,18 +210,21 @@ def _verify_complete(
     records: Sequence[Mapping[str, Any]],
     checkpoint: CheckpointContent | None,
 ) -> str:
-    """Verify a whole chain of a bundle, and compare the result with the result in the manifest."""
+    """Verify a whole chain of a bundle, and compare the result with the result in the manifest.
+
+    Return a description of the verified chain for the output.
+    """
     verdict = entry["verdict"]
     scope = entry["scopeKey"] or ""
     count = verify_export(records, manifest["workspace"], entry["target"], scope, checkpoint)
     if not verdict["ChainValid"]:
-        raise BrokenError(str(verdict["BrokenAt"]), f"the service reported: {verdict['Reason']}")
+        raise BrokenError(str(verdict["BrokenAt"]), f"the service found a fault: {verdict['Reason']}")
     if verdict["Empty"] != (count == 0):
         raise BrokenError(MANIFEST, f"the manifest states Empty {verdict['Empty']}, but the file has {count} records")
     if entry["proof"] is not None:
         proof = parse_json_file(entry["proof"], files[entry["proof"]])
         if not records:
-            raise BrokenError(entry["proof"], "an empty chain has no last record")
+            raise BrokenError(entry["proof"], "the bundle contains a proof, but the chain has no records")
         _check_proof(entry["proof"], proof, records[-1], checkpoint)
     if not count:
         return "empty: no records"
@@ -235,7 +238,10 @@ def _verify_filtered(
     records: Sequence[Mapping[str, Any]],
     checkpoint: CheckpointContent | None,
 ) -> str:
-    """Verify that the checkpoint covers each record of a filtered chain, and that each record matches the filters."""
+    """Verify that the checkpoint covers each record of a filtered chain, and that each record matches the filters.
+
+    Return a description of the verified records for the output.
+    """
     if checkpoint is not None and entry["proof"] is None:
         raise BrokenError(entry["file"], "the bundle does not contain the proofs of the records")
     proofs = [] if entry["proof"] is None else parse_json_file(entry["proof"], files[entry["proof"]])

@@ -53,7 +53,7 @@ def main(arguments: list[str], sign_in: SignIn | None = None) -> int:
 
     Args:
         arguments: arguments of the command line.
-        sign_in: used by ``fetch`` if no environment variable contains a token.
+        sign_in: returns address and token of a service; used by ``fetch`` if its arguments or the environment lack one.
     """
     try:
         if arguments[:1] == ["fetch"]:
@@ -193,7 +193,7 @@ def _load_checkpoint(options: argparse.Namespace) -> CheckpointContent | None:
 
     Raises:
         NoteError: the key did not sign the checkpoint, or the checkpoint belongs to another chain.
-        ValueError: the key is invalid.
+        ValueError: the key is invalid, or no file with a checkpoint is given or found.
         OSError: a file cannot be read.
     """
     if options.key is None:
@@ -202,7 +202,8 @@ def _load_checkpoint(options: argparse.Namespace) -> CheckpointContent | None:
     saved = build_checkpoint_path(Path(options.export))
     if options.checkpoint is None and not saved.exists():
         raise ValueError(
-            f"there is no signed checkpoint at {saved}, where fetch saves it; pass its path with --checkpoint"
+            f"there is no signed checkpoint at {saved}, where `oi audit fetch` saves it; "
+            "pass its path with --checkpoint"
         )
     note = Path(options.checkpoint or saved).read_bytes()
     origin = build_origin(options.workspace, options.target, options.scope)

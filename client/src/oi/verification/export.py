@@ -35,11 +35,11 @@ AMENDMENTS: Final = "DomainAmendments"
 
 
 class BrokenError(Exception):
-    """The exported audit chain is broken.
+    """An exported audit chain or an audit bundle is broken.
 
     Args:
-        broken_at: RecordID of the first invalid or missing record, Hash of the second record of a fork, or
-            ``checkpoint``.
+        broken_at: RecordID of the first invalid or missing record, Hash of the second record of a fork,
+            ``checkpoint``, or the name of a bundle's file.
         reason: description of the fault.
     """
 

@@ -124,7 +124,7 @@ def _fetch_note(url: str, token: str, chain: dict[str, Any]) -> tuple[str, str]:
 def _save_note(note: str, reason: str, path: Path) -> str:
     """Write a checkpoint to a file, unless the file already has a larger checkpoint of this chain.
 
-    Return a message for the user.
+    If ``note`` is empty, write nothing; ``reason`` then states why no checkpoint exists. Return a message for the user.
     """
     before = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
     if not note:

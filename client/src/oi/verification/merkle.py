@@ -28,7 +28,7 @@ class CompactRange:
     nodes: list[bytes] = field(default_factory=list)
 
     def append(self, leaves: Iterable[bytes]) -> None:
-        """Append leaves to the tree; the arguments are the data of the leaves, not their hashes."""
+        """Append leaves to the tree; ``leaves`` contains the data of each leaf, not its hash."""
         nodes, sha256 = self.nodes, hashlib.sha256
         for data in leaves:
             node = sha256(b"\x00" + data).digest()
@@ -112,5 +112,9 @@ def is_consistent(old_size: int, size: int, old_root: bytes, root: bytes, proof:
 
 
 def _compute_left_subtree_size(size: int) -> int:
-    """Return the number of leaves in a tree's left subtree: the largest power of two below ``size`` (at least 2)."""
+    """Return the number of leaves in a tree's left subtree: the largest power of two below ``size``.
+
+    Args:
+        size: number of leaves of the whole tree, at least 2.
+    """
     return 1 << ((size - 1).bit_length() - 1)

@@ -101,7 +101,7 @@ def test_a_series_expands_into_typed_rows(endpoint: Endpoint) -> None:
 @pytest.mark.parametrize(
     ("query", "named"),
     [
-        (f"{NUMBERS} | make-series make_list(v) on x step 1", "make-series of make_list()"),
+        (f"{NUMBERS} | make-series make_list(v) on x step 1", "make-series with make_list() as an aggregate"),
         (f"{NUMBERS} | make-series kind=full sum(v) on x step 1", "make-series kind=full"),
         (f"{NUMBERS} | make-series kind=nonempty sum(v) on x from 0 to 5 step 1 by g", "make-series kind=nonempty"),
         (f"{NUMBERS} | make-series sum(v) on x step 0", "the step of make-series must be above zero"),

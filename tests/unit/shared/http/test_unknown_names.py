@@ -124,9 +124,9 @@ async def test_one_reply_lists_all_unknown_names_and_invalid_fields() -> None:
     assert await get_field_errors("POST", "/refuses?scope=a&limit=x", body) == {
         "scope": "Unknown parameter `scope`; did you mean `scopes`?",
         "limit": "must be a whole number",
-        "accessRights": "Unknown member `accessRights`; did you mean `rights`?",
-        "range.stert": "Unknown member `stert`; did you mean `start`?",
-        "parts[0].end": "Unknown member `end`; known: `start`.",
+        "accessRights": "Unknown field `accessRights`; did you mean `rights`?",
+        "range.stert": "Unknown field `stert`; did you mean `start`?",
+        "parts[0].end": "Unknown field `end`; known: `start`.",
         "name": "should be a valid string",
     }
 
@@ -135,7 +135,7 @@ async def test_names_in_other_letter_case_are_unknown() -> None:
     """A name in the wrong letter case is rejected with an error that contains the correct name."""
     assert await get_field_errors("POST", "/refuses?Scopes=a", {"Name": "x"}) == {
         "Scopes": "Unknown parameter `Scopes`; did you mean `scopes`?",
-        "Name": "Unknown member `Name`; did you mean `name`?",
+        "Name": "Unknown field `Name`; did you mean `name`?",
         "name": "is required",
     }
 
@@ -145,7 +145,7 @@ async def test_an_operation_without_parameters_rejects_any_parameter() -> None:
     assert await get_field_errors("POST", "/nothing?=1&a", {"b": 1}) == {
         "": "Unknown parameter ``; no parameters are accepted.",
         "a": "Unknown parameter `a`; no parameters are accepted.",
-        "b": "Unknown member `b`; no members are accepted.",
+        "b": "Unknown field `b`; no fields are accepted.",
     }
     assert (await send_request("POST", "/nothing")).status == 204
     assert (await send_request("POST", "/nothing?", {})).status == 204

@@ -35,7 +35,10 @@ class MarkStore(Protocol):
     """Port that stores marks, by which a source recognises repeated deliveries of messages that are already stored."""
 
     async def read(self) -> Sequence[bytes]:
-        """Return the marks of the newest deliveries, oldest first; store the messages in memory before that."""
+        """Return the marks of the newest deliveries, oldest first.
+
+        First wait until all received messages are on disk, so that their marks are included.
+        """
 
     async def clear(self) -> None:
         """Delete all marks.

@@ -13,7 +13,7 @@ from bench.figures import Figure
 from emulators.kusto.extensions import EXTENSIONS, create_sql_objects
 from emulators.kusto.query_checks import install_sql_length_check
 from emulators.kusto.sandbox import open_database
-from emulators.kusto.series.decomposition import decompose, detect_periods, find_anomalies, score_outliers
+from emulators.kusto.series.decomposition import decompose, detect_periods, score_anomalies, score_outliers
 from emulators.kusto.translate import translate
 
 SERIES = 10_000
@@ -117,7 +117,7 @@ _CASES: Mapping[str, tuple[str, Compute]] = {
     "periods_detect": ("series_periods_detect(y, 4.0, 400.0, 2)", lambda y: detect_periods(y, 4.0, 400.0, 2)),
     "decompose_anomalies": (
         "series_decompose_anomalies(y)",
-        lambda y: find_anomalies(y, None, None, None, None, None, None),
+        lambda y: score_anomalies(y, None, None, None, None, None, None),
     ),
     "decompose_forecast": ("series_decompose_forecast(y, 50)", lambda y: decompose(y, None, None, 50, None)),
     "fir": (

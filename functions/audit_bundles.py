@@ -13,7 +13,7 @@ from shared.auth.rights import AccessRight
 from shared.downloads.models import BundledChain, BundleRequest, Job, JobKind
 from shared.errors import FieldError, ValidationErrors, WorkspaceError, build_invalid_fields_error, invalid
 from shared.http.messages import Reply, json_reply
-from shared.http.operation_docs import build_enum
+from shared.http.operation_docs import build_enum_schema
 from shared.http.operations import Call, Group
 from shared.provenance.models import ScopeKey
 from shared.provenance.ports import Target
@@ -45,7 +45,9 @@ Date = Annotated[
 class BundleScope(BaseModel):
     """Audit chain to include in an audit bundle."""
 
-    target: Annotated[StrictStr, WithJsonSchema(build_enum(Target))] = Field(description="Container of the chain.")
+    target: Annotated[StrictStr, WithJsonSchema(build_enum_schema(Target))] = Field(
+        description="Container of the chain."
+    )
     scope_key: Annotated[ScopeKey, Field(strict=True)] = Field(
         None, alias="scopeKey", description="Scope of a domain chain; absent for a workspace chain."
     )

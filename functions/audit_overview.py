@@ -9,7 +9,7 @@ from functions.provenance_queries import TargetName
 from functions.reply_docs import audit_overview as replies
 from shared.auth.rights import AccessRight
 from shared.errors import ValidationErrors, invalid
-from shared.http.messages import JSON, Reply, json_bytes, json_reply
+from shared.http.messages import JSON, Reply, json_reply, serialise_json
 from shared.http.operations import Call, Group
 from shared.provenance.cursors import decode_cursor, encode_cursor
 from shared.provenance.hash_rule import format_record_id
@@ -121,9 +121,9 @@ def _build_pending_body(page: PendingPage) -> bytes:
         text = record_to_json(record)
         if format_record_id(record.sequence) in damaged:
             # The placeholder of a damaged record does not contain the scope.
-            text = json_bytes({**json.loads(text), "ScopeKey": place.scope_key})
+            text = serialise_json({**json.loads(text), "ScopeKey": place.scope_key})
         texts.append(text)
-    return b'{"amendments":[%b],"cursor":%b}' % (b",".join(texts), json_bytes(encode_pending_cursor(page)))
+    return b'{"amendments":[%b],"cursor":%b}' % (b",".join(texts), serialise_json(encode_pending_cursor(page)))
 
 
 def parse_scopes_cursor(query: ScopesQuery) -> ChainKey | None:

@@ -31,7 +31,7 @@ from shared.catalog.signal_models import MAX_SIGNALS
 from shared.errors import ValidationErrors
 from shared.http.messages import Reply
 from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
-from shared.http.unknown_names import list_accepted_names
+from shared.http.unknown_names import map_accepted_names
 from shared.telemetry.connection_status import describe_statistics
 from shared.telemetry.ports import ConnectionState
 from shared.validation.names import Name
@@ -66,7 +66,10 @@ async def list_connections(call: Call[CatalogPageQuery]) -> Reply:
     page, cursor = select_page("connections", catalog.connections, call.query)
     states = await services().telemetry.connection_states.load_states()
     items = (catalog.items[ItemKind.CONNECTION, lookup] for lookup in page)
-    versions = [(item.key, _Version(item, states.get(item.key), catalog.find_surfaces(item.key))) for item in items]
+    versions = [
+        (item.key, _Version(item, states.get(item.key), catalog.list_surfaces_of_connection(item.key)))
+        for item in items
+    ]
     texts = await _SERIALIZED.serialize(versions, len(catalog.connections), services().runtime)
     return build_serialized_list("connections", texts, cursor)
 
@@ -111,7 +114,7 @@ async def _check_connection(call: Call[Any, ConnectionBody], faults: ValidationE
     right=AccessRight.CATALOG_MANAGE,
     body=ConnectionBody,
     server_set=ServerManagedProperties(
-        frozenset(replies.ConnectionDefinition.__annotations__) - list_accepted_names(ConnectionBody).keys(),
+        frozenset(replies.ConnectionDefinition.__annotations__) - map_accepted_names(ConnectionBody).keys(),
         _read_current_connection,
         volatile=LIVE_MEMBERS,
     ),
@@ -162,7 +165,7 @@ class _Version(NamedTuple):
 
 async def _describe_connection(item: CatalogItem) -> dict[str, Any]:
     states = await services().telemetry.connection_states.load_states()
-    surfaces = (await services().catalog.current()).find_surfaces(item.key)
+    surfaces = (await services().catalog.current()).list_surfaces_of_connection(item.key)
     return _connection_to_json(_Version(item, states.get(item.key), surfaces))
 
 

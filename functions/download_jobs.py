@@ -64,7 +64,7 @@ async def download_next_parts(job: str) -> list[int] | None:
     The list is empty if the job has ended. The result is None if the orchestrator must wait and call this activity
     again.
     """
-    numbers = await services().downloads.runner.list_next_parts(job)
+    numbers = await services().downloads.runner.plan_next_parts(job)
     return None if numbers is None else list(numbers)
 
 

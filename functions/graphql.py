@@ -6,7 +6,7 @@ from typing import Any, Final, NotRequired, TypedDict
 
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.graphql_api.error_codes import to_error_object
-from shared.http.messages import JSON, Reply, Request, json_bytes
+from shared.http.messages import JSON, Reply, Request, serialise_json
 from shared.http.negotiation import choose_media_type
 from shared.http.operation_docs import DocumentedReply, OperationDocs
 from shared.http.operations import Access, Call, Group, RawBody
@@ -114,7 +114,7 @@ def build_graphql_reply(request: Request, body: Mapping[str, Any], *, executed: 
     """
     media_type = _select_media_type(request)
     status = 400 if media_type == GRAPHQL_JSON and not executed else 200
-    return Reply(status, json_bytes(body), {"Content-Type": f"{media_type}; charset=utf-8"})
+    return Reply(status, serialise_json(body), {"Content-Type": f"{media_type}; charset=utf-8"})
 
 
 def build_graphql_problem(error: WorkspaceError, request_id: str, request: Request) -> Reply:
@@ -126,7 +126,7 @@ def build_graphql_problem(error: WorkspaceError, request_id: str, request: Reque
     graphql_error = to_error_object(error)
     graphql_error["extensions"]["traceId"] = request_id
     headers = {"Content-Type": f"{media_type}; charset=utf-8", **build_error_headers(error)}
-    return Reply(int(STATUS[error.kind]), json_bytes({"errors": [graphql_error]}), headers)
+    return Reply(int(STATUS[error.kind]), serialise_json({"errors": [graphql_error]}), headers)
 
 
 def _select_media_type(request: Request) -> str:

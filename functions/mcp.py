@@ -168,7 +168,7 @@ async def build_capabilities(principal: Principal, catalog: Catalog) -> "Capabil
         )
         return await get_pipeline().serve(traced, principal)
 
-    operations = await _find_permitted_operations(principal)
+    operations = await _map_permitted_operations(principal)
     plain = [
         *build_catalog_tools(principal, catalog),
         *build_route_tools(operations, send_request),
@@ -185,7 +185,7 @@ def _return_same_tool(tool: "Tool") -> "Tool":
     return tool
 
 
-async def _find_permitted_operations(principal: Principal) -> Mapping[str, Operation]:
+async def _map_permitted_operations(principal: Principal) -> Mapping[str, Operation]:
     from shared.openapi.document import is_usable_by_caller  # noqa: PLC0415
 
     operations = await load_operations(GROUPS)

@@ -184,7 +184,7 @@ def _connection_to_json(catalog: Catalog, lookup: str, state: ConnectionState | 
         "name": connection.name,
         "type": connection.type,
         "status": services().telemetry.statuses.derive(connection, state).status,
-        "surfaces": list(catalog.find_surfaces(lookup)),
+        "surfaces": list(catalog.list_surfaces_of_connection(lookup)),
         "stats": describe_statistics(state),
     }
 
@@ -192,7 +192,7 @@ def _connection_to_json(catalog: Catalog, lookup: str, state: ConnectionState | 
 async def _describe_connection(catalog: Catalog, lookup: str) -> dict[str, Any]:
     state = (await services().telemetry.connection_states.load_states()).get(lookup)
     connection = catalog.connections[lookup].value
-    surfaces = catalog.find_surfaces(lookup)
+    surfaces = catalog.list_surfaces_of_connection(lookup)
     queries = (stored.value for stored in catalog.queries.values() if stored.value.surface in surfaces)
     return {
         **_connection_to_json(catalog, lookup, state),

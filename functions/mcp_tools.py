@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from functions.mcp_arguments import ROWS, describe_arguments
 from shared.errors import FieldError, build_invalid_fields_error, invalid
-from shared.http.messages import Reply, Request, json_bytes
+from shared.http.messages import Reply, Request, serialise_json
 from shared.http.operations import NoBody, NoQuery, Operation
 from shared.mcp_server.capabilities import MAX_RESULT_CHARACTERS, Run, Schema, Tool, ToolResult, build_too_large_error
 from shared.openapi.schemas import build_inline_schema, list_parameters
@@ -188,7 +188,7 @@ def _build_operation_runner(spec: RouteTool, operation: Operation, send: SendReq
     async def call_operation(arguments: Mapping[str, Any]) -> ToolResult:
         members = _rename_arguments(spec, arguments)
         query = _to_query_pairs({name: members.pop(name) for name in sorted(types.keys() & members.keys())}, types)
-        body = b"" if operation.body is NoBody else json_bytes(members)
+        body = b"" if operation.body is NoBody else serialise_json(members)
         return await _call_route(send, operation, query, body)
 
     return call_operation

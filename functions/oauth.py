@@ -104,7 +104,7 @@ async def _authenticate_by_authorization_code(
     client: ClientIdentification, parameters: Parameters
 ) -> tuple[Principal, _Issue]:
     grants = services().oauth.grants
-    stored = await grants.find_by_code(_get_public_client_id(client), parameters)
+    stored = await grants.require_grant_by_code(_get_public_client_id(client), parameters)
 
     async def issue_tokens() -> Reply:
         return build_token_reply(*await grants.redeem_code(stored))
@@ -116,7 +116,7 @@ async def _authenticate_by_refresh_token(
     client: ClientIdentification, parameters: Parameters
 ) -> tuple[Principal, _Issue]:
     grants, text = services().oauth.grants, parameters.require("refresh_token")
-    stored = await grants.find_by_refresh_token(_get_public_client_id(client), text)
+    stored = await grants.require_grant_by_refresh_token(_get_public_client_id(client), text)
 
     async def issue_tokens() -> Reply:
         return build_token_reply(*await grants.refresh(stored, text, parameters.get("scope")))

@@ -54,9 +54,9 @@ class RequestBody(BaseModel):
 
     def to_parameters(self) -> Parameters:
         """Convert the request body of the consent page to the parameters of an OAuth authorization request."""
-        return collect_parameters(list(self._iter_pairs()))
+        return collect_parameters(list(self._iterate_parameters()))
 
-    def _iter_pairs(self) -> Iterator[tuple[str, str]]:
+    def _iterate_parameters(self) -> Iterator[tuple[str, str]]:
         for name in (*AUTHORIZATION_PARAMETERS, REQUESTED_AT):
             value = getattr(self, name)
             if value is not None:

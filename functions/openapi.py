@@ -12,7 +12,7 @@ from functions import GROUPS
 from functions.lazy_groups import load_operations
 from shared.auth.principals import Principal
 from shared.catalog.snapshot import Catalog
-from shared.http.messages import JSON, Reply, json_bytes
+from shared.http.messages import JSON, Reply, serialise_json
 from shared.http.operation_docs import ETAG, NOT_MODIFIED, DocumentedReply, OperationDocs
 from shared.http.operations import Call, Group, Operation
 from shared.http.unknown_names import UnknownNames
@@ -88,12 +88,12 @@ def serialize_path_item(item: Mapping[str, Any]) -> orjson.Fragment:
     The serializer does not release the interpreter. One call for a document of thousands of paths would block the event
     loop, although the document is built in another thread.
     """
-    return orjson.Fragment(json_bytes(item))
+    return orjson.Fragment(serialise_json(item))
 
 
 def serialize_document(document: Mapping[str, Any]) -> SerializedOpenApi:
     """Serialise an OpenAPI document whose Path Items are already serialised."""
-    body = json_bytes(document)
+    body = serialise_json(document)
     return SerializedOpenApi(body, f'"{hashlib.blake2b(body, digest_size=16).hexdigest()}"')
 
 

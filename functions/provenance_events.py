@@ -30,7 +30,7 @@ from shared.errors import Kind, ValidationErrors, WorkspaceError, invalid
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Call, Group
 from shared.http.unknown_names import UnknownNames
-from shared.observability.metrics import measure
+from shared.observability.metrics import record_value
 from shared.provenance.models import EventBody
 from shared.provenance.notes import NoteError
 from shared.provenance.queries import DEFAULT_EXPORT_LIMIT, DEFAULT_LIMIT, export_records, query_records
@@ -147,7 +147,7 @@ async def verify_audit_chain(call: Call[TargetQuery, VerifyBody]) -> Reply:
     monotonic = services().runtime.monotonic
     started = monotonic()
     verdict = await services().provenance.verifier.verify(chain, sequence)
-    measure("workspace.chain.verify.duration", monotonic() - started, sound=verdict.chain_valid)
+    record_value("workspace.chain.verify.duration", monotonic() - started, sound=verdict.chain_valid)
     return json_reply(verdict.to_reply(chain))
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, WithJsonSchema
 
-from shared.http.operation_docs import build_optional_enum
+from shared.http.operation_docs import build_optional_enum_schema
 from shared.http.unknown_names import IGNORED
 from shared.provenance.models import ScopeKey
 from shared.provenance.ports import Filters, Target
@@ -28,7 +28,7 @@ _TARGET_DESCRIPTION: Final = "Container of the chain. Default: DomainEvents with
 def _parse_sequence_number(text: str) -> int:
     if not _SIGNED_NUMBER.fullmatch(text):
         raise ValueError("must be a whole number")
-    return _parse_number_within_range(text)
+    return _parse_and_clamp_number(text)
 
 
 Sequence = Annotated[
@@ -47,8 +47,8 @@ class WritableTarget(StrEnum):
 
 
 # Unknown values get the error TARGET_UNKNOWN, so the fields are text and not the enumerations that document them.
-TargetName = Annotated[str | None, WithJsonSchema(build_optional_enum(Target))]
-WritableTargetName = Annotated[str | None, WithJsonSchema(build_optional_enum(WritableTarget))]
+TargetName = Annotated[str | None, WithJsonSchema(build_optional_enum_schema(Target))]
+WritableTargetName = Annotated[str | None, WithJsonSchema(build_optional_enum_schema(WritableTarget))]
 
 
 def _build_integer_schema(minimum: int) -> WithJsonSchema:
@@ -155,7 +155,7 @@ class ProofQuery(CheckpointQuery):
     size: Sequence = Field(None, description="Size of the checkpoint; required.")
 
 
-def _parse_number_within_range(text: str) -> int:
+def _parse_and_clamp_number(text: str) -> int:
     """Parse a whole number.
 
     A number beyond the range of the audit stores is replaced by the nearest number in that range.
@@ -178,7 +178,7 @@ class LenientParser:
         if text is None:
             return default
         if _NUMBER.fullmatch(text) and int(text) >= minimum:
-            return _parse_number_within_range(text)
+            return _parse_and_clamp_number(text)
         self.ignored.append(name)
         return default
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import quote
 
-from shared.http.messages import JSON, Reply, Request, json_bytes
+from shared.http.messages import JSON, Reply, Request, serialise_json
 from shared.http.negotiation import choose_media_type
 from shared.runtime import LARGE
 from shared.text_formats.csv_cells import escape_formula
@@ -181,7 +181,7 @@ def _serialise_rows(result: QueryResult, media_type: str) -> tuple[bytes, str]:
 
 def _to_json_rows(result: QueryResult) -> bytes:
     # Rows are serialised in chunks, because serialising all rows in one call would block the other threads.
-    parts = (json_bytes(result.rows[start : start + _CHUNK])[1:-1] for start in range(0, len(result.rows), _CHUNK))
+    parts = (serialise_json(result.rows[start : start + _CHUNK])[1:-1] for start in range(0, len(result.rows), _CHUNK))
     return b"[%b]" % b",".join(parts)
 
 
@@ -202,10 +202,10 @@ def _build_json_document(result: QueryResult, rows: bytes) -> bytes:
     if result.from_cache is not None:
         timing |= {"fromCache": result.from_cache, "asOf": format_rfc3339(result.executed_at)}
     # The rows are inserted as bytes, because they are already serialised for the ETag.
-    head = json_bytes({"query": result.query, "executedAt": format_rfc3339(result.executed_at)})[:-1]
+    head = serialise_json({"query": result.query, "executedAt": format_rfc3339(result.executed_at)})[:-1]
     # Spaces make the replies to identical requests equally long, for clients that compare lengths.
-    tail = json_bytes(timing)[1:-1].ljust(_TIMING_BYTES)
-    return b'%b,"results":%b,%b,%b}' % (head, rows, json_bytes(document)[1:-1], tail)
+    tail = serialise_json(timing)[1:-1].ljust(_TIMING_BYTES)
+    return b'%b,"results":%b,%b,%b}' % (head, rows, serialise_json(document)[1:-1], tail)
 
 
 def _round_execution_time(result: QueryResult) -> float:
@@ -234,7 +234,7 @@ def _compute_etag(result: QueryResult, media_type: str, rows: bytes) -> str:
     identity: list[Any] = [media_type, result.query, approval, columns, result.truncated]
     if media_type == JSON and result.visualization is not None:
         identity.append(result.visualization)
-    digest = hashlib.blake2b(json_bytes(identity), digest_size=16)
+    digest = hashlib.blake2b(serialise_json(identity), digest_size=16)
     digest.update(rows)
     return f'W/"{digest.hexdigest()}"'
 

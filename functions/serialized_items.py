@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import orjson
 
-from shared.http.messages import Reply, json_bytes, json_reply
+from shared.http.messages import Reply, json_reply, serialise_json
 from shared.runtime import Runtime
 
 MIN_IN_THREAD: Final = 50
@@ -46,7 +46,7 @@ class SerializedItems[Version: tuple[Any, ...]]:
         else:
             await runtime.run_in_thread(self._add_texts, missing)
         # Another request can replace a text meanwhile, if the catalog has changed.
-        return [self._find_text(key, version) or json_bytes(self._to_json(version)) for key, version in versions]
+        return [self._find_text(key, version) or serialise_json(self._to_json(version)) for key, version in versions]
 
     def _find_text(self, key: str, version: Version) -> bytes | None:
         cached = self._cache.get(key)
@@ -55,7 +55,7 @@ class SerializedItems[Version: tuple[Any, ...]]:
 
     def _add_texts(self, versions: Sequence[tuple[str, Version]]) -> None:
         for key, version in versions:
-            self._cache[key] = version, json_bytes(self._to_json(version))
+            self._cache[key] = version, serialise_json(self._to_json(version))
 
 
 def build_serialized_list(name: str, texts: Sequence[bytes], cursor: Mapping[str, str]) -> Reply:

@@ -15,7 +15,7 @@ from shared.data_stores.models import MISSING, PartitionValue, StoredDocument
 from shared.data_stores.partition_keys import ID_PATH, validate_partition_key
 from shared.data_stores.tables import TableAddress
 from shared.errors import WorkspaceError
-from shared.http.messages import JSON, Reply, json_bytes
+from shared.http.messages import JSON, Reply, serialise_json
 from shared.http.operations import MIB, Call, Group
 from shared.http.unknown_names import UnknownNames
 from shared.text_formats.strict_json import parse_json
@@ -101,7 +101,7 @@ async def list_documents(call: Call[ListQuery, Any]) -> Reply:
     page = await services().data_stores.documents.list(
         _get_address(call), query.get_key_value(), query.limit, query.continuation_token
     )
-    token = json_bytes(page.continuation)
+    token = serialise_json(page.continuation)
     # The stored JSON texts are joined without parsing, which saves time.
     body = b'{"documents":[%b],"count":%d,"continuationToken":%b}' % (b",".join(page.texts), len(page.texts), token)
     return Reply(200, body, {"Content-Type": JSON})

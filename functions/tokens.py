@@ -132,7 +132,7 @@ class NewKeyBody(BaseModel):
         return TelemetryBinding(tuple(self.connections), None if self.devices is None else tuple(self.devices))
 
 
-async def _check_token(call: Call[MintQuery], faults: ValidationErrors) -> None:
+async def _check_new_token(call: Call[MintQuery], faults: ValidationErrors) -> None:
     services().access.token_issuer.check_new_token(faults, call.principal, call.query.minutes, call.query.scopes)
 
 
@@ -141,7 +141,7 @@ async def _check_token(call: Call[MintQuery], faults: ValidationErrors) -> None:
     "workspace/api/keys/jwt",
     access=Access.KEYS,
     query=MintQuery,
-    check=_check_token,
+    check=_check_new_token,
     docs=MINTED_DOCS,
 )
 async def mint_token(call: Call[MintQuery]) -> Reply:

@@ -16,7 +16,7 @@ from shared.catalog.alert_rule_models import Severity
 from shared.errors import FieldError, ValidationErrors, build_invalid_fields_error, invalid
 from shared.http.messages import Reply, json_reply
 from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
-from shared.http.unknown_names import list_accepted_names
+from shared.http.unknown_names import map_accepted_names
 from shared.outbound.addresses import MAX_URL_LENGTH
 from shared.provenance.cursors import decode_cursor, encode_cursor
 from shared.timestamps import format_rfc3339
@@ -182,7 +182,7 @@ async def _read_current_webhook(path: Mapping[str, str]) -> Mapping[str, Any]:
     right=_RIGHT,
     body=WebhookChangeBody,
     server_set=ServerManagedProperties(
-        frozenset(replies.Webhook.__annotations__) - list_accepted_names(WebhookBody).keys(), _read_current_webhook
+        frozenset(replies.Webhook.__annotations__) - map_accepted_names(WebhookBody).keys(), _read_current_webhook
     ),
     check=_check_webhook,
     docs=replies.WEBHOOK_PUT,

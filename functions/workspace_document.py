@@ -17,7 +17,7 @@ from shared.catalog.items import ItemKind
 from shared.catalog.problems import DocumentError, Problem
 from shared.catalog.yaml_writer import write_yaml
 from shared.errors import Kind, WorkspaceError
-from shared.http.messages import JSON, Reply, Request, json_bytes
+from shared.http.messages import JSON, Reply, Request, serialise_json
 from shared.http.negotiation import choose_media_type
 from shared.http.operations import MIB, Call, Group, RawBody
 from shared.timestamps import format_rfc3339
@@ -60,7 +60,7 @@ async def plan_workspace_document(call: Call[Any, RawBody]) -> Reply:
     async with reject_reused_idempotency_key(call):
         loaded = await _load_document(call.request)
         plan = await services().workspace_documents.documents.plan(loaded, Caller.from_principal(call.principal))
-        return await _build_reply(plan, [*_list_warnings(loaded), *await _list_rejected_queries(loaded, plan)])
+        return await _build_reply(plan, [*_list_warnings(loaded), *await _list_query_warnings(loaded, plan)])
 
 
 @GROUP.endpoint(
@@ -116,7 +116,7 @@ async def _check_changed_queries(
     return [{"field": "warmQueries", "message": f"not all queries were validated by the engine: {outage.detail}"}]
 
 
-async def _list_rejected_queries(loaded: LoadedDocument, plan: DocumentPlan) -> Iterable[DocumentWarning]:
+async def _list_query_warnings(loaded: LoadedDocument, plan: DocumentPlan) -> Iterable[DocumentWarning]:
     """Return a warning for each changed query that the query engine rejects, or one if the engine is unavailable.
 
     A PUT of a document with such a query would be rejected.
@@ -188,11 +188,11 @@ def _serialise_plan(plan: DocumentPlan, warnings: list[DocumentWarning]) -> byte
 
     One call for a large plan would block all other threads.
     """
-    changes = b",".join(json_bytes(_change_to_json(change, plan)) for change in plan.plan.changes)
+    changes = b",".join(serialise_json(_change_to_json(change, plan)) for change in plan.plan.changes)
     kept = b",".join(
-        json_bytes({"kind": item.kind, "key": item.key, "reason": item.reason}) for item in plan.plan.retained
+        serialise_json({"kind": item.kind, "key": item.key, "reason": item.reason}) for item in plan.plan.retained
     )
-    rest = json_bytes({"planTag": plan.tag, "warnings": warnings})
+    rest = serialise_json({"planTag": plan.tag, "warnings": warnings})
     return b'{"changes":[%b],"kept":[%b],%b' % (changes, kept, rest.removeprefix(b"{"))
 
 
@@ -220,9 +220,9 @@ def _serialise_document(document: Mapping[str, Any], media_type: str) -> bytes:
     """
     if media_type == YAML:
         return "".join(write_yaml(document)).encode()
-    members = (json_bytes(name) + b":" + _serialise_property(value) for name, value in document.items())
+    members = (serialise_json(name) + b":" + _serialise_property(value) for name, value in document.items())
     return b"{%b}" % b",".join(members)
 
 
 def _serialise_property(value: Any) -> bytes:
-    return b"[%b]" % b",".join(map(json_bytes, value)) if isinstance(value, list) else json_bytes(value)
+    return b"[%b]" % b",".join(map(serialise_json, value)) if isinstance(value, list) else serialise_json(value)

@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _reject_unknown_telemetry_exporters() -> None:
-    faults = exporters.find_unsupported_values(os.environ)
+    faults = exporters.describe_unsupported_values(os.environ)
     if faults:
         raise StartError("; ".join(faults))
 

@@ -20,7 +20,7 @@ DEFAULT_PORT: Final = 9_000
 _PREFIX: Final = "whsec_"
 
 
-def describe_signature(headers: Mapping[str, str], body: bytes, secret: str, received_at: float) -> str:
+def describe_signature_check(headers: Mapping[str, str], body: bytes, secret: str, received_at: float) -> str:
     """Return a sentence that states whether the signature of a webhook message is valid, and if not, the reason.
 
     The rules are those of the Standard Webhooks specification 1.0.
@@ -76,7 +76,9 @@ def build_server(host: str, port: int, secret_file: Path | None, status: int) ->
             body = self.rfile.read(int(length))
             headers = {name.lower(): value for name, value in self.headers.items()}
             secret = secret_file.read_text().strip() if secret_file is not None and secret_file.exists() else ""
-            print(format_message(headers, body, describe_signature(headers, body, secret, time.time())), flush=True)
+            print(
+                format_message(headers, body, describe_signature_check(headers, body, secret, time.time())), flush=True
+            )
             self.send_response(status)
             self.send_header("Content-Length", "0")
             self.end_headers()

@@ -78,7 +78,7 @@ def read_language() -> dict[str, Any]:
     return language
 
 
-def request_language(node: str = "node") -> dict[str, Any]:
+def read_language_from_service(node: str = "node") -> dict[str, Any]:
     """Run the language service under Node.js, and return the KQL names that it knows.
 
     Args:
@@ -104,14 +104,14 @@ def format_language(language: Mapping[str, Any]) -> str:
     return "{" + ",\n".join(parts) + "}\n"
 
 
-def install_engine() -> None:
+def patch_translator() -> None:
     """Patch the KQL translator library in this process in the same way as the query engine does."""
     patch_library()
     for extension in EXTENSIONS:
         extension.install_extension()
 
 
-def find_supported(language: Mapping[str, Any]) -> dict[str, set[str]]:
+def find_supported_names(language: Mapping[str, Any]) -> dict[str, set[str]]:
     """Return the names of the KQL functions, aggregates, plugins and operators that the engine supports, by kind."""
     calls = {
         "functions": ("print v = 1 | extend x = {name}({arguments})", "{name}()"),
@@ -158,7 +158,7 @@ def _find_translation_error(text: str) -> str:
 
 def build_page(language: Mapping[str, Any]) -> str:
     """Build the reference page that compares KQL with the local engine, as Markdown."""
-    supported, notes = find_supported(language), _collect_function_notes()
+    supported, notes = find_supported_names(language), _collect_function_notes()
     parts = [_HEAD]
     for kind, title in (("functions", "Scalar functions"), ("aggregates", "Aggregates"), ("plugins", "Plugins")):
         names = _list_names(language, kind)
@@ -231,8 +231,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lists", action="store_true", help="read the names from the language service first")
     if parser.parse_args().lists:
-        LANGUAGE.write_text(format_language(request_language()), encoding="utf-8")
-    install_engine()
+        LANGUAGE.write_text(format_language(read_language_from_service()), encoding="utf-8")
+    patch_translator()
     TARGET.write_text(build_page(read_language()), encoding="utf-8")
     EDITOR.write_text(build_editor_names(read_language()), encoding="utf-8")
 

@@ -99,7 +99,7 @@ def collect_app_files(root: Path) -> dict[str, bytes]:
         named = [name for name in named if name not in untracked]
         if untracked:
             sys.stderr.write(f"excluded, because git does not track it: {', '.join(untracked)}\n")
-    links = {part for name in named for part in (name, *_list_parents(name)) if (root / part).is_symlink()}
+    links = {part for name in named for part in (name, *_iterate_parents(name)) if (root / part).is_symlink()}
     if links:
         raise PackageError(
             f"symbolic links cannot be packed; replace each link by its target: {', '.join(sorted(links))}"
@@ -195,7 +195,7 @@ def _find_matching_files(root: Path, folder: str, names: Iterable[str]) -> Itera
             yield PurePosixPath(within)
 
 
-def _list_parents(name: str) -> Iterator[str]:
+def _iterate_parents(name: str) -> Iterator[str]:
     yield from (str(parent) for parent in PurePosixPath(name).parents if parent.parts)
 
 
@@ -207,12 +207,12 @@ def _read_wheel_files(wheel: Path) -> Iterator[tuple[str, bytes]]:
     """Yield path and content of the files that a wheel installs into site-packages; scripts and headers are omitted."""
     with zipfile.ZipFile(wheel) as archive:
         for entry in archive.infolist():
-            name = _find_installed_path(PurePosixPath(entry.filename))
+            name = _compute_installed_path(PurePosixPath(entry.filename))
             if name and not entry.is_dir():
                 yield name, archive.read(entry)
 
 
-def _find_installed_path(path: PurePosixPath) -> str:
+def _compute_installed_path(path: PurePosixPath) -> str:
     """Return the path in site-packages at which a wheel's file is installed.
 
     Return an empty text if the file is not installed.

@@ -56,7 +56,7 @@ def measure_dependencies(package: Path) -> Mapping[str, int]:
         owners = {path: owner for owner, record in _list_dependency_files(archive) for path in record}
     total: Counter[str] = Counter()
     for path, size in sizes.items():
-        total[owners.get(path, _get_owner_without_record(path))] += size
+        total[owners.get(path, _label_file_without_record(path))] += size
     return total
 
 
@@ -72,7 +72,7 @@ def _list_dependency_files(archive: zipfile.ZipFile) -> list[tuple[str, list[str
     return found
 
 
-def _get_owner_without_record(path: str) -> str:
+def _label_file_without_record(path: str) -> str:
     return "files in no RECORD" if path.startswith(SITE_PACKAGES) else "the app"
 
 

@@ -44,7 +44,9 @@ def build_vectors() -> str:
         "verifierKey": str(verifier),
         "records": records,
         "checkpoints": [_build_checkpoint(leaves[:size], key, verifier) for size in SIZES],
-        "inclusion": [_build_inclusion(leaves, sequence, size) for size in SIZES for sequence in range(1, size + 1)],
+        "inclusion": [
+            _build_inclusion_proof(leaves, sequence, size) for size in SIZES for sequence in range(1, size + 1)
+        ],
         "growth": [_build_consistency_proof(leaves, old, size) for size in SIZES for old in range(1, size + 1)],
     }
     return json.dumps(whole, indent=1) + "\n"
@@ -79,7 +81,7 @@ def _build_checkpoint(leaves: list[bytes], key: ec.EllipticCurvePrivateKey, veri
     }
 
 
-def _build_inclusion(leaves: list[bytes], sequence: int, size: int) -> dict[str, Any]:
+def _build_inclusion_proof(leaves: list[bytes], sequence: int, size: int) -> dict[str, Any]:
     path = [
         _to_base64(_compute_root(leaves[first:last])) for first, last in list_inclusion_proof_ranges(sequence - 1, size)
     ]

@@ -341,9 +341,9 @@ class Settings(BaseModel):
 
     def get_base_url(self) -> str:
         """Return the service's base URL for links that are created outside of a request; empty if it is unknown."""
-        return self.get_public_address() or (self.files_url if self.stores is Stores.EMBEDDED else "")
+        return self.get_configured_base_url() or (self.files_url if self.stores is Stores.EMBEDDED else "")
 
-    def get_public_address(self) -> str:
+    def get_configured_base_url(self) -> str:
         """Return PUBLIC_URL, else the https address of the function app on Azure; empty if neither is known."""
         if self.public_url:
             return self.public_url

@@ -150,7 +150,7 @@ class CosmosContainer:
         self._versions = 0
         self._expirations: list[tuple[float, int, PartitionKey, str, str]] = []
 
-    def find_range(self, effective_partition_key: str) -> PhysicalRange:
+    def get_range(self, effective_partition_key: str) -> PhysicalRange:
         """Return the physical partition that stores the items with this effective partition key."""
         return next(part for part in self.ranges if part.low <= effective_partition_key < part.high)
 
@@ -158,7 +158,7 @@ class CosmosContainer:
         """Return the item with an id in a logical partition; None if the partition has no such item."""
         return self._partitions.get(key, {}).get(item_id)
 
-    def find_partition_items(self, key: PartitionKey) -> ItemList:
+    def get_partition_items(self, key: PartitionKey) -> ItemList:
         """Return the items of a logical partition, in order of creation."""
         return self._items_by_key.get(key) or ItemList()
 
@@ -216,12 +216,12 @@ class CosmosContainer:
     def _remove_item(self, item: CosmosItem) -> None:
         del self._partitions[item.key][item.id]
         self._items_by_key[item.key].remove(item)
-        self.find_range(item.epk).items.remove(item)
+        self.get_range(item.epk).items.remove(item)
 
     def _add_item(self, item: CosmosItem) -> None:
         self._partitions.setdefault(item.key, {})[item.id] = item
         self._items_by_key.setdefault(item.key, ItemList()).put(item)
-        self.find_range(item.epk).items.put(item)
+        self.get_range(item.epk).items.put(item)
         default = self.properties.get("defaultTtl")
         seconds = item.document.get("ttl", default)
         if default is not None and isinstance(seconds, int) and seconds > 0:

@@ -39,13 +39,13 @@ class QueryScope:
     low: str = ""
     high: str = "FF"
 
-    def find_item_lists(self) -> list[tuple[str, ItemList]]:
+    def list_item_lists(self) -> list[tuple[str, ItemList]]:
         """Return the item lists that the query must read, in order, each with the id of its physical partition.
 
         For a query of one logical partition, the id is empty.
         """
         if self.key is not None:
-            return [("", self.container.find_partition_items(self.key))]
+            return [("", self.container.get_partition_items(self.key))]
         return [(part.id, part.items) for part in self.container.ranges if self.range_id in (None, part.id)]
 
     def contains(self, item: CosmosItem) -> bool:
@@ -123,7 +123,7 @@ def run_query(statement: SqlStatement, scope: QueryScope, start: PagePosition, m
 
 
 def _scan_items(statement: SqlStatement, scope: QueryScope, start: PagePosition) -> Iterator[tuple[str, CosmosItem]]:
-    for range_id, items in scope.find_item_lists():
+    for range_id, items in scope.list_item_lists():
         # Partition ids are ordered, so that earlier partitions were read completely.
         if start.range_id and int(range_id or 0) < int(start.range_id):
             continue
@@ -138,7 +138,7 @@ def _scan_sort_index(
     key = statement.sort_keys[0]
     last_entry = None if start.keys is None else build_sort_entry(start.keys[0], start.number)
     # Clients send a sorted query to one physical partition at a time.
-    ((range_id, items),) = scope.find_item_lists()
+    ((range_id, items),) = scope.list_item_lists()
     for item in items.iterate_sorted_after(key.path, last_entry, descending=key.descending):
         if scope.contains(item) and statement.matches(item.document):
             yield range_id, item

@@ -48,7 +48,7 @@ class RequestLog:
         with self._lock:
             self._entries.clear()
 
-    def find_by_operation(self, operation: str) -> list[LoggedRequest]:
+    def list_by_operation(self, operation: str) -> list[LoggedRequest]:
         """Return the logged requests for one operation, such as `create_item`."""
         return [entry for entry in self if entry.request.operation == operation]
 

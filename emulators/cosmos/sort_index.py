@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from emulators.cosmos.sql_expressions import SqlRow, build_path_expression
-from emulators.cosmos.sql_values import find_type_rank
+from emulators.cosmos.sql_values import get_type_rank
 
 type SortEntry = tuple[int, Any, int]
 """Rank of a value's type, the value (0 if its type has no order), and the creation number of the item."""
@@ -43,5 +43,5 @@ class SortIndex:
 
 def build_sort_entry(value: Any, number: int) -> SortEntry:
     """Build the index entry of an item; all arrays have the same sort position, and so have all objects."""
-    kind = find_type_rank(value)
+    kind = get_type_rank(value)
     return (kind, value if 1 < kind <= _LAST_WITH_ORDER else 0, number)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from emulators.cosmos.sql_values import UNDEFINED, are_equal, find_type_rank
+from emulators.cosmos.sql_values import UNDEFINED, are_equal, get_type_rank
 
 
 def _build_string_function(function: Callable[[str, str], bool]) -> Callable[..., Any]:
@@ -16,7 +16,7 @@ def _build_string_function(function: Callable[[str, str], bool]) -> Callable[...
 
 
 def _build_type_test(*ranks: int) -> Callable[[Any], bool]:
-    return lambda value: find_type_rank(value) in ranks
+    return lambda value: get_type_rank(value) in ranks
 
 
 def _contains_element(values: Any, searched: Any, partial: Any = None) -> Any:
@@ -54,7 +54,7 @@ FUNCTIONS: dict[str, tuple[int, int, Callable[..., Any]]] = {
     "LENGTH": (1, 1, _build_unary_function(str, len)),
     "LOWER": (1, 1, _build_unary_function(str, str.lower)),
     "UPPER": (1, 1, _build_unary_function(str, str.upper)),
-    "ABS": (1, 1, lambda value: abs(value) if find_type_rank(value) == 4 else UNDEFINED),
+    "ABS": (1, 1, lambda value: abs(value) if get_type_rank(value) == 4 else UNDEFINED),
 }
 
 
@@ -71,8 +71,8 @@ def compute_aggregate(name: str, values: list[Any]) -> Any:
     if name in ("MIN", "MAX"):
         if not defined:
             return UNDEFINED
-        return (min if name == "MIN" else max)(defined, key=lambda value: (find_type_rank(value), value))
-    if any(find_type_rank(value) != 4 for value in defined):
+        return (min if name == "MIN" else max)(defined, key=lambda value: (get_type_rank(value), value))
+    if any(get_type_rank(value) != 4 for value in defined):
         return UNDEFINED
     if name == "SUM":
         return sum(defined)

@@ -16,7 +16,7 @@ UNDEFINED: Final = Undefined()
 _RANKS: dict[type, int] = {Undefined: 0, type(None): 1, bool: 2, int: 4, float: 4, str: 5, list: 6}
 
 
-def find_type_rank(value: Any) -> int:
+def get_type_rank(value: Any) -> int:
     """Return the rank of a value's type in the sort order: undefined, null, boolean, number, string, array, object."""
     return _RANKS.get(type(value), 7)
 
@@ -30,7 +30,7 @@ def evaluate_equality(left: Any, right: Any) -> Any:
 
 def are_equal(left: Any, right: Any) -> bool:
     """Return whether two defined values are equal, including all nested values."""
-    if find_type_rank(left) != find_type_rank(right):
+    if get_type_rank(left) != get_type_rank(right):
         return False
     if isinstance(left, list):
         return len(left) == len(right) and all(map(are_equal, left, right))
@@ -41,7 +41,7 @@ def are_equal(left: Any, right: Any) -> bool:
 
 def compare_values(left: Any, right: Any) -> int | None:
     """Compare two values for `<` and `>`: negative, 0 or positive; None if the types differ or have no order."""
-    if find_type_rank(left) != find_type_rank(right) or find_type_rank(left) not in (1, 2, 4, 5):
+    if get_type_rank(left) != get_type_rank(right) or get_type_rank(left) not in (1, 2, 4, 5):
         return None
     if left is None:
         return 0
@@ -57,7 +57,7 @@ def compare_sort_keys(left: Sequence[Any], right: Sequence[Any], descending: Seq
         descending: For each sort key, True if the order is descending.
     """
     for one, other, down in zip(left, right, descending, strict=True):
-        result = find_type_rank(one) - find_type_rank(other) or compare_values(one, other) or 0
+        result = get_type_rank(one) - get_type_rank(other) or compare_values(one, other) or 0
         if result:
             return -result if down else result
     return 0

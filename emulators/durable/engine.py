@@ -107,7 +107,7 @@ class DurableEngine:
         free = self._settings.max_orchestrators - len(self._running_turns)
         if free <= 0:
             return
-        ready = await self._store.find_ready_instances(at, self._settings.max_orchestrators)
+        ready = await self._store.list_ready_instance_ids(at, self._settings.max_orchestrators)
         for instance in [instance for instance in ready if instance not in self._running_turns][:free]:
             task = asyncio.create_task(self._run_turns(instance))
             self._running_turns[instance] = task

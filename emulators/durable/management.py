@@ -100,7 +100,7 @@ class Management:
             connection.execute(query, (OrchestrationStatus.TERMINATED, output, format_rfc3339(at), instance))
             for table in ("activities", "waits"):
                 connection.execute(f"DELETE FROM {table} WHERE instance = ?", (instance,))  # noqa: S608  constants
-            store.end_instance(connection, instance, at)
+            store.clean_up_ended_instance(connection, instance, at)
 
         return await self._change_instance(instance, store_termination)
 

@@ -69,7 +69,7 @@ class OrchestrationStore:
         """Wait for running transactions and close the SQLite file."""
         await self.database.close()
 
-    async def find_ready_instances(self, at: datetime, limit: int) -> list[str]:
+    async def list_ready_instance_ids(self, at: datetime, limit: int) -> list[str]:
         """Return the ids of up to ``limit`` instances with a message that can be delivered at the time ``at``."""
         return await self.database.read(
             lambda connection: [row[0] for row in connection.execute(_READY, (format_rfc3339(at), limit))]
@@ -218,10 +218,10 @@ def _store_turn(connection: sqlite3.Connection, stored_instance: Instance, turn:
     waits = [(instance, name) for name, count in turn.progress.waits.items() if count > 0]
     connection.executemany("INSERT INTO waits VALUES (?, ?)", waits)
     if status.ended:
-        end_instance(connection, instance, at)
+        clean_up_ended_instance(connection, instance, at)
 
 
-def end_instance(connection: sqlite3.Connection, instance: str, at: datetime) -> None:
+def clean_up_ended_instance(connection: sqlite3.Connection, instance: str, at: datetime) -> None:
     """Delete the undelivered messages to an ended instance, and send its result to its caller, if any."""
     connection.execute("DELETE FROM messages WHERE instance = ?", (instance,))
     ended = rows.find_instance(connection, instance)

@@ -99,7 +99,7 @@ def bind_probe_rows(
     Raises:
         QueryError: the query requires too many probe queries, or calls a function with a data-dependent operator twice.
     """
-    places = list(_find_data_dependent_operators(query))
+    places = list(_iterate_data_dependent_operators(query))
     _check_data_dependent_operators([operator for operator, _ in places if not operator.probes_types])
     rows: dict[int, Rows] = {}
     token = _PROBE_ROWS.set(rows)
@@ -163,23 +163,23 @@ def to_column_name(value: Any) -> str:
     return name
 
 
-def _find_data_dependent_operators(
+def _iterate_data_dependent_operators(
     query: ir.Query, lets: Sequence[tuple[str, Any]] = ()
 ) -> Iterator[tuple[DataDependentOperator, ir.Query]]:
     """Yield each data-dependent operator and the query that produces its input, in the order of the probe queries."""
     scope = list(lets)
     for name, bound in query.lets:
         if isinstance(bound, ir.Query):
-            yield from _find_data_dependent_operators(bound, scope)
+            yield from _iterate_data_dependent_operators(bound, scope)
         scope.append((name, bound))
     for index, operator in enumerate(query.operators):
-        for nested in _find_nested_queries(operator):
-            yield from _find_data_dependent_operators(nested, scope)
+        for nested in _iterate_nested_queries(operator):
+            yield from _iterate_data_dependent_operators(nested, scope)
         if isinstance(operator, DataDependentOperator):
             yield operator, ir.Query(query.source, query.operators[:index], scope, list(query.parameters))
 
 
-def _find_nested_queries(root: Any) -> Iterator[ir.Query]:
+def _iterate_nested_queries(root: Any) -> Iterator[ir.Query]:
     stack: list[Any] = [root]
     seen: set[int] = set()
     while stack:

@@ -120,14 +120,14 @@ def check_nesting(query: ir.Query) -> None:
     stack: list[Any] = [query]
     while stack:
         node = stack[-1]
-        waiting = [each for each in _find_child_nodes(node) if id(each) not in doublings]
+        waiting = [each for each in _list_child_nodes(node) if id(each) not in doublings]
         if waiting and id(node) not in doublings:
             doublings[id(node)] = 0  # visited; a reference back to this node finds the value
             stack.extend(waiting)
             continue
         stack.pop()
         doublings[id(node)] = _count_repeated_bindings(node) + max(
-            (doublings[id(each)] for each in _find_child_nodes(node)), default=0
+            (doublings[id(each)] for each in _list_child_nodes(node)), default=0
         )
         if doublings[id(node)] > MAX_DOUBLINGS:
             raise too_complex_error("the query is nested too deeply")
@@ -144,7 +144,7 @@ def _count_repeated_bindings(node: Any) -> int:
     return 0
 
 
-def _find_child_nodes(node: Any) -> list[Any]:
+def _list_child_nodes(node: Any) -> list[Any]:
     values = node if isinstance(node, list | tuple) else [getattr(node, each.name) for each in dataclasses.fields(node)]
     return [each for each in values if isinstance(each, list | tuple) or _is_node(each)]
 

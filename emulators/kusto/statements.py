@@ -28,7 +28,7 @@ class ResultPlace:
 FIRST_RESULT = ResultPlace()
 
 
-def find_query_statements(tokens: Sequence[Token]) -> list[tuple[int, int]]:
+def list_statement_spans(tokens: Sequence[Token]) -> list[tuple[int, int]]:
     """Return the start and end of each query statement, as character positions in the text.
 
     Args:

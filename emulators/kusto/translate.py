@@ -39,7 +39,7 @@ from emulators.kusto.query_checks import (
     reject_mistranslated_constructs,
     reject_mistranslated_tokens,
 )
-from emulators.kusto.statements import FIRST_RESULT, ResultPlace, blank_other_statements, find_query_statements
+from emulators.kusto.statements import FIRST_RESULT, ResultPlace, blank_other_statements, list_statement_spans
 from emulators.kusto.timespans import format_timespan
 
 
@@ -121,7 +121,7 @@ def _translate_statement(
 ) -> Translation:
     tokens = _tokenize(text)
     reject_mistranslated_tokens(tokens)
-    statements = find_query_statements(tokens)
+    statements = list_statement_spans(tokens)
     if len(statements) > 1:
         command = _find_control_command(tokens)
         if command is not None:
@@ -204,7 +204,7 @@ _MARK = re.compile(r"(?:evaluate )?(\w+)(?: by)? \((approximate[^)]*)\)")
 
 
 @functools.cache
-def _list_approximation_marks() -> Mapping[str, str]:
+def _map_names_to_approximation_notes() -> Mapping[str, str]:
     """Return the note of each approximate function, plugin and operator by name, such as ``approximate order``."""
     listed = (entry for extension in EXTENSIONS for entry in getattr(extension, "SUPPORTED", ()))
     return {found[1]: found[2] for entry in listed if (found := _MARK.fullmatch(entry))}
@@ -216,7 +216,7 @@ def find_approximate_functions(tokens: Sequence[Token]) -> tuple[str, ...]:
     Args:
         tokens: tokens of the query without comments and white space.
     """
-    marks = _list_approximation_marks()
+    marks = _map_names_to_approximation_notes()
     names = [token.text.lower() for token in tokens]
     found = {
         name

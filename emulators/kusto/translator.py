@@ -97,11 +97,11 @@ class Translator:
             self.hits += 1
             return cached
         self.misses += 1
-        translation = await self._translate_in_process(text, probe_rows, result_place)
+        translation = await self._translate_in_translator_process(text, probe_rows, result_place)
         self._store_translation(key, translation)
         return translation
 
-    async def _translate_in_process(
+    async def _translate_in_translator_process(
         self, text: str, probe_rows: Sequence[Rows], result_place: ResultPlace
     ) -> Translation:
         request: dict[str, Any] = {"text": text, "schema": self._schema, "found": probe_rows, "types": self._types}

@@ -120,7 +120,7 @@ class JsonSession:
             return None
         payload = Payload(data, request.dataType, request.group, self._connection.user_id)
         excluded = {self._connection.id} if request.noEcho else ()
-        await self._hub.deliver(payload, tuple(self._hub.find_group_connections(request.group)), excluded)
+        await self._hub.deliver(payload, tuple(self._hub.get_group_connections(request.group)), excluded)
         return True
 
     async def _send_event(self, request: EventRequest) -> bool | None:

@@ -58,11 +58,11 @@ class Hub:
         for group in tuple(connection.groups):
             self.leave_group(connection, group)
 
-    def find_group_connections(self, group: str) -> Collection[ClientConnection]:
+    def get_group_connections(self, group: str) -> Collection[ClientConnection]:
         """Return the connections of the clients in a group."""
         return self._groups.get(group, {}).values()
 
-    def find_user_connections(self, user_id: str) -> Collection[ClientConnection]:
+    def get_user_connections(self, user_id: str) -> Collection[ClientConnection]:
         """Return the connections of all clients of a user."""
         return self._users.get(user_id, {}).values()
 
@@ -74,7 +74,7 @@ class Hub:
             data: content of the message as bytes.
             data_type: type of the content.
         """
-        await self.deliver(Payload(data, data_type, group=group), tuple(self.find_group_connections(group)))
+        await self.deliver(Payload(data, data_type, group=group), tuple(self.get_group_connections(group)))
 
     async def deliver(
         self, payload: Payload, connections: Iterable[ClientConnection], excluded: Collection[str] = _NONE_EXCLUDED

@@ -36,7 +36,7 @@ async def send_to_group(request: DataPlaneRequest) -> EmulatorReply:
     """Send a message to every client in a group."""
     await request.hub.deliver(
         request.parse_payload(),
-        tuple(request.hub.find_group_connections(request.parse_group())),
+        tuple(request.hub.get_group_connections(request.parse_group())),
         request.parse_excluded_ids(),
     )
     return _ACCEPTED
@@ -44,14 +44,14 @@ async def send_to_group(request: DataPlaneRequest) -> EmulatorReply:
 
 async def send_to_user(request: DataPlaneRequest) -> EmulatorReply:
     """Send a message to every client of a user."""
-    await request.hub.deliver(request.parse_payload(), tuple(request.hub.find_user_connections(request.path["user"])))
+    await request.hub.deliver(request.parse_payload(), tuple(request.hub.get_user_connections(request.path["user"])))
     return _ACCEPTED
 
 
 async def send_to_connection(request: DataPlaneRequest) -> EmulatorReply:
     """Send a message to one client, after all earlier messages are written; this slows down a fast sender."""
     payload = request.parse_payload()
-    if not await _find_connection(request).send_when_drained(payload):
+    if not await _get_connection(request).send_when_drained(payload):
         raise _build_unknown_connection_error()
     return _ACCEPTED
 
@@ -63,12 +63,12 @@ async def close_all_connections(request: DataPlaneRequest) -> EmulatorReply:
 
 async def close_group_connections(request: DataPlaneRequest) -> EmulatorReply:
     """Close the connection of every client in a group."""
-    return _close_connections(request, request.hub.find_group_connections(request.parse_group()))
+    return _close_connections(request, request.hub.get_group_connections(request.parse_group()))
 
 
 async def close_user_connections(request: DataPlaneRequest) -> EmulatorReply:
     """Close the connection of every client of a user."""
-    return _close_connections(request, request.hub.find_user_connections(request.path["user"]))
+    return _close_connections(request, request.hub.get_user_connections(request.path["user"]))
 
 
 async def close_connection(request: DataPlaneRequest) -> EmulatorReply:
@@ -84,17 +84,17 @@ async def check_connection(request: DataPlaneRequest) -> EmulatorReply:
 
 async def check_group(request: DataPlaneRequest) -> EmulatorReply:
     """Reply with status 200 if a group has clients, else 404."""
-    return _OK if request.hub.find_group_connections(request.parse_group()) else _NOT_FOUND
+    return _OK if request.hub.get_group_connections(request.parse_group()) else _NOT_FOUND
 
 
 async def check_user(request: DataPlaneRequest) -> EmulatorReply:
     """Reply with status 200 if a user has clients, else 404."""
-    return _OK if request.hub.find_user_connections(request.path["user"]) else _NOT_FOUND
+    return _OK if request.hub.get_user_connections(request.path["user"]) else _NOT_FOUND
 
 
 async def add_connection_to_group(request: DataPlaneRequest) -> EmulatorReply:
     """Add one client to a group."""
-    request.hub.join_group(_find_connection(request), request.parse_group())
+    request.hub.join_group(_get_connection(request), request.parse_group())
     return _OK
 
 
@@ -116,21 +116,21 @@ async def remove_connection_from_all_groups(request: DataPlaneRequest) -> Emulat
 
 async def add_user_to_group(request: DataPlaneRequest) -> EmulatorReply:
     """Add the current clients of a user to a group."""
-    for connection in request.hub.find_user_connections(request.path["user"]):
+    for connection in request.hub.get_user_connections(request.path["user"]):
         request.hub.join_group(connection, request.parse_group())
     return _OK
 
 
 async def remove_user_from_group(request: DataPlaneRequest) -> EmulatorReply:
     """Remove the clients of a user from a group."""
-    for connection in request.hub.find_user_connections(request.path["user"]):
+    for connection in request.hub.get_user_connections(request.path["user"]):
         request.hub.leave_group(connection, request.parse_group())
     return _NO_CONTENT
 
 
 async def remove_user_from_all_groups(request: DataPlaneRequest) -> EmulatorReply:
     """Remove the clients of a user from all groups."""
-    for connection in request.hub.find_user_connections(request.path["user"]):
+    for connection in request.hub.get_user_connections(request.path["user"]):
         request.hub.leave_all_groups(connection)
     return _NO_CONTENT
 
@@ -143,7 +143,7 @@ async def list_group_connections(request: DataPlaneRequest) -> EmulatorReply:
     top, size = request.parse_number("top", _MAX_TOP, 1, _MAX_TOP), request.parse_number("maxpagesize", _PAGE, 1, _PAGE)
     after = request.read_query_value("continuationToken") or ""
     members = sorted(
-        (each for each in request.hub.find_group_connections(request.parse_group()) if each.id > after),
+        (each for each in request.hub.get_group_connections(request.parse_group()) if each.id > after),
         key=lambda each: each.id,
     )
     page = members[: min(top, size)]
@@ -160,7 +160,7 @@ async def list_group_connections(request: DataPlaneRequest) -> EmulatorReply:
 
 async def grant_permission(request: DataPlaneRequest) -> EmulatorReply:
     """Grant a permission to a client."""
-    _find_connection(request).permissions.grant(*request.parse_permission())
+    _get_connection(request).permissions.grant(*request.parse_permission())
     return _OK
 
 
@@ -231,7 +231,7 @@ def _close_connections(request: DataPlaneRequest, connections: Iterable[ClientCo
     return _NO_CONTENT
 
 
-def _find_connection(request: DataPlaneRequest) -> ClientConnection:
+def _get_connection(request: DataPlaneRequest) -> ClientConnection:
     connection = request.hub.connections.get(request.path["connection"])
     if connection is None:
         raise _build_unknown_connection_error()

@@ -45,7 +45,7 @@ class WebPubSubEmulator:
     def get_or_create_hub(self, name: str) -> Hub:
         """Return the hub with a name; create the hub when its name is used for the first time."""
         return self._hubs.setdefault(
-            name, Hub(self._settings.count_clients, self._settings.find_hub_settings(name).close_code)
+            name, Hub(self._settings.count_clients, self._settings.get_hub_settings(name).close_code)
         )
 
     async def close(self) -> None:
@@ -67,7 +67,7 @@ class WebPubSubEmulator:
             await receive()
             await reject_handshake(scope, send, build_route_not_found_error())
             return
-        settings = self._settings.find_hub_settings(name)
+        settings = self._settings.get_hub_settings(name)
         if name not in self._events:
             self._events[name] = HubEvents(name, settings, self._settings.access_key)
         await serve_client(

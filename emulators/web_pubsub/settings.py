@@ -66,6 +66,6 @@ class ServiceSettings:
     other_hubs: HubSettings = field(default_factory=HubSettings)
     count_clients: Callable[[int], None] = lambda _change: None
 
-    def find_hub_settings(self, hub: str) -> HubSettings:
+    def get_hub_settings(self, hub: str) -> HubSettings:
         """Return the settings of the hub with this name."""
         return self.hubs.get(hub, self.other_hubs)

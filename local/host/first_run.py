@@ -69,7 +69,7 @@ class QueryChecks:
         started_at = time.monotonic()
         _LOG.info("checking the queries", extra=fields(queries=len(queries)))
         rejected = 0
-        async for index, error in self._find_rejections(queries):
+        async for index, error in self._iterate_rejections(queries):
             rejected += 1
             problem = self._describe_rejection(index, queries[index], format_kql_error(error))
             _LOG.warning("a query of the workspace document does not run", extra=fields(problem=problem))
@@ -83,11 +83,11 @@ class QueryChecks:
         [problem] = self._loaded.build_located_error([(("warmQueries", index, "kql"), rule)]).problems
         return str(problem)
 
-    async def _find_rejections(self, queries: Sequence[WarmQuery]) -> AsyncIterator[tuple[int, WorkspaceError]]:
+    async def _iterate_rejections(self, queries: Sequence[WarmQuery]) -> AsyncIterator[tuple[int, WorkspaceError]]:
         columns = self._services().queries.columns
         columns.enlarge_cache(len(queries))
         for index, query in enumerate(queries):
-            error = await _check_query(columns, query)
+            error = await _find_query_error(columns, query)
             if error is not None and error.kind is not Kind.INVALID:
                 _LOG.warning("the remaining queries are not checked", extra=fields(reason=error.code))
                 return
@@ -100,7 +100,7 @@ class QueryChecks:
         return [entry.value for entry in (await self._services().catalog.current()).queries.values()]
 
 
-async def _check_query(columns: QueryColumns, query: WarmQuery) -> WorkspaceError | None:
+async def _find_query_error(columns: QueryColumns, query: WarmQuery) -> WorkspaceError | None:
     """Return the engine's error for a query, or None if the query is valid.
 
     Try again while the engine is unavailable.

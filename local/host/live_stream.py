@@ -179,7 +179,7 @@ class DirectSender:
 
     async def has_streams(self, group: str) -> bool:
         """Return whether a group contains at least one stream."""
-        return bool(self._hub.find_group_connections(group))
+        return bool(self._hub.get_group_connections(group))
 
 
 class LiveStreamGateway:

@@ -97,7 +97,9 @@ class HttpApp:
             response = build_error_reply(stopping, given_id, close=True)
         except Exception:
             _LOGGER.exception("the host failed", extra=fields(requestId=given_id))
-            response = build_error_reply(_internal_error("The local host failed; see its log."), given_id, close=True)
+            response = build_error_reply(
+                _build_internal_error("The local host failed; see its log."), given_id, close=True
+            )
         if isinstance(response, Reply):
             record_rejected_request(_build_trace_request(scope), given_id, response, time.perf_counter() - begun)
             response = _to_response(response)
@@ -183,7 +185,7 @@ async def _invoke_function(match: RouteMatch, request: RpcHttp, client_request_i
         _LOGGER.exception(
             "the response of a function cannot be sent", extra=fields(function=name, requestId=client_request_id)
         )
-    raise _internal_error("The function failed; see the log of the local host.")
+    raise _build_internal_error("The function failed; see the log of the local host.")
 
 
 def _build_sign_in_response(document: Mapping[str, Any], client_request_id: str) -> HttpResponse:
@@ -202,7 +204,7 @@ def _build_webhook_response(reply: WebhookReply) -> HttpResponse:
 async def _read_body(headers: Iterable[tuple[bytes, bytes]], receive: Receive) -> bytes:
     for name, value in headers:
         if name == b"content-length" and int(value) > MAX_BODY_BYTES:
-            raise _body_too_large_error()
+            raise _build_body_too_large_error()
     message = await receive()
     if message["type"] == "http.disconnect":
         raise _ClientDisconnectedError
@@ -217,7 +219,7 @@ async def _read_body(headers: Iterable[tuple[bytes, bytes]], receive: Receive) -
         parts.append(message.get("body", b""))
         size += len(parts[-1])
         if size > MAX_BODY_BYTES:
-            raise _body_too_large_error()
+            raise _build_body_too_large_error()
     return b"".join(parts)
 
 
@@ -226,11 +228,11 @@ async def _wait_for_disconnect(receive: Receive) -> None:
         pass
 
 
-def _internal_error(detail: str) -> WorkspaceError:
+def _build_internal_error(detail: str) -> WorkspaceError:
     return WorkspaceError(Kind.INTERNAL, "INTERNAL_ERROR", detail)
 
 
-def _body_too_large_error() -> WorkspaceError:
+def _build_body_too_large_error() -> WorkspaceError:
     return WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body must not exceed {MAX_BODY_BYTES} bytes.")
 
 

@@ -101,7 +101,7 @@ def check_protocol(version: str, headers: Iterable[tuple[bytes, bytes]]) -> None
             other than ``chunked`` (RFC 9112 section 6.1).
     """
     if not version.startswith(f"{_MAJOR.decode()}."):
-        raise _unsupported_version_error()
+        raise _build_unsupported_version_error()
     codings = {part.strip(b" \t").lower() for name, value in headers if name == _CODING for part in value.split(b",")}
     if codings - {b"", b"chunked"}:
         raise UnsupportedHttpError(
@@ -120,14 +120,14 @@ def build_parse_error(data: bytes, message: str) -> WorkspaceError:
     """
     line = _LINE.match(data)
     if line is not None and line[1] != _MAJOR:
-        return _unsupported_version_error()
+        return _build_unsupported_version_error()
     if line is not None and isinstance(sys.exception(), httptools.HttpParserInvalidMethodError):
         detail = "The method of the request is unknown."
         return UnsupportedHttpError(HTTPStatus.NOT_IMPLEMENTED, "METHOD_NOT_IMPLEMENTED", detail)
     return invalid("request", message)
 
 
-def _unsupported_version_error() -> UnsupportedHttpError:
+def _build_unsupported_version_error() -> UnsupportedHttpError:
     return UnsupportedHttpError(
         HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "HTTP_VERSION_NOT_SUPPORTED", "Unsupported HTTP version; use HTTP/1.1."
     )

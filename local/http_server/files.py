@@ -56,7 +56,7 @@ class Files:
             UploadInterruptedError: the client disconnected during an upload.
         """
         if scope["method"] not in {"GET", "HEAD", "PUT"}:
-            raise _method_not_allowed_error()
+            raise _build_method_not_allowed_error()
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
         linked = await asyncio.to_thread(self._parse_link, scope, query)
         if linked.permission is LinkPermission.WRITE:
@@ -64,7 +64,7 @@ class Files:
             await _send_document(send, status, document, request_id)
             return
         if scope["method"] == "PUT":
-            raise _method_not_allowed_error()
+            raise _build_method_not_allowed_error()
         try:
             file = await asyncio.to_thread(build_blob_path(self._folder / linked.container, linked.name).open, "rb")
         except (OSError, ValueError):
@@ -87,7 +87,7 @@ class Files:
         return linked
 
 
-def _method_not_allowed_error() -> WorkspaceError:
+def _build_method_not_allowed_error() -> WorkspaceError:
     detail = "Files support only GET and HEAD."
     return WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail, allow=["GET", "HEAD"])
 

@@ -79,7 +79,7 @@ class RouteTable:
             segments.pop()
         if "%" in raw_path:
             segments = [_decode_segment(segment) for segment in segments]
-        for route, values in _find_routes(self._root, segments, 0, ()):
+        for route, values in _iterate_matching_routes(self._root, segments, 0, ()):
             if not route.methods or method in route.methods:
                 return RouteMatch(route.function, dict(zip(route.names, values, strict=True)))
         return None
@@ -94,7 +94,7 @@ def _append_route(routes: list[_Route], added: _Route, template: str) -> None:
     routes.append(added)
 
 
-def _find_routes(
+def _iterate_matching_routes(
     node: _Node, segments: list[str], position: int, values: tuple[str, ...]
 ) -> Iterator[tuple[_Route, tuple[str, ...]]]:
     if position == len(segments):
@@ -103,13 +103,13 @@ def _find_routes(
         segment = segments[position]
         literal = node.literals.get(segment.lower())
         if literal is not None:
-            yield from _find_routes(literal, segments, position + 1, values)
+            yield from _iterate_matching_routes(literal, segments, position + 1, values)
         for pattern, child in node.mixed:
             found = pattern.fullmatch(segment)
             if found:
-                yield from _find_routes(child, segments, position + 1, values + found.groups())
+                yield from _iterate_matching_routes(child, segments, position + 1, values + found.groups())
         if node.parameter is not None and segment:
-            yield from _find_routes(node.parameter, segments, position + 1, (*values, segment))
+            yield from _iterate_matching_routes(node.parameter, segments, position + 1, (*values, segment))
     rest = "/".join(segments[position:])
     for route in node.catch_all:
         # A catch-all parameter without any value is omitted.

@@ -275,7 +275,7 @@ class HttpConnection(HttpToolsProtocol):
             self.transport.close()
         else:
             self._reply_if_possible_then_close(
-                build_error_reply(_connection_limit_error(), self._read_request_id(), close=True)
+                build_error_reply(_build_connection_limit_error(), self._read_request_id(), close=True)
             )
         return True
 
@@ -293,7 +293,7 @@ class HttpConnection(HttpToolsProtocol):
         )
         self.connections.discard(self)
         self._reply_then_close_after_delay(
-            build_error_reply(_connection_limit_error(), choose_request_id(()), close=True)
+            build_error_reply(_build_connection_limit_error(), choose_request_id(()), close=True)
         )
 
     def _reply_then_close_after_delay(self, reply: Reply) -> None:
@@ -317,7 +317,7 @@ class HttpConnection(HttpToolsProtocol):
         self.transport.write(serialize_reply(reply, self.server_state.default_headers))
 
 
-def _connection_limit_error() -> WorkspaceError:
+def _build_connection_limit_error() -> WorkspaceError:
     return WorkspaceError(
         Kind.UNAVAILABLE, "TOO_MANY_CONNECTIONS", "The host has reached its limit of connections; try again."
     )

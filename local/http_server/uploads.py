@@ -212,12 +212,12 @@ async def _write_body(receive: Receive, file: IO[bytes], folder: Path, limit: in
 def _write_data(file: IO[bytes], data: bytes, folder: Path) -> None:
     try:
         if count_free_bytes(folder) < len(data):
-            raise _disk_full_error()
+            raise _build_disk_full_error()
         file.write(data)
     except OSError as error:
-        raise _disk_full_error() from error
+        raise _build_disk_full_error() from error
     except WorkspaceError as error:
-        raise _disk_full_error() from error
+        raise _build_disk_full_error() from error
 
 
 def _flush_file(file: IO[bytes]) -> None:
@@ -281,6 +281,6 @@ def _too_large_error(limit: int) -> WorkspaceError:
     )
 
 
-def _disk_full_error() -> WorkspaceError:
+def _build_disk_full_error() -> WorkspaceError:
     detail = "The disk of the service has no space for this upload; free space, then continue the upload."
     return WorkspaceError(Kind.STORAGE_FULL, "STORAGE_FULL", detail)

@@ -114,7 +114,7 @@ class SmokeContext:
             return member
         raise FeatureMissingError(f"no API key belongs to a member with the rights {', '.join(rights)}")
 
-    def find_pair(self, first_right: str, second_right: str) -> tuple[TokenHolder, TokenHolder]:
+    def require_two_members(self, first_right: str, second_right: str) -> tuple[TokenHolder, TokenHolder]:
         """Return two different team members: one with the access right ``first_right``, one with ``second_right``.
 
         Raise FeatureMissingError if there are no such members.

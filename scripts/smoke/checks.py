@@ -145,7 +145,7 @@ def check_checkpoint(context: SmokeContext) -> str:
 
 def check_amendment(context: SmokeContext) -> str:
     """Check that an amendment of an audit record can be approved by another team member, but not by its author."""
-    maker, checker = context.find_pair("Amendment.Create", "Amendment.Approve")
+    maker, checker = context.require_two_members("Amendment.Create", "Amendment.Approve")
     reasons = maker.get("/oi-api/provenance/reason-categories").require_status(OK).json
     body = {
         "ScopeKey": SCOPE,
@@ -154,7 +154,7 @@ def check_amendment(context: SmokeContext) -> str:
         "OriginalRecord": {"state": "untried"},
         "AmendedRecord": {"state": "tried"},
         "ChangedFields": ["state"],
-        "ReasonCategory": _find_first_category(reasons),
+        "ReasonCategory": _get_first_reason_category(reasons),
         "ReasonText": "a tour through the service",
     }
     created = maker.send_request("POST", "/oi-api/provenance/amendments", body).require_status(CREATED).json
@@ -166,7 +166,7 @@ def check_amendment(context: SmokeContext) -> str:
     return f"{created['RecordID']} by {maker.name}, approved by {checker.name}"
 
 
-def _find_first_category(reasons: Any) -> str:
+def _get_first_reason_category(reasons: Any) -> str:
     listed = reasons if isinstance(reasons, list) else next(each for each in reasons.values() if isinstance(each, list))
     return str(listed[0])
 

@@ -117,8 +117,8 @@ def _render_clauses(validation: Validation) -> Iterator[str]:
 def _render_clause(clause: Clause, validation: Validation) -> Iterator[str]:
     rows = max(1, len(clause.tests))
     yield f"<tr><td rowspan={rows}>{escape(clause.number)}</td><td rowspan={rows}>{escape(clause.requirement)}"
-    yield f'<p class="soft">The service: {_describe_test(clause.behaviour)}</p>'
-    yield f'<p class="soft">The plant adds: {_describe_test(clause.procedures)}</p></td>'
+    yield f'<p class="soft">The service: {_format_clause_text(clause.behaviour)}</p>'
+    yield f'<p class="soft">The plant adds: {_format_clause_text(clause.procedures)}</p></td>'
     if not clause.tests:
         yield '<td colspan=3 class="soft">No test: this clause is met by the plant\'s procedures.</td></tr>'
     for place, test in enumerate(clause.tests):
@@ -126,7 +126,7 @@ def _render_clause(clause: Clause, validation: Validation) -> Iterator[str]:
         yield f"<td>{escape(validation.rules.get(test, ''))}</td>{_render_result(validation.results[test])}</tr>"
 
 
-def _describe_test(text: str) -> str:
+def _format_clause_text(text: str) -> str:
     return "nothing." if text == "—" else escape(text.replace("`", "")) + "."
 
 

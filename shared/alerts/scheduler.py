@@ -77,7 +77,7 @@ class AlertScheduler:
         try:
             while True:
                 catalog = await self._catalog()
-                for source, rules in (await self._find_due_rules(catalog)).items():
+                for source, rules in (await self._group_due_rules_by_source(catalog)).items():
                     if source not in running:
                         running[source] = asyncio.create_task(self._evaluate_source(source, rules, catalog, slots))
                 if not running:
@@ -90,7 +90,7 @@ class AlertScheduler:
             await asyncio.gather(*running.values(), return_exceptions=True)
         await self._delete_old_resolved_alerts()
 
-    async def _find_due_rules(self, catalog: Catalog) -> Mapping[str, Sequence[str]]:
+    async def _group_due_rules_by_source(self, catalog: Catalog) -> Mapping[str, Sequence[str]]:
         """Return the lookups (ids in URLs) of the rules to evaluate or end, grouped by the data that they read."""
         if self._runtime.monotonic() >= self._refresh_at:
             self._states = {state.rule: state for state in await self._store.list_states()}

@@ -78,7 +78,7 @@ class ChainReceipts:
         for number, sequence in enumerate(sequences):
             await self._yield_and_check_cancellation(number)
             proof = await proofs.prove(sequence)
-            leaf = proofs.get_leaf_hash(sequence)
+            leaf = proofs.get_record_hash(sequence)
             if not is_included(leaf, proof.leaf_index, checkpoint.size, proof.hashes, checkpoint.root):
                 return False
         return True
@@ -298,7 +298,7 @@ class ChainSection:
         yield b"]"
 
 
-def get_chain_key(bundled: BundledChain) -> ChainKey:
+def to_chain_key(bundled: BundledChain) -> ChainKey:
     """Convert a chain that a bundle request lists to its chain key."""
     return ChainKey(Target(bundled.target), bundled.scope_key)
 

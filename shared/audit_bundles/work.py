@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from shared.audit_bundles.bundle_file import KEY_SET, MANIFEST, README, REPORT, VERIFIER_KEY, BundleFile
-from shared.audit_bundles.chain_section import ChainSection, ChainSources, build_filters, get_chain_key
+from shared.audit_bundles.chain_section import ChainSection, ChainSources, build_filters, to_chain_key
 from shared.cold_data.ports import BlobStore
 from shared.cold_data.scratch import require_scratch_space
 from shared.downloads.expiry import build_job_blob_prefix, remove_job_files, remove_unused_files
@@ -188,7 +188,7 @@ class BundleRunner:
             return True
         if not self._lane.has_room(job.owner):
             return False
-        async with self._lane.wait_for_turn(job.owner):
+        async with self._lane.occupy_slot(job.owner):
             try:
                 await self._build_and_store_file(job, job.bundle)
             except JobEndedError:
@@ -231,7 +231,7 @@ class BundleRunner:
             for number, each in enumerate(bundle.chains, start=1):
                 section = ChainSection(
                     self._sources,
-                    get_chain_key(each),
+                    to_chain_key(each),
                     build_filters(bundle),
                     number,
                     watch.check_job_and_disk,
@@ -247,14 +247,14 @@ class BundleRunner:
                 "chains": entries,
             }
             await file.write_entry(MANIFEST, encode_jcs(manifest))
-            await self._write_keys(file, bundle)
-            selections = [(get_chain_key(each), build_filters(bundle)) for each in bundle.chains]
+            await self._write_public_keys(file, bundle)
+            selections = [(to_chain_key(each), build_filters(bundle)) for each in bundle.chains]
             report = render_bundle_report(self._sources.store, manifest, selections, self._runtime)
             await file.write_entry_in_parts(REPORT, report)
             await file.write_entry(README, build_readme(manifest, file.digests))
         return sum(entry["records"] for entry in entries)
 
-    async def _write_keys(self, file: BundleFile, bundle: BundleRequest) -> None:
+    async def _write_public_keys(self, file: BundleFile, bundle: BundleRequest) -> None:
         key = await self._sources.checkpoints.load_verifier_key()
         await file.write_entry(VERIFIER_KEY, f"{key}\n".encode())
         if bundle.receipts:

@@ -79,7 +79,7 @@ class ApiKeys:
         """
         caller.require_not_delegated()
         caller.require_unbound_credential()
-        owner = await self._find_owner(caller, principal)
+        owner = await self._authorize_and_get_owner(caller, principal)
         granted = _select_rights(caller, owner, rights if binding is None else _select_bound_rights(rights))
         if owner.id == caller.member_id:
             await self._require_recent_sign_in(caller)
@@ -201,7 +201,7 @@ class ApiKeys:
         if max_age is not None and caller.via is not CredentialKind.API_KEY:
             check_sign_in_age(caller.sign_in, max_age, self._runtime.now())
 
-    async def _find_owner(self, caller: Principal, principal: str | None) -> TeamMember:
+    async def _authorize_and_get_owner(self, caller: Principal, principal: str | None) -> TeamMember:
         requested = caller.member_id if principal is None else principal
         if requested != caller.member_id:
             caller.require_right(AccessRight.KEYS_MANAGE)

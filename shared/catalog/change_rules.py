@@ -90,7 +90,7 @@ class _ChangeSet:
         """Kinds and keys of the catalog items that the changes add or replace."""
         return frozenset((change.kind, change.key) for change in self.changes if change.after is not None)
 
-    def list_items_after_changes(self, kind: ItemKind) -> Iterator[tuple[str, Definition]]:
+    def iterate_items_after_changes(self, kind: ItemKind) -> Iterator[tuple[str, Definition]]:
         """Yield the keys and definitions of all items of a kind after the changes."""
         return ((key, definition) for (found, key), definition in self.after.items() if found == kind)
 
@@ -215,7 +215,7 @@ def _check_new_team_members(change_set: _ChangeSet, _: Caller) -> None:
         return
     retired = {to_identity_key(key) for key in find_retired_ids(change_set.stored)}
     owners = _group_pairs_by_key(
-        (to_identity_key(key), key) for key, _ in change_set.list_items_after_changes(ItemKind.MEMBER)
+        (to_identity_key(key), key) for key, _ in change_set.iterate_items_after_changes(ItemKind.MEMBER)
     )
     for key in added:
         if to_identity_key(key) in retired:
@@ -228,7 +228,7 @@ def _check_new_team_members(change_set: _ChangeSet, _: Caller) -> None:
 
 
 def _check_unique_object_ids(change_set: _ChangeSet, _: Caller) -> None:
-    members = [(key, member.get("oid")) for key, member in change_set.list_items_after_changes(ItemKind.MEMBER)]
+    members = [(key, member.get("oid")) for key, member in change_set.iterate_items_after_changes(ItemKind.MEMBER)]
     for oid, owners in _group_pairs_by_key((str(oid).casefold(), key) for key, oid in members if oid).items():
         changed = [key for key in owners if (ItemKind.MEMBER, key) in change_set.changed]
         if len(owners) > 1 and changed:
@@ -242,7 +242,7 @@ def _check_unique_object_ids(change_set: _ChangeSet, _: Caller) -> None:
 def _check_connections_in_use(change_set: _ChangeSet, _: Caller) -> None:
     users = (
         (lookup, key)
-        for key, surface in change_set.list_items_after_changes(ItemKind.SURFACE)
+        for key, surface in change_set.iterate_items_after_changes(ItemKind.SURFACE)
         for lookup in dict.fromkeys(surface["connections"])
     )
     if used_by := _find_dependants_of_removed(change_set, ItemKind.CONNECTION, users):
@@ -250,7 +250,7 @@ def _check_connections_in_use(change_set: _ChangeSet, _: Caller) -> None:
         raise WorkspaceError(Kind.CONFLICT, "CONNECTION_IN_USE", detail, usedBy=used_by)
     watchers = (
         (lookup, key)
-        for key, rule in change_set.list_items_after_changes(ItemKind.ALERT_RULE)
+        for key, rule in change_set.iterate_items_after_changes(ItemKind.ALERT_RULE)
         for lookup in rule.get("connections", ())
     )
     if used_by := _find_dependants_of_removed(change_set, ItemKind.CONNECTION, watchers):
@@ -259,11 +259,11 @@ def _check_connections_in_use(change_set: _ChangeSet, _: Caller) -> None:
 
 
 def _check_surfaces_in_use(change_set: _ChangeSet, _: Caller) -> None:
-    users = ((str(query["surface"]), key) for key, query in change_set.list_items_after_changes(ItemKind.WARM_QUERY))
+    users = ((str(query["surface"]), key) for key, query in change_set.iterate_items_after_changes(ItemKind.WARM_QUERY))
     if used_by := _find_dependants_of_removed(change_set, ItemKind.SURFACE, users):
         detail = f"The surface has warm queries: {', '.join(used_by)}. Delete or move them first."
         raise WorkspaceError(Kind.CONFLICT, "SURFACE_IN_USE", detail, usedBy=used_by)
-    rules = ((str(rule["surface"]), key) for key, rule in change_set.list_items_after_changes(ItemKind.ALERT_RULE))
+    rules = ((str(rule["surface"]), key) for key, rule in change_set.iterate_items_after_changes(ItemKind.ALERT_RULE))
     if used_by := _find_dependants_of_removed(change_set, ItemKind.SURFACE, rules):
         detail = f"The surface has alert rules: {', '.join(used_by)}. Delete or move them first."
         raise WorkspaceError(Kind.CONFLICT, "SURFACE_IN_USE", detail, usedBy=used_by)
@@ -272,7 +272,7 @@ def _check_surfaces_in_use(change_set: _ChangeSet, _: Caller) -> None:
 def _check_members_in_use(change_set: _ChangeSet, _: Caller) -> None:
     users = (
         (str(query["approval"]["approvedBy"]), key)
-        for key, query in change_set.list_items_after_changes(ItemKind.WARM_QUERY)
+        for key, query in change_set.iterate_items_after_changes(ItemKind.WARM_QUERY)
         if query.get("approval")
     )
     if used_by := _find_dependants_of_removed(change_set, ItemKind.MEMBER, users):

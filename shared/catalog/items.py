@@ -101,10 +101,10 @@ def items_from_document(document: WorkspaceDocument) -> dict[ItemId, dict[str, A
 
     Containers are separate items, so that containers created through the API can belong to a declared database.
     """
-    return {(kind, key): to_definition(model) for kind, key, model in _iter_item_models(document)}
+    return {(kind, key): to_definition(model) for kind, key, model in _iterate_item_models(document)}
 
 
-def _iter_item_models(document: WorkspaceDocument) -> Iterator[tuple[ItemKind, str, Model]]:
+def _iterate_item_models(document: WorkspaceDocument) -> Iterator[tuple[ItemKind, str, Model]]:
     yield ItemKind.WORKSPACE, SINGLETON_KEY, document.workspace
     settings = WorkspaceSettings(tier=document.tier, limits=document.limits, policies=document.policies)
     yield ItemKind.SETTINGS, SINGLETON_KEY, settings

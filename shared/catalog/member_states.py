@@ -26,10 +26,10 @@ def derive_member_states(
 ) -> Sequence[CatalogItem]:
     """Return the new states of the team members that a set of changes disables, enables or removes."""
     stored_states = {item.key: item for item in stored.items if item.kind == ItemKind.MEMBER_STATE}
-    return list(_iter_member_states(changes, stored_states, actor, at))
+    return list(_iterate_member_states(changes, stored_states, actor, at))
 
 
-def _iter_member_states(
+def _iterate_member_states(
     changes: Iterable[ItemChange], stored_states: dict[str, CatalogItem], actor: str, at: datetime
 ) -> Iterator[CatalogItem]:
     for change in changes:

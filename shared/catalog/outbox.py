@@ -35,7 +35,7 @@ async def flush_outbox(store: PendingEventStore, audit_log: AuditLog, announce: 
     """
     count = 0
     rejection: WorkspaceError | None = None
-    for events in _iter_event_batches(await store.list_pending_events()):
+    for events in _iterate_event_batches(await store.list_pending_events()):
         appended, failure = await _append_events(events, audit_log)
         if appended:
             await announce([event for event in events if event.append_id in appended])
@@ -49,7 +49,7 @@ async def flush_outbox(store: PendingEventStore, audit_log: AuditLog, announce: 
     return count
 
 
-def _iter_event_batches(events: Iterable[PendingEvent]) -> Iterator[Sequence[PendingEvent]]:
+def _iterate_event_batches(events: Iterable[PendingEvent]) -> Iterator[Sequence[PendingEvent]]:
     """Yield pending audit events in batches. A batch contains at most one event of each catalog item.
 
     The events of an item therefore keep their order, also if an append fails.
@@ -89,17 +89,19 @@ async def _append_event(event: PendingEvent, audit_log: AuditLog) -> WorkspaceEr
     if event.target == UNAUDITED:
         return None
     try:
-        content = write_large_integers_as_text({name: value for name, value in event.event.items() if name != CONTEXT})
+        content = convert_large_integers_to_text(
+            {name: value for name, value in event.event.items() if name != CONTEXT}
+        )
         await audit_log.append(Target(event.target), event.user_id, content, append_id=event.append_id)
     except WorkspaceError as error:
         return error
     return None
 
 
-def write_large_integers_as_text(value: Any) -> Any:
+def convert_large_integers_to_text(value: Any) -> Any:
     """Return a JSON value in which integers beyond ±(2^53-1) are texts; audit records cannot contain them."""
     if isinstance(value, dict):
-        return {name: write_large_integers_as_text(member) for name, member in value.items()}
+        return {name: convert_large_integers_to_text(member) for name, member in value.items()}
     if isinstance(value, list):
-        return [write_large_integers_as_text(item) for item in value]
+        return [convert_large_integers_to_text(item) for item in value]
     return str(value) if isinstance(value, int) and abs(value) > SAFE_INTEGER else value

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from shared.catalog.outbox import write_large_integers_as_text
+from shared.catalog.outbox import convert_large_integers_to_text
 from shared.provenance.canonical import encode_canonical_object
 
 
@@ -18,5 +18,5 @@ def compute_query_hash(definition: Mapping[str, Any]) -> str:
     Raises:
         WorkspaceError: INVALID if the text has no canonical form.
     """
-    content = {name: write_large_integers_as_text(definition[name]) for name in ("kql", "parameters")}
+    content = {name: convert_large_integers_to_text(definition[name]) for name in ("kql", "parameters")}
     return hashlib.sha256(encode_canonical_object(content)).hexdigest()

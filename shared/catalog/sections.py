@@ -83,7 +83,7 @@ class Sections:
             _parse_valid_items(DataStore, fields, "dataStores", invalid_paths),
             _parse_valid_items(AlertRule, fields, "alertRules", invalid_paths),
             _parse_valid_items(OAuthClient, fields, "oauthClients", invalid_paths),
-            {name: frozenset(_iter_item_keys(_get_items(fields, name), key)) for name, key in REFERENCED.items()},
+            {name: frozenset(_iterate_item_keys(_get_items(fields, name), key)) for name, key in REFERENCED.items()},
         )
 
 
@@ -101,7 +101,7 @@ def _get_items(fields: Mapping[str, Any], name: str) -> list[Any]:
     return items if isinstance(items, list) else []
 
 
-def _iter_item_keys(items: Iterable[Any], field: str) -> Iterable[str]:
+def _iterate_item_keys(items: Iterable[Any], field: str) -> Iterable[str]:
     keys = (item.get(field) for item in items if isinstance(item, dict))
     return (key for key in keys if isinstance(key, str))
 

@@ -84,7 +84,7 @@ class Catalog:
         member = self.members.get(member_id)
         return member is not None and member.role is Role.ADMIN and member.enabled and not member.service
 
-    def find_surfaces(self, connection: str) -> tuple[str, ...]:
+    def list_surfaces_of_connection(self, connection: str) -> tuple[str, ...]:
         """Return the sorted lookups (ids in URLs) of the surfaces (groups of connections) that contain a connection."""
         return self._surfaces_by_connection.get(connection, ())
 

@@ -192,7 +192,7 @@ class Compaction:
             WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
         """
         merged = 0
-        async for folder, blobs in self._list_folders():
+        async for folder, blobs in self._iterate_folders():
             if len(blobs) > 1 and self._is_merge_due(folder, blobs, at):
                 try:
                     merged += await self._compact_hour(await load_hour(self._store, folder), at)
@@ -202,7 +202,7 @@ class Compaction:
                     _COMPACTION_LOGGER.exception("cannot merge an hour of the archive", extra=fields(folder=folder))
         return merged
 
-    async def _list_folders(self) -> AsyncIterator[tuple[str, list[Blob]]]:
+    async def _iterate_folders(self) -> AsyncIterator[tuple[str, list[Blob]]]:
         """Yield the folder of each connection and hour with its blobs.
 
         The list of blobs is sorted by folder, so each folder is complete when the next folder begins.

@@ -9,7 +9,7 @@ from shared.cold_data.names import (
     folder_from_name,
     hour_from_name,
     is_merged_blob,
-    list_blob_prefixes,
+    iterate_blob_prefixes,
     sequence_range_from_name,
 )
 from shared.cold_data.ports import Blob, BlobStore
@@ -90,7 +90,7 @@ async def list_hours(store: BlobStore, connection: str, start: datetime, end: da
         WorkspaceError: UNAVAILABLE ``BLOB_STORE_UNAVAILABLE``.
     """
     folders: dict[str, list[Blob]] = {}
-    for prefix in list_blob_prefixes(connection, start, end):
+    for prefix in iterate_blob_prefixes(connection, start, end):
         async for blob in store.list(prefix):
             hour = hour_from_name(blob.name)
             if hour is not None and start <= hour < end:

@@ -97,7 +97,7 @@ def sequence_range_from_name(name: str) -> SequenceRange | None:
     return SequenceRange(match["partition"], int(match["first"]), int(match["last"])) if match else None
 
 
-def list_blob_prefixes(connection: str, start: datetime, end: datetime) -> Iterator[str]:
+def iterate_blob_prefixes(connection: str, start: datetime, end: datetime) -> Iterator[str]:
     """Yield blob name prefixes that together cover a connection's time range, in ascending order.
 
     A prefix covers one day; for a range of over 31 days, one month; for a range of over ten years, all hours of the

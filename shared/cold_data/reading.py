@@ -71,7 +71,7 @@ class DuplicateFinder:
         self._engine = engine
         self._execute_query(f'CREATE TEMP TABLE {TABLE} ("partition" VARCHAR, "sequence" BIGINT, enqueued BIGINT)')
 
-    def find_duplicates(self, files: Sequence[Path], until: int) -> int:
+    def add_duplicates_of_block(self, files: Sequence[Path], until: int) -> int:
         """Add the duplicate rows of a block of hours to the table of duplicates; return the table's number of rows.
 
         Args:
@@ -243,7 +243,7 @@ class _RangeReader:
             await self._fetch_block_and_adjacent_hours(block, known)
             files = [file for local in self._local.values() for file in local.files]
             until = (block[-1] - _EPOCH + HOUR) // timedelta(microseconds=1)
-            found = await self._runtime.run_in_thread(copies.find_duplicates, files, until)
+            found = await self._runtime.run_in_thread(copies.add_duplicates_of_block, files, until)
             for hour in block:
                 async for batch in self._read_hour(self._local[hour], copies=found > 0):
                     yield batch

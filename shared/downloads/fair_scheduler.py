@@ -35,7 +35,7 @@ class FairScheduler:
         return self._active[principal] < self._per_principal
 
     @asynccontextmanager
-    async def wait_for_turn(self, principal: str) -> AsyncIterator[None]:
+    async def occupy_slot(self, principal: str) -> AsyncIterator[None]:
         """Context manager: wait for a slot of the scheduler and occupy the slot while the block runs."""
         self._active[principal] += 1
         try:

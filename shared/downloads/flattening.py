@@ -106,7 +106,7 @@ class Flattener:
         """
         known, objects = frozenset(paths), find_parent_objects(paths)
         if len(paths) > MAX_ENGINE_PATHS or not objects.isdisjoint(known):
-            return read_values_one_by_one(payloads, paths)
+            return extract_values_one_by_one(payloads, paths)
         values = self._extract_texts(payloads, paths)
         # The root object has no key.
         doubtful = _select_payloads_to_check(payloads, values, len(known) + len(objects) - 1)
@@ -220,13 +220,13 @@ def find_leaves_one_by_one(payloads: pa.Array) -> frozenset[KeyPath]:
         WorkspaceError: UNPROCESSABLE ``DOWNLOAD_TOO_WIDE``.
     """
     found: set[KeyPath] = set()
-    for members in _iter_leaf_values(payloads):
+    for members in _iterate_leaf_values(payloads):
         found.update(members)
         check_column_count(found)
     return frozenset(found)
 
 
-def read_values_one_by_one(payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array | None:
+def extract_values_one_by_one(payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.Array | None:
     """Extract the same texts as :meth:`Flattener.extract_values`, but parse the payloads one by one.
 
     Strings are unquoted, null and missing values are null, all other values are JSON text.
@@ -237,7 +237,7 @@ def read_values_one_by_one(payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.A
     """
     positions: Final = {path: position for position, path in enumerate(paths)}
     cells: list[str | None] = []
-    for members in _iter_leaf_values(payloads):
+    for members in _iterate_leaf_values(payloads):
         row: list[str | None] = [None] * len(paths)
         for path, value in members.items():
             position = positions.get(path)
@@ -249,7 +249,7 @@ def read_values_one_by_one(payloads: pa.Array, paths: Sequence[KeyPath]) -> pa.A
     return pa.ListArray.from_arrays(offsets, pa.array(cells, pa.string()))
 
 
-def _iter_leaf_values(payloads: pa.Array) -> Iterator[Mapping[KeyPath, Any]]:
+def _iterate_leaf_values(payloads: pa.Array) -> Iterator[Mapping[KeyPath, Any]]:
     for payload in payloads:
         members: dict[KeyPath, Any] = {}
         _collect_leaves(parse(payload.as_buffer().to_pybytes()), (), members)

@@ -111,7 +111,7 @@ class DownloadRunner:
         self._planning = FairScheduler(CONCURRENT_PLANS, 1)
         self._runtime = runtime
 
-    async def list_next_parts(self, job_id: str) -> Sequence[int] | None:
+    async def plan_next_parts(self, job_id: str) -> Sequence[int] | None:
         """Divide the job into parts if this is not done yet; return the numbers of the parts to convert next.
 
         Returns:
@@ -122,7 +122,7 @@ class DownloadRunner:
         if job is not None and job.is_unfinished and job.parts is None:
             if not self._planning.has_room(job.owner):
                 return None
-            async with self._planning.wait_for_turn(job.owner):
+            async with self._planning.occupy_slot(job.owner):
                 complete = await self._progress.wait_until_archived(ARCHIVE_TIMEOUT_SECONDS)
                 planned = tuple(await self._plan_job(job))
                 job = await self._jobs.change(job_id, lambda current: current.add_parts(planned, complete=complete))
@@ -144,7 +144,7 @@ class DownloadRunner:
         lane = self._large if max(part.size, part.unpacked) >= LARGE_PART_BYTES else self._small
         if not lane.has_room(job.owner):
             return False
-        async with lane.wait_for_turn(job.owner):
+        async with lane.occupy_slot(job.owner):
             await self._convert_part_if_pending(job, number)
         return True
 
@@ -157,7 +157,7 @@ class DownloadRunner:
         if current.parts is None or number not in current.list_pending_parts():
             return
         try:
-            await self._convert_pending_part(current, number, current.parts[number])
+            await self._convert_and_record_part(current, number, current.parts[number])
         except JobEndedError:
             await self._clean_up_after_end(job)
         except WorkspaceError as error:
@@ -165,8 +165,8 @@ class DownloadRunner:
                 raise
             await self._end_job(job.id, JobStatus.FAILED, _format_job_error(error))
 
-    async def _convert_pending_part(self, job: Job, number: int, part: Part) -> None:
-        files, leaves = await self._convert_part(job, number, part)
+    async def _convert_and_record_part(self, job: Job, number: int, part: Part) -> None:
+        files, leaves = await self._create_and_upload_files(job, number, part)
         after = await self._jobs.change(job.id, lambda current: current.complete_part(number, files, leaves))
         if after is None or not after.is_unfinished:
             raise JobEndedError
@@ -207,7 +207,7 @@ class DownloadRunner:
             planned += plan_parts(connection, job.start, job.end, job.format, hours)
         return planned
 
-    async def _convert_part(
+    async def _create_and_upload_files(
         self, job: Job, number: int, part: Part
     ) -> tuple[tuple[StoredFile, ...], frozenset[tuple[str, ...]]]:
         await load_modules(self._runtime, "shared.downloads.conversion", "shared.downloads.row_feed")

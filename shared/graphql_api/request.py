@@ -54,7 +54,7 @@ class GraphQLRequest:
 
     def list_surfaces(self, connection: Connection) -> list[CatalogEntry[Surface]]:
         """Return the surfaces (groups of connections) that contain a connection."""
-        return [self.catalog.surfaces[lookup] for lookup in self.catalog.find_surfaces(connection.lookup)]
+        return [self.catalog.surfaces[lookup] for lookup in self.catalog.list_surfaces_of_connection(connection.lookup)]
 
     def list_connections(self, surface: Surface) -> list[CatalogEntry[Connection]]:
         """Return the data connections that belong to a surface (group of connections)."""

@@ -85,7 +85,7 @@ class Reply:
     error_code: str = ""
 
 
-def json_bytes(value: Any) -> bytes:
+def serialise_json(value: Any) -> bytes:
     """Serialise a JSON value as UTF-8; datetimes in UTC with ``Z``, NaN and infinities as null."""
     try:
         return orjson.dumps(value, option=_OPTIONS, default=long_integer_to_json)
@@ -100,4 +100,4 @@ def _serialise_unknown_type(value: Any) -> str | int:
 
 def json_reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:
     """Build a reply with a JSON body."""
-    return Reply(status, json_bytes(value), {"Content-Type": JSON, **(headers or {})})
+    return Reply(status, serialise_json(value), {"Content-Type": JSON, **(headers or {})})

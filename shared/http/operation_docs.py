@@ -68,12 +68,12 @@ WAITING: Final[Mapping[str, Mapping[str, Any]]] = {
 """Request header of operations that start a job and can wait for its end."""
 
 
-def build_enum(values: type[StrEnum]) -> dict[str, Any]:
+def build_enum_schema(values: type[StrEnum]) -> dict[str, Any]:
     """Build the JSON schema of a text property that accepts only the values of an enumeration."""
     return {"allOf": [TypeAdapter(values).json_schema()]}
 
 
-def build_optional_enum(values: type[StrEnum]) -> dict[str, Any]:
+def build_optional_enum_schema(values: type[StrEnum]) -> dict[str, Any]:
     """Build the JSON schema of a property that is null or one of the values of an enumeration."""
     return {"anyOf": [TypeAdapter(values).json_schema(), {"type": "null"}]}
 

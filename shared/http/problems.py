@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 from shared.auth.reauthentication import build_www_authenticate
 from shared.errors import Kind, WorkspaceError
-from shared.http.messages import PROBLEM_JSON, Reply, Request, json_bytes
+from shared.http.messages import PROBLEM_JSON, Reply, Request, serialise_json
 
 STATUS: dict[Kind, HTTPStatus] = {
     Kind.INVALID: HTTPStatus.BAD_REQUEST,
@@ -50,7 +50,7 @@ def build_problem_reply(error: WorkspaceError, trace_id: str, status: HTTPStatus
         "traceId": trace_id,
     }
     headers = {"Content-Type": PROBLEM_JSON, **build_error_headers(error)}
-    return Reply(int(status), json_bytes(document), headers, error.code)
+    return Reply(int(status), serialise_json(document), headers, error.code)
 
 
 def build_default_error_reply(error: WorkspaceError, trace_id: str, _: Request) -> Reply:

@@ -52,7 +52,7 @@ class UnknownNames(Enum):
 
 
 @cache
-def list_accepted_names(model: type[BaseModel]) -> Mapping[str, str]:
+def map_accepted_names(model: type[BaseModel]) -> Mapping[str, str]:
     """Return all names and aliases of a model's fields that clients may use, each with the documented name."""
     return {
         name: names[0]
@@ -88,7 +88,7 @@ def build_unknown_properties_error(model: Any, body: Any, locations: Iterable[Lo
     errors: list[FieldError] = []
     for index, location in enumerate(locations):
         at, name = _find_model(model, location[:-1]), str(location[-1])
-        accepted = list_accepted_names(at) if at else {}
+        accepted = map_accepted_names(at) if at else {}
         repeated = f"repeats `{accepted[name]}`; send only one of them" if name in accepted else ""
         field = format_location(remove_union_tags(location, body))
         errors.append(FieldError(field, repeated or _format_message("field", name, accepted, index)))

@@ -27,7 +27,7 @@ from shared.http.unknown_names import (
     build_unknown_parameters_error,
     build_unknown_properties_error,
     format_location,
-    list_accepted_names,
+    map_accepted_names,
 )
 from shared.runtime import Runtime
 from shared.text_formats.strict_json import parse_body
@@ -70,7 +70,7 @@ async def build_call_from_request(
     values, unknown = _read_query(operation, request, faults)
     rejects, reports = (operation.unknown is policy for policy in (UnknownNames.REJECT, UnknownNames.REPORT))
     if unknown and rejects:
-        faults.add(build_unknown_parameters_error(unknown, _list_accepted_parameters(operation)))
+        faults.add(build_unknown_parameters_error(unknown, _map_accepted_parameters(operation)))
     query = NoQuery() if operation.query is NoQuery else _validate_value(operation.query, values, faults)
     sent = await _remove_server_managed_properties(operation, path, sent, request, faults)
     # Some models check large fields by serialising them in canonical form, which takes time.
@@ -133,14 +133,14 @@ def _read_query(operation: Operation, request: Request, faults: ValidationErrors
     return _separate_unknown_parameters(operation, pairs, faults)
 
 
-def _list_accepted_parameters(operation: Operation) -> Mapping[str, str]:
-    return {**list_accepted_names(operation.query), **{name: name for name in operation.extra_parameters}}
+def _map_accepted_parameters(operation: Operation) -> Mapping[str, str]:
+    return {**map_accepted_names(operation.query), **{name: name for name in operation.extra_parameters}}
 
 
 def _separate_unknown_parameters(
     operation: Operation, pairs: Iterable[tuple[str, str]], faults: ValidationErrors
 ) -> tuple[dict[str, str], list[str]]:
-    accepted = _list_accepted_parameters(operation)
+    accepted = _map_accepted_parameters(operation)
     prefixes = tuple(name.removesuffix("*") for name in operation.extra_parameters if name.endswith("*"))
     values: dict[str, str] = {}
     present: set[str] = set()
@@ -159,7 +159,7 @@ def _separate_unknown_parameters(
 
 def _find_unknown_properties(model: Any, request_value: Any) -> list[str]:
     """Return the names of unknown properties at the top level of a request body."""
-    known = list_accepted_names(model)
+    known = map_accepted_names(model)
     return [name for name in request_value if name not in known] if isinstance(request_value, dict) else []
 
 
@@ -270,7 +270,7 @@ def _add_pydantic_errors(failure: ValidationError, model: Any, value: Any, fault
 
 def _build_model_of_valid_fields(model: type[BaseModel], value: Any, faults: ValidationErrors) -> BaseModel:
     """Build a model instance from the valid fields only, so that rules about these fields can still be checked."""
-    partial_model, known = _make_fields_optional(model), list_accepted_names(model)
+    partial_model, known = _make_fields_optional(model), map_accepted_names(model)
     try:
         valid = {name: value[name] for name in known.keys() & value.keys() if faults.has_valid_fields(name)}
         return partial_model.model_validate(valid, extra="ignore")

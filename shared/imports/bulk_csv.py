@@ -164,7 +164,7 @@ class BulkConverter:
         values = self._convert_cells(table)
         converted = self._query(self._row_query, "converted", values)
         device_ids = values.column("device_id")
-        certain = self._find_safely_converted_rows(values.column("instant"), device_ids, converted.column("payload"))
+        certain = self._mark_safely_converted_rows(values.column("instant"), device_ids, converted.column("payload"))
         messages = pa.table(
             {
                 "number": _build_row_numbers(first_row, table.num_rows),
@@ -250,7 +250,7 @@ class BulkConverter:
             return None
         return table if is_valid else None
 
-    def _find_safely_converted_rows(
+    def _mark_safely_converted_rows(
         self, instants: pa.ChunkedArray, device_ids: pa.ChunkedArray, payloads: pa.ChunkedArray
     ) -> pa.ChunkedArray:
         """Return for each row whether its result certainly equals the result of ``RowMapper``.

@@ -150,7 +150,7 @@ def format_rejected_rows(rows: Iterable[RejectedRow]) -> bytes:
     return target.getvalue().encode("utf-8", "replace")
 
 
-def join_rejected_rows(parts: Sequence[bytes], path: Path) -> tuple[int, str]:
+def write_rejected_rows_file(parts: Sequence[bytes], path: Path) -> tuple[int, str]:
     """Write the file of rejected rows from a header and CSV lines; return its size in bytes and its SHA-256 as hex."""
     content = b"".join((_HEADER, *parts))
     path.write_bytes(content)

@@ -46,7 +46,7 @@ from shared.imports.ports import TelemetryTable
 from shared.imports.preview import build_mapper
 from shared.imports.row_mapping import FileRejectedError
 from shared.imports.service import get_import_request
-from shared.imports.step_rows import MAX_LISTED, RejectedRow, StepReader, format_rejected_rows, join_rejected_rows
+from shared.imports.step_rows import MAX_LISTED, RejectedRow, StepReader, format_rejected_rows, write_rejected_rows_file
 from shared.imports.uploaded_file import UploadedSource, open_reader
 from shared.imports.uploads import build_upload_name, find_upload
 from shared.interpreter import release_unused_memory
@@ -228,7 +228,7 @@ class ImportRunner:
         upcoming = self._start_step_preparation(job, reader)
         try:
             while True:
-                async with self._lane.wait_for_turn(job.owner):
+                async with self._lane.occupy_slot(job.owner):
                     job = await self._reload_job(job)
                     step = await upcoming
                     if get_import_request(job).steps != steps:
@@ -360,7 +360,7 @@ class ImportRunner:
     async def _build_import_source(self, job: Job) -> ImportSource:
         catalog, lookup = await self._catalog(), job.connections[0]
         ingested_at = get_import_request(job).started_at or job.created_at
-        return ImportSource(job.id, lookup, catalog.find_surfaces(lookup), ingested_at)
+        return ImportSource(job.id, lookup, catalog.list_surfaces_of_connection(lookup), ingested_at)
 
     async def _begin_storing_step(self, job: Job, source: ImportSource, number: int, messages: pa.Table) -> None:
         """Store the messages of a step in a file for the query table, and record in the job that the step is open.
@@ -385,7 +385,7 @@ class ImportRunner:
         if current is None or current.is_unfinished or current.open_step_number is None:
             return
         number, source = current.open_step_number, await self._build_import_source(current)
-        async with self._lane.wait_for_turn(job.owner):
+        async with self._lane.occupy_slot(job.owner):
             # The reservation may have ended while other imports had their turns.
             await self._extend_reservation(job)
             stored = await self._load_table_file(current, number)
@@ -414,17 +414,17 @@ class ImportRunner:
     async def _complete_job(self, job: Job) -> None:
         """Store the file of rejected rows, and complete the import."""
         if get_import_request(job).rejected:
-            file = await self._join_rejected_rows(job)
+            file = await self._store_rejected_rows_file(job)
             await self._stores.jobs.change(job.id, lambda current: current.add_rejected_file(file))
         await self._end_job(job.id, JobStatus.COMPLETED)
 
-    async def _join_rejected_rows(self, job: Job) -> StoredFile:
+    async def _store_rejected_rows_file(self, job: Job) -> StoredFile:
         blobs = self._stores.blobs
         parts = [blob.name async for blob in blobs.list(_build_rejected_prefix(job))]
         async with self._runtime.open_scratch_folder(self._stores.scratch, "import-") as folder:
             path = folder / "rejected.csv"
             contents = [await blobs.read(name) for name in parts]
-            size, digest = await self._runtime.run_in_thread(join_rejected_rows, contents, path)
+            size, digest = await self._runtime.run_in_thread(write_rejected_rows_file, contents, path)
             # Another process may join the rows while this one deletes their parts; it must not replace this file.
             name = f"{build_job_blob_prefix(job.id)}rejected-{digest}.csv"
             await blobs.upload(name, path)

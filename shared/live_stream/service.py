@@ -233,7 +233,7 @@ class LiveStream:
         closed, failures = 0, list[WorkspaceError]()
         async for stream in self._service.list_streams(ALL_STREAMS):
             try:
-                closed += await self._close_if_expired(stream)
+                closed += await self._close_if_unauthorised(stream)
             except WorkspaceError as error:
                 failures.append(error)
         if closed:
@@ -243,7 +243,7 @@ class LiveStream:
             raise failures[0]
         return closed
 
-    async def _close_if_expired(self, stream: OpenStream) -> bool:
+    async def _close_if_unauthorised(self, stream: OpenStream) -> bool:
         reason = await self._find_reason_to_close(stream)
         if reason:
             await self._service.disconnect(stream.connection_id, reason)

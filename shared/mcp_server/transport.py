@@ -20,7 +20,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import PARSE_ERROR
 
 from shared.errors import Kind, WorkspaceError
-from shared.http.messages import JSON, Reply, Request, json_bytes
+from shared.http.messages import JSON, Reply, Request, serialise_json
 from shared.http.problems import build_problem_reply
 from shared.http.unknown_names import build_unknown_arguments_error
 from shared.mcp_server.capabilities import (
@@ -104,7 +104,7 @@ def _add_parse_error(reply: Reply, parse_error: str) -> Reply:
     if document.get("error", {}).get("code") == PARSE_ERROR:
         document["error"]["message"] = f"Parse error: {parse_error}"
         document["id"] = None
-        reply.body = json_bytes(document)
+        reply.body = serialise_json(document)
     return reply
 
 

@@ -97,9 +97,9 @@ class AuthorizationService:
         client = await self._clients.find_declared_client(parameters.get("client_id") or "")
         if client is None:
             return None
-        redirect_uri = client.find_redirect_uri(parameters.get("redirect_uri"))
+        redirect_uri = client.resolve_redirect_uri(parameters.get("redirect_uri"))
         try:
-            _check_request(parameters, base)
+            _parse_rights_and_challenge(parameters, base)
         except OAuthError as error:
             return build_error_redirect(redirect_uri, parameters, base, error)
         return None
@@ -128,9 +128,9 @@ class AuthorizationService:
         caller.require_not_delegated()
         caller.require_unbound_credential()
         client = await self._clients.find(parameters.get("client_id") or "")
-        redirect_uri = client.find_redirect_uri(parameters.get("redirect_uri"))
+        redirect_uri = client.resolve_redirect_uri(parameters.get("redirect_uri"))
         try:
-            rights, challenge = _check_request(parameters, base)
+            rights, challenge = _parse_rights_and_challenge(parameters, base)
             held = tuple(sorted(rights & caller.rights))
             if not held:
                 raise build_access_denied_error("The member has none of the requested access rights.")
@@ -208,7 +208,7 @@ class AuthorizationService:
         return str(code)
 
 
-def _check_request(parameters: Parameters, base: str) -> tuple[frozenset[AccessRight], str]:
+def _parse_rights_and_challenge(parameters: Parameters, base: str) -> tuple[frozenset[AccessRight], str]:
     """Return the requested access rights and the code challenge of an authorization request.
 
     Raises:

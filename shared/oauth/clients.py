@@ -40,7 +40,7 @@ class Client:
         """True if the workspace document declares the client; an administrator has then checked the client's name."""
         return not self.client_id.startswith(URL_PREFIX)
 
-    def find_redirect_uri(self, requested: str | None) -> str:
+    def resolve_redirect_uri(self, requested: str | None) -> str:
         """Return the requested redirect URI; if none is requested, return the client's only URI.
 
         Raises:

@@ -63,7 +63,7 @@ class GrantService:
         self._directory = directory
         self._runtime = runtime
 
-    async def find_by_code(self, client_id: str, parameters: Parameters) -> StoredGrant:
+    async def require_grant_by_code(self, client_id: str, parameters: Parameters) -> StoredGrant:
         """Return the grant of the authorization code in a token request, after a check of the PKCE code verifier.
 
         Raises:
@@ -107,7 +107,7 @@ class GrantService:
             raise build_invalid_grant_error(_BAD_CODE)
         return token, str(text)
 
-    async def find_by_refresh_token(self, client_id: str, text: str) -> StoredGrant:
+    async def require_grant_by_refresh_token(self, client_id: str, text: str) -> StoredGrant:
         """Return the grant of a refresh token. A refresh token that was already used ends the grant.
 
         Raises:
@@ -129,7 +129,7 @@ class GrantService:
         """Exchange the newest refresh token for an access token and the next refresh token.
 
         Args:
-            stored: grant of the refresh token, from :meth:`find_by_refresh_token`.
+            stored: grant of the refresh token, from :meth:`require_grant_by_refresh_token`.
             text: the refresh token.
             scope: rights of the access token; None for all rights of the grant.
 
@@ -215,7 +215,7 @@ class GrantService:
         Return False if the refresh token is unknown.
         """
         try:
-            stored = await self.find_by_refresh_token(client_id, text)
+            stored = await self.require_grant_by_refresh_token(client_id, text)
         except OAuthError:
             return False
         await self._ender.end(stored.grant.grant_id, EndReason.CLIENT, stored.grant.member_id)

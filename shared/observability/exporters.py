@@ -60,19 +60,25 @@ def is_sdk_disabled(environment: Mapping[str, str]) -> bool:
     return _read_variable(environment, "OTEL_SDK_DISABLED").lower() == "true"
 
 
-def is_signal_exported(signal: Signal, environment: Mapping[str, str]) -> bool:
+def is_collector_selected(signal: Signal, environment: Mapping[str, str]) -> bool:
     """Return whether the environment selects a collector for a signal (traces or metrics).
 
     A collector is selected by the endpoint of the signal, by the general endpoint, or by the exporter ``otlp``, whose
     default endpoint the standard defines. The exporter ``none`` disables the signal. If the exporter or its protocol is
     not supported, the signal is not exported.
     """
-    return _is_signal_requested(signal, environment) and not list(_list_unsupported(signal, environment))
+    return _is_signal_requested(signal, environment) and not list(
+        _iterate_unsupported_value_messages(signal, environment)
+    )
 
 
-def find_unsupported_values(environment: Mapping[str, str]) -> list[str]:
+def describe_unsupported_values(environment: Mapping[str, str]) -> list[str]:
     """Return a message for each exporter or protocol that is not supported; signals that select it are not exported."""
-    return list(dict.fromkeys(message for signal in Signal for message in _list_unsupported(signal, environment)))
+    return list(
+        dict.fromkeys(
+            message for signal in Signal for message in _iterate_unsupported_value_messages(signal, environment)
+        )
+    )
 
 
 @cache
@@ -97,9 +103,9 @@ def get_meter() -> "Meter":
 
 @cache
 def _is_sent_to_collector(signal: Signal) -> bool:
-    for message in find_unsupported_values(os.environ):
+    for message in describe_unsupported_values(os.environ):
         _LOG.warning("telemetry is not exported: %s", message)
-    return is_signal_exported(signal, os.environ)
+    return is_collector_selected(signal, os.environ)
 
 
 def _is_signal_requested(signal: Signal, environment: Mapping[str, str]) -> bool:
@@ -110,7 +116,7 @@ def _is_signal_requested(signal: Signal, environment: Mapping[str, str]) -> bool
     return bool(exporter) or any(_read_variable(environment, name) for name in endpoints)
 
 
-def _list_unsupported(signal: Signal, environment: Mapping[str, str]) -> Iterator[str]:
+def _iterate_unsupported_value_messages(signal: Signal, environment: Mapping[str, str]) -> Iterator[str]:
     if not _is_signal_requested(signal, environment):
         return
     exporter = _read_exporter(signal, environment)

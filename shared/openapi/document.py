@@ -282,26 +282,26 @@ def build_table_paths(
         schemas: registry of named schemas.
     """
     paths: dict[str, dict[str, Schema]] = {}
-    for store, database, container in _list_published_tables(catalog):
+    for store, database, container in _iterate_published_tables(catalog):
         for verb in sorted(container.expose):
             operation = allowed.get(OPERATIONS[verb])
             if operation is not None:
                 names = {"store": store.lookup, "database": database.lookup, "table": container.name}
                 operation_object = _build_table_operation(operation, names, container, schemas)
-                paths.setdefault(_insert_path_parameters(operation, names), {})[operation.method.lower()] = (
+                paths.setdefault(_build_concrete_path(operation, names), {})[operation.method.lower()] = (
                     operation_object
                 )
     return dict(paths)
 
 
-def _list_published_tables(catalog: Catalog) -> Iterator[tuple[DataStore, Database, Container]]:
+def _iterate_published_tables(catalog: Catalog) -> Iterator[tuple[DataStore, Database, Container]]:
     for stored in catalog.data_stores.values():
         for database in stored.value.databases:
             if database.access is DatabaseAccess.GRANTED:
                 yield from ((stored.value, database, one) for one in database.containers if one.provisioned)
 
 
-def _insert_path_parameters(operation: Operation, names: Mapping[str, str]) -> str:
+def _build_concrete_path(operation: Operation, names: Mapping[str, str]) -> str:
     path = f"/{operation.route}"
     for name, value in names.items():
         path = path.replace(f"{{{name}}}", value)

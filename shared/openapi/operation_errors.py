@@ -207,33 +207,33 @@ OWN_CODES: Final[Mapping[str, tuple[str, ...]]] = {
 
 def list_error_codes(operation: Operation, status: int) -> list[str]:
     """Return the error codes, sorted, that an operation can return with the given HTTP status."""
-    codes = {*_list_pipeline_error_codes(operation), *OWN_CODES.get(operation.name, ())}
+    codes = {*_iterate_pipeline_error_codes(operation), *OWN_CODES.get(operation.name, ())}
     return sorted(code for code in codes if status in ERROR_CODES[code].statuses)
 
 
 def list_error_statuses(operation: Operation) -> list[int]:
     """Return the sorted HTTP statuses of an operation's errors: statuses of its codes, and declared statuses."""
     own = OWN_CODES.get(operation.name, ()) if operation.docs.errors is None else ()
-    codes = {*_list_pipeline_error_codes(operation), *own}
+    codes = {*_iterate_pipeline_error_codes(operation), *own}
     implied = {ERROR_CODES[code].statuses[0] for code in codes}
     return sorted({*implied, *operation.docs.error_statuses})
 
 
-def _list_pipeline_error_codes(operation: Operation) -> Iterator[str]:
+def _iterate_pipeline_error_codes(operation: Operation) -> Iterator[str]:
     yield "INTERNAL_ERROR"
     if f"/{operation.route}" not in ALWAYS_ADMITTED:
         yield "OVERLOADED"
     if operation.is_versioned:
         yield "VERSION_UNKNOWN"
     if operation.access is not Access.PUBLIC:
-        yield from _list_authentication_error_codes(operation)
+        yield from _iterate_authentication_error_codes(operation)
     if operation.feature:
         yield from ("PROVENANCE_NOT_PROVISIONED", "PROVENANCE_UNAVAILABLE")
-    yield from _list_validation_error_codes(operation)
-    yield from _list_header_error_codes(operation)
+    yield from _iterate_validation_error_codes(operation)
+    yield from _iterate_header_error_codes(operation)
 
 
-def _list_authentication_error_codes(operation: Operation) -> Iterator[str]:
+def _iterate_authentication_error_codes(operation: Operation) -> Iterator[str]:
     yield from ("UNAUTHENTICATED", "RATE_LIMITED", "RATE_LIMITS_UNAVAILABLE", "CREDENTIALS_UNAVAILABLE")
     yield from ("CATALOG_UNAVAILABLE", "WORKSPACE_NOT_DECLARED", "SIGNING_KEY_UNAVAILABLE")
     if operation.access is Access.KEYS:
@@ -245,7 +245,7 @@ def _list_authentication_error_codes(operation: Operation) -> Iterator[str]:
         yield from ("PROVENANCE_UNAVAILABLE", "PROVENANCE_BUSY", "PROVENANCE_OUTCOME_UNKNOWN")
 
 
-def _list_validation_error_codes(operation: Operation) -> Iterator[str]:
+def _iterate_validation_error_codes(operation: Operation) -> Iterator[str]:
     is_parametrised = "{" in operation.route
     if operation.query is not NoQuery or operation.unknown is UnknownNames.REJECT or is_parametrised:
         yield "INVALID_REQUEST"
@@ -258,7 +258,7 @@ def _list_validation_error_codes(operation: Operation) -> Iterator[str]:
         yield "URI_TOO_LONG"
 
 
-def _list_header_error_codes(operation: Operation) -> Iterator[str]:
+def _iterate_header_error_codes(operation: Operation) -> Iterator[str]:
     headers = operation.docs.headers
     if headers:
         yield from ("HEADERS_TOO_LARGE", "INVALID_REQUEST")

@@ -162,7 +162,7 @@ def _render_amendment_article(
     facts = [
         ("Amended by", f"{record['AmendedBy']}, {format_instant(record['AmendedAt'])}"),
         ("Reason", f"{record['ReasonCategory']}: {record['ReasonText']}"),
-        *_list_decision_facts(decision),
+        *_iterate_decision_facts(decision),
     ]
     return (
         f"<article><h2>{escape(record['RecordID'])} "
@@ -179,7 +179,7 @@ def _render_hashes(label: str, record: Mapping[str, Any], links: "_ReceiptLinks 
     return f'<p class="hash">{label}: {hashes}{receipt}</p>'
 
 
-def _list_decision_facts(decision: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
+def _iterate_decision_facts(decision: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
     if decision is None:
         return
     if decision["Meaning"] == "approval":
@@ -187,11 +187,11 @@ def _list_decision_facts(decision: Mapping[str, Any] | None) -> Iterable[tuple[s
     else:
         yield "Rejected by", f"{decision['RejectedBy']}, {format_instant(decision['RejectedAt'])}"
         yield "Reason for rejection", decision.get("RejectionReason", "no reason given")
-    yield from _list_signature_facts(decision)
+    yield from _iterate_signature_facts(decision)
     yield "Recorded as", decision["RecordID"]
 
 
-def _list_signature_facts(decision: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+def _iterate_signature_facts(decision: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     """Yield the labels and values that the report prints about a decision's signature, such as name and time.
 
     Yield only the meaning if the decision is not signed.

@@ -164,7 +164,7 @@ class Checkpoints:
             WorkspaceError: UNAVAILABLE if a key cannot be reached; CONFLICT ``CHECKPOINT_REFUSED`` if it is missing.
         """
         origin = build_origin(await self._workspace(), chain.target, chain.scope_key)
-        checkpoint = open_checkpoint(stored.note, await self.keys.find_key(stored.note), origin)
+        checkpoint = open_checkpoint(stored.note, await self.keys.require_signer(stored.note), origin)
         if stored.name != build_checkpoint_name(chain, checkpoint.size):
             raise NoteError(f"the checkpoint covers {checkpoint.size} records, but its name states another number")
         return checkpoint

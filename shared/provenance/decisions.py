@@ -62,7 +62,7 @@ def read_decided_amendment_id(record: ChainRecord) -> str:
     return decided if isinstance(decided, str) else ""
 
 
-async def look_up_decisions_by_content(
+async def look_up_indexed_decisions(
     store: ChainStore, chain: ChainKey, amendments: Sequence[str], *, runtime: Runtime
 ) -> dict[str, ChainRecord]:
     """Find decisions about amendments by the content of records; if the store cannot, find them by filter fields.
@@ -96,7 +96,7 @@ async def find_decisions(
     Raises:
         WorkspaceError: UNAVAILABLE if the store does not respond.
     """
-    by_amendment = await look_up_decisions_by_content(store, chain, amendments, runtime=runtime)
+    by_amendment = await look_up_indexed_decisions(store, chain, amendments, runtime=runtime)
     undecided = [sequence_from_record_id(one) or 0 for one in amendments if one not in by_amendment]
     if isinstance(store, DecisionLookup) or not undecided:
         return FoundDecisions(by_amendment)

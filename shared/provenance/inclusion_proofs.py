@@ -28,7 +28,7 @@ class InclusionProofs:
         self._inside: dict[tuple[int, int], bytes] = {}
         self._outside: dict[tuple[int, int], bytes] = {}
 
-    def get_leaf_hash(self, sequence: int) -> bytes:
+    def get_record_hash(self, sequence: int) -> bytes:
         """Return the stored ``Hash`` of a record as bytes; call this directly after :meth:`prove` for the record."""
         return self._hashes[(sequence - 1) % SUBTREE_LEAVES]
 

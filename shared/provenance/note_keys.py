@@ -60,7 +60,7 @@ class NoteKeys:
         name = build_key_name(await self._workspace())
         return [VerifierKey(name, spki) for spki in await self._signer.load_trusted_keys(reload=reload)]
 
-    async def find_key(self, note: bytes) -> VerifierKey:
+    async def require_signer(self, note: bytes) -> VerifierKey:
         """Return the workspace key (current or retired) that has a signature line in a note.
 
         The signature is not verified.
@@ -130,7 +130,7 @@ class NoteKeys:
         Raises:
             NoteError: if the note is not trusted.
         """
-        text = verify_note(note, await self.find_key(note))
+        text = verify_note(note, await self.require_signer(note))
         try:
             key = await self.load_current_key()
             if find_signer(note, [key]) is not None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import fields, get_logger
 from shared.provenance.checkpoints import Checkpoints
-from shared.provenance.decisions import look_up_decisions_by_content
+from shared.provenance.decisions import look_up_indexed_decisions
 from shared.provenance.hash_rule import format_record_id, is_record_time
 from shared.provenance.overview_ports import ChainOverview, ChainSummary, PendingEntry, PendingPlace
 from shared.provenance.ports import ChainKey, ChainStore, Target
@@ -116,7 +116,7 @@ class AuditOverview:
             entries = await self._index.list_pending_amendments(after, max(limit + 1, DEFAULT_LIMIT), MAX_BODY_BYTES)
             more = bool(entries)
             after = entries[-1].place if entries else after
-            pending = await self._select_undecided(entries)
+            pending = await self._drop_decided_entries(entries)
             found += pending
             size += sum(len(one.record.canonical) for one in pending if one.record)
         page = _select_entries_that_fit_in_reply(found[:limit])
@@ -139,7 +139,7 @@ class AuditOverview:
             counted |= new
         after: PendingPlace | None = None
         while entries := await self._index.list_pending_amendments(after, MAX_LIMIT, MAX_BODY_BYTES):
-            await self._select_undecided(entries)
+            await self._drop_decided_entries(entries)
             after = entries[-1].place
         return len(counted)
 
@@ -159,7 +159,7 @@ class AuditOverview:
                 await self._index.add_missing_chain_counts(chains[0])
             self._checked_at = self._runtime.monotonic()
 
-    async def _select_undecided(self, entries: Sequence[PendingEntry]) -> list[PendingEntry]:
+    async def _drop_decided_entries(self, entries: Sequence[PendingEntry]) -> list[PendingEntry]:
         """Return the index entries of amendments without a decision; remove decided amendments from the index."""
         by_chain: dict[ChainKey, list[str]] = {}
         for entry in entries:
@@ -168,7 +168,7 @@ class AuditOverview:
 
         async def find_decided(chain: ChainKey, amendments: list[str]) -> set[tuple[ChainKey, str]]:
             async with places:
-                found = await look_up_decisions_by_content(self._store, chain, amendments, runtime=self._runtime)
+                found = await look_up_indexed_decisions(self._store, chain, amendments, runtime=self._runtime)
             return {(chain, amendment) for amendment in found}
 
         groups = await asyncio.gather(*(find_decided(chain, names) for chain, names in by_chain.items()))

@@ -6,7 +6,7 @@ from typing import Final
 
 from shared.interpreter import pause_garbage_collection
 from shared.provenance.amendments import AmendmentState, get_amendment_id
-from shared.provenance.decisions import look_up_decisions_by_content, read_decided_amendment_id
+from shared.provenance.decisions import look_up_indexed_decisions, read_decided_amendment_id
 from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters
 from shared.provenance.records import build_damaged_record_placeholder, normalise_record, record_to_json
@@ -258,7 +258,7 @@ async def query_entity_amendments(
     last = answer.records[-1].sequence if answer.has_more else LAST_SEQUENCE
     originals = await runtime.run_in_thread(list_amendment_ids, answer.records)
     present = {record.sequence for record in answer.records}
-    decisions = await look_up_decisions_by_content(store, chain, originals, runtime=runtime)
+    decisions = await look_up_indexed_decisions(store, chain, originals, runtime=runtime)
     candidates = {
         amendment: one for amendment, one in decisions.items() if one.sequence not in present and one.sequence < last
     }
@@ -299,7 +299,7 @@ async def _query_pending_amendments(
         store, chain, filters, newest_first=True, max_records=max(limit, DEFAULT_LIMIT)
     ):
         scanned += read
-        decided = await look_up_decisions_by_content(
+        decided = await look_up_indexed_decisions(
             store, chain, [get_amendment_id(record) for record in page], runtime=runtime
         )
         scanned += len(decided)

@@ -61,7 +61,7 @@ def render_header(header: ReportHeader, scope_key: str, entity_id: str, entity_t
         ("Entity type", ", ".join(entity_types) or "unknown"),
         ("Entity", entity_id),
         ("Report created", f"{format_instant(header.created_at)} by {header.author_name} ({header.created_by})"),
-        *([] if evidence is None else _list_chain_facts(evidence)),
+        *([] if evidence is None else _iterate_chain_facts(evidence)),
         ("Time zone", "All times are UTC."),
     ]
     return f"{_BROKEN if is_broken else ''}<dl>{render_facts(facts)}</dl>"
@@ -70,7 +70,7 @@ def render_header(header: ReportHeader, scope_key: str, entity_id: str, entity_t
 _BROKEN: Final = '<p class="notice">Altered after it was recorded. Do not rely on these values.</p>'
 
 
-def _list_chain_facts(evidence: ChainEvidence) -> Iterable[tuple[str, str]]:
+def _iterate_chain_facts(evidence: ChainEvidence) -> Iterable[tuple[str, str]]:
     yield "Verification", _describe_verdict(evidence.verdict)
     yield "Checkpoint", _describe_checkpoint(evidence)
 

@@ -57,10 +57,10 @@ async def find_signature_hash_mismatch(
 
 
 def _list_signed_decisions(records: Sequence[ChainRecord]) -> list[_SignedDecision]:
-    return list(_iter_signed_decisions(records))
+    return list(_iterate_signed_decisions(records))
 
 
-def _iter_signed_decisions(records: Sequence[ChainRecord]) -> Iterator[_SignedDecision]:
+def _iterate_signed_decisions(records: Sequence[ChainRecord]) -> Iterator[_SignedDecision]:
     for record in records:
         content = parse_if_canonical(record.canonical)
         if type(content) is dict and is_signed_decision(content):

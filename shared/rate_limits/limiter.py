@@ -111,11 +111,13 @@ class RateLimiter:
             return
         usage.active += 1
         try:
-            yield await self._use_leased_request(principal, usage, budget)
+            yield await self._decide_by_request_budget(principal, usage, budget)
         finally:
             usage.active -= 1
 
-    async def _use_leased_request(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> RateLimitDecision:
+    async def _decide_by_request_budget(
+        self, principal: str, usage: _PrincipalUsage, budget: Budget
+    ) -> RateLimitDecision:
         if usage.needs_new_slice():
             async with usage.lock:
                 # Another request may have leased a new slice while this one waited for the lock.

@@ -155,10 +155,10 @@ class SignatureList:
 
 
 def _parse_signatures(chain: ChainKey, records: Sequence[ChainRecord]) -> list[IndexedSignature]:
-    return list(_iter_signatures(chain, records))
+    return list(_iterate_signatures(chain, records))
 
 
-def _iter_signatures(chain: ChainKey, records: Sequence[ChainRecord]) -> Iterator[IndexedSignature]:
+def _iterate_signatures(chain: ChainKey, records: Sequence[ChainRecord]) -> Iterator[IndexedSignature]:
     digest = hashlib.sha256(f"{chain.target}\n{chain.scope_key}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
     for record in records:
         if chain.target is Target.PLATFORM_CONFIG and not record.append_id.startswith(SIGNED_EVENT):

@@ -147,7 +147,7 @@ class Signing:
         await self._attempts.check_not_locked_out(principal.member_id)
         wanted = parse_signature(request.sent, request.policy.meanings, is_rejection=request.is_rejection)
         async with self.count_refusals(principal):
-            auth_time = await self._authorize_request(request, append_id, chain)
+            auth_time = await self._check_and_claim_sign_in(request, append_id, chain)
         name = build_sign_in_name(principal.member_id, principal.sign_in.sign_in_id, auth_time)
         session = SigningSession(_build_signature(request, wanted, auth_time))
         if request.is_single_use:
@@ -192,7 +192,7 @@ class Signing:
             is_challenge = error.kind is Kind.UNAUTHENTICATED
             await self._attempts.count_refusal(principal.member_id, principal.credential_id, is_challenge=is_challenge)
 
-    async def _authorize_request(self, request: SigningRequest, append_id: str, chain: ChainKey) -> datetime:
+    async def _check_and_claim_sign_in(self, request: SigningRequest, append_id: str, chain: ChainKey) -> datetime:
         principal, sign_in = request.principal, request.principal.sign_in
         auth_time = check_sign_in_age(sign_in, request.policy.max_age_seconds, self._runtime.now())
         principal.require_not_delegated()

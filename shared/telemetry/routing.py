@@ -48,7 +48,8 @@ class ConnectionRouter:
         self.version = catalog.version
         connections = [catalog.connections[lookup].value for lookup in sorted(catalog.connections)]
         self._routes = {
-            each.lookup: _build_connection_route(each, catalog.find_surfaces(each.lookup)) for each in connections
+            each.lookup: _build_connection_route(each, catalog.list_surfaces_of_connection(each.lookup))
+            for each in connections
         }
         enabled = [each for each in connections if each.enabled]
         self._by_device = self._build_device_patterns(

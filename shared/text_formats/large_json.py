@@ -135,7 +135,7 @@ def _parse_array(text: str, at: int, levels: int) -> tuple[list[Any], int]:
     one_by_one_until = at
     while True:
         if not levels and at >= one_by_one_until:
-            members, one_by_one_until = _parse_members(text, at)
+            members, one_by_one_until = _parse_next_elements(text, at)
             if members:
                 found += members
                 at = one_by_one_until
@@ -147,7 +147,7 @@ def _parse_array(text: str, at: int, levels: int) -> tuple[list[Any], int]:
         at += 1
 
 
-def _parse_members(text: str, at: int) -> tuple[list[Any], int]:
+def _parse_next_elements(text: str, at: int) -> tuple[list[Any], int]:
     """Parse the next elements of a JSON array in one call.
 
     The array is cut at a comma. If this comma is inside an element, a bracket or a string is still open before the

@@ -127,7 +127,7 @@ class QueryDefinitions:
                 outside the workspace or the engine rejects it; PRECONDITION_FAILED; the errors of
                 :meth:`DecisionSigner.sign`.
         """
-        rejected_text, engine_error = await self._find_engine_error(lookup)
+        rejected_text, engine_error = await self._check_draft_with_engine(lookup)
 
         def build_changes(stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
             item = _get_query_item(stored, lookup)
@@ -145,7 +145,7 @@ class QueryDefinitions:
 
         return await self._commit_decision(lookup, approver, build_changes, signer, append_id)
 
-    async def _find_engine_error(self, lookup: str) -> tuple[str, WorkspaceError | None]:
+    async def _check_draft_with_engine(self, lookup: str) -> tuple[str, WorkspaceError | None]:
         """Check a draft with the query engine; return the rejected KQL text and the error, or an empty text and None.
 
         The draft can come from a workspace with another engine, so this engine has possibly never checked it.
@@ -284,7 +284,7 @@ def _check_surface(query: WarmQuery, stored: StoredCatalog) -> None:
 
 def _check_conflicts(query: WarmQuery, stored: StoredCatalog) -> None:
     _check_surface(query, stored)
-    for other in _iter_other_queries(query, stored):
+    for other in _iterate_other_queries(query, stored):
         if other["name"] == query.name:
             raise WorkspaceError(Kind.CONFLICT, "WARM_QUERY_NAME_TAKEN", "Another query has this name.")
         # GraphQL finds a query by name or lookup (id), so a name must not be the lookup of another query.
@@ -306,7 +306,7 @@ def _check_conflicts(query: WarmQuery, stored: StoredCatalog) -> None:
             raise WorkspaceError(Kind.CONFLICT, "WARM_QUERY_PATH_TAKEN", detail)
 
 
-def _iter_other_queries(query: WarmQuery, stored: StoredCatalog) -> Iterator[dict[str, Any]]:
+def _iterate_other_queries(query: WarmQuery, stored: StoredCatalog) -> Iterator[dict[str, Any]]:
     for item in stored.items:
         if item.kind == ItemKind.WARM_QUERY and item.key != query.lookup:
             yield item.definition

@@ -72,7 +72,7 @@ def _build_link(event: Mapping[str, Any], base_url: str) -> str:
     return f"{base_url}/console#/{page}" if base_url else ""
 
 
-def _list_labels_and_values(event: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _iterate_labels_and_values(event: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the label and the value of each event property that a chat message shows."""
     yield "time", event["timestamp"]
     for name, value in list(event["data"].items())[:MAX_VALUES]:
@@ -89,7 +89,7 @@ def _render_teams_message(event: Mapping[str, Any], link: str) -> dict[str, Any]
     """Build a Microsoft Teams message with one adaptive card; markup in values is escaped."""
     facts = [
         {"title": _escape_markdown(name), "value": _escape_markdown(text)}
-        for name, text in _list_labels_and_values(event)
+        for name, text in _iterate_labels_and_values(event)
     ]
     card: dict[str, Any] = {
         "$schema": _TEAMS_SCHEMA,
@@ -120,7 +120,7 @@ def _escape_markdown(text: str) -> str:
 def _render_slack_message(event: Mapping[str, Any], link: str) -> dict[str, Any]:
     """Build a Slack message with one block of text of the type ``plain_text``, in which Slack reads no markup."""
     title = build_title(event)
-    lines = "\n".join(f"{name}: {text}" for name, text in _list_labels_and_values(event))
+    lines = "\n".join(f"{name}: {text}" for name, text in _iterate_labels_and_values(event))
     blocks: list[dict[str, Any]] = [
         {"type": "header", "text": {"type": "plain_text", "text": _shorten_text(title, 150), "emoji": False}},
         {"type": "section", "text": {"type": "plain_text", "text": _shorten_text(lines, 3_000), "emoji": False}},

@@ -63,14 +63,14 @@ class BackgroundServices:
         """Runner of the background jobs that are due."""
         from shared.background.runner import BackgroundRunner
 
-        return BackgroundRunner(tuple(self._list_jobs()), self._backends.job_leases, runtime=self._backends.runtime)
+        return BackgroundRunner(tuple(self._iterate_jobs()), self._backends.job_leases, runtime=self._backends.runtime)
 
     async def close(self) -> None:
         """Stop the running jobs, if the runner was created."""
         if "runner" in self.__dict__:
             await self.runner.close()
 
-    def _list_jobs(self) -> "Iterator[BackgroundJob]":
+    def _iterate_jobs(self) -> "Iterator[BackgroundJob]":
         """Yield the recurring background jobs of this deployment."""
         from shared.background.runner import BackgroundJob, Schedule
         from shared.oauth.grant_ending import SCHEDULE

@@ -93,7 +93,7 @@ class ImportServices:
         from shared.backends.azure.kusto import KustoTelemetryTable
 
         configured = self._settings
-        uri, identity = self._queries.find_engine_uri(), configured.managed_identity_client_id
+        uri, identity = self._queries.get_engine_uri(), configured.managed_identity_client_id
         return self._backends.close_at_exit(
             KustoTelemetryTable(uri, configured.kusto_database, self._locate_file, identity)
         )

@@ -101,7 +101,7 @@ class ProvenanceServices:
             self._note_signer,
             self._catalog.load_workspace_id,
             self.chain_overview,
-            issuer=self._settings.get_public_address() or self._settings.token_issuer,
+            issuer=self._settings.get_configured_base_url() or self._settings.token_issuer,
             runtime=self._backends.runtime,
         )
 

@@ -35,12 +35,12 @@ class QueryServices:
         from shared.warm_queries.instrumented_engine import InstrumentedEngine
 
         configured = self._settings
-        uri, database = self.find_engine_uri(), configured.kusto_database
+        uri, database = self.get_engine_uri(), configured.kusto_database
         engine = KustoEngine(uri, database, configured.managed_identity_client_id, runtime=self._backends.runtime)
         measured = InstrumentedEngine(engine, database, runtime=self._backends.runtime)
         return self._backends.close_at_exit(FairEngine(measured, configured.max_queries_per_principal))
 
-    def find_engine_uri(self) -> str:
+    def get_engine_uri(self) -> str:
         """Return the query engine's URI: the setting, else the URI file in the data directory, else the default."""
         configured = self._settings
         noted = configured.data_dir / EMBEDDED_ENGINE

@@ -126,10 +126,10 @@ class WebhookServices:
             # Azure leaves the reference in place if it cannot read the secret; its text is no secret.
             secret = b"" if setting.startswith("@Microsoft.KeyVault(") else setting.encode()
 
-            async def read_setting() -> bytes:
+            async def read_key_material() -> bytes:
                 return secret
 
-            return read_setting
+            return read_key_material
         from shared.backends.embedded.key_files import FileSecret
 
         return FileSecret(self._settings.data_dir / "webhook-key", runtime=self._backends.runtime)

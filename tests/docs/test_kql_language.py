@@ -15,7 +15,7 @@ from scripts.kql_language import (
     build_editor_names,
     format_language,
     read_language,
-    request_language,
+    read_language_from_service,
 )
 from tests.node import find_node
 from tests.node_suites.running import find_missing_requirement
@@ -26,7 +26,7 @@ _MAX_DIFFERENCES = 40
 def test_the_kql_page_lists_exactly_the_supported_parts() -> None:
     """The page lists exactly the parts of KQL that the engine supports."""
     # A process of its own, because the engine changes the translator library.
-    code = "from scripts.kql_language import *; install_engine(); print(build_page(read_language()), end='')"
+    code = "from scripts.kql_language import *; patch_translator(); print(build_page(read_language()), end='')"
     page = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert page == TARGET.read_text(encoding="utf-8"), "run: .venv/bin/python -m scripts.kql_language"
 
@@ -42,7 +42,7 @@ def test_the_file_of_kql_names_equals_the_language_service() -> None:
     """The file of KQL names contains the functions, aggregates, plugins and operators of the language service."""
     if reason := find_missing_requirement("@kusto/language-service-next"):
         pytest.skip(reason)
-    language = request_language(find_node() or "node")
+    language = read_language_from_service(find_node() or "node")
     assert format_language(language) == LANGUAGE.read_text(encoding="utf-8")
 
 

@@ -148,7 +148,7 @@ def check_client(client: httpx.Client, server: AuthorizationServer, request: Aut
     Raises:
         NotFoundError: the workspace document declares no OAuth client with this id and redirect URI.
     """
-    response = _send_checked_request(client, "GET", request.build_url(server))
+    response = _send_unchecked_request(client, "GET", request.build_url(server))
     if response.is_client_error:
         detail = f"The workspace has no OAuth client {request.client_id!r} that returns to {request.redirect_uri}."
         raise NotFoundError(response.status_code, "OAUTH_CLIENT_UNKNOWN", detail)
@@ -211,7 +211,7 @@ def _request_tokens(client: httpx.Client, server: AuthorizationServer, form_fiel
 def _send_request(
     client: httpx.Client, method: str, url: str, form_fields: Mapping[str, str] | None = None
 ) -> httpx.Response:
-    response = _send_checked_request(client, method, url, form_fields)
+    response = _send_unchecked_request(client, method, url, form_fields)
     error = find_error(response)
     if error is None:
         return response
@@ -222,7 +222,7 @@ def _send_request(
     raise error
 
 
-def _send_checked_request(
+def _send_unchecked_request(
     client: httpx.Client, method: str, url: str, form_fields: Mapping[str, str] | None = None
 ) -> httpx.Response:
     try:

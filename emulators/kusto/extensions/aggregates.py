@@ -146,7 +146,7 @@ def _replace_sorted_summarize(query: ir.Query, sorted_lets: Mapping[str, bool], 
     known = dict(sorted_lets)
     for name, bound in query.lets:
         known[name] = isinstance(bound, ir.Query) and _replace_sorted_summarize(bound, known, seen_ids)
-    for inner in _find_nested_queries((query.source, query.operators), seen_ids):
+    for inner in _iterate_nested_queries((query.source, query.operators), seen_ids):
         _replace_sorted_summarize(inner, known, seen_ids)
     is_sorted = isinstance(query.source, ir.TableRef) and known.get(query.source.name, False)
     for index, op in enumerate(query.operators):
@@ -168,7 +168,7 @@ def is_order_sensitive(op: ir.Summarize) -> bool:
     return any(call.name.lower() in ORDER_SENSITIVE for call in calls)
 
 
-def _find_nested_queries(root: object, seen_ids: set[int]) -> Iterator[ir.Query]:
+def _iterate_nested_queries(root: object, seen_ids: set[int]) -> Iterator[ir.Query]:
     return (node for node in _iterate_nodes(root, seen_ids) if isinstance(node, ir.Query))
 
 
@@ -260,7 +260,7 @@ def install_extension() -> None:
     _add_aggregate(BagAggregate("make_bag_if", "", name_prefix="bag", conditional=True))
     for old, new in (("makelist", "make_list"), ("makeset", "make_set")):
         AGGREGATE_FUNCTIONS[old] = AGGREGATE_FUNCTIONS[new]
-    _allow_paths_into_aggregates()
+    _install_paths_into_aggregates()
     replace_attribute(translate, "render_summarize", _patch_render_summarize)
     replace_attribute(lower, "_lower", _patch_convert_query)
 
@@ -280,7 +280,7 @@ def _patch_render_summarize(library_function: Callable[..., str]) -> Callable[..
     return render_summarize
 
 
-def _allow_paths_into_aggregates() -> None:
+def _install_paths_into_aggregates() -> None:
     """Make ``summarize`` accept a path into an aggregate's result, as in ``make_list(x)[0]`` or ``take_any(d).a``."""
     default: Callable[..., tuple[ir.Expr, int]] = writer.lift_aggregates
     render = translate.render_aggregate

@@ -23,7 +23,7 @@ from emulators.kusto.extensions.registry import add_custom_function
 from emulators.kusto.extensions.serialized import UnorderedOutputOperator
 from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, quote_text
 from emulators.kusto.extensions.tabular import ColumnPattern
-from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_source_position
+from emulators.kusto.extensions.tree import get_child_rules, get_source_position, list_nodes_by_rule
 from emulators.kusto.extensions.type_checks import render_error
 from emulators.kusto.extensions.window_plan import find_free_prefix
 
@@ -101,7 +101,7 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         A cell without input rows contains the result of the aggregate for an empty input.
         """
         check_column_exists(self.column, input_columns)
-        keys = self._find_key_columns(input_columns)
+        keys = self._list_key_columns(input_columns)
         for name in keys:
             check_column_exists(name, input_columns)
         p = find_free_prefix([*input_columns, *self.infer_columns(input_columns)])
@@ -129,17 +129,17 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         """Return the key columns, followed by one column for each value of the pivoted column."""
         if self.schema is not None:
             return [name for name, _ in self.schema]
-        keys = self._find_key_columns(input_columns)
-        return [*keys, *self._find_value_columns(keys)]
+        keys = self._list_key_columns(input_columns)
+        return [*keys, *self._list_value_columns(keys)]
 
-    def _find_key_columns(self, input_columns: list[str]) -> list[str]:
+    def _list_key_columns(self, input_columns: list[str]) -> list[str]:
         if self.keys:
             return list(self.keys)
         read_columns = writer.referenced_columns(self.aggregate)
         keys = [name for name in input_columns if name != self.column and name not in read_columns]
         return keys if self.schema is None else [name for name in keys if name in dict(self.schema)]
 
-    def _find_value_columns(self, keys: Sequence[str]) -> list[str]:
+    def _list_value_columns(self, keys: Sequence[str]) -> list[str]:
         if self.schema is not None:
             return [name for name, _ in self.schema if name not in keys]
         names = [to_column_name(row[0]) for row in self.probe_rows]
@@ -262,7 +262,7 @@ def _read_name_patterns(expr: ir.Expr) -> Sequence[str]:
     if isinstance(expr, ir.ColumnRef):
         return [expr.name]
     if isinstance(expr, ir.FunctionCall) and expr.name == "column_names_of":
-        return _find_columns_of_table(expr)
+        return _list_columns_of_table(expr)
     if isinstance(expr, ir.FunctionCall) and expr.name in ("pack_array", "dynamic", "parse_json", "todynamic"):
         return [name for each in expr.args for name in _read_name_patterns(each)]
     if not isinstance(expr, ir.Literal) or not isinstance(expr.value, str | list):
@@ -296,7 +296,7 @@ def _patch_convert_function_call(library_function: Callable[[Any], ir.Expr]) -> 
     return convert_function_call
 
 
-def _find_columns_of_table(call: ir.FunctionCall) -> list[str]:
+def _list_columns_of_table(call: ir.FunctionCall) -> list[str]:
     table = call.args[0]
     if not isinstance(table, ir.ToScalar):
         raise semantic_error("column_names_of(): the argument must be a table", inner="SEM0219")
@@ -304,7 +304,7 @@ def _find_columns_of_table(call: ir.FunctionCall) -> list[str]:
 
 
 def _render_column_names_array(call: ir.FunctionCall) -> str:
-    return f"CAST({quote_text(json.dumps(_find_columns_of_table(call), ensure_ascii=False))} AS JSON)"
+    return f"CAST({quote_text(json.dumps(_list_columns_of_table(call), ensure_ascii=False))} AS JSON)"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -342,7 +342,7 @@ class AssertSchema(PipelineOperator):
 
 def _parse_assert_schema(node: Any) -> ir.Operator:
     declared = []
-    for each in find_rules(node, "RowSchemaColumnDeclaration"):
+    for each in list_nodes_by_rule(node, "RowSchemaColumnDeclaration"):
         name, kind = get_child_rules(each)
         if kind.getText() not in SQL_TYPES:
             raise semantic_error(

@@ -134,7 +134,9 @@ functions: tuple[PythonFunction, ...] = build_python_functions(CALLS)
 _DIGEST = SeriesFunction("digest", ("DOUBLE[]", "DOUBLE[]"), {"digest": "text"}, f"{_SKETCHES}:summarize_values")
 _HASH_SET = SeriesFunction("hash_set", ("BIGINT[]",), {"hashes": "text"}, f"{_SKETCHES}:summarize_hashes")
 _MERGED_DIGEST = SeriesFunction("merged_digest", ("VARCHAR[]",), {"merged": "text"}, f"{_SKETCHES}:merge_digests")
-_MERGED_SET = SeriesFunction("merged_hash_set", ("VARCHAR[]",), {"merged": "text"}, f"{_SKETCHES}:merge_hashes")
+_MERGED_SET = SeriesFunction(
+    "merged_hash_set", ("VARCHAR[]",), {"merged": "text"}, f"{_SKETCHES}:build_merged_set_output"
+)
 _SCHEMA = SeriesFunction("schema", ("VARCHAR[]",), {"schema": "text"}, f"{__name__}:build_schema")
 series_functions: tuple[SeriesFunction, ...] = (_DIGEST, _HASH_SET, _MERGED_DIGEST, _MERGED_SET, _SCHEMA)
 """Functions in Python over the values of a group, which can be millions."""

@@ -21,7 +21,7 @@ from emulators.kusto.extensions.registry import (
     add_template_function,
 )
 from emulators.kusto.extensions.sql import render_expression, render_with_bound_arguments
-from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_source_position
+from emulators.kusto.extensions.tree import get_child_rules, get_source_position, list_nodes_by_rule
 from emulators.kusto.extensions.type_checks import render_error
 
 SUPPORTED: tuple[str, ...] = (
@@ -159,7 +159,7 @@ def _patch_apply_set_statements(library_function: Callable[[Any], None]) -> Call
     def apply_set_statements(tree: Any) -> None:
         library_function(tree)
         values = {}
-        for statement in find_rules(tree, "SetStatement"):
+        for statement in list_nodes_by_rule(tree, "SetStatement"):
             name, value = reader.read_set_statement(statement)
             if name in (SIZE, START):
                 values[name] = _parse_set_statement_value(statement, name, value)

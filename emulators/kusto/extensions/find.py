@@ -29,11 +29,11 @@ from emulators.kusto.extensions.sql import quote_name, quote_text, render_expres
 from emulators.kusto.extensions.star_conditions import StarCondition, replace_nodes
 from emulators.kusto.extensions.tabular import find_name_given_by_as
 from emulators.kusto.extensions.tree import (
-    find_rules,
     get_child_rules,
     get_rule_name,
     get_source_position,
     iterate_nodes,
+    list_nodes_by_rule,
 )
 
 SUPPORTED: tuple[str, ...] = ("find (in, withsource, project, project-smart, pack, wildcards)",)
@@ -252,20 +252,20 @@ def _find_predicate_node(node: Any) -> Any:
 
 def _parse_searched_tables(node: Any) -> Iterator[tuple[str, ir.Query]]:
     """Yield the name of each table that ``find`` searches, and a query that returns the table's rows."""
-    clauses = find_rules(node, "FindOperatorInClause")
+    clauses = list_nodes_by_rule(node, "FindOperatorInClause")
     if not clauses:
-        yield from _list_matching_tables("*")
+        yield from _iterate_matching_tables("*")
     for index, child in enumerate(each for clause in clauses for each in get_child_rules(clause)):
         inner = reader.collapse(child)
         if get_rule_name(inner) == "WildcardedName":
-            yield from _list_matching_tables(inner.getText())
+            yield from _iterate_matching_tables(inner.getText())
             continue
         query = reader.lower_query_node(inner)
         is_table = isinstance(query.source, ir.TableRef) and not query.operators
         yield find_name_given_by_as(child) or (inner.getText() if is_table else f"union_arg{index}"), query
 
 
-def _list_matching_tables(pattern: str) -> Iterator[tuple[str, ir.Query]]:
+def _iterate_matching_tables(pattern: str) -> Iterator[tuple[str, ir.Query]]:
     for view in call_views(pattern):
         yield view.name.partition("(")[0], ir.Query(view)
     for name in get_table_names():
@@ -274,7 +274,7 @@ def _list_matching_tables(pattern: str) -> Iterator[tuple[str, ir.Query]]:
 
 
 def _read_withsource_column(node: Any) -> str:
-    for clause in find_rules(node, "FindOperatorParametersWhereClause"):
+    for clause in list_nodes_by_rule(node, "FindOperatorParametersWhereClause"):
         for parameter in get_child_rules(clause):
             name, _, value = parameter.getText().partition("=")
             if name == "withsource":
@@ -285,16 +285,16 @@ def _read_withsource_column(node: Any) -> str:
 
 
 def _parse_projection(node: Any) -> tuple[Projection | None, bool]:
-    if find_rules(node, "FindOperatorProjectAwayClause"):
+    if list_nodes_by_rule(node, "FindOperatorProjectAwayClause"):
         raise unsupported_error("find with project-away", position=get_source_position(node))
-    clauses = find_rules(node, "FindOperatorProjectClause")
+    clauses = list_nodes_by_rule(node, "FindOperatorProjectClause")
     if not clauses:
         return None, False
     columns = []
-    for each in find_rules(clauses[0], "FindOperatorColumnExpression"):
+    for each in list_nodes_by_rule(clauses[0], "FindOperatorColumnExpression"):
         name, *kinds = get_child_rules(each)
         kind = kinds[0].getText().lstrip(":") if kinds else None
         if kind is not None and kind not in CONVERSIONS:
             raise semantic_error(f"find: unknown type '{kind[:50]}'", position=get_source_position(each))
         columns.append((reader.find_names(name)[0], kind))
-    return tuple(columns), bool(find_rules(clauses[0], "FindOperatorPackExpression"))
+    return tuple(columns), bool(list_nodes_by_rule(clauses[0], "FindOperatorPackExpression"))

@@ -14,7 +14,7 @@ from duckdb_kql.errors import KqlUnsupportedError
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.names import order_arguments
 from emulators.kusto.extensions.pipeline import find_operator_node
-from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name
+from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, list_nodes_by_rule
 
 SUPPORTED: tuple[str, ...] = (
     "let functions that return rows, with scalar and tabular parameters, called by name or with invoke",
@@ -190,7 +190,11 @@ def _find_invoked_function(node: Any) -> tuple[RowFunction | None, Any]:
     Both are None for any other operator, and if the translator library can translate the call without this module.
     """
     operator = find_operator_node(node)
-    calls = find_rules(operator, "NamedFunctionCallExpression") if get_rule_name(operator) == "InvokeOperator" else []
+    calls = (
+        list_nodes_by_rule(operator, "NamedFunctionCallExpression")
+        if get_rule_name(operator) == "InvokeOperator"
+        else []
+    )
     function = _find_called_function(calls[0]) if calls else None
     if function is None or not function.parameters or not function.parameters[0].tabular:
         return None, None
@@ -258,7 +262,7 @@ def _has_column_names_of_call(decl: Any) -> bool:
 
     If so, the library cannot insert its body into a pipeline.
     """
-    calls = find_rules(decl, "NamedFunctionCallExpression")
+    calls = list_nodes_by_rule(decl, "NamedFunctionCallExpression")
     return any(call.getText().startswith("column_names_of(") for call in calls)
 
 

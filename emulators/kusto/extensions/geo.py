@@ -258,7 +258,7 @@ def _measure_overlap_area(polygons: Sequence[Sequence[Sequence[Vector]]]) -> flo
         raise ValueError("the polygons must lie on one side of the sphere")
     projection = _GnomonicProjection((centre[0] / length, centre[1] / length, centre[2] / length))
     edges = [edge for index, rings in enumerate(polygons) for edge in _project_edges(projection, rings, index)]
-    bounds = sorted({point[0] for edge in edges for point in edge[:2]} | set(_find_edge_crossings(edges)))
+    bounds = sorted({point[0] for edge in edges for point in edge[:2]} | set(_iterate_edge_crossings(edges)))
     edges.sort(key=lambda edge: edge[0][0])
     starts = [edge[0][0] for edge in edges]
     slabs = (
@@ -299,7 +299,7 @@ def _project_edges(projection: _GnomonicProjection, rings: Sequence[Sequence[Vec
                 yield min(start, end), max(start, end), index
 
 
-def _find_edge_crossings(edges: Sequence[Edge]) -> Iterator[float]:
+def _iterate_edge_crossings(edges: Sequence[Edge]) -> Iterator[float]:
     for (a, b, _), (c, d, _) in itertools.combinations(edges, 2):
         if b[0] <= c[0] or d[0] <= a[0]:
             continue

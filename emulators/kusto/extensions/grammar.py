@@ -26,7 +26,7 @@ _EMPTY_PACK = (KqlLexer.PACK, KqlLexer.OPENPAREN)
 _BEGINS = frozenset({KqlLexer.BAR, KqlLexer.OPENPAREN})
 
 
-class CompletingLexer(KqlLexer):
+class RewritingLexer(KqlLexer):
     """Lexer that rewrites tokens that the translator library's grammar would reject.
 
     The lexer rewrites ``serialize`` without arguments, ``parse-kv``, the star of an output schema, keywords as column
@@ -53,11 +53,11 @@ class CompletingLexer(KqlLexer):
         if self._is_view_keyword(token) or (self._in_parse_kv and token.type == KqlLexer.AS):
             token.channel = Token.HIDDEN_CHANNEL
             return token
-        token = self._add_parentheses_to_bound(self._rewrite_token(token))
+        token = self._add_parentheses_to_bound(self._replace_rejected_token(token))
         self._earlier, self._before = self._before, token.type
         return token
 
-    def _rewrite_token(self, token: Token) -> Token:
+    def _replace_rejected_token(self, token: Token) -> Token:
         """Return the token, or a replacement if the grammar would reject the token at this position."""
         if token.type == KqlLexer.SERIALIZE and self._before in _BEGINS:
             self._add_serialize_placeholder(token)
@@ -167,5 +167,5 @@ def _replace_token(token: Token, kind: int, text: str) -> Token:
 
 
 def install_extension() -> None:
-    """Make the translator library use `CompletingLexer`, which accepts more KQL syntax."""
-    replace_attribute(parser, "KqlLexer", lambda _: CompletingLexer)
+    """Make the translator library use `RewritingLexer`, which accepts more KQL syntax."""
+    replace_attribute(parser, "KqlLexer", lambda _: RewritingLexer)

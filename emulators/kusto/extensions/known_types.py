@@ -91,12 +91,12 @@ def bind_known_types(query: ir.Query, types: Mapping[str, str]) -> Iterator[None
         unknown |= {name for name in types if name[-1:].isdigit()}
     with (
         _TYPES.bound({name: kind for name, kind in types.items() if name not in unknown}),
-        _STAGES.bound(_find_input_types(query, types)),
+        _STAGES.bound(_map_operators_to_input_types(query, types)),
     ):
         yield
 
 
-def _find_input_types(query: ir.Query, types: Mapping[str, str]) -> Mapping[int, Mapping[str, str]]:
+def _map_operators_to_input_types(query: ir.Query, types: Mapping[str, str]) -> Mapping[int, Mapping[str, str]]:
     """Return the types of the input columns of each operator in a pipeline, by Python ``id()`` of the operator.
 
     A column has its type from the table until an operator assigns a value to its name. A column that ``extend``
@@ -264,7 +264,7 @@ _TOP: State[frozenset[int]] = State("emulators.kusto.top_of_filter", frozenset)
 """Python ids of the left operands of the top-level comparisons in the ``where`` that is being rendered."""
 
 
-def _simplify_where_comparisons() -> None:
+def _install_simpler_where_comparisons() -> None:
     """Prevent the translator library from converting null to false in the outermost comparisons of a ``where``.
 
     The ``where`` removes the row in both cases.
@@ -291,15 +291,15 @@ def _find_outermost_operands(predicate: ir.Expr) -> frozenset[int]:
     """
     counts = collections.Counter(map(id, _iterate_references(predicate)))
     lefts = (
-        each.left if isinstance(each, ir.BinaryOp) else each.value for each in _find_outermost_comparisons(predicate)
+        each.left if isinstance(each, ir.BinaryOp) else each.value for each in _iterate_outermost_comparisons(predicate)
     )
     return frozenset(id(left) for left in lefts if counts[id(left)] == 1)
 
 
-def _find_outermost_comparisons(predicate: ir.Expr) -> Iterator[ir.BinaryOp | ir.InList]:
+def _iterate_outermost_comparisons(predicate: ir.Expr) -> Iterator[ir.BinaryOp | ir.InList]:
     if isinstance(predicate, ir.BinaryOp) and predicate.op == "and":
-        yield from _find_outermost_comparisons(predicate.left)
-        yield from _find_outermost_comparisons(predicate.right)
+        yield from _iterate_outermost_comparisons(predicate.left)
+        yield from _iterate_outermost_comparisons(predicate.right)
     elif isinstance(predicate, ir.BinaryOp | ir.InList):
         yield predicate
 
@@ -344,4 +344,4 @@ macros: tuple[str, ...] = ()
 def install_extension() -> None:
     """Make the translator library use known column types, and simpler comparisons in ``where``."""
     _install_known_types()
-    _simplify_where_comparisons()
+    _install_simpler_where_comparisons()

@@ -19,7 +19,7 @@ from emulators.kusto.extensions.library import reader, writer
 from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator
 from emulators.kusto.extensions.sql import quote_name, render_expression
 from emulators.kusto.extensions.tabular import resolve_let_value
-from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_source_position
+from emulators.kusto.extensions.tree import get_child_rules, get_source_position, list_nodes_by_rule
 
 MAX_ELEMENTS = 1_048_576
 """Maximum length of an array, as documented for ``make-series``."""
@@ -355,7 +355,7 @@ def _parse_aggregate(node: Any, misread_nodes: Sequence[Any]) -> tuple[ir.NamedE
 def _reparse_aggregate(first_node: Any, last_node: Any) -> ir.NamedExpr:
     """Parse ``name = f(x)`` again, which the grammar misreads as the parameter ``name = f`` followed by ``(x)``."""
     text = first_node.start.getInputStream().getText(first_node.start.start, last_node.stop.stop)
-    (written,) = find_rules(parse(f"print {text}").tree, "PrintOperator")
+    (written,) = list_nodes_by_rule(parse(f"print {text}").tree, "PrintOperator")
     (named,) = get_child_rules(written)
     lowered: ir.NamedExpr = reader.lower_named(named)
     return lowered

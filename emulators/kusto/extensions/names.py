@@ -19,11 +19,11 @@ from emulators.kusto.errors import semantic_error, unresolved_name_error, unsupp
 from emulators.kusto.extensions.language import read_function_descriptions
 from emulators.kusto.extensions.library import reader, replace_attribute
 from emulators.kusto.extensions.tree import (
-    find_rules,
     get_child_rules,
     get_rule_name,
     get_source_position,
     iterate_nodes,
+    list_nodes_by_rule,
 )
 
 SUPPORTED: tuple[str, ...] = (
@@ -60,7 +60,7 @@ def _patch_convert_named_expression(library_function: Callable[[Any], ir.NamedEx
     def convert_named_expression(node: Any) -> ir.NamedExpr:
         inner = reader.collapse(node)
         parts = get_child_rules(inner)
-        lists = find_rules(parts[0], "NamedExpressionNameList") if len(parts) == 2 else []  # noqa: PLR2004
+        lists = list_nodes_by_rule(parts[0], "NamedExpressionNameList") if len(parts) == 2 else []  # noqa: PLR2004
         if get_rule_name(inner) not in ("NamedExpression", "ArgumentExpression") or not lists:
             return library_function(node)
         names = tuple(reader.find_names(lists[0]))

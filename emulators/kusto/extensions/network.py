@@ -236,7 +236,7 @@ class IpLookup(UnorderedOutputOperator):
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that joins each row with the networks that contain its address."""
         known = get_known_table_columns()
-        own = self._find_lookup_columns()
+        own = self._list_lookup_columns()
         for names, wanted in ((input_columns, self.source_key), (own, self.lookup_key)):
             check_column_exists(wanted, names)
         for name in self.extra_keys:
@@ -259,7 +259,7 @@ class IpLookup(UnorderedOutputOperator):
         result += [
             f"r.{quote_name(name)} AS {quote_name(shown)}"
             for name, shown in zip(
-                self._find_added_columns(), self.infer_columns(input_columns)[len(input_columns) :], strict=True
+                self._list_added_columns(), self.infer_columns(input_columns)[len(input_columns) :], strict=True
             )
         ]
         joined = f"({left}) AS l {kind} ({right}) AS r ON {overlap}{equal}"
@@ -268,7 +268,7 @@ class IpLookup(UnorderedOutputOperator):
     def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns of the input, followed by the columns of the table without the extra keys."""
         names = list(input_columns)
-        for name in self._find_added_columns():
+        for name in self._list_added_columns():
             names.append(schema.disambiguate(name, names))
         return names
 
@@ -276,11 +276,11 @@ class IpLookup(UnorderedOutputOperator):
         """Return a copy of the plugin with ``substitute`` applied to the expressions of the table's query."""
         return dataclasses.replace(self, lookup=replace_query_expressions(self.lookup, substitute))
 
-    def _find_lookup_columns(self) -> list[str]:
+    def _list_lookup_columns(self) -> list[str]:
         return schema.output_columns(self.lookup, get_known_table_columns())
 
-    def _find_added_columns(self) -> list[str]:
-        return [name for name in self._find_lookup_columns() if name not in self.extra_keys]
+    def _list_added_columns(self) -> list[str]:
+        return [name for name in self._list_lookup_columns() if name not in self.extra_keys]
 
 
 def _build_lookup_parser(version: int) -> Plugin:

@@ -19,7 +19,7 @@ from emulators.kusto.extensions.library import reader, writer
 from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator
 from emulators.kusto.extensions.registry import render_text_argument
 from emulators.kusto.extensions.sql import quote_text, render_expression
-from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name, get_source_position
+from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position, list_nodes_by_rule
 from emulators.kusto.extensions.window_plan import find_free_prefix
 from emulators.kusto.python_functions import PythonFunction
 
@@ -215,7 +215,7 @@ def install_extension() -> None:
 def _parse_parse_kv(node: Any) -> ir.Operator:
     text, keys, *clauses = get_child_rules(node)
     named = []
-    for declaration in find_rules(keys, "RowSchemaColumnDeclaration"):
+    for declaration in list_nodes_by_rule(keys, "RowSchemaColumnDeclaration"):
         name, kind = get_child_rules(declaration)
         if kind.getText() not in _CONVERSIONS:
             raise unsupported_error(
@@ -223,7 +223,9 @@ def _parse_parse_kv(node: Any) -> ir.Operator:
             )
         named.append((reader.find_names(name)[0], kind.getText()))
     listed = [
-        _read_parse_kv_property(each) for clause in clauses for each in find_rules(clause, "QueryOperatorProperty")
+        _read_parse_kv_property(each)
+        for clause in clauses
+        for each in list_nodes_by_rule(clause, "QueryOperatorProperty")
     ]
     properties = dict(listed)
     pair, value, pattern = (properties.get(name, "") for name in ("pair_delimiter", "kv_delimiter", "regex"))

@@ -17,7 +17,7 @@ from emulators.kusto.extensions.pipeline import Substitute, add_operator
 from emulators.kusto.extensions.plugins import add_plugin, check_column_exists
 from emulators.kusto.extensions.serialized import UnorderedOutputOperator
 from emulators.kusto.extensions.sql import quote_name, quote_text, render_expression
-from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name, get_source_position
+from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position, list_nodes_by_rule
 from emulators.kusto.extensions.type_checks import render_error
 from emulators.kusto.extensions.window_plan import find_free_prefix
 from emulators.kusto.series_functions import SeriesFunction
@@ -116,7 +116,7 @@ def _parse_reduce(node: Any) -> ir.Operator:
             value = reader.lower_named(child).expr
     if value is None:
         raise semantic_error("reduce by requires an expression", position=get_source_position(node))
-    clauses = find_rules(node, "ReduceByWithClause")
+    clauses = list_nodes_by_rule(node, "ReduceByWithClause")
     options = dict(_parse_reduce_option(each) for clause in clauses for each in get_child_rules(clause))
     threshold, characters = options.get("threshold"), options.get("characters")
     if threshold is not None and not (isinstance(threshold, int | float) and 0 <= threshold <= 1):
@@ -184,7 +184,7 @@ class RowPatterns(UnorderedOutputOperator):
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that yields the patterns, best pattern first."""
-        names, p = self._find_dimensions(input_columns), find_free_prefix(input_columns)
+        names, p = self._list_dimensions(input_columns), find_free_prefix(input_columns)
         listed, count = self._render_encoded_row_lists(input_sql, input_columns, names, p)
         arguments = [f"{p}f", *(f"{p}w{index}" for index in range(count)), str(len(names))]
         arguments += [repr(value) for name, value in self.options if name != "NumSeeds"]
@@ -239,14 +239,14 @@ class RowPatterns(UnorderedOutputOperator):
         measures = ["SegmentId", "Count", "Percent"]
         if self.split:
             measures = ["SegmentId", "CountA", "CountB", "PercentA", "PercentB", "PercentDiffAB"]
-        return [*measures, *self._find_dimensions(input_columns)]
+        return [*measures, *self._list_dimensions(input_columns)]
 
     def replace_expressions(self, substitute: Substitute) -> "RowPatterns":
         """Return a copy of the plugin with ``substitute`` applied to the values that define the two sets."""
         column, *values = self.split or (ir.Literal("", "string"),)
         return dataclasses.replace(self, split=(column, *map(substitute, values))) if self.split else self
 
-    def _find_dimensions(self, input_columns: Sequence[str]) -> list[str]:
+    def _list_dimensions(self, input_columns: Sequence[str]) -> list[str]:
         split = self.split[0].name if self.split and isinstance(self.split[0], ir.ColumnRef) else None
         return [name for name in input_columns if name not in (self.weight, split)]
 

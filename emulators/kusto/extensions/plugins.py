@@ -22,7 +22,7 @@ from emulators.kusto.extensions.pipeline import add_operator
 from emulators.kusto.extensions.serialized import UnorderedOutputOperator
 from emulators.kusto.extensions.several_results import parse_preview
 from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, render_expression
-from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_source_position
+from emulators.kusto.extensions.tree import get_child_rules, get_source_position, list_nodes_by_rule
 from emulators.kusto.python_functions import FunctionFailure, PythonFunction
 
 SUPPORTED: tuple[str, ...] = (
@@ -54,12 +54,12 @@ def _install_evaluate() -> None:
 
 
 def _parse_evaluate(node: Any) -> ir.Operator | list[ir.Operator]:
-    calls = find_rules(node, "NamedFunctionCallExpression")
+    calls = list_nodes_by_rule(node, "NamedFunctionCallExpression")
     name = get_child_rules(calls[0])[0].getText() if calls else ""
     plugin = _PLUGINS.get(name)
     if plugin is None:
         raise unsupported_error(f"evaluate {name[:100]}", position=get_source_position(node))
-    clauses = find_rules(node, "EvaluateOperatorSchemaClause")
+    clauses = list_nodes_by_rule(node, "EvaluateOperatorSchemaClause")
     return plugin(node, get_child_rules(calls[0])[1:], clauses[0] if clauses else None)
 
 
@@ -71,7 +71,7 @@ def read_output_schema(clause: Any) -> tuple[Schema | None, bool]:
     if clause is None:
         return None, False
     columns, star = [], False
-    for declaration in find_rules(clause, "RowSchemaColumnDeclaration"):
+    for declaration in list_nodes_by_rule(clause, "RowSchemaColumnDeclaration"):
         name, kind = get_child_rules(declaration)
         if name.getText() == NOTHING:
             star = True
@@ -166,7 +166,7 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
         chosen = [
             f"{self._render_value(name, properties[name])} AS {quote_name(name)}"
             if name in properties
-            and (self.conflict != "keep_source" or name not in self._find_source_columns(input_columns))
+            and (self.conflict != "keep_source" or name not in self._list_source_columns(input_columns))
             else quote_name(name)
             for name in names
         ]
@@ -174,7 +174,7 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
 
     def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns of the input without the unpacked column, and one column for each property."""
-        sources, properties = self._find_source_columns(input_columns), self._infer_property_types()
+        sources, properties = self._list_source_columns(input_columns), self._infer_property_types()
         if self.schema is not None and not self.star:
             return [name for name, _ in self.schema]
         both = [name for name in properties if name in sources]
@@ -187,7 +187,7 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
             raise unsupported_error("a query result without columns")
         return names
 
-    def _find_source_columns(self, input_columns: list[str]) -> list[str]:
+    def _list_source_columns(self, input_columns: list[str]) -> list[str]:
         return [name for name in input_columns if name != self.column]
 
     def _infer_property_types(self) -> dict[str, str]:

@@ -13,7 +13,7 @@ from duckdb_kql._state import State
 from emulators.kusto.errors import semantic_error, syntax_error
 from emulators.kusto.extensions.library import reader
 from emulators.kusto.extensions.pipeline import add_operator
-from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name, get_source_position
+from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position, list_nodes_by_rule
 from emulators.kusto.string_literals import parse_string_literal
 
 SUPPORTED: tuple[str, ...] = ("render (annotation Visualization of the result)",)
@@ -62,7 +62,7 @@ def _parse_render(node: Any) -> list[ir.Operator]:
     annotation: Annotation = {**EMPTY, "Visualization": kind}
     seen: set[str] = set()
     for rule in ("RenderOperatorProperty", "RenderOperatorLegacyProperty"):
-        for each in find_rules(node, rule):
+        for each in list_nodes_by_rule(node, rule):
             name = _MEMBERS.get(each.getChild(0).getText().lower())
             if name is None:
                 continue

@@ -21,7 +21,7 @@ from emulators.kusto.extensions.plugins import add_plugin, check_column_exists
 from emulators.kusto.extensions.scan_sql import DeclaredColumn, ScanSql, ScanStep, SingleStepScanSql
 from emulators.kusto.extensions.serialized import SerializedInputOperator, UnorderedOutputOperator
 from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, render_expression
-from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name, get_source_position
+from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position, list_nodes_by_rule
 from emulators.kusto.extensions.window_plan import WHOLE, RowPartition, find_free_prefix
 
 SUPPORTED: tuple[str, ...] = (
@@ -60,19 +60,19 @@ class ScanOperator(SerializedInputOperator):
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields one row for each match of an input row, in the order of the input."""
-        assigned = self._find_assigned_input_columns(input_columns)
+        assigned = self._list_assigned_input_columns(input_columns)
         steps, declared = self.steps, self.declared
         for name in assigned:
             hidden = f"{name}{_HIDDEN}"
             steps = tuple(_assign_hidden_column(step, name, hidden, [each.name for each in steps]) for step in steps)
-            declared = (*declared, DeclaredColumn(hidden, _find_column_type(name), None))
+            declared = (*declared, DeclaredColumn(hidden, _require_column_type(name), None))
         added = [each.name for each in declared] + ([self.match_id] if self.match_id else [])
         self.infer_columns(input_columns)
         machine = SingleStepScanSql if len(steps) == 1 and not steps[0].only_last else ScanSql
         sql = machine(declared, steps, input_columns, added).render(input_sql, self.partition)
         return sql if not assigned else _render_assigned_columns(sql, assigned)
 
-    def _find_assigned_input_columns(self, input_columns: list[str]) -> list[str]:
+    def _list_assigned_input_columns(self, input_columns: list[str]) -> list[str]:
         """Return the input columns to which a step assigns values.
 
         Raises:
@@ -142,7 +142,7 @@ def _rename_references(node: Any, name: str, hidden_name: str, steps: frozenset[
     )
 
 
-def _find_column_type(name: str) -> str:
+def _require_column_type(name: str) -> str:
     kind = infer_type(ir.ColumnRef(name))
     if kind not in SQL_TYPES:
         raise unsupported_error("scan that assigns a column of unknown type", f"convert '{name[:100]}' before the scan")
@@ -157,13 +157,13 @@ def _render_assigned_columns(sql: str, assigned: Sequence[str]) -> str:
 
 def _parse_scan(node: Any) -> ir.Operator:
     match_id = ""
-    for parameter in find_rules(node, "RelaxedQueryOperatorParameter"):
+    for parameter in list_nodes_by_rule(node, "RelaxedQueryOperatorParameter"):
         name, _, value = parameter.getText().partition("=")
         if name != "with_match_id":
             raise unsupported_error(f"scan with the parameter {name[:100]}", position=get_source_position(parameter))
         match_id = value
-    declared = tuple(_parse_declared_column(each) for each in find_rules(node, "ScalarParameter"))
-    steps = tuple(_parse_step(each) for each in find_rules(node, "ScanOperatorStep"))
+    declared = tuple(_parse_declared_column(each) for each in list_nodes_by_rule(node, "ScalarParameter"))
+    steps = tuple(_parse_step(each) for each in list_nodes_by_rule(node, "ScanOperatorStep"))
     if len({step.name for step in steps}) != len(steps) or not 0 < len(steps) <= _MAX_STEPS:
         raise semantic_error(
             f"scan requires 1 to {_MAX_STEPS} steps with different names", position=get_source_position(node)
@@ -192,7 +192,9 @@ def _parse_step(node: Any) -> ScanStep:
                 f"scan: output must be one of {', '.join(_OUTPUTS)}; found {output[:50]}",
                 position=get_source_position(node),
             )
-    assignments = [_parse_assignment(each) for part in rest[1:] for each in find_rules(part, "ScanOperatorAssignment")]
+    assignments = [
+        _parse_assignment(each) for part in rest[1:] for each in list_nodes_by_rule(part, "ScanOperatorAssignment")
+    ]
     condition = reader.lower_expr(rest[0])
     has_output, only_last = output != "none", output == "last"
     return ScanStep(_read_identifier(name), has_output, condition, tuple(assignments), only_last)

@@ -66,7 +66,7 @@ class ScanSql:
         self._added = added
         self._p = find_free_prefix([*input_columns, *added])
         self._has_last = any(step.only_last for step in steps)
-        self._read = self._find_columns_read_by_step()
+        self._read = self._list_columns_read_by_step()
         self._used = sorted(
             {name for names in self._read for name in names if name in input_columns} | self._find_input_columns_used()
         )
@@ -246,7 +246,7 @@ class ScanSql:
             raise semantic_error(f"Failed to resolve column named '{name[:100]}'")
         return index, name
 
-    def _find_columns_read_by_step(self) -> list[list[str]]:
+    def _list_columns_read_by_step(self) -> list[list[str]]:
         """Return, for each step, the columns that any expression of the scan reads as ``step.column``."""
         read: list[list[str]] = [[] for _ in self._steps]
         for node in iterate_nodes(self._steps):

@@ -144,7 +144,7 @@ _ANOMALIES = SeriesFunction(
     "series_decompose_anomalies",
     ("DOUBLE[]", "DOUBLE", "BIGINT", "VARCHAR", "BIGINT", "VARCHAR", "DOUBLE"),
     {"ad_flag": "integers", "ad_score": "series", "baseline": "series"},
-    f"{_MODULE}.decomposition:find_anomalies",
+    f"{_MODULE}.decomposition:score_anomalies",
 )
 _SEASONAL = SeriesFunction(
     "series_seasonal",

@@ -16,7 +16,7 @@ from duckdb_kql import ir
 from emulators.kusto.errors import QueryError, semantic_error, unsupported_error
 from emulators.kusto.extensions.library import reader
 from emulators.kusto.extensions.pipeline import PipelineOperator, add_operator
-from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name, get_source_position
+from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position, list_nodes_by_rule
 
 SUPPORTED: tuple[str, ...] = ("fork", "facet", "evaluate preview")
 
@@ -97,13 +97,15 @@ def _get_branch_operator_nodes(node: Any) -> list[Any]:
 
 
 def _parse_fork(node: Any) -> list[ir.Operator]:
-    return build_selected_result(node, [_parse_fork_branch(fork) for fork in find_rules(node, "ForkOperatorFork")])
+    return build_selected_result(
+        node, [_parse_fork_branch(fork) for fork in list_nodes_by_rule(node, "ForkOperatorFork")]
+    )
 
 
 def _parse_fork_branch(fork: Any) -> tuple[str, Callable[[], Sequence[ir.Operator]]]:
     nodes = _get_branch_operator_nodes(get_child_rules(fork)[-1])
-    names = find_rules(fork, "ForkOperatorExpressionName") or [
-        each for each in nodes[-1:] if find_rules(each, "AsOperator")
+    names = list_nodes_by_rule(fork, "ForkOperatorExpressionName") or [
+        each for each in nodes[-1:] if list_nodes_by_rule(each, "AsOperator")
     ]
     name = reader.find_names(names[0])[-1] if names else ""
     return name, lambda: list(reader.lower_operators(nodes))

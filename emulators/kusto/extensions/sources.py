@@ -56,9 +56,9 @@ class TypedUnion(ir.Union, DataDependentOperator):
                 with contextlib.suppress(KqlError, QueryError):
                     known[name] = schema.output_columns(bound, known)
         try:
-            inputs = list(_find_input_columns(query_before, known))
+            inputs = list(_iterate_input_columns(query_before, known))
             for branch in schema.surviving_branches(self, known):
-                inputs += _find_input_columns(branch, known)
+                inputs += _iterate_input_columns(branch, known)
         except (KqlError, QueryError):
             return False  # the translation of the query itself reports the error
         return bool(_find_common_columns(inputs))
@@ -75,7 +75,7 @@ class _ResultColumn:
     kind: str
 
 
-def _find_input_columns(query: ir.Query, tables: dict[str, list[str]]) -> Iterator[list[str]]:
+def _iterate_input_columns(query: ir.Query, tables: dict[str, list[str]]) -> Iterator[list[str]]:
     """Yield the columns of a query or, if the query is a wildcard, the columns of each matching table."""
     if not query.operators and isinstance(query.source, ir.WildcardTableRef):
         yield from (tables[name] for name in schema.match_wildcard(query.source, tables))
@@ -184,9 +184,9 @@ def _render_union(
     qualify = writer.union_qualifies(query, op, leading)
     arms = writer.left_arms(op, input_sql, query, tables, leading, names, qualify)
     wildcard = leading and isinstance(query.source, ir.WildcardTableRef)
-    input_columns = list(_find_input_columns(ir.Query(query.source), tables)) if wildcard else [left_cols]
+    input_columns = list(_iterate_input_columns(ir.Query(query.source), tables)) if wildcard else [left_cols]
     for index, branch in enumerate(schema.surviving_branches(op, tables), start=1):
-        input_columns += _find_input_columns(branch, tables)
+        input_columns += _iterate_input_columns(branch, tables)
         arms += writer.branch_arms(branch, index, tables, names, qualify)
     if isinstance(op, TypedUnion) and len(op.labels) == len(arms):
         arms = [(sql, given or label) for (sql, label), given in zip(arms, op.labels, strict=True)]

@@ -153,7 +153,7 @@ class MvApply(GroupedOperator):
             return count
         group, rows = create_group_column_name(input_columns), create_subquery_name("rows")
         nested, own = self._render_nested_pipeline(GroupedRows(rows, [*input_columns, group], group, contiguous=True))
-        retained = self._find_retained_columns(input_columns)
+        retained = self._list_retained_columns(input_columns)
         key = translate.quote_ident(group)
         numbered = f"SELECT *, row_number() OVER () AS {key} FROM {input_sql}"  # noqa: S608  generated names
         names = [*retained, *(name for name in own if name not in retained)]
@@ -195,7 +195,7 @@ class MvApply(GroupedOperator):
 
     def infer_columns(self, input_columns: list[str]) -> list[str]:
         """Return the columns of the input that are not expanded, followed by the columns of the pipeline."""
-        own, retained = self._infer_pipeline_columns(input_columns), self._find_retained_columns(input_columns)
+        own, retained = self._infer_pipeline_columns(input_columns), self._list_retained_columns(input_columns)
         return [*retained, *(name for name in own if name not in retained)]
 
     def _infer_pipeline_columns(self, input_columns: list[str]) -> list[str]:
@@ -209,7 +209,7 @@ class MvApply(GroupedOperator):
     def _build_expansion_operators(self) -> list[ir.Operator]:
         return [ir.Extend(self.computed), self.expansion] if self.computed else [self.expansion]
 
-    def _find_retained_columns(self, input_columns: list[str]) -> list[str]:
+    def _list_retained_columns(self, input_columns: list[str]) -> list[str]:
         replaced = {target.name or target.column for target in self.expansion.targets}
         return [name for name in input_columns if name not in replaced]
 

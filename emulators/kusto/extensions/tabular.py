@@ -12,7 +12,7 @@ from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator, find_operator_node
 from emulators.kusto.extensions.several_results import EndOfResult
 from emulators.kusto.extensions.sql import quote_text
-from emulators.kusto.extensions.tree import find_rules, get_child_rules, get_rule_name, get_source_position
+from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position, list_nodes_by_rule
 
 SUPPORTED: tuple[str, ...] = (
     "project-keep",
@@ -291,7 +291,7 @@ def _parse_as(node: Any) -> list[ir.Operator]:
     root = node
     while root.parentCtx is not None:
         root = root.parentCtx
-    if sum(each.getText() == name for each in find_rules(root, "IdentifierName")) > 1:
+    if sum(each.getText() == name for each in list_nodes_by_rule(root, "IdentifierName")) > 1:
         return [NameRows(str(name), node.start.start)]
     return [EndOfResult(1, str(name))] if _is_end_of_statement(node) else []
 

@@ -19,7 +19,7 @@ def get_child_rules(node: Any) -> list[Any]:
     return list(reader.rule_children(node))
 
 
-def find_rules(node: Any, rule_name: str) -> list[Any]:
+def list_nodes_by_rule(node: Any, rule_name: str) -> list[Any]:
     """Return the descendants of a node with the grammar rule ``rule_name``; do not search below a matching node."""
     return list(reader.find_all(node, rule_name))
 

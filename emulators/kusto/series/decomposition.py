@@ -283,7 +283,7 @@ def decompose(
     return None if components is None else vars(components)
 
 
-def find_anomalies(
+def score_anomalies(
     values: Numbers | None,
     score: float | None,
     seasonality: int | None,

@@ -42,7 +42,7 @@ def compute_basket(codes: Any, weights: Any, columns: float, threshold: float, d
         return None
     found = [
         (pattern, float(weights[mask].sum()))
-        for pattern, mask in _find_closed_patterns(table, weights, threshold * weights.sum(), int(dimensions))
+        for pattern, mask in _iterate_closed_patterns(table, weights, threshold * weights.sum(), int(dimensions))
     ]
     found.sort(key=lambda each: (-each[1] * _count_pattern_values(each[0]), each[0]))
     return _to_pattern_result([pattern for pattern, _ in found], [[count for _, count in found]])
@@ -59,7 +59,7 @@ def compute_clusters(codes: Any, weights: Any, columns: float, size_weight: floa
         return None
     total = weights.sum()
     scored = []
-    for pattern, mask in _find_closed_patterns(table, weights, _LEAST_CLUSTER * total, int(columns)):
+    for pattern, mask in _iterate_closed_patterns(table, weights, _LEAST_CLUSTER * total, int(columns)):
         count = float(weights[mask].sum())
         score = (count / total) ** size_weight * (_count_pattern_values(pattern) / columns) ** (1 - size_weight)
         scored.append((float(score), count, pattern, mask))
@@ -87,7 +87,7 @@ def compute_differences(
     # A pattern with this difference has at least this share of one of the sets.
     shares = np.maximum(weights / weights.sum(), other_weights / other_weights.sum())
     scored = []
-    for pattern, mask in _find_closed_patterns(table, shares, threshold, int(dimensions)):
+    for pattern, mask in _iterate_closed_patterns(table, shares, threshold, int(dimensions)):
         first, second = float(weights[mask].sum()), float(other_weights[mask].sum())
         difference = abs(first / weights.sum() - second / other_weights.sum())
         if difference >= threshold:
@@ -109,7 +109,7 @@ def _count_pattern_values(pattern: Pattern) -> int:
     return sum(code != 0 for code in pattern)
 
 
-def _find_closed_patterns(
+def _iterate_closed_patterns(
     table: Codes, weights: Weights, min_weight: float, dimensions: int
 ) -> Iterator[tuple[Pattern, Mask]]:
     """Yield each closed pattern whose matching rows weigh at least ``min_weight``, with the mask of these rows.

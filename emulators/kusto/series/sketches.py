@@ -128,6 +128,6 @@ def merge_hash_sets(sets: Sequence[str | None] | None) -> str | None:
     return _build_hash_set(listed) if registers is None else _encode_registers(_add_to_registers(listed, registers))
 
 
-def merge_hashes(sets: Sequence[str | None] | None) -> Any:
+def build_merged_set_output(sets: Sequence[str | None] | None) -> Any:
     """Return the result of `merge_hash_sets` as the output ``merged`` of an SQL function."""
     return {"merged": merge_hash_sets(sets)}

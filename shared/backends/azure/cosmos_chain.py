@@ -155,7 +155,7 @@ class CosmosChainStore:
         for target in targets:
             with_segments: set[ChainKey] = set()
             container = await self._account.open_container(target)
-            async for item in list_changed_heads(container, changed_from, self.usage, self._account.runtime):
+            async for item in stream_changed_heads(container, changed_from, self.usage, self._account.runtime):
                 chain, head = items.chain_key_from_item(target, item), SegmentHead.from_item(item)
                 if chain is None:
                     continue
@@ -332,7 +332,7 @@ class _PageReader:
         return True
 
 
-async def list_changed_heads(
+async def stream_changed_heads(
     container: ContainerProxy, changed_from: str, usage: CosmosUsage, runtime: Runtime
 ) -> AsyncIterator[Any]:
     """Yield the head items of all chain segments whose last record is not older than ``changed_from``."""

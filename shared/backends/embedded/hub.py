@@ -14,7 +14,7 @@ import orjson
 
 from shared.backends.embedded.hub_file import (
     PARTITIONS,
-    find_partition_for_key,
+    compute_partition_id,
     open_hub,
     sequence_from_event_id,
     to_event_id,
@@ -276,7 +276,7 @@ def _group_by_hub_and_partition(
     by_key: dict[str, list[tuple[str, str, bytes]]] = {}
     for body, key, properties in messages:
         if key not in by_key:
-            by_key[key] = rows.setdefault((hub, find_partition_for_key(key)), [])
+            by_key[key] = rows.setdefault((hub, compute_partition_id(key)), [])
         by_key[key].append((key, _serialise_properties(properties), body))
     return rows
 

@@ -42,7 +42,7 @@ def open_hub(path: Path, runtime: Runtime = SYSTEM_RUNTIME) -> sqlite3.Connectio
     return connection
 
 
-def find_partition_for_key(partition_key: str) -> str:
+def compute_partition_id(partition_key: str) -> str:
     """Return the id of the partition for a partition key; it is the same in all processes and releases."""
     return str(zlib.crc32(partition_key.encode()) % PARTITIONS)
 

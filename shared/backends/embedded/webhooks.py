@@ -110,7 +110,7 @@ class SqliteWebhookStore:
             row = connection.execute(sql, (delivery.endpoint, delivery.id)).fetchone()
             if row is None or row[0] != lease_id:
                 return False
-            _update_delivery(connection, delivery, _get_due_time(delivery))
+            _update_delivery(connection, delivery, _format_due_time(delivery))
             return True
 
         return await self._run_write(save_delivery)
@@ -123,7 +123,7 @@ class SqliteWebhookStore:
             after = None if before is None else change(before)
             if after is None:
                 return before
-            _update_delivery(connection, after, _get_due_time(after))
+            _update_delivery(connection, after, _format_due_time(after))
             return after
 
         return await self._run_write(replace_delivery)
@@ -184,9 +184,9 @@ def _update_delivery(connection: sqlite3.Connection, delivery: Delivery, due_at:
 
 
 def _delivery_to_columns(delivery: Delivery) -> tuple[str | None, ...]:
-    times = format_rfc3339(delivery.created_at), _get_due_time(delivery)
+    times = format_rfc3339(delivery.created_at), _format_due_time(delivery)
     return delivery.status, *times, delivery.lease, format_rfc3339(delivery.expires_at), delivery.model_dump_json()
 
 
-def _get_due_time(delivery: Delivery) -> str | None:
+def _format_due_time(delivery: Delivery) -> str | None:
     return None if delivery.next_attempt_at is None else format_rfc3339(delivery.next_attempt_at)

@@ -96,7 +96,7 @@ async def test_an_unsigned_request_is_rejected(server: CosmosServer) -> None:
 async def test_a_signature_is_valid_for_one_resource_only(server: CosmosServer, client: CosmosClient) -> None:
     """A signature for one resource is rejected for another resource."""
     await client.create_database("plant")
-    headers = dict(server.requests.find_by_operation("create_database")[0].request.headers)
+    headers = dict(server.requests.list_by_operation("create_database")[0].request.headers)
     async with httpx.AsyncClient() as plain:
         kept = {name: headers[name] for name in ("authorization", "x-ms-date", "x-ms-version")}
         assert (
@@ -108,7 +108,7 @@ async def test_a_signature_is_valid_for_one_resource_only(server: CosmosServer, 
 async def test_a_signature_older_than_15_minutes_is_rejected(server: CosmosServer, client: CosmosClient) -> None:
     """A signature that is more than 15 minutes old is rejected."""
     await client.create_database("plant")
-    headers = dict(server.requests.find_by_operation("create_database")[0].request.headers)
+    headers = dict(server.requests.list_by_operation("create_database")[0].request.headers)
     headers["x-ms-date"] = "Mon, 01 Jan 2024 00:00:00 GMT"
     kept = {name: headers[name] for name in ("authorization", "x-ms-date")}
     async with httpx.AsyncClient() as plain:
@@ -159,7 +159,7 @@ async def test_the_sdk_sends_the_session_token_of_its_last_write() -> None:
         container = await database.create_container("records", PartitionKey("/pk"))
         await container.create_item({"id": "a", "pk": "p"})
         await container.read_item("a", "p")
-        assert server.requests.find_by_operation("read_item")[0].request.read_header("x-ms-session-token") == "0:0#1"
+        assert server.requests.list_by_operation("read_item")[0].request.read_header("x-ms-session-token") == "0:0#1"
 
 
 async def test_the_sdk_repeats_a_slow_read_in_the_second_region() -> None:
@@ -180,7 +180,7 @@ async def test_the_sdk_repeats_a_slow_read_in_the_second_region() -> None:
         server.faults.add(slow)
         assert (await container.read_item("a", "p"))["id"] == "a"
         # The slow request is logged when it completes; the result is from the other one.
-        assert [exchange.fault for exchange in server.requests.find_by_operation("read_item")] == [None]
+        assert [exchange.fault for exchange in server.requests.list_by_operation("read_item")] == [None]
         assert slow.applied == 1
 
 

@@ -109,7 +109,7 @@ async def test_the_sdk_repeats_a_failed_batch_by_default(
     server.faults.add(_build_faults()[name])
     ended, sent, _ = MEASURED[name]
     assert await _append_and_find_outcome(container) == ended
-    assert len(server.requests.find_by_operation("batch")) == sent
+    assert len(server.requests.list_by_operation("batch")) == sent
 
 
 @pytest.mark.parametrize("name", MEASURED)
@@ -121,7 +121,7 @@ async def test_without_retries_the_sdk_sends_a_batch_once(
         once = client.get_database_client("plant").get_container_client(container.id)
         server.faults.add(_build_faults()[name])
         assert await _append_and_find_outcome(once) == MEASURED[name][2]
-        assert len(server.requests.find_by_operation("batch")) == 1
+        assert len(server.requests.list_by_operation("batch")) == 1
 
 
 @pytest.mark.parametrize("write_retries", [1, 3])
@@ -141,7 +141,7 @@ async def test_a_repeated_create_conflicts_with_its_first_attempt(
     server.faults.add(_build_fault(FaultKind.DROP_AFTER_COMMIT))
     with pytest.raises(CosmosResourceExistsError):
         await container.create_item({"id": "a", "pk": "p"})
-    assert [exchange.status for exchange in server.requests.find_by_operation("create_item")] == [0, 409]
+    assert [exchange.status for exchange in server.requests.list_by_operation("create_item")] == [0, 409]
 
 
 def test_sync_sdk_sends_a_write_once(server: CosmosServer) -> None:
@@ -152,7 +152,7 @@ def test_sync_sdk_sends_a_write_once(server: CosmosServer) -> None:
         with pytest.raises(ServiceResponseError):
             container.create_item({"id": "a", "pk": "p"})
         assert container.read_item("a", "p")["id"] == "a"
-        assert len(server.requests.find_by_operation("create_item")) == 1
+        assert len(server.requests.list_by_operation("create_item")) == 1
 
 
 @pytest.mark.parametrize("name", ["drop before", "drop after", "drop in reply", "408", "429", "503"])
@@ -161,7 +161,7 @@ async def test_the_sdk_repeats_a_read_after_a_fault(server: CosmosServer, contai
     await container.create_item({"id": "a", "pk": "p"})
     server.faults.add(_build_faults()[name])
     assert (await container.read_item("a", "p"))["id"] == "a"
-    assert len(server.requests.find_by_operation("read_item")) == 2
+    assert len(server.requests.list_by_operation("read_item")) == 2
 
 
 @pytest.mark.parametrize("substatus", [0, 1000, 1002, 1007, 1008])
@@ -236,7 +236,7 @@ async def test_a_fault_is_injected_up_to_its_limit_and_until_it_is_cleared(
     server.faults.clear()
     await container.create_item({"id": "a", "pk": "p"})
     assert fault.applied == 2
-    assert [exchange.fault for exchange in server.requests.find_by_operation("create_item")] == [
+    assert [exchange.fault for exchange in server.requests.list_by_operation("create_item")] == [
         FaultKind.STATUS
     ] * 2 + [None]
 

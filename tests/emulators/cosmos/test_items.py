@@ -91,7 +91,7 @@ async def test_a_conditional_read_of_an_unchanged_item_returns_304(
     item = await container.create_item({"id": "a", "pk": "p"})
     condition = {"etag": item["_etag"], "match_condition": MatchConditions.IfModified}
     assert await container.read_item("a", "p", **condition) == {}
-    assert server.requests.find_by_operation("read_item")[-1].status == 304
+    assert server.requests.list_by_operation("read_item")[-1].status == 304
     await container.upsert_item({"id": "a", "pk": "p"})
     assert (await container.read_item("a", "p", **condition))["id"] == "a"
 

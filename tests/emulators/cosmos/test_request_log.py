@@ -26,7 +26,7 @@ def test_logged_requests_are_found_by_operation() -> None:
     log = RequestLog()
     for operation, status in (("query", 200), ("create_item", 201), ("query", 410)):
         log.add(_build_request(operation), status, 0, None)
-    assert [entry.status for entry in log.find_by_operation("query")] == [200, 410]
+    assert [entry.status for entry in log.list_by_operation("query")] == [200, 410]
     assert log.count_by_operation() == {"query": 2, "create_item": 1}
 
 

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from emulators.cosmos.sql_values import UNDEFINED, are_equal, evaluate_equality, find_type_rank
+from emulators.cosmos.sql_values import UNDEFINED, are_equal, evaluate_equality, get_type_rank
 
 
 def test_sort_order_of_values_of_different_types() -> None:
     """Values of different types sort as undefined, null, boolean, number, string, array, object."""
     values: list[Any] = [UNDEFINED, None, True, 1, "a", [], {}]
     for one, next_one in pairwise(values):
-        assert find_type_rank(one) < find_type_rank(next_one)
-    assert find_type_rank(1) == find_type_rank(1.5)
+        assert get_type_rank(one) < get_type_rank(next_one)
+    assert get_type_rank(1) == get_type_rank(1.5)
 
 
 @pytest.mark.parametrize(("left", "right"), [(1, 1.0), ([{"a": 1}], [{"a": 1.0}]), ({}, {}), (None, None)])

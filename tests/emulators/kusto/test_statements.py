@@ -6,13 +6,13 @@ from duckdb_kql._antlr.KqlLexer import KqlLexer
 
 from emulators.kusto.errors import QueryError
 from emulators.kusto.extensions.several_results import MAX_RESULTS
-from emulators.kusto.statements import blank_other_statements, find_query_statements
+from emulators.kusto.statements import blank_other_statements, list_statement_spans
 
 
 def _find_query_statements(text: str) -> list[str]:
     tokens = KqlLexer(InputStream(text)).getAllTokens()
     shown = [token for token in tokens if token.channel == Token.DEFAULT_CHANNEL]
-    return [text[start:end] for start, end in find_query_statements(shown)]
+    return [text[start:end] for start, end in list_statement_spans(shown)]
 
 
 @pytest.mark.parametrize(

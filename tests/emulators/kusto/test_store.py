@@ -131,7 +131,7 @@ def test_the_key_filter_finds_every_stored_key() -> None:
     pairs = build_random_hash_pairs(1, 2_000)
     for number in range(0, 2_000, 70):
         keys.add(to_key_array(pairs[number : number + 70]), build_time_range(number))
-    found, _ = keys.find_possibly_stored(to_key_array(pairs))
+    found, _ = keys.flag_possibly_stored(to_key_array(pairs))
     assert found.all()
 
 
@@ -139,9 +139,9 @@ def test_fewer_than_one_in_1000_new_keys_is_reported_as_stored() -> None:
     """A full filter of message keys reports fewer than one of 1,000 new keys as possibly stored."""
     keys = RecentKeys()
     keys.add(to_key_array(build_random_hash_pairs(2, 100_000)), build_time_range(0))
-    found, _ = keys.find_possibly_stored(to_key_array(build_random_hash_pairs(3, 10_000)))
+    found, _ = keys.flag_possibly_stored(to_key_array(build_random_hash_pairs(3, 10_000)))
     assert found.sum() < 10
-    assert RecentKeys().find_possibly_stored(to_key_array(build_random_hash_pairs(3, 10)))[1] is None
+    assert RecentKeys().flag_possibly_stored(to_key_array(build_random_hash_pairs(3, 10)))[1] is None
 
 
 def test_keys_of_large_batches_are_found_like_keys_of_small_batches() -> None:
@@ -152,8 +152,8 @@ def test_keys_of_large_batches_are_found_like_keys_of_small_batches() -> None:
     for number in range(0, 40_000, 1_000):
         single.add(to_key_array(pairs[number : number + 1_000]), build_time_range(0))
     others = to_key_array(build_random_hash_pairs(9, 20_000) + pairs[::50])
-    assert bulk.find_possibly_stored(to_key_array(pairs))[0].all()
-    assert (bulk.find_possibly_stored(others)[0] == single.find_possibly_stored(others)[0]).all()
+    assert bulk.flag_possibly_stored(to_key_array(pairs))[0].all()
+    assert (bulk.flag_possibly_stored(others)[0] == single.flag_possibly_stored(others)[0]).all()
 
 
 def test_the_time_range_of_found_message_keys_contains_their_storage_times() -> None:
@@ -162,9 +162,9 @@ def test_the_time_range_of_found_message_keys_contains_their_storage_times() -> 
     first, second = build_random_hash_pairs(4, 170), build_random_hash_pairs(5, 170)
     keys.add(to_key_array(first), build_time_range(0))
     keys.add(to_key_array(second), build_time_range(5))
-    assert keys.find_possibly_stored(to_key_array(first[:1]))[1] == build_time_range(0)
-    assert keys.find_possibly_stored(to_key_array(second[-1:]))[1] == build_time_range(5)
-    assert keys.find_possibly_stored(to_key_array([first[0], second[-1]]))[1] == TimeRange(
+    assert keys.flag_possibly_stored(to_key_array(first[:1]))[1] == build_time_range(0)
+    assert keys.flag_possibly_stored(to_key_array(second[-1:]))[1] == build_time_range(5)
+    assert keys.flag_possibly_stored(to_key_array([first[0], second[-1]]))[1] == TimeRange(
         build_time_range(0).oldest, build_time_range(5).newest
     )
 
@@ -176,12 +176,12 @@ def test_old_generations_of_message_keys_are_removed() -> None:
     keys.add(to_key_array(first), build_time_range(0))
     keys.add(to_key_array(second), build_time_range(5))
     keys.remove_keys_before(build_time_range(5).oldest)
-    assert keys.find_possibly_stored(to_key_array(first[:1]))[1] is None
-    assert keys.find_possibly_stored(to_key_array(second))[0].all()
+    assert keys.flag_possibly_stored(to_key_array(first[:1]))[1] is None
+    assert keys.flag_possibly_stored(to_key_array(second))[0].all()
 
 
 def test_an_empty_batch_of_message_keys_stores_nothing() -> None:
     """An empty batch of message keys stores nothing in the filter and finds nothing."""
     keys = RecentKeys(SMALL)
     keys.add(to_key_array([]), build_time_range(0))
-    assert keys.find_possibly_stored(to_key_array([]))[1] is None
+    assert keys.flag_possibly_stored(to_key_array([]))[1] is None

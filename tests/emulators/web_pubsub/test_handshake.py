@@ -60,7 +60,7 @@ async def test_the_access_token_can_be_in_the_authorization_header(running_emula
     """A token is accepted in the Authorization header and in the query string."""
     url = running_emulator.client_url("plain")
     async with connect(url, additional_headers={"Authorization": f"Bearer {issue_token_for(url, sub='anna')}"}):
-        assert len(running_emulator.service.get_or_create_hub("plain").find_user_connections("anna")) == 1
+        assert len(running_emulator.service.get_or_create_hub("plain").get_user_connections("anna")) == 1
 
 
 async def test_the_event_handler_receives_the_connect_event(running_emulator: Running) -> None:
@@ -228,8 +228,8 @@ async def test_disconnected_clients_are_removed_from_hub_and_groups(
     """A client that disconnects is removed from the hub and its groups."""
     client = await connect_to_plain_hub("g", user_id="anna")
     hub = running_emulator.service.get_or_create_hub("plain")
-    assert len(hub.find_group_connections("g")) == 1
+    assert len(hub.get_group_connections("g")) == 1
     await client.close()
     await wait_until(lambda: not hub.connections)
-    assert not hub.find_group_connections("g")
-    assert not hub.find_user_connections("anna")
+    assert not hub.get_group_connections("g")
+    assert not hub.get_user_connections("anna")

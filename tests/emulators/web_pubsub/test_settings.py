@@ -7,7 +7,7 @@ def test_a_hub_may_have_its_own_settings() -> None:
     """A hub uses its own settings; hubs without own settings use the default settings."""
     own, other = HubSettings(anonymous=True), HubSettings(close_code=4_000)
     settings = ServiceSettings("k" * 32, {"live": own}, other)
-    assert (settings.find_hub_settings("live"), settings.find_hub_settings("x")) == (own, other)
+    assert (settings.get_hub_settings("live"), settings.get_hub_settings("x")) == (own, other)
 
 
 def test_the_event_set_for_any_event_contains_each_name() -> None:

@@ -50,7 +50,7 @@ async def connect_slow_client(
     """Connect a client that does not read, and return it."""
     token = await plain_hub_client.get_client_access_token(groups=list(groups), user_id="slow")
     client = await asyncio.to_thread(RawClient, running_emulator, token["token"])
-    await wait_until(lambda: bool(running_emulator.service.get_or_create_hub("plain").find_user_connections("slow")))
+    await wait_until(lambda: bool(running_emulator.service.get_or_create_hub("plain").get_user_connections("slow")))
     return client
 
 
@@ -66,7 +66,7 @@ async def test_a_slow_client_is_closed_and_others_are_served(
     received = [
         asyncio.create_task(_receive_numbered_messages(reader, counts, index)) for index, reader in enumerate(readers)
     ]
-    while hub.find_user_connections("slow"):
+    while hub.get_user_connections("slow"):
         await hub.publish("g", b"%08d" % sent + b"x" * 4000, _TEXT)
         sent += 1
         assert sent * 4000 < 4 * MAX_BYTES, "the slow client was not given up"
@@ -99,13 +99,13 @@ async def test_too_many_small_messages_close_a_client(
     # Large ones first, so that the network has no room left for the small ones.
     for _ in range(20):
         await hub.publish("g", b"x" * 100_000, _TEXT)
-    (connection,) = hub.find_user_connections("slow")
+    (connection,) = hub.get_user_connections("slow")
     for _ in range(MAX_MESSAGES - 100):
         await hub.publish("g", b"y", _TEXT)
-    assert hub.find_user_connections("slow")
+    assert hub.get_user_connections("slow")
     for _ in range(200):
         await hub.publish("g", b"y", _TEXT)
-    await wait_until(lambda: not hub.find_user_connections("slow"))
+    await wait_until(lambda: not hub.get_user_connections("slow"))
     assert connection.close_reason == "the client is too slow"
     slow.socket.close()
 
@@ -115,7 +115,7 @@ async def test_paced_messages_wait_for_the_reading_client(
 ) -> None:
     """While the client reads, paced messages of four times the limit arrive completely."""
     slow = await connect_slow_client(running_emulator, plain_hub_client)
-    (connection,) = running_emulator.service.get_or_create_hub("plain").find_user_connections("slow")
+    (connection,) = running_emulator.service.get_or_create_hub("plain").get_user_connections("slow")
     part, count = b"z" * 500_000, 4 * MAX_BYTES // 500_000
 
     async def send() -> None:
@@ -137,7 +137,7 @@ async def test_a_paced_sender_stops_after_a_disconnect(
 ) -> None:
     """If the client disconnects, a sender with pacing stops waiting for the client."""
     slow = await connect_slow_client(running_emulator, plain_hub_client)
-    (connection,) = running_emulator.service.get_or_create_hub("plain").find_user_connections("slow")
+    (connection,) = running_emulator.service.get_or_create_hub("plain").get_user_connections("slow")
 
     async def send() -> None:
         while True:

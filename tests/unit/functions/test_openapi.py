@@ -18,7 +18,7 @@ from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.models import Approval, WarmQuery
 from shared.catalog.snapshot import Catalog, CatalogEntry
-from shared.http.messages import json_bytes
+from shared.http.messages import serialise_json
 from shared.openapi.document import build_caller_document
 from shared.warm_queries.ports import Column
 
@@ -48,7 +48,7 @@ def test_paths_are_serialised_one_by_one() -> None:
     assert "/oi-api/warm-queries/q4" in parts["paths"]
     assert all(isinstance(item, orjson.Fragment) for item in parts["paths"].values())
     serialized = serialize_document(parts)
-    assert serialized.body == json_bytes(whole)
+    assert serialized.body == serialise_json(whole)
     assert json.loads(serialized.body)["paths"].keys() == whole["paths"].keys()
 
 

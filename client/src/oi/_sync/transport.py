@@ -84,7 +84,7 @@ class Transport:
                 parameters: dict[str, Any] = {"minutes": _TOKEN_MINUTES}
                 if self._scopes is not None:
                     parameters["scopes"] = ",".join(self._scopes)
-                reply = self._send_repeatedly("GET", _TOKENS, self._key or "", params=parameters)
+                reply = self._send_with_retries("GET", _TOKENS, self._key or "", params=parameters)
                 self._token = parse_token(parse_json_reply(reply))
             return self._token.text
 
@@ -125,13 +125,13 @@ class Transport:
             options["json"] = json
         token = self.get_token()
         try:
-            return self._send_repeatedly(method, path, token, **options)
+            return self._send_with_retries(method, path, token, **options)
         except SignInError as error:
             # A signature needs a person who signs in again, not a program that has stored the key.
             if not self.can_renew or error.code == REAUTHENTICATION_REQUIRED:
                 raise
         # The token may have been revoked, or the service has new signing keys.
-        return self._send_repeatedly(method, path, self.get_token(renew=True), **options)
+        return self._send_with_retries(method, path, self.get_token(renew=True), **options)
 
     def get_json(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
         """Send a GET request and return the JSON reply; parameters and errors as :meth:`request`."""
@@ -154,7 +154,7 @@ class Transport:
         except httpx.RequestError as error:
             raise UnreachableError(f"{self.url} does not respond: {error}") from error
 
-    def _send_repeatedly(self, method: str, path: str, token: str, **options: Any) -> httpx.Response:
+    def _send_with_retries(self, method: str, path: str, token: str, **options: Any) -> httpx.Response:
         attempt = 0
         options["headers"] = build_headers(token, options.get("headers"), is_append=False)
         while True:

@@ -45,7 +45,7 @@ async def run_gateway(
         intake.call_when_stored(sender.wake)
         context = SourceContext(settings.routes.filters, intake, _SpoolMarks(spool, intake), metrics)
         source = create_source(settings.source_kind, settings.source, context)
-        _observe_spool(metrics, spool.spool, settings.spool.max_bytes)
+        _register_spool_gauges(metrics, spool.spool, settings.spool.max_bytes)
         server = await serve_metrics(metrics, settings.metrics_port) if settings.metrics_port else None
         _log_start(settings, spool.spool)
         try:
@@ -93,13 +93,13 @@ async def _watch_clock(clock: ReceiveClock, metrics: Metrics) -> None:
         reported = differs
 
 
-def _observe_spool(metrics: Metrics, spool: GatewaySpool, max_bytes: int) -> None:
+def _register_spool_gauges(metrics: Metrics, spool: GatewaySpool, max_bytes: int) -> None:
     metrics.set_gauge("spool_limit_bytes", max_bytes)
     metrics.set_gauge("spool_blocked", 0)
     metrics.set_gauge("source_connected", 0)
-    metrics.observe_gauge("waiting_messages", lambda: spool.waiting.messages)
-    metrics.observe_gauge("waiting_bytes", lambda: spool.waiting.bytes)
-    metrics.observe_gauge("rejected_bytes", lambda: spool.rejected_bytes)
+    metrics.set_gauge_function("waiting_messages", lambda: spool.waiting.messages)
+    metrics.set_gauge_function("waiting_bytes", lambda: spool.waiting.bytes)
+    metrics.set_gauge_function("rejected_bytes", lambda: spool.rejected_bytes)
 
 
 def _log_start(settings: GatewaySettings, spool: GatewaySpool) -> None:

@@ -53,7 +53,7 @@ class Metrics:
         """Set the value of a gauge."""
         self._gauges[name] = lambda: value
 
-    def observe_gauge(self, name: str, read_value: Callable[[], float]) -> None:
+    def set_gauge_function(self, name: str, read_value: Callable[[], float]) -> None:
         """Set a function that returns the value of a gauge and is called each time the metrics are output."""
         self._gauges[name] = read_value
 

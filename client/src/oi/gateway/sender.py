@@ -91,7 +91,7 @@ class Sender:
             if wait > 0:
                 nearest = wait if nearest is None else min(nearest, wait)
                 continue
-            task = self._sending[lookup] = asyncio.create_task(self._send_batches(lookup))
+            task = self._sending[lookup] = asyncio.create_task(self._send_next_batch(lookup))
             task.add_done_callback(lambda _, lookup=lookup: self._finish_request(lookup))  # type: ignore[misc]
         return nearest
 
@@ -102,7 +102,7 @@ class Sender:
             _LOG.error("Sending for the connection %s failed: %r", lookup, error)
             self._next_at[lookup] = time.monotonic() + _LONGEST_PAUSE_SECONDS
 
-    async def _send_batches(self, lookup: str) -> None:
+    async def _send_next_batch(self, lookup: str) -> None:
         batch: Batch | None = await self._spool.run(self._spool.spool.read, lookup)
         if batch is None:
             return
@@ -139,13 +139,13 @@ class Sender:
         if refusal.action is Action.REJECT_LINES:
             await self._reject_lines(refusal, batch)
         elif refusal.action is Action.HOLD_CONNECTION:
-            self._log_once(batch.lookup, refusal.text)
+            self._log_if_changed(batch.lookup, refusal.text)
             self._next_at[batch.lookup] = now + _HOLD_SECONDS
         elif refusal.action is Action.READ_KEY:
-            self._log_once("", refusal.text)
+            self._log_if_changed("", refusal.text)
             self._paused_until = now + _HOLD_SECONDS
         else:
-            self._log_once("", refusal.text)
+            self._log_if_changed("", refusal.text)
             self._paused_until = now + max(self._pause, retry_after or 0.0)
             self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
 
@@ -159,7 +159,7 @@ class Sender:
             if number in named
         ]
         if not rejected:
-            self._log_once(batch.lookup, refusal.text)
+            self._log_if_changed(batch.lookup, refusal.text)
             self._next_at[batch.lookup] = time.monotonic() + _HOLD_SECONDS
             return
         accepted = [line for number, line in enumerate(lines, 1) if number not in named]
@@ -167,7 +167,7 @@ class Sender:
         self._metrics.increase_counter("rejected_messages_total", len(rejected), label=f'reason="{code}"')
         _LOG.warning("%s", refusal.text)
 
-    def _log_once(self, key: str, text: str) -> None:
+    def _log_if_changed(self, key: str, text: str) -> None:
         """Log an error, unless it equals the last error with the same key.
 
         The key is the short name of a connection, or empty for an error that concerns all connections.

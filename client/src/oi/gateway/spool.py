@@ -135,7 +135,7 @@ class GatewaySpool:
         dropped = 0
         with self._begin_change():
             if self.waiting.bytes + size > self._settings.max_bytes:
-                dropped = self._drop_oldest_if_full(size)
+                dropped = self._make_room(size)
             now = time.time()
             for lookup, own in lines.items():
                 for block in split_into_batches(own):
@@ -252,7 +252,7 @@ class GatewaySpool:
                 del self._by_lookup[lookup]
         return deleted
 
-    def _drop_oldest_if_full(self, size: int) -> int:
+    def _make_room(self, size: int) -> int:
         if self._settings.when_full != DROP_OLDEST:
             limit = self._settings.max_bytes
             raise SpoolFullError(f"The spool holds {self.waiting.bytes:,} bytes; `spool.maxSize` is {limit:,}.")

@@ -72,12 +72,12 @@ class Uplink:
         try:
             reply = await transport.request(method, path, **options)
         except SignInError:
-            await self._replace_key(transport)
+            await self._retire_transport(transport)
             raise
         self._clock.record_service_time(reply.headers.get("Date", ""))
         return reply
 
-    async def _replace_key(self, transport: AsyncTransport) -> None:
+    async def _retire_transport(self, transport: AsyncTransport) -> None:
         """Stop using a client, so that the next request reads the API key again.
 
         Running requests still use the old client; it is closed by the next replacement or by :meth:`close`.

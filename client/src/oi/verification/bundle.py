@@ -20,8 +20,8 @@ from oi.verification.export import (
     AMENDMENTS,
     BrokenError,
     UnreadableError,
-    check_record,
     check_signatures,
+    describe_record_fault,
     parse_export,
     verify_export,
 )
@@ -251,7 +251,7 @@ def _verify_filtered(
     for number, record in enumerate(records):
         here = str(record.get("RecordID"))
         sequence = sequence_from_record_id(record.get("RecordID")) or 0
-        reason = check_record(record) or _describe_mismatch(record, filters)
+        reason = describe_record_fault(record) or _describe_mismatch(record, filters)
         if sequence <= last:
             reason = reason or f"{here} is not after the record before it"
         if reason:

@@ -152,10 +152,10 @@ def check_signatures(records: Sequence[Mapping[str, Any]], *, is_complete: bool)
 
 def _verify_records(records: Sequence[Mapping[str, Any]], progress: _Progress) -> Iterator[str]:
     for index, record in enumerate(records):
-        reason = _check_content(record)
+        reason = _describe_content_fault(record)
         if not reason:
             _check_fork(record, progress)
-            reason = _check_hash_link(record, progress) or _check_fields(record, progress)
+            reason = _describe_link_fault(record, progress) or _describe_field_fault(record, progress)
         if reason:
             raise BrokenError(_locate_fault(records, index, progress), reason)
         stored = str(record["Hash"])
@@ -180,7 +180,7 @@ def _locate_fault(records: Sequence[Mapping[str, Any]], index: int, progress: _P
     return format_record_id(number) if missing else expected
 
 
-def _check_content(record: Mapping[str, Any]) -> str:
+def _describe_content_fault(record: Mapping[str, Any]) -> str:
     """Describe a fault in the content of one record; return an empty string if the content is valid."""
     here = str(record.get("RecordID"))
     content = {name: value for name, value in record.items() if name != "Hash"}
@@ -195,9 +195,9 @@ def _check_content(record: Mapping[str, Any]) -> str:
     return f"the digest of the content of {here} differs from its Hash"
 
 
-def check_record(record: Mapping[str, Any]) -> str:
+def describe_record_fault(record: Mapping[str, Any]) -> str:
     """Describe a fault in one record, without comparison with other records; return an empty string if it is valid."""
-    return _check_content(record) or _check_own_fields(record)
+    return _describe_content_fault(record) or _describe_own_field_fault(record)
 
 
 def _check_fork(record: Mapping[str, Any], progress: _Progress) -> None:
@@ -207,7 +207,7 @@ def _check_fork(record: Mapping[str, Any], progress: _Progress) -> None:
         raise BrokenError(stored, f"fork: this record and {other} have the same PreviousHash")
 
 
-def _check_hash_link(record: Mapping[str, Any], progress: _Progress) -> str:
+def _describe_link_fault(record: Mapping[str, Any], progress: _Progress) -> str:
     """Describe a fault in a record's RecordID or PreviousHash; return an empty string if both are valid."""
     here, expected = str(record.get("RecordID")), format_record_id(progress.sequence + 1)
     if here != expected:
@@ -224,15 +224,15 @@ def _check_hash_link(record: Mapping[str, Any], progress: _Progress) -> str:
     return ""
 
 
-def _check_fields(record: Mapping[str, Any], progress: _Progress) -> str:
+def _describe_field_fault(record: Mapping[str, Any], progress: _Progress) -> str:
     """Describe a fault in a record's time or in the properties by which queries filter; empty if all are valid."""
     here, time = str(record.get("RecordID")), get_record_time(record)
-    return _check_own_fields(record) or (
+    return _describe_own_field_fault(record) or (
         describe_time_order_fault(here, progress.sequence) if time < progress.time else ""
     )
 
 
-def _check_own_fields(record: Mapping[str, Any]) -> str:
+def _describe_own_field_fault(record: Mapping[str, Any]) -> str:
     """Describe a fault in one record's filter properties or in its time's format; empty if all are valid."""
     here = str(record.get("RecordID"))
     mistimed = "" if is_record_time(get_record_time(record)) else describe_invalid_time(here)

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
-from oi.verification.export import check_record
+from oi.verification.export import describe_record_fault
 from oi.verification.hash_rule import format_record_id
 from oi.verification.merkle import hash_leaf, hash_node
 from oi.verification.notes import CheckpointContent, VerifierKey
@@ -145,7 +145,7 @@ def verify_record(receipt: RecordReceipt, record: Mapping[str, Any], keys: Seque
         UnknownKeyError: no trusted key has the key id that the receipt names.
         ReceiptError: the record was changed, the receipt belongs to another record, or the proof or signature is wrong.
     """
-    reason = check_record(record)
+    reason = describe_record_fault(record)
     if reason:
         raise ReceiptError(reason)
     if record.get("RecordID") != receipt.record_id:

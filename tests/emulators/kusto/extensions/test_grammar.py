@@ -4,11 +4,11 @@ import pytest
 from antlr4 import InputStream, Token  # type: ignore[import-untyped]  # its stubs are no part of this project
 from duckdb_kql._antlr.KqlLexer import KqlLexer
 
-from emulators.kusto.extensions.grammar import NOTHING, CompletingLexer
+from emulators.kusto.extensions.grammar import NOTHING, RewritingLexer
 
 
 def _read_tokens(text: str) -> list[Token]:
-    tokens = CompletingLexer(InputStream(text)).getAllTokens()
+    tokens = RewritingLexer(InputStream(text)).getAllTokens()
     return [token for token in tokens if token.channel == Token.DEFAULT_CHANNEL]
 
 

@@ -3,11 +3,11 @@
 from duckdb_kql import ir, parser
 
 from emulators.kusto.extensions.tree import (
-    find_rules,
     get_child_rules,
     get_rule_name,
     get_source_position,
     iterate_nodes,
+    list_nodes_by_rule,
 )
 
 QUERY = "T\n| where f(g(1)) == 2\n| where h(3) > 1"
@@ -16,20 +16,20 @@ CALL = "NamedFunctionCallExpression"
 
 def test_grammar_rules_are_found_in_the_order_of_the_query() -> None:
     """The nodes of a grammar rule are found in query order; nodes inside a found node are left out."""
-    calls = find_rules(parser.parse(QUERY).tree, CALL)
+    calls = list_nodes_by_rule(parser.parse(QUERY).tree, CALL)
     assert [call.getText() for call in calls] == ["f(g(1))", "h(3)"]
     assert {get_rule_name(call) for call in calls} == {CALL}
 
 
 def test_parse_tree_positions_count_from_one() -> None:
     """The position of a parse tree node is the line and column of its first character, counted from 1."""
-    calls = find_rules(parser.parse(QUERY).tree, CALL)
+    calls = list_nodes_by_rule(parser.parse(QUERY).tree, CALL)
     assert [get_source_position(call) for call in calls] == [(2, 9), (3, 9)]
 
 
 def test_children_of_a_call_node_exclude_parentheses_and_commas() -> None:
     """The children of a call node are its name and arguments, without parentheses and commas."""
-    [call] = find_rules(parser.parse("print f(a, 1)").tree, CALL)
+    [call] = list_nodes_by_rule(parser.parse("print f(a, 1)").tree, CALL)
     assert [child.getText() for child in get_child_rules(call)] == ["f", "a", "1"]
 
 

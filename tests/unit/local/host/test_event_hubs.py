@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.backends.embedded.hub import HubReader, HubWriter
-from shared.backends.embedded.hub_file import find_partition_for_key
+from shared.backends.embedded.hub_file import compute_partition_id
 from shared.telemetry.models import HubMessage
 
 BATCHES = """
@@ -76,7 +76,7 @@ def send_events(data_dir: Path, bodies: Sequence[bytes], hub: str = "telemetry")
 def read_committed_offset(data_dir: Path, hub: str = "telemetry", group: str = "live") -> int:
     reader = HubReader(data_dir / "hub.sqlite")
     try:
-        return reader.read_offset(hub, group, find_partition_for_key("key"))
+        return reader.read_offset(hub, group, compute_partition_id("key"))
     finally:
         reader.close()
 
@@ -98,7 +98,7 @@ def test_a_batch_has_the_metadata_of_the_functions_host(start_host: Any) -> None
     for name in ("PartitionContext", "TriggerPartitionContext"):
         context = metadata[name]
         assert (context["EventHubName"], context["ConsumerGroup"]) == ("impulses", "live")
-        assert context["PartitionId"] == find_partition_for_key("key")
+        assert context["PartitionId"] == compute_partition_id("key")
 
 
 def test_batches_respect_the_limit_of_host_json(start_host: Any) -> None:

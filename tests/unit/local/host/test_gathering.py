@@ -13,7 +13,7 @@ from local.host.hub_access import HubAccess
 from local.host.shutdown import ShutdownSignal
 from local.host.worker import LoadedFunction
 from shared.backends.embedded.hub import HubWriter
-from shared.backends.embedded.hub_file import find_partition_for_key
+from shared.backends.embedded.hub_file import compute_partition_id
 from shared.telemetry.models import HubMessage
 
 FUNCTION = LoadedFunction("archive", "id", {"name": "events", "type": "eventHubTrigger"}, None)
@@ -49,6 +49,6 @@ async def test_the_host_waits_for_more_events_after_a_partial_batch(
     hub, stopping = HubAccess(tmp_path / "hub.sqlite", timedelta(hours=72)), ShutdownAtFirstPause()
     setting = EventHubSetting(FUNCTION, "impulses", "archive", many=True, binary=True, collect_seconds=1.5)
     async with asyncio.timeout(30):
-        await PartitionLoop(setting, find_partition_for_key("key"), hub, 2, stopping).run()
+        await PartitionLoop(setting, compute_partition_id("key"), hub, 2, stopping).run()
     await hub.close()
     assert (delivered, stopping.pauses) == ([2, 2, 1], [1.5])

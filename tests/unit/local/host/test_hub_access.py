@@ -10,12 +10,12 @@ from local.host import hub_access
 from local.host.hub_access import HubAccess
 from local.host.shutdown import ShutdownSignal
 from shared.backends.embedded.hub import HubWriter
-from shared.backends.embedded.hub_file import find_partition_for_key
+from shared.backends.embedded.hub_file import compute_partition_id
 from shared.backends.embedded.hub_signals import HubSignals
 from shared.telemetry.models import HubMessage
 
 MESSAGES = [HubMessage(b"x", "key", {})]
-PARTITION = find_partition_for_key("key")
+PARTITION = compute_partition_id("key")
 
 
 async def test_events_of_this_process_wake_their_partition_without_polling(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.catalog.outbox import flush_outbox, write_large_integers_as_text
+from shared.catalog.outbox import convert_large_integers_to_text, flush_outbox
 from shared.catalog.ports import CONTEXT, UNAUDITED, PendingEvent
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import Target
@@ -91,7 +91,7 @@ async def test_a_rejected_event_blocks_no_other_event() -> None:
 def test_large_integers_become_text_in_audit_events() -> None:
     """An integer beyond 2^53-1 is recorded as text, because canonical JSON cannot represent it exactly."""
     value = {"a": [2**53, -(2**53), 2**53 - 1, 1.5, True], "b": None}
-    assert write_large_integers_as_text(value) == {
+    assert convert_large_integers_to_text(value) == {
         "a": ["9007199254740992", "-9007199254740992", 2**53 - 1, 1.5, True],
         "b": None,
     }

@@ -16,7 +16,7 @@ from shared.cold_data.names import (
     folder_from_name,
     hour_from_name,
     is_merged_blob,
-    list_blob_prefixes,
+    iterate_blob_prefixes,
     sequence_range_from_name,
 )
 
@@ -69,7 +69,7 @@ def test_a_merged_blob_sorts_after_its_sources() -> None:
 def test_blob_prefixes_cover_each_hour_of_a_range(days: float, count: int, *, by_month: bool) -> None:
     """The prefixes of a range cover each of its hours; a long range has one prefix for each month."""
     end = HOUR + timedelta(days=days)
-    prefixes = list(list_blob_prefixes("rig", HOUR, end))
+    prefixes = list(iterate_blob_prefixes("rig", HOUR, end))
     assert (len(prefixes), prefixes[0].count("/") == 4) == (count, by_month)
     hour = HOUR
     while hour < end:
@@ -80,11 +80,13 @@ def test_blob_prefixes_cover_each_hour_of_a_range(days: float, count: int, *, by
 def test_a_range_over_ten_years_has_one_blob_prefix() -> None:
     """A range longer than ten years has one prefix, which covers all blobs of the connection."""
     start = datetime(2000, 1, 1, tzinfo=UTC)
-    assert len(list(list_blob_prefixes("rig", start, datetime(2010, 1, 1, tzinfo=UTC)))) == 120
-    assert list(list_blob_prefixes("rig", datetime.min.replace(tzinfo=UTC), HOUR)) == [build_connection_folder("rig")]
+    assert len(list(iterate_blob_prefixes("rig", start, datetime(2010, 1, 1, tzinfo=UTC)))) == 120
+    assert list(iterate_blob_prefixes("rig", datetime.min.replace(tzinfo=UTC), HOUR)) == [
+        build_connection_folder("rig")
+    ]
 
 
 def test_a_range_can_end_on_the_last_day_of_the_calendar() -> None:
     """A range can end on the last day of the calendar, after which no day follows."""
     end = datetime(9999, 12, 31, 23, tzinfo=UTC)
-    assert list(list_blob_prefixes("rig", end - timedelta(hours=1), end)) == ["impulses/rig/9999/12/31/"]
+    assert list(iterate_blob_prefixes("rig", end - timedelta(hours=1), end)) == ["impulses/rig/9999/12/31/"]

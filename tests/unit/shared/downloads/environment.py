@@ -116,7 +116,7 @@ class Environment:
 
     async def plan_parts(self, job_id: str = "j1") -> list[int]:
         """Plan a job; return the parts to be converted next."""
-        numbers = await self.work.list_next_parts(job_id)
+        numbers = await self.work.plan_next_parts(job_id)
         assert numbers is not None
         return list(numbers)
 
@@ -137,7 +137,7 @@ class Environment:
 
     async def run(self, job_id: str = "j1") -> Job:
         """Run all steps of a job in the order of the orchestration."""
-        while numbers := await self.work.list_next_parts(job_id):
+        while numbers := await self.work.plan_next_parts(job_id):
             for number in numbers:
                 await self.work.convert_part(job_id, number)
         await self.work.complete_job(job_id)

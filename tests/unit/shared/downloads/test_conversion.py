@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from shared.downloads import conversion
 from shared.downloads.conversion import build_column_names, write_csv, write_jsonl, write_parquet
-from shared.downloads.flattening import find_leaves_one_by_one, read_values_one_by_one
+from shared.downloads.flattening import extract_values_one_by_one, find_leaves_one_by_one
 from shared.downloads.output_files import WrittenFile
 from shared.errors import WorkspaceError
 from shared.telemetry.json_text import parse, serialise
@@ -304,12 +304,12 @@ def test_both_flattening_methods_find_the_same_leaves(payloads: list[dict[str, A
     found = find_leaves_one_by_one(texts)
     assert found == {path for payload in payloads for path in flatten_payload(payload)}
     paths = sorted(found)
-    rows = read_values_one_by_one(texts, paths)
+    rows = extract_values_one_by_one(texts, paths)
     assert rows is not None
     assert [[cell or "" for cell in row] for row in rows.to_pylist()] == [
         [flatten_payload(payload).get(path, "") for path in paths] for payload in payloads
     ]
-    assert read_values_one_by_one(texts, paths[1:]) is None or not paths
+    assert extract_values_one_by_one(texts, paths[1:]) is None or not paths
 
 
 @pytest.mark.parametrize(

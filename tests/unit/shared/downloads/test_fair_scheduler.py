@@ -7,7 +7,7 @@ from shared.downloads.fair_scheduler import FairScheduler
 
 async def run_task(scheduler: FairScheduler, principal: str, started: list[str], may_end: asyncio.Event) -> None:
     """Wait for the scheduler, record the start of a task, and end the task when ``may_end`` is set."""
-    async with scheduler.wait_for_turn(principal):
+    async with scheduler.occupy_slot(principal):
         started.append(principal)
         await may_end.wait()
 
@@ -45,5 +45,5 @@ async def test_the_next_task_gets_the_slot_of_a_cancelled_one() -> None:
     gate.set()
     await asyncio.gather(first, second, third, return_exceptions=True)
     assert order == ["a", "c"]
-    async with asyncio.timeout(5), scheduler.wait_for_turn("d"):
+    async with asyncio.timeout(5), scheduler.occupy_slot("d"):
         assert scheduler.has_room("d")

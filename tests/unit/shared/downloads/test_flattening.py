@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.downloads import flattening
-from shared.downloads.flattening import Flattener, find_leaves_one_by_one, find_parent_objects, read_values_one_by_one
+from shared.downloads.flattening import (
+    Flattener,
+    extract_values_one_by_one,
+    find_leaves_one_by_one,
+    find_parent_objects,
+)
 from shared.errors import WorkspaceError
 
 PAYLOADS = [
@@ -47,7 +52,7 @@ def test_the_engine_reads_the_values_that_a_parser_reads(flattener: Flattener, p
     texts = build_json_array(payloads)
     paths = sorted(find_leaves_one_by_one(texts))
     values = flattener.extract_values(texts, paths)
-    expected = read_values_one_by_one(texts, paths)
+    expected = extract_values_one_by_one(texts, paths)
     assert values is not None
     assert expected is not None
     assert values.to_pylist() == expected.to_pylist()
@@ -55,7 +60,7 @@ def test_the_engine_reads_the_values_that_a_parser_reads(flattener: Flattener, p
 
 def test_values_of_the_example_payload_become_texts() -> None:
     """The values of an example payload become the documented texts."""
-    values = read_values_one_by_one(build_json_array(PAYLOADS), PATHS)
+    values = extract_values_one_by_one(build_json_array(PAYLOADS), PATHS)
     assert values is not None
     assert values.to_pylist() == [
         ["1", "x", None, None],
@@ -69,7 +74,7 @@ def test_a_payload_leaf_without_a_column_is_reported(flattener: Flattener, unkno
     """If a payload has a leaf without a column, the leaf is reported, so that the part is converted again."""
     texts, paths = build_json_array([*PAYLOADS, unknown]), [("a",), ("b", "c"), ("b", "d", "e"), ("b", "d")]
     assert flattener.extract_values(texts, paths) is None
-    assert read_values_one_by_one(texts, paths) is None
+    assert extract_values_one_by_one(texts, paths) is None
 
 
 COMPLETE = {"a": 1, "b": {"c": "x"}}
@@ -106,7 +111,7 @@ def test_engine_and_parser_agree_on_any_payloads(payloads: list[object], known: 
     paths = sorted(find_leaves_one_by_one(texts.slice(0, known)))
     with Flattener() as flattener:
         values = flattener.extract_values(texts, paths)
-    expected = read_values_one_by_one(texts, paths)
+    expected = extract_values_one_by_one(texts, paths)
     assert (values and values.to_pylist()) == (expected and expected.to_pylist())
 
 

@@ -161,13 +161,13 @@ async def test_job_of_another_principal_runs_next(
     small = await start_download(environment, owner="other@t")
     for job in (*busy, small):
         await environment.plan_parts(job.id)
-    convert = environment.work._convert_part
+    convert = environment.work._create_and_upload_files
 
     async def record_part(job: Job, number: int, part: object) -> object:
         order.append(job.owner)
         return await convert(job, number, part)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(environment.work, "_convert_part", record_part)
+    monkeypatch.setattr(environment.work, "_create_and_upload_files", record_part)
     done = await asyncio.gather(*(environment.work.convert_part(job.id, 0) for job in (*busy, small)))
     assert done == [True, True, True, True, False, True]
     assert order.index("other@t") == 1
@@ -192,9 +192,9 @@ async def test_one_job_per_principal_is_planned_at_a_time(
         await start_download(environment),
         await start_download(environment, owner="other@t"),
     )
-    planning = asyncio.create_task(environment.work.list_next_parts(first.id))
+    planning = asyncio.create_task(environment.work.plan_next_parts(first.id))
     await waiting.wait()
-    assert await environment.work.list_next_parts(second.id) is None
-    others = asyncio.create_task(environment.work.list_next_parts(other.id))
+    assert await environment.work.plan_next_parts(second.id) is None
+    others = asyncio.create_task(environment.work.plan_next_parts(other.id))
     gate.set()
     assert (await planning, await others) == ([0], [0])

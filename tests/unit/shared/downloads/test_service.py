@@ -218,7 +218,7 @@ async def test_job_can_be_cancelled_once(download_environment: Environment) -> N
     started = await build_service(download_environment).start(
         build_caller("editor@t"), ("pump",), DownloadFormat.CSV, START, START + HOUR, runner
     )
-    await download_environment.work.list_next_parts(started.id)
+    await download_environment.work.plan_next_parts(started.id)
     await download_environment.work.convert_part(started.id, 0)
     assert download_environment.list_files()
     with pytest.raises(WorkspaceError):
@@ -236,7 +236,7 @@ async def test_a_repeated_cancellation_deletes_remaining_files(download_environm
     """If a cancellation ended before it deleted the files, repeating it deletes them."""
     service, runner, editor = build_service(download_environment), JobRunner(), build_caller("editor@t")
     started = await service.start(editor, ("pump",), DownloadFormat.CSV, START, START + HOUR, runner)
-    await download_environment.work.list_next_parts(started.id)
+    await download_environment.work.plan_next_parts(started.id)
     await download_environment.work.convert_part(started.id, 0)
     await download_environment.jobs.change(started.id, Job.cancel)
     assert download_environment.list_files()

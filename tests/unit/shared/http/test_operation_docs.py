@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from shared.http.operation_docs import build_enum, build_optional_enum
+from shared.http.operation_docs import build_enum_schema, build_optional_enum_schema
 
 
 class Colour(StrEnum):
@@ -14,6 +14,6 @@ class Colour(StrEnum):
 
 def test_the_schema_of_an_enumeration_lists_its_values() -> None:
     """The schema of an enumeration lists its values, and null if the property is optional."""
-    [listed] = build_enum(Colour)["allOf"]
+    [listed] = build_enum_schema(Colour)["allOf"]
     assert listed["enum"] == ["red", "blue"]
-    assert build_optional_enum(Colour)["anyOf"] == [listed, {"type": "null"}]
+    assert build_optional_enum_schema(Colour)["anyOf"] == [listed, {"type": "null"}]

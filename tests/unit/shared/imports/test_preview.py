@@ -11,7 +11,7 @@ from shared.backends.embedded.file_links import FileLinks
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.downloads.models import DownloadFormat, Job
 from shared.errors import WorkspaceError
-from shared.http.messages import json_bytes
+from shared.http.messages import serialise_json
 from shared.imports.preview import MAX_MESSAGES, MAX_PROBLEMS, MAX_ROWS, ImportPreview
 from shared.imports.uploads import build_upload_name
 from tests.unit.shared.telemetry.fakes import build_catalog, build_catalog_getter, build_connection
@@ -100,4 +100,4 @@ async def test_long_integers_in_a_preview_equal_the_stored_ones(tmp_path: Path, 
     """A long integer in an NDJSON row has the same digits in the preview and in the stored message."""
     text = f'{{"time":"2026-01-05T08:00:00Z","n":{digits}}}'
     shown = await build_preview(tmp_path, header=text, form=ImportFormat.NDJSON)
-    assert f'"n":{digits}}}'.encode() in json_bytes(shown)
+    assert f'"n":{digits}}}'.encode() in serialise_json(shown)

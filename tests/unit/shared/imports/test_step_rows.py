@@ -4,7 +4,7 @@ import csv
 import hashlib
 from pathlib import Path
 
-from shared.imports.step_rows import MAX_RECORD_CHARACTERS, RejectedRow, format_rejected_rows, join_rejected_rows
+from shared.imports.step_rows import MAX_RECORD_CHARACTERS, RejectedRow, format_rejected_rows, write_rejected_rows_file
 
 
 def test_rejected_rows_are_listed_with_reasons(tmp_path: Path) -> None:
@@ -14,7 +14,7 @@ def test_rejected_rows_are_listed_with_reasons(tmp_path: Path) -> None:
         format_rejected_rows([RejectedRow(7, "too long", "x" * (MAX_RECORD_CHARACTERS + 1))]),
     ]
     path = tmp_path / "rejected.csv"
-    size, digest = join_rejected_rows(parts, path)
+    size, digest = write_rejected_rows_file(parts, path)
     content = path.read_bytes()
     assert (size, digest) == (len(content), hashlib.sha256(content).hexdigest())
     header, first, second = csv.reader(content.decode().splitlines())

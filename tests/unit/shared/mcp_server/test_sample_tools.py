@@ -41,7 +41,7 @@ async def test_tools_of_the_sample_workspace_are_short(monkeypatch: pytest.Monke
     async def find_operations(_: Principal) -> Any:
         return OPERATIONS
 
-    monkeypatch.setattr(mcp, "_find_permitted_operations", find_operations)
+    monkeypatch.setattr(mcp, "_map_permitted_operations", find_operations)
     capabilities = await mcp.build_capabilities(ADMIN, build_catalog())
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}).encode()
     headers = {"host": "h", "content-type": "application/json", "accept": "application/json"}

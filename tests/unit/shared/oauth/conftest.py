@@ -143,12 +143,14 @@ class Server:
 
     async def redeem(self, parameters: Parameters) -> tuple[str, str]:
         """Redeem an authorization code with the given parameters; return the access token and the refresh token."""
-        token, refresh = await self.grants.redeem_code(await self.grants.find_by_code(CLIENT.client_id, parameters))
+        token, refresh = await self.grants.redeem_code(
+            await self.grants.require_grant_by_code(CLIENT.client_id, parameters)
+        )
         return token.token, refresh
 
     async def refresh(self, text: str) -> tuple[str, str]:
         """Redeem a refresh token; return the next access token and refresh token."""
-        stored = await self.grants.find_by_refresh_token(CLIENT.client_id, text)
+        stored = await self.grants.require_grant_by_refresh_token(CLIENT.client_id, text)
         token, refresh = await self.grants.refresh(stored, text, None)
         return token.token, refresh
 

@@ -18,7 +18,7 @@ DECLARED = ("https://tool.example/callback", "http://127.0.0.1/callback")
 @pytest.mark.parametrize("requested", [*DECLARED, "http://127.0.0.1:49152/callback"])
 def test_declared_redirect_uris_are_accepted(requested: str) -> None:
     """A redirect URI must equal a declared one; a loopback URI may have any port."""
-    assert Client("tool", "Tool", DECLARED).find_redirect_uri(requested) == requested
+    assert Client("tool", "Tool", DECLARED).resolve_redirect_uri(requested) == requested
 
 
 @pytest.mark.parametrize(
@@ -37,13 +37,13 @@ def test_declared_redirect_uris_are_accepted(requested: str) -> None:
 def test_undeclared_redirect_uris_are_rejected(requested: str | None) -> None:
     """A redirect URI that is not declared is rejected; a client with several must state one."""
     with pytest.raises(WorkspaceError) as failed:
-        Client("tool", "Tool", DECLARED).find_redirect_uri(requested)
+        Client("tool", "Tool", DECLARED).resolve_redirect_uri(requested)
     assert failed.value.code == "REDIRECT_URI_MISMATCH"
 
 
 def test_a_single_redirect_uri_may_be_omitted() -> None:
     """A client with one declared redirect URI may omit it; a client with a URL as id has a metadata document."""
-    assert Client("tool", "Tool", DECLARED[:1]).find_redirect_uri(None) == DECLARED[0]
+    assert Client("tool", "Tool", DECLARED[:1]).resolve_redirect_uri(None) == DECLARED[0]
     assert Client("tool", "Tool", ()).is_declared_in_workspace
     assert not Client("https://tool.example/client.json", "Tool", ()).is_declared_in_workspace
 

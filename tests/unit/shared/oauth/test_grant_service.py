@@ -36,7 +36,7 @@ async def test_a_second_redemption_ends_the_grant(oauth_server: Server, seconds:
 async def test_one_of_simultaneous_redemptions_gets_tokens(oauth_server: Server) -> None:
     """If a code is redeemed twice at once, one redemption fails, and the tokens of the successful redemption work."""
     parameters = await oauth_server.consent_as_member()
-    stored = await oauth_server.grants.find_by_code("tool", parameters)
+    stored = await oauth_server.grants.require_grant_by_code("tool", parameters)
     won, _ = await oauth_server.grants.redeem_code(stored)
     await check_invalid_grant(oauth_server.grants.redeem_code(stored))
     assert (await oauth_server.authenticate(won.token)).member_id == MEMBER
@@ -48,7 +48,7 @@ async def test_one_of_simultaneous_redemptions_gets_tokens(oauth_server: Server)
 async def test_simultaneous_refreshes_end_the_grant(oauth_server: Server) -> None:
     """If a refresh token is used twice at once, one use fails, and the tokens from the other use become invalid."""
     _, text = await oauth_server.redeem(await oauth_server.consent_as_member())
-    stored = await oauth_server.grants.find_by_refresh_token("tool", text)
+    stored = await oauth_server.grants.require_grant_by_refresh_token("tool", text)
     won, refresh = await oauth_server.grants.refresh(stored, text, None)
     await check_invalid_grant(oauth_server.grants.refresh(stored, text, None))
     with pytest.raises(WorkspaceError):

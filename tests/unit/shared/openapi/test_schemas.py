@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypedDict
 import pytest
 from pydantic import BaseModel, Field, WithJsonSchema
 
-from shared.http.operation_docs import build_enum, build_optional_enum
+from shared.http.operation_docs import build_enum_schema, build_optional_enum_schema
 from shared.openapi.schemas import SchemaRegistry, list_parameters
 
 
@@ -30,8 +30,8 @@ class LampQuery(BaseModel):
 
     colour: Colour = Field(Colour.RED, description="The colour.")
     second: Colour | None = Field(None, description="Another colour.")
-    checked_later: Annotated[str | None, WithJsonSchema(build_optional_enum(Colour))] = None
-    required: Annotated[str, WithJsonSchema(build_enum(Colour))]
+    checked_later: Annotated[str | None, WithJsonSchema(build_optional_enum_schema(Colour))] = None
+    required: Annotated[str, WithJsonSchema(build_enum_schema(Colour))]
 
 
 def test_each_enumeration_of_a_type_is_a_named_schema() -> None:

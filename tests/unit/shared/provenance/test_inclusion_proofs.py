@@ -30,7 +30,7 @@ async def test_each_record_has_a_valid_inclusion_proof(ledger: Ledger, size: int
     proofs = InclusionProofs(ledger.store, ChainTrees(ledger.store), PLATFORM, size)
     for sequence in range(1, size + 1):
         proof = await proofs.prove(sequence)
-        assert proofs.get_leaf_hash(sequence) == leaves[sequence - 1]
+        assert proofs.get_record_hash(sequence) == leaves[sequence - 1]
         assert is_included(leaves[sequence - 1], sequence - 1, size, proof.hashes, tree.compute_root())
 
 

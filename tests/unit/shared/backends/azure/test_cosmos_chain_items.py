@@ -132,7 +132,7 @@ async def test_accounts_without_compare_and_swap_are_rejected(options: AccountOp
             await store.provision(CHAIN)
         with pytest.raises(WorkspaceError, match=reason):
             await store.read_tip(CHAIN)
-        assert not server.requests.find_by_operation("read_item")
+        assert not server.requests.list_by_operation("read_item")
 
 
 @pytest.mark.parametrize("level", [Consistency.STRONG, Consistency.BOUNDED_STALENESS])

@@ -122,9 +122,9 @@ async def test_a_failed_append_reports_its_outcome(server: CosmosServer, store: 
         with pytest.raises(expected):
             await store.append(CHAIN, build_batch(tip, 2), tip)
     assert fault.applied == 1
-    await _wait_until(lambda: len(server.requests.find_by_operation("batch")) == 4 + (expected is None))
+    await _wait_until(lambda: len(server.requests.list_by_operation("batch")) == 4 + (expected is None))
     # The fixture sends three batches and this append one. It is sent again only after a definite rejection.
-    assert len(server.requests.find_by_operation("batch")) == 4 + (expected is None)
+    assert len(server.requests.list_by_operation("batch")) == 4 + (expected is None)
     assert (await store.read_tip(CHAIN)).sequence == (5 if stored else 3)
     assert await read_sequences(store) == list(range(1, 6 if stored else 4))
     await _check_stored_once(server, store, name)
@@ -154,8 +154,8 @@ async def test_an_abandoned_batch_that_is_executed_late_is_rejected(
     late = server.faults.add(_build_batch_fault(FaultKind.DELAY, seconds=0.5))
     appended = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
     assert late.applied == 1
-    await _wait_until(lambda: len(server.requests.find_by_operation("batch")) == 5)
-    assert sorted(exchange.status for exchange in server.requests.find_by_operation("batch")[3:]) in (
+    await _wait_until(lambda: len(server.requests.list_by_operation("batch")) == 5)
+    assert sorted(exchange.status for exchange in server.requests.list_by_operation("batch")[3:]) in (
         [200, 207],
         [200, 412],
     )
@@ -252,11 +252,11 @@ async def test_reads_are_repeated_after_transient_faults(
 async def test_rejected_reads_are_unavailable(server: CosmosServer, store: CosmosChainStore) -> None:
     """A read that is permanently rejected is not repeated and raises UNAVAILABLE."""
     server.faults.add(InjectedFault(FaultKind.STATUS, lambda request: request.operation != "batch", status=403))
-    sent = len(server.requests.find_by_operation("read_item"))
+    sent = len(server.requests.list_by_operation("read_item"))
     with pytest.raises(WorkspaceError) as caught:
         await store.read_tip(CHAIN)
     assert caught.value.code == "PROVENANCE_UNAVAILABLE"
-    assert len(server.requests.find_by_operation("read_item")) == sent + 1
+    assert len(server.requests.list_by_operation("read_item")) == sent + 1
     with pytest.raises(WorkspaceError):
         await store.read(CHAIN, 0, limit=9, max_bytes=MANY)
 

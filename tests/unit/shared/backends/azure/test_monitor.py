@@ -18,7 +18,7 @@ PROGRAM = """
 import os, sys
 from shared.backends.azure.monitor import start_export
 from shared.observability.exporters import is_signal_enabled
-from shared.observability.metrics import count, measure
+from shared.observability.metrics import count, record_value
 from shared.observability.exporters import Signal
 from shared.observability.tracing import span
 waiting = start_export(os.environ.get("GIVEN", ""), delay_seconds=0.01)
@@ -29,7 +29,7 @@ if waiting:
     waiting.join()
 with span("a request", {"route": "a"}):
     count("workspace.ingest.events", 3)
-    measure("workspace.ingest.lag", 0.5)
+    record_value("workspace.ingest.lag", 0.5)
 with span("an unsampled request", within={"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"}):
     pass
 print(is_signal_enabled(Signal.TRACES))

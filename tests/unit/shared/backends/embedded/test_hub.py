@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.backends.embedded.hub import HubReader, HubWriter
-from shared.backends.embedded.hub_file import PARTITIONS, find_partition_for_key
+from shared.backends.embedded.hub_file import PARTITIONS, compute_partition_id
 from shared.errors import Kind, WorkspaceError
 from shared.telemetry.models import HubEvent, HubMessage
 from shared.timestamps import now
@@ -68,7 +68,7 @@ async def test_an_event_is_read_as_sent(hub_writer: HubWriter, reader: HubReader
     await hub_writer.send(HUB, [HubMessage(b"\x00\xff{}", "pümp", {"a": "ß"})])
     (event,) = read_all_events(reader)
     assert (event.body, event.partition_key, event.properties) == (b"\x00\xff{}", "pümp", {"a": "ß"})
-    assert event.partition == find_partition_for_key("pümp")
+    assert event.partition == compute_partition_id("pümp")
     assert before <= event.enqueued_at <= now()
     assert event.enqueued_at.utcoffset() == timedelta(0)
 
@@ -86,7 +86,7 @@ async def test_partitions_keep_the_order_of_several_keys(hub_writer: HubWriter, 
     await hub_writer.send(HUB, [build_message(str(number).encode(), key) for number, key in enumerate(keys)])
     for partition in reader.list_partitions(HUB):
         numbers = [int(event.body) for event in reader.read(HUB, partition, 0, 100)]
-        expected = [number for number, key in enumerate(keys) if find_partition_for_key(key) == partition]
+        expected = [number for number, key in enumerate(keys) if compute_partition_id(key) == partition]
         assert numbers == expected
 
 
@@ -97,7 +97,7 @@ async def test_messages_of_a_key_keep_order_and_partition(hub_writer: HubWriter,
     for key in ("key-0", "key-1", "key-2"):
         events = [event for event in read_all_events(reader) if event.partition_key == key]
         numbers = [event.sequence_number for event in events]
-        assert {event.partition for event in events} == {find_partition_for_key(key)}
+        assert {event.partition for event in events} == {compute_partition_id(key)}
         assert numbers == sorted(set(numbers))
         assert [event.body for event in events] == sorted(
             (event.body for event in events), key=lambda b: (int(b[:-1]), b)
@@ -122,7 +122,7 @@ def test_several_processes_append_to_one_file(hub_path: Path, reader: HubReader)
     """If two processes append at once, no event is lost and sequence numbers are unique."""
     writers = [subprocess.Popen([sys.executable, "-c", SENDER, str(hub_path), name, "200"]) for name in ("a", "b")]
     assert [writer.wait(timeout=60) for writer in writers] == [0, 0]
-    events = reader.read(HUB, find_partition_for_key("key"), 0, 1000)
+    events = reader.read(HUB, compute_partition_id("key"), 0, 1000)
     assert [event.sequence_number for event in events] == list(range(1, 401))
     for name in (b"a", b"b"):
         mine = [event.body for event in events if event.body.startswith(name)]
@@ -151,9 +151,9 @@ async def test_events_of_hubs_are_separate(hub_writer: HubWriter, reader: HubRea
 async def test_a_read_starts_after_a_number_and_ends_at_the_limit(hub_writer: HubWriter, reader: HubReader) -> None:
     """A read returns up to ``limit`` events after the given sequence number."""
     await hub_writer.send(HUB, [build_message(str(number).encode()) for number in range(10)])
-    events = reader.read(HUB, find_partition_for_key("key"), 3, 4)
+    events = reader.read(HUB, compute_partition_id("key"), 3, 4)
     assert [event.sequence_number for event in events] == [4, 5, 6, 7]
-    assert reader.read(HUB, find_partition_for_key("key"), 10, 4) == []
+    assert reader.read(HUB, compute_partition_id("key"), 10, 4) == []
 
 
 async def test_a_read_is_limited_in_bytes(
@@ -162,8 +162,8 @@ async def test_a_read_is_limited_in_bytes(
     """A read ends at the byte limit, but returns at least one event."""
     monkeypatch.setattr("shared.backends.embedded.hub.MAX_READ_BYTES", 100)
     await hub_writer.send(HUB, [build_message(b"x" * 60) for _ in range(5)] + [build_message(b"y" * 500)])
-    assert len(reader.read(HUB, find_partition_for_key("key"), 0, 100)) == 2
-    assert len(reader.read(HUB, find_partition_for_key("key"), 5, 100)) == 1
+    assert len(reader.read(HUB, compute_partition_id("key"), 0, 100)) == 2
+    assert len(reader.read(HUB, compute_partition_id("key"), 5, 100)) == 1
 
 
 @given(sent=st.lists(st.lists(st.tuples(st.text(max_size=3), st.binary(max_size=9)), max_size=5), max_size=5))
@@ -269,9 +269,9 @@ async def test_a_cancelled_send_does_not_affect_others(hub_writer: HubWriter, re
 @given(st.text())
 def test_the_partition_of_a_key_is_stable_and_valid(key: str) -> None:
     """Each UTF-8 key has one partition, which never changes and belongs to the hub."""
-    assert find_partition_for_key(key) in {str(number) for number in range(PARTITIONS)}
+    assert compute_partition_id(key) in {str(number) for number in range(PARTITIONS)}
 
 
 def test_the_partitions_of_sample_keys_never_change() -> None:
     """The partitions of some sample keys are the same in each release."""
-    assert [find_partition_for_key(key) for key in ("", "pump-rig", "rig")] == ["0", "0", "1"]
+    assert [compute_partition_id(key) for key in ("", "pump-rig", "rig")] == ["0", "0", "1"]

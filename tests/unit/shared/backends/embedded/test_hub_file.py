@@ -7,7 +7,7 @@ import pytest
 
 from shared.backends.embedded.hub_file import (
     PARTITIONS,
-    find_partition_for_key,
+    compute_partition_id,
     open_hub,
     sequence_from_event_id,
     to_event_id,
@@ -17,12 +17,12 @@ from shared.backends.embedded.hub_file import (
 @pytest.mark.parametrize(("key", "partition"), [("rig", "1"), ("sim", "0"), ("", "0")])
 def test_the_partition_of_a_key_never_changes(key: str, partition: str) -> None:
     """The partition of a key is the same in each release, because a new partition would change the order of events."""
-    assert find_partition_for_key(key) == partition
+    assert compute_partition_id(key) == partition
 
 
 def test_all_partitions_are_used() -> None:
     """Keys are distributed over all partitions."""
-    assert {find_partition_for_key(f"key-{number}") for number in range(50)} == {str(n) for n in range(PARTITIONS)}
+    assert {compute_partition_id(f"key-{number}") for number in range(50)} == {str(n) for n in range(PARTITIONS)}
 
 
 def test_events_of_a_partition_are_adjacent() -> None:

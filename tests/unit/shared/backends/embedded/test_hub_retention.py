@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from shared.backends.embedded.hub import HubReader, HubWriter
-from shared.backends.embedded.hub_file import find_partition_for_key
+from shared.backends.embedded.hub_file import compute_partition_id
 from shared.backends.embedded.hub_retention import HubArchiveProgress, HubTrimmer
 from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB, HubEvent, HubMessage
 from shared.timestamps import now
@@ -75,7 +75,7 @@ async def test_the_archive_of_an_unreadable_hub_is_not_complete(tmp_path: Path) 
 
 
 HUB = "telemetry"
-PARTITION = find_partition_for_key("key")
+PARTITION = compute_partition_id("key")
 LATER = timedelta(hours=1)
 TRIMMER = """
 import sys

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from shared.backends.embedded.hub import HubWriter
-from shared.backends.embedded.hub_file import find_partition_for_key
+from shared.backends.embedded.hub_file import compute_partition_id
 from shared.backends.embedded.hub_signals import HubPartition, HubSignals
 from shared.errors import WorkspaceError
 from shared.telemetry.models import HubMessage
@@ -19,7 +19,7 @@ async def test_a_commit_notifies_readers_of_its_partitions(tmp_path: Path) -> No
     log = HubWriter(tmp_path / "hub.sqlite", signals=signals)
     await log.send("telemetry", [HubMessage(b"one", "key", {})])
     await log.close()
-    assert announced == [{("telemetry", find_partition_for_key("key"))}]
+    assert announced == [{("telemetry", compute_partition_id("key"))}]
 
 
 async def test_a_failed_commit_sends_no_notification(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from shared.catalog.models import AlertRule, StoredWarmQuery
 from shared.catalog.ports import CatalogItem, StoredCatalog
 from shared.catalog.snapshot import CatalogEntry
 from shared.errors import FieldError, ValidationErrors
-from shared.http.messages import Reply, json_reply
+from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
 from shared.http.unknown_names import map_accepted_names
 from shared.timestamps import format_rfc3339
@@ -148,7 +148,7 @@ async def evaluate_alert_rule(call: Call) -> Reply:
 
 def _build_trial_reply(trial: Trial) -> Reply:
     alerts = [{"labels": one.labels, "value": one.value, "wouldFire": one.would_fire} for one in trial.alerts]
-    return json_reply({"alerts": alerts, "rows": trial.rows, "error": trial.error})
+    return build_json_reply({"alerts": alerts, "rows": trial.rows, "error": trial.error})
 
 
 def _build_rule(lookup: str, body: AlertRuleBody, stored_rule: Mapping[str, Any] | None) -> AlertRule:

@@ -12,7 +12,7 @@ from shared.auth.rights import AccessRight
 from shared.catalog.alert_rule_models import Severity
 from shared.catalog.models import Lookup
 from shared.errors import ValidationErrors, invalid
-from shared.http.messages import Reply, json_reply
+from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Call, Group
 from shared.provenance.cursors import decode_cursor, encode_cursor
 from shared.timestamps import format_rfc3339
@@ -75,7 +75,7 @@ async def list_alerts(call: Call[AlertsQuery]) -> Reply:
         cursor["cursor"] = encode_cursor(_CURSOR, (query.filters, format_rfc3339(page[-1].started_at), page[-1].id))
 
     def build_reply() -> Reply:
-        return json_reply({"alerts": [alert_to_json(alert) for alert in page], **cursor})
+        return build_json_reply({"alerts": [alert_to_json(alert) for alert in page], **cursor})
 
     return await services().runtime.run_in_thread_if_large(len(page) * _ALERT_SIZE, build_reply)
 
@@ -98,7 +98,7 @@ class AcknowledgementBody(BaseModel):
 async def acknowledge_alert(call: Call[Any, AcknowledgementBody]) -> Reply:
     """Record that a person has seen an alert; a repetition changes nothing."""
     alert = await services().alerts.service.acknowledge(call.path["id"], call.principal.member_id, call.body.comment)
-    return json_reply(alert_to_json(alert))
+    return build_json_reply(alert_to_json(alert))
 
 
 def _parse_cursor(query: AlertsQuery) -> AlertPlace | None:

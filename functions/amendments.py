@@ -16,7 +16,7 @@ from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.signature_models import SignatureRequirement
 from shared.errors import ValidationErrors, invalid
-from shared.http.messages import JSON, Reply, json_reply
+from shared.http.messages import JSON, Reply, build_json_reply
 from shared.http.negotiation import choose_media_type
 from shared.http.operations import Call, Group
 from shared.http.unknown_names import UnknownNames
@@ -268,7 +268,7 @@ async def amendments_of_entity(call: Call[ChainQuery]) -> Reply:
 )
 async def reason_categories(_: Call) -> Reply:
     """Return the reason categories that an amendment may use."""
-    return json_reply({"categories": list((await _load_amendment_policy()).reason_categories)})
+    return build_json_reply({"categories": list((await _load_amendment_policy()).reason_categories)})
 
 
 @GROUP.endpoint(

@@ -12,7 +12,7 @@ from functions.reply_docs import imports as replies
 from shared.auth.rights import AccessRight
 from shared.downloads.models import BundledChain, BundleRequest, Job, JobKind
 from shared.errors import FieldError, ValidationErrors, WorkspaceError, build_invalid_fields_error, invalid
-from shared.http.messages import Reply, json_reply
+from shared.http.messages import Reply, build_json_reply
 from shared.http.operation_docs import build_enum_schema
 from shared.http.operations import Call, Group
 from shared.provenance.models import ScopeKey
@@ -118,15 +118,15 @@ async def create_audit_bundle(call: Call[Any, BundleBody]) -> Reply:
     if wait := parse_wait_seconds(call.request.headers.get("prefer", "")):
         job = await downloads.wait_until_ended(job, wait)
         if not job.is_unfinished:
-            return json_reply(await _bundle_to_json(job), 200, {**headers, "Preference-Applied": f"wait={wait}"})
-    return json_reply(await _bundle_to_json(job), 202, headers)
+            return build_json_reply(await _bundle_to_json(job), 200, {**headers, "Preference-Applied": f"wait={wait}"})
+    return build_json_reply(await _bundle_to_json(job), 202, headers)
 
 
 @GROUP.endpoint("GET", ROUTE, right=AccessRight.PROVENANCE_EXPORT, feature=PROVENANCE, docs=replies.BUNDLES_LISTED)
 async def list_audit_bundles(call: Call) -> Reply:
     """List the caller's audit bundles, newest first."""
     jobs = await services().downloads.service.list(call.principal, kind=JobKind.BUNDLE)
-    return json_reply({"bundles": [await _bundle_to_json(job) for job in jobs]})
+    return build_json_reply({"bundles": [await _bundle_to_json(job) for job in jobs]})
 
 
 @GROUP.endpoint(
@@ -137,7 +137,7 @@ async def get_audit_bundle(call: Call) -> Reply:
     downloads = services().downloads.service
     job = await downloads.get(call.principal, call.path["bundleId"], kind=JobKind.BUNDLE)
     await downloads.restart_if_stalled(job, RUNNER)
-    return json_reply(await _bundle_to_json(job))
+    return build_json_reply(await _bundle_to_json(job))
 
 
 @GROUP.endpoint(

@@ -9,7 +9,7 @@ from functions.provenance_queries import TargetName
 from functions.reply_docs import audit_overview as replies
 from shared.auth.rights import AccessRight
 from shared.errors import ValidationErrors, invalid
-from shared.http.messages import JSON, Reply, json_reply, serialise_json
+from shared.http.messages import JSON, Reply, build_json_reply, serialise_json
 from shared.http.operations import Call, Group
 from shared.provenance.cursors import decode_cursor, encode_cursor
 from shared.provenance.hash_rule import format_record_id
@@ -89,7 +89,9 @@ async def list_scopes(call: Call[ScopesQuery]) -> Reply:
     if page.has_more:
         last = page.summaries[-1].chain
         cursor = encode_cursor(SCOPES_CURSOR, (query.filters, str(last.target), last.scope_key))
-    return json_reply({"scopes": [chain_summary_to_json(summary) for summary in page.summaries], "cursor": cursor})
+    return build_json_reply(
+        {"scopes": [chain_summary_to_json(summary) for summary in page.summaries], "cursor": cursor}
+    )
 
 
 @GROUP.endpoint(

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 
 import azure.functions as func
 
-from shared.observability.tracing import span
+from shared.observability.tracing import open_span
 
 
 def read_trace_context(context: func.Context) -> Mapping[str, str]:
@@ -35,4 +35,4 @@ def trace_batch(hub: str, consumer_group: str, events: int, context: func.Contex
         "messaging.consumer.group.name": consumer_group,
         "messaging.batch.message_count": events,
     }
-    return span(f"process {hub}", attributes, kind="CONSUMER", within=read_trace_context(context))
+    return open_span(f"process {hub}", attributes, kind="CONSUMER", within=read_trace_context(context))

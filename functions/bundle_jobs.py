@@ -7,7 +7,7 @@ from typing import Any, Final
 import azure.durable_functions as df
 
 from functions.download_jobs import RETRY, RETRY_DELAY, ROUNDS
-from shared.observability.tracing import span
+from shared.observability.tracing import open_span
 from shared.wiring import services
 
 ORCHESTRATOR: Final = "audit_bundle"
@@ -41,7 +41,7 @@ async def bundle_build(job: str) -> bool:
 
     Return False if the orchestrator must call this activity again later.
     """
-    with span("build an audit bundle"):
+    with open_span("build an audit bundle"):
         return await services().audit_bundles.runner.build_bundle(job)
 
 

@@ -14,7 +14,7 @@ from shared.catalog.etags import compute_definition_etag
 from shared.catalog.models import LOOKUP_PATTERN
 from shared.catalog.ports import CatalogItem
 from shared.errors import FieldError, ValidationErrors, build_invalid_fields_error, invalid
-from shared.http.messages import Reply, Request, json_reply
+from shared.http.messages import Reply, Request, build_json_reply
 from shared.http.operations import Call
 from shared.timestamps import format_rfc3339
 from shared.wiring import services
@@ -83,11 +83,11 @@ async def build_list_reply(
     """
 
     def build_reply() -> Reply:
-        return json_reply({name: [describe(key) for key in page], **cursor})
+        return build_json_reply({name: [describe(key) for key in page], **cursor})
 
     return await services().runtime.run_in_thread_if_large(len(page) * _ITEM_SIZE, build_reply)
 
 
 def build_item_reply(described: dict[str, Any], *, is_new: bool = False) -> Reply:
     """Build the reply with the JSON object of an item and the item's ETag."""
-    return json_reply(described, 201 if is_new else 200, {"ETag": described["etag"]})
+    return build_json_reply(described, 201 if is_new else 200, {"ETag": described["etag"]})

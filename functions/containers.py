@@ -34,7 +34,7 @@ from shared.data_stores.containers import (
 )
 from shared.data_stores.tables import build_database_not_found_error
 from shared.errors import ValidationErrors
-from shared.http.messages import Reply, json_reply
+from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
 from shared.http.unknown_names import map_accepted_names
 from shared.wiring import services
@@ -61,7 +61,7 @@ async def list_containers(call: Call) -> Reply:
 
     The list includes containers of the account that were not created through this API.
     """
-    return json_reply(
+    return build_json_reply(
         [
             _container_to_json(container)
             for container in await services().data_stores.containers.list(call.path["lookup"])
@@ -86,7 +86,7 @@ async def create_container(call: Call[Any, ContainerBody]) -> Reply:
     body = call.body
     container = Container(name=body.name, partition_key_path=body.partition_key_path, data_class=body.data_class)
     created = await services().data_stores.containers.create(call.principal, call.path["lookup"], container)
-    return json_reply(_container_to_json(created), 201)
+    return build_json_reply(_container_to_json(created), 201)
 
 
 @GROUP.endpoint("DELETE", _ROUTE + "/{containerName}", right=AccessRight.DATA_STORE_MANAGE, docs=replies.DELETED)
@@ -178,7 +178,7 @@ async def _get_container_record(path: Mapping[str, str]) -> CatalogItem:
 
 def _build_data_stores_reply(catalog: Catalog) -> Reply:
     stores = [_store_to_json(catalog.data_stores[lookup].value, catalog) for lookup in sorted(catalog.data_stores)]
-    return json_reply({"dataStores": stores})
+    return build_json_reply({"dataStores": stores})
 
 
 def _store_to_json(store: DataStore, catalog: Catalog) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import azure.durable_functions as df
 
 from shared.observability.metrics import count
-from shared.observability.tracing import span
+from shared.observability.tracing import open_span
 from shared.wiring import services
 
 ORCHESTRATOR: Final = "cold_download"
@@ -75,7 +75,7 @@ async def download_part(step: typing.Dict[str, typing.Any]) -> bool:  # noqa: UP
 
     Return False if the orchestrator must retry the part later.
     """
-    with span("convert a part of a download"):
+    with open_span("convert a part of a download"):
         converted = await services().downloads.runner.convert_part(step["job"], step["part"])
     if converted:
         count("workspace.downloads.parts")

@@ -14,7 +14,7 @@ from shared.auth.rights import AccessRight
 from shared.catalog.fields import Instant
 from shared.downloads.models import DownloadFormat, Job, JobKind, JobStatus
 from shared.http.deprecations import FORMER_NAMES, DeprecatedAlias, ModelWithAliases
-from shared.http.messages import Reply, json_reply
+from shared.http.messages import Reply, build_json_reply
 from shared.http.operation_docs import IDEMPOTENT, NO_CONTENT, WAITING, DocumentedReply, OperationDocs
 from shared.http.operations import Call, Group
 from shared.timestamps import format_rfc3339
@@ -218,7 +218,7 @@ async def download_surface_connection(call: Call[Any, DownloadBody]) -> Reply:
 async def list_downloads(call: Call) -> Reply:
     """List the caller's downloads, newest first."""
     jobs = await services().downloads.service.list(call.principal)
-    return json_reply({"downloads": [await _download_to_json(job) for job in jobs]})
+    return build_json_reply({"downloads": [await _download_to_json(job) for job in jobs]})
 
 
 @GROUP.endpoint("GET", f"{ROUTE}/{{downloadId}}", right=AccessRight.COLD_DATA_EXPORT, docs=SHOWN_DOCS)
@@ -226,7 +226,7 @@ async def get_download(call: Call) -> Reply:
     """Return the status of a download, with new links to its files."""
     job = await services().downloads.service.get(call.principal, call.path["downloadId"])
     await services().downloads.service.restart_if_stalled(job, RUNNER)
-    return json_reply(await _download_to_json(job))
+    return build_json_reply(await _download_to_json(job))
 
 
 @GROUP.endpoint("DELETE", f"{ROUTE}/{{downloadId}}", right=AccessRight.COLD_DATA_EXPORT, docs=CANCELLED_DOCS)
@@ -251,8 +251,10 @@ async def _start_job(call: Call[Any, DownloadBody], connections: tuple[str, ...]
     if wait:
         job = await downloads.wait_until_ended(job, wait)
         if not job.is_unfinished:
-            return json_reply(await _download_to_json(job), 200, {**headers, "Preference-Applied": f"wait={wait}"})
-    return json_reply(await _download_to_json(job), 202, headers)
+            return build_json_reply(
+                await _download_to_json(job), 200, {**headers, "Preference-Applied": f"wait={wait}"}
+            )
+    return build_json_reply(await _download_to_json(job), 202, headers)
 
 
 async def start_job_once(

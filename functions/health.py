@@ -5,7 +5,7 @@ from typing import Literal, NotRequired, TypedDict
 from shared.auth.rights import AccessRight
 from shared.disk_space.guard import DiskState
 from shared.errors import Kind, WorkspaceError
-from shared.http.messages import Reply, json_reply
+from shared.http.messages import Reply, build_json_reply
 from shared.http.operation_docs import DocumentedReply, OperationDocs
 from shared.http.operations import Access, Call, Group, read_authorization_header
 from shared.http.unknown_names import UnknownNames
@@ -43,7 +43,7 @@ READY_DOCS = OperationDocs(
 @GROUP.endpoint("GET", "healthz", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=ALIVE_DOCS)
 async def alive(_: Call) -> Reply:
     """Return 200 if the process runs."""
-    return json_reply({"status": "alive"})
+    return build_json_reply({"status": "alive"})
 
 
 @GROUP.endpoint("GET", "readyz", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=READY_DOCS)
@@ -61,7 +61,7 @@ async def ready(call: Call) -> Reply:
         details = {"failing": failing} if await _can_read_catalog(call) else {}
         raise WorkspaceError(Kind.UNAVAILABLE, "NOT_READY", "A store or the query engine does not respond.", **details)
     lists = {"warnings": await _list_warnings(), "running": list_background_work()}
-    return json_reply({"status": "ready", **{name: values for name, values in lists.items() if values}})
+    return build_json_reply({"status": "ready", **{name: values for name, values in lists.items() if values}})
 
 
 async def _list_warnings() -> list[str]:

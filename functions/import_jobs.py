@@ -11,7 +11,7 @@ from typing import Any, Final
 import azure.durable_functions as df
 
 from functions.download_jobs import RETRY, RETRY_DELAY, ROUNDS
-from shared.observability.tracing import span
+from shared.observability.tracing import open_span
 from shared.wiring import services
 
 ORCHESTRATOR: Final = "history_import"
@@ -49,7 +49,7 @@ async def import_steps(job: str) -> str:
 
     Return ``ended``, ``working``, or ``waiting`` (other jobs must finish first).
     """
-    with span("import history"):
+    with open_span("import history"):
         return str(await services().imports.runner.run_steps(job))
 
 

@@ -16,7 +16,7 @@ from shared.cold_data.ports import UPLOAD_HEADERS
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.downloads.models import Job, JobKind, JobStatus
 from shared.errors import ValidationErrors
-from shared.http.messages import Reply, json_reply
+from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Call, Group
 from shared.imports.mapping_rules import MAX_COLUMNS, check_mapping
 from shared.imports.service import get_import_request
@@ -116,7 +116,7 @@ async def create_import(call: Call[Any, ImportBody]) -> Reply:
 
     job = await start_job_once(call, create_job, kind=JobKind.IMPORT)
     upload = {"uploadUrl": await imports.create_upload_link(job), "uploadHeaders": dict(UPLOAD_HEADERS)}
-    return json_reply({**await _import_to_json(job), **upload}, 201, {"Location": _build_status_url(job)})
+    return build_json_reply({**await _import_to_json(job), **upload}, 201, {"Location": _build_status_url(job)})
 
 
 @GROUP.endpoint(
@@ -131,7 +131,7 @@ async def preview_import(call: Call[Any, RemappingBody]) -> Reply:
     imports = services().imports
     job = await imports.service.get(call.principal, call.path["importId"])
     preview = await imports.preview.run(job, _read_new_mapping(call.body, job))
-    return json_reply(preview.to_json())
+    return build_json_reply(preview.to_json())
 
 
 @GROUP.endpoint(
@@ -150,15 +150,15 @@ async def start_import(call: Call[Any, RemappingBody]) -> Reply:
     if wait := parse_wait_seconds(call.request.headers.get("prefer", "")):
         job = await services().downloads.service.wait_until_ended(job, wait)
         if not job.is_unfinished:
-            return json_reply(await _import_to_json(job), 200, {**headers, "Preference-Applied": f"wait={wait}"})
-    return json_reply(await _import_to_json(job), 202, headers)
+            return build_json_reply(await _import_to_json(job), 200, {**headers, "Preference-Applied": f"wait={wait}"})
+    return build_json_reply(await _import_to_json(job), 202, headers)
 
 
 @GROUP.endpoint("GET", ROUTE, right=AccessRight.TELEMETRY_IMPORT, docs=replies.IMPORTS_LISTED)
 async def list_imports(call: Call) -> Reply:
     """List the caller's imports, newest first."""
     jobs = await services().imports.service.list(call.principal)
-    return json_reply({"imports": [await _import_to_json(job) for job in jobs]})
+    return build_json_reply({"imports": [await _import_to_json(job) for job in jobs]})
 
 
 @GROUP.endpoint("GET", f"{ROUTE}/{{importId}}", right=AccessRight.TELEMETRY_IMPORT, docs=replies.IMPORT_SHOWN)
@@ -167,7 +167,7 @@ async def get_import(call: Call) -> Reply:
     imports = services().imports.service
     job = await imports.get(call.principal, call.path["importId"])
     await imports.restart_if_stalled(job, RUNNER)
-    return json_reply(await _import_to_json(job))
+    return build_json_reply(await _import_to_json(job))
 
 
 @GROUP.endpoint("DELETE", f"{ROUTE}/{{importId}}", right=AccessRight.TELEMETRY_IMPORT, docs=replies.JOB_CANCELLED)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError
-from shared.http.messages import Reply, Request, json_reply
+from shared.http.messages import Reply, Request, build_json_reply
 from shared.http.operation_docs import DocumentedReply, OperationDocs
 from shared.http.operations import Access, Call, Group
 from shared.http.pipeline import RequestPipeline
@@ -124,7 +124,7 @@ async def negotiate_live_stream(call: Call[StreamFilters, Any]) -> Reply:
     link = await services().live_stream.service.create_link(
         call.principal, call.query, _select_stream_parameters(call.request)
     )
-    return json_reply({"url": link.url, "expiresAt": format_rfc3339(link.expires_at)})
+    return build_json_reply({"url": link.url, "expiresAt": format_rfc3339(link.expires_at)})
 
 
 @GROUP.endpoint("OPTIONS", f"{ROUTE}/events", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=EVENTS_DOCS)
@@ -182,7 +182,7 @@ async def admit_listener(call: Call[StreamFilters, Any]) -> Reply:
     state = {"expiresAt": expires_at, MEMBER: call.principal.member_id} | call.query.to_connection_state(
         services().runtime.now()
     )
-    return json_reply(
+    return build_json_reply(
         reply | ({"subprotocol": subprotocol} if subprotocol else {}),
         headers={"ce-connectionState": base64.b64encode(json.dumps(state).encode()).decode()},
     )

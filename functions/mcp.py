@@ -12,7 +12,7 @@ from shared.auth.principals import Principal
 from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
-from shared.http.messages import Reply, Request, json_reply
+from shared.http.messages import Reply, Request, build_json_reply
 from shared.http.operation_docs import DocumentedReply, OperationDocs
 from shared.http.operations import Access, Call, Group, Operation, RawBody
 from shared.http.problems import build_problem_reply
@@ -138,7 +138,7 @@ async def mcp_metadata(call: Call) -> Reply:
         "scopes_supported": sorted(ROLE_RIGHTS[Role.VIEWER]),
         "resource_documentation": f"{base}/oi-api/explorer",
     }
-    return json_reply(document)
+    return build_json_reply(document)
 
 
 async def build_capabilities(principal: Principal, catalog: Catalog) -> "Capabilities":

@@ -11,7 +11,7 @@ from functions.reply_docs import oauth as replies
 from functions.tokens import parse_minutes
 from shared.auth.principals import CredentialKind, Principal
 from shared.errors import WorkspaceError
-from shared.http.messages import Reply, json_reply
+from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Access, Call, Group, RawBody, read_authorization_header
 from shared.http.unknown_names import UnknownNames
 from shared.oauth.errors import OAuthError, OAuthErrorCode, build_invalid_client_error, build_invalid_request_error
@@ -36,7 +36,7 @@ async def authorization_server_metadata(call: Call) -> Reply:
         # A forged Host header must not become the issuer in a cached reply.
         raise build_invalid_request_error("Unknown Host header; use the address of this service.")
     headers = {"Cache-Control": f"public, max-age={_SECONDS_TO_CACHE}"}
-    return json_reply(replies.build_server_metadata(get_public_url(call.request)), headers=headers)
+    return build_json_reply(replies.build_server_metadata(get_public_url(call.request)), headers=headers)
 
 
 @GROUP.endpoint(

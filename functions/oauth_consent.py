@@ -12,7 +12,7 @@ from functions.pages import STRICT_POLICY
 from functions.public_address import build_misdirected_reply, get_public_url, is_known_host
 from functions.reply_docs import oauth as replies
 from shared.errors import Kind, WorkspaceError, invalid
-from shared.http.messages import Reply, json_reply
+from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Access, Call, Group
 from shared.http.unknown_names import UnknownNames
 from shared.oauth.authorization import ConsentQuestion
@@ -122,7 +122,7 @@ async def decide_authorization(call: Call[Any, DecisionBody]) -> Reply:
         get_public_url(call.request),
         (body.scopes or []) if body.approve else None,
     )
-    return json_reply({"redirectTo": redirect.address}, headers=NO_STORE)
+    return build_json_reply({"redirectTo": redirect.address}, headers=NO_STORE)
 
 
 @GROUP.endpoint(
@@ -141,7 +141,7 @@ async def preview_authorization(call: Call[Any, RequestBody]) -> Reply:
     question = await services().oauth.authorization.build_consent_question(
         call.principal, call.body.to_parameters(), base
     )
-    return json_reply(_question_to_json(question), headers=NO_STORE)
+    return build_json_reply(_question_to_json(question), headers=NO_STORE)
 
 
 @GROUP.endpoint("GET", "oauth2/grants", access=Access.TOKEN, docs=replies.GRANTS_LISTED_DOCS)
@@ -151,7 +151,7 @@ async def list_grants(call: Call) -> Reply:
     Callers with the right to manage keys get the grants of all members.
     """
     grants = await services().oauth.grants.list_visible(call.principal)
-    return json_reply({"grants": [_grant_to_json(grant) for grant in grants]})
+    return build_json_reply({"grants": [_grant_to_json(grant) for grant in grants]})
 
 
 @GROUP.endpoint("DELETE", "oauth2/grants/{grantId}", access=Access.TOKEN, docs=replies.GRANT_ENDED_DOCS)

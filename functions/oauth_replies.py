@@ -5,9 +5,9 @@ from typing import Any, Final, NotRequired, TypedDict
 
 from shared.auth.issuer import NewToken
 from shared.errors import Kind, WorkspaceError
-from shared.http.messages import Reply, Request, json_reply
+from shared.http.messages import Reply, Request, build_json_reply
 from shared.http.problems import STATUS, build_error_headers
-from shared.oauth.errors import find_error_code, to_error_description
+from shared.oauth.errors import to_error_description, to_oauth_error_code
 from shared.oauth.scopes import format_scope
 
 NO_STORE: Final[Mapping[str, str]] = {"Cache-Control": "no-store", "Pragma": "no-cache"}
@@ -53,16 +53,16 @@ def build_token_reply(token: NewToken, refresh_token: str = "") -> Reply:
     }
     if refresh_token:
         members["refresh_token"] = refresh_token
-    return json_reply(members, headers=NO_STORE)
+    return build_json_reply(members, headers=NO_STORE)
 
 
 def build_oauth_error(error: WorkspaceError, _trace_id: str = "", _request: Request | None = None) -> Reply:
     """Build the OAuth error reply; a 401 reply states in WWW-Authenticate how the client must authenticate."""
-    code = find_error_code(error)
+    code = to_oauth_error_code(error)
     headers = {**build_error_headers(error), **NO_STORE}
     if error.kind is Kind.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = 'Basic realm="oauth2", charset="UTF-8"'
-    reply = json_reply(
+    reply = build_json_reply(
         {"error": code, "error_description": to_error_description(error.detail)}, STATUS[error.kind], headers
     )
     reply.error_code = error.code

@@ -15,7 +15,7 @@ from typing import Final, TypedDict
 from urllib.parse import urlsplit
 
 from shared.errors import Kind, WorkspaceError
-from shared.http.messages import Reply, Request, json_reply
+from shared.http.messages import Reply, Request, build_json_reply
 from shared.http.operation_docs import ETAG, TEXT_FORM, DocumentedReply, OperationDocs
 from shared.http.operations import Access, Call, Group
 from shared.http.unknown_names import UnknownNames
@@ -222,7 +222,7 @@ async def console(call: Call) -> Reply:
 async def console_config(_: Call) -> Reply:
     """Return the public sign-in settings of the web console."""
     sign_in = build_console_sign_in(services().settings)
-    return json_reply({"entra": sign_in.to_json() if sign_in else None}, headers={"Cache-Control": "no-cache"})
+    return build_json_reply({"entra": sign_in.to_json() if sign_in else None}, headers={"Cache-Control": "no-cache"})
 
 
 @GROUP.endpoint("GET", "console/{*file}", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=FILE_DOCS)

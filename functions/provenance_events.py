@@ -27,7 +27,7 @@ from functions.provenance_replies import (
 from functions.reply_docs import provenance_events as replies
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, ValidationErrors, WorkspaceError, invalid
-from shared.http.messages import Reply, json_reply
+from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Call, Group
 from shared.http.unknown_names import UnknownNames
 from shared.observability.metrics import record_value
@@ -148,7 +148,7 @@ async def verify_audit_chain(call: Call[TargetQuery, VerifyBody]) -> Reply:
     started = monotonic()
     verdict = await services().provenance.verifier.verify(chain, sequence)
     record_value("workspace.chain.verify.duration", monotonic() - started, sound=verdict.chain_valid)
-    return json_reply(verdict.to_reply(chain))
+    return build_json_reply(verdict.to_reply(chain))
 
 
 @GROUP.endpoint(
@@ -200,7 +200,7 @@ async def newest_checkpoint(call: Call[CheckpointQuery]) -> Reply:
     except NoteError as error:
         detail = "The signature of the stored checkpoint is not from this workspace's key. Verify the chain."
         raise WorkspaceError(Kind.CONFLICT, "CHECKPOINT_REFUSED", detail) from error
-    return json_reply(
+    return build_json_reply(
         {
             "origin": current.checkpoint.origin,
             "size": current.checkpoint.size,
@@ -229,11 +229,11 @@ async def prove(call: Call[ProofQuery]) -> Reply:
     size = parameters.size or 0
     if parameters.sequence is not None:
         inclusion = await services().provenance.proofs.prove_inclusion(chain, parameters.sequence, size)
-        return json_reply(
+        return build_json_reply(
             {"leafIndex": inclusion.leaf_index, "size": inclusion.size, "hashes": _to_base64_texts(inclusion.hashes)}
         )
     consistency = await services().provenance.proofs.prove_consistency(chain, parameters.from_size or 0, size)
-    return json_reply(
+    return build_json_reply(
         {"from": consistency.old, "size": consistency.size, "hashes": _to_base64_texts(consistency.hashes)}
     )
 

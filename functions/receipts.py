@@ -11,7 +11,7 @@ from functions.reply_docs import audit_overview as replies
 from shared.auth.jose import to_jwk
 from shared.auth.rights import AccessRight
 from shared.errors import ValidationErrors, invalid
-from shared.http.messages import Reply, json_reply
+from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Access, Call, Group
 from shared.provenance.cose import compute_etag, encode_key_set
 from shared.provenance.hash_rule import RECORD_ID_DIGITS, format_record_id, sequence_from_record_id
@@ -134,7 +134,9 @@ async def checkpoint_key(call: Call[KeyQuery]) -> Reply:
             return Reply(200, content, {"Content-Type": "application/cose-key-set"})
         case KeyFormat.JWKS:
             keys = await checkpoints.keys.load_trusted_keys()
-            return json_reply({"keys": [{**to_jwk(key.parse_public_key()), "kid": key.key_id.hex()} for key in keys]})
+            return build_json_reply(
+                {"keys": [{**to_jwk(key.parse_public_key()), "kid": key.key_id.hex()} for key in keys]}
+            )
         case _:
             key = await checkpoints.load_verifier_key()
             return Reply(200, f"{key}\n".encode(), {"Content-Type": "text/plain; charset=utf-8"})

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import orjson
 
-from shared.http.messages import Reply, json_reply, serialise_json
+from shared.http.messages import Reply, build_json_reply, serialise_json
 from shared.runtime import Runtime
 
 MIN_IN_THREAD: Final = 50
@@ -66,4 +66,4 @@ def build_serialized_list(name: str, texts: Sequence[bytes], cursor: Mapping[str
         texts: JSON text of each item.
         cursor: dictionary with the reply's property `cursor`; empty if no page follows.
     """
-    return json_reply({name: orjson.Fragment(b"[%b]" % b",".join(texts)), **cursor})
+    return build_json_reply({name: orjson.Fragment(b"[%b]" % b",".join(texts)), **cursor})

@@ -7,7 +7,7 @@ from shared.auth.rights import AccessRight
 from shared.catalog.administration import build_connection_not_found_error
 from shared.catalog.models import Connection
 from shared.errors import WorkspaceError
-from shared.http.messages import Reply, json_reply
+from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Call, Group
 from shared.telemetry.signals import infer_signals
 from shared.warm_queries.ports import EngineQuery, EngineResult
@@ -35,7 +35,9 @@ Telemetry
 async def list_signals(call: Call) -> Reply:
     """Return the declared signals of a data connection."""
     connection = await _get_connection(call.path["lookup"])
-    return json_reply({"signals": [signal.model_dump(mode="json", by_alias=True) for signal in connection.signals]})
+    return build_json_reply(
+        {"signals": [signal.model_dump(mode="json", by_alias=True) for signal in connection.signals]}
+    )
 
 
 @GROUP.endpoint("POST", f"{_ROUTE}/infer", right=AccessRight.CATALOG_MANAGE, docs=replies.INFERRED)
@@ -46,7 +48,7 @@ async def infer_connection_signals(call: Call) -> Reply:
     newest = await _query_payloads(connection.lookup, _LAST_DAY)
     if not newest.rows:
         newest = await _query_payloads(connection.lookup, "")
-    return json_reply(await services().runtime.run_in_thread(_propose_signals, newest))
+    return build_json_reply(await services().runtime.run_in_thread(_propose_signals, newest))
 
 
 def _propose_signals(newest: EngineResult) -> dict[str, Any]:

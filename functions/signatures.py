@@ -8,7 +8,7 @@ from functions.audit_overview import PageQuery
 from functions.reply_docs import audit_overview as replies
 from shared.auth.rights import AccessRight
 from shared.errors import ValidationErrors, invalid
-from shared.http.messages import Reply, json_reply
+from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Call, Group
 from shared.provenance.cursors import decode_cursor, encode_cursor
 from shared.signatures.ports import SignatureFilter
@@ -71,7 +71,7 @@ async def list_signatures(call: Call[SignaturesQuery]) -> Reply:
     cursor = None
     if page.has_more:
         cursor = encode_cursor(_CURSOR, (*_list_filters_for_cursor(query), page.signatures[-1].place))
-    return json_reply({"signatures": [dict(one.content) for one in page.signatures], "cursor": cursor})
+    return build_json_reply({"signatures": [dict(one.content) for one in page.signatures], "cursor": cursor})
 
 
 def _list_filters_for_cursor(query: SignaturesQuery) -> tuple[str, str, str]:

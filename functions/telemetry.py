@@ -6,7 +6,7 @@ from typing import Any, Final, TypedDict
 from functions.reply_docs.warm_queries import LOOKUP
 from shared.auth.rights import AccessRight
 from shared.errors import invalid
-from shared.http.messages import Reply, json_reply
+from shared.http.messages import Reply, build_json_reply
 from shared.http.operation_docs import DocumentedReply, OperationDocs
 from shared.http.operations import MIB, Call, Group, RawBody
 from shared.http.unknown_names import UnknownNames
@@ -87,14 +87,14 @@ async def accept_telemetry(call: Call[Any, RawBody]) -> Reply:
     binding = call.principal.binding
     await service.check_connection_allowed(lookup, binding)
     if call.request.media_type in _NDJSON_TYPES:
-        return json_reply({"accepted": await service.accept_lines(lookup, text, binding=binding)}, 202)
+        return build_json_reply({"accepted": await service.accept_lines(lookup, text, binding=binding)}, 202)
     try:
         body = await parse_body(text, services().runtime, keeps_long_integers=True)
     except ValueError as error:
         index = await services().runtime.run_in_thread_if_large(len(text), find_invalid_element, text)
         field = "body" if index is None else f"[{index}]"
         raise invalid(field, _describe_json_error(error), code="BODY_NOT_JSON") from None
-    return json_reply({"accepted": await service.accept(lookup, body, size=len(text), binding=binding)}, 202)
+    return build_json_reply({"accepted": await service.accept(lookup, body, size=len(text), binding=binding)}, 202)
 
 
 def _describe_json_error(error: ValueError) -> str:

@@ -34,7 +34,7 @@ from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.auth.telemetry_binding import TelemetryBinding
 from shared.errors import Kind, ValidationErrors, invalid
-from shared.http.messages import Reply, json_reply
+from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Access, Call, Group
 from shared.http.unknown_names import UnknownNames
 from shared.timestamps import format_rfc3339
@@ -147,7 +147,7 @@ async def _check_new_token(call: Call[MintQuery], faults: ValidationErrors) -> N
 async def mint_token(call: Call[MintQuery]) -> Reply:
     """Issue a token with the caller's access rights or a subset of them."""
     minted = await services().access.token_issuer.issue_token(call.principal, call.query.minutes, call.query.scopes)
-    return json_reply(
+    return build_json_reply(
         {"Token": minted.token, "ExpiresAt": format_rfc3339(minted.expires_at), "AccessRights": list(minted.rights)}
     )
 
@@ -191,7 +191,7 @@ async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
         )
     members = await _key_to_json(issued.key)
     del members["lastUsedAt"], members["revokedAt"]
-    return json_reply({"apiKey": issued.api_key, **members}, 201)
+    return build_json_reply({"apiKey": issued.api_key, **members}, 201)
 
 
 @GROUP.endpoint("GET", "workspace/api/keys", access=Access.KEYS, docs=LISTED_DOCS)
@@ -200,7 +200,7 @@ async def list_keys(call: Call) -> Reply:
 
     Callers with the right to manage keys get the keys of all principals.
     """
-    return json_reply(
+    return build_json_reply(
         {"keys": [await _key_to_json(key) for key in await services().access.api_keys.list_visible(call.principal)]}
     )
 
@@ -216,14 +216,14 @@ async def revoke_key(call: Call) -> Reply:
 async def whoami(call: Call) -> Reply:
     """Return the caller's identity and access rights."""
     workspace = (await services().catalog.current()).workspace
-    return json_reply({**_identity_to_json(call.principal), "workspace": workspace.id if workspace else None})
+    return build_json_reply({**_identity_to_json(call.principal), "workspace": workspace.id if workspace else None})
 
 
 @GROUP.endpoint("GET", ".well-known/jwks.json", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=KEY_SET_DOCS)
 async def jwks(_: Call) -> Reply:
     """Return the public keys that verify tokens, as a JSON Web Key Set."""
     keys = [dict(key) for key in await services().access.signing_key.load_public_keys()]
-    return json_reply({"keys": keys}, headers={"Cache-Control": "public, max-age=300"})
+    return build_json_reply({"keys": keys}, headers={"Cache-Control": "public, max-age=300"})
 
 
 def _identity_to_json(principal: Principal) -> dict[str, Any]:

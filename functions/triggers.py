@@ -12,7 +12,7 @@ import azure.functions as func
 from functions.batch_span import trace_batch
 from functions.hub_events import read_hub_events, read_partition_keys
 from shared.observability.metrics import count, record_value
-from shared.observability.tracing import span
+from shared.observability.tracing import open_span
 from shared.settings import settings
 from shared.telemetry.event_hub_sources import parse_event_hub_sources
 from shared.telemetry.models import IMPULSES_HUB, TELEMETRY_HUB, HubEvent
@@ -115,7 +115,7 @@ async def publish_live(
     """Publish the telemetry events (impulses) of a batch to the live stream."""
     if services().settings.web_pubsub_endpoint:
         publisher, keys = services().live_stream.publisher, read_partition_keys(events)
-        with trace_batch(IMPULSES_HUB, LIVE_GROUP, len(events), context), span("publish to the live stream"):
+        with trace_batch(IMPULSES_HUB, LIVE_GROUP, len(events), context), open_span("publish to the live stream"):
             if keys is None or not await publisher.skip_batch_without_listeners(keys, len(events)):
                 await publisher.publish_events(read_hub_events(events))
         count("workspace.live.published", len(events))

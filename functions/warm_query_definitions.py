@@ -16,7 +16,7 @@ from shared.auth.rights import AccessRight
 from shared.catalog.models import ApiPath, Kql, Lookup, QueryParameter, StoredWarmQuery, WarmQuery
 from shared.catalog.snapshot import CatalogEntry
 from shared.errors import ValidationErrors
-from shared.http.messages import Reply, json_reply
+from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Call, Group, ServerManagedProperties
 from shared.http.unknown_names import map_accepted_names
 from shared.provenance.models import SentSignature
@@ -101,7 +101,7 @@ async def put_warm_query(call: Call[Any, QueryBody]) -> Reply:
     document = await _query_to_json(stored)
     if warnings := _list_warnings(stored.value):
         document["warnings"] = warnings
-    return json_reply(document, 201 if is_new else 200, {"ETag": compute_etag(stored)})
+    return build_json_reply(document, 201 if is_new else 200, {"ETag": compute_etag(stored)})
 
 
 def _list_warnings(query: WarmQuery) -> list[dict[str, str]]:
@@ -212,7 +212,7 @@ def _build_definition(call: Call[Any, QueryBody]) -> WarmQuery:
 
 
 async def _build_reply(stored: CatalogEntry[WarmQuery]) -> Reply:
-    return json_reply(await _query_to_json(stored), 200, {"ETag": compute_etag(stored)})
+    return build_json_reply(await _query_to_json(stored), 200, {"ETag": compute_etag(stored)})
 
 
 async def _query_to_json(stored: CatalogEntry[WarmQuery]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from functions.reply_docs import alerts as replies
 from shared.auth.rights import AccessRight
 from shared.catalog.alert_rule_models import Severity
 from shared.errors import FieldError, ValidationErrors, build_invalid_fields_error, invalid
-from shared.http.messages import Reply, json_reply
+from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Call, Group, ServerManagedProperties, StrictBody
 from shared.http.unknown_names import map_accepted_names
 from shared.outbound.addresses import MAX_URL_LENGTH
@@ -114,7 +114,7 @@ class DeliveriesQuery(BaseModel):
 async def list_webhooks(call: Call) -> Reply:  # noqa: ARG001  every handler takes the call
     """Return the webhooks, oldest first."""
     endpoints = await services().webhook_endpoints.service.list_endpoints()
-    return json_reply({"webhooks": [_webhook_to_json(each) for each in endpoints]})
+    return build_json_reply({"webhooks": [_webhook_to_json(each) for each in endpoints]})
 
 
 async def _check_webhook(call: Call[Any, WebhookBody], faults: ValidationErrors) -> None:
@@ -162,7 +162,7 @@ async def list_webhook_event_types(call: Call) -> Reply:  # noqa: ARG001  every 
         {"type": kind.value, "description": described.text, "example": described.example}
         for kind, described in DESCRIPTIONS.items()
     ]
-    return json_reply({"eventTypes": listed})
+    return build_json_reply({"eventTypes": listed})
 
 
 @GROUP.endpoint("GET", f"{_ROUTE}/{{id}}", right=_RIGHT, docs=replies.WEBHOOK_READ)
@@ -221,7 +221,7 @@ async def send_webhook_test(call: Call) -> Reply:
     delivery = await services().webhook_endpoints.service.send_test(
         call.principal.member_id, call.path["id"], append_id=call.append_id
     )
-    return json_reply(_delivery_to_json(delivery), 202)
+    return build_json_reply(_delivery_to_json(delivery), 202)
 
 
 async def _check_deliveries_query(call: Call[DeliveriesQuery], faults: ValidationErrors) -> None:
@@ -262,7 +262,7 @@ async def list_webhook_deliveries(call: Call[DeliveriesQuery]) -> Reply:
         call.path["id"], query.status, _parse_cursor(call), query.limit
     )
     cursor = None if last is None else encode_cursor(_CURSOR, (_format_filters_for_cursor(call), *last))
-    return json_reply({"deliveries": [_delivery_to_json(each) for each in page], "cursor": cursor})
+    return build_json_reply({"deliveries": [_delivery_to_json(each) for each in page], "cursor": cursor})
 
 
 @GROUP.endpoint("POST", f"{_ROUTE}/{{id}}/deliveries/{{deliveryId}}/retry", right=_RIGHT, docs=replies.RETRIED)
@@ -270,7 +270,7 @@ async def list_webhook_deliveries(call: Call[DeliveriesQuery]) -> Reply:
 async def retry_webhook_delivery(call: Call) -> Reply:
     """Send a webhook delivery again now, under the same id."""
     delivery = await services().webhook_endpoints.log.retry(call.path["id"], call.path["deliveryId"])
-    return json_reply(_delivery_to_json(delivery), 202)
+    return build_json_reply(_delivery_to_json(delivery), 202)
 
 
 def _to_definition(body: WebhookBody) -> EndpointDefinition:
@@ -299,12 +299,12 @@ def _webhook_to_json(endpoint: WebhookEndpoint) -> dict[str, Any]:
 
 
 def _build_reply(endpoint: WebhookEndpoint) -> Reply:
-    return json_reply(_webhook_to_json(endpoint), 200, {"ETag": endpoint.etag})
+    return build_json_reply(_webhook_to_json(endpoint), 200, {"ETag": endpoint.etag})
 
 
 def _build_secret_reply(created: EndpointSecret, status: int) -> Reply:
     headers = {"ETag": created.endpoint.etag, "Cache-Control": "no-store"}
-    return json_reply({**_webhook_to_json(created.endpoint), "secret": created.secret}, status, headers)
+    return build_json_reply({**_webhook_to_json(created.endpoint), "secret": created.secret}, status, headers)
 
 
 def _delivery_to_json(delivery: Delivery) -> dict[str, Any]:

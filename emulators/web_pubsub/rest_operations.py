@@ -248,7 +248,7 @@ def _to_connection_entry(connection: ClientConnection) -> dict[str, str]:
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
-def find_operation(method: str, path_below_hub: str) -> tuple[Operation, Mapping[str, str]]:
+def match_operation(method: str, path_below_hub: str) -> tuple[Operation, Mapping[str, str]]:
     """Return the REST operation for an HTTP method and a path below the hub's path, with the decoded path parameters.
 
     Raises:

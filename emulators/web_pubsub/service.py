@@ -22,7 +22,7 @@ from emulators.web_pubsub.events import HubEvents
 from emulators.web_pubsub.handshake import validate_access_token
 from emulators.web_pubsub.hub import Hub
 from emulators.web_pubsub.requests import DataPlaneRequest, read_body
-from emulators.web_pubsub.rest_operations import build_route_not_found_error, find_operation
+from emulators.web_pubsub.rest_operations import build_route_not_found_error, match_operation
 from emulators.web_pubsub.settings import ServiceSettings
 from shared.errors import Kind, WorkspaceError, invalid
 
@@ -99,7 +99,7 @@ class WebPubSubEmulator:
         name = unquote(name)
         if not path.startswith(_API) or not _HUB.fullmatch(name):
             raise build_route_not_found_error()
-        operation, parts = find_operation(scope["method"], rest)
+        operation, parts = match_operation(scope["method"], rest)
         headers, query = read_headers(scope), read_query(scope)
         host = read_host_and_port(scope, headers)
         self._check_access_token(scope, headers, host, path)

@@ -127,7 +127,7 @@ class _Upload:
         if missing is not None:
             raise invalid("body", f"block {_format_block_id(missing)} was not uploaded", code="INVALID_BLOCK_LIST")
         if sum(path.stat().st_size for path in paths) > MAX_BYTES:
-            raise _too_large_error(MAX_BYTES)
+            raise _build_too_large_error(MAX_BYTES)
         draft = self._create_draft()
         try:
             with draft.open("r+b") as target:
@@ -201,7 +201,7 @@ async def _write_body(receive: Receive, file: IO[bytes], folder: Path, limit: in
         waiting += message.get("body", b"")
         more = message.get("more_body", False)
         if size + len(waiting) > limit:
-            raise _too_large_error(limit)
+            raise _build_too_large_error(limit)
         if waiting and (len(waiting) >= _WRITE_BYTES or not more):
             await asyncio.to_thread(_write_data, file, bytes(waiting), folder)
             size += len(waiting)
@@ -235,7 +235,7 @@ async def _read_block_list(receive: Receive) -> str:
         parts += message.get("body", b"")
         more = message.get("more_body", False)
         if len(parts) > MAX_LIST_BYTES:
-            raise _too_large_error(MAX_LIST_BYTES)
+            raise _build_too_large_error(MAX_LIST_BYTES)
     return parts.decode("utf-8-sig", "replace")
 
 
@@ -275,7 +275,7 @@ def _remove_abandoned_blocks(folder: Path) -> None:
             shutil.rmtree(blocks, ignore_errors=True)
 
 
-def _too_large_error(limit: int) -> WorkspaceError:
+def _build_too_large_error(limit: int) -> WorkspaceError:
     return WorkspaceError(
         Kind.TOO_LARGE, "UPLOAD_TOO_LARGE", f"The upload may have at most {MAX_BYTES} bytes.", maxBytes=limit
     )

@@ -73,7 +73,7 @@ def _format_sizes(sizes: Sizes) -> Iterator[str]:
     )
     groups = ", ".join(f"{name} {group.instances}" for name, group in sizes.functions.items())
     yield f"  Functions      instances: {groups}"
-    yield f"  Timer          every {sizes.background.tick_seconds:.0f} s, {_format_job_runs(sizes)} runs of jobs a month"
+    yield f"  Timer          every {sizes.background.tick_seconds:.0f} s, {_format_job_runs(sizes)} job runs a month"
     throughput = cosmos.autoscale_max_ru_per_second
     mode = f"autoscale up to {throughput:,} RU/s" if throughput else "serverless"
     mean = f"mean {cosmos.total_ru_per_second:,.0f} RU/s"

@@ -106,11 +106,11 @@ def _has_too_large_integer(value: Any) -> bool:
     while level:
         if any(type(item) is int and abs(item) > LARGEST_WHOLE for item in level):
             return True
-        level = [inner for item in level for inner in _iter_children(item)]
+        level = [inner for item in level for inner in _iterate_children(item)]
     return False
 
 
-def _iter_children(value: Any) -> Iterable[Any]:
+def _iterate_children(value: Any) -> Iterable[Any]:
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()

@@ -98,6 +98,6 @@ def _serialise_unknown_type(value: Any) -> str | int:
     return format_rfc3339(value) if isinstance(value, datetime) else to_int(value)
 
 
-def json_reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:
+def build_json_reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:
     """Build a reply with a JSON body."""
     return Reply(status, serialise_json(value), {"Content-Type": JSON, **(headers or {})})

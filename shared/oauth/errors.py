@@ -77,7 +77,7 @@ _CODES = {
 _REPLACED = {'"': "'", "\\": "?"}
 
 
-def find_error_code(error: WorkspaceError) -> OAuthErrorCode:
+def to_oauth_error_code(error: WorkspaceError) -> OAuthErrorCode:
     """Return the OAuth error code that corresponds to an error of the service."""
     if isinstance(error, OAuthError):
         return error.error

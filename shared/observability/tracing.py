@@ -21,7 +21,7 @@ _SERVER_ERRORS: Final = frozenset({Kind.UNAVAILABLE, Kind.TIMEOUT, Kind.INTERNAL
 ANY: Final = (Exception,)
 
 
-def span(
+def open_span(
     name: str,
     attributes: Mapping[str, Attribute] = _NOTHING,
     *,

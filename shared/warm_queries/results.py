@@ -126,13 +126,13 @@ def _convert_dynamic(cell: Any) -> Any:
 def _check_nesting_depth(value: Any) -> Any:
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = [inner for each in level for inner in _iter_children(each) if isinstance(inner, dict | list)]
+        level = [inner for each in level for inner in _iterate_children(each) if isinstance(inner, dict | list)]
         if not level:
             return value
     raise _build_depth_error()
 
 
-def _iter_children(value: Any) -> Iterable[Any]:
+def _iterate_children(value: Any) -> Iterable[Any]:
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 

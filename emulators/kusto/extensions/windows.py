@@ -105,7 +105,7 @@ def find_window_function(operator: ir.Operator) -> str | None:
     """Return the name of the first window function that a query operator calls; None if it calls none."""
     if isinstance(operator, WindowedOperator):
         return find_window_function(operator.operator)
-    return next((node.name.lower() for node in _find_window_calls(operator)), None)
+    return next((node.name.lower() for node in _iterate_window_calls(operator)), None)
 
 
 def is_window_call(node: object) -> bool:
@@ -113,7 +113,7 @@ def is_window_call(node: object) -> bool:
     return isinstance(node, ir.FunctionCall) and node.name.lower() in _FUNCTIONS
 
 
-def _find_window_calls(root: Any) -> Iterator[ir.FunctionCall]:
+def _iterate_window_calls(root: Any) -> Iterator[ir.FunctionCall]:
     return filter(is_window_call, _iterate_nodes(root))
 
 

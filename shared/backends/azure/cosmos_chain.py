@@ -20,7 +20,7 @@ from shared.backends.azure import cosmos_chain_items as items
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_chain_items import HeadCounts, SegmentHead, record_from_item
 from shared.backends.azure.cosmos_queries import query_items
-from shared.backends.azure.cosmos_requests import CosmosUsage, Operation, ReadRetries, retry_read, send
+from shared.backends.azure.cosmos_requests import CosmosUsage, Operation, ReadRetries, retry_read, send_batch
 from shared.backends.azure.cosmos_segments import (
     KNOWN_CHAINS,
     MAX_PAGE,
@@ -203,7 +203,7 @@ class CosmosChainStore:
         return SegmentHead(segment, tip, size, size >= self._segment_bytes, "", _compute_counts(before, records))
 
     async def _send_batch(self, container: ContainerProxy, operations: Sequence[Operation], partition: str) -> Any:
-        return await send(
+        return await send_batch(
             container,
             operations,
             partition,

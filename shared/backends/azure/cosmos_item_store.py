@@ -22,7 +22,7 @@ from shared.backends.azure.cosmos_containers import (
     ContainerDefinition,
 )
 from shared.backends.azure.cosmos_queries import query_items
-from shared.backends.azure.cosmos_requests import Operation, ReadRetries, retry_read, send
+from shared.backends.azure.cosmos_requests import Operation, ReadRetries, retry_read, send_batch
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import OutcomeUnknownError, TipMovedError
 
@@ -185,7 +185,7 @@ class CosmosItemStore:
             container = await self._account.open_container(self._definition.name)
             while True:
                 try:
-                    return await send(
+                    return await send_batch(
                         container, operations, partition, self._account.usage, deadline, runtime=self._account.runtime
                     ), uncertain
                 except TipMovedError:

@@ -127,7 +127,7 @@ async def retry_read[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage, ru
             await retries.wait(error)
 
 
-async def send(
+async def send_batch(
     container: ContainerProxy,
     operations: Sequence[Operation],
     partition: str,

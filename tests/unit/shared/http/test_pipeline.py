@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from shared.auth.principals import ANONYMOUS, CredentialKind, Principal, build_unauthenticated_error
 from shared.auth.rights import AccessRight
 from shared.errors import Kind, WorkspaceError
-from shared.http.messages import Reply, Request, json_reply
+from shared.http.messages import Reply, Request, build_json_reply
 from shared.http.operations import Access, Call, Group
 from shared.http.pipeline import RequestPipeline
 from shared.http.size_limits import MAX_HEADER_BYTES, MAX_TARGET
@@ -37,13 +37,13 @@ class Thing(BaseModel):
 @GROUP.endpoint("GET", "public", access=Access.PUBLIC, query=Window, unknown=UnknownNames.IGNORE)
 async def get_public(call: Call[Window]) -> Reply:
     """Reply to any caller."""
-    return json_reply({"limit": call.query.limit, "caller": call.principal is ANONYMOUS})
+    return build_json_reply({"limit": call.query.limit, "caller": call.principal is ANONYMOUS})
 
 
 @GROUP.endpoint("POST", "things/{name}", right=AccessRight.CATALOG_READ, body=Thing, query=Window, body_limit=100)
 async def post_thing(call: Call[Window, Thing]) -> Reply:
     """Reply to callers who have the required right."""
-    return json_reply({"path": call.path["name"], "body": call.body.name, "who": call.principal.identity}, 201)
+    return build_json_reply({"path": call.path["name"], "body": call.body.name, "who": call.principal.identity}, 201)
 
 
 @GROUP.endpoint("POST", "admin", right=AccessRight.KEYS_MANAGE, body=Thing)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from shared.auth.principals import CredentialKind, Principal
-from shared.http.messages import Reply, Request, json_reply
+from shared.http.messages import Reply, Request, build_json_reply
 from shared.http.operations import Access, Call, Group, ServerManagedProperties
 from shared.http.pipeline import RequestPipeline
 from shared.http.unknown_names import IGNORED, MAX_LISTED, MAX_REPORTED, UnknownNames, report_unknown_names
@@ -59,7 +59,7 @@ async def read_current(path: Mapping[str, str]) -> Mapping[str, Any]:
 @GROUP.endpoint("POST", "refuses", access=Access.PUBLIC, query=Window, body=Thing, extra_parameters=("token", "p.*"))
 async def reject_unknown_names(call: Call[Window, Thing]) -> Reply:
     """Return the validated query and body of an operation that rejects unknown names."""
-    return json_reply({"limit": call.query.limit, "name": call.body.name})
+    return build_json_reply({"limit": call.query.limit, "name": call.body.name})
 
 
 @GROUP.endpoint("POST", "nothing", access=Access.PUBLIC)

@@ -10,8 +10,8 @@ from shared.oauth.errors import (
     OAuthErrorCode,
     RefusalRecorder,
     build_invalid_grant_error,
-    find_error_code,
     to_error_description,
+    to_oauth_error_code,
 )
 from tests.virtual_time import VirtualTime
 
@@ -28,12 +28,12 @@ from tests.virtual_time import VirtualTime
 )
 def test_every_error_has_an_oauth_error_code(kind: Kind, code: OAuthErrorCode) -> None:
     """An error that does not come from an OAuth endpoint gets the OAuth error code for its kind."""
-    assert find_error_code(WorkspaceError(kind, "X", "x")) is code
+    assert to_oauth_error_code(WorkspaceError(kind, "X", "x")) is code
 
 
 def test_an_oauth_error_keeps_its_code() -> None:
     """An OAuth error is returned with its own code."""
-    assert find_error_code(build_invalid_grant_error("x")) is OAuthErrorCode.INVALID_GRANT
+    assert to_oauth_error_code(build_invalid_grant_error("x")) is OAuthErrorCode.INVALID_GRANT
 
 
 def test_error_descriptions_have_only_allowed_characters() -> None:

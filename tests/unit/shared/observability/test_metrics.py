@@ -18,16 +18,16 @@ PROGRAM = """
 from shared.errors import invalid
 from shared.observability.exporters import Signal, is_signal_enabled
 from shared.observability.metrics import INSTRUMENTS, change_level_metric, count, record_value
-from shared.observability.tracing import open_batch_span, open_call_span, get_current_span_context, span
+from shared.observability.tracing import open_batch_span, open_call_span, get_current_span_context, open_span
 with open_call_span("poll", {}):
     pass
 callers = []
-with span("outer", {"route": "a"}):
+with open_span("outer", {"route": "a"}):
     callers.append(get_current_span_context())
     with open_call_span("read things", {"db.system.name": "sqlite"}):
         pass
     try:
-        with span("refused"):
+        with open_span("refused"):
             raise invalid("x", "is wrong")
     except Exception:
         pass
@@ -36,7 +36,7 @@ with open_batch_span("batch", [*callers, None], {"db.operation.batch.size": 2}):
 with open_batch_span("nobody's batch", [None], {}):
     pass
 try:
-    with span("failing"):
+    with open_span("failing"):
         raise ValueError("hunter2")
 except ValueError:
     pass

@@ -31,7 +31,11 @@ def _get_spans(exporter: InMemorySpanExporter) -> dict[str, ReadableSpan]:
 
 def _read_failure(exporter: InMemorySpanExporter, error: Exception, *failures: type[Exception]) -> tuple[object, bool]:
     """Raise the exception in a span; return the span's error code or type, and whether the span is marked as failed."""
-    with pytest.raises(type(error)), tracing.span("outer"), tracing.open_call_span("call", {}, failures or tracing.ANY):
+    with (
+        pytest.raises(type(error)),
+        tracing.open_span("outer"),
+        tracing.open_call_span("call", {}, failures or tracing.ANY),
+    ):
         raise error
     span = _get_spans(exporter)["call"]
     attributes = span.attributes or {}
@@ -64,7 +68,7 @@ def test_a_call_outside_of_a_span_is_not_traced(exporter: InMemorySpanExporter) 
     """A call is traced as a child of the current span, and not traced without one."""
     with tracing.open_call_span("poll", {}):
         pass
-    with tracing.span("outer"), tracing.open_call_span("call", {"db.system.name": "x"}):
+    with tracing.open_span("outer"), tracing.open_call_span("call", {"db.system.name": "x"}):
         pass
     spans = _get_spans(exporter)
     assert set(spans) == {"outer", "call"}
@@ -75,7 +79,7 @@ def test_a_call_outside_of_a_span_is_not_traced(exporter: InMemorySpanExporter) 
 def test_the_span_of_a_batch_links_to_its_callers(exporter: InMemorySpanExporter) -> None:
     """A batch for several callers is a new trace with links to traced callers; without any, it is not traced."""
     callers: list[SpanContext | None] = [None]
-    with tracing.span("caller"):
+    with tracing.open_span("caller"):
         callers.append(tracing.get_current_span_context())
         with tracing.open_batch_span("batch", callers, {}):
             pass
@@ -89,9 +93,9 @@ def test_the_span_of_a_batch_links_to_its_callers(exporter: InMemorySpanExporter
 
 def test_a_span_continues_the_trace_of_another_process(exporter: InMemorySpanExporter) -> None:
     """A valid W3C parent is the parent of the span; with an invalid one, a new trace begins."""
-    with tracing.span("child", within={"traceparent": f"00-{TRACE}-{PARENT}-01"}):
+    with tracing.open_span("child", within={"traceparent": f"00-{TRACE}-{PARENT}-01"}):
         pass
-    with tracing.span("orphan", within={"traceparent": "00-nonsense"}):
+    with tracing.open_span("orphan", within={"traceparent": "00-nonsense"}):
         pass
     spans = _get_spans(exporter)
     parent = spans["child"].parent
@@ -104,7 +108,7 @@ def test_statuses_of_replies_are_recorded_on_the_current_span(exporter: InMemory
     """The status of a dependency's reply is recorded on the current span, with the error type if the call failed."""
     tracing.record_dependency_reply({"db.response.status_code": "500"}, failed=True)
     for name, failed in (("good", False), ("bad", True)):
-        with tracing.span(name):
+        with tracing.open_span(name):
             tracing.record_dependency_reply({"db.response.status_code": "404"}, failed=failed)
     spans = _get_spans(exporter)
     assert dict(spans["good"].attributes or {}) == {"db.response.status_code": "404"}
@@ -114,7 +118,7 @@ def test_statuses_of_replies_are_recorded_on_the_current_span(exporter: InMemory
 
 def test_an_exception_is_recorded_with_its_stack_trace(exporter: InMemorySpanExporter) -> None:
     """An unexpected exception can be recorded as an event with its stack trace."""
-    with tracing.span("outer"):
+    with tracing.open_span("outer"):
         tracing.record_exception(ValueError("why"))
     [event] = _get_spans(exporter)["outer"].events
     assert (event.attributes or {})["exception.type"] == "ValueError"
@@ -125,7 +129,7 @@ def test_nothing_is_traced_while_traces_are_disabled(
 ) -> None:
     """Without an exporter, all functions share one span that does nothing."""
     monkeypatch.setattr(tracing, "is_signal_enabled", lambda _: False)
-    assert tracing.span("a") is tracing.open_call_span("b", {}) is tracing.open_batch_span("c", [], {})
-    with tracing.span("a"):
+    assert tracing.open_span("a") is tracing.open_call_span("b", {}) is tracing.open_batch_span("c", [], {})
+    with tracing.open_span("a"):
         assert tracing.get_current_span_context() is None
     assert exporter.get_finished_spans() == ()

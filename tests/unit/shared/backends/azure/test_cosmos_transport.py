@@ -70,7 +70,7 @@ async def test_request_spans_are_children_of_the_current_span(exporter: InMemory
         exporter.clear()
         assert await store.find_token("none") is None
         assert not exporter.get_finished_spans()
-        with tracing.span("request"):
+        with tracing.open_span("request"):
             assert await store.find_token("none") is None
         *requests, around = exporter.get_finished_spans()
     assert requests

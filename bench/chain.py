@@ -89,9 +89,9 @@ async def _measure_group_commit(file: Path) -> float:
 
     async def append_repeatedly() -> None:
         for number in numbers:
-            await log.write(CHAIN, "editor@plant", build_event(number))
+            await log.append_to_chain(CHAIN, "editor@plant", build_event(number))
 
-    await log.write(CHAIN, "editor@plant", build_event(0))
+    await log.append_to_chain(CHAIN, "editor@plant", build_event(0))
     started = time.perf_counter()
     await asyncio.gather(*(append_repeatedly() for _ in range(CALLERS)))
     seconds = time.perf_counter() - started

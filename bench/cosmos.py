@@ -52,7 +52,7 @@ async def _measure_group_commit(log: EventLog) -> float:
 
     async def append_repeatedly() -> None:
         for number in numbers:
-            await log.write(CHAIN, "editor@plant", build_event(number))
+            await log.append_to_chain(CHAIN, "editor@plant", build_event(number))
 
     started = time.perf_counter()
     await asyncio.gather(*(append_repeatedly() for _ in range(CALLERS)))

@@ -130,7 +130,7 @@ async def preview_import(call: Call[Any, RemappingBody]) -> Reply:
     """Return the first messages of an uploaded file as an import would store them, and problems of its first rows."""
     imports = services().imports
     job = await imports.service.get(call.principal, call.path["importId"])
-    preview = await imports.preview.run(job, _read_new_mapping(call.body, job))
+    preview = await imports.preview.create_preview(job, _read_new_mapping(call.body, job))
     return build_json_reply(preview.to_json())
 
 

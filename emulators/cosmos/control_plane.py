@@ -43,7 +43,7 @@ class ControlPlane:
         self._databases: dict[str, CosmosDatabase] = {}
         self._offers: dict[str, dict[str, Any]] = {}
 
-    def find_database(self, name: str | None) -> CosmosDatabase:
+    def require_database(self, name: str | None) -> CosmosDatabase:
         """Return a database by its name or resource id.
 
         Raises:
@@ -54,14 +54,14 @@ class ControlPlane:
                 return database
         raise CosmosError(404, "Resource Not Found: the database does not exist.", substatus=1003)
 
-    def find_container(self, request: CosmosRequest) -> CosmosContainer:
+    def require_container(self, request: CosmosRequest) -> CosmosContainer:
         """Return the container that a request's path names, by name or resource id.
 
         Raises:
             CosmosError: 404 if the container does not exist, 400 (sub-status 1024) if the client expects the
                 container to have another resource id.
         """
-        for key, container in self.find_database(request.database).containers.items():
+        for key, container in self.require_database(request.database).containers.items():
             if request.container in (key, container.rid):
                 intended = request.read_header("x-ms-cosmos-intended-collection-rid", container.rid)
                 if intended != container.rid:
@@ -88,11 +88,11 @@ class ControlPlane:
 
     def read_database(self, request: CosmosRequest) -> CosmosReply:
         """Reply with the properties of a database."""
-        return _build_resource_reply(200, self.find_database(request.database).properties)
+        return _build_resource_reply(200, self.require_database(request.database).properties)
 
     def delete_database(self, request: CosmosRequest) -> CosmosReply:
         """Delete a database and its containers."""
-        del self._databases[self.find_database(request.database).properties["id"]]
+        del self._databases[self.require_database(request.database).properties["id"]]
         return CosmosReply(204)
 
     def list_databases(self, request: CosmosRequest) -> CosmosReply:
@@ -103,7 +103,7 @@ class ControlPlane:
 
     def create_container(self, request: CosmosRequest) -> CosmosReply:
         """Create the container that a request defines."""
-        database = self.find_database(request.database)
+        database = self.require_database(request.database)
         body = request.json
         name = _validate_new_name(body, database.containers)
         _check_container_definition(body)
@@ -125,11 +125,11 @@ class ControlPlane:
 
     def read_container(self, request: CosmosRequest) -> CosmosReply:
         """Reply with the properties of a container."""
-        return _build_resource_reply(200, self.find_container(request).properties)
+        return _build_resource_reply(200, self.require_container(request).properties)
 
     def replace_container(self, request: CosmosRequest) -> CosmosReply:
         """Replace the indexing policy of a container; changes of its id, partition key or unique keys are rejected."""
-        container, body = self.find_container(request), request.json
+        container, body = self.require_container(request), request.json
         _check_container_definition(body)
         if body.get("uniqueKeyPolicy") != container.properties.get("uniqueKeyPolicy"):
             raise CosmosError(400, "The unique keys of a container cannot be changed.")
@@ -141,13 +141,13 @@ class ControlPlane:
 
     def delete_container(self, request: CosmosRequest) -> CosmosReply:
         """Delete a container and its items."""
-        name = self.find_container(request).properties["id"]
-        del self.find_database(request.database).containers[name]
+        name = self.require_container(request).properties["id"]
+        del self.require_database(request.database).containers[name]
         return CosmosReply(204)
 
     def list_containers(self, request: CosmosRequest) -> CosmosReply:
         """Reply with the properties of all containers of a database, or of those that a SQL query selects."""
-        database = self.find_database(request.database)
+        database = self.require_database(request.database)
         containers = [container.properties for container in database.containers.values()]
         return _build_resource_list_reply(request, "DocumentCollections", database.properties["_rid"], containers)
 
@@ -156,7 +156,7 @@ class ControlPlane:
 
         Reply with status 304 if the client has the current version.
         """
-        container = self.find_container(request)
+        container = self.require_container(request)
         etag = f'"{len(container.ranges)}"'
         if request.read_header("if-none-match") == etag:
             return CosmosReply(304, headers={"etag": etag})

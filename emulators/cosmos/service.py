@@ -96,7 +96,7 @@ class CosmosService:
         return reply
 
     def _execute_on_container(self, request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply:
-        container = self._control.find_container(request)
+        container = self._control.require_container(request)
         budget = self._get_or_create_throughput_budget(container.rid)
         if budget is not None:
             budget.check_remaining_units(self._clock())

@@ -99,7 +99,7 @@ class ClientConnection:
         else:
             self._outbox.put(self._select_frame(payload))
 
-    def hold(self) -> None:
+    def start_buffering(self) -> None:
         """Start to buffer the messages of ``send`` instead of sending them; discard messages that are already buffered.
 
         The methods ``send_when_drained`` and ``send_all_when_drained`` bypass the buffer.
@@ -110,7 +110,7 @@ class ClientConnection:
         """Return whether the buffer exceeded its limit since buffering began, so that it dropped its messages."""
         return self._held is not None and self._held.has_overflowed
 
-    async def release(self, is_unwanted: Callable[[bytes], bool]) -> None:
+    async def send_buffered(self, is_unwanted: Callable[[bytes], bool]) -> None:
         """Send the buffered messages as fast as the client accepts them, then stop buffering.
 
         Args:

@@ -209,7 +209,7 @@ class PartitionLoop:
     async def _commit_offset(self, sequence_number: int) -> None:
         where = self._reader
         await self._hub.run_with_reader(
-            lambda reader: reader.commit(where.hub, where.group, where.partition, sequence_number)
+            lambda reader: reader.store_offset(where.hub, where.group, where.partition, sequence_number)
         )
 
     def _build_deliveries(self, events: list[StoredEvent]) -> Iterable[_Delivery]:

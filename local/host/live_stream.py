@@ -77,7 +77,7 @@ class ReplayPrelude:
         since = filters.find_replay_start(now())
         if since is None:
             return None
-        connection.hold()
+        connection.start_buffering()
         return self._replay_events(connection, filters, since)
 
     async def _replay_events(self, connection: ClientConnection, filters: StreamFilters, since: datetime) -> None:
@@ -93,19 +93,19 @@ class _ClientStream:
 
     def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
-        self.hold: Callable[[], None] = connection.hold
+        self.start_buffering: Callable[[], None] = connection.start_buffering
         self.has_overflowed: Callable[[], bool] = connection.has_overflowed
 
     async def send(self, texts: Sequence[bytes]) -> bool:
         """Send replayed events as fast as the client accepts them; return whether the client is still connected."""
         return await self._connection.send_all_when_drained([Payload(text, DataType.TEXT) for text in texts])
 
-    async def release(self, is_repeated: Callable[[bytes], bool]) -> None:
+    async def send_buffered(self, is_repeated: Callable[[bytes], bool]) -> None:
         """Send the buffered live events that the replay did not contain.
 
         Afterwards, live events are sent immediately.
         """
-        await self._connection.release(is_repeated)
+        await self._connection.send_buffered(is_repeated)
 
 
 class HubProgress:

@@ -77,7 +77,7 @@ class Files:
     def _parse_link(self, scope: Scope, query: Mapping[str, str]) -> FileLink:
         path = scope["raw_path"].decode("latin-1").removeprefix(PATH)
         container, _, name = path.partition("/")
-        linked = self._links.read(unquote(container), unquote(name), query)
+        linked = self._links.parse_signed_link(unquote(container), unquote(name), query)
         if linked is None or "/" in linked.container or linked.container.startswith("."):
             raise WorkspaceError(
                 Kind.FORBIDDEN, "LINK_INVALID", "The link is invalid or was changed; request a new one."

@@ -108,7 +108,7 @@ class SmokeContext:
     members: list[TokenHolder] = field(default_factory=list)
     workspace: str = ""
 
-    def find_member(self, *rights: str) -> TokenHolder:
+    def require_member(self, *rights: str) -> TokenHolder:
         """Return a team member who has all of these rights; raise FeatureMissingError if there is none."""
         for member in self._find_members(*rights):
             return member
@@ -119,7 +119,7 @@ class SmokeContext:
 
         Raise FeatureMissingError if there are no such members.
         """
-        self.find_member(first_right)
+        self.require_member(first_right)
         for one in self._find_members(first_right):
             for other in self._find_members(second_right):
                 if other.name != one.name:

@@ -51,7 +51,7 @@ def check_graphql(context: SmokeContext) -> str:
 def list_connections(context: SmokeContext, fields: str) -> list[dict[str, Any]]:
     """Return the given fields of all data connections of the workspace."""
     document = {"query": f"{{ connections(first: 500) {{ nodes {{ {fields} }} }} }}"}
-    member = context.find_member("Catalog.Read")
+    member = context.require_member("Catalog.Read")
     reply = member.send_request("POST", f"/v1/{context.workspace}/graphql", document).require_status(OK).json
     if reply.get("errors"):
         raise CheckFailedError(f"the GraphQL reply contains errors: {reply['errors']}")
@@ -60,7 +60,7 @@ def list_connections(context: SmokeContext, fields: str) -> list[dict[str, Any]]
 
 def check_telemetry(context: SmokeContext) -> str:
     """Check that a telemetry message that is sent twice is stored only once."""
-    member = context.find_member("Telemetry.Write", "WarmQuery.AdHoc")
+    member = context.require_member("Telemetry.Write", "WarmQuery.AdHoc")
     real = [each["id"] for each in list_connections(context, "id type status") if _accepts_messages(each)]
     if not real:
         raise FeatureMissingError("no connection of the workspace accepts messages")
@@ -84,7 +84,7 @@ def _accepts_messages(connection: Mapping[str, str]) -> bool:
 
 def check_warm_query(context: SmokeContext) -> str:
     """Check that an approved saved query runs, and that the reply names its approver."""
-    member = context.find_member("Catalog.Read", "WarmQuery.Execute")
+    member = context.require_member("Catalog.Read", "WarmQuery.Execute")
     for query in member.get("/oi-api/warm-queries").require_status(OK).json["warmQueries"]:
         if query["approval"] and all("default" in each for each in query["parameters"]):
             answer = member.get(f"/oi-api/warm-queries/{query['lookup']}", limit=1).require_status(OK).json
@@ -96,7 +96,7 @@ def check_warm_query(context: SmokeContext) -> str:
 
 def check_audit_event(context: SmokeContext) -> str:
     """Check that an event is appended to the audit log and that a query returns it."""
-    member = context.find_member("Provenance.Write", "Provenance.Read")
+    member = context.require_member("Provenance.Write", "Provenance.Read")
     event = {"ScopeKey": SCOPE, "ActionType": "Smoke.Tour", "EntityType": "Service", "EntityID": str(uuid.uuid4())}
     reply = member.send_request("POST", "/oi-api/provenance/events", event)
     if reply.status == UNAVAILABLE and reply.json["code"] == "PROVENANCE_NOT_PROVISIONED":
@@ -112,7 +112,7 @@ def check_verification(context: SmokeContext) -> str:
     """Check that the service reports the hash chain of audit events as valid."""
     body = {"ScopeKey": SCOPE}
     verdict = (
-        context.find_member("Provenance.Verify")
+        context.require_member("Provenance.Verify")
         .send_request("POST", "/oi-api/provenance/events/verify", body)
         .require_status(OK)
         .json
@@ -124,7 +124,7 @@ def check_verification(context: SmokeContext) -> str:
 
 def check_export(context: SmokeContext) -> str:
     """Check that each exported audit record contains the hash of the record before it."""
-    records = context.find_member("Provenance.Export").get(
+    records = context.require_member("Provenance.Export").get(
         "/oi-api/provenance/events/export", scopeKey=SCOPE, limit=100_000
     )
     chain = records.require_status(OK).json
@@ -136,7 +136,7 @@ def check_export(context: SmokeContext) -> str:
 
 def check_checkpoint(context: SmokeContext) -> str:
     """Check that the service has signed a checkpoint of the audit chain."""
-    member = context.find_member("Provenance.Read")
+    member = context.require_member("Provenance.Read")
     address = "/oi-api/provenance/checkpoint"
     wait_until(lambda: member.get(address, target="DomainEvents", scopeKey=SCOPE).status, OK)
     created = member.get(address, target="DomainEvents", scopeKey=SCOPE).require_status(OK).json
@@ -180,7 +180,10 @@ def check_openapi(context: SmokeContext) -> str:
 def check_mcp(context: SmokeContext) -> str:
     """Check that the MCP server returns a list of its tools."""
     headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
-    member, message = context.find_member("Mcp.Use"), {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    member, message = (
+        context.require_member("Mcp.Use"),
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
+    )
     answer = member.send_request("POST", "/oi-api/mcp", message, headers).require_status(OK).json
     if "result" not in answer:
         raise CheckFailedError(f"the reply of the MCP server has no result: {answer}")
@@ -189,7 +192,7 @@ def check_mcp(context: SmokeContext) -> str:
 
 def check_live_stream(context: SmokeContext) -> str:
     """Check that the service gives a client the URL of the live stream."""
-    member = context.find_member("LiveStream.Read")
+    member = context.require_member("LiveStream.Read")
     reply = member.get("/oi-api/live-stream/negotiate")
     if reply.status == UNAVAILABLE and reply.json["code"] == "LIVE_STREAM_UNAVAILABLE":
         raise FeatureMissingError("the service has no live stream")
@@ -200,7 +203,7 @@ def check_live_stream(context: SmokeContext) -> str:
 
 def check_download(context: SmokeContext) -> str:
     """Check that an hour of archived telemetry can be downloaded, and that the file has the stated SHA-256 digest."""
-    member = context.find_member("ColdData.Export", "Catalog.Read")
+    member = context.require_member("ColdData.Export", "Catalog.Read")
     known = list_connections(context, "id")
     if not known:
         raise FeatureMissingError("the workspace has no connection")

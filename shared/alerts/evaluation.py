@@ -61,7 +61,7 @@ class RuleEvaluation:
         self._connection_states = connection_states
         self._runtime = runtime
 
-    async def read(self, rule: AlertRule, catalog: Catalog) -> RuleData:
+    async def read_data(self, rule: AlertRule, catalog: Catalog) -> RuleData:
         """Read the data that an alert rule evaluates: rows of its query, or states of connections.
 
         Rules that have the same query, parameters and time range can share the data. Only an approved query is

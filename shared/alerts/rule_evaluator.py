@@ -98,7 +98,7 @@ class RuleEvaluator:
 
     async def _read_data(self, entry: Entry, catalog: Catalog) -> RuleData | EvaluationError:
         try:
-            return await self._evaluation.read(entry.value, catalog)
+            return await self._evaluation.read_data(entry.value, catalog)
         except EvaluationError as error:
             return error
 

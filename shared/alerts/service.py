@@ -98,7 +98,7 @@ class Alerts:
         record = await self._store.load_rule_record(entry.value.lookup)
         at = self._runtime.now()
         try:
-            data = await self._evaluation.read(entry.value, await self._catalog())
+            data = await self._evaluation.read_data(entry.value, await self._catalog())
             groups = await self._evaluation.evaluate_groups(entry, data)
         except EvaluationError as error:
             return Trial(error=str(error))

@@ -168,7 +168,7 @@ class ColdReader:
         in_order = sorted(found, key=lambda each: each.hour)
         return [HourSummary(each.hour, each.rows, each.size, each.unpacked_size) for each in in_order]
 
-    async def rows(self, connection: str, start: datetime, end: datetime) -> AsyncIterator["pa.RecordBatch"]:
+    async def stream_rows(self, connection: str, start: datetime, end: datetime) -> AsyncIterator["pa.RecordBatch"]:
         """Yield a connection's rows in a time range, in order of timestamp, partition and sequence number.
 
         The rows satisfy ``start <= timestamp < end``. Duplicates within 24 hours of the first arrival are dropped, as

@@ -125,13 +125,13 @@ class Documents:
         """
         document, draft = await self._runtime.run_in_thread_if_large(size, _prepare_draft, self._runtime, body)
         found = await self._tables.find_exposed_table(address, Verb.CREATE)
-        partition = read_partition_key(document, found.path)
+        partition = read_partition_key(document, found.partition_key_path)
         if isinstance(partition, Missing):
-            raise _build_missing_partition_key_error(found.path)
+            raise _build_missing_partition_key_error(found.partition_key_path)
         found.check_account_grants_access()
         key = DocumentKey(draft.key.id, partition)
         etag = await self._store.create(found.table, key, draft.text)
-        return WrittenDocument(key, StoredDocument(draft.text, etag), found.path)
+        return WrittenDocument(key, StoredDocument(draft.text, etag), found.partition_key_path)
 
     async def replace(
         self,
@@ -157,7 +157,7 @@ class Documents:
             size, _prepare_draft, self._runtime, {"id": document_id, **body}, document_id
         )
         found = await self._tables.find_exposed_table(address, Verb.REPLACE)
-        written = _check_replacement(found, draft, read_partition_key(document, found.path), partition)
+        written = _check_replacement(found, draft, read_partition_key(document, found.partition_key_path), partition)
         found.check_account_grants_access()
         etag = await self._find_required_etag(found.table, written.key, condition)
         return StoredDocument(written.text, await self._store.replace(found.table, written.key, written.text, etag))
@@ -205,8 +205,8 @@ def _prepare_draft(
 
 def _build_document_key(exposed: ExposedTable, document_id: str, partition: PartitionValue) -> DocumentKey:
     if isinstance(partition, Missing):
-        if exposed.path != ID_PATH:
-            raise _build_missing_partition_key_error(exposed.path)
+        if exposed.partition_key_path != ID_PATH:
+            raise _build_missing_partition_key_error(exposed.partition_key_path)
         partition = document_id
     exposed.check_account_grants_access()
     return DocumentKey(document_id, partition)
@@ -215,10 +215,10 @@ def _build_document_key(exposed: ExposedTable, document_id: str, partition: Part
 def _check_replacement(
     exposed: ExposedTable, draft: DocumentDraft, body_partition: PartitionValue, query_partition: PartitionValue
 ) -> DocumentDraft:
-    field = exposed.path[1:].replace("/", ".")
+    field = exposed.partition_key_path[1:].replace("/", ".")
     if isinstance(body_partition, Missing):
         if isinstance(query_partition, Missing):
-            raise _build_missing_partition_key_error(exposed.path)
+            raise _build_missing_partition_key_error(exposed.partition_key_path)
         raise invalid(field, "is missing; the partition key of a document cannot change")
     if not isinstance(query_partition, Missing) and format_partition_key(query_partition) != format_partition_key(
         body_partition

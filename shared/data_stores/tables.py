@@ -36,7 +36,7 @@ class ExposedTable:
     granted: bool
 
     @property
-    def path(self) -> str:
+    def partition_key_path(self) -> str:
         """Partition key path of the table, such as ``/line``."""
         return self.table.container.partition_key_path
 

@@ -105,7 +105,7 @@ async def remove_unused_files(blobs: BlobStore, jobs: JobStore, job_id: str) -> 
     the faster process.
     """
     job = await jobs.get(job_id)
-    files = job.files() if job is not None and job.status is JobStatus.COMPLETED else []
+    files = job.list_files() if job is not None and job.status is JobStatus.COMPLETED else []
     results = {file.blob for _, file in files}
     await _remove_blobs(blobs, build_job_blob_prefix(job_id), is_kept=results.__contains__)
 

@@ -215,7 +215,7 @@ class Job(_JobRecord):
             return new
         return [number for number, part in parts if part.columns != len(self.leaves.get(part.connection, ()))]
 
-    def files(self) -> list[tuple[str, StoredFile]]:
+    def list_files(self) -> list[tuple[str, StoredFile]]:
         """Return the files of all parts in order, each with the lookup (id in URLs) of its connection.
 
         For the file of an audit bundle, the lookup is replaced by the text ``audit-bundle``.

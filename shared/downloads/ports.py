@@ -83,7 +83,7 @@ class ArchivedRows(Protocol):
         """Return a summary of each hour in a time range that has rows of a connection, in order."""
         ...
 
-    def rows(self, connection: str, start: datetime, end: datetime) -> AsyncIterator["pa.RecordBatch"]:
+    def stream_rows(self, connection: str, start: datetime, end: datetime) -> AsyncIterator["pa.RecordBatch"]:
         """Yield each row of a connection in a time range (start inclusive, end exclusive) once, in a fixed order.
 
         The batches have ``timestamp`` (microseconds, UTC), ``deviceId``, ``messageId`` and ``payload`` (JSON text).

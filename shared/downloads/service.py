@@ -276,7 +276,7 @@ class DownloadService:
         names = list_file_names(job)
         return [
             LinkedFile(connection, file, await self._blobs.create_download_link(file.blob, name, until), until)
-            for (connection, file), name in zip(job.files(), names, strict=True)
+            for (connection, file), name in zip(job.list_files(), names, strict=True)
         ]
 
 
@@ -289,8 +289,8 @@ def list_file_names(job: Job) -> Sequence[str]:
     if job.bundle is not None:
         return ["audit-bundle.zip"]
     if job.import_request is not None:
-        return [f"{connection}-rejected.csv" for connection, _ in job.files()]
-    connections = [connection for connection, _ in job.files()]
+        return [f"{connection}-rejected.csv" for connection, _ in job.list_files()]
+    connections = [connection for connection, _ in job.list_files()]
     names = []
     for index, connection in enumerate(connections):
         number = connections[:index].count(connection) + 1

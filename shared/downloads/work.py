@@ -171,7 +171,7 @@ class DownloadRunner:
         if after is None or not after.is_unfinished:
             raise JobEndedError
         # If another process has converted the part meanwhile, the job has the files of that process.
-        unused = {file.blob for file in (*(part.files or ()), *files)} - {file.blob for _, file in after.files()}
+        unused = {file.blob for file in (*(part.files or ()), *files)} - {file.blob for _, file in after.list_files()}
         if unused:
             await self._blobs.delete(sorted(unused))
 
@@ -217,7 +217,7 @@ class DownloadRunner:
         stop = Event()
         attempt = self._runtime.new_id()
         loop = asyncio.get_running_loop()
-        rows = RowFeed(loop, lambda: self._archive.rows(part.connection, part.start, part.end), stop)
+        rows = RowFeed(loop, lambda: self._archive.stream_rows(part.connection, part.start, part.end), stop)
         known = frozenset(job.leaves.get(part.connection, ()))
         async with self._runtime.open_scratch_folder(self._scratch, f"{job.id}-") as folder:
             watching = asyncio.create_task(self._stop_when_job_ends(job.id, stop))

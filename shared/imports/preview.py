@@ -67,7 +67,7 @@ class ImportPreview:
         # Reading waits for work in other threads, so it must not occupy the threads of that work.
         self._pool: Executor = runtime.open_pool(2, "import previews")
 
-    async def run(self, job: Job, mapping: ImportMapping | None) -> Preview:
+    async def create_preview(self, job: Job, mapping: ImportMapping | None) -> Preview:
         """Return the preview of an import; nothing is stored.
 
         Args:

@@ -69,7 +69,7 @@ class ImportService:
         self._lifetime = lifetime
         self._runtime = runtime
 
-    async def check_connection(self, lookup: str) -> Connection:
+    async def require_enabled_connection(self, lookup: str) -> Connection:
         """Return the connection that receives the imported messages, if it exists and is enabled.
 
         Raises:
@@ -100,10 +100,10 @@ class ImportService:
             job_id: id for a repeatable request; if a job with this id exists, that job is returned.
 
         Raises:
-            WorkspaceError: the same errors as :meth:`check_connection`; STORAGE_FULL ``STORAGE_FULL``; THROTTLED
-                ``TOO_MANY_JOBS``; UNAVAILABLE ``DOWNLOADS_UNAVAILABLE`` or ``QUOTAS_UNAVAILABLE``.
+            WorkspaceError: the same errors as :meth:`require_enabled_connection`; STORAGE_FULL ``STORAGE_FULL``;
+                THROTTLED ``TOO_MANY_JOBS``; UNAVAILABLE ``DOWNLOADS_UNAVAILABLE`` or ``QUOTAS_UNAVAILABLE``.
         """
-        await self.check_connection(lookup)
+        await self.require_enabled_connection(lookup)
         await self._disk.require_space()
         if job_id and (stored := await self._jobs.get(job_id)) is not None:
             return stored
@@ -143,15 +143,15 @@ class ImportService:
             mapping: replaces the column mapping of the import; None to leave the mapping.
 
         Raises:
-            WorkspaceError: the same errors as :meth:`get`, :meth:`check_connection` and ``require_upload``; CONFLICT
-                ``IMPORT_ENDED``; UNAVAILABLE ``DOWNLOADS_UNAVAILABLE``.
+            WorkspaceError: the same errors as :meth:`get`, :meth:`require_enabled_connection` and ``require_upload``;
+                CONFLICT ``IMPORT_ENDED``; UNAVAILABLE ``DOWNLOADS_UNAVAILABLE``.
         """
         job = await self.get(caller, job_id)
         request = get_import_request(job)
         if not job.is_unfinished:
             raise build_job_ended_error(job)
         if request.started_at is None:
-            await self.check_connection(job.connections[0])
+            await self.require_enabled_connection(job.connections[0])
             blob = await require_upload(self._blobs, job_id, request)
             at = self._runtime.now()
             file = UploadedFile(size=blob.size, written_at=blob.written_at)

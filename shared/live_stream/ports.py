@@ -48,7 +48,7 @@ class MessageSender(Protocol):
 class MessageService(MessageSender, Protocol):
     """Service that delivers messages to groups of live streams: Azure Web PubSub or its emulator."""
 
-    def list_streams(self, group: str) -> AsyncIterator[OpenStream]:
+    def iterate_streams(self, group: str) -> AsyncIterator[OpenStream]:
         """Yield the streams in a group.
 
         Raises:

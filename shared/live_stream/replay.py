@@ -62,19 +62,19 @@ class IngestionProgress(Protocol):
 class Stream(Protocol):
     """Live stream of a listener; it already receives live messages and can buffer them."""
 
-    def hold(self) -> None:
+    def start_buffering(self) -> None:
         """Start to buffer live messages; discard the current buffer."""
         ...
 
     def has_overflowed(self) -> bool:
-        """Return whether the buffer was full since the last ``hold``, so that live messages were lost."""
+        """Return whether the buffer was full since the last ``start_buffering``, so that live messages were lost."""
         ...
 
     async def send(self, texts: Sequence[bytes]) -> bool:
         """Send telemetry messages as fast as the listener reads them; return whether the stream is still open."""
         ...
 
-    async def release(self, is_repeated: Callable[[bytes], bool]) -> None:
+    async def send_buffered(self, is_repeated: Callable[[bytes], bool]) -> None:
         """Stop buffering, and send the buffered live messages except those for which ``is_repeated`` returns True."""
         ...
 
@@ -112,7 +112,7 @@ class Replay:
         seen = SentImpulses(self._remembered)
         replay_from = since
         while True:
-            stream.hold()
+            stream.start_buffering()
             await self._progress.wait_for_query_table()
             async for page in self._history.read_pages(connections, replay_from):
                 new_impulses = [impulse.text for impulse in page if seen.add_if_new(impulse.key, impulse.timestamp)]
@@ -122,7 +122,7 @@ class Replay:
             if not stream.has_overflowed():
                 break
             replay_from = max(since, seen.find_oldest_remembered_time(since))
-        await stream.release(seen.contains)
+        await stream.send_buffered(seen.contains)
 
 
 class SentImpulses:

@@ -220,7 +220,7 @@ class LiveStream:
         url = await self._service.create_stream_url(listener.name, current + timedelta(minutes=minutes))
         return Link(f"{url}&{urlencode(parameters)}" if parameters else url, expires_at)
 
-    async def close_expired(self) -> int:
+    async def close_unauthorised_streams(self) -> int:
         """Close streams whose token expired or was revoked, or whose member lost the right to listen.
 
         Returns:
@@ -231,7 +231,7 @@ class LiveStream:
                 cannot list the streams.
         """
         closed, failures = 0, list[WorkspaceError]()
-        async for stream in self._service.list_streams(ALL_STREAMS):
+        async for stream in self._service.iterate_streams(ALL_STREAMS):
             try:
                 closed += await self._close_if_unauthorised(stream)
             except WorkspaceError as error:

@@ -109,7 +109,9 @@ class StreamQuota:
         self._compared_at[member_id] = instant
         at = self._runtime.now().timestamp()
         held = await self._places.list_reservations(member_id, Purpose.STREAMS)
-        open_ids = {reader.connection_id async for reader in self._service.list_streams(build_member_group(member_id))}
+        open_ids = {
+            reader.connection_id async for reader in self._service.iterate_streams(build_member_group(member_id))
+        }
         # The time of a reservation is in the future if the clock was set back.
         settled = [place.id for place in held if abs(at - place.taken_at) > HANDSHAKE_SECONDS]
         ended = [stream_id for stream_id in settled if stream_id not in open_ids]

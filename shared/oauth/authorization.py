@@ -127,7 +127,7 @@ class AuthorizationService:
         """
         caller.require_not_delegated()
         caller.require_unbound_credential()
-        client = await self._clients.find(parameters.get("client_id") or "")
+        client = await self._clients.get_client(parameters.get("client_id") or "")
         redirect_uri = client.resolve_redirect_uri(parameters.get("redirect_uri"))
         try:
             rights, challenge = _parse_rights_and_challenge(parameters, base)

@@ -94,7 +94,7 @@ class ClientDirectory:
             raise build_unknown_client_error("Parameter `client_id` is not the id of a client of this workspace.")
         return Client(declared.id, declared.name, declared.redirect_uris)
 
-    async def find(self, client_id: str) -> Client:
+    async def get_client(self, client_id: str) -> Client:
         """Return a client: a declared client, or the client that the metadata document at the id describes.
 
         Raises:

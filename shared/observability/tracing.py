@@ -52,10 +52,10 @@ def open_call_span(
     """Context manager: trace a call to a dependency if another span is open; polling without a span creates no traces.
 
     Args:
-        name: see :func:`span`.
-        attributes: see :func:`span`.
+        name: see :func:`open_span`.
+        attributes: see :func:`open_span`.
         failures: exceptions that mark the span as failed.
-        kind: see :func:`span`.
+        kind: see :func:`open_span`.
     """
     if not is_signal_enabled(Signal.TRACES) or get_current_span_context() is None:
         return _OFF
@@ -68,10 +68,10 @@ def open_batch_span(
     """Context manager: trace work for several callers, in a new trace with a link to the span of each caller.
 
     Args:
-        name: see :func:`span`.
+        name: see :func:`open_span`.
         callers: results of ``get_current_span_context`` for the callers; the work is traced only if at least one caller
             is traced.
-        attributes: see :func:`span`.
+        attributes: see :func:`open_span`.
     """
     if not is_signal_enabled(Signal.TRACES):
         return _OFF

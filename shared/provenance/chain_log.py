@@ -150,10 +150,10 @@ class EventLog:
         self, target: Target, user_id: str, event: Mapping[str, Any], *, append_id: str, scope_key: str = ""
     ) -> Mapping[str, Any]:
         """Append one audit event; if the append id is already stored, return the stored record instead."""
-        appended = await self.write(ChainKey(target, scope_key), user_id, event, append_id=append_id)
+        appended = await self.append_to_chain(ChainKey(target, scope_key), user_id, event, append_id=append_id)
         return parse_record(appended.record.canonical, appended.record.hash)
 
-    async def write(
+    async def append_to_chain(
         self, chain: ChainKey, user_id: str, event: Mapping[str, Any], *, append_id: str = ""
     ) -> AppendResult:
         """Append one audit event; the result states whether an earlier call with the append id has stored it.

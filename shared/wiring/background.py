@@ -107,7 +107,7 @@ class BackgroundServices:
 
     async def _close_expired_streams(self) -> None:
         """Close live streams whose token is no longer valid."""
-        await self._live_stream.service.close_expired()
+        await self._live_stream.service.close_unauthorised_streams()
 
     async def _end_orphaned_grants(self) -> None:
         """Complete interrupted ends of OAuth grants, and end the grants of disabled members and removed clients."""

@@ -65,7 +65,7 @@ class SimulatedWebPubSub:
         await self._receive()
         return bool(self._select_streams(group))
 
-    async def list_streams(self, group: str) -> AsyncIterator[OpenStream]:
+    async def iterate_streams(self, group: str) -> AsyncIterator[OpenStream]:
         """Yield the open streams of a group."""
         await self._receive()
         for name, stream in list(self.streams.items()):

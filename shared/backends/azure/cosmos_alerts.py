@@ -41,7 +41,7 @@ class CosmosAlertStore:
         self._items = CosmosItemStore(account, ALERTS, "ALERTS_UNAVAILABLE", "the store of alerts")
 
     async def list_states(self) -> Sequence[RuleState]:
-        found = await self._items.find("SELECT * FROM c WHERE c.id = @id", id=_STATE)
+        found = await self._items.query_items("SELECT * FROM c WHERE c.id = @id", id=_STATE)
         return [RuleState.model_validate_json(item["content"]) for item in found if item["content"]]
 
     async def load_rule_record(self, rule: str) -> RuleRecord:
@@ -49,7 +49,7 @@ class CosmosAlertStore:
         item = await self._items.read(_STATE, rule)
         if item is None:
             return RuleRecord(rule)
-        found = await self._items.find("SELECT * FROM c WHERE c.open = true", rule)
+        found = await self._items.query_items("SELECT * FROM c WHERE c.open = true", rule)
         alerts = sorted((_alert_from_item(one) for one in found), key=lambda alert: alert.id)
         state = RuleState.model_validate_json(item["content"]) if item["content"] else None
         return RuleRecord(rule, state, tuple(alerts), _build_version_token(item))
@@ -61,16 +61,16 @@ class CosmosAlertStore:
         *earlier, last = _split_operations(puts, deletes)
         before = {"id": _STATE, "rule": record.rule, "content": _serialize_state(record.state)}
         for operations in earlier:
-            current = await self._items.put(current, before, operations)
+            current = await self._items.put_if_unchanged(current, before, operations)
             if current is None:
                 return None
         if state is None:
             return "" if await self._delete_rule_state(record.rule, current, last) else None
-        stored = await self._items.put(current, {**before, "content": _serialize_state(state)}, last)
+        stored = await self._items.put_if_unchanged(current, {**before, "content": _serialize_state(state)}, last)
         return None if stored is None else _build_version_token(stored)
 
     async def find_alert(self, alert_id: str) -> Alert | None:
-        found = await self._items.find("SELECT * FROM c WHERE c.id = @id", id=alert_id)
+        found = await self._items.query_items("SELECT * FROM c WHERE c.id = @id", id=alert_id)
         return next((_alert_from_item(item) for item in found if "alert" in item), None)
 
     async def list_alerts(self, alert_filter: AlertFilter, after: AlertPlace | None, limit: int) -> Sequence[Alert]:
@@ -86,7 +86,7 @@ class CosmosAlertStore:
                 values[name] = str(value)
         where = " AND ".join(conditions)
         text = f"SELECT TOP {int(limit)} * FROM c WHERE {where} ORDER BY c.sort DESC"  # noqa: S608  our own names
-        return [_alert_from_item(item) for item in await self._items.find(text, **values)]
+        return [_alert_from_item(item) for item in await self._items.query_items(text, **values)]
 
     async def delete_resolved(self, before: datetime) -> int:  # noqa: ARG002  resolved alerts expire by their ttl
         return 0

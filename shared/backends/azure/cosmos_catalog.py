@@ -80,7 +80,7 @@ class CosmosCatalogStore:
             if next_head is None:
                 raise self._store.build_unavailable_error()
             operations: list[Operation] = [("create", (item,), {}) for item in draft.items[staged:]]
-            if await self._store.put(head, next_head, operations) is not None:
+            if await self._store.put_if_unchanged(head, next_head, operations) is not None:
                 await self._delete_unlisted_items(head, next_head)
                 return expected_version + 1
 
@@ -116,7 +116,7 @@ class CosmosCatalogStore:
             wanted = set(list_ids(head)) if head else set()
             if not wanted:
                 return head, []
-            found = {item["id"]: item for item in await self._store.find(_ALL, SCOPE, scope=SCOPE)}
+            found = {item["id"]: item for item in await self._store.query_items(_ALL, SCOPE, scope=SCOPE)}
             if wanted <= found.keys():
                 return head, [found[each] for each in wanted]
         _LOG.error("the head item of the catalog lists items that do not exist in Cosmos DB")
@@ -149,7 +149,9 @@ class CosmosCatalogStore:
         old = {*before["items"].values(), *before["events"].values()} if before else set()
         oldest = self._runtime.now().timestamp() - ABANDONED_SECONDS
         try:
-            found = await self._store.find("SELECT c.id, c._ts FROM c WHERE c.scope = @scope", SCOPE, scope=SCOPE)
+            found = await self._store.query_items(
+                "SELECT c.id, c._ts FROM c WHERE c.scope = @scope", SCOPE, scope=SCOPE
+            )
             await self._delete_items(
                 item["id"] for item in found if item["id"] not in listed and (item["id"] in old or item["_ts"] < oldest)
             )

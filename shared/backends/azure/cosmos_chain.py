@@ -354,6 +354,6 @@ async def stream_changed_heads(
                     yielded.add(key)
                     yield item
         except (AzureError, OSError, TimeoutError) as error:
-            await retries.wait(error)
+            await retries.wait_after_failure(error)
         else:
             return

@@ -57,7 +57,7 @@ class CosmosConnectionStates:
     async def load_states(self) -> Mapping[str, ConnectionState]:
         statuses: dict[str, str] = {}
         counts: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-        for item in await self._items.find("SELECT * FROM c"):
+        for item in await self._items.query_items("SELECT * FROM c"):
             statuses.update(item.get("statuses", {}))
             for connection, count in item.get("counts", {}).items():
                 counts[connection].append(count)

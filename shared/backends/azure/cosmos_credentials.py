@@ -52,7 +52,7 @@ class CosmosCredentialStore:
     async def load(self) -> Credentials:
         for _ in range(ATTEMPTS):
             before = await self.read_version()
-            items = await self._items.find(_ALL, SCOPE, scope=SCOPE)
+            items = await self._items.query_items(_ALL, SCOPE, scope=SCOPE)
             if (
                 max((_read_version(item) for item in items if item["id"] == VERSION), default=0)
                 == before
@@ -71,7 +71,12 @@ class CosmosCredentialStore:
                 if stored.digest != key.digest:
                     break
                 return stored
-            if await self._items.put(version, _build_next_version_item(version), [("create", (item,), {})]) is not None:
+            if (
+                await self._items.put_if_unchanged(
+                    version, _build_next_version_item(version), [("create", (item,), {})]
+                )
+                is not None
+            ):
                 return key
         raise self._items.build_unavailable_error()
 
@@ -82,7 +87,7 @@ class CosmosCredentialStore:
         await self._items.commit(SCOPE, [_build_set_operation(f"{_KEY}{key_id}", "/lastUsedAt", format_rfc3339(at))])
 
     async def add_token(self, token: IssuedToken) -> None:
-        if await self._items.put(None, _token_to_item(token, self._runtime.now())) is None:
+        if await self._items.put_if_unchanged(None, _token_to_item(token, self._runtime.now())) is None:
             raise self._items.build_unavailable_error()
 
     async def find_token(self, token_id: str) -> IssuedToken | None:
@@ -104,7 +109,7 @@ class CosmosCredentialStore:
             for batch in batched(unread, _PER_QUERY, strict=False):
                 names = [f"p{number}" for number in range(len(batch))]
                 text = f"SELECT * FROM c WHERE c.parent IN ({', '.join(f'@{name}' for name in names)})"  # noqa: S608  names
-                children += await self._items.find(text, **dict(zip(names, batch, strict=True)))
+                children += await self._items.query_items(text, **dict(zip(names, batch, strict=True)))
             new = {token.token_id: token for token in map(_token_from_item, children) if token.token_id not in found}
             found |= new
             unread = list(new)
@@ -118,14 +123,14 @@ class CosmosCredentialStore:
         """
         for _ in range(ATTEMPTS):
             version = await self._items.read(VERSION, SCOPE)
-            stored = {item["id"]: item for item in await self._items.find(_ALL, SCOPE, scope=SCOPE)}
+            stored = {item["id"]: item for item in await self._items.query_items(_ALL, SCOPE, scope=SCOPE)}
             changes: list[Operation] = []
             if key in stored and stored[key]["revokedAt"] is None:
                 changes.append(_build_set_operation(key, "/revokedAt", format_rfc3339(at)))
             revocations = [_build_revocation(token, at) for token in tokens]
             changes += [("create", (item,), {}) for item in revocations if item["id"] not in stored]
             for batch in batched(changes, MAX_OPERATIONS - 1, strict=False):
-                version = await self._items.put(version, _build_next_version_item(version), batch)
+                version = await self._items.put_if_unchanged(version, _build_next_version_item(version), batch)
                 if version is None:
                     break
             else:
@@ -234,7 +239,7 @@ class CosmosGrantStore:
         self._items = CosmosItemStore(account, CREDENTIALS, "CREDENTIALS_UNAVAILABLE", "the credential store")
 
     async def add_grant(self, grant: Grant) -> None:
-        if await self._items.put(None, self._grant_to_item(grant)) is None:
+        if await self._items.put_if_unchanged(None, self._grant_to_item(grant)) is None:
             raise self._items.build_unavailable_error()
 
     async def find_grant(self, grant_id: str) -> StoredGrant | None:
@@ -244,7 +249,7 @@ class CosmosGrantStore:
     async def replace_grant(self, before: StoredGrant, after: Grant) -> bool:
         etag, writes = json.loads(before.version)
         known = {**self._grant_to_item(before.grant), "_etag": etag, "writes": writes}
-        return await self._items.put(known, self._grant_to_item(after)) is not None
+        return await self._items.put_if_unchanged(known, self._grant_to_item(after)) is not None
 
     async def list_active_grants(self, member_id: str | None = None) -> Sequence[Grant]:
         query = (_FOR_ALL, {}) if member_id is None else (_FOR_MEMBER, {"member": member_id})
@@ -257,11 +262,13 @@ class CosmosGrantStore:
         return [grant for grant in found if grant.end is None and grant.expires_at > at]
 
     async def list_grants_with_unrecorded_end(self) -> Sequence[StoredGrant]:
-        items = sorted(await self._items.find(_UNRECORDED), key=lambda item: str(item["scope"]))
+        items = sorted(await self._items.query_items(_UNRECORDED), key=lambda item: str(item["scope"]))
         return [_stored_grant_from_item(item) for item in items]
 
     async def _list_grants(self, sql: str, values: dict[str, str]) -> list[Grant]:
-        return sorted(map(_grant_from_item, await self._items.find(sql, **values)), key=lambda grant: grant.grant_id)
+        return sorted(
+            map(_grant_from_item, await self._items.query_items(sql, **values)), key=lambda grant: grant.grant_id
+        )
 
     def _grant_to_item(self, grant: Grant) -> Item:
         left = int((grant.expires_at - self._runtime.now()).total_seconds())

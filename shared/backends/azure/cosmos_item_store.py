@@ -81,7 +81,7 @@ class CosmosItemStore:
                     raise self.build_unavailable_error() from error
                 return None
 
-    async def find(self, sql: str, partition: str | None = None, **values: str) -> list[Item]:
+    async def query_items(self, sql: str, partition: str | None = None, **values: str) -> list[Item]:
         """Return the items that match a query, in any order.
 
         Args:
@@ -107,7 +107,7 @@ class CosmosItemStore:
                     )
                     return [item async for item in found]
                 except (AzureError, OSError, TimeoutError) as error:
-                    await retries.wait(error)
+                    await retries.wait_after_failure(error)
 
     async def change(
         self,
@@ -135,7 +135,7 @@ class CosmosItemStore:
             after = change(before)
             if after is None:
                 return before
-            stored = await self.put(before, after)
+            stored = await self.put_if_unchanged(before, after)
             if stored is not None:
                 return stored
             if self._account.runtime.monotonic() > deadline:
@@ -144,7 +144,9 @@ class CosmosItemStore:
             attempt += 1
             before = await self.read(item_id, partition)
 
-    async def put(self, before: Item | None, after: Item, other_operations: Sequence[Operation] = ()) -> Item | None:
+    async def put_if_unchanged(
+        self, before: Item | None, after: Item, other_operations: Sequence[Operation] = ()
+    ) -> Item | None:
         """Create or replace an item and return it.
 
         Return None if another writer has changed the item since it was read.

@@ -28,7 +28,7 @@ class CosmosJobStore:
         self._items = CosmosItemStore(account, DOWNLOADS, "DOWNLOADS_UNAVAILABLE", "the store of downloads")
 
     async def create(self, job: Job) -> None:
-        if await self._items.put(None, _job_to_item(job)) is None:
+        if await self._items.put_if_unchanged(None, _job_to_item(job)) is None:
             raise self._items.build_unavailable_error()
 
     async def get(self, job_id: str) -> Job | None:
@@ -43,13 +43,13 @@ class CosmosJobStore:
         return None if item is None else _job_from_item(item)
 
     async def list_jobs_of_owner(self, owner: str) -> Sequence[Job]:
-        found = await self._items.find("SELECT * FROM c WHERE c.owner = @owner", owner=owner)
+        found = await self._items.query_items("SELECT * FROM c WHERE c.owner = @owner", owner=owner)
         jobs = sorted(map(_job_from_item, found), key=lambda job: job.id)
         return sorted(jobs, key=lambda job: job.created_at, reverse=True)
 
     async def list_expired_jobs(self, at: datetime) -> Sequence[str]:
         text = "SELECT c.id, c.expiresAt FROM c WHERE c.expiresAt <= @at"
-        found = await self._items.find(text, at=format_rfc3339(at))
+        found = await self._items.query_items(text, at=format_rfc3339(at))
         return [item["id"] for item in sorted(found, key=lambda item: (item["expiresAt"], item["id"]))]
 
     async def delete(self, job_id: str) -> None:

@@ -205,7 +205,7 @@ class CosmosChainOverview:
                             break
                         found.append(item)
             except (AzureError, OSError, TimeoutError) as error:
-                await retries.wait(error)
+                await retries.wait_after_failure(error)
             else:
                 return found
 

@@ -92,7 +92,7 @@ class ReadRetries:
         self._failures = 0
         self._since = self._runtime.monotonic()
 
-    async def wait(self, error: Exception) -> None:
+    async def wait_after_failure(self, error: Exception) -> None:
         """Wait after a failed read, before the next attempt.
 
         Raises:
@@ -122,9 +122,9 @@ async def retry_read[T](read: Callable[[], Awaitable[T]], usage: CosmosUsage, ru
         except CosmosHttpResponseError as error:
             if error.status_code == HTTPStatus.NOT_FOUND:
                 raise
-            await retries.wait(error)
+            await retries.wait_after_failure(error)
         except (AzureError, OSError, TimeoutError) as error:
-            await retries.wait(error)
+            await retries.wait_after_failure(error)
 
 
 async def send_batch(

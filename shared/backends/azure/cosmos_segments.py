@@ -109,7 +109,7 @@ class RecordPartition:
                             yield item
                             query = query.continue_after(sequence)
             except (AzureError, OSError, TimeoutError) as error:
-                await retries.wait(error)
+                await retries.wait_after_failure(error)
             else:
                 return
 
@@ -143,7 +143,7 @@ class RecordPartition:
             try:
                 return [value async for value in self._send_query(text, query)]
             except (AzureError, OSError, TimeoutError) as error:
-                await retries.wait(error)
+                await retries.wait_after_failure(error)
 
     def _send_query(self, text: str, query: RecordQuery) -> AsyncGenerator[Any]:
         return query_items(

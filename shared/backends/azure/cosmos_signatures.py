@@ -53,7 +53,7 @@ class CosmosSignatureStore:
         return _parse_content(await self._items.change(place, place, change_item))
 
     async def list_unreported_lockouts(self) -> Sequence[Value]:
-        found = await self._items.find("SELECT * FROM c WHERE c.pending = true")
+        found = await self._items.query_items("SELECT * FROM c WHERE c.pending = true")
         return [json.loads(item["content"]) for item in found]
 
     async def change_sign_in_use(self, name: str, change: Change, at: datetime) -> Value | None:  # noqa: ARG002  uses expire by their ttl
@@ -118,7 +118,7 @@ class CosmosSignatureIndex:
             values["userId"] = signature_filter.user_id
         where = " AND ".join(conditions)
         text = f"SELECT TOP {int(limit)} * FROM c WHERE {where} ORDER BY c.sort DESC"  # noqa: S608  our own names
-        found = await self._items.find(text, _INDEX, **values)
+        found = await self._items.query_items(text, _INDEX, **values)
         return [IndexedSignature(item["sort"], item["userId"], json.loads(item["content"])) for item in found]
 
 

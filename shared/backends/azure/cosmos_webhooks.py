@@ -59,19 +59,19 @@ class CosmosWebhookStore:
         names = {f"e{number}": endpoint for number, endpoint in enumerate(excluded)}
         condition = f" AND NOT c.endpoint IN ({', '.join(f'@{name}' for name in names)})" if names else ""
         text = f"SELECT TOP 1 c.endpoint FROM c WHERE c.dueAt <= @at{condition}"  # noqa: S608  parameter names
-        found = await self._items.find(text, at=format_rfc3339(at), **names)
+        found = await self._items.query_items(text, at=format_rfc3339(at), **names)
         return str(found[0]["endpoint"]) if found else None
 
     async def claim_due_deliveries(
         self, endpoint: str, at: datetime, leased_until: datetime, lease_id: str, limit: int
     ) -> Sequence[Delivery]:
         text = f"SELECT TOP {limit} * FROM c WHERE c.endpoint = @endpoint AND c.dueAt <= @at ORDER BY c.dueAt"  # noqa: S608  a number
-        found = await self._items.find(text, endpoint, endpoint=endpoint, at=format_rfc3339(at))
+        found = await self._items.query_items(text, endpoint, endpoint=endpoint, at=format_rfc3339(at))
 
         async def claim_delivery(item: Item) -> Delivery | None:
             claimed = _delivery_from_item(item).model_copy(update={"lease": lease_id, "scheduled_at": at})
             after = _delivery_to_item(claimed) | {"dueAt": format_rfc3339(leased_until)}
-            return None if await self._items.put(item, after) is None else claimed
+            return None if await self._items.put_if_unchanged(item, after) is None else claimed
 
         claims = await asyncio.gather(*map(claim_delivery, found))
         return [each for each in claims if each is not None]
@@ -80,11 +80,11 @@ class CosmosWebhookStore:
         self, at: datetime, until: datetime, scheduled_after: datetime, limit: int
     ) -> int:
         text = f"SELECT TOP {limit} * FROM c WHERE c.scheduledAt > @after"  # noqa: S608  a number
-        found = await self._items.find(text, after=format_rfc3339(scheduled_after))
+        found = await self._items.query_items(text, after=format_rfc3339(scheduled_after))
         for item in found:
             after = _delivery_to_item(_delivery_from_item(item).reschedule(at))
             # If another process has changed the delivery meanwhile, it was scheduled anew.
-            await self._items.put(item, after | {"dueAt": format_rfc3339(until if item["lease"] else at)})
+            await self._items.put_if_unchanged(item, after | {"dueAt": format_rfc3339(until if item["lease"] else at)})
         return len(found)
 
     async def save(self, delivery: Delivery, lease_id: str) -> bool:
@@ -118,11 +118,11 @@ class CosmosWebhookStore:
             f"SELECT TOP {limit} * FROM c WHERE c.endpoint = @endpoint AND c.place < @after{condition} "  # noqa: S608  fixed texts
             "ORDER BY c.place DESC"
         )
-        return [_delivery_from_item(item) for item in await self._items.find(text, endpoint, **values)]
+        return [_delivery_from_item(item) for item in await self._items.query_items(text, endpoint, **values)]
 
     async def delete_expired_deliveries(self, at: datetime, limit: int) -> int:
         text = f"SELECT TOP {limit} c.id, c.endpoint FROM c WHERE c.expiresAt <= @at"  # noqa: S608  a number
-        found = await self._items.find(text, at=format_rfc3339(at))
+        found = await self._items.query_items(text, at=format_rfc3339(at))
         for item in found:
             await self._items.delete(item["id"], item["endpoint"])
         return len(found)

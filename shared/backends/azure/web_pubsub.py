@@ -121,7 +121,7 @@ class WebPubSub:
         with _convert_errors():
             return await self._await_with_timeout((await self._get_or_open_client()).group_exists(group))
 
-    async def list_streams(self, group: str) -> AsyncIterator[OpenStream]:
+    async def iterate_streams(self, group: str) -> AsyncIterator[OpenStream]:
         with _convert_errors():
             async for member in (await self._get_or_open_client()).list_connections(group=group):
                 yield OpenStream(str(member.connection_id), str(member.user_id or ""))

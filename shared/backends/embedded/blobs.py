@@ -81,11 +81,11 @@ class FolderBlobStore:
 
     async def create_download_link(self, name: str, file_name: str, expires_at: datetime) -> str:
         link = FileLink(self._folder.name, name, file_name, expires_at)
-        return await self._run_in_thread(lambda: self._links.create(link))
+        return await self._run_in_thread(lambda: self._links.sign_link(link))
 
     async def create_upload_link(self, name: str, expires_at: datetime) -> str:
         link = FileLink(self._folder.name, name, "", expires_at, LinkPermission.WRITE)
-        return await self._run_in_thread(lambda: self._links.create(link))
+        return await self._run_in_thread(lambda: self._links.sign_link(link))
 
     async def check(self) -> None:
         def write_and_delete_file() -> None:

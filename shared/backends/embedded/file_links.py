@@ -57,7 +57,7 @@ class FileLinks:
         self._key_file = key_file
         self._key = b""
 
-    def create(self, link: FileLink) -> str:
+    def sign_link(self, link: FileLink) -> str:
         """Sign a link and return its URL."""
         values = {_EXPIRY: str(int(link.expires_at.timestamp()))}
         if link.permission is LinkPermission.READ:
@@ -67,7 +67,7 @@ class FileLinks:
         query = urlencode({**values, _SIGNATURE: self._compute_signature(link)})
         return f"{self._base_url}{PATH}{quote(link.container, safe='')}/{quote(link.name)}?{query}"
 
-    def read(self, container: str, name: str, query: Mapping[str, str]) -> FileLink | None:
+    def parse_signed_link(self, container: str, name: str, query: Mapping[str, str]) -> FileLink | None:
         """Parse the signed link in a request's URL; return None if the signature is invalid. The expiry is not checked.
 
         Args:

@@ -234,7 +234,7 @@ class HubReader:
         ).fetchone()
         return int(row[0]) if row else 0
 
-    def commit(self, hub: str, group: str, partition: str, sequence_number: int) -> None:
+    def store_offset(self, hub: str, group: str, partition: str, sequence_number: int) -> None:
         """Store the offset of a consumer group; do nothing if a higher offset is already stored."""
         self._connection.execute(
             "INSERT INTO offsets (hub, consumer_group, partition, sequence) VALUES (?, ?, ?, ?) "

@@ -267,7 +267,7 @@ class SqliteAuditLog(EventLog):
         self.store = SqliteChainStore(path, runtime=runtime)
         super().__init__(ChainLog(self.store, workspace, runtime=runtime))
 
-    async def records(self, target: Target, scope_key: str = "") -> list[dict[str, Any]]:
+    async def read_all_records(self, target: Target, scope_key: str = "") -> list[dict[str, Any]]:
         """Return all records of an audit chain, in order."""
         page = await self.store.read(ChainKey(target, scope_key), 0, limit=2**31, max_bytes=2**31)
         return [parse_record(record.canonical, record.hash) for record in page.records]

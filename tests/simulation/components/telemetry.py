@@ -145,7 +145,7 @@ class TelemetryComponent(Component):
     def _store_offset(self, hub: str, partition: str) -> None:
         """Store the archive's offset in a partition, from which the service computes the progress of the archive."""
         group = dict(PATH_TO_ARCHIVE)[hub]
-        self._hub_reader.commit(hub, group, partition, self._offsets[hub, partition])
+        self._hub_reader.store_offset(hub, group, partition, self._offsets[hub, partition])
 
     async def _process_twice(self, hub: str, batch: Sequence[HubEvent]) -> None:
         try:
@@ -205,7 +205,7 @@ class TelemetryComponent(Component):
         known = {name for name in self._archived if self._sent[name] == connection}
 
         async def read_rows(services: Services) -> list[tuple[str, str]]:
-            rows = services.cold_data.reader.rows(connection, FIRST_HOUR, END)
+            rows = services.cold_data.reader.stream_rows(connection, FIRST_HOUR, END)
             return [
                 (row["messageId"], json.loads(row["payload"])["name"])
                 async for batch in rows

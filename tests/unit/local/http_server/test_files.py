@@ -79,9 +79,9 @@ async def test_each_rejected_file_request_has_its_error_code(
 ) -> None:
     """Each kind of rejected request for a file has its own error code."""
     later = datetime.now(UTC) + timedelta(minutes=5)
-    gone = links.create(FileLink("downloads", "job/gone.csv", "gone.csv", later))
+    gone = links.sign_link(FileLink("downloads", "job/gone.csv", "gone.csv", later))
     base = file_link.partition("/files/")[0]
-    over = links.create(FileLink("downloads", "job/rig.csv", "rig.csv", later - timedelta(days=1)))
+    over = links.sign_link(FileLink("downloads", "job/rig.csv", "rig.csv", later - timedelta(days=1)))
     for address, method, status, code in (
         (gone, "GET", 404, "FILE_NOT_FOUND"),
         (over, "GET", 403, "LINK_EXPIRED"),
@@ -102,6 +102,6 @@ async def test_a_signed_link_reads_only_blobs(
     anonymous_client: httpx.AsyncClient, links: FileLinks, file_link: str, container: str, name: str
 ) -> None:
     """With a validly signed link, only files in the folder of blobs can be read."""
-    signed = links.create(FileLink(container, name, "x", datetime.now(UTC) + timedelta(minutes=5)))
+    signed = links.sign_link(FileLink(container, name, "x", datetime.now(UTC) + timedelta(minutes=5)))
     path = f"/files/{quote(container, safe='')}/{quote(name, safe='')}?{signed.partition('?')[2]}"
     assert (await anonymous_client.get(file_link.partition("/files/")[0] + path)).status_code in {403, 404}

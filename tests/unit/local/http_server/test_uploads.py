@@ -106,7 +106,7 @@ async def test_wrong_upload_links_and_requests_are_rejected(
     """An upload link cannot read, a read link cannot upload, and malformed upload requests are rejected."""
     await blob_store.create("job/rig.csv", b"content")
     readable = await blob_store.create_download_link("job/rig.csv", "rig.csv", datetime.now(UTC) + timedelta(minutes=5))
-    over = links.create(
+    over = links.sign_link(
         FileLink("downloads", "job/upload", "", datetime.now(UTC) - timedelta(days=1), LinkPermission.WRITE)
     )
     listed = f"{url}&comp=blocklist"

@@ -201,7 +201,7 @@ async def test_a_build_on_two_processes_keeps_the_result_of_the_first(
     job = await slow.downloads.jobs.get(JOB)
     assert job is not None
     assert job.status is JobStatus.COMPLETED
-    [(_, file)] = job.files()
+    [(_, file)] = job.list_files()
     assert [blob.name async for blob in slow.downloads.blobs.list("")] == [file.blob]
     content = await slow.downloads.blobs.read(file.blob)
     assert hashlib.sha256(content).hexdigest() == file.sha256

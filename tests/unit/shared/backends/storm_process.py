@@ -37,7 +37,7 @@ async def _append_with_retries(log: EventLog, name: str, number: int) -> AppendR
     event = {"ActionType": "Test", "EntityType": name, "EntityID": str(number)}
     while True:
         try:
-            return await log.write(CHAIN, name, event, append_id=f"{name}-{number}")
+            return await log.append_to_chain(CHAIN, name, event, append_id=f"{name}-{number}")
         except WorkspaceError as error:
             if error.kind is not Kind.UNAVAILABLE:
                 raise

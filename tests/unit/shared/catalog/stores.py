@@ -31,7 +31,7 @@ class CatalogStores:
 
     async def read_chain(self, target: Target = Target.PLATFORM_CONFIG) -> list[dict[str, Any]]:
         """Verify one audit chain of the workspace and return its records."""
-        records = await self.log.records(target)
+        records = await self.log.read_all_records(target)
         assert find_first_fault(records, compute_genesis_hash("plant-a", target)) is None
         return records
 

@@ -41,7 +41,7 @@ async def read_rows(
     store: FolderBlobStore, connection: str = "rig", start: datetime = NOON - YEAR, end: datetime = NOON + YEAR
 ) -> list[dict[str, Any]]:
     """Return the rows of a connection in the order in which the archive returns them."""
-    return [row async for batch in ColdReader(store).rows(connection, start, end) for row in batch.to_pylist()]
+    return [row async for batch in ColdReader(store).stream_rows(connection, start, end) for row in batch.to_pylist()]
 
 
 async def read_ids(store: FolderBlobStore, connection: str = "rig") -> list[str]:

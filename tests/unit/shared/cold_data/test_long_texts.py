@@ -44,7 +44,7 @@ def build_long_event(number: int, sequence: int | None = None) -> HubEvent:
 async def read_lengths(store: FolderBlobStore) -> list[tuple[str, int]]:
     """Return ids and payload lengths from a read, and check that its batches have a limited size."""
     found: list[tuple[str, int]] = []
-    async for batch in ColdReader(store).rows("rig", NOON, NOON + HOUR):
+    async for batch in ColdReader(store).stream_rows("rig", NOON, NOON + HOUR):
         assert batch.nbytes <= tables.GROUP_BYTES + LENGTH
         lengths = [len(payload.as_py()) for payload in batch.column("payload")]
         found += zip(batch.column("messageId").to_pylist(), lengths, strict=True)

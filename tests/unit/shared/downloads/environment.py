@@ -60,7 +60,7 @@ class FakeArchive:
             HourSummary(begin, self.per_hour, self.size) for begin in begins if begin < end and begin + HOUR > start
         ]
 
-    async def rows(self, connection: str, start: datetime, end: datetime) -> AsyncIterator[pa.RecordBatch]:
+    async def stream_rows(self, connection: str, start: datetime, end: datetime) -> AsyncIterator[pa.RecordBatch]:
         """Yield one batch of rows for each hour."""
         for hour in range(self.hours):
             self.reads += 1

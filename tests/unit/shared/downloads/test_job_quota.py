@@ -140,7 +140,7 @@ async def test_a_download_fails_at_the_part_over_the_byte_quota(
     monkeypatch.setattr("shared.downloads.work.PART_BYTES", 200_000_000)
     environment = environment_factory.make(FakeArchive(size=200_000_000))
     whole = await environment.run((await start_download(environment)).id)
-    [first, *_] = [file.size for _, file in whole.files()]
+    [first, *_] = [file.size for _, file in whole.list_files()]
     environment.quotas = Quotas(download_bytes=whole.stored_bytes + first)
     second = await start_download(environment)
     numbers = await environment.plan_parts(second.id)

@@ -77,7 +77,7 @@ def test_a_connection_is_done_after_all_its_parts() -> None:
     """A connection is done when all its parts are converted."""
     half = build_planned_job().complete_part(0, (FILE, FILE), frozenset({("x",)}))
     assert (half.rows, half.stored_bytes, half.connections_done) == (6, 200, 1)
-    assert half.files() == [("a", FILE), ("a", FILE)]
+    assert half.list_files() == [("a", FILE), ("a", FILE)]
     assert half.list_pending_parts() == [1]
 
 

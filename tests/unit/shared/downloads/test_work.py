@@ -43,7 +43,7 @@ def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def read_contents(environment: Environment, job: Job, connection: str) -> list[Path]:
     """Return the contents of a connection's files, and check their stated sizes."""
     found = []
-    for owner, file in job.files():
+    for owner, file in job.list_files():
         path = environment.folder / file.blob
         assert path.stat().st_size == file.size
         if owner == connection:
@@ -116,7 +116,7 @@ async def test_a_download_of_an_empty_range_completes(environment_factory: Envir
     environment = environment_factory.make(FakeArchive(per_hour=0))
     await environment.store_job()
     job = await environment.run()
-    assert (job.status, job.rows, len(job.files())) == (JobStatus.COMPLETED, 0, 2)
+    assert (job.status, job.rows, len(job.list_files())) == (JobStatus.COMPLETED, 0, 2)
 
 
 async def test_an_archive_outage_is_raised_so_that_the_step_is_retried(environment_factory: EnvironmentFactory) -> None:
@@ -169,7 +169,7 @@ async def test_cancelled_conversion_stops_without_files(
     monkeypatch.setattr("shared.downloads.work.POLL_SECONDS", 0.01)
     environment = environment_factory.make(FakeArchive(hours=2, per_hour=1))
     begun, go_on = asyncio.Event(), asyncio.Event()
-    rows = environment.archive.rows
+    rows = environment.archive.stream_rows
 
     async def yield_forever(connection: str, *bounds: Any) -> Any:
         while True:
@@ -269,8 +269,8 @@ async def test_a_slow_process_leaves_the_files_of_a_faster_one(
     await slow.work.convert_part("j1", first)
     job = await slow.load_job()
     assert (job.status, job.rows) == (ending, 18 + 15)
-    assert slow.list_files() == sorted(file.blob for _, file in job.files())
-    for _, file in job.files():
+    assert slow.list_files() == sorted(file.blob for _, file in job.list_files())
+    for _, file in job.list_files():
         assert hashlib.sha256((slow.folder / file.blob).read_bytes()).hexdigest() == file.sha256
 
 
@@ -300,13 +300,13 @@ async def test_replaced_and_abandoned_files_are_deleted(
         for number in numbers:
             await environment.work.convert_part("j1", number)
         job = await environment.load_job()
-        assert environment.list_files() == sorted(file.blob for _, file in job.files())
+        assert environment.list_files() == sorted(file.blob for _, file in job.list_files())
     abandoned = tmp_path / "abandoned"
     abandoned.write_bytes(b"x")
     await environment.blobs.upload("j1/pump/00000-other-00000.csv", abandoned)
     await environment.work.complete_job("j1")
     job = await environment.load_job()
-    assert environment.list_files() == sorted(file.blob for _, file in job.files())
+    assert environment.list_files() == sorted(file.blob for _, file in job.list_files())
 
 
 async def test_expired_jobs_are_deleted_with_their_files(environment_factory: EnvironmentFactory) -> None:
@@ -325,7 +325,7 @@ async def test_expired_jobs_are_deleted_with_their_files(environment_factory: En
     ).run()
     assert await environment.jobs.get("old") is None
     job = await environment.load_job("young")
-    assert environment.list_files() == sorted(file.blob for _, file in job.files())
+    assert environment.list_files() == sorted(file.blob for _, file in job.list_files())
 
 
 async def test_orphan_files_are_deleted(environment_factory: EnvironmentFactory, tmp_path: Path) -> None:

@@ -46,7 +46,9 @@ async def build_preview(
         import_request=request,
     )
     return (
-        await ImportPreview(build_catalog_getter(build_catalog(build_connection("pump"))), blobs).run(job, mapping)
+        await ImportPreview(build_catalog_getter(build_catalog(build_connection("pump"))), blobs).create_preview(
+            job, mapping
+        )
     ).to_json()
 
 

@@ -178,7 +178,7 @@ class Environment:
     async def list_archived(self) -> list[str]:
         """Return the ids of all archived messages."""
         reader = ColdReader(self.cold, self.folder / "scratch")
-        batches = reader.rows("pump", START - DAY, START + 2 * DAY)
+        batches = reader.stream_rows("pump", START - DAY, START + 2 * DAY)
         return [each async for batch in batches for each in batch.column("messageId").to_pylist()]
 
 
@@ -231,8 +231,10 @@ async def test_a_step_on_two_processes_keeps_the_result_of_the_first(
     assert await import_environment.run_import() == (JobStatus.COMPLETED, 3, 0, 1, None)
     job = await import_environment.jobs.get("a1")
     assert job is not None
-    assert [blob.name async for blob in import_environment.blobs.list("")] == [file.blob for _, file in job.files()]
-    assert len(job.files()) == 1
+    assert [blob.name async for blob in import_environment.blobs.list("")] == [
+        file.blob for _, file in job.list_files()
+    ]
+    assert len(job.list_files()) == 1
     await other.database.close()
 
 

@@ -40,7 +40,7 @@ class Service:
         self.asked += 1
         return group in self.readers_of
 
-    async def list_streams(self, _group: str) -> AsyncIterator[OpenStream]:
+    async def iterate_streams(self, _group: str) -> AsyncIterator[OpenStream]:
         """Yield no streams, because no test needs them."""
         for _ in ():
             yield OpenStream("", "")

@@ -52,7 +52,7 @@ class ReplaySimulation:
     def open_stream(self) -> None:
         """Open the stream, which receives later live messages only."""
         self.heard.clear()
-        self.hold()
+        self.start_buffering()
 
     def publish(self) -> None:
         """Publish the next impulse to the stream, if it is open."""
@@ -89,7 +89,7 @@ class ReplaySimulation:
     async def ping(self) -> None:
         """Report that the service is reachable."""
 
-    def hold(self) -> None:
+    def start_buffering(self) -> None:
         """Start to hold back the live messages of the stream."""
         self.held, self.is_spilled = [], False
 
@@ -103,7 +103,7 @@ class ReplaySimulation:
         self.heard += texts
         return True
 
-    async def release(self, repeated: Callable[[bytes], bool]) -> None:
+    async def send_buffered(self, repeated: Callable[[bytes], bool]) -> None:
         """Send the messages that were held back, and stop holding back."""
         while self.held:
             text = self.held.pop(0)
@@ -157,7 +157,7 @@ async def test_a_replay_sends_impulses_in_time_order() -> None:
 async def test_no_query_is_executed_without_selected_connections() -> None:
     """If the filters select no connections, no query is executed."""
     simulation = ReplaySimulation([(0, 1, 1)])
-    simulation.hold()
+    simulation.start_buffering()
     await Replay(History(simulation), SimulationProgress(simulation)).run(simulation, [], START)
     assert len(simulation.script) == 1
     assert simulation.held is None

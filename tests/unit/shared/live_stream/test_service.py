@@ -155,7 +155,7 @@ class Streams:
         self.stuck = stuck
         self.closed: dict[str, str] = {}
 
-    async def list_streams(self, group: str) -> AsyncIterator[OpenStream]:
+    async def iterate_streams(self, group: str) -> AsyncIterator[OpenStream]:
         """Yield the open streams, each with the user id of its member."""
         assert group == "_streams"
         for member in self.open:
@@ -204,7 +204,7 @@ def _build_live_stream(streams: Streams) -> LiveStream:
 async def test_unauthorised_streams_are_closed() -> None:
     """Each stream without a valid token is closed with the reason."""
     streams = Streams(["a", "b", "c"], set())
-    assert await _build_live_stream(streams).close_expired() == 3
+    assert await _build_live_stream(streams).close_unauthorised_streams() == 3
     assert streams.closed["a"] == "a's access has ended (token)."
 
 
@@ -213,7 +213,7 @@ async def test_a_stream_that_cannot_be_closed_does_not_block_others(stuck: set[s
     """If a stream cannot be checked or closed, all other streams are still closed, and then the error is raised."""
     streams = Streams(["a", "unknown", "b", "c", "d"], stuck)
     with pytest.raises(WorkspaceError):
-        await _build_live_stream(streams).close_expired()
+        await _build_live_stream(streams).close_unauthorised_streams()
     assert set(streams.closed) == {"a", "b", "c", "d"} - stuck
 
 

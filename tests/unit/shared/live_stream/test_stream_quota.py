@@ -26,7 +26,7 @@ class Service:
         self.open: list[str] = []
         self.asked = 0
 
-    async def list_streams(self, group: str) -> AsyncIterator[OpenStream]:
+    async def iterate_streams(self, group: str) -> AsyncIterator[OpenStream]:
         """Yield the open streams of the viewer."""
         assert group == build_member_group("viewer@t")
         self.asked += 1

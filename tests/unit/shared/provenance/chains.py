@@ -83,7 +83,7 @@ class Ledger:
     async def fill(self, chain: ChainKey, count: int) -> None:
         """Append ``count`` events to a chain, one after another."""
         for number in range(count):
-            await self.events.write(chain, "editor", build_event(number))
+            await self.events.append_to_chain(chain, "editor", build_event(number))
 
     async def records(self, chain: ChainKey) -> list[ChainRecord]:
         """Return all records of a chain."""

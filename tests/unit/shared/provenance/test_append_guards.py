@@ -31,7 +31,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
 async def read_rejection_detail(ledger: Ledger) -> str:
     """Append an event, check that it is rejected, with Retry-After only if waiting helps, and return the detail."""
     with pytest.raises(WorkspaceError) as refusal:
-        await ledger.events.write(PLATFORM, "editor", build_event(9))
+        await ledger.events.append_to_chain(PLATFORM, "editor", build_event(9))
     assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
     is_forged = "an operator must verify the chain" in refusal.value.detail
     assert ("Retry-After" in build_error_headers(refusal.value)) is not is_forged
@@ -64,13 +64,13 @@ async def test_an_append_after_a_forged_hash_is_rejected(ledger: Ledger, said: s
     change_head_item(ledger, f"UPDATE chains SET hash = {said}")
     assert "an operator must verify" in await read_rejection_detail(ledger)
     change_head_item(ledger, f"UPDATE chains SET hash = '{true}'")
-    await ledger.events.write(PLATFORM, "editor", build_event(9))
+    await ledger.events.append_to_chain(PLATFORM, "editor", build_event(9))
     assert (await ledger.verify(PLATFORM)).chain_valid
 
 
 async def test_a_cached_tip_does_not_hide_a_forged_hash(ledger: Ledger) -> None:
     """If the head item was changed, a process with a cached tip reads it again before the next append."""
-    await ledger.events.write(PLATFORM, "editor", build_event(8))
+    await ledger.events.append_to_chain(PLATFORM, "editor", build_event(8))
     change_head_item(ledger, "UPDATE chains SET hash = 'x'")
     assert "an operator must verify" in await read_rejection_detail(ledger)
     assert len(await ledger.records(PLATFORM)) == COUNT + 1
@@ -94,5 +94,5 @@ async def test_an_operator_can_remove_future_records(ledger: Ledger) -> None:
     left = f"(SELECT sequence, hash, timestamp FROM records WHERE chain = {chain} ORDER BY sequence DESC LIMIT 1)"
     ledger.tamper(lambda file: file.execute(f"DELETE FROM records WHERE sequence > {COUNT} AND chain = {chain}"))
     change_head_item(ledger, f"UPDATE chains SET (sequence, hash, timestamp) = {left}")
-    await ledger.events.write(PLATFORM, "editor", build_event(9))
+    await ledger.events.append_to_chain(PLATFORM, "editor", build_event(9))
     assert (await ledger.verify(PLATFORM)).chain_valid

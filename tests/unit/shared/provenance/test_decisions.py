@@ -210,7 +210,7 @@ async def test_only_records_with_an_edited_time_are_missing_from_date_queries(
             ledger.store, get_workspace_id, runtime=Runtime(now=lambda: start + timedelta(seconds=next(ticks)))
         )
         for _ in range(8):
-            await EventLog(log).write(BATCH, "u", build_event(1))
+            await EventLog(log).append_to_chain(BATCH, "u", build_event(1))
         times = {record.sequence: record.projection["Timestamp"] for record in await ledger.records(BATCH)}
         edit_record(ledger, f"timestamp = {forged}", edited)
         for first, last in itertools.combinations_with_replacement(range(1, 9), 2):

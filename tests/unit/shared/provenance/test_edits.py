@@ -34,7 +34,7 @@ def folder_with_chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     async def fill_chain() -> None:
         async with open_ledger(made) as ledger:
             for body in EVENTS:
-                await ledger.events.write(BATCH, 'o"editor', body)
+                await ledger.events.append_to_chain(BATCH, 'o"editor', body)
             await ledger.events.log.append(BATCH, draft_record({**AMENDMENT, "Status": "pending"}, "AmendedAt"))
             assert (await ledger.verify(BATCH)).chain_valid
 

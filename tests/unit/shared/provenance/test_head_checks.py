@@ -157,6 +157,6 @@ async def test_a_restarted_chain_is_a_fork(ledger: Ledger) -> None:
     """If two records link to the genesis hash as first records, the chain is reported as forked."""
     [first, *_] = await ledger.records(BATCH)
     ledger.tamper(lambda file: file.execute("DELETE FROM chains WHERE target = 'DomainEvents'"))
-    await ledger.events.write(BATCH, "editor", build_event(9))
+    await ledger.events.append_to_chain(BATCH, "editor", build_event(9))
     verdict = await ledger.verify(BATCH)
     assert (verdict.chain_valid, verdict.fork_detected, verdict.broken_at) == (False, True, first.hash)

@@ -90,12 +90,12 @@ async def test_appends_after_a_misplaced_record_are_rejected(ledger: Ledger, pla
     """While a record has an invalid sequence number, appends are rejected, and no Retry-After suggests a retry."""
     ledger.tamper(copy_first_record_to(place))
     with pytest.raises(WorkspaceError) as refusal:
-        await ledger.events.write(PLATFORM, "editor", build_event(9))
+        await ledger.events.append_to_chain(PLATFORM, "editor", build_event(9))
     assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
     assert "Retry-After" not in build_error_headers(refusal.value)
     assert "an operator must verify the chain" in refusal.value.detail
     ledger.tamper(lambda file: file.execute("DELETE FROM records WHERE append_id = 'forged'"))
-    await ledger.events.write(PLATFORM, "editor", build_event(9))
+    await ledger.events.append_to_chain(PLATFORM, "editor", build_event(9))
     assert (await ledger.verify(PLATFORM)).chain_valid
 
 

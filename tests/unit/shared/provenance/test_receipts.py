@@ -68,7 +68,9 @@ class Issuer:
 
 async def append_events(ledger: Ledger, chain: ChainKey, count: int) -> None:
     """Append events in one batch."""
-    await asyncio.gather(*(ledger.events.write(chain, "editor", build_event(number)) for number in range(count)))
+    await asyncio.gather(
+        *(ledger.events.append_to_chain(chain, "editor", build_event(number)) for number in range(count))
+    )
 
 
 @pytest.fixture

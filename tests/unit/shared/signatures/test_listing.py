@@ -113,7 +113,7 @@ async def test_signatures_are_listed_after_the_clocks_were_set_back(
 
 async def test_signatures_of_queries_are_listed(signature_lists: SignatureLists) -> None:
     """A signed approval of a query is listed, and its signature has the property names of audit records."""
-    await signature_lists.ledger.events.write(PLATFORM, "ann", build_event("ann"), append_id=EVENT_ID)
+    await signature_lists.ledger.events.append_to_chain(PLATFORM, "ann", build_event("ann"), append_id=EVENT_ID)
     [entry] = (await signature_lists.open().list_signatures(ALL, "", 10)).signatures
     assert entry.content == {
         "UserID": "ann",
@@ -135,14 +135,16 @@ async def test_signatures_of_queries_are_listed(signature_lists: SignatureLists)
 )
 async def test_forged_signatures_are_not_listed(signature_lists: SignatureLists, changes: dict[str, Any]) -> None:
     """An event is not listed if its signature belongs to another member or does not match the query."""
-    await signature_lists.ledger.events.write(PLATFORM, "ann", build_event("ann", **changes), append_id=EVENT_ID)
+    await signature_lists.ledger.events.append_to_chain(
+        PLATFORM, "ann", build_event("ann", **changes), append_id=EVENT_ID
+    )
     assert await signature_lists.read_first_page() == []
 
 
 @pytest.mark.parametrize("append_id", ["", "0123456789abcdef0123456789abcdef"])
 async def test_events_that_members_wrote_are_not_listed(signature_lists: SignatureLists, append_id: str) -> None:
     """An event that a member wrote over the API is not listed, even if it looks like a signed decision."""
-    await signature_lists.ledger.events.write(PLATFORM, "ann", build_event("ann"), append_id=append_id)
+    await signature_lists.ledger.events.append_to_chain(PLATFORM, "ann", build_event("ann"), append_id=append_id)
     assert await signature_lists.read_first_page() == []
 
 

@@ -85,7 +85,7 @@ async def test_items_that_no_version_lists_are_deleted(monkeypatch: pytest.Monke
         await small.save([], [], events, 0)
         with pytest.raises(WorkspaceError, match="changed"):
             await small.save([], [], events, 7)
-        await state.put(None, {"id": "left-by-a-crash", "scope": SCOPE})
+        await state.put_if_unchanged(None, {"id": "left-by-a-crash", "scope": SCOPE})
         assert len(await _list_item_ids(state)) == 5
         await small.save([], [], [], 1)
         assert "left-by-a-crash" in await _list_item_ids(state)
@@ -108,5 +108,5 @@ async def test_a_change_that_takes_too_long_is_rejected(monkeypatch: pytest.Monk
 
 
 async def _list_item_ids(state: CosmosItemStore) -> set[str]:
-    found = await state.find("SELECT c.id FROM c WHERE c.scope = @scope", SCOPE, scope=SCOPE)
+    found = await state.query_items("SELECT c.id FROM c WHERE c.scope = @scope", SCOPE, scope=SCOPE)
     return {str(item["id"]) for item in found}

@@ -67,7 +67,7 @@ async def filled_stores() -> AsyncIterator[FilledStores]:
             tip = await fill_chain(chains, COUNT)
             await chains.append(OTHER, build_batch(tip, 1), await chains.read_tip(OTHER))
             for number in range(COUNT):
-                assert await states.put(None, {"id": f"s{number}", "scope": "s"})
+                assert await states.put_if_unchanged(None, {"id": f"s{number}", "scope": "s"})
                 key = DocumentKey(f"d{number}", "l1")
                 await kept.create(LINE, key, json.dumps({"id": key.id, "line": "l1"}).encode())
             yield FilledStores(server, chains, states, kept)
@@ -79,8 +79,8 @@ READS: dict[str, Callable[[FilledStores], Awaitable[Any]]] = {
     "newest": lambda plant: plant.chains.scan(CHAIN, Filters(), limit=99, max_bytes=MANY),
     "hashes": lambda plant: plant.chains.read_hashes(CHAIN, 0, limit=99),
     "append ids": lambda plant: plant.chains.find(CHAIN, Lookup.APPEND_ID, [f"e-{n + 1}" for n in range(COUNT)]),
-    "state": lambda plant: plant.states.find("SELECT * FROM c", "s"),
-    "state everywhere": lambda plant: plant.states.find("SELECT * FROM c"),
+    "state": lambda plant: plant.states.query_items("SELECT * FROM c", "s"),
+    "state everywhere": lambda plant: plant.states.query_items("SELECT * FROM c"),
     "documents": lambda plant: plant.list_all_documents(),
 }
 
@@ -150,7 +150,7 @@ async def test_every_request_of_a_query_has_a_timeout(filled_stores: FilledStore
     states = CosmosItemStore(account, CATALOG, "CODE", "it")
     assert await states.read("s0", "s")
     transport.timeouts.clear()
-    assert len(await states.find("SELECT TOP 9 * FROM c ORDER BY c.id")) == COUNT
+    assert len(await states.query_items("SELECT TOP 9 * FROM c ORDER BY c.id")) == COUNT
     await account.close()
     assert len(transport.timeouts) > 2
     assert set(transport.timeouts) == {7}

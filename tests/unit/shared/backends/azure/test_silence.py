@@ -174,7 +174,7 @@ async def test_web_pubsub_requests_time_out(silent_server: SilentServer) -> None
     service = WebPubSub(silent_server.url, "live", ACCESS_KEY, timeout_seconds=SHORT)
     await check_fails(lambda: service.publish("g", b"{}"), "LIVE_STREAM_UNAVAILABLE")
     await check_fails(lambda: service.has_streams("g"), "LIVE_STREAM_UNAVAILABLE")
-    await check_fails(lambda: anext(aiter(service.list_streams("g"))), "LIVE_STREAM_UNAVAILABLE")
+    await check_fails(lambda: anext(aiter(service.iterate_streams("g"))), "LIVE_STREAM_UNAVAILABLE")
     await service.close()
 
 

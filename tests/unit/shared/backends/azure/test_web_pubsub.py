@@ -141,7 +141,10 @@ async def test_streams_of_all_pages_are_listed(service: WebPubSub, fake_web_pubs
     """The streams of a group are listed from all pages."""
     first: dict[str, object] = {"value": [{"connectionId": "1", "userId": "u"}, {"connectionId": "2"}]}
     fake_web_pubsub.pages = [first]
-    assert [reader async for reader in service.list_streams("_streams")] == [OpenStream("1", "u"), OpenStream("2", "")]
+    assert [reader async for reader in service.iterate_streams("_streams")] == [
+        OpenStream("1", "u"),
+        OpenStream("2", ""),
+    ]
 
 
 async def test_closing_a_closed_stream_succeeds(service: WebPubSub, fake_web_pubsub: FakeWebPubSub) -> None:

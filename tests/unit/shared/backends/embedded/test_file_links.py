@@ -28,9 +28,9 @@ def links(tmp_path: Path) -> FileLinks:
 @pytest.mark.parametrize("link", [LINK, replace(LINK, file_name="", permission=LinkPermission.WRITE)])
 def test_a_file_link_is_parsed_to_its_permissions(links: FileLinks, link: FileLink) -> None:
     """Parsing a link's URL returns its permissions; names can contain any characters."""
-    url = links.create(link)
+    url = links.sign_link(link)
     assert url.startswith("http://127.0.0.1:7071/files/downloads/a1/")
-    assert links.read(*split_url(url)) == link
+    assert links.parse_signed_link(*split_url(url)) == link
 
 
 @pytest.mark.parametrize(
@@ -51,20 +51,20 @@ def test_a_file_link_is_parsed_to_its_permissions(links: FileLinks, link: FileLi
 )
 def test_a_changed_file_link_is_invalid(links: FileLinks, change: dict[str, str]) -> None:
     """A link is invalid if its file, expiry or permission was changed."""
-    container, name, query = split_url(links.create(LINK))
+    container, name, query = split_url(links.sign_link(LINK))
     changed = {"container": container, "name": name, **query, **change}
-    assert links.read(changed.pop("container"), changed.pop("name"), changed) is None
+    assert links.parse_signed_link(changed.pop("container"), changed.pop("name"), changed) is None
 
 
 def test_texts_cannot_move_between_the_parts_of_a_link(links: FileLinks) -> None:
     """The signature covers the length of each part of a link, so that characters cannot move between parts."""
-    container, name, query = split_url(links.create(replace(LINK, container="ab", name="c")))
-    assert links.read("a", "bc", query) is None
-    assert links.read(container, name, query) is not None
+    container, name, query = split_url(links.sign_link(replace(LINK, container="ab", name="c")))
+    assert links.parse_signed_link("a", "bc", query) is None
+    assert links.parse_signed_link(container, name, query) is not None
 
 
 def test_the_key_of_file_links_survives_a_restart(tmp_path: Path) -> None:
     """Links of an earlier process are valid; another folder has another key."""
-    url = FileLinks("http://a", tmp_path / "key").create(LINK)
-    assert FileLinks("http://b", tmp_path / "key").read(*split_url(url)) == LINK
-    assert FileLinks("http://a", tmp_path / "other").read(*split_url(url)) is None
+    url = FileLinks("http://a", tmp_path / "key").sign_link(LINK)
+    assert FileLinks("http://b", tmp_path / "key").parse_signed_link(*split_url(url)) == LINK
+    assert FileLinks("http://a", tmp_path / "other").parse_signed_link(*split_url(url)) is None

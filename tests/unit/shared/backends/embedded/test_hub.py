@@ -196,7 +196,7 @@ def test_offsets_never_decrease(hub_path: Path, reader: HubReader) -> None:
     """The stored offset is 0 at first, then the highest committed offset, also after a reopening."""
     assert reader.read_offset(HUB, "live", "0") == 0
     for number in (5, 9, 3):
-        reader.commit(HUB, "live", "0", number)
+        reader.store_offset(HUB, "live", "0", number)
     other = HubReader(hub_path)
     assert other.read_offset(HUB, "live", "0") == 9
     assert (other.read_offset(HUB, "adx", "0"), other.read_offset(HUB, "live", "1")) == (0, 0)
@@ -209,7 +209,7 @@ async def test_has_changed_is_true_once_after_new_events(hub_writer: HubWriter, 
     assert not reader.has_changed()
     await hub_writer.send(HUB, [build_message(b"1")])
     assert reader.has_changed()
-    reader.commit(HUB, "live", "0", 1)
+    reader.store_offset(HUB, "live", "0", 1)
     assert not reader.has_changed()
 
 

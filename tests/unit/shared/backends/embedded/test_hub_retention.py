@@ -32,7 +32,7 @@ def commit_as_read(hub_path: Path, hub: str, group: str) -> None:
     """Mark all events of a hub as read by a consumer group."""
     reader = HubReader(hub_path)
     for partition in reader.list_partitions(hub):
-        reader.commit(hub, group, partition, reader.find_last_sequence_number(hub, partition))
+        reader.store_offset(hub, group, partition, reader.find_last_sequence_number(hub, partition))
     reader.close()
 
 
@@ -129,9 +129,9 @@ def trimmer(hub_path: Path) -> Iterator[HubTrimmer]:
 async def test_trimming_retains_unread_events(writer: HubWriter, reader: HubReader, trimmer: HubTrimmer) -> None:
     """Trimming deletes an event only if all consumer groups have read it."""
     await writer.send(HUB, build_messages(6))
-    reader.commit(HUB, "live", PARTITION, 6)
+    reader.store_offset(HUB, "live", PARTITION, 6)
     assert trimmer.delete_old_events(now() + LATER, {HUB: ["live", "adx"]}) == 0
-    reader.commit(HUB, "adx", PARTITION, 4)
+    reader.store_offset(HUB, "adx", PARTITION, 4)
     assert trimmer.delete_old_events(now() + LATER, {HUB: ["live", "adx"]}) == 4
     assert [event.sequence_number for event in read_all_events(reader)] == [5, 6]
 
@@ -141,7 +141,7 @@ async def test_trimming_retains_recent_events(writer: HubWriter, reader: HubRead
     await writer.send(HUB, [HubMessage(b"old", "key", {})])
     border = now()
     await writer.send(HUB, [HubMessage(b"young", "key", {})])
-    reader.commit(HUB, "live", PARTITION, 100)
+    reader.store_offset(HUB, "live", PARTITION, 100)
     assert trimmer.delete_old_events(border, {HUB: ["live"]}) == 1
     assert [event.body for event in read_all_events(reader)] == [b"young"]
 
@@ -151,7 +151,7 @@ async def test_sequence_numbers_are_not_reused_after_trimming(
 ) -> None:
     """After trimming, an empty partition continues its sequence numbers, also after a reopening."""
     await writer.send(HUB, build_messages(2))
-    reader.commit(HUB, "live", PARTITION, 2)
+    reader.store_offset(HUB, "live", PARTITION, 2)
     assert trimmer.delete_old_events(now() + LATER, {HUB: ["live"]}) == 2
     again = HubWriter(hub_path)
     await again.send(HUB, build_messages(1))
@@ -164,7 +164,7 @@ async def test_the_space_of_deleted_events_is_returned_to_the_disk(
 ) -> None:
     """After trimming, at most a quarter of the file is free space."""
     await writer.send(HUB, build_messages(2_000, 4_000))
-    reader.commit(HUB, "live", PARTITION, 1_990)
+    reader.store_offset(HUB, "live", PARTITION, 1_990)
     before = measure_file(hub_path)
     trimmer.delete_old_events(now() + LATER, {HUB: ["live"]})
     assert measure_file(hub_path) < before / 10
@@ -193,7 +193,7 @@ async def test_a_second_process_trims_while_events_are_sent(
 ) -> None:
     """If another process trims the hub during sends and is killed, no event is lost."""
     await writer.send(HUB, build_messages(20_000))
-    reader.commit(HUB, "live", PARTITION, 15_000)
+    reader.store_offset(HUB, "live", PARTITION, 15_000)
     for expected in (-signal.SIGKILL, 0):
         process = subprocess.Popen([sys.executable, "-c", TRIMMER, hub_path], stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220  waited for below
         assert process.stdout is not None

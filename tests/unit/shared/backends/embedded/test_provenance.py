@@ -42,7 +42,7 @@ async def audit_log(tmp_path: Path) -> AsyncIterator[SqliteAuditLog]:
 async def test_a_record_is_returned_as_stored(audit_log: SqliteAuditLog) -> None:
     """The returned record equals the stored record; the first record links to the genesis hash."""
     returned = await audit_log.append(PLATFORM, "admin", EVENT | {"AfterState": {"n": 1.0}}, append_id="a")
-    assert [returned] == await audit_log.records(PLATFORM)
+    assert [returned] == await audit_log.read_all_records(PLATFORM)
     assert (returned["RecordID"], returned["UserID"]) == ("000000000001", "admin")
     assert returned["PreviousHash"] == compute_genesis_hash("plant-a", "PlatformConfig")
 
@@ -54,7 +54,7 @@ async def test_each_target_and_scope_has_a_separate_chain(audit_log: SqliteAudit
         for target, scope in places:
             await audit_log.append(target, "u", EVENT, append_id=f"{target}{scope}{number}", scope_key=scope)
     for target, scope in places:
-        records = await audit_log.records(target, scope)
+        records = await audit_log.read_all_records(target, scope)
         assert len(records) == 2
         assert find_first_fault(records, compute_genesis_hash("plant-a", target, scope)) is None
 
@@ -64,14 +64,14 @@ async def test_an_append_id_is_stored_once(audit_log: SqliteAuditLog) -> None:
     first = await audit_log.append(PLATFORM, "admin", EVENT, append_id="same")
     again = await audit_log.append(PLATFORM, "admin", EVENT, append_id="same")
     assert again == first
-    assert len(await audit_log.records(PLATFORM)) == 1
+    assert len(await audit_log.read_all_records(PLATFORM)) == 1
 
 
 async def test_simultaneous_retries_are_stored_once(audit_log: SqliteAuditLog) -> None:
     """Concurrent retries with one append id return the same record."""
     records = await asyncio.gather(*(audit_log.append(PLATFORM, "admin", EVENT, append_id="same") for _ in range(8)))
     assert all(record == records[0] for record in records)
-    assert len(await audit_log.records(PLATFORM)) == 1
+    assert len(await audit_log.read_all_records(PLATFORM)) == 1
 
 
 async def test_timestamps_never_decrease(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ async def test_timestamps_never_decrease(tmp_path: Path) -> None:
     await log.append(PLATFORM, "u", EVENT, append_id="2")
     at += timedelta(hours=2, microseconds=7)
     await log.append(PLATFORM, "u", EVENT, append_id="3")
-    times = [record["Timestamp"] for record in await log.records(PLATFORM)]
+    times = [record["Timestamp"] for record in await log.read_all_records(PLATFORM)]
     await log.close()
     assert times == ["2026-01-05T08:00:00.000000Z", "2026-01-05T08:00:00.000000Z", "2026-01-05T09:00:00.000007Z"]
 
@@ -105,7 +105,7 @@ async def test_a_changed_row_is_detected(audit_log: SqliteAuditLog, tmp_path: Pa
             "UPDATE records SET canonical = CAST(replace(canonical, 'EntityID', 'EntityId') AS BLOB) WHERE sequence = 2"
         )
     file.close()
-    fault = find_first_fault(await audit_log.records(PLATFORM), compute_genesis_hash("plant-a", PLATFORM))
+    fault = find_first_fault(await audit_log.read_all_records(PLATFORM), compute_genesis_hash("plant-a", PLATFORM))
     assert fault == "000000000002 does not match the digest of its content"
 
 
@@ -131,7 +131,7 @@ async def test_two_processes_append_to_one_chain(tmp_path: Path) -> None:
             process.kill()
     assert [process.returncode for process in processes] == [0, 0]
     log = SqliteAuditLog(file, get_workspace_id)
-    records = await log.records(PLATFORM)
+    records = await log.read_all_records(PLATFORM)
     await log.close()
     assert find_first_fault(records, compute_genesis_hash("plant-a", PLATFORM)) is None
     events = {(record["EntityType"], record["EntityID"]) for record in records}
@@ -159,7 +159,7 @@ async def test_killed_processes_lose_no_acknowledged_event(tmp_path: Path) -> No
             rest, _ = process.communicate(timeout=60)
             answered += [line.split() for line in rest.splitlines() if len(line.split()) == 4 and len(line) > 80]
     log = SqliteAuditLog(file, get_workspace_id)
-    records = await log.records(PLATFORM)
+    records = await log.read_all_records(PLATFORM)
     verdict = await ChainVerifier(log.store, get_workspace_id).verify(ChainKey(PLATFORM))
     await log.close()
     assert verdict.chain_valid, verdict.reason
@@ -199,5 +199,5 @@ async def test_a_file_of_an_earlier_layout_is_supported(tmp_path: Path) -> None:
     again = await opened.append(PLATFORM, "u", EVENT, append_id="1")
     assert again["RecordID"] == "000000000002"
     verdict = await ChainVerifier(opened.store, get_workspace_id).verify(ChainKey(PLATFORM))
-    assert (verdict.chain_valid, verdict.empty, len(await opened.records(PLATFORM))) == (True, False, 3)
+    assert (verdict.chain_valid, verdict.empty, len(await opened.read_all_records(PLATFORM))) == (True, False, 3)
     await opened.close()

@@ -43,7 +43,7 @@ asyncio.run(main())
 async def audit_log(tmp_path: Path) -> AsyncIterator[SqliteAuditLog]:
     """Provide an audit log with a chain of events."""
     opened = SqliteAuditLog(tmp_path / "provenance.sqlite", get_workspace_id)
-    await asyncio.gather(*(opened.write(CHAIN, "editor", build_event(number)) for number in range(COUNT)))
+    await asyncio.gather(*(opened.append_to_chain(CHAIN, "editor", build_event(number)) for number in range(COUNT)))
     yield opened
     await opened.close()
 

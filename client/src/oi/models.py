@@ -1323,7 +1323,7 @@ class AlertCondition(TypedDict):
 
 
 class AlertDescription(TypedDict):
-    """An alert: the time in which the condition of a rule holds for one group, such as one connection."""
+    """An alert: a period in which the condition of a rule holds for one group, such as one connection."""
 
     id: str
     rule: str
@@ -1478,7 +1478,7 @@ class AmendmentBody(TypedDict):
 
 
 class AmendmentEventData(TypedDict):
-    """An amendment that is pending, was approved or rejected; `decidedBy` is null if no approval is required."""
+    """An amendment that is pending, approved or rejected; `decidedBy` is null if no person has decided."""
 
     scopeKey: str
     recordId: str
@@ -1792,7 +1792,7 @@ class KeyList(TypedDict):
 
 
 class MappingBody(TypedDict):
-    """Mapping that assigns the columns of an imported file to time, ids and payload; in NDJSON, to properties."""
+    """Mapping that assigns a file's columns (in NDJSON, top-level properties) to time, ids and payload of messages."""
 
     timestamp: str
     """
@@ -2004,9 +2004,9 @@ class QueryList(TypedDict):
 
 
 class RemappingBody(TypedDict):
-    """Request body of a preview or start of an import: another column mapping, which replaces the import's.
+    """Request body that previews or starts an import.
 
-    The body may be empty.
+    `mapping` replaces the column mapping of the import. The body may be empty.
     """
 
     mapping: NotRequired[MappingBody | None]

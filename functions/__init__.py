@@ -1,8 +1,8 @@
 """Azure Functions of the service, and the table of all HTTP routes.
 
 ``GROUPS`` lists the method and route of each HTTP operation. Operations form groups; one module declares all operations
-of a group. This module is imported at the first request to the group, because imports delay a cold start. The modules
-of triggers are imported when the app starts.
+of a group. The module of a group is imported at the first request to the group, because imports delay a cold start. The
+modules of triggers are imported when the app starts.
 """
 
 from functions import bundle_jobs, download_jobs, import_jobs, triggers

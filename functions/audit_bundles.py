@@ -76,7 +76,7 @@ async def _check_bundle(call: Call[Any, BundleBody], faults: ValidationErrors) -
 
 
 def _check_scope(scopes: Sequence[BundleScope], number: int, faults: ValidationErrors) -> None:
-    """Check one chain of a requested audit bundle, and add its errors to ``faults``."""
+    """Check the chain ``scopes[number]`` of a requested audit bundle, and add its errors to ``faults``."""
     scope, own = scopes[number], ValidationErrors()
     check_target_and_scope(own, scope.target, scope.scope_key)
     if scope in scopes[:number]:

@@ -86,7 +86,8 @@ async def read_connection(call: Call) -> Reply:
 async def _read_current_connection(path: Mapping[str, str]) -> Mapping[str, Any]:
     """Return the stored connection as JSON with its read-only properties.
 
-    If the connection does not exist, return its lookup (id in URLs) and an empty list of surfaces (groups).
+    A PUT must repeat these properties, except for live values, or omit them. If the connection does not exist, return
+    its lookup (id in URLs) and an empty list of surfaces (groups).
     """
     item = await get_administration().find(ItemKind.CONNECTION, path["lookup"])
     return {"lookup": path["lookup"], "surfaces": []} if item is None else await _describe_connection(item)

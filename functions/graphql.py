@@ -110,7 +110,8 @@ async def read_parameters(request: Request) -> GraphQLParameters:
 def build_graphql_reply(request: Request, body: Mapping[str, Any], *, executed: bool) -> Reply:
     """Build the HTTP reply of a GraphQL response, in the media type that the client prefers.
 
-    Under ``application/json`` the status of an invalid GraphQL request is 200, as the working draft requires.
+    ``executed`` is False for an invalid GraphQL request. The status is then 400, but 200 under ``application/json``, as
+    the working draft requires.
     """
     media_type = _select_media_type(request)
     status = 400 if media_type == GRAPHQL_JSON and not executed else 200

@@ -247,8 +247,8 @@ def _to_query_pairs(values: Mapping[str, Any], types: Mapping[str, str]) -> list
         types: JSON type by the name of the argument, ``string`` or ``integer``.
 
     Raises:
-        WorkspaceError: INVALID with the name of each argument that has another type, because its text in a query string
-            could mean another value.
+        WorkspaceError: INVALID with the name of each argument that does not have its type in ``types``. The text of
+            such a value in a query string could mean another value.
     """
     texts = {name: _to_query_text(value, types[name]) for name, value in values.items()}
     wrong = [name for name, text in texts.items() if text is None]

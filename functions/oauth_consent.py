@@ -148,7 +148,7 @@ async def preview_authorization(call: Call[Any, RequestBody]) -> Reply:
 async def list_grants(call: Call) -> Reply:
     """List the clients to which the caller has consented.
 
-    Callers with the right to manage keys get the grants of all members.
+    A grant is the consent of a member to a client. Callers with the right to manage keys get the grants of all members.
     """
     grants = await services().oauth.grants.list_visible(call.principal)
     return build_json_reply({"grants": [_grant_to_json(grant) for grant in grants]})
@@ -156,7 +156,10 @@ async def list_grants(call: Call) -> Reply:
 
 @GROUP.endpoint("DELETE", "oauth2/grants/{grantId}", access=Access.TOKEN, docs=replies.GRANT_ENDED_DOCS)
 async def end_grant(call: Call) -> Reply:
-    """End a grant; its access and refresh tokens are revoked."""
+    """End a grant; its access and refresh tokens are revoked.
+
+    A grant is the consent of a member to a client.
+    """
     await services().oauth.grants.end(call.principal, call.path["grantId"])
     return Reply(204)
 

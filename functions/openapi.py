@@ -38,7 +38,7 @@ class SerializedOpenApi:
 class OpenApiKey:
     """Cache key of an OpenAPI document.
 
-    The cache compares the catalog's version and the columns of the queries separately.
+    The catalog's version and the columns of the queries are not in the key; the cache compares them itself.
 
     Attributes:
         operations: names of the operations that the caller may use.
@@ -85,8 +85,8 @@ class OpenApiCache:
 def serialize_path_item(item: Mapping[str, Any]) -> orjson.Fragment:
     """Serialise a Path Item (the operations of one URL path) of an OpenAPI document.
 
-    The serializer does not release the interpreter. One call for a document of thousands of paths would block the event
-    loop, although the document is built in another thread.
+    The serializer does not release the interpreter lock. One call for thousands of paths would block the event loop,
+    although the document is built in another thread. Therefore each path is serialised separately.
     """
     return orjson.Fragment(serialise_json(item))
 

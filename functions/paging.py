@@ -45,7 +45,7 @@ class CatalogPageQuery(BaseModel):
 
 
 def select_page(name: str, keys: Iterable[str], query: CatalogPageQuery) -> tuple[list[str], dict[str, str]]:
-    """Return the keys of a page, and a dictionary with the reply's property `cursor` (empty after the last page).
+    """Return the keys of a page, and a dictionary with the reply's property `cursor` (empty for the last page).
 
     A cursor contains a key and not a position, so that no item is missed or repeated after inserts and removals.
 

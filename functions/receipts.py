@@ -48,7 +48,7 @@ class ReceiptQuery(CheckpointQuery):
     model_config = ConfigDict(extra="ignore")
 
     record_id: RecordId = Field(None, alias="recordId", description="RecordID of a record, for a receipt of inclusion.")
-    from_size: Sequence = Field(None, alias="from", description="Size of an earlier checkpoint, for one of growth.")
+    from_size: Sequence = Field(None, alias="from", description="Size of an earlier checkpoint, for a growth receipt.")
     size: Sequence = Field(None, description="Size of the checkpoint. Default: the newest.")
 
 

@@ -59,7 +59,7 @@ class SerializedItems[Version: tuple[Any, ...]]:
 
 
 def build_serialized_list(name: str, texts: Sequence[bytes], cursor: Mapping[str, str]) -> Reply:
-    """Build the reply with a page of items that are JSON texts.
+    """Build the reply with a page of items that are already serialised as JSON texts.
 
     Args:
         name: name of the property that contains the items.

@@ -93,7 +93,7 @@ class ExecuteQuery(TimeSelection):
 class FormatQuery(BaseModel):
     """Query parameter with the format of the reply."""
 
-    format: RowFormat | None = Field(None, description="Format of the reply; goes before the header Accept.")
+    format: RowFormat | None = Field(None, description="Format of the reply; has priority over the header Accept.")
 
 
 class ExecuteRestQuery(ExecuteQuery, FormatQuery):

@@ -231,7 +231,7 @@ async def _check_deliveries_query(call: Call[DeliveriesQuery], faults: Validatio
 
 
 def _format_filters_for_cursor(call: Call[DeliveriesQuery]) -> str:
-    """Return the webhook's id and the status filter as one text for the paging cursor; other cursors are rejected."""
+    """Return the webhook's id and the status filter as a text; a paging cursor with another text is invalid."""
     return f"{call.path['id']} {call.query.status or ''}"
 
 

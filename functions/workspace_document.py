@@ -85,7 +85,7 @@ async def _load_document(request: Request) -> LoadedDocument:
     """Parse and validate the workspace document in a request.
 
     Raises:
-        WorkspaceError: INVALID with every problem and its position in the document.
+        WorkspaceError: INVALID with the first problems and their positions in the document.
     """
     media_type = request.media_type
     text_format = DocumentFormat.YAML if media_type in _YAML_TYPES else DocumentFormat.JSON
@@ -98,7 +98,9 @@ async def _load_document(request: Request) -> LoadedDocument:
 async def _check_changed_queries(
     loaded: LoadedDocument, plan: DocumentPlan, max_seconds: float
 ) -> Iterable[DocumentWarning]:
-    """Validate the changed queries of a document with the query engine; return a warning if the engine is unavailable.
+    """Validate the changed queries of a document with the query engine; start none after ``max_seconds``.
+
+    Return one warning if the engine is unavailable or too slow, so that queries remain unvalidated; else none.
 
     Raises:
         DocumentError: the engine rejects queries.
@@ -150,7 +152,7 @@ def _list_warnings(loaded: LoadedDocument) -> list[DocumentWarning]:
 
 
 def _convert_error(error: DocumentError, text_format: DocumentFormat) -> WorkspaceError:
-    """Convert the problems of a workspace document to one error that lists each problem with its position."""
+    """Convert the problems of a workspace document to one error that lists the first problems with their positions."""
     problems = error.problems
     detail = "; ".join(map(_describe_problem, problems[:_MAX_DETAILED]))
     if len(problems) > _MAX_DETAILED:

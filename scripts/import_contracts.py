@@ -1,4 +1,4 @@
-"""Rule for import-linter: of the packages below one package, such as ``azure``, modules may import only some.
+"""Rule for import-linter: modules may import only some subpackages of a package such as ``azure``.
 
 Import-linter treats all packages below ``azure`` as the single external module ``azure``. This contract reads the
 import statements themselves, so that it can allow ``azure.functions``, for example, and forbid all other packages.

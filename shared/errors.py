@@ -120,7 +120,7 @@ class ValidationErrors:
 
         Raises:
             WorkspaceError: INVALID with the properties of all errors, and with every invalid field under ``errors``.
-                The code is one of :data:`LEADING` if an error has one, else the code of the first error.
+                The code is the first code of :data:`LEADING` that an error has, else the code of the first error.
         """
         if len(self._errors) == 1:
             raise self._errors[0]

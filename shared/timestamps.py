@@ -83,10 +83,10 @@ def parse_iso8601(text: str) -> datetime:
 
 
 def check_utc_offset(hours: str | None, minutes: str | None) -> None:
-    """Check the hours and minutes of a timestamp's offset from UTC; None for a timestamp without an offset.
+    """Check the hours and minutes of a timestamp's offset from UTC; both are None if the timestamp has no offset.
 
     Raises:
-        ValueError: RFC 3339 does not allow the offset. ``fromisoformat`` adds minutes above 59 to the hours.
+        ValueError: RFC 3339 forbids the offset. ``fromisoformat`` would accept minutes above 59 as further hours.
     """
     if hours and minutes and (hours > _MAX_HOURS or minutes > _MAX_MINUTES):
         raise ValueError("the offset of the date-time must have hours of 00 to 23 and minutes of 00 to 59")

@@ -77,7 +77,7 @@ class ItemList:
     def iterate_sorted_after(
         self, path: tuple[str | int, ...], last_entry: SortEntry | None, *, descending: bool
     ) -> Iterator[CosmosItem]:
-        """Yield the items after the index entry ``last_entry``, sorted by the value at ``path``.
+        """Yield the items after the index entry ``last_entry`` (None for all items), sorted by the value at ``path``.
 
         The list must not change during the iteration.
         """
@@ -103,7 +103,7 @@ class PhysicalRange:
 
 
 class UniqueKeys:
-    """Unique-key policy of a container: in a logical partition, no two items may have the same values at these paths.
+    """Unique-key policy: no two items of a logical partition may have the same values at all paths of a unique key.
 
     Args:
         properties: The definition of the container; `uniqueKeyPolicy` may be missing.
@@ -163,7 +163,10 @@ class CosmosContainer:
         return self._items_by_key.get(key) or ItemList()
 
     def find_id_by_unique_values(self, key: PartitionKey, unique_values: tuple[int, bytes]) -> str | None:
-        """Return the id of the item that already has these values of a unique key; None if no item has them."""
+        """Return the id of the item that has these values of a unique key; None if no item has them.
+
+        `unique_values` is a pair from `UniqueKeys.list_unique_key_values`.
+        """
         return self._unique_values.get((key, *unique_values))
 
     def assign_creation_number(self) -> int:

@@ -229,7 +229,7 @@ def _check_container_definition(body: dict[str, Any]) -> None:
     if not isinstance(paths, list) or not all(isinstance(path, str) and path.startswith("/") for path in paths):
         raise CosmosError(400, "A partition key definition must have a list of paths that begin with /.")
     if not 1 <= len(paths) <= (_MAX_LEVELS if kind == "MultiHash" else 1):
-        raise CosmosError(400, f"Too many partition key paths for kind '{kind}'.")
+        raise CosmosError(400, f"The kind '{kind}' does not allow {len(paths)} partition key paths.")
     if definition.get("version", 1) != 2:
         raise build_unsupported_error("partition keys of hash version 1")
     _check_unique_key_policy(body.get("uniqueKeyPolicy"))

@@ -72,14 +72,14 @@ class PagePosition:
     returned: int = 0
 
     def to_continuation_token(self, query: str) -> str:
-        """Encode the position as a continuation token that is valid only for this query."""
+        """Encode the position as a continuation token, valid only for the query that the text ``query`` identifies."""
         keys = None if self.keys is None else [[] if key is UNDEFINED else [key] for key in self.keys]
         values = [_hash_query(query), self.range_id, self.number, keys, self.skipped, self.returned]
         return base64.urlsafe_b64encode(orjson.dumps(values)).decode()
 
     @classmethod
     def from_continuation_token(cls, token: str, query: str) -> "PagePosition":
-        """Decode a continuation token of a query.
+        """Decode a continuation token of the query that the text ``query`` identifies.
 
         Raises:
             CosmosError: 400 if the token is invalid or belongs to another query.

@@ -58,7 +58,7 @@ def _is_indexed(policy: Mapping[str, Any], path: list[str]) -> bool:
 def _compute_match_precision(pattern: str, path: list[str]) -> int:
     """Return how precisely a pattern such as `/a/*` or `/a/b/?` matches a path, as a number.
 
-    Return -1 if it does not match.
+    A longer pattern, or `?` instead of `*`, gives a larger number. Return -1 if the pattern does not match.
     """
     *steps, last = parse_path(pattern)
     if last == "?":

@@ -309,7 +309,7 @@ def _build_order_comparison(left: SqlExpression, operator: str, right: SqlExpres
     holds = _ORDERS[operator]
 
     def compare_operands(row: SqlRow) -> Any:
-        """Compare both operands; return UNDEFINED if their types have no common order."""
+        """Return whether the comparison of the operands is true for a row; UNDEFINED if their types have no order."""
         result = compare_values(left(row), right(row))
         return UNDEFINED if result is None else holds(result)
 
@@ -319,8 +319,8 @@ def _build_order_comparison(left: SqlExpression, operator: str, right: SqlExpres
 def _evaluate_and_or_operands(parts: list[SqlExpression], row: SqlRow, *, decisive: bool) -> Any:
     """Evaluate operands that are joined by OR (``decisive`` is True) or by AND (``decisive`` is False).
 
-    If an operand equals ``decisive``, that is the result. Otherwise the result is undefined if an operand is not a
-    boolean.
+    If an operand is ``decisive``, the result is ``decisive``. Otherwise, if an operand is not a boolean, the result is
+    undefined.
     """
     result: Any = not decisive
     for part in parts:

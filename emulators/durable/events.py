@@ -55,7 +55,7 @@ _OUTPUTS = ("Result", "Input")
 
 
 def build_event(kind: EventType, at: datetime, number: int = NO_ID, **members: Any) -> Event:
-    """Build a history event; ``number`` is the task id if the event schedules a task, else ``NO_ID``."""
+    """Build a history event with further ``members``; ``number`` is the id of the task that it schedules, or NO_ID."""
     return {"EventType": int(kind), "EventId": number, "Timestamp": format_rfc3339(at), **members}
 
 
@@ -86,7 +86,7 @@ def build_task_completed(task: int, result: str | None, at: datetime) -> Event:
 
 
 def build_task_failed(task: int, reason: str, details: str, at: datetime) -> Event:
-    """Build the history event of a failed activity."""
+    """Build the history event of a failed activity; ``details`` is its stack trace."""
     return build_event(EventType.TASK_FAILED, at, TaskScheduledId=task, Reason=reason, Details=details)
 
 

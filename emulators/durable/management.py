@@ -45,7 +45,7 @@ class Management:
         return await self._database.read(lambda connection: rows.find_instance(connection, instance))
 
     async def wait_for_end(self, instance: str, seconds: float, pause: float) -> Instance | None:
-        """Wait until an instance has ended and return the instance; return None after ``seconds``.
+        """Wait until an instance has ended and return it; None if ``seconds`` pass before, or if the id is unknown.
 
         The instance is read every ``pause`` seconds.
         """

@@ -183,7 +183,7 @@ class TurnInput:
 
     Attributes:
         instance: the orchestration instance.
-        history: events of earlier turns, as JSON texts without ``IsPlayed``.
+        history: events of earlier turns, as JSON texts without the property ``IsPlayed``.
         progress: stored progress of the orchestration, as JSON text.
         messages: new messages that this turn delivers.
     """

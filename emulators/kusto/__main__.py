@@ -17,8 +17,8 @@ of several gigabytes, other queries would fail (see ``opt.retain`` in the docume
 def main() -> None:
     """Set the options of DuckDB's memory allocator, fork the translator process, and start the server.
 
-    The options must be set before DuckDB is loaded. The fork must happen before, too, because a process with threads
-    cannot be forked safely.
+    The options must be set before DuckDB is loaded. The fork must also happen before that, because a process with
+    threads cannot be forked safely.
     """
     os.environ.setdefault(_ALLOCATOR, _RELEASING)
     forked = fork_translator()

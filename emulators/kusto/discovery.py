@@ -130,7 +130,10 @@ def _find_next_probe(
     tables: Mapping[str, Sequence[str]],
     rows: dict[int, Rows],
 ) -> NextProbe | None:
-    """Assign the probe rows to the operators in order; return the probe query of the first operator without rows."""
+    """Assign the probe rows to the operators in order; return the probe query of the first operator without rows.
+
+    The rows are added to ``rows``, by ``offset`` of their operator. Return None if no operator needs a further probe.
+    """
     calls = collections.Counter(operator.offset for operator, _ in operators_with_queries)
     used = types = 0
     for operator, before in operators_with_queries:

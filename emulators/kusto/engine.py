@@ -258,7 +258,7 @@ class Engine:
         deadline: float,
         result_place: ResultPlace,
     ) -> tuple[Translation, Mapping[str, Any]]:
-        """Translate a KQL text to SQL; first run the probe queries that find its output columns.
+        """Translate the query at ``result_place`` of a KQL text to SQL; first run the probes that find its columns.
 
         Returns:
             The translation, and the values of the placeholders in the SQL.

@@ -281,7 +281,12 @@ def _to_unsupported_error(error: KqlUnsupportedError, text: str) -> QueryError:
 
 
 def _describe_unsupported_construct(construct: str, remaining_text: str) -> tuple[str, str]:
-    """Return the description of an unsupported KQL construct, and the name whose position the error reports."""
+    """Return the description of an unsupported KQL construct, and the name whose position the error reports.
+
+    Args:
+        construct: kind and name of the construct, as the translator library reports them.
+        remaining_text: text of the query from the construct to the end of the line; empty if its position is unknown.
+    """
     kind, _, name = construct.partition(":")
     if kind in ("function", "aggregate", "let function") and name:
         return f"{name}()", f"{name}()"

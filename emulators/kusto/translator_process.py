@@ -6,8 +6,9 @@ limit ends the process. The engine starts the first translator process by a fork
 translator library again, which takes most of the processor time of a start.
 
 A message is a 4-byte big-endian length and a JSON document: ``{"text", "schema", "found", "types", "place",
-"seconds"}`` as the request, and a `Translation` or ``{"error": {...}, "late"}`` as the reply. The property ``late`` is
-true if the translation exceeded its CPU time.
+"seconds"}`` as the request, and a `Translation` or ``{"error": {...}, "late"}`` as the reply. ``found`` contains the
+rows of probe queries, ``place`` the position of the requested result (see `translate`), and ``seconds`` the limit of
+CPU time. The property ``late`` is true if the translation exceeded this limit.
 """
 
 import dataclasses

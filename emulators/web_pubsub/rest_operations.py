@@ -263,7 +263,7 @@ def match_operation(method: str, path_below_hub: str) -> tuple[Operation, Mappin
             raise WorkspaceError(
                 Kind.METHOD_NOT_ALLOWED,
                 "METHOD_NOT_ALLOWED",
-                f"This route supports {', '.join(operations)}.",
+                f"Method {method} is not allowed for this route; use {', '.join(operations)}.",
                 allow=list(operations),
             )
         return operations[method], parts

@@ -12,7 +12,7 @@ from shared.provenance.ports import Target
 
 
 class AuditScope(TypedDict):
-    """A chain of the audit log. The chain of a workspace target has no scope."""
+    """A chain of the audit log. `scopeKey` is null if the target has one chain for the whole workspace."""
 
     scopeKey: str | None
     target: Target

@@ -77,7 +77,7 @@ class QueryChecks:
         _LOG.info("checked the queries", extra=fields(queries=len(queries), rejected=rejected, seconds=seconds))
 
     def _describe_rejection(self, index: int, query: WarmQuery, rule: str) -> str:
-        """Describe a rejected query for the log: its lookup (short name) or document position, and the rule."""
+        """Describe a rejected query for the log: its lookup (short name) or document position, and the error."""
         if self._loaded is None:
             return f"{query.lookup}: {rule}"
         [problem] = self._loaded.build_located_error([(("warmQueries", index, "kql"), rule)]).problems

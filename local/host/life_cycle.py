@@ -91,7 +91,7 @@ class HostOptions:
         workspace_file: workspace document for a new data directory; None to create no workspace.
         app: folder of the function app.
         with_sign_in_link: whether to create a sign-in link for the web console after the start.
-        telemetry_retention_days: days after their ingestion at which the Kusto emulator deletes messages.
+        telemetry_retention_days: age in days, since ingestion, at which the Kusto emulator deletes a message.
         hub_retention_hours: hours after which the hub deletes events that all consumer groups have read.
     """
 

@@ -150,7 +150,7 @@ class KustoProcess:
     Args:
         data_dir: the data directory.
         command: command line that starts the process.
-        retention_days: days after their ingestion at which messages are deleted from the telemetry table.
+        retention_days: age in days, since ingestion, at which a message is deleted from the telemetry table.
     """
 
     def __init__(

@@ -94,7 +94,7 @@ def split_target(target: bytes) -> tuple[bytes | None, bytes]:
     """Return the host and the path of a request target; the host is None if the target is not an absolute URL.
 
     Raises:
-        WorkspaceError: INVALID_REQUEST if its scheme is not http or https.
+        WorkspaceError: INVALID_REQUEST if the target is a URL whose scheme is not http or https.
     """
     absolute = _ABSOLUTE.fullmatch(target)
     if absolute is None:

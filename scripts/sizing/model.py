@@ -172,7 +172,7 @@ def _calculate_live_stream_quantities(live: LiveStreamSize) -> dict[str, float]:
 
 
 def _calculate_key_vault_quantities(sizes: Sizes) -> dict[str, float]:
-    """Return how many 10,000 signatures of checkpoints Key Vault computes per month.
+    """Return the number of signatures that Key Vault computes per month for checkpoints, in units of 10,000.
 
     Each run of the job ``checkpoints`` signs one checkpoint for each chain that has grown since the previous run.
 

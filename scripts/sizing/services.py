@@ -260,7 +260,7 @@ def compute_batch_rate(load: Load, hubs: EventHubsSize) -> float:
 
 
 def _compute_group_size(load: Load, name: str, required: int, executions_per_second: float) -> ScalingGroup:
-    """Compute the number of instances and the billed time of one scaling group.
+    """Compute the billed time of the scaling group ``name``, and its instances: at least ``required`` instances.
 
     Azure bills each execution for at least a second. The billed time is at most the time of all instances when they run
     continuously.

@@ -70,7 +70,7 @@ def evaluate_row_groups(rule: AlertRule, result: QueryResult) -> list[AlertGroup
         result: result of the rule's query.
 
     Raises:
-        EvaluationError: the result lacks a column of the rule, or has more rows than can be evaluated.
+        EvaluationError: the result lacks a column of the rule, has too many rows, or has labels that are too long.
     """
     condition = rule.condition or AlertCondition(rows=Rows.ANY)
     types = {column.name: column.type for column in result.columns}
@@ -123,7 +123,7 @@ def _evaluate_column_condition(
 def _build_labels(columns: Iterable[str], row: Mapping[str, Any]) -> dict[str, str | None]:
     labels = {name: _to_label(row[name]) for name in columns}
     if sum(len(label or "") for label in labels.values()) > MAX_LABELS:
-        raise EvaluationError(f"The values of the columns in groupBy have more than {MAX_LABELS} characters.")
+        raise EvaluationError(f"The values of the groupBy columns together have more than {MAX_LABELS} characters.")
     return labels
 
 

@@ -82,7 +82,7 @@ class RuleEvaluation:
 
         Args:
             entry: alert rule with its creation time.
-            data: result of :meth:`read`.
+            data: result of :meth:`read_data`.
 
         Raises:
             EvaluationError: the condition does not fit the data.

@@ -117,7 +117,7 @@ class RuleEvaluator:
     ) -> RuleState | None:
         """Evaluate a rule, store the result, and return the rule's new state.
 
-        If another process has stored a newer evaluation, store nothing and return that state.
+        If another process has stored a newer evaluation, store nothing and return the state that it stored.
         """
         groups = await self._evaluate_groups(entry, data)
         count("workspace.alerts.evaluations", failed=isinstance(groups, EvaluationError))

@@ -112,7 +112,7 @@ class AlertScheduler:
         return {source: rules for source, rules in due.items() if self._retry_at.get(source, 0.0) <= now}
 
     def _find_absence_rules_to_end(self, catalog: Catalog) -> set[str]:
-        """Return the absence rules (alert rules for missing telemetry) with alerts that may have to end.
+        """Return the lookups of absence rules (alert rules for missing telemetry) with alerts that may have to end.
 
         These rules have open alerts, and watch a connection that is disabled or was removed. The result is empty if the
         catalog has not changed since the last call.

@@ -20,7 +20,7 @@ class Transitions:
 
     Attributes:
         puts: alerts to create or replace.
-        deletes: ids of pending alerts that end without having fired.
+        deletes: ids of unacknowledged pending alerts that end without having fired.
         active: pending and firing alerts after the changes.
     """
 

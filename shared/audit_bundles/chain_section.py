@@ -278,7 +278,11 @@ class ChainSection:
         return name
 
     async def _write_proof(self, file: BundleFile, state: _SignedState, *, complete: bool) -> str | None:
-        """Write the inclusion proof of the last record or, if filters select records, of each selected record."""
+        """Write a file with inclusion proofs; return its name, or None if the chain has no trusted checkpoint.
+
+        If the bundle is ``complete`` (has all records of the chain), the file contains the proof of the last record;
+        else it contains the proof of each record in the bundle.
+        """
         if not state.tree_size:
             return None
         name = f"proofs/{self._number}.json"

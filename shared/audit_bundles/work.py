@@ -110,7 +110,7 @@ def _render_chain(entry: Mapping[str, Any]) -> str:
 async def _render_amendments(
     store: ChainStore, chain: ChainKey, filters: Filters, runtime: Runtime
 ) -> AsyncIterator[bytes]:
-    """Render the first amendments (corrections of entities) of a chain, each with its approval or rejection."""
+    """Render at most ``MAX_CHAIN`` amendments (corrections of entities) of a chain, each with its decision."""
     yield f"<h2>Amendments of scope {escape(chain.scope_key)}</h2>".encode()
     shown = 0
     async for page, _, _ in iterate_record_pages(store, chain, filters, newest_first=False, max_records=100):
@@ -173,7 +173,7 @@ class BundleRunner:
         self._lane = FairScheduler(CONCURRENT_BUNDLES, CONCURRENT_BUNDLES + MAX_WAITING)
 
     async def build_bundle(self, job_id: str) -> bool:
-        """Build and store the bundle of a job, and mark the job as completed.
+        """Build and store the bundle of a job; mark the job as completed, or as failed if a retry cannot succeed.
 
         Returns:
             False if too many bundles of the same principal are waiting in this process; retry later.

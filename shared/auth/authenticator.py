@@ -39,7 +39,7 @@ _LOG = logs.get_logger("auth")
 class KeyUsageRecorder:
     """Background writer of the times at which API keys were last used.
 
-    A failed write is skipped, and only the first failure is logged.
+    A failed write is skipped; of several failures in a row, only the first is logged.
 
     Args:
         store: storage of the keys.
@@ -71,7 +71,7 @@ class KeyUsageRecorder:
             self._writing = write(self._write_all(), context=contextvars.Context())
 
     async def close(self) -> None:
-        """Wait until all recorded uses are written."""
+        """Wait until the writes of all recorded uses have succeeded or failed."""
         if self._writing is not None:
             await self._writing
 

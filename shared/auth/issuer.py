@@ -59,11 +59,12 @@ class TokenIssuer:
     async def issue_token(self, caller: Principal, minutes: Decimal | None, scopes: Sequence[str] | None) -> NewToken:
         """Issue a new token for the caller, with an audit event.
 
-        The token never has more rights than the caller's credential, and never expires after it.
+        The token never has more rights than the caller's credential. It never expires later than the credential, unless
+        the credential is an Entra ID token.
 
         Args:
             caller: owner of the new token.
-            minutes: lifetime, more than 0; None for 60 minutes, or less if the caller's credential expires earlier.
+            minutes: lifetime, more than 0; None for the longest allowed lifetime up to 60 minutes.
             scopes: rights of the token; None for all rights of the caller.
 
         Raises:
@@ -160,7 +161,7 @@ def _compute_expiry(caller: Principal, minutes: Decimal | None, issued_at: datet
         return expires_at
     if minutes is None:
         return caller.expires_at
-    raise invalid("minutes", "the new token would expire later than the caller's token")
+    raise invalid("minutes", "the new token would expire later than the caller's credential; request fewer minutes")
 
 
 def _get_parent_id(caller: Principal) -> str:

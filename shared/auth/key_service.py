@@ -193,7 +193,7 @@ class ApiKeys:
         return creators if creators or caller.personal else None
 
     async def _require_recent_sign_in(self, caller: Principal) -> None:
-        """Raise an error if the workspace requires signatures and the caller has not signed in recently.
+        """Raise an error if the workspace requires signatures and the caller's token comes from an old sign-in.
 
         Otherwise, a person could create a key with an old token, and then sign with this key.
         """

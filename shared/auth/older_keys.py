@@ -21,7 +21,7 @@ type FindEvent = Callable[[str], Awaitable[Mapping[str, Any] | None]]
 
 
 class OlderKeyCreators:
-    """Finds the creators of API keys that earlier versions created.
+    """Finder of the creators of API keys that earlier versions of the service created.
 
     The audit event of a key names the member and the credential that created the key. The audit event of that
     credential names the credential before it, and so on.
@@ -38,7 +38,7 @@ class OlderKeyCreators:
         self._retry_at = float("-inf")
 
     async def find(self, key: ApiKey) -> tuple[str, ...] | None:
-        """Return the members, except the key's principal, who created the key or a credential from which it descends.
+        """Return the members, except the principal, who created the key or a credential from which the key descends.
 
         Returns:
             The members; empty if the principal or the deployment's own command created the key; None if they are

@@ -95,7 +95,7 @@ class Team:
     def find_key_end_time(self, key: "ApiKey") -> datetime | None:
         """Return the time at which an API key became invalid, by its revocation or its member's removal.
 
-        Return None if the key is valid.
+        Return None if neither has happened. The key's own expiry is not checked.
         """
         cutoff = self.cutoffs.get(key.principal, NO_CUTOFF).keys
         removed_at = cutoff if cutoff is not None and key.created_at <= cutoff else None
@@ -144,7 +144,7 @@ class IssuedToken:
     """Record of an issued token that has not expired.
 
     Attributes:
-        parent: id of the API key or token with which the token was requested; empty if it was an Entra ID token.
+        parent: id of the requesting API key or token; empty if the token was requested with an Entra ID token.
     """
 
     token_id: str
@@ -179,7 +179,7 @@ class CredentialStore(Protocol):
     async def add_key(self, key: ApiKey) -> ApiKey:
         """Store a new API key, unless a key with the same id and digest is stored; return the stored key.
 
-        A repeated request derives the same secret, so all its attempts together store one key.
+        A request that is sent again derives the same key, so it stores no second key.
 
         Raises:
             WorkspaceError: UNAVAILABLE if the store does not respond, or if another key has this id.

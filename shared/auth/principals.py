@@ -118,7 +118,7 @@ acting_member: ContextVar[str] = ContextVar("acting_member", default="")
 
 @contextmanager
 def act_as(caller: Principal) -> Iterator[None]:
-    """Context manager: record the caller as the acting member while the block runs, for instance for query limits."""
+    """Context manager: set the caller as the acting member for the block; query limits apply to the acting member."""
     token = acting_member.set(caller.member_id)
     try:
         yield
@@ -127,5 +127,5 @@ def act_as(caller: Principal) -> Iterator[None]:
 
 
 def build_unauthenticated_error(detail: str) -> WorkspaceError:
-    """Build the error for a missing or invalid credential; ``detail`` must not help an attacker to guess one."""
+    """Build the error for a missing or invalid credential; ``detail`` must not help to guess a credential."""
     return WorkspaceError(Kind.UNAUTHENTICATED, "UNAUTHENTICATED", detail)

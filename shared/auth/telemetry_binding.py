@@ -104,7 +104,7 @@ def _parse_texts(value: Any) -> tuple[str, ...]:
 
 
 def _describe_position(place: str) -> str:
-    """Return the start of an error message: the position of a telemetry message, as ``[3]`` or ``line 4``."""
+    """Return the start of an error message, such as ``message [3]: `` or ``line 4: ``; empty for an empty position."""
     if not place:
         return ""
     return f"message {place}: " if place.startswith("[") else f"{place}: "

@@ -145,7 +145,7 @@ class BackgroundRunner:
     def _can_claim(self, name: str, at: datetime) -> bool:
         """Return whether a job may be claimed: its next attempt is due, or was planned before the clock was set back.
 
-        The times of consecutive ticks do not show every such change, because the clock may be set back during a run.
+        A comparison of the times of consecutive ticks would miss a change of the clock during a run.
         """
         attempt = self._next_attempts.get(name)
         return attempt is None or at >= attempt.at or at < attempt.decided_at - CLOCK_TOLERANCE

@@ -88,8 +88,8 @@ class Administration:
         """Remove a catalog item.
 
         Raises:
-            WorkspaceError: NOT_FOUND if the item does not exist, or PRECONDITION_FAILED if the request also has an
-                If-Match; PRECONDITION_FAILED if the ETag does not match; otherwise as :meth:`put`.
+            WorkspaceError: NOT_FOUND if the item does not exist and the request has no If-Match; PRECONDITION_FAILED if
+                the request has an If-Match and the item is missing or has another ETag; the errors of :meth:`put`.
         """
 
         def build_removal_changes(stored: StoredCatalog) -> Sequence[ItemChange]:

@@ -69,7 +69,7 @@ def _check_number(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("must be a number")  # noqa: TRY004  pydantic converts only this error
     if not -_MAX_NUMBER <= value <= _MAX_NUMBER:
-        raise ValueError("must be a finite number of 64 bits")
+        raise ValueError("must be a finite 64-bit number")
     return value
 
 

@@ -55,7 +55,7 @@ def find_warnings(document: WorkspaceDocument) -> Iterator[Finding]:
 
 
 def _find_duplicates(values: Iterable[tuple[Path, str]], name: str) -> Iterator[Finding]:
-    """Yield a violation for each value that already occurs at an earlier path of the document."""
+    """Yield a violation for each value that also occurs at an earlier path; ``name`` is the field in the message."""
     first: dict[str, Path] = {}
     for path, value in values:
         if value in first:
@@ -192,9 +192,10 @@ def check_approvers(sections: Sections, stored: Collection[str] = ()) -> Iterato
 
 
 def _find_approver_error(approver: Member | None) -> str | None:
-    """Return why a team member cannot be an approver, or None.
+    """Return why a declared approver of a query cannot approve; None if the approver can.
 
-    A disabled member is accepted, because the member may have approved the query before being disabled.
+    ``approver`` is None if no member has the approver's id. A disabled member is accepted, because the member may have
+    approved the query before being disabled.
     """
     if approver is None:
         return "is not a member of the team"

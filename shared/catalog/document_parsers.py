@@ -289,7 +289,7 @@ class _Parser:
         return Node("null" if constant == "null" else "bool", 0, position, constant)
 
     def _parse_string(self, position: int) -> tuple[Node, int]:
-        """Parse a JSON string that can contain escape sequences."""
+        """Parse a JSON string, which can contain escape sequences; return its node and the position after it."""
         if not self._text.startswith('"', position):
             raise self.build_error(position, "not JSON: a value is expected")
         try:

@@ -109,7 +109,8 @@ def plan_document_for_command_line(document: WorkspaceDocument, stored: StoredCa
 def _restore_signatures(declared: dict[ItemId, dict[str, Any]], stored_items: Mapping[ItemId, CatalogItem]) -> None:
     """Add the stored signature to each declared approval that equals the stored approval except for the signature.
 
-    Otherwise, a document that omits the signature would remove it, or would make the query a draft.
+    The query's text and parameters must be unchanged, too. Without this step, a document that omits the signature would
+    remove the stored signature, or would make the query a draft.
     """
     for key in _list_approved_queries(declared):
         definition, item = declared[ItemKind.WARM_QUERY, key], stored_items.get((ItemKind.WARM_QUERY, key))
@@ -197,7 +198,7 @@ def _list_approved_queries(declared: Mapping[ItemId, Mapping[str, Any]]) -> list
 def _is_approval_stored(
     declared: Mapping[ItemId, Mapping[str, Any]], stored_items: Mapping[ItemId, CatalogItem], key: str
 ) -> bool:
-    """Return whether a stored query has the declared text and approval, or was created through the API."""
+    """Return whether a stored query has the declared text, parameters and approval, or was created through the API."""
     item = stored_items.get((ItemKind.WARM_QUERY, key))
     if item is None or item.origin is ItemOrigin.API:
         return item is not None

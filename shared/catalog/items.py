@@ -32,7 +32,7 @@ type ItemId = tuple[str, str]
 
 
 class ItemKind(StrEnum):
-    """Kinds of catalog items, in the order of additions and edits; removals are applied later, in the reverse order."""
+    """Kinds of catalog items, in the order of a plan's additions and edits; removals follow in the reverse order."""
 
     WORKSPACE = "workspace"
     SETTINGS = "settings"

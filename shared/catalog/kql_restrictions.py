@@ -178,7 +178,7 @@ def _find_statement_error(tokens: Sequence[str], index: int) -> str | None:
 
 
 def _find_evaluate_error(tokens: Sequence[str], index: int) -> str | None:
-    """Return why an ``evaluate`` is rejected; None if an allowed plugin follows its parameters."""
+    """Return why an ``evaluate`` is rejected; None for a property name or an allowed plugin (hints may precede)."""
     if _get_token(tokens, index - 1) == ".":
         return None
     at = index + 1
@@ -237,9 +237,9 @@ _CHECKS: Final[Mapping[str, _Check]] = {
 
 
 def _check_typed_literals(kql: str, text: str) -> None:
-    """Reject a typed literal, such as ``datetime(...)``, with ``)`` in a string or comment.
+    """Reject a typed literal, such as ``datetime(...)``, if a string or comment in the literal contains ``)``.
 
-    The engine possibly reads this ``)`` as the end of the literal.
+    The engine possibly reads this ``)`` as the end of the literal. ``text`` is the query with masked strings.
     """
     lowered = text.lower()
     # The search for literals is slow. Outside ASCII, it also matches letters that `lower` does not change.
@@ -258,7 +258,10 @@ def _check_typed_literals(kql: str, text: str) -> None:
 
 
 def _check_quoted_calls(kql: str, text: str) -> None:
-    """Reject a function call with a quoted name, such as ``['cluster'](...)``, if the function is forbidden."""
+    """Reject a call of a forbidden function by a quoted name, such as ``['cluster'](...)``.
+
+    Also reject a call in which the brackets contain something other than one quoted name.
+    """
     checked = 0
     for call in _QUOTED_CALL.finditer(text):
         start = text.rfind("[", checked, call.start())

@@ -341,7 +341,7 @@ class StoredWarmQuery(WarmQuery):
 
 
 class DataClass(StrEnum):
-    """Class of the data in a Cosmos DB container."""
+    """Classification of the data in a Cosmos DB container; callers over HTTPS cannot assign ``evidence``."""
 
     OPERATIONAL = "operational"
     REFERENCE = "reference"

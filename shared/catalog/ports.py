@@ -53,8 +53,8 @@ class PendingEvent:
         append_id: unique id; a second append with the same id stores nothing.
         target: name of the kind of audit chain, for instance ``PlatformConfig``; :data:`UNAUDITED` for no chain.
         user_id: user who made the change.
-        event: ActionType, EntityType, EntityID and optional properties; and :data:`CONTEXT`, which is for webhooks only
-            and is not appended.
+        event: ActionType, EntityType, EntityID and optional properties; also the property :data:`CONTEXT`, which is for
+            webhooks only and is not appended to the chain.
     """
 
     append_id: str

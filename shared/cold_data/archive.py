@@ -80,7 +80,7 @@ class _NewBlob:
 
 
 class Archive:
-    """Stores impulses (normalised telemetry messages) as Parquet blobs; the hub may deliver an event several times."""
+    """Stores impulses (normalised telemetry messages) as Parquet blobs; accepts repeated deliveries of an event."""
 
     def __init__(self, store: BlobStore, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._store = store

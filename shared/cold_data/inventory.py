@@ -46,8 +46,8 @@ class ArchiveHour:
         folder: prefix of the blobs' names.
         hour: start of the hour, UTC.
         live: blobs that together contain every row of the hour; some rows can occur twice.
-        replaced: blobs whose rows were merged into a live blob.
-        inherited: identities of the replaced blobs.
+        replaced: blobs that still exist although their rows were merged into another blob.
+        inherited: identities of these replaced blobs; a further merge lists them as its sources, too.
     """
 
     folder: str

@@ -29,7 +29,7 @@ BATCH_BYTES: Final = GROUP_BYTES // 2
 
 
 def fits_in_memory(longest_row_size: int | None) -> bool:
-    """Return whether DuckDB can process rows whose texts have at most this number of bytes in its memory.
+    """Return whether DuckDB has enough memory to process rows whose texts have at most this number of bytes.
 
     Return False if the size is unknown (None).
     """

@@ -13,7 +13,7 @@ from shared.observability.tracing import open_call_span
 def open_blob_span(operation: str, container: str) -> AbstractContextManager[None]:
     """Return a context manager that traces a call to a blob container in a span.
 
-    A missing blob is not a failure of the span.
+    A missing blob does not mark the span as failed.
     """
     attributes = {"workspace.blobs.operation": operation, "workspace.blobs.container": container}
     return open_call_span(f"{operation} {container}", attributes, (WorkspaceError,))

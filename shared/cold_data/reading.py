@@ -253,7 +253,7 @@ class _RangeReader:
     ) -> None:
         """Download the blobs of a block of hours and of its adjacent hours.
 
-        Delete the local copies of all other hours.
+        Delete the local copies of all earlier hours.
         """
         first, last = _shift_instant(block[0], -AROUND), _shift_instant(block[-1], AROUND)
         passed = [file for hour in [*self._local] if hour < first for file in self._local.pop(hour).files]

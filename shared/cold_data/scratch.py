@@ -65,7 +65,7 @@ def translate_resource_errors(folder: Path) -> Iterator[None]:
 
 
 def remove_abandoned_files(scratch: Path, made_before: datetime) -> None:
-    """Remove the files and folders in a scratch folder that were last changed before ``made_before``."""
+    """Remove the subfolders of a scratch folder, with their files, that were last changed before ``made_before``."""
     for entry in scratch.glob("*"):
         try:
             is_abandoned = entry.stat().st_mtime < made_before.timestamp()

@@ -237,7 +237,10 @@ def _format_change(change: "ItemChange") -> Iterator[str]:
 
 
 def _find_differences(at: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the dotted name, the old value and the new value of each field in which two definitions differ."""
+    """Yield the dotted name, the old value and the new value of each field in which two definitions differ.
+
+    ``at`` is the dotted name of the compared values; empty for whole definitions.
+    """
     if not isinstance(before, Mapping) or not isinstance(after, Mapping):
         if before != after:
             yield at, before, after

@@ -22,7 +22,7 @@ class ContainerStore(Protocol):
     """
 
     async def list(self, database: DatabaseAddress) -> Sequence[AccountContainer]:
-        """Return all containers of a database, sorted by name; none if the account does not have the database."""
+        """Return all containers of a database, sorted by name; empty if the account does not have the database."""
         ...
 
     async def find_container(self, database: DatabaseAddress, name: str) -> AccountContainer | None:

@@ -39,7 +39,8 @@ class DiskGuard:
 
     Args:
         disk: reads the usage of the disk.
-        reserved_bytes: bytes that new data leaves free; None for 1 GB, or a tenth of a disk below 10 GB.
+        reserved_bytes: number of bytes that new data must leave free (the reserve); None for 1 GB, or for a tenth of a
+            disk below 10 GB.
         runtime: clock, randomness and threads.
     """
 

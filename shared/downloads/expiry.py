@@ -66,7 +66,10 @@ class DownloadExpiry:
             _LOG.info("downloads expired", extra=logs.fields(jobs=len(expired)))
 
     async def _fail_unfinished_import(self, job_id: str, job: Job | None) -> Job | None:
-        """Mark an unfinished import as failed, so that it can open no further step; return the job."""
+        """Mark an unfinished import as failed, so that it can open no further step.
+
+        Return the job; None if it does not exist. Jobs other than imports are returned unchanged.
+        """
         if job is None or job.import_request is None:
             return job
         return await self._jobs.change(job_id, lambda current: current.finish(JobStatus.FAILED, _EXPIRED))

@@ -90,7 +90,7 @@ class RollingFiles:
         self._finished: list[WrittenFile] = []
 
     def select_file(self, size: int) -> HashingFile:
-        """Return the current file if ``size`` more bytes fit into it; otherwise a new file."""
+        """Return the current file if it has no rows yet or has space for ``size`` more bytes; otherwise a new file."""
         if self._current is not None and self._current.rows and self._current.size + size > self._limit:
             self._finish_file(self._current)
         return self._current or self._open_next_file()

@@ -1,4 +1,4 @@
-"""Feed of Arrow record batches from coroutines to a worker thread, which resizes them for several other threads."""
+"""Transfer of Arrow record batches from coroutines to worker threads, in batches of similar size."""
 
 import asyncio
 import os

@@ -41,7 +41,7 @@ class QuotaStore(Protocol):
     async def reserve(self, principal: str, purpose: Purpose, reservation_id: str, *, at: float, limit: int) -> bool:
         """Reserve quota for a stream or job; return False if the principal has ``limit`` active reservations already.
 
-        An existing reservation with this id is not changed.
+        If a reservation with this id exists already, return True and change nothing.
         """
         ...
 

@@ -47,7 +47,8 @@ class PreparedDocument:
 
     Attributes:
         document: syntax tree of the document as sent; None if the text cannot be parsed.
-        runnable: document without repeated selections, which is validated and executed.
+        runnable: document without repeated selections, which is validated and executed; None if the text cannot be
+            parsed or is nested too deeply.
         errors: validation errors; empty if the document can be executed.
     """
 

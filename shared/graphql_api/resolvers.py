@@ -284,7 +284,8 @@ def _build_edges(page: ListPage, _: Info) -> list[dict[str, Any]]:
 def _build_catalog_type(type_name: str, /, **fields: str) -> ObjectType:
     """Build the resolvers of a GraphQL type for catalog entries.
 
-    The fields of the type are the attributes of the item, and the times of its creation and last change.
+    ``fields`` maps each field of the type to an attribute of the item. The fields ``createdAt`` and ``updatedAt`` are
+    added.
     """
     object_type = ObjectType(type_name)
     for field_name, attribute in fields.items():

@@ -74,7 +74,7 @@ class _QueuedRequest:
 
 
 class CongestionDetector:
-    """Detector of overload, which counts arriving, admitted and rejected requests in short time windows."""
+    """Detector of overload; counts arriving and admitted requests in time windows, and remembers the last rejection."""
 
     def __init__(self) -> None:
         self.is_overloaded = False

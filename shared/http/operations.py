@@ -45,7 +45,8 @@ class StrictBody(BaseModel):
     """Body model that pydantic validates in strict mode: a value of a wrong type is rejected, and never converted.
 
     Attributes:
-        validation_context: pydantic's validation context.
+        validation_context: context that pydantic passes to validators, for example to apply the stricter rules for
+            declared names.
     """
 
     validation_context: ClassVar[Mapping[str, Any] | None] = None
@@ -150,7 +151,8 @@ class Operation:
         extra_parameters: query parameters that the handler reads in addition to the model; ``p.*`` matches all names
             with this prefix.
         server_set: body properties that the service sets itself; None if there are none.
-        credential: returns the value of a request's Authorization header or of its substitute.
+        credential: returns the caller's credential in the form of an Authorization header. The default reads this
+            header; an operation can read the credential from another part of the request.
         summary: one line, from the handler's docstring.
         docs: additional documentation for the OpenAPI document.
         build_error_reply: builds the error replies in the group's format.
@@ -234,7 +236,7 @@ class OperationOptions(TypedDict, total=False):
 
 
 class Endpoint(Protocol):
-    """Method and route of an operation; the module of the operation may not be imported yet."""
+    """Method and route of an operation; the operation's module is possibly not imported yet."""
 
     @property
     def method(self) -> str:

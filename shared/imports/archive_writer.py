@@ -114,7 +114,10 @@ class HistoryArchive:
             )
 
     async def build_blobs(self, source: ImportSource, messages: pa.Table) -> list[ArchiveBlob] | None:
-        """Build the blobs that :meth:`write` stores, one for each hour; return None if there are too many hours."""
+        """Build the blobs that :meth:`write` stores, one for each hour of the messages.
+
+        Return None if there are too many hours to keep all blobs in memory; :meth:`write` then builds the blobs itself.
+        """
 
         def build() -> list[ArchiveBlob] | None:
             hours = list(islice(_split_messages_by_hour(messages), _MAX_BUILT_HOURS + 1))

@@ -179,7 +179,7 @@ class BulkConverter:
         return BulkRows(table.num_rows, messages.filter(certain), self._list_uncertain_rows(table, certain, first_row))
 
     def _query(self, query: str, name: str, table: pa.Table) -> pa.Table:
-        """Run an SQL query on a table; the rows of the result have the order of the table."""
+        """Run an SQL query on a table, which the query calls ``name``; the result has the row order of the table."""
         self._engine.register(name, table)
         try:
             return self._engine.sql(query).to_arrow_table()
@@ -187,7 +187,7 @@ class BulkConverter:
             self._engine.unregister(name)
 
     def _convert_cells(self, table: pa.Table) -> pa.Table:
-        """Return the columns ``self._values`` for each row of a table of cells."""
+        """Compute the columns ``self._values`` (time, ids, payload properties) from a table with the file's cells."""
         distinct: dict[str, pa.Array] = {}
         indices: dict[str, pa.Array] = {}
         for name in {each.cell for each in self._values if each.cell}:
@@ -287,7 +287,7 @@ class BulkConverter:
     def _build_id_columns(self) -> list[ValueColumn]:
         """Return the columns with device ids, with device texts for derived message ids, and with the message ids.
 
-        An id that is too long becomes ``_UNCERTAIN``.
+        An id that is too long becomes ``_UNCERTAIN``, so that ``RowMapper`` converts its row.
         """
         lookup, text = self._mapper.connection, json.dumps(self._mapper.connection, ensure_ascii=False) + ',"'
         device = self._get_internal_column_name(self._mapper.mapping.device)
@@ -373,5 +373,5 @@ def _extend_with_nulls(values: pa.Array, length: int) -> pa.Array:
 
 
 def _build_id_sql(cell: str) -> str:
-    """Build the SQL expression for the id in a cell; too long ids must be converted with ``RowMapper``."""
+    """Build the SQL expression for the id in a cell; for an id that is too long, its value is ``_UNCERTAIN``."""
     return f"CASE WHEN length({cell}) > 256 THEN {_UNCERTAIN} ELSE {cell} END"

@@ -34,8 +34,8 @@ class CsvRecord(NamedTuple):
 def find_last_record_end(text: bytes) -> int:
     """Return the offset after the last complete record of a CSV text; 0 if the text has no line break.
 
-    A record ends at a line break outside quotes. If the last quote is open since the first line, or for more than
-    ``MAX_RECORD_BYTES``, its line counts as invalid, and the result is the offset after the last line break.
+    A record ends at a line break outside quotes. A quote that is open since the first line, or for more than
+    ``MAX_RECORD_BYTES``, counts as an error: the result is then the offset after the last line break.
     """
     end = text.rfind(b"\n") + 1
     quotes = text.count(b'"', 0, end)
@@ -230,7 +230,7 @@ class CsvReader:
             end = head.find(b"\n", end) + 1
         if not end:
             if len(head) >= HEAD_BYTES // 2:
-                raise FileRejectedError(f"The first line has more than {HEAD_BYTES // 2} bytes; it must be a header.")
+                raise FileRejectedError(f"The first line must be a header of at most {HEAD_BYTES // 2} bytes.")
             end = len(head)
         record = next(iterate_records(head[:end], self._delimiter), None)
         if record is None or record.cells is None:

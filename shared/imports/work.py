@@ -187,7 +187,7 @@ class ImportRunner:
         return RunResult.ENDED
 
     async def fail(self, job_id: str) -> None:
-        """Mark an import job as failed after its retries; ``run_steps`` then completes an open step."""
+        """Mark an import job as failed after its last retry; the next ``run_steps`` completes an open step."""
         await self._end_job(job_id, JobStatus.FAILED, FAILURE_MESSAGE)
 
     async def _run_steps_or_fail(self, job: Job) -> bool:

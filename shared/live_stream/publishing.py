@@ -144,7 +144,7 @@ class LivePublisher:
         Args:
             events: events of one partition in ascending order; the body of an event is an impulse (telemetry message)
                 as JSON text, and its partition key is the connection.
-            at: current time.
+            at: current time; None to read the clock.
 
         Raises:
             WorkspaceError: UNAVAILABLE ``LIVE_STREAM_UNAVAILABLE`` if part of the batch was not published.

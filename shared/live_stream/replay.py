@@ -107,7 +107,7 @@ class Replay:
             since: earliest timestamp of the replayed messages.
 
         Raises:
-            WorkspaceError: any error of the query engine; the stream is not released.
+            WorkspaceError: any error of the query engine; the stream still buffers live messages.
         """
         seen = SentImpulses(self._remembered)
         replay_from = since

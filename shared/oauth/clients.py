@@ -264,11 +264,12 @@ def _parse_reply(url: OutboundUrl, reply: OutboundReply) -> Client:
 def _read_redirect_uris(document: Mapping[str, Any]) -> tuple[str, ...]:
     uris = document.get("redirect_uris")
     if not isinstance(uris, list) or not 1 <= len(uris) <= _MAX_REDIRECT_URIS:
-        raise ValueError(f"Property `redirect_uris` of the document must be a list of 1 to {_MAX_REDIRECT_URIS} URIs.")
+        rule = f"must be a list of 1 to {_MAX_REDIRECT_URIS} URIs"
+        raise ValueError(f"Property `redirect_uris` of the client metadata document {rule}.")
     for index, uri in enumerate(uris):
         fault = find_redirect_uri_error(uri) if isinstance(uri, str) else "must be a string"
         if fault is not None:
-            raise ValueError(f"Property `redirect_uris[{index}]` of the document {fault}.")
+            raise ValueError(f"Property `redirect_uris[{index}]` of the client metadata document {fault}.")
     return tuple(uris)
 
 

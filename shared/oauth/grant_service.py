@@ -157,6 +157,12 @@ class GrantService:
     async def authorize(self, grant: Grant, via: CredentialKind) -> Principal:
         """Return the principal of a grant's tokens: the member who consented, with the delegated rights that are valid.
 
+        The grant is ended if the member is disabled, the client is no longer declared, or the credential was revoked.
+
+        Args:
+            grant: the grant.
+            via: kind of credential that the client exchanges: authorization code or refresh token.
+
         Raises:
             OAuthError: ``invalid_grant`` if the member is disabled or has none of the rights, if the client is no
                 longer declared, or if the credential with which the member consented was revoked or has expired.
@@ -204,7 +210,7 @@ class GrantService:
         """
         stored = await self._store.find_grant(grant_id)
         if stored is None or stored.grant.refresh is None:
-            raise WorkspaceError(Kind.NOT_FOUND, "GRANT_NOT_FOUND", "No consent to a client has this id.")
+            raise WorkspaceError(Kind.NOT_FOUND, "GRANT_NOT_FOUND", "No consent to an OAuth client has this id.")
         if stored.grant.member_id != caller.member_id:
             caller.require_right(AccessRight.KEYS_MANAGE)
         await self._ender.end(grant_id, EndReason.MEMBER, caller.member_id, caller.describe_credential())

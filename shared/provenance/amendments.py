@@ -275,7 +275,7 @@ class _Decision:
 
     @property
     def identities(self) -> set[str]:
-        """Ids of the members who take part in the decision (the actor and the creators), in one letter case."""
+        """Ids of the members who take part in the decision (the actor and the creators), case-folded for comparison."""
         return {each.casefold() for each in (self.actor, *self.creators)}
 
     def build_record_properties(self, original: Mapping[str, Any]) -> dict[str, Any]:

@@ -213,7 +213,7 @@ class Appender:
         return min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(attempt, 20))
 
     async def _try_to_store_batch(self, batch: list[PendingAppend]) -> bool:
-        """Try once to store a batch; return False if the caller must try again.
+        """Call :meth:`_store_batch_once`; return False if the caller must try again.
 
         If the store is unavailable, return False if an earlier attempt has possibly stored records; else raise the
         error.

@@ -1,6 +1,6 @@
 """Canonical JSON (RFC 8785, JCS): encoding, parsing and checks.
 
-orjson encodes a value if its text is canonical. Otherwise, the slower package rfc8785 does.
+orjson encodes a value if the text that orjson writes is canonical. Otherwise, the slower package rfc8785 encodes it.
 """
 
 import json

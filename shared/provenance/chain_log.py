@@ -1,4 +1,4 @@
-"""Log that appends records to all audit chains, with one appender for each chain; and its adapter for audit events."""
+"""Log of all audit chains, with one appender for each chain; and the adapter by which other domains append events."""
 
 import asyncio
 import contextvars

@@ -225,7 +225,7 @@ class ChainVerification:
         return True
 
     def extend_signed_range(self, first: int, last: int) -> None:
-        """Add numbers ``first`` to ``last`` to the end of the range of signed decisions; two zeros change nothing."""
+        """Extend the range ``signed`` by the later records ``first`` to ``last``; two zeros change nothing."""
         self.signed = (self.signed[0] or first, last or self.signed[1])
 
     def _is_valid(self, record: ChainRecord, value: Any) -> bool:
@@ -267,7 +267,13 @@ class ChainVerification:
         )
 
     def _describe_wrong_position(self, record: ChainRecord, value: dict[str, Any], here: str) -> str:
-        """Describe the fault of record ``here``, whose number or PreviousHash does not follow the last valid record."""
+        """Describe the fault of a record whose number or PreviousHash does not follow the last valid record.
+
+        Args:
+            record: the record as it is stored.
+            value: parsed content of the record.
+            here: RecordID of the position at which the record is stored.
+        """
         if value.get("RecordID") != here:
             return describe_wrong_record_id(value.get("RecordID"), here)
         if record.sequence == self.sequence:
@@ -278,7 +284,7 @@ class ChainVerification:
         return f"{here} does not link to {before}"
 
     def _describe_wrong_content(self, record: ChainRecord, value: dict[str, Any], here: str) -> ChainFault:
-        """Describe the fault of record ``here``, which has a correct number and PreviousHash, but invalid content."""
+        """Build the fault of record ``here`` (a RecordID) with valid number and PreviousHash, but invalid content."""
         if value.get("RecordID") != here:
             return ChainFault(here, describe_wrong_record_id(value.get("RecordID"), here))
         stored, computed = record.projection, get_filter_fields(value)

@@ -258,7 +258,13 @@ class Checkpoints:
         return created
 
     async def _load_signed_tree(self, chain: ChainKey, last: CheckpointContent | None) -> SignedTree:
-        """Load the last checkpoint's Merkle tree from the store; rebuild it from records if the root differs."""
+        """Return the Merkle tree of the last checkpoint; return an empty tree if the chain has no checkpoint.
+
+        The stored tree is used if its root matches the checkpoint; otherwise, the tree is built again from records.
+
+        Raises:
+            WorkspaceError: CONFLICT ``CHECKPOINT_REFUSED`` if the tree of the records does not match either.
+        """
         if last is None:
             return SignedTree()
         state = await self._notes.load_working_state(f"{build_checkpoint_name_prefix(chain)}tree")

@@ -107,7 +107,7 @@ class WindowScheduler:
         self._answers: dict[int, asyncio.Future[WindowResult]] = {}
 
     async def run(self, store: ParallelVerifier) -> None:
-        """Let the parallel verifier verify windows (ranges of records) until it reaches this process's own position."""
+        """Let the parallel verifier verify windows (ranges of records), from the last to this process's position."""
         for _ in range(self._options.ahead):
             self._reserve_window()
         try:

@@ -160,7 +160,7 @@ async def iterate_record_pages(
     offset: int = 0,
     max_records: int = _PAGE_RECORDS,
 ) -> AsyncIterator[tuple[Sequence[ChainRecord], int, bool]]:
-    """Yield the matching records in pages: records, number of records that were read, and whether more pages follow.
+    """Yield pages of matching records as tuples: records, number of records read, and whether more pages follow.
 
     Args:
         store: store of the chain.
@@ -249,8 +249,8 @@ async def query_entity_amendments(
 ) -> AuditQueryResult:
     """Return an entity's amendments and decisions in the order of the chain, at most 1,000.
 
-    Decisions are also searched by the ids of the amendments, because someone may have changed the copy of the entity's
-    id by which the store filters decisions.
+    Decisions are also searched by the ids of the amendments. The store finds an entity's decisions by a copy of its id,
+    and someone may have changed this copy.
     """
     answer = await collect_records(
         store, chain, Filters(equal={"EntityID": entity_id}), newest_first=False, limit=MAX_CHAIN, runtime=runtime
@@ -272,7 +272,7 @@ def list_amendment_ids(records: Iterable[ChainRecord]) -> list[str]:
 
 
 def _select_matching_decisions(by_amendment: Mapping[str, ChainRecord]) -> list[ChainRecord]:
-    """Return the records whose content decides about the amendment under whose RecordID they are given."""
+    """Return the decisions whose content names the amendment that is their key (its RecordID) in the mapping."""
     return [record for amendment, record in by_amendment.items() if read_decided_amendment_id(record) == amendment]
 
 

@@ -8,6 +8,7 @@ def build_receipt_name(chain: ChainKey, part: str) -> str:
 
     Args:
         chain: chain of the receipt.
-        part: RecordID of the record; for a receipt of growth, the sizes of both checkpoints, joined by a hyphen.
+        part: RecordID of the record; for a receipt that the chain was only extended, the sizes of both checkpoints,
+            joined by a hyphen.
     """
     return f"{chain.target}-{part}.receipt.cbor"

@@ -54,7 +54,7 @@ class Receipts:
         self.roots = SignedRoots(checkpoints, runtime=runtime)
 
     async def issue_inclusion_receipt(self, chain: ChainKey, sequence: int, size: int | None) -> bytes:
-        """Issue a receipt, which proves that a checkpoint covers a record.
+        """Issue a receipt that proves that a checkpoint covers a record.
 
         Args:
             chain: chain of the record.
@@ -108,7 +108,7 @@ class Receipts:
     async def issue_receipts_for_covered_records(
         self, chain: ChainKey, records: Iterable[ChainRecord]
     ) -> dict[str, bytes]:
-        """Issue a receipt for each record of a page that the newest checkpoint covers.
+        """Issue a receipt for each of the given records that the newest checkpoint covers.
 
         The result is empty for a chain that is broken, has no trusted checkpoint, or whose checkpoints cannot be read.
 
@@ -158,7 +158,7 @@ class Receipts:
         return bytes.fromhex(await self._runtime.run_in_thread_if_large(len(canonical), compute_digest, canonical))
 
     async def issue_growth_receipt(self, chain: ChainKey, old_size: int, size: int | None) -> tuple[bytes, int]:
-        """Issue a receipt, which proves that a checkpoint covers all records of an earlier checkpoint unchanged.
+        """Issue a receipt that proves that a checkpoint covers all records of an earlier checkpoint unchanged.
 
         Args:
             chain: chain of the checkpoints.
@@ -204,7 +204,7 @@ def _require_valid_chain(verdict: StoredVerdict | None) -> None:
 
 
 def _convert_proof_error(error: WorkspaceError) -> WorkspaceError:
-    """Convert an error in the creation of a proof: invalid stored hashes become CONFLICT ``CHAIN_BROKEN``."""
+    """Return CONFLICT ``CHAIN_BROKEN`` for invalid stored hashes; return any other error of a proof unchanged."""
     return _build_broken_chain_error("a record has an invalid stored Hash") if error.kind is Kind.CONFLICT else error
 
 

@@ -87,8 +87,8 @@ def draft_record(body: Mapping[str, Any], time_field: str = "Timestamp") -> Reco
     """Build the draft of a record in canonical form; :func:`seal_record` then only joins bytes and cannot fail.
 
     Args:
-        body: record without RecordID, time, PreviousHash and Hash; the names of its properties are ASCII. The
-            time of the append is also added to a ``Signature``.
+        body: record without RecordID, time, PreviousHash and Hash; the names of its properties are ASCII. If it has
+            a ``Signature``, the signature also gets the time of the append.
         time_field: name of the property for the time of the append.
 
     Raises:

@@ -17,7 +17,7 @@ def resolve_chain_to_read(target: str | None, scope_key: str | None) -> ChainKey
     """Return the chain of a read request that :func:`check_target_and_scope` has accepted.
 
     Args:
-        target: requested kind of chain; None for the events of the scope or, without a scope, for PlatformConfig.
+        target: requested kind of chain; None selects DomainEvents with a scope, and PlatformConfig without a scope.
         scope_key: requested scope; None for a chain of the workspace.
     """
     if target is None:

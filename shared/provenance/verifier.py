@@ -318,7 +318,7 @@ class ChainVerifier:
         return beyond or await find_orphans(self._store, chain, verification.genesis, tip)
 
     async def _find_record_past_head(self, chain: ChainKey, verification: ChainVerification) -> ChainFault | None:
-        """Return a fault if a record exists after the last record that the head item states; else None.
+        """Return a fault if a record exists after the last one that the head item states; else a known fork or None.
 
         A concurrent append advances the head item, so the head item is read again.
         """

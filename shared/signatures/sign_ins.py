@@ -148,7 +148,7 @@ class SignInRegistry:
 def _build_claim_function(
     use: SignInUse, abandoned_append_id: str, at: datetime
 ) -> Callable[[SignInUse | None], SignInUse | None]:
-    """Return a function from the stored use of a sign-in to the new use, or to None if another decision uses it.
+    """Return a function that replaces the stored use of a sign-in; it returns None if another decision has the sign-in.
 
     Args:
         use: use to store.

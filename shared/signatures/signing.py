@@ -177,7 +177,7 @@ class Signing:
             kinds: kinds of errors that count.
 
         Raises:
-            WorkspaceError: as the enclosed checks; UNAVAILABLE if the store of attempts does not respond.
+            WorkspaceError: the errors of the block; UNAVAILABLE if the store of attempts does not respond.
         """
         try:
             yield

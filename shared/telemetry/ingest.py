@@ -199,7 +199,7 @@ def _process_event(router: ConnectionRouter, source: str, event: HubEvent) -> _P
 
 
 def _get_payload_text(event: HubEvent) -> bytes | None:
-    """Return the body of an event if this service wrote it, as it is then the payload in compact JSON; else None."""
+    """Return the body of an event that this service wrote, which is the payload in compact JSON; else None."""
     known = is_accepted_by_service(event.properties) and has_all_metadata(event.properties) and not event.device_id
     return event.body if known else None
 

@@ -247,7 +247,7 @@ def _build_walk_generator(variable: RandomWalkVariable, seed: int, device: int) 
 def _build_choice_generator(variable: ChoiceVariable, key: bytes) -> Generator:
     weights = variable.weights or (1.0,) * len(variable.values)
     if len(weights) != len(variable.values) or min(weights) < 0 or not 0 < sum(weights) < math.inf:
-        raise ValueError(f"{variable.name}: must have one weight of 0 or more for each value, and at least one above 0")
+        raise ValueError(f"variable {variable.name}: must have one weight of 0 or more for each value, and one above 0")
     bounds = list(accumulate(weights))
     last = len(bounds) - 1
     return lambda tick: variable.values[min(bisect_right(bounds, draw_uniform(key, tick.number) * bounds[-1]), last)]
@@ -275,7 +275,7 @@ class SimulatedConnection:
     def __init__(self, connection: Connection) -> None:
         simulator = connection.simulator
         if simulator is None:
-            raise ValueError(f"{connection.lookup} has no simulator")
+            raise ValueError(f"the connection {connection.lookup} has no simulator")
         self._lookup = connection.lookup
         self._interval_ms = simulator.interval_ms
         self._devices: list[tuple[str, list[tuple[str, Generator]]]] = [

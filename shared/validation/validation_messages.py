@@ -70,7 +70,7 @@ def reword_pydantic_error(kind: str, message: str, value: object = None) -> str:
 
 
 def remove_redundant_errors(errors: Sequence[ErrorDetails]) -> list[ErrorDetails]:
-    """Remove each error that a list is too short if an item of this list is also invalid."""
+    """Remove the error "too short" of each list that also has an invalid item."""
     parents = {detail["loc"][:length] for detail in errors for length in range(len(detail["loc"]))}
     return [detail for detail in errors if detail["type"] != "too_short" or detail["loc"] not in parents]
 

@@ -45,7 +45,7 @@ class BuildChanges(Protocol):
     """Function that checks a decision about a query and returns the catalog change to store."""
 
     def __call__(self, stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
-        """Build the catalog change for a decision about a query; return an empty list if this decision is stored."""
+        """Build the catalog change for a decision about a query; empty if the decision is already stored."""
         ...
 
 

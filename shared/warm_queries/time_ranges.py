@@ -38,7 +38,7 @@ type TimeRange = timedelta | TimeInterval
 
 
 def parse_time_range_duration(text: Any) -> timedelta:
-    """Parse a duration before now, such as ``PT15M``.
+    """Parse the duration of a time range that ends now, such as ``PT15M``.
 
     Raises:
         ValueError: if the value is not an ISO 8601 duration, is not positive, or is longer than 366 days.
@@ -72,7 +72,7 @@ def parse_time(value: Any) -> datetime:
 def select_time_range(
     duration: timedelta | None, start: datetime | None, end: datetime | None, now: datetime
 ) -> TimeRange | None:
-    """Return the time range of a request from its parameters ``timeRange``, ``from`` and ``to``; None without any.
+    """Return the time range of a request from its parameters ``timeRange``, ``from`` and ``to``; None without them.
 
     Raises:
         WorkspaceError: INVALID naming the parameters that contradict each other, or ``from`` if the range is longer

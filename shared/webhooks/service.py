@@ -211,7 +211,7 @@ class WebhookService:
     async def rotate_secret(
         self, user_id: str, endpoint_id: str, condition: Condition = UNCONDITIONAL, *, append_id: str = ""
     ) -> EndpointSecret:
-        """Create a new secret for an endpoint; the previous secret also signs for :data:`OVERLAP`.
+        """Create a new secret for an endpoint; for :data:`OVERLAP` (a duration), the previous one also signs.
 
         Raises:
             WorkspaceError: NOT_FOUND ``WEBHOOK_NOT_FOUND``; PRECONDITION_FAILED.

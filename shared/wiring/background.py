@@ -110,7 +110,7 @@ class BackgroundServices:
         await self._live_stream.service.close_unauthorised_streams()
 
     async def _end_orphaned_grants(self) -> None:
-        """Complete interrupted ends of OAuth grants, and end the grants of disabled members and removed clients."""
+        """Finish the interrupted endings of OAuth grants; end the grants of disabled members and removed clients."""
         await self._access.grant_ender.run()
 
     async def _sign_checkpoints(self) -> None:

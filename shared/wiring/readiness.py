@@ -43,9 +43,9 @@ class ReadinessProbes:
         return probes | (self._build_azure_probes() if self._backends.uses_azure else self._build_file_probes())
 
     def _build_file_probes(self) -> "dict[str, Probe]":
-        """Return checks that the embedded SQLite files can be locked.
+        """Build the checks of the embedded SQLite files: each tests whether a file can be locked.
 
-        One of the checks also writes, to test the disk.
+        The check of the workspace file also writes, to test the disk.
         """
         from shared.backends.embedded.sqlite_checks import check_file_is_writable, check_write_lock
 

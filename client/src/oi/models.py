@@ -298,7 +298,7 @@ class CounterVariable(TypedDict):
 
 
 DataClass: TypeAlias = Literal["operational", "reference", "evidence"]
-"""Class of the data in a Cosmos DB container."""
+"""Classification of the data in a Cosmos DB container; callers over HTTPS cannot assign ``evidence``."""
 
 
 DatabaseAccess: TypeAlias = Literal["granted", "refused"]
@@ -1491,7 +1491,7 @@ class AmendmentEventData(TypedDict):
 
 
 class AuditScope(TypedDict):
-    """A chain of the audit log. The chain of a workspace target has no scope."""
+    """A chain of the audit log. `scopeKey` is null if the target has one chain for the whole workspace."""
 
     scopeKey: str | None
     target: Target

@@ -35,7 +35,7 @@ class StreamPosition:
         return self._start
 
     def mark_opened(self) -> None:
-        """Set a missing start time to now, so that a connection lost before the first message loses nothing."""
+        """Set a missing start time to now; if the connection is lost before the first message, none is missed."""
         self._start = self._start or datetime.now(UTC).isoformat()
 
     def accept(self, message: Mapping[str, Any]) -> bool:

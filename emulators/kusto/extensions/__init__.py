@@ -81,8 +81,8 @@ class Extension(Protocol):
 def create_sql_objects(connection: "duckdb.DuckDBPyConnection") -> None:
     """Create the functions and macros of all extensions; call this before the database is locked.
 
-    All statements share one transaction, because each transaction is written to the disk. The macros stay in a
-    database file. A later start creates them again only if a macro or the version of DuckDB has changed.
+    All statements share one transaction, because each transaction is written to the disk. If the database is a
+    file, the macros stay in it. A later start creates them again only if a macro or the version of DuckDB has changed.
     """
     macros = [macro for extension in EXTENSIONS for macro in extension.macros]
     digest = _compute_digest(macros)

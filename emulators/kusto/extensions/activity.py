@@ -165,7 +165,10 @@ class ActivityPlugin(TimelinePlugin):
         return begin, f"(SELECT max({time}) FROM {input_sql})", constants  # noqa: S608
 
     def render_events(self, input_sql: str, prefix: str, bounds: tuple[str, str], size: str) -> str:
-        """Render SQL that yields the events between two bounds, grouped by window, id and dimensions."""
+        """Render SQL that yields the number of events between two bounds for each window, id and dimension values.
+
+        ``size`` is SQL for the size of a window; ``prefix`` begins the names of the result columns.
+        """
         name, time = map(quote_name, self.columns)
         return (
             f"(SELECT {self.render_window_number(bounds[0], size)} AS {prefix}w, {name} AS "  # noqa: S608
@@ -174,7 +177,15 @@ class ActivityPlugin(TimelinePlugin):
         )
 
     def render_result(self, begin: str, size: str, prefix: str, values: Sequence[str], source: str) -> str:
-        """Render SQL that yields the start of each window, its dimensions and the results."""
+        """Render SQL that yields the start of each window, its dimensions and the results.
+
+        Args:
+            begin: SQL for the start of the range, which is the start of window 0.
+            size: SQL for the size of a window.
+            prefix: begin of the column names in ``source``.
+            values: SQL for the value of each result column.
+            source: SQL that yields the rows, with the number of their window.
+        """
         time, *names = map(quote_name, [self.columns[1], *_PLUGINS[self.plugin].results])
         results = ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
         return (
@@ -194,7 +205,10 @@ def _render_sliding_window_counts(plugin: ActivityPlugin, input_sql: str, prefix
 def _render_events_in_lookback(
     plugin: ActivityPlugin, input_sql: str, prefix: str, bounds: tuple[str, str], sizes: tuple[str, str]
 ) -> str:
-    """Render SQL that yields each group of events once for every window whose lookback period includes the group."""
+    """Render SQL that yields each group of events once for every window whose lookback period includes the group.
+
+    ``bounds`` are the start and end of the range, ``sizes`` the lengths of the lookback period and of a window.
+    """
     (begin, end), (lookback, size) = bounds, sizes
     events = plugin.render_events(input_sql, prefix, (f"({begin} - {lookback})", end), size).replace(
         plugin.render_window_number(f"({begin} - {lookback})", size), plugin.render_window_number(begin, size)

@@ -140,6 +140,11 @@ def _patch_convert_query(library_function: Callable[..., ir.Query]) -> Callable[
 def _replace_sorted_summarize(query: ir.Query, sorted_lets: Mapping[str, bool], seen_ids: set[int]) -> bool:
     """Replace each ``summarize`` over sorted rows in a query and its subqueries by an `OrderedSummarize`.
 
+    Args:
+        query: query to change in place.
+        sorted_lets: for each ``let`` name, whether its rows are sorted.
+        seen_ids: ``id()`` of the nodes that were visited before; visited nodes are added.
+
     Returns:
         True if the rows that the query returns are sorted.
     """
@@ -296,7 +301,7 @@ def _install_paths_into_aggregates() -> None:
             return render(named)
         lifted, found = lift_aggregates(named.expr)
         if not found:
-            raise KqlUnsupportedError("summarize", hint="each expression must contain an aggregate function")
+            raise KqlUnsupportedError("summarize", hint="each of its expressions must contain an aggregate function")
         return translate.render_expr(lifted)
 
     replace_attribute(translate, "_lift_aggregates", lambda _: lift_aggregates)

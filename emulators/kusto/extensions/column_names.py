@@ -247,7 +247,7 @@ class ProjectByNames(PipelineOperator):
             named = ColumnPattern(text).match_columns(input_columns) if "*" in text else [text]
             found += [name for name in named if name in input_columns and name not in found]
         if not found:
-            raise unsupported_error("a query result without columns")
+            raise unsupported_error("project-by-names that selects no column")
         return found
 
     def replace_expressions(self, substitute: Substitute) -> "ProjectByNames":

@@ -254,7 +254,7 @@ def _split_timespan_format(text: str) -> list[str]:
             elements.append(char)
         else:
             raise KqlUnsupportedError(
-                f"format_timespan:{char}", hint=f"the character {char!r} is neither a format element nor a delimiter"
+                f"format_timespan:{char}", hint=f"{char!r} in the format is neither a format element nor a delimiter"
             )
     return elements
 

@@ -260,7 +260,7 @@ def _patch_declare_local_let(library_function: Callable[..., None]) -> Callable[
 def _has_column_names_of_call(decl: Any) -> bool:
     """Return whether a function calls ``column_names_of``.
 
-    If so, the library cannot insert its body into a pipeline.
+    If so, the library cannot insert the body of the function into a pipeline.
     """
     calls = list_nodes_by_rule(decl, "NamedFunctionCallExpression")
     return any(call.getText().startswith("column_names_of(") for call in calls)
@@ -356,14 +356,20 @@ def _add_let_for_call(function: RowFunction, arguments: Mapping[str, Any], rows:
 
 
 def _move_query_to_let(name: str, query: ir.Query) -> ir.Query:
-    """Put the query of an argument into a ``let`` statement, so that its names are resolved in the caller's scope."""
+    """Put the query of the argument ``name`` into a ``let`` statement; return a query that reads the statement.
+
+    The names in the query are then resolved in the caller's scope.
+    """
     fresh = reader.fresh_name(name)
     reader.FN_STATE.get().pending[-1].append((fresh, query))
     return ir.Query(ir.TableRef(fresh), [])
 
 
 def _move_scalar_queries_to_let(name: str, value: ir.Expr) -> ir.Expr:
-    """Put the ``toscalar()`` queries of a scalar argument into ``let`` statements in the caller's scope."""
+    """Put the ``toscalar()`` queries of the argument ``name`` into ``let`` statements in the caller's scope.
+
+    Return the argument's value with references to these statements.
+    """
     done: dict[int, tuple[Any, Any]] = {}  # nodes can be shared; the original prevents that its id is used again
 
     def bind(node: Any) -> Any:

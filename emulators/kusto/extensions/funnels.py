@@ -97,7 +97,8 @@ class Funnel(TimelinePlugin):
     def _render_reached_states(self, prefix: str, events: str, states: Sequence[str], limit: str) -> list[str]:
         """Return one SQL subquery for each state; it yields the ids that reached this state in the required order.
 
-        Its columns are id, time window, time of the first state, and time of this state.
+        Its columns are id, time window, time of the first state, and time of this state. ``limit`` is an SQL condition
+        for two consecutive states; ``prefix`` begins the names of all generated columns.
         """
         first = (
             f"(SELECT DISTINCT {prefix}i, {prefix}w, {prefix}t AS {prefix}b, {prefix}t FROM {events} "  # noqa: S608
@@ -330,7 +331,7 @@ def _patch_resolve_in_subqueries(
 
 
 def _resolve_lookback(query: ir.Query, names: set[str]) -> ir.Query:
-    """Convert the last argument of ``new_activity_metrics`` to a lookback query, if the argument names a table.
+    """Return the query; a last argument of ``new_activity_metrics`` that names a table becomes the lookback query.
 
     ``names`` are the names of the tables that ``let`` statements declare.
     """

@@ -52,8 +52,9 @@ class SeriesOutputExpr(ir.NamedExpr):
     """Expression for an output that the query names, such as ``a`` in ``(a, b) = f(x)``.
 
     Attributes:
-        call: call of the function.
-        last: index of this output if it is the last output with a name; otherwise -1.
+        call: call of the function that has the output.
+        last: index of this output if it is the last output with a name, so that the outputs after it get generated
+            names; -1 for an output before the last one.
     """
 
     call: ir.FunctionCall | None = None
@@ -181,7 +182,7 @@ def _infer_first_argument_name(call: ir.FunctionCall) -> str:
 def _build_result_expressions(named: ir.NamedExpr, names: Sequence[str]) -> Iterator[SeriesOutputExpr]:
     """Yield one expression for each name in ``names``, which the query assigns to the first outputs of a call.
 
-    The last expression also contains the index of its output.
+    Only the last expression contains the index of its output (``last``).
     """
     call = named.expr
     assert isinstance(call, ir.FunctionCall)  # noqa: S101  the callers check it

@@ -244,7 +244,11 @@ def _convert_to_number(expr: ir.Expr, other_type: str | None) -> ir.Expr:
 def _add_column_type_guard(
     library_function: Callable[[ir.Expr], str], node: ir.BinaryOp, sql: str, known_type: str | None, unknown_side: int
 ) -> str:
-    """Add checks to the SQL of a comparison, which reject the query if DuckDB finds a wrong type for a column."""
+    """Add checks to the SQL of a comparison, which reject the query if DuckDB finds a wrong type for a column.
+
+    ``unknown_side`` is the side of this column, 0 for left or 1 for right; ``known_type`` is the type of the other
+    side, None if it is also unknown.
+    """
     sides = [node.left, node.right]
     column, other = sides[unknown_side], sides[1 - unknown_side]
     name = render_expression(column)

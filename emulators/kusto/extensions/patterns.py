@@ -48,7 +48,8 @@ class ReduceByPattern(UnorderedOutputOperator):
 
     Attributes:
         value: expression whose texts are grouped.
-        threshold: minimum share of the rows in a group; None for the default.
+        threshold: minimum share of all rows that a pattern, and each of its constant words, must have; None for the
+            default.
         characters: characters between words; None for the default.
         keeps_rows: True if the result has the rows of the input with their patterns (``kind=source``).
     """
@@ -270,7 +271,11 @@ class RowPatterns(UnorderedOutputOperator):
         return [*whole, *shares, f"round(abs({shares[0]} - {shares[1]}), 2)"]
 
     def _render_pattern_value(self, code: str, values: str) -> str:
-        """Render SQL for one value of a pattern, or for the wildcard of its type."""
+        """Render SQL for one value of a pattern, or for the wildcard of its type.
+
+        ``values`` is SQL for the list of the column's values; ``code`` is SQL for the value's position in this list, or
+        0 for the wildcard.
+        """
         wildcards = [
             f"WHEN typeof({values}[1]) = {quote_text(_WILDCARD_TYPES[each.kind])} AND {code} = 0 "
             f"THEN TRY_CAST({quote_text(str(each.value))} AS VARCHAR)"
@@ -291,7 +296,8 @@ def _parse_pattern_plugin(node: Any, arguments: Sequence[Any], clause: Any, *, n
     required = 3 if name == "diffpatterns" else 0
     split, rest = tuple(lowered[:required]), lowered[required:]
     if len(split) < required or (split and not isinstance(split[0], ir.ColumnRef)):
-        raise semantic_error(f"evaluate {name}() requires a column and two strings", inner="SEM0219", position=position)
+        fault = f"evaluate {name}() requires a split column and the values of both sets"
+        raise semantic_error(fault, inner="SEM0219", position=position)
     options, weight = [], None
     for index, (option, default) in enumerate(_OPTIONS[name]):
         given = rest[index] if index < len(rest) else ir.Literal(_DEFAULT, "string")

@@ -144,7 +144,17 @@ class BagPropertiesProbe(UnorderedOutputOperator):
 
 @dataclasses.dataclass(frozen=True)
 class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
-    """Plugin ``bag_unpack``, which converts each property of the JSON objects in a column to a separate column."""
+    """Plugin ``bag_unpack``, which converts each property of the JSON objects in a column to a separate column.
+
+    Attributes:
+        offset: position of the operator in the query text.
+        column: name of the column with the JSON objects.
+        prefix: text before the name of each property in the names of the new columns.
+        conflict: effect of a new column with the name of an input column: error, replace_source or keep_source.
+        ignored: names of the properties that do not become columns.
+        schema: name and Kusto type of each declared output column; None if the query states no output schema.
+        star: True if the output schema also includes the input columns.
+    """
 
     offset: int
     column: str
@@ -184,7 +194,7 @@ class BagUnpack(UnorderedOutputOperator, DataDependentOperator):
             sources = [name for name in sources if name not in both]
         names = [*sources, *(name for name in properties if name not in sources)]
         if not names:
-            raise unsupported_error("a query result without columns")
+            raise unsupported_error("bag_unpack whose result has no column")
         return names
 
     def _list_source_columns(self, input_columns: list[str]) -> list[str]:

@@ -311,7 +311,15 @@ def _render_arg_max_or_arg_min(
 def _find_returned_columns(
     args: Sequence[ir.Expr], taken_names: list[str], input_columns: list[str], unnamed_prefix: str, first_index: int
 ) -> Columns:
-    """Return the output columns that an aggregate's arguments select, with their SQL; ``*`` adds all other columns."""
+    """Return the output columns that an aggregate's arguments select, with their SQL; ``*`` adds all other columns.
+
+    Args:
+        args: arguments of the aggregate that select columns.
+        taken_names: names that ``*`` must not add.
+        input_columns: names of the columns of the input.
+        unnamed_prefix: begin of the name of a column without a default name; the argument's number follows.
+        first_index: number of the first argument.
+    """
     star = any(isinstance(arg, ir.Wildcard) for arg in args)
     columns: Columns = []
     seen = set(taken_names) if star else set()
@@ -342,7 +350,9 @@ def _read_percentile_arguments(expr: ir.FunctionCall, first_index: int) -> list[
             raise KqlUnsupportedError(f"aggregate:{expr.name}", hint="percentiles must be literals")
         values += json.loads(str(arg.value)) if arg.kind == "dynamic" else [arg.value]
     if not 0 < len(values) <= _MAX_PERCENTILES or not all(_is_percentage(value) for value in values):
-        raise KqlUnsupportedError(f"aggregate:{expr.name}", hint="percentiles must be numbers from 0 to 100")
+        raise KqlUnsupportedError(
+            f"aggregate:{expr.name}", hint=f"1 to {_MAX_PERCENTILES} percentiles are required, each from 0 to 100"
+        )
     return values
 
 

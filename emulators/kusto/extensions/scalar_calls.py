@@ -43,13 +43,13 @@ class ScalarCall:
     Attributes:
         name: name of the KQL function.
         run: the function in Python; it receives None for null and for a missing argument, and a dynamic argument as
-            parsed JSON. A ValueError gives the result of a null argument.
+            parsed JSON. If it rejects a value with an exception such as ValueError, the result is ``missing``.
         kinds: kind of each argument: ``string``, ``text`` (an empty text is not null), ``long``, ``real``, ``bool``,
             ``digested`` (a value to look up in a t-digest), ``dynamic``, ``json`` (a dynamic value as JSON text) or
             ``any`` (as text); ``?`` marks an optional argument, and a last ``*`` any number of strings or arrays of
             strings, which arrive as one list.
         result: type of the result.
-        missing: result for a null argument, or if the function raises ValueError.
+        missing: result if a required argument is null, or if the function rejects a value.
     """
 
     name: str

@@ -212,8 +212,8 @@ class ScanSql:
         if isinstance(node, ir.ColumnRef):
             if node.name in self._declared:
                 raise unsupported_error(
-                    "scan that reads a declared column without a step",
-                    f"qualify the column with the name of a step, such as {self._steps[0].name[:50]}.{node.name[:50]}",
+                    f"scan that reads the declared column {node.name[:50]} without the name of a step",
+                    f"write the name of a step before it, for instance {self._steps[0].name[:50]}.{node.name[:50]}",
                 )
             if node.name not in self._cols:
                 raise semantic_error(f"Failed to resolve scalar expression named '{node.name[:100]}'")

@@ -77,7 +77,12 @@ class SearchTerm(ir.Expr):
 
 @dataclasses.dataclass(frozen=True)
 class SearchOperator(PipelineOperator):
-    """Query operator ``search``, which selects rows by a predicate of search terms and comparisons."""
+    """Query operator ``search``, which selects rows by a predicate of search terms and comparisons.
+
+    Attributes:
+        predicate: the condition that the rows must meet.
+        table: name of the table; empty if the input already has a column with the name; None if not yet known.
+    """
 
     predicate: ir.Expr
     table: str | None = None

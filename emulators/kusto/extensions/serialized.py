@@ -30,7 +30,7 @@ macros: tuple[str, ...] = ()
 
 
 class RowOrder(Enum):
-    """Order of the rows that a query operator returns: serialized (significant), not significant, or lost."""
+    """Order of rows: serialized (significant), not significant, or lost (significant only in Kusto)."""
 
     SERIALIZED = "serialized"
     NONE = "none"

@@ -38,12 +38,12 @@ class EndOfResult(PipelineOperator):
     name: str = ""
 
     def render_without_columns(self, input_sql: str) -> str:
-        """Reject the query, because an operator with several results is not the last operator of the query."""
+        """Reject the query: only the marker of an operator that is not the last of the query is rendered."""
         del input_sql
         raise build_misplaced_results_error()
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
-        """Reject the query, because an operator with several results is not the last operator of the query."""
+        """Reject the query: only the marker of an operator that is not the last of the query is rendered."""
         del input_columns
         return self.render_without_columns(input_sql)
 
@@ -141,7 +141,9 @@ def parse_preview(node: Any, arguments: Sequence[Any], clause: Any) -> list[ir.O
     number = reader.lower_expr(arguments[0]) if len(arguments) == 1 else None
     if clause is not None or not isinstance(number, ir.Literal) or not isinstance(number.value, int):
         raise semantic_error(
-            "evaluate preview() requires a whole number", inner="SEM0219", position=get_source_position(node)
+            "evaluate preview() requires one argument, the number of rows as a whole number, and accepts no schema",
+            inner="SEM0219",
+            position=get_source_position(node),
         )
     limit = max(number.value, 0)
     return build_selected_result(node, [("", lambda: [ir.Take(limit)]), ("", lambda: [ir.Count()])])

@@ -215,7 +215,14 @@ def _render_column_description(index: int, sql: str, input_columns: Sequence[str
 def _render_union_with_column_per_type(
     op: ir.Union, arms: Sequence[tuple[str, str]], inputs: Sequence[Columns], planned: Sequence[_ResultColumn]
 ) -> str:
-    """Render SQL for a ``union`` whose result has one column for each name and type."""
+    """Render SQL for a ``union`` whose result has one column for each name and type.
+
+    Args:
+        op: the operator.
+        arms: SQL and label of each input; the label is the value of the column that ``withsource`` adds.
+        inputs: columns of each input.
+        planned: columns of the result.
+    """
     selects = []
     for (sql, label), columns in zip(arms, inputs, strict=True):
         parts = [f"{quote_text(label)} AS {quote_name(op.with_source)}"] if op.with_source else []
@@ -233,7 +240,14 @@ def _render_union_with_column_per_type(
 def _render_union_of_equal_types(
     op: ir.Union, arms: Sequence[tuple[str, str]], input_columns: Sequence[Sequence[str]], result: Sequence[str]
 ) -> str:
-    """Render SQL for a ``union`` that reports an error if columns of the same name have different types."""
+    """Render SQL for a ``union``; the SQL reports an error if columns of the same name have different types.
+
+    Args:
+        op: the operator.
+        arms: SQL and label of each input; the label is the value of the column that ``withsource`` adds.
+        input_columns: names of the columns of each input.
+        result: names of the columns of the result.
+    """
     shared = _find_common_columns(input_columns) if _find_union_probe_rows(op) is None else []
     body = "\nUNION ALL BY NAME ".join(
         _render_union_input(op, arm, [name for name in shared if name in names])
@@ -251,7 +265,7 @@ def _find_union_probe_rows(op: ir.Union) -> Rows | None:
 _TYPES_DIFFER = render_error(
     "EMB0001",
     "'union' of columns with one name and different types is not supported in this place by the embedded query engine "
-    "(rename one)",
+    "(rename one of the columns)",
 )
 
 
@@ -311,8 +325,8 @@ def _render_range_bound(expr: ir.Expr, kinds: list[str | None]) -> str:
         return sql
     untyped = render_error(
         "EMB0001",
-        "a range with bounds of unknown type over reals is not supported by the embedded query engine "
-        "(write toreal(...))",
+        "a range with real bounds whose type is unknown during translation is not supported by the embedded query "
+        "engine (write each bound as toreal(...))",
     )
     return (
         f"(SELECT CASE WHEN typeof(v) IN {_REALS} THEN {untyped} ELSE CAST(v AS BIGINT) END FROM (SELECT {sql} AS v))"  # noqa: S608
@@ -320,7 +334,10 @@ def _render_range_bound(expr: ir.Expr, kinds: list[str | None]) -> str:
 
 
 def _render_range_values(kinds: list[str | None]) -> tuple[str, str]:
-    """Return SQL for the values of a ``range``, and SQL for their approximate number, which the caller limits."""
+    """Return SQL for the values of a ``range``, and SQL for their approximate number, which the caller limits.
+
+    ``kinds`` contains the types of the start, the end and the step; None for an unknown type.
+    """
     start, stop, step = kinds
     if "real" in (start, stop):
         count = "CAST(floor((_b - _a) / _c + 1e-9) AS BIGINT)"

@@ -18,11 +18,11 @@ macros: tuple[str, ...] = ()
 
 @dataclasses.dataclass(frozen=True)
 class StarCondition(ir.Expr):
-    """Condition that is true if it is true for the text of at least one column.
+    """Condition over all columns: true if the comparison is true for the text of at least one column.
 
     Attributes:
-        op: operator between a column and the operand.
-        right: the operand.
+        op: comparison operator between the text of a column and the right operand.
+        right: the right operand.
     """
 
     op: str

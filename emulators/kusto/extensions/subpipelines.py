@@ -69,7 +69,8 @@ class PartitionWithSource(GroupedOperator):
     def _replace_partition_column(self, own_columns: Sequence[str]) -> ir.Query:
         """Return the subquery with the generated key column in place of references to the partition column.
 
-        If the source of the subquery has a column with the name of the partition column, the references do not change.
+        If ``own_columns``, the columns of the subquery's source, contain the name of the partition column, the
+        references do not change.
         """
         if self.column in own_columns:
             return self.body
@@ -89,7 +90,7 @@ def parse_partition_with_source(node: Any, column: ir.ColumnRef, body: Any) -> i
         body: parse tree node of the braces.
 
     Raises:
-        QueryError: the source of the subquery depends on the value.
+        QueryError: the source of the subquery depends on the current value of the column.
     """
     key = f"partition key {node.start.start}"
     query = reader.lower_query_node(get_child_rules(body)[0])

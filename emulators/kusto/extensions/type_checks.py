@@ -300,7 +300,7 @@ def _has_parentheses(node: Any) -> bool:
 
 
 def _bind_rejected_condition_types(types: Sequence[str], *exprs: ir.Expr) -> contextlib.AbstractContextManager[object]:
-    """Context manager: make the SQL reject the query if a condition is a column with one of the DuckDB ``types``."""
+    """Context manager: make the SQL reject the query if a column in ``exprs`` (conditions) has a type in ``types``."""
     unknown = [each for each in exprs if isinstance(each, ir.ColumnRef) and infer_static_type(each) is None]
     return _CONDITIONS.bound({**_CONDITIONS.get(), **{id(each): types for each in unknown}})
 

@@ -233,7 +233,9 @@ def _render_restart_argument(arguments: Sequence[ir.Expr]) -> str | None:
 
 def _render_constant_argument(call: ir.FunctionCall, expr: ir.Expr) -> str:
     if any(isinstance(node, ir.ColumnRef | ir.RenderedAggregate) for node in _iterate_nodes(expr)):
-        raise semantic_error(f"{call.name}(): the argument must be a constant", inner="SEM0219")
+        raise semantic_error(
+            f"{call.name}(): all arguments except the value and `restart` must be constants", inner="SEM0219"
+        )
     return render_expression(expr)
 
 

@@ -47,7 +47,7 @@ def filter_recursively(values: Numbers | None, numerators: Numbers | None, denom
 
 
 def _apply_fir_weights(values: Numbers, weights: Numbers, shift: int) -> Numbers:
-    """Apply the weights of a FIR filter; the window of each point ends ``shift`` points after it."""
+    """Return the weighted sum of a window of points for each point; the window ends ``shift`` points later."""
     size = max(1, _PRODUCTS // len(weights))
     if not len(values) or len(values) <= size:
         return np.convolve(values, weights)[shift : shift + len(values)] if len(values) else values
@@ -60,7 +60,10 @@ def _apply_fir_weights(values: Numbers, weights: Numbers, shift: int) -> Numbers
 
 
 def _apply_feedback(direct: Numbers, feedback: Numbers) -> Numbers:
-    """Apply the recursive part of an IIR filter: subtract the weighted previous results from each point."""
+    """Apply the recursive part of an IIR filter to ``direct``, the result of its non-recursive part.
+
+    The previous results, multiplied by the weights ``feedback``, are subtracted from each point.
+    """
     if not len(feedback):
         return direct
     if len(feedback) == 1:

@@ -78,7 +78,10 @@ def _build_pattern_key(parts: Sequence[str], frequent: set[tuple[int, str]]) -> 
 
 
 def _format_pattern(parts: Sequence[str], key: Key, *, keeps_separators: bool) -> str:
-    """Return a pattern's words and separators; separators that the query defines are omitted next to a wildcard."""
+    """Return the text of a pattern: the words and wildcards in ``key`` with the separators in ``parts``.
+
+    Without ``keeps_separators``, because the query defines the separators, they are omitted next to a wildcard.
+    """
     pattern = key[0]
     for before, word, separator in zip(key[:-1], key[1:], parts[1::2], strict=True):
         if keeps_separators or _WILDCARD not in (before, word):

@@ -250,7 +250,7 @@ def _build_pending_amendments_operation(
 ) -> list[Operation]:
     """Return the operation that adds the pending amendments among the records to the index.
 
-    One item is enough, because the records of a batch have the same time.
+    One item is enough, because the records of a batch have the same time. The list is empty if there are none.
     """
     sequences = [record.sequence for record in records if is_pending_amendment(record)]
     if chain.target is not Target.DOMAIN_AMENDMENTS or not sequences:

@@ -119,7 +119,7 @@ class SegmentHead:
 def compute_partition_key(chain: ChainKey, segment: int) -> str:
     """Return the partition key of a segment.
 
-    It contains a hash of the scope, which can be long and have any characters.
+    The key contains a hash of the chain's scope, because a scope can be long and have any characters.
     """
     return f"{hashlib.sha256(chain.scope_key.encode()).hexdigest()}-{segment:06d}"
 

@@ -119,7 +119,7 @@ class CosmosCredentialStore:
     async def _revoke_key_and_tokens(self, key: str, tokens: Sequence[IssuedToken], at: datetime) -> None:
         """Revoke a key and tokens in batches; each batch also increases the version of the credentials.
 
-        Earlier revocations stay unchanged.
+        Earlier revocations stay unchanged. ``key`` is the id of the key's item; empty to revoke only tokens.
         """
         for _ in range(ATTEMPTS):
             version = await self._items.read(VERSION, SCOPE)

@@ -224,7 +224,7 @@ class CosmosItemStore:
 def build_readiness_checks(account: CosmosAccount) -> dict[str, Callable[[], Awaitable[None]]]:
     """Return the readiness checks by name, one for each container that requests use.
 
-    A check reads one item and costs one request unit.
+    A check looks up an item that does not exist, which costs one request unit.
     """
 
     def create_probe(definition: ContainerDefinition) -> Callable[[], Awaitable[None]]:

@@ -189,7 +189,7 @@ class CosmosChainOverview:
     async def _query_items(
         self, target: Target, sql: str, values: Mapping[str, object], is_enough: Callable[[Item], bool]
     ) -> list[Item]:
-        """Return the items of a query over all partitions, up to the first item for which ``is_enough`` is True."""
+        """Return a query's items over all partitions that precede the first item for which ``is_enough`` is True."""
         usage, retries = self._account.usage, ReadRetries(self._account.usage, self._account.runtime)
         parameters: list[dict[str, object]] = [{"name": name, "value": value} for name, value in values.items()]
         while True:

@@ -86,10 +86,11 @@ class _PrincipalBudget:
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any] | None, at: float) -> Self:
-        """Parse the usage of a budget from a Cosmos DB item; omit usage that ended before the window.
+        """Parse the usage of a budget from a Cosmos DB item; omit usage before the rate-limit window.
 
-        Counts of running requests are omitted if their times differ too much from ``at``. Future times of leases and
-        used requests were stored before the clock was set back; each is replaced by the latest time possible at ``at``.
+        The window ends at ``at``. Counts of running requests are omitted if their times differ too much from ``at``.
+        Future times of leases and used requests were stored before the clock was set back; each is replaced by the
+        latest time possible at ``at``.
         """
         if item is None:
             return cls({}, {}, {})

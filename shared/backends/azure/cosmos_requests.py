@@ -52,8 +52,8 @@ class CosmosUsage:
         request_units: request units that Cosmos DB charged for these requests, and for failed requests.
         read_retries: reads that were sent again.
         throttled: batches rejected with 429 and sent again.
-        conflicts: batches rejected because another writer had appended to the audit chain.
-        unknown_outcomes: batches whose outcome the service did not report.
+        conflicts: batches rejected because a condition was false, for instance after another writer's append.
+        unknown_outcomes: batches whose outcome Cosmos DB did not report.
     """
 
     requests: int = 0

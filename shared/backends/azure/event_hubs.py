@@ -137,9 +137,8 @@ async def _send_messages_with_key(producer: Producer, key: str, messages: Sequen
                 await producer.send_batch(batch, timeout=SEND_TIMEOUT_SECONDS)
                 batch = await producer.create_batch(partition_key=key)
             if not _add_if_fits(batch, event):
-                raise WorkspaceError(
-                    Kind.TOO_LARGE, "MESSAGE_TOO_LARGE", "A message is larger than the event hub allows."
-                )
+                detail = "A message is larger than the event hub allows; send smaller messages."
+                raise WorkspaceError(Kind.TOO_LARGE, "MESSAGE_TOO_LARGE", detail)
     if len(batch):
         await producer.send_batch(batch, timeout=SEND_TIMEOUT_SECONDS)
 

@@ -202,7 +202,7 @@ def _create_key_policy(access_key: str, runtime: Runtime) -> Any:
     from yarl import URL  # noqa: PLC0415  see _connect
 
     class KeyPolicy(SansIOHTTPPolicy[Any, Any]):
-        """Adds the header ``Authorization`` with a token for the URL of the request, signed with HS256."""
+        """SDK policy that adds the header ``Authorization`` with a token for the request's URL, signed with HS256."""
 
         def __init__(self) -> None:
             self._tokens: dict[str, tuple[float, str]] = {}

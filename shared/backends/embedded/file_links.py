@@ -68,7 +68,7 @@ class FileLinks:
         return f"{self._base_url}{PATH}{quote(link.container, safe='')}/{quote(link.name)}?{query}"
 
     def parse_signed_link(self, container: str, name: str, query: Mapping[str, str]) -> FileLink | None:
-        """Parse the signed link in a request's URL; return None if the signature is invalid. The expiry is not checked.
+        """Verify and parse the signed link in a request's URL; return None if it is invalid. The expiry is not checked.
 
         Args:
             container: name of the container: the first path segment below ``/files/``, percent-decoded.

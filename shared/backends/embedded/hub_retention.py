@@ -97,9 +97,9 @@ class HubTrimmer:
         self._runtime = runtime
 
     def delete_old_events(self, older_than: datetime, groups: Mapping[str, Collection[str]]) -> int:
-        """Delete old events that all consumer groups have read; return the number of deleted events.
+        """Delete old events that the given consumer groups have read; return the number of deleted events.
 
-        The space of the deleted events is returned to the file system.
+        Afterwards, free space beyond a quarter of the file is returned to the file system.
 
         Args:
             older_than: only events enqueued before this time are deleted.

@@ -17,9 +17,9 @@ class HubSignals:
         self._subscribers: dict[Path, tuple[OnAppend, ...]] = {}
 
     def subscribe(self, path: Path, on_append: OnAppend) -> Callable[[], None]:
-        """Call a function after each append to a hub file by this process.
+        """Register a function that is called after each append to a hub file by this process.
 
-        Return a function that ends the subscription.
+        Return another function, which ends this subscription.
 
         Args:
             path: file of the hub.

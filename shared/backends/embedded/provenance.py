@@ -103,9 +103,10 @@ class SqliteChainStore:
                 if find_misplaced_record(connection, chain) is None:
                     raise TipMovedError from error
                 # A misplaced record is possibly the cause, which a look-up by append id would not find.
-                raise _build_damaged_chain_error("A record of this chain has an invalid sequence number") from error
+                fault = f"The audit chain {chain.target} has a record with an invalid sequence number"
+                raise _build_damaged_chain_error(fault) from error
             except RecordPastEndError as error:
-                raise _build_damaged_chain_error("A record exists past the end of this chain") from error
+                raise _build_damaged_chain_error(f"The audit chain {chain.target} has a record past its end") from error
             committing = True
             return tip
 

@@ -132,7 +132,7 @@ def build_next_statuses(
 
 
 def build_status_event(change: Mapping[str, Any], version: str) -> WebhookEvent:
-    """Build the webhook event about a change of a connection's status."""
+    """Build the webhook event about a change of a connection's status; ``version``: time of the run that found it."""
     names = ("connection", "before", "after", "lastMessage")
     return WebhookEvent(
         key=f"{_KIND}/{version}/{change['connection']}",

@@ -26,7 +26,7 @@ class EventSources:
     """Publishes webhook events about all stored changes, and wakes the worker that sends them.
 
     Args:
-        sources: functions that publish the events of one kind of change, by their names for the log.
+        sources: functions by name; each publishes the events of one kind of change. The names are for logs and metrics.
         wake: makes the worker look for due deliveries.
     """
 

@@ -99,7 +99,7 @@ def format_json(value: Any, indent: int | None = None) -> str:
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, empty: str = "nothing found") -> None:
-    """Print rows as a table that has only the columns with these names."""
+    """Print rows as a table that has only the columns with these names; print ``empty`` if there are no rows."""
     from rich.console import Console  # noqa: PLC0415  slow to load
 
     table = _build_table(rows, columns)

@@ -45,7 +45,7 @@ def send_decision(
         send: function that sends the decision to a workspace and returns the reply.
 
     Raises:
-        UsageError: there is a statement without a meaning.
+        UsageError: there is a statement without a meaning, or standard input contains no API key.
         ApiError: the service refuses the decision, or the API key belongs to another person.
     """
     from oi.errors import ApiError  # noqa: PLC0415  only commands that ran need it

@@ -76,7 +76,7 @@ def _find_message_id_pointer(workspace: "Workspace", lookup: str) -> str:
 
 
 def _send_chunk(workspace: "Workspace", lookup: str, chunk: "Sequence[_Placed]", pointer: str) -> int:
-    """Send messages; if the service rejects them, raise an error that states their positions in the input file."""
+    """Send messages and return their number; if some are rejected, raise an error that states their input positions."""
     try:
         return workspace.telemetry.send(lookup, [message for _, message in chunk], message_id_pointer=pointer)
     except ApiError as error:
@@ -92,7 +92,7 @@ def _send_chunk(workspace: "Workspace", lookup: str, chunk: "Sequence[_Placed]",
 
 
 def _read_messages(file: IO[str]) -> Iterator[_Placed]:
-    """Yield the messages of a file; NDJSON is read line by line, other JSON as a whole.
+    """Yield pairs of position and message from a file; NDJSON is read line by line, other JSON as a whole.
 
     Raises:
         UsageError: the input is not JSON, or a message is not a JSON object; the error states the position.

@@ -137,10 +137,10 @@ class _MessagePrinter:
 
 
 class _EmptyMarkStore:
-    """Implementation of the MarkStore port for the test of a configuration: stores no marks."""
+    """Implementation of the MarkStore port for the test of a configuration: stores no marks of deliveries."""
 
     async def read(self) -> Sequence[bytes]:
-        """Return no marks, because the test stores none."""
+        """Return an empty sequence, because the test stores no marks of earlier deliveries."""
         return ()
 
     async def clear(self) -> None:

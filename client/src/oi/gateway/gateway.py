@@ -61,7 +61,7 @@ async def run_gateway(
 
 
 class _SpoolMarks:
-    """Implementation of the MarkStore port that stores the marks of deliveries in the spool file."""
+    """Implementation of the MarkStore port: stores marks, which identify deliveries, in the spool file."""
 
     def __init__(self, spool: SpoolThread, intake: Intake) -> None:
         self._spool = spool
@@ -77,7 +77,7 @@ class _SpoolMarks:
 
 
 async def _watch_clock(clock: ReceiveClock, metrics: Metrics) -> None:
-    """Log an error each time the difference between the local clock and the service's clock becomes large."""
+    """Measure the difference between local clock and service's clock; log an error each time it becomes large."""
     reported = False
     while True:
         await asyncio.sleep(_CLOCK_CHECK_SECONDS)

@@ -79,7 +79,7 @@ def _parse_payload(payload: bytes) -> dict[str, Any]:
 
 
 def _insert_properties(payload: bytes, added: dict[str, Any], *, is_empty: bool) -> bytes:
-    """Insert JSON properties at the start of a message's text; leave the rest of the text unchanged."""
+    """Insert properties at the start of a JSON object's text; ``is_empty`` is True for an object without properties."""
     text = payload.strip()
     if not added:
         return text + b"\n"

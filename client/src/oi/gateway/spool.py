@@ -122,7 +122,7 @@ class GatewaySpool:
         Args:
             lines: new messages as NDJSON lines, by connection, in the order of their receipt.
             rejected: received messages that cannot be sent.
-            mark: marks that identify the deliveries; the source reads the marks with :meth:`read_marks`.
+            mark: joined marks that identify the deliveries, stored for :meth:`read_marks`; empty to store none.
 
         Returns:
             Number of waiting messages that were deleted to make room (policy ``dropOldest``).
@@ -189,7 +189,7 @@ class GatewaySpool:
         self._database.execute("DELETE FROM mark")
 
     def read_rejected(self, limit: int) -> list[tuple[float, Rejected]]:
-        """Return the newest rejected messages, newest first, each after its rejection time in seconds since 1970."""
+        """Return pairs of rejection time (seconds since 1970) and rejected message, newest first."""
         rows = self._database.execute(
             "SELECT rejected_at, address, lookup, reason, detail, message FROM rejected ORDER BY id DESC LIMIT ?",
             (limit,),

@@ -86,9 +86,9 @@ def parse_pointer(text: str) -> Pointer:
     if not text:
         return ()
     if not text.startswith("/"):
-        raise ValueError("a JSON pointer must begin with /")
+        raise ValueError(f"the JSON pointer {text!r} must begin with /")
     if re.search(r"~(?![01])", text):
-        raise ValueError("in a JSON pointer, ~ must be written ~0, and / in a name must be written ~1")
+        raise ValueError(f"in the JSON pointer {text!r}, each ~ must be written ~0, and each / in a name ~1")
     # The order matters: ~01 must become ~1 (RFC 6901 section 4).
     return tuple(token.replace("~1", "/").replace("~0", "~") for token in text[1:].split("/"))
 

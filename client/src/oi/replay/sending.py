@@ -47,7 +47,8 @@ async def send_rows(
         on_accepted: called with the number of rows of each accepted batch.
 
     Raises:
-        ApiError: the service rejects a batch, which the error message names; accepted batches remain stored.
+        ApiError: the service cannot be reached, or rejects a batch, whose rows the message names. Batches that were
+            accepted remain stored.
         ValueError: a file has an invalid row.
     """
     queue: asyncio.Queue[list[CsvRow] | None] = asyncio.Queue(pace.concurrency)

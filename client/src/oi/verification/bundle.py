@@ -123,7 +123,7 @@ def _check_digests(files: Mapping[str, bytes]) -> None:
 
 
 def _describe_difference(name: str, files: Mapping[str, bytes], source: str) -> str:
-    """Return an error message about a file that is missing in the bundle, or missing in the bundle's list of files."""
+    """Return an error message about a file that is missing in the bundle, or in the list of files in ``source``."""
     if name in files:
         return f"the bundle contains this file, but {source} does not list it"
     return f"{source} lists this file, but the bundle does not contain it"
@@ -152,7 +152,7 @@ def _verify_chain(
     receipts: Mapping[str, bytes],
     result: BundleResult,
 ) -> None:
-    """Verify one audit chain of a bundle, and add the result to the result of the bundle."""
+    """Verify the audit chain of one manifest entry, and add the outcome to the result of the bundle."""
     scope = f" {_quote_text(entry['scopeKey'])}" if entry["scopeKey"] else ""
     name = f"{entry['file']} ({entry['target']}{scope})"
     try:

@@ -49,7 +49,7 @@ class BrokenError(Exception):
 
 
 class UnreadableError(Exception):
-    """The export is not a JSON array of records."""
+    """The export is not a JSON array of records, or contains no record although one is required."""
 
 
 @dataclass(slots=True)

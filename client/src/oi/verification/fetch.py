@@ -208,7 +208,7 @@ def _send_request(url: str, token: str, path: str, query: dict[str, Any]) -> tup
 
 
 def _read_detail(error: urllib.error.HTTPError) -> str:
-    """Return the service's description of an error, after a colon; empty if the reply has none."""
+    """Return ``: `` followed by the service's description of an error; an empty text if the reply has none."""
     try:
         problem = json.loads(error.read(_MAX_PROBLEM_BYTES))
     except (OSError, ValueError, RecursionError, http.client.HTTPException):

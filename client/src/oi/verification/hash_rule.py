@@ -59,7 +59,7 @@ def get_record_time(record: Mapping[str, Any]) -> str:
 def get_filter_fields(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the filter fields of a record: copies of properties by which queries filter.
 
-    The actor of any kind of record becomes ``UserID``, and its time ``Timestamp``.
+    In every kind of record, the actor is returned as ``UserID``, and the time as ``Timestamp``.
     """
     fields = {name: record[name] for name in _UNRENAMED if name in record}
     for actor in ACTORS:

@@ -46,9 +46,8 @@ async def test_token_cannot_exceed_the_requesting_token(auth_workspace: Workspac
     capped = await auth_workspace.issuer.issue_token(parent, None, None)
     assert capped.expires_at == parent.expires_at
     error = await catch_error(auth_workspace.issuer.issue_token(parent, Decimal(11), None))
-    assert error.members["errors"] == [
-        {"field": "minutes", "message": "the new token would expire later than the caller's token"}
-    ]
+    message = "the new token would expire later than the caller's credential; request fewer minutes"
+    assert error.members["errors"] == [{"field": "minutes", "message": message}]
     assert set(capped.rights) == parent.rights
 
 

@@ -301,7 +301,7 @@ alertRules:
         ("value: 5}", "value: .nan}", "alertRules[0].condition.value"),
         ("value: 5}", "value: true}", "alertRules[0].condition.value: must be a number"),
         ("value: 5}", "value: '5'}", "alertRules[0].condition.value: must be a number"),
-        ("value: 5}", f"value: 1{'0' * 400}}}", "alertRules[0].condition.value: must be a finite number of 64 bits"),
+        ("value: 5}", f"value: 1{'0' * 400}}}", "alertRules[0].condition.value: must be a finite 64-bit number"),
         ("after: PT5M", "after: PT5M, runbookUrl: 'https://u:p@wiki/x'", "runbookUrl: must not contain a user name"),
         ("value: 5}", "rows: any}", "alertRules[0].condition.column: is not allowed together with `rows`"),
         (", value: 5}", "}", "alertRules[0].condition.value: is required unless `rows` is set"),

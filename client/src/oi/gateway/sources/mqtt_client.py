@@ -1,7 +1,7 @@
 """MQTT client that extends paho-mqtt, to read thousands of packets per second.
 
 paho reads each packet with three system calls, and builds an object with all properties of version 5 for each message.
-With thousands of messages a second, a gateway would spend most of its time on this work. This class reads large parts
+With thousands of messages a second, a gateway would spend most of its time on this work. This client reads large parts
 from the socket, and parses only the fields that the gateway uses. It uses internal names of paho-mqtt; therefore the
 allowed versions of paho-mqtt are limited, and the tests with a broker cover all of this code.
 """

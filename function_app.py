@@ -12,7 +12,7 @@ os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 import azure.functions as func  # noqa: E402  after the two settings above
 
 from functions import BLUEPRINTS  # noqa: E402  the same
-from shared.interpreter import exempt_objects_from_collection  # noqa: E402  the same
+from shared.interpreter import exempt_objects_from_garbage_collection  # noqa: E402  the same
 
 # Worker threads parse large texts. While one runs, the event loop waits up to one switch interval (default: 5 ms).
 sys.setswitchinterval(0.001)
@@ -21,5 +21,5 @@ app = func.FunctionApp(http_auth_level=func.AuthLevel.ANONYMOUS)
 for blueprint in BLUEPRINTS:
     app.register_functions(blueprint)
 # Without this call, the first garbage collection would examine all imported objects.
-exempt_objects_from_collection()
+exempt_objects_from_garbage_collection()
 gc.enable()

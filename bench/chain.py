@@ -24,7 +24,7 @@ from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import PROJECTED, ChainKey, ChainRecord, Filters, Target, Tip
 from shared.provenance.queries import query_records
-from shared.provenance.records import draft_event, seal_record
+from shared.provenance.records import build_event_draft, seal_record
 from shared.provenance.verifier import ChainVerifier
 from shared.timestamps import format_rfc3339, now
 
@@ -106,7 +106,7 @@ async def _measure_single_caller(file: Path) -> float:
     for number in range(ALONE):
         tip = await store.read_tip(CHAIN)
         previous = tip.hash or compute_genesis_hash("bench", CHAIN.target, CHAIN.scope_key)
-        draft = draft_event("editor@plant", build_event(number))
+        draft = build_event_draft("editor@plant", build_event(number))
         await store.append(
             CHAIN, [seal_record(draft, tip.sequence + 1, format_rfc3339(now()), previous, str(number))], tip
         )
@@ -185,7 +185,7 @@ async def _fill_chain(file: Path, length: int) -> None:
     for numbers in batched(range(length), 5_000, strict=False):
         records = []
         for number in numbers:
-            draft = draft_event("editor@plant", build_event(number))
+            draft = build_event_draft("editor@plant", build_event(number))
             records.append(seal_record(draft, number + 1, instant, previous, f"{number:x}"))
             previous = records[-1].hash
         tip = await store.append(CHAIN, records, tip)

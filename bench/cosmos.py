@@ -13,7 +13,7 @@ from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.provenance.chain_log import ChainLog, EventLog
 from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import Tip, TipMovedError
-from shared.provenance.records import draft_event, seal_record
+from shared.provenance.records import build_event_draft, seal_record
 from shared.timestamps import format_rfc3339, now
 from tests.unit.shared.backends.azure.cosmos_stores import DATABASE, create_database
 
@@ -82,7 +82,7 @@ async def _measure_single_appends(store: CosmosChainStore, callers: int) -> floa
 async def _append_if_unchanged(store: CosmosChainStore, chain_tip: Tip, name: str) -> Tip | None:
     previous = chain_tip.hash or compute_genesis_hash("bench", CHAIN.target, CHAIN.scope_key)
     record = seal_record(
-        draft_event("editor@plant", build_event(1)), chain_tip.sequence + 1, format_rfc3339(now()), previous, name
+        build_event_draft("editor@plant", build_event(1)), chain_tip.sequence + 1, format_rfc3339(now()), previous, name
     )
     try:
         return await store.append(CHAIN, [record], chain_tip)

@@ -95,10 +95,10 @@ async def _check_rule(call: Call[Any, AlertRuleBody], faults: ValidationErrors) 
     add_field_errors(faults, find_alert_rule_errors(rule, keys[ItemKind.CONNECTION], keys[ItemKind.SURFACE]))
     if rule.query is not None and faults.has_valid_fields("query", "parameters", "timeRange", "condition", "groupBy"):
         with faults.collect():
-            add_field_errors(faults, await _find_query_errors(rule, stored))
+            add_field_errors(faults, await _list_query_errors(rule, stored))
 
 
-async def _find_query_errors(rule: AlertRule, stored: StoredCatalog) -> list[FieldError]:
+async def _list_query_errors(rule: AlertRule, stored: StoredCatalog) -> list[FieldError]:
     item = find_item(stored, ItemKind.WARM_QUERY, str(rule.query))
     if item is None:
         return [FieldError("query", f"the workspace has no warm query {rule.query}")]

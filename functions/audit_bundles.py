@@ -28,7 +28,7 @@ MAX_CHAINS: Final = 1_000
 RUNNER: Final = DurableRunner(ORCHESTRATOR)
 
 
-def _parse_date(value: object) -> object:
+def _to_record_time(value: object) -> object:
     """Convert an ISO 8601 time to the format of audit records; a time without a zone is in UTC."""
     if value is None:
         return None
@@ -38,7 +38,7 @@ def _parse_date(value: object) -> object:
 
 
 Date = Annotated[
-    str | None, BeforeValidator(_parse_date), WithJsonSchema({"type": ["string", "null"], "format": "date-time"})
+    str | None, BeforeValidator(_to_record_time), WithJsonSchema({"type": ["string", "null"], "format": "date-time"})
 ]
 
 

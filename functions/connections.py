@@ -19,7 +19,7 @@ from functions.catalog_items import (
 from functions.conditions import parse_condition
 from functions.paging import CatalogPageQuery, select_page
 from functions.reply_docs import connections as replies
-from functions.serialized_items import SerializedItems, build_serialized_list
+from functions.serialized_items import SerializedItems, build_serialized_list_reply
 from shared.auth.rights import AccessRight
 from shared.catalog.administration import build_connection_not_found_error
 from shared.catalog.fields import DECLARED
@@ -71,7 +71,7 @@ async def list_connections(call: Call[CatalogPageQuery]) -> Reply:
         for item in items
     ]
     texts = await _SERIALIZED.serialize(versions, len(catalog.connections), services().runtime)
-    return build_serialized_list("connections", texts, cursor)
+    return build_serialized_list_reply("connections", texts, cursor)
 
 
 @GROUP.endpoint("GET", _ROUTE, right=AccessRight.CATALOG_READ, docs=replies.READ)

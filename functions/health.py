@@ -56,7 +56,7 @@ async def ready(call: Call) -> Reply:
 
     The 503 reply lists the failing dependencies if the caller has the right to read the catalog.
     """
-    failing = await services().readiness.find_failing_dependencies()
+    failing = await services().readiness.list_failing_dependencies()
     if failing:
         details = {"failing": failing} if await _can_read_catalog(call) else {}
         raise WorkspaceError(Kind.UNAVAILABLE, "NOT_READY", "A store or the query engine does not respond.", **details)

@@ -36,7 +36,7 @@ async def reserve_append_id(call: Call[Any, Any]) -> AsyncIterator[str]:
         yield ""
         return
     member, method = call.principal.member_id, call.request.method
-    append_id = await services().idempotency.keys.get_append_id(member, method, key, _serialise_for_retry_check(call))
+    append_id = await services().idempotency.keys.claim_append_id(member, method, key, _serialise_for_retry_check(call))
     try:
         yield append_id
     except WorkspaceError as error:

@@ -107,7 +107,7 @@ async def create_import(call: Call[Any, ImportBody]) -> Reply:
             format=body.format,
             file_name=body.file_name,
             declared_bytes=body.bytes,
-            mapping=to_mapping(body.mapping),
+            mapping=to_import_mapping(body.mapping),
             upload_expires_at=until,
         )
 
@@ -177,7 +177,7 @@ async def cancel_import(call: Call) -> Reply:
     return Reply(204)
 
 
-def to_mapping(body: MappingBody) -> ImportMapping:
+def to_import_mapping(body: MappingBody) -> ImportMapping:
     """Convert the column mapping in a request; missing properties get their default values."""
     given = {name: value for name, value in body.model_dump().items() if value is not None}
     return ImportMapping(**given)
@@ -194,7 +194,7 @@ def _read_new_mapping(body: RemappingBody, job: Job) -> ImportMapping | None:
     faults = ValidationErrors()
     check_mapping(get_import_request(job).format, body.mapping.model_dump(), faults)
     faults.raise_all()
-    return to_mapping(body.mapping)
+    return to_import_mapping(body.mapping)
 
 
 def _build_status_url(job: Job) -> str:

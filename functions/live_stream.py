@@ -18,7 +18,7 @@ from shared.http.pipeline import RequestPipeline
 from shared.http.unknown_names import UnknownNames
 from shared.live_stream.event_sources import CONNECTION_ID
 from shared.live_stream.filters import MEMBER, StreamFilters, read_member_id
-from shared.live_stream.service import TOKEN_PARAMETER, Listener, find_credential, read_moved_authorization
+from shared.live_stream.service import TOKEN_PARAMETER, Listener, extract_credential, read_moved_authorization
 from shared.observability.metrics import count
 from shared.timestamps import format_rfc3339
 from shared.wiring import services
@@ -85,7 +85,7 @@ def _read_authorization(request: Request) -> str:
     except ValueError:
         tokens = []  # the pipeline rejects the invalid query string after it has authenticated the caller
     subprotocols = [each.strip(" \t") for each in request.headers.get("sec-websocket-protocol", "").split(",")]
-    return find_credential(request.headers.get("authorization", ""), tokens, subprotocols).authorization
+    return extract_credential(request.headers.get("authorization", ""), tokens, subprotocols).authorization
 
 
 @GROUP.endpoint(
@@ -104,7 +104,7 @@ async def live_stream(call: Call[StreamFilters, Any]) -> Reply:
     credential.
     """
     live = services().live_stream.service
-    if _is_upgrade(call.request):
+    if _is_websocket_upgrade(call.request):
         link = await live.create_link(call.principal, call.query, _select_stream_parameters(call.request))
         return Reply(307, b"", {"Location": link.url})
     await live.select_connections(call.query)
@@ -188,7 +188,7 @@ async def admit_listener(call: Call[StreamFilters, Any]) -> Reply:
     )
 
 
-def _is_upgrade(request: Request) -> bool:
+def _is_websocket_upgrade(request: Request) -> bool:
     """Return whether a request upgrades to a WebSocket.
 
     The Connection header must contain ``Upgrade`` (RFC 9110 section 7.8).
@@ -225,7 +225,7 @@ def _build_admission_pipeline(event: ConnectEvent) -> RequestPipeline:
 def _to_stream_request(event: ConnectEvent, headers: Mapping[str, str]) -> Request:
     """Rebuild the client's original request from Web PubSub's connect event."""
     client_headers = {name.lower(): ",".join(values) for name, values in event.headers.items()}
-    found = find_credential(
+    found = extract_credential(
         read_moved_authorization(client_headers), event.query.get(TOKEN_PARAMETER, []), event.subprotocols
     )
     request_headers = {

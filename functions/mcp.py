@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict
 from functions import GROUPS
 from functions.http_blueprint import get_pipeline
 from functions.lazy_groups import load_operations
-from functions.public_address import build_misdirected_reply, get_public_url, is_known_host
+from functions.public_address import build_misdirected_reply, get_public_url, has_known_host
 from shared.auth.principals import Principal
 from shared.auth.rights import ROLE_RIGHTS, AccessRight, Role
 from shared.catalog.snapshot import Catalog
@@ -98,7 +98,7 @@ def build_mcp_problem(error: WorkspaceError, trace_id: str, request: Request) ->
     """Build the problem document for an error; a 401 reply links to the protected resource metadata (RFC 9728)."""
     reply = build_problem_reply(error, trace_id)
     if error.kind is Kind.UNAUTHENTICATED:
-        if not is_known_host(request):
+        if not has_known_host(request):
             return build_misdirected_reply(trace_id)
         reply.headers["WWW-Authenticate"] = f'Bearer resource_metadata="{get_public_url(request)}/{METADATA}"'
     return reply
@@ -127,7 +127,7 @@ async def mcp(call: Call[Any, RawBody]) -> Reply:
 @GROUP.endpoint("GET", METADATA, access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=METADATA_DOCS)
 async def mcp_metadata(call: Call) -> Reply:
     """Return the OAuth 2.0 protected resource metadata of the MCP server (RFC 9728)."""
-    if not is_known_host(call.request):
+    if not has_known_host(call.request):
         return build_misdirected_reply(request_id.get())
     base = get_public_url(call.request)
     document: dict[str, Any] = {

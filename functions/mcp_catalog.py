@@ -23,7 +23,7 @@ from shared.auth.rights import AccessRight
 from shared.catalog.administration import build_connection_not_found_error
 from shared.catalog.models import ConnectionType, StoredWarmQuery, WarmQuery
 from shared.catalog.snapshot import Catalog
-from shared.http.validation import validate_model
+from shared.http.validation import validate_with_model
 from shared.mcp_server.capabilities import Resource, Tool, ToolResult
 from shared.openapi.schemas import build_inline_schema
 from shared.provenance.overview import DEFAULT_LIMIT, MAX_LIMIT
@@ -104,7 +104,7 @@ def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool
 
     async def describe_connection(arguments: Mapping[str, Any]) -> ToolResult:
         named = {"lookup" if name == "connection" else name: value for name, value in arguments.items()}
-        lookup = validate_model(DescribeArguments, named).lookup
+        lookup = validate_with_model(DescribeArguments, named).lookup
         if lookup not in catalog.connections:
             raise await build_unknown_name_error(build_connection_not_found_error(lookup), lookup, catalog.connections)
         return ToolResult(await _describe_connection(catalog, lookup))
@@ -256,7 +256,7 @@ def build_pending_decision_tools(principal: Principal, catalog: Catalog, *, has_
 
     async def list_decisions(arguments: Mapping[str, Any]) -> ToolResult:
         values = {name: value for name, value in arguments.items() if value is not None}
-        parsed = validate_model(PendingDecisionsArguments, values)
+        parsed = validate_with_model(PendingDecisionsArguments, values)
         may_read = AccessRight.CATALOG_READ in principal.rights and parsed.cursor is None
         return ToolResult(
             {"drafts": _list_draft_queries(catalog) if may_read else [], **await _list_pending_amendments(parsed)}

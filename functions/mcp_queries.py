@@ -25,7 +25,7 @@ from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.errors import WorkspaceError
 from shared.http.messages import Request
 from shared.http.operations import Operation
-from shared.http.validation import validate_model
+from shared.http.validation import validate_with_model
 from shared.mcp_server.capabilities import MAX_RESULT_CHARACTERS, Run, Schema, Tool, ToolResult, build_too_large_error
 from shared.openapi.schemas import build_inline_schema
 from shared.validation.names import find_nearest_names
@@ -102,7 +102,7 @@ def build_query_tools(execute: Operation, catalog: Catalog) -> dict[str, Callabl
 
 def _build_any_query_tool(execute: Operation) -> Tool:
     async def run_any_query(arguments: Mapping[str, Any]) -> ToolResult:
-        parsed = validate_model(RunArguments, _remove_null_arguments(arguments))
+        parsed = validate_with_model(RunArguments, _remove_null_arguments(arguments))
         return await _run_query(parsed.lookup, parsed, parsed.parameters, "parameters.{}".format)
 
     return Tool(
@@ -165,7 +165,9 @@ def _build_query_runner(query: WarmQuery, parameters: Mapping[str, QueryParamete
     async def run_this_query(arguments: Mapping[str, Any]) -> ToolResult:
         present = _remove_null_arguments(arguments)
         values = {parameter.name: present[name] for name, parameter in parameters.items() if name in present}
-        return await _run_query(query.lookup, validate_model(QueryArguments, present), values, _format_argument_name)
+        return await _run_query(
+            query.lookup, validate_with_model(QueryArguments, present), values, _format_argument_name
+        )
 
     return run_this_query
 
@@ -248,7 +250,7 @@ def build_newest_messages_tools(principal: Principal, catalog: Catalog) -> Seque
 
     async def read_newest_messages(arguments: Mapping[str, Any]) -> ToolResult:
         present = {name: value for name, value in arguments.items() if value is not None}
-        return ToolResult({"messages": await _read_messages(validate_model(TailArguments, present), catalog)})
+        return ToolResult({"messages": await _read_messages(validate_with_model(TailArguments, present), catalog)})
 
     return (
         Tool(

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from decimal import Decimal
 from typing import Any, Final
 
-from functions.oauth_replies import NO_STORE, build_oauth_error, build_token_reply
-from functions.public_address import get_public_url, is_known_host
+from functions.oauth_replies import NO_STORE, build_oauth_error_reply, build_token_reply
+from functions.public_address import get_public_url, has_known_host
 from functions.reply_docs import oauth as replies
 from functions.tokens import parse_minutes
 from shared.auth.principals import CredentialKind, Principal
@@ -18,7 +18,7 @@ from shared.oauth.errors import OAuthError, OAuthErrorCode, build_invalid_client
 from shared.oauth.parameters import ClientIdentification, Parameters, check_resources, identify_client, parse_form
 from shared.wiring import services
 
-GROUP = Group("oauth", build_oauth_error)
+GROUP = Group("oauth", build_oauth_error_reply)
 BODY_LIMIT: Final = 65_536
 _SECONDS_TO_CACHE: Final = 300
 
@@ -32,7 +32,7 @@ _SECONDS_TO_CACHE: Final = 300
 )
 async def authorization_server_metadata(call: Call) -> Reply:
     """Return the metadata of the OAuth 2.1 authorization server (RFC 8414)."""
-    if not is_known_host(call.request):
+    if not has_known_host(call.request):
         # A forged Host header must not become the issuer in a cached reply.
         raise build_invalid_request_error("Unknown Host header; use the address of this service.")
     headers = {"Cache-Control": f"public, max-age={_SECONDS_TO_CACHE}"}
@@ -109,7 +109,7 @@ async def _authenticate_by_authorization_code(
     async def issue_tokens() -> Reply:
         return build_token_reply(*await grants.redeem_code(stored))
 
-    return await grants.authorize(stored.grant, CredentialKind.AUTHORIZATION_CODE), issue_tokens
+    return await grants.require_principal(stored.grant, CredentialKind.AUTHORIZATION_CODE), issue_tokens
 
 
 async def _authenticate_by_refresh_token(
@@ -121,7 +121,7 @@ async def _authenticate_by_refresh_token(
     async def issue_tokens() -> Reply:
         return build_token_reply(*await grants.refresh(stored, text, parameters.get("scope")))
 
-    return await grants.authorize(stored.grant, CredentialKind.REFRESH_TOKEN), issue_tokens
+    return await grants.require_principal(stored.grant, CredentialKind.REFRESH_TOKEN), issue_tokens
 
 
 def _get_public_client_id(client: ClientIdentification) -> str:
@@ -141,14 +141,14 @@ async def _issue_within_rate_limit(
     """Issue a token unless its owner has exceeded the rate limit; add the rate-limit headers to the reply."""
     async with services().rate_limits.admit(caller) as decision:
         if decision.rejection is not None:
-            reply = build_oauth_error(decision.rejection)
+            reply = build_oauth_error_reply(decision.rejection)
         else:
             try:
                 check_resources(parameters, get_public_url(call.request))
                 reply = await issue()
             except OAuthError as error:
                 await _record_refusal(call, error)
-                reply = build_oauth_error(error)
+                reply = build_oauth_error_reply(error)
         reply.headers.update(decision.headers)
         return reply
 
@@ -164,10 +164,10 @@ async def _record_refusals(call: Call[Any, RawBody]) -> AsyncIterator[None]:
 
 
 async def _record_refusal(call: Call[Any, RawBody], error: OAuthError) -> None:
-    await services().oauth.refusals.record(await _find_client_id(call), error.error)
+    await services().oauth.refusals.record(await _get_known_client_id(call), error.error)
 
 
-async def _find_client_id(call: Call[Any, RawBody]) -> str:
+async def _get_known_client_id(call: Call[Any, RawBody]) -> str:
     """Return the id of the OAuth client or API key in a request; empty if the workspace does not know the id."""
     try:
         parameters = parse_form(call.request.media_type, call.request.body)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, StrictBool, StrictStr, model_validator
 
 from functions.oauth_replies import NO_STORE
 from functions.pages import STRICT_POLICY
-from functions.public_address import build_misdirected_reply, get_public_url, is_known_host
+from functions.public_address import build_misdirected_reply, get_public_url, has_known_host
 from functions.reply_docs import oauth as replies
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.http.messages import Reply, build_json_reply
@@ -84,7 +84,7 @@ class DecisionBody(RequestBody):
 @GROUP.endpoint("GET", "oauth2/authorize", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=replies.START_DOCS)
 async def start_authorization(call: Call) -> Reply:
     """Redirect the browser of a person from an OAuth client to the consent page (RFC 6749 section 4.1.1)."""
-    if not is_known_host(call.request):
+    if not has_known_host(call.request):
         return build_misdirected_reply(request_id.get())
     base = get_public_url(call.request)
     try:
@@ -113,7 +113,7 @@ async def start_authorization(call: Call) -> Reply:
 )
 async def decide_authorization(call: Call[Any, DecisionBody]) -> Reply:
     """Record the decision of a person about a client's request, and return the redirect to the client."""
-    if not is_known_host(call.request):
+    if not has_known_host(call.request):
         return build_misdirected_reply(request_id.get())
     body = call.body
     redirect = await services().oauth.authorization.record_decision(
@@ -135,13 +135,13 @@ async def decide_authorization(call: Call[Any, DecisionBody]) -> Reply:
 )
 async def preview_authorization(call: Call[Any, RequestBody]) -> Reply:
     """Return the content of the consent page: the client, its redirect host, and the requested access rights."""
-    if not is_known_host(call.request):
+    if not has_known_host(call.request):
         return build_misdirected_reply(request_id.get())
     base = get_public_url(call.request)
     question = await services().oauth.authorization.build_consent_question(
         call.principal, call.body.to_parameters(), base
     )
-    return build_json_reply(_question_to_json(question), headers=NO_STORE)
+    return build_json_reply(_consent_question_to_json(question), headers=NO_STORE)
 
 
 @GROUP.endpoint("GET", "oauth2/grants", access=Access.TOKEN, docs=replies.GRANTS_LISTED_DOCS)
@@ -189,7 +189,7 @@ def _build_error_page(error: WorkspaceError) -> Reply:
     return Reply(400, _ERROR_PAGE.format(detail=html.escape(error.detail)).encode(), headers, error.code)
 
 
-def _question_to_json(question: ConsentQuestion | Redirect) -> Mapping[str, Any]:
+def _consent_question_to_json(question: ConsentQuestion | Redirect) -> Mapping[str, Any]:
     if isinstance(question, Redirect):
         return {"redirectTo": question.address}
     client = question.request.client

@@ -56,7 +56,7 @@ def build_token_reply(token: NewToken, refresh_token: str = "") -> Reply:
     return build_json_reply(members, headers=NO_STORE)
 
 
-def build_oauth_error(error: WorkspaceError, _trace_id: str = "", _request: Request | None = None) -> Reply:
+def build_oauth_error_reply(error: WorkspaceError, _trace_id: str = "", _request: Request | None = None) -> Reply:
     """Build the OAuth error reply; a 401 reply states in WWW-Authenticate how the client must authenticate."""
     code = to_oauth_error_code(error)
     headers = {**build_error_headers(error), **NO_STORE}

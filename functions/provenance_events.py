@@ -22,7 +22,7 @@ from functions.provenance_replies import (
     build_csv_reply,
     build_export_file_name,
     build_list_reply,
-    estimate_csv_size,
+    compute_max_csv_size,
 )
 from functions.reply_docs import provenance_events as replies
 from shared.auth.rights import AccessRight
@@ -34,7 +34,7 @@ from shared.observability.metrics import record_value
 from shared.provenance.models import EventBody
 from shared.provenance.notes import NoteError
 from shared.provenance.queries import DEFAULT_EXPORT_LIMIT, DEFAULT_LIMIT, export_records, query_records
-from shared.provenance.records import draft_event
+from shared.provenance.records import build_event_draft
 from shared.provenance.selection import (
     BODY_SCOPE_FIELD,
     check_target_and_scope,
@@ -93,7 +93,7 @@ async def write_audit_event(call: Call[WriteQuery, EventBody]) -> Reply:
     """Append an audit event to the audit chain of its target and scope."""
     chain = resolve_chain_to_write(call.query.target, call.body.scope_key)
     draft = await services().runtime.run_in_thread_if_large(
-        len(call.request.body), lambda: draft_event(call.principal.member_id, call.body.to_event())
+        len(call.request.body), lambda: build_event_draft(call.principal.member_id, call.body.to_event())
     )
     async with reserve_append_id(call) as append_id:
         appended = await services().provenance.chain_log.append(chain, draft, append_id=append_id)
@@ -173,7 +173,7 @@ async def export_audit_events(call: Call[ExportQuery]) -> Reply:
         chain,
         filters,
         limit=limit,
-        measure_size=estimate_csv_size if as_csv else None,
+        measure_size=compute_max_csv_size if as_csv else None,
         runtime=services().runtime,
     )
     build_reply = build_csv_reply if as_csv else build_list_reply

@@ -52,7 +52,7 @@ async def build_csv_reply(chain: ChainKey, result: AuditQueryResult, parser: Len
     return reply
 
 
-def estimate_csv_size(record: ChainRecord) -> int:
+def compute_max_csv_size(record: ChainRecord) -> int:
     """Return an upper limit for the size in bytes of a record as CSV."""
     return (
         2 * len(CSV_COLUMNS) * len("''") + 2 * sum(len(text.encode()) + 1 for text in record.projection.values()) + 200

@@ -25,7 +25,7 @@ def get_public_url(request: Request) -> str:
     return f"{scheme if scheme in {'http', 'https'} else 'https'}://{request.headers.get('host', '')}"
 
 
-def is_known_host(request: Request) -> bool:
+def has_known_host(request: Request) -> bool:
     """Return whether the Host header of a request contains an accepted host name of this service."""
     return is_allowed_host(request.headers.get("host", ""), services().settings.list_accepted_hosts())
 

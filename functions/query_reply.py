@@ -55,7 +55,7 @@ def _to_arrow_table(result: QueryResult) -> Any:
     arrays = [
         _to_arrow_times(cells, types["datetime"])
         if column.type == "datetime"
-        else pa.array(_convert_cells(column.type, cells), types.get(column.type, pa.string()))
+        else pa.array(_convert_cells_for_arrow(column.type, cells), types.get(column.type, pa.string()))
         for column, cells in zip(result.columns, _list_column_values(result), strict=True)
     ]
     return pa.Table.from_arrays(arrays, names=[column.name for column in result.columns])
@@ -77,7 +77,7 @@ def _to_arrow_times(cells: list[Any], kind: Any) -> Any:
     return pa.array(cells, pa.string()).cast(kind)
 
 
-def _convert_cells(kind: str, cells: Iterable[Any]) -> list[Any]:
+def _convert_cells_for_arrow(kind: str, cells: Iterable[Any]) -> list[Any]:
     convert: Callable[[Any], Any] = _CONVERTERS.get(kind, _to_cell_text)
     return [None if cell is None else convert(cell) for cell in cells]
 
@@ -253,18 +253,19 @@ def to_csv(result: QueryResult) -> bytes:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
     cells = [
-        (column.name, _format_text_cell if column.type in _TEXT_TYPES else _format_cell) for column in result.columns
+        (column.name, _format_csv_text_cell if column.type in _TEXT_TYPES else _format_csv_cell)
+        for column in result.columns
     ]
     writer.writerow([escape_formula(name) for name, _ in cells])
     writer.writerows([cell(row[name]) for name, cell in cells] for row in result.rows)
     return text.getvalue().encode("utf-8")
 
 
-def _format_text_cell(value: Any) -> Any:
-    return escape_formula(value) if isinstance(value, str) else _format_cell(value)
+def _format_csv_text_cell(value: Any) -> Any:
+    return escape_formula(value) if isinstance(value, str) else _format_csv_cell(value)
 
 
-def _format_cell(value: Any) -> Any:
+def _format_csv_cell(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
     return to_json_text(value) if isinstance(value, dict | list) else value

@@ -58,7 +58,7 @@ class SerializedItems[Version: tuple[Any, ...]]:
             self._cache[key] = version, serialise_json(self._to_json(version))
 
 
-def build_serialized_list(name: str, texts: Sequence[bytes], cursor: Mapping[str, str]) -> Reply:
+def build_serialized_list_reply(name: str, texts: Sequence[bytes], cursor: Mapping[str, str]) -> Reply:
     """Build the reply with a page of items that are already serialised as JSON texts.
 
     Args:

@@ -56,7 +56,7 @@ async def list_surfaces(call: Call[CatalogPageQuery]) -> Reply:
     """
     catalog = await services().catalog.current()
     page, cursor = select_page("surfaces", catalog.surfaces, call.query)
-    queries = _group_queries(catalog)
+    queries = _group_query_lookups_by_surface(catalog)
 
     def describe_surface(lookup: str) -> dict[str, Any]:
         return _surface_to_json(catalog.items[ItemKind.SURFACE, lookup], catalog.surfaces[lookup].value, queries)
@@ -128,7 +128,7 @@ async def delete_surface(call: Call) -> Reply:
     return Reply(204)
 
 
-def _group_queries(catalog: Catalog) -> dict[str, list[str]]:
+def _group_query_lookups_by_surface(catalog: Catalog) -> dict[str, list[str]]:
     """Return the lookups (ids in URLs) of the saved queries of each surface (group of connections), by its lookup."""
     grouped: dict[str, list[str]] = {}
     for lookup in sorted(catalog.queries):
@@ -138,7 +138,7 @@ def _group_queries(catalog: Catalog) -> dict[str, list[str]]:
 
 async def _describe_surface(item: CatalogItem) -> dict[str, Any]:
     surface = Surface.model_validate(item.definition)
-    return _surface_to_json(item, surface, _group_queries(await services().catalog.current()))
+    return _surface_to_json(item, surface, _group_query_lookups_by_surface(await services().catalog.current()))
 
 
 def _surface_to_json(item: CatalogItem, surface: Surface, queries: Mapping[str, list[str]]) -> dict[str, Any]:

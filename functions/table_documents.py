@@ -53,7 +53,7 @@ class PartitionQuery(BaseModel):
 
     @field_validator("partition_key")
     @classmethod
-    def _check_key(cls, text: str | None, info: ValidationInfo) -> str | None:
+    def _check_partition_key(cls, text: str | None, info: ValidationInfo) -> str | None:
         if text is not None and "key_type" in info.data:
             _parse_partition(text, info.data["key_type"])
         return text

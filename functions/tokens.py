@@ -133,7 +133,7 @@ class NewKeyBody(BaseModel):
 
 
 async def _check_new_token(call: Call[MintQuery], faults: ValidationErrors) -> None:
-    services().access.token_issuer.check_new_token(faults, call.principal, call.query.minutes, call.query.scopes)
+    services().access.token_issuer.add_new_token_errors(faults, call.principal, call.query.minutes, call.query.scopes)
 
 
 @GROUP.endpoint(
@@ -159,7 +159,7 @@ async def revoke_token(call: Call) -> Reply:
     return Reply(204)
 
 
-async def _check_connections(call: Call[Any, NewKeyBody], faults: ValidationErrors) -> None:
+async def _check_connections_exist(call: Call[Any, NewKeyBody], faults: ValidationErrors) -> None:
     if not faults.has_valid_fields("connections") or not call.body.connections:
         return
     known = (await services().catalog.current()).connections
@@ -169,7 +169,7 @@ async def _check_connections(call: Call[Any, NewKeyBody], faults: ValidationErro
 
 
 @GROUP.endpoint(
-    "POST", "workspace/api/keys", access=Access.KEYS, body=NewKeyBody, check=_check_connections, docs=CREATED_DOCS
+    "POST", "workspace/api/keys", access=Access.KEYS, body=NewKeyBody, check=_check_connections_exist, docs=CREATED_DOCS
 )
 @make_idempotent
 async def create_key(call: Call[Any, NewKeyBody]) -> Reply:

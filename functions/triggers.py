@@ -32,13 +32,13 @@ def _register_ingest(name: str, source: str, hub: str, consumer_group: str) -> N
         batch = read_hub_events(events)
         with trace_batch(hub, consumer_group, len(batch), context):
             await services().telemetry.ingestor.run(source, batch)
-        _record_metrics(batch)
+        _record_ingest_metrics(batch)
 
     ingest_batch.__name__ = name
     _add_ingest_trigger(ingest_batch, name, hub, consumer_group)
 
 
-def _record_metrics(batch: Sequence[HubEvent]) -> None:
+def _record_ingest_metrics(batch: Sequence[HubEvent]) -> None:
     if batch:
         oldest = min(event.enqueued_at for event in batch)
         record_value("workspace.ingest.lag", max(0.0, (services().runtime.now() - oldest).total_seconds()))

@@ -109,7 +109,7 @@ class AdHocBody(TimeSelection, ModelWithAliases):
     limit: Limit = Field(DEFAULT_LIMIT, description="Maximum number of rows, 1 to 10000.")
 
 
-async def _check_times(call: Call[ExecuteRestQuery], faults: ValidationErrors) -> None:
+async def _check_execute_query(call: Call[ExecuteRestQuery], faults: ValidationErrors) -> None:
     _check_time_selection(call.query, faults)
 
 
@@ -125,7 +125,7 @@ def _check_time_selection(selection: TimeSelection, faults: ValidationErrors) ->
     right=AccessRight.WARM_QUERY_EXECUTE,
     query=ExecuteRestQuery,
     extra_parameters=(f"{PARAMETER_PREFIX}*",),
-    check=_check_times,
+    check=_check_execute_query,
     docs=replies.EXECUTED,
 )
 async def execute_warm_query(call: Call[ExecuteRestQuery]) -> Reply:
@@ -142,7 +142,7 @@ async def execute_warm_query(call: Call[ExecuteRestQuery]) -> Reply:
     right=AccessRight.WARM_QUERY_EXECUTE,
     query=ExecuteRestQuery,
     extra_parameters=(f"{PARAMETER_PREFIX}*",),
-    check=_check_times,
+    check=_check_execute_query,
     docs=replies.EXECUTED,
 )
 async def execute_warm_query_by_id(call: Call[ExecuteRestQuery]) -> Reply:

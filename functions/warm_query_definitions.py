@@ -11,7 +11,7 @@ from functions.decision_signing import build_signer
 from functions.idempotency import make_idempotent
 from functions.paging import CatalogPageQuery, select_page
 from functions.reply_docs import warm_queries as replies
-from functions.serialized_items import SerializedItems, build_serialized_list
+from functions.serialized_items import SerializedItems, build_serialized_list_reply
 from shared.auth.rights import AccessRight
 from shared.catalog.models import ApiPath, Kql, Lookup, QueryParameter, StoredWarmQuery, WarmQuery
 from shared.catalog.snapshot import CatalogEntry
@@ -56,7 +56,7 @@ async def list_warm_queries(call: Call[CatalogPageQuery]) -> Reply:
     columns = await services().queries.columns.find_all([stored.value for stored in entries])
     versions = list(zip(page, zip(entries, columns, strict=True), strict=True))
     texts = await _SERIALIZED.serialize(versions, len(queries), services().runtime)
-    return build_serialized_list("warmQueries", texts, cursor)
+    return build_serialized_list_reply("warmQueries", texts, cursor)
 
 
 _SERVER_MEMBERS = frozenset(replies.QueryDefinition.__annotations__) - map_accepted_names(QueryBody).keys()

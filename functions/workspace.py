@@ -61,7 +61,9 @@ async def _check_workspace(call: Call[Any, WorkspaceBody], faults: ValidationErr
     check_conditional_headers(faults, call.request)
     if faults.has_valid_fields("policies"):
         stored = await services().provenance.catalog_service.load()
-        add_field_errors(faults, find_settings_errors(*_build_models(call.body, *get_workspace_definitions(stored))))
+        add_field_errors(
+            faults, find_settings_errors(*_build_info_and_settings(call.body, *get_workspace_definitions(stored)))
+        )
 
 
 @GROUP.endpoint(
@@ -83,14 +85,14 @@ async def put_workspace(call: Call[Any, WorkspaceBody]) -> Reply:
     def build_models(
         workspace: Mapping[str, Any], settings: Mapping[str, Any]
     ) -> tuple[WorkspaceInfo, WorkspaceSettings]:
-        return _build_models(call.body, workspace, settings)
+        return _build_info_and_settings(call.body, workspace, settings)
 
     condition = parse_condition(call.request)
     stored = await get_administration().put_workspace(get_caller(call), build_models, condition)
     return build_item_reply(_workspace_to_json(await services().runtime.run_in_thread(build_catalog, stored)))
 
 
-def _build_models(
+def _build_info_and_settings(
     body: WorkspaceBody, workspace: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> tuple[WorkspaceInfo, WorkspaceSettings]:
     info = WorkspaceInfo.model_construct(id=workspace["id"], name=body.name, description=body.description)

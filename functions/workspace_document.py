@@ -77,7 +77,7 @@ async def apply_workspace_document(call: Call[Any, RawBody]) -> Reply:
     try:
         warnings = [*_list_warnings(loaded), *await _check_changed_queries(loaded, plan, _APPLY_SECONDS)]
     except DocumentError as error:
-        raise _convert_error(error, DocumentFormat.YAML) from error
+        raise _to_workspace_error(error, DocumentFormat.YAML) from error
     return await _build_reply(await documents.apply(loaded, caller, condition), warnings)
 
 
@@ -92,7 +92,7 @@ async def _load_document(request: Request) -> LoadedDocument:
     try:
         return await services().workspace_documents.documents.load(request.body, text_format)
     except DocumentError as error:
-        raise _convert_error(error, text_format) from error
+        raise _to_workspace_error(error, text_format) from error
 
 
 async def _check_changed_queries(
@@ -151,7 +151,7 @@ def _list_warnings(loaded: LoadedDocument) -> list[DocumentWarning]:
     ]
 
 
-def _convert_error(error: DocumentError, text_format: DocumentFormat) -> WorkspaceError:
+def _to_workspace_error(error: DocumentError, text_format: DocumentFormat) -> WorkspaceError:
     """Convert the problems of a workspace document to one error that lists the first problems with their positions."""
     problems = error.problems
     detail = "; ".join(map(_describe_problem, problems[:_MAX_DETAILED]))

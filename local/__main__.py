@@ -21,9 +21,9 @@ def main() -> int:
     # To find plugins of pydantic, the first model would read the metadata of every installed package. There are none.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from local.command import main as run_host  # noqa: PLC0415  after the two settings above
-    from shared.interpreter import exempt_objects_from_collection  # noqa: PLC0415  the same
+    from shared.interpreter import exempt_objects_from_garbage_collection  # noqa: PLC0415  the same
 
-    exempt_objects_from_collection()
+    exempt_objects_from_garbage_collection()
     gc.enable()
     # Until the host installs its own handlers, a signal exits cleanly.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

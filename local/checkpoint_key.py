@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from shared.backends.embedded.key_files import get_public_key_folder, rotate_key
+from shared.backends.embedded.key_files import get_public_key_folder, rotate_checkpoint_key
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     path = folder / "checkpoint-key.pem"
     try:
-        name = rotate_key(path)
+        name = rotate_checkpoint_key(path)
     except (OSError, ValueError) as error:
         sys.stderr.write(f"{error}\n")
         return 1

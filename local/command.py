@@ -36,7 +36,9 @@ def main(arguments: list[str] | None = None) -> int:
         load_local_settings(parsed.app)
         configure_json_logs(os.environ.get("LOG_LEVEL") or "INFO")
         _reject_unknown_telemetry_exporters()
-        options = _build_options(parsed, with_sign_in_link=parsed.sign_in_link or os.isatty(_STANDARD_OUTPUT))
+        options = _build_options_and_set_environment(
+            parsed, with_sign_in_link=parsed.sign_in_link or os.isatty(_STANDARD_OUTPUT)
+        )
         host = Host(options, lambda *values: print(_build_ready_text(*values), file=out, flush=True))
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return 0 if runner.run(host.run()) else 1
@@ -85,7 +87,7 @@ def _build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _build_options(parsed: argparse.Namespace, *, with_sign_in_link: bool) -> HostOptions:
+def _build_options_and_set_environment(parsed: argparse.Namespace, *, with_sign_in_link: bool) -> HostOptions:
     """Build the host's options from command line and environment, and set the environment variables of the app."""
     environment = os.environ
     workspace_file = parsed.workspace_file

@@ -66,7 +66,7 @@ class Command:
     words: tuple[str, ...]
 
 
-def extract_shell_text(path: Path) -> Iterator[str]:
+def iterate_shell_texts(path: Path) -> Iterator[str]:
     """Yield the shell code in a file: a whole script, or the ``sh`` blocks and inline commands of a Markdown page."""
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".md":
@@ -79,9 +79,9 @@ def extract_shell_text(path: Path) -> Iterator[str]:
             yield span.replace("\n", " ").replace(r"\|", "|")
 
 
-def find_commands(path: Path, programs: tuple[str, ...] = ("az", "azd")) -> Iterator[Command]:
+def iterate_commands(path: Path, programs: tuple[str, ...] = ("az", "azd")) -> Iterator[Command]:
     """Yield each call of the programs in a file, including calls inside ``$(...)`` and after ``xargs``."""
-    for text in extract_shell_text(path):
+    for text in iterate_shell_texts(path):
         joined = text.replace("\\\n", " ")
         for start in re.finditer(rf"(?:^|(?<=[\s(|;&`]))(?:{'|'.join(programs)})(?= [a-z$\"])", joined, re.MULTILINE):
             before = joined[: start.start()]
@@ -199,7 +199,7 @@ def main() -> int:
     """Check every command in the documentation and scripts, print the invalid ones, and return the exit code."""
     os.environ["AZURE_CORE_COLLECT_TELEMETRY"] = "false"
     table = json.loads(AZD_OPTIONS.read_text(encoding="utf-8"))
-    commands = [command for path in (*PAGES, *SCRIPTS) for command in find_commands(path)]
+    commands = [command for path in (*PAGES, *SCRIPTS) for command in iterate_commands(path)]
     found: list[str] = []
     skipped: set[str] = set()
     with tempfile.TemporaryDirectory() as folder:

@@ -50,11 +50,11 @@ def find_unknown_properties(packages: Path) -> Iterator[str]:
     for template in Templates().all:
         for symbol, kind, body in template.iterate_resources():
             known = _read_property_names(packages, kind.partition("/")[0]) | DIFFERENT_SPELLINGS
-            missing = set(template.iterate_property_names(_select_properties(body))) - known
+            missing = set(template.iterate_property_names(_keep_only_properties_member(body))) - known
             yield from (f"{template.path.name}: {symbol} ({kind}) has no property {name}" for name in sorted(missing))
 
 
-def _select_properties(body: Object) -> Object:
+def _keep_only_properties_member(body: Object) -> Object:
     found = (
         get_property(body, "properties") if any(key == Literal("properties") for key, _ in body.members) else Object(())
     )

@@ -123,7 +123,7 @@ def find_supported_names(language: Mapping[str, Any]) -> dict[str, set[str]]:
         supported[kind] = {
             symbol["name"]
             for symbol in language[kind]
-            if not _is_refused(_build_call(query, symbol), construct.format(name=symbol["name"]))
+            if not _is_construct_unknown(_build_query_with_call(query, symbol), construct.format(name=symbol["name"]))
         }
     known = {kind for kind in language["operators"] if kind in OPERATORS}
     return {**supported, "operators": {kind for kind in known if _find_translation_error(OPERATORS[kind][1]) == ""}}
@@ -133,13 +133,13 @@ def _list_names(language: Mapping[str, Any], kind: str) -> list[str]:
     return [symbol["name"] for symbol in language[kind]]
 
 
-def _build_call(query: str, symbol: Mapping[str, Any]) -> str:
+def _build_query_with_call(query: str, symbol: Mapping[str, Any]) -> str:
     if symbol["name"] in TABLE_FUNCTIONS:
         return f"{symbol['name']}('Telemetry')"
     return query.format(name=symbol["name"], arguments=", ".join(["1"] * symbol["least"]))
 
 
-def _is_refused(text: str, construct: str) -> bool:
+def _is_construct_unknown(text: str, construct: str) -> bool:
     """Return whether the local query engine rejects a query because it does not know the given KQL construct."""
     message = _find_translation_error(text)
     return f"'{construct}' {_REFUSED} [" in message or message.endswith(f"'{construct}' {_REFUSED}")

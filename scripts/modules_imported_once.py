@@ -40,7 +40,7 @@ def is_required_by_layout(module: str, importer: str) -> bool:
     return is_wired or module.startswith(REPLY_DOCS) or importer == module.rpartition(".")[0]
 
 
-def has_reason(module: str, root: Path = ROOT) -> bool:
+def has_reason_for_separation(module: str, root: Path = ROOT) -> bool:
     """Return whether the docstring of a module explains why the module is a separate file."""
     path = root / f"{module.replace('.', '/')}.py"
     docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
@@ -57,7 +57,9 @@ def main() -> int:
     parser.add_argument("--at-most", type=int, metavar="NUMBER", help="highest number of modules without a reason")
     options = parser.parse_args()
     found = [pair for pair in find_modules_imported_once() if pair[0].startswith(options.package)]
-    unexplained = [pair for pair in found if not is_required_by_layout(*pair) and not has_reason(pair[0])]
+    unexplained = [
+        pair for pair in found if not is_required_by_layout(*pair) and not has_reason_for_separation(pair[0])
+    ]
     for module, importer in found:
         note = "  (no reason)" if (module, importer) in unexplained else ""
         print(f"{module}  <-  {importer}{note}")  # noqa: T201  the report

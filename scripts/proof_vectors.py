@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.merkle import CompactRange, list_consistency_proof_ranges, list_inclusion_proof_ranges
 from shared.provenance.notes import CheckpointContent, VerifierKey, build_key_name, build_origin, format_note
-from shared.provenance.records import draft_event, parse_record, seal_record
+from shared.provenance.records import build_event_draft, parse_record, seal_record
 
 TARGET = Path(__file__).parents[1] / "tests" / "vectors" / "proofs.json"
 WORKSPACE, CHAIN, SCOPE = "plant-a", "DomainEvents", "batch (7) +ü/*"
@@ -57,7 +57,7 @@ def _build_records() -> list[dict[str, Any]]:
     for sequence in range(1, RECORDS + 1):
         event = {"ActionType": "Update", "EntityType": "Batch", "EntityID": "B-7", "AfterState": STATES[sequence % 3]}
         time = f"2026-01-05T08:00:{sequence:02d}.000000Z"
-        record = seal_record(draft_event("editor@plant-a", event), sequence, time, previous, "")
+        record = seal_record(build_event_draft("editor@plant-a", event), sequence, time, previous, "")
         records.append(parse_record(record.canonical, record.hash))
         previous = record.hash
     return records

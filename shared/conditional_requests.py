@@ -82,7 +82,7 @@ class Condition:
         """
         return self._is_if_match_satisfied_by(etag) and not self.is_not_modified(etag)
 
-    def check_write(self, etag: str | None) -> None:
+    def check_write_allowed(self, etag: str | None) -> None:
         """Reject a write if the stored version does not satisfy the condition.
 
         Args:

@@ -33,7 +33,7 @@ async def load_modules(runtime: Runtime, *names: str) -> None:
     missing = [name for name in names if name not in _loaded]
     if missing:
         await runtime.run_in_thread(_import_modules, missing)
-        exempt_objects_from_collection()
+        exempt_objects_from_garbage_collection()
 
 
 def _import_modules(names: list[str]) -> None:
@@ -46,7 +46,7 @@ def _import_modules(names: list[str]) -> None:
 _loaded: Final = set[str]()
 
 
-def exempt_objects_from_collection() -> None:
+def exempt_objects_from_garbage_collection() -> None:
     """Exempt all existing objects from the cyclic garbage collection; call this function after an import.
 
     Imported modules have some hundred thousand objects that exist until the process ends. A full collection would

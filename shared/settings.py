@@ -313,7 +313,7 @@ class Settings(BaseModel):
 
     @field_validator("public_url")
     @classmethod
-    def _check_public_url(cls, value: str) -> str:
+    def _normalise_public_url(cls, value: str) -> str:
         """Check that PUBLIC_URL is an http or https origin; remove one slash at its end."""
         address = value.removesuffix("/")
         parts = urlsplit(address)

@@ -150,7 +150,7 @@ class CosmosContainer:
         self._versions = 0
         self._expirations: list[tuple[float, int, PartitionKey, str, str]] = []
 
-    def get_range(self, effective_partition_key: str) -> PhysicalRange:
+    def get_physical_range(self, effective_partition_key: str) -> PhysicalRange:
         """Return the physical partition that stores the items with this effective partition key."""
         return next(part for part in self.ranges if part.low <= effective_partition_key < part.high)
 
@@ -219,12 +219,12 @@ class CosmosContainer:
     def _remove_item(self, item: CosmosItem) -> None:
         del self._partitions[item.key][item.id]
         self._items_by_key[item.key].remove(item)
-        self.get_range(item.epk).items.remove(item)
+        self.get_physical_range(item.epk).items.remove(item)
 
     def _add_item(self, item: CosmosItem) -> None:
         self._partitions.setdefault(item.key, {})[item.id] = item
         self._items_by_key.setdefault(item.key, ItemList()).put(item)
-        self.get_range(item.epk).items.put(item)
+        self.get_physical_range(item.epk).items.put(item)
         default = self.properties.get("defaultTtl")
         seconds = item.document.get("ttl", default)
         if default is not None and isinstance(seconds, int) and seconds > 0:

@@ -17,7 +17,7 @@ from emulators.cosmos.account import AccountOptions
 from emulators.cosmos.faults import FaultInjector, FaultKind, InjectedFault
 from emulators.cosmos.request_log import RequestLog
 from emulators.cosmos.service import DEFAULT_KEY, CosmosService, build_injected_error
-from emulators.cosmos.wire import MAX_BYTES, CosmosReply, CosmosRequest, classify_request
+from emulators.cosmos.wire import MAX_BYTES, CosmosReply, CosmosRequest, get_operation_name
 
 type Scope = MutableMapping[str, Any]
 type Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -89,7 +89,7 @@ async def _read_request(scope: Scope, receive: Receive) -> CosmosRequest:
         size += len(part)
         parts.append(part)
         more = message.get("more_body", False)
-    operation = classify_request(scope["method"], segments, headers)
+    operation = get_operation_name(scope["method"], segments, headers)
     return CosmosRequest(scope["method"], segments, headers, b"".join(parts), operation)
 
 

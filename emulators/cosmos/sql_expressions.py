@@ -214,7 +214,7 @@ class ExpressionReader:
                     )
                 return _build_constant(self.parameters[token.text])
             case "name" if token.text.upper() not in _RESERVED:
-                return self._parse_named_value(token)
+                return self._parse_call_path_or_constant(token)
             case _:
                 raise build_syntax_error(self.text, token.start)
 
@@ -242,7 +242,7 @@ class ExpressionReader:
         self.expect_word(":")
         return (parse_string_literal(token.text) if token.kind == "string" else token.text), self.parse_expression()
 
-    def _parse_named_value(self, token: SqlToken) -> SqlExpression:
+    def _parse_call_path_or_constant(self, token: SqlToken) -> SqlExpression:
         upper = token.text.upper()
         if self.read_token_if("("):
             return self._parse_function_call(token, upper)

@@ -6,7 +6,7 @@ from typing import Any
 from emulators.cosmos.sql_values import UNDEFINED, are_equal, get_type_rank
 
 
-def _build_string_function(function: Callable[[str, str], bool]) -> Callable[..., Any]:
+def _build_text_comparison(function: Callable[[str, str], bool]) -> Callable[..., Any]:
     def compare_texts(text: Any, part: Any, ignore_case: Any = None) -> Any:
         if not isinstance(text, str) or not isinstance(part, str):
             return UNDEFINED
@@ -22,16 +22,16 @@ def _build_type_test(*ranks: int) -> Callable[[Any], bool]:
 def _contains_element(values: Any, searched: Any, partial: Any = None) -> Any:
     if not isinstance(values, list) or searched is UNDEFINED:
         return UNDEFINED
-    return any(_contains_subset(searched, value) if partial is True else are_equal(searched, value) for value in values)
+    return any(_is_subset(searched, value) if partial is True else are_equal(searched, value) for value in values)
 
 
-def _contains_subset(searched: Any, value: Any) -> bool:
+def _is_subset(searched: Any, value: Any) -> bool:
     if isinstance(searched, dict) and isinstance(value, dict):
-        return all(name in value and _contains_subset(part, value[name]) for name, part in searched.items())
+        return all(name in value and _is_subset(part, value[name]) for name, part in searched.items())
     return are_equal(searched, value)
 
 
-def _build_unary_function(kind: type, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _restrict_argument_type(kind: type, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: function(value) if isinstance(value, kind) and not isinstance(value, bool) else UNDEFINED
 
 
@@ -45,15 +45,15 @@ FUNCTIONS: dict[str, tuple[int, int, Callable[..., Any]]] = {
     "IS_ARRAY": (1, 1, _build_type_test(6)),
     "IS_OBJECT": (1, 1, _build_type_test(7)),
     "IS_PRIMITIVE": (1, 1, _build_type_test(1, 2, 4, 5)),
-    "STARTSWITH": (2, 3, _build_string_function(str.startswith)),
-    "ENDSWITH": (2, 3, _build_string_function(str.endswith)),
-    "CONTAINS": (2, 3, _build_string_function(lambda text, part: part in text)),
-    "STRINGEQUALS": (2, 3, _build_string_function(lambda text, other: text == other)),
+    "STARTSWITH": (2, 3, _build_text_comparison(str.startswith)),
+    "ENDSWITH": (2, 3, _build_text_comparison(str.endswith)),
+    "CONTAINS": (2, 3, _build_text_comparison(lambda text, part: part in text)),
+    "STRINGEQUALS": (2, 3, _build_text_comparison(lambda text, other: text == other)),
     "ARRAY_CONTAINS": (2, 3, _contains_element),
-    "ARRAY_LENGTH": (1, 1, _build_unary_function(list, len)),
-    "LENGTH": (1, 1, _build_unary_function(str, len)),
-    "LOWER": (1, 1, _build_unary_function(str, str.lower)),
-    "UPPER": (1, 1, _build_unary_function(str, str.upper)),
+    "ARRAY_LENGTH": (1, 1, _restrict_argument_type(list, len)),
+    "LENGTH": (1, 1, _restrict_argument_type(str, len)),
+    "LOWER": (1, 1, _restrict_argument_type(str, str.lower)),
+    "UPPER": (1, 1, _restrict_argument_type(str, str.upper)),
     "ABS": (1, 1, lambda value: abs(value) if get_type_rank(value) == 4 else UNDEFINED),
 }
 

@@ -170,7 +170,7 @@ _OPERATIONS_BY_PATH = {
 _QUERIES = {"create_database": "query_databases", "create_container": "query_containers", "create_item": "query"}
 
 
-def classify_request(method: str, segments: tuple[str, ...], headers: Mapping[str, str]) -> str:
+def get_operation_name(method: str, segments: tuple[str, ...], headers: Mapping[str, str]) -> str:
     """Return the name of the operation that a client requests, from the method, path and headers of the request.
 
     Args:

@@ -37,11 +37,11 @@ UNSUPPORTED = {
 _COMPOUND = frozenset({ActionType.WHEN_ANY, ActionType.WHEN_ALL})
 
 
-def flatten_actions(actions: Iterable[Action]) -> Iterator[Action]:
+def iterate_single_actions(actions: Iterable[Action]) -> Iterator[Action]:
     """Yield single actions in the order of their task ids, including those inside ``task_all`` and ``task_any``."""
     for action in actions:
         if read_action_type(action) in _COMPOUND:
-            yield from flatten_actions(action["compoundActions"])
+            yield from iterate_single_actions(action["compoundActions"])
         else:
             yield action
 

@@ -97,7 +97,7 @@ class DurableEngine:
         try:
             await self._start_turns(at)
             await self._start_activities()
-            return await self._store.find_next_timer_due(at)
+            return await self._store.find_next_due_time(at)
         except sqlite3.Error:
             _LOGGER.exception("orchestrations cannot be read")
             await self._stopping.wait_for(_RETRY_SECONDS)

@@ -109,7 +109,7 @@ class DurableExtension[F: DurableFunction]:
         Raises:
             sqlite3.Error: the file does not accept writes.
         """
-        return await self._management.purge_all(InstanceFilter(created_to=self._clock.now() - age))
+        return await self._management.purge_matching_instances(InstanceFilter(created_to=self._clock.now() - age))
 
     async def close(self) -> None:
         """Close the SQLite file of orchestrations."""

@@ -86,7 +86,7 @@ class Management:
                 connection, instance, MessageKind.RAISED, events.build_event_raised(name, data, at), at, name=name
             )
 
-        return await self._change_instance(instance, store_event)
+        return await self._change_instance_unless_ended(instance, store_event)
 
     async def terminate(self, instance: str, output: str | None) -> OrchestrationStatus | None:
         """Terminate an instance that has not ended, and delete its pending activities.
@@ -102,7 +102,7 @@ class Management:
                 connection.execute(f"DELETE FROM {table} WHERE instance = ?", (instance,))  # noqa: S608  constants
             store.clean_up_ended_instance(connection, instance, at)
 
-        return await self._change_instance(instance, store_termination)
+        return await self._change_instance_unless_ended(instance, store_termination)
 
     async def suspend(self, instance: str, reason: str | None) -> OrchestrationStatus | None:
         """Suspend an instance: its orchestrator does not run until it is resumed; running activities continue.
@@ -129,7 +129,7 @@ class Management:
 
         return await self._database.write(delete_if_ended)
 
-    async def purge_all(self, instance_filter: InstanceFilter) -> int:
+    async def purge_matching_instances(self, instance_filter: InstanceFilter) -> int:
         """Delete all ended instances that match a filter; return the number of deleted instances."""
         statuses = ENDED.intersection(instance_filter.statuses) if instance_filter.statuses else ENDED
         condition, values = _build_filter_condition(replace(instance_filter, statuses=statuses))
@@ -171,9 +171,9 @@ class Management:
             query = "UPDATE instances SET status = ?, updated_at = ? WHERE id = ?"
             connection.execute(query, (to, format_rfc3339(at), instance))
 
-        return await self._change_instance(instance, store_status)
+        return await self._change_instance_unless_ended(instance, store_status)
 
-    async def _change_instance(
+    async def _change_instance_unless_ended(
         self, instance: str, change: Callable[[sqlite3.Connection, datetime], None]
     ) -> OrchestrationStatus | None:
         """Call ``change`` in a write transaction, but only if the instance has not ended.
@@ -182,13 +182,13 @@ class Management:
         """
         at = self._clock.now()
 
-        def change_if_running(connection: sqlite3.Connection) -> OrchestrationStatus | None:
+        def change_unless_ended(connection: sqlite3.Connection) -> OrchestrationStatus | None:
             found = rows.find_instance(connection, instance)
             if found is not None and not found.status.ended:
                 change(connection, at)
             return found.status if found is not None else None
 
-        before = await self._database.write(change_if_running)
+        before = await self._database.write(change_unless_ended)
         self._wake()
         return before
 

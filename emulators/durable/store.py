@@ -75,7 +75,7 @@ class OrchestrationStore:
             lambda connection: [row[0] for row in connection.execute(_READY, (format_rfc3339(at), limit))]
         )
 
-    async def find_next_timer_due(self, at: datetime) -> datetime | None:
+    async def find_next_due_time(self, at: datetime) -> datetime | None:
         """Return the earliest due time after ``at`` of the timers of all instances; None if no timer is due later."""
         query = "SELECT min(due) FROM messages WHERE kind = 'timer' AND due > ?"
         text = await self.database.read(
@@ -149,7 +149,7 @@ def _select_deliverable_messages(messages: list[OrchestrationMessage], progress:
     A result that can cause a retry is delivered alone, because the SDK assigns the task id of the retry when the SDK
     reads the result. An external event is delivered alone, so that continue-as-new does not lose unread events.
     """
-    retried = _find_retried_tasks(progress)
+    retried = _parse_retryable_task_ids(progress)
     taken: list[OrchestrationMessage] = []
     for message in messages:
         if _must_be_delivered_alone(message, retried):
@@ -158,7 +158,7 @@ def _select_deliverable_messages(messages: list[OrchestrationMessage], progress:
     return taken
 
 
-def _find_retried_tasks(progress: str) -> set[int]:
+def _parse_retryable_task_ids(progress: str) -> set[int]:
     members = json.loads(progress)
     return {int(task) for task in (*members.get("running", ()), *members.get("waiting", ()))}
 

@@ -182,7 +182,7 @@ class _TurnRunner:
         """Apply the state that the orchestrator returned: schedule its new actions, or record its result or failure."""
         if state.get("customStatus") is not None:
             self._turn.custom_status = json.dumps(state["customStatus"])
-        requested = [action for group in state["actions"] for action in actions.flatten_actions(group)]
+        requested = [action for group in state["actions"] for action in actions.iterate_single_actions(group)]
         reason = self._find_replay_deviation(requested) or self._schedule_new_actions(requested)
         if reason:
             self._record_failure(reason)
@@ -217,9 +217,9 @@ class _TurnRunner:
             if kind in actions.UNSUPPORTED:
                 return f"the local host does not support {actions.UNSUPPORTED[kind]}"
             if kind in actions.ACTIVITIES and action["functionName"] not in self._known.activities:
-                return format_unknown_function_message(action["functionName"], "activity")
+                return build_unknown_function_message(action["functionName"], "activity")
             if kind in actions.SUB_ORCHESTRATIONS and action["functionName"] not in self._known.orchestrators:
-                return format_unknown_function_message(action["functionName"], "orchestrator")
+                return build_unknown_function_message(action["functionName"], "orchestrator")
             self._progress.asked.append(
                 ScheduledAction(actions.format_action_signature(action), self._schedule_action(kind, action))
             )
@@ -299,6 +299,6 @@ def _is_failure(event: Event) -> bool:
     return event["EventType"] in {EventType.TASK_FAILED, EventType.SUB_ORCHESTRATION_FAILED}
 
 
-def format_unknown_function_message(name: str, kind: str) -> str:
+def build_unknown_function_message(name: str, kind: str) -> str:
     """Return the message of the Durable Task extension about an unknown function; ``kind`` is the kind of function."""
     return f"The function '{name}' doesn't exist, is disabled, or is not an {kind} function."

@@ -21,7 +21,7 @@ from emulators.durable.records import (
     OrchestrationStatus,
     create_id,
 )
-from emulators.durable.turns import FunctionNames, format_unknown_function_message
+from emulators.durable.turns import FunctionNames, build_unknown_function_message
 from shared.errors import Kind, WorkspaceError
 
 TOKEN = "x-ms-continuation-token"  # noqa: S105  the name of a header
@@ -90,7 +90,7 @@ def is_input_requested(call: WebhookRequest) -> bool:
     return call.query.get("showInput", "").lower() != "false"
 
 
-def parse_filter(call: WebhookRequest) -> InstanceFilter:
+def parse_instance_filter(call: WebhookRequest) -> InstanceFilter:
     """Parse the query parameters that select instances; ignore invalid values, as in the Durable Task extension."""
     named = {status.lower(): status for status in OrchestrationStatus}
     given = call.query.get("runtimeStatus", "").split(",")
@@ -155,11 +155,11 @@ class Webhooks:
             raise WorkspaceError(Kind.FORBIDDEN, "ADMINISTRATION_IS_LOCAL", detail)
         query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        rest = self._check_and_strip_key(raw_path, query, headers)
+        rest = self._check_key_and_get_path(raw_path, query, headers)
         segments = [unquote(segment) for segment in rest.strip("/").split("/")]
         return await self._route_request(WebhookRequest(scope["method"], segments, query, headers, body))
 
-    def _check_and_strip_key(self, raw_path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> str:
+    def _check_key_and_get_path(self, raw_path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> str:
         given = query.get("code") or headers.get("x-functions-key") or ""
         rpc = self._urls.build_rpc_path().encode()
         path = raw_path.encode("latin-1")
@@ -184,7 +184,7 @@ class Webhooks:
             ("instances", 1, "DELETE"): self._purge_instances,
             ("instances", 2, "GET"): self._reply_with_instance_status,
             ("instances", 2, "DELETE"): self._purge_instance,
-            ("instances", 3, "POST"): self._run_operation,
+            ("instances", 3, "POST"): self._run_instance_operation,
         }
         if raises and request.segments[0] == "instances" and request.method == "POST":
             return await self._raise_event(request)
@@ -194,7 +194,7 @@ class Webhooks:
     async def _start_instance(self, request: WebhookRequest) -> WebhookReply:
         name = request.segments[1]
         if name not in self._names.orchestrators:
-            message = format_unknown_function_message(name, "orchestrator")
+            message = build_unknown_function_message(name, "orchestrator")
             return WebhookReply(400, {"Message": message, "ExceptionMessage": message})
         given = normalise_json(request.body)
         if given is None and request.body.strip():
@@ -251,12 +251,12 @@ class Webhooks:
         after = parse_continuation_token(request.headers.get(TOKEN, ""))
         if after is None:
             return WebhookReply(400, {"Message": f"The {TOKEN} is not a continuation token of this host."})
-        found = await self._management.list_instance_page(parse_filter(request), after, limit + 1)
+        found = await self._management.list_instance_page(parse_instance_filter(request), after, limit + 1)
         shown = [build_status_document(instance, show_input=is_input_requested(request)) for instance in found[:limit]]
         token = build_continuation_token(found[limit - 1].start.instance) if len(found) > limit else ""
         return WebhookReply(200, shown, {TOKEN: token} if token else {})
 
-    async def _run_operation(self, request: WebhookRequest) -> WebhookReply:
+    async def _run_instance_operation(self, request: WebhookRequest) -> WebhookReply:
         instance, reason = request.segments[1], request.query.get("reason")
         operation = request.segments[2].lower()
         if operation == "terminate":
@@ -299,10 +299,10 @@ class Webhooks:
         return WebhookReply(200, {"instancesDeleted": 1})
 
     async def _purge_instances(self, request: WebhookRequest) -> WebhookReply:
-        which = parse_filter(request)
+        which = parse_instance_filter(request)
         if which.created_from is None:
             return WebhookReply(400, "Please provide value for 'createdTimeFrom' parameter.")
-        deleted = await self._management.purge_all(which)
+        deleted = await self._management.purge_matching_instances(which)
         return WebhookReply(200, {"instancesDeleted": deleted}) if deleted else WebhookReply(404)
 
 

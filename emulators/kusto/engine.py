@@ -33,7 +33,7 @@ from emulators.kusto.options import RequestOptions
 from emulators.kusto.parameters import bind_parameters
 from emulators.kusto.positions import add_position, has_call
 from emulators.kusto.sandbox import abort_process
-from emulators.kusto.series_functions import track_execution
+from emulators.kusto.series_functions import bind_stop_event
 from emulators.kusto.statements import FIRST_RESULT, ResultPlace
 from emulators.kusto.translate import Translation
 from emulators.kusto.translator import Translator
@@ -94,8 +94,8 @@ class Execution:
         """
         began = time.perf_counter()
         try:
-            with track_execution(self.cursor, self.sql, self.stopped):
-                columns, rows = self._fetch_rows()
+            with bind_stop_event(self.cursor, self.sql, self.stopped):
+                columns, rows = self._fetch_columns_and_rows()
         except duckdb.Error as error:
             raise add_position(error_from_duckdb(error), self.text) from error
         except MemoryError:
@@ -112,7 +112,7 @@ class Execution:
         with suppress(duckdb.ConnectionException):  # the execution has just ended and closed its cursor
             self.cursor.interrupt()
 
-    def _fetch_rows(self) -> tuple[tuple[tuple[str, str], ...], bytes]:
+    def _fetch_columns_and_rows(self) -> tuple[tuple[tuple[str, str], ...], bytes]:
         limited = f"SELECT * FROM ({self.sql}) LIMIT {self._compute_row_limit()}"  # noqa: S608  the translator's own SQL
         statement = self.statements.parse_select(self.cursor, limited)
         if self.stopped.is_set():

@@ -107,7 +107,7 @@ class HubFile:
             raise
         self._version = -1
 
-    def read_partitions(self) -> list[str]:
+    def read_partition_names(self) -> list[str]:
         """Return the names of the partitions of the hub."""
         rows = self._connection.execute("SELECT partition FROM partitions WHERE hub = ? ORDER BY id", (HUB,))
         return [row[0] for row in rows]
@@ -253,7 +253,7 @@ class HubConsumer:
     def _ingest_until_stopped(self) -> None:
         while not self._stop.is_set():
             try:
-                self._consume_hub()
+                self._open_and_ingest_hub()
             except duckdb.FatalException as error:
                 abort_process(error)
             except Exception as error:  # a locked file, a full disk and a lack of memory can all be temporary
@@ -262,7 +262,7 @@ class HubConsumer:
                 _LOGGER.exception("ingestion failed and will be retried")
                 self._stop.wait(RETRY_SECONDS)
 
-    def _consume_hub(self) -> None:
+    def _open_and_ingest_hub(self) -> None:
         hub = HubFile(self._path)
         try:
             offsets = dict(self._store.read_offsets())
@@ -283,7 +283,7 @@ class HubConsumer:
                 self._wake.wait(self._idle_seconds)
             return
         began = time.monotonic()
-        are_large = [self._ingest_batch(hub, partition, offsets) for partition in hub.read_partitions()]
+        are_large = [self._ingest_batch(hub, partition, offsets) for partition in hub.read_partition_names()]
         self.last_error = ""
         if not any(are_large):
             self._stop.wait(max(POLL_SECONDS, DUTY * (time.monotonic() - began)))

@@ -73,7 +73,7 @@ class FileIngestion:
         except duckdb.FatalException as error:
             abort_process(error)
         except (OSError, pa.ArrowException, duckdb.Error) as error:
-            raise _ingestion_error(error) from error
+            raise _to_ingestion_error(error) from error
         finally:
             cursor.close()
         return render_ingest_reply(str(path))
@@ -127,7 +127,7 @@ def render_ingest_reply(item: str) -> bytes:
     return orjson.dumps({"Tables": [{"TableName": "Table_0", "Columns": columns, "Rows": [row]}]})
 
 
-def _ingestion_error(error: Exception) -> QueryError:
+def _to_ingestion_error(error: Exception) -> QueryError:
     return QueryError(
         status=400,
         code="BadRequest_IngestionFailed",

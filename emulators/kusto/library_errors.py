@@ -103,7 +103,7 @@ def error_from_duckdb(error: "duckdb.Error") -> QueryError:
         case duckdb.InternalException():
             _LOGGER.error("DuckDB reported an internal error: %s", error)
         case duckdb.BinderException() | duckdb.CatalogException() | duckdb.ParserException():
-            return _convert_overload_error(str(error)) or _convert_binding_error(detail)
+            return _find_overload_error(str(error)) or _convert_binding_error(detail)
         case _:
             return execution_error(_describe_invalid_value(detail))
     return internal_error()
@@ -124,11 +124,11 @@ def _convert_binding_error(detail: str) -> QueryError:
         types = f"{_to_kusto_type(compared['left'])} and {_to_kusto_type(compared['right'])}"
         return semantic_error(f"values of types {types} cannot be compared or combined", inner="SEM0001")
     return semantic_error(
-        _to_public_message(detail, "the query contains an expression where it is not allowed"), inner="SEM0001"
+        _replace_internal_terms(detail, "the query contains an expression where it is not allowed"), inner="SEM0001"
     )
 
 
-def _convert_overload_error(error: str) -> QueryError | None:
+def _find_overload_error(error: str) -> QueryError | None:
     """Return the error for a DuckDB macro call with unaccepted argument types; None if the error has another cause."""
     macro = _MACRO.search(error)
     if macro is None:
@@ -165,10 +165,10 @@ def _describe_invalid_value(detail: str) -> str:
     if converted:
         value = converted["value"] or f"'{converted['text']}'"
         return f"{value[:_DETAIL]} is not a valid {_to_kusto_type(converted['type'] or converted['time'])}"
-    return _to_public_message(detail, "a value is not valid for this operation")
+    return _replace_internal_terms(detail, "a value is not valid for this operation")
 
 
-def _to_public_message(detail: str, default: str) -> str:
+def _replace_internal_terms(detail: str, default: str) -> str:
     """Replace DuckDB's type names in a message by Kusto's; return ``default`` if the message contains SQL."""
     if _SQL.search(detail):
         _LOGGER.info("message withheld from the caller: %s", detail)
@@ -227,7 +227,7 @@ def _to_syntax_error(error: KqlSyntaxError, text: str) -> QueryError:
         return syntax_error("the text is not a KQL query")
     first = error.diagnostics[0]
     return syntax_error(
-        _describe_syntax_error(first.message, _find_rest_of_line(text, first.span)), _get_source_position(first.span)
+        _describe_syntax_error(first.message, _get_rest_of_line(text, first.span)), _get_source_position(first.span)
     )
 
 
@@ -274,7 +274,7 @@ def _to_unsupported_error(error: KqlUnsupportedError, text: str) -> QueryError:
         return semantic_error("The query has no expression after its let statements; add one, such as a table's name")
     if "(SEM0100)" in (error.hint or ""):
         return unresolved_name_error(error.construct.rpartition(":")[2])
-    name, subject = _describe_unsupported_construct(error.construct, _find_rest_of_line(text, error.span))
+    name, subject = _describe_unsupported_construct(error.construct, _get_rest_of_line(text, error.span))
     return unsupported_error(
         name[:_DETAIL], _remove_internal_hint(error.hint), _get_source_position(error.span), subject
     )
@@ -309,7 +309,7 @@ def _remove_internal_hint(hint: str | None) -> str:
     return hint[:_DETAIL].replace("DuckDB", "the engine")
 
 
-def _find_rest_of_line(text: str, span: SourceSpan | None) -> str:
+def _get_rest_of_line(text: str, span: SourceSpan | None) -> str:
     lines = text.split("\n")
     return lines[span.line - 1][span.column :] if span is not None and span.line <= len(lines) else ""
 

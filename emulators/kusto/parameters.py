@@ -15,7 +15,7 @@ from typing import Any
 
 from emulators.kusto.decimals import FRACTION_DIGITS, WHOLE_DIGITS, is_representable
 from emulators.kusto.errors import QueryError, semantic_error, unsupported_error
-from emulators.kusto.timespans import TimespanRangeError, read_timespan
+from emulators.kusto.timespans import TimespanRangeError, parse_kusto_timespan
 
 _WRAPPED = re.compile(r"(?P<type>[A-Za-z]\w*+)\s*+\((?P<value>.*)\)", re.DOTALL)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}|0[xX][0-9a-fA-F]{1,16}")
@@ -100,12 +100,12 @@ def parse_parameter(value: Any, kind: str, name: str) -> Any:
         inner = _unwrap_typed_literal(value, _SPELLINGS[kind])
         return None if inner == "null" else _READERS[kind](inner)
     except (ValueError, OverflowError, InvalidOperation, RecursionError) as error:
-        raise _type_mismatch_error(name, kind) from error
+        raise _build_type_mismatch_error(name, kind) from error
     except TimespanRangeError as error:
         raise unsupported_error(f"the value of the query parameter '{name}'", str(error)) from error
 
 
-def _type_mismatch_error(name: str, kind: str) -> QueryError:
+def _build_type_mismatch_error(name: str, kind: str) -> QueryError:
     return semantic_error(f"the value of the query parameter '{name}' is not of its declared type '{kind}'")
 
 
@@ -187,7 +187,7 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "real": _parse_real,
     "decimal": _parse_decimal,
     "datetime": _parse_datetime,
-    "timespan": read_timespan,
+    "timespan": parse_kusto_timespan,
     "guid": uuid.UUID,
     "dynamic": _check_dynamic_text,
 }

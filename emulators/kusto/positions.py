@@ -45,7 +45,7 @@ def add_position(error: QueryError, text: str) -> QueryError:
     if error.position is not None or not subject:
         return error
     tokens = list(_tokenize(text))
-    found = _find_subject_token(tokens, subject, declared=error.inner == "EMB0001")
+    found = _find_subject_index(tokens, subject, declared=error.inner == "EMB0001")
     if found is None:
         return error
     operator = _find_enclosing_operator(tokens, found) if error.sentence.startswith("Failed to resolve scalar") else ""
@@ -74,7 +74,7 @@ def _find_name_in_message(sentence: str) -> str:
     return "" if named is None else named["name"] or f"{named['function']}()"
 
 
-def _find_subject_token(tokens: Sequence[_Token], subject: str, *, declared: bool) -> int | None:
+def _find_subject_index(tokens: Sequence[_Token], subject: str, *, declared: bool) -> int | None:
     name = subject.removesuffix("()")
     places = [index for index, token in enumerate(tokens) if token.named and token.text == name]
     if subject.endswith("()"):

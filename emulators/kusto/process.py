@@ -81,7 +81,7 @@ def serve(arguments: Arguments, forked: ForkedTranslator | None = None) -> None:
         OSError: the port is in use.
     """
     limit_memory(arguments.memory_bytes)
-    with _open_listener(arguments.port) as listener, _open_tables(arguments) as (connection, tables):
+    with _open_listener(arguments.port) as listener, _open_database_and_tables(arguments) as (connection, tables):
         asyncio.run(_run_server(arguments, connection, tables, listener, forked), loop_factory=uvloop.new_event_loop)
 
 
@@ -121,7 +121,7 @@ async def _run_server(
 
 
 @contextlib.contextmanager
-def _open_tables(arguments: Arguments) -> Iterator[tuple[duckdb.DuckDBPyConnection, tuple[str, ...]]]:
+def _open_database_and_tables(arguments: Arguments) -> Iterator[tuple[duckdb.DuckDBPyConnection, tuple[str, ...]]]:
     arguments.data.mkdir(parents=True, exist_ok=True)
     connection = open_database(arguments.data / DATABASE_FILE if arguments.hub else None)
     try:

@@ -65,11 +65,11 @@ class _SourceCheck:
         if not isinstance(source, _PERMITTED_SOURCES):
             raise unsupported_error(type(source).__name__)
         if isinstance(source, ir.WildcardTableRef) and source.database is not None:
-            raise _other_database_error(source.pattern)
+            raise _build_other_database_error(source.pattern)
         if not isinstance(source, ir.TableRef):
             return
         if source.database is not None or source.cluster is not None:
-            raise _other_database_error(source.name)
+            raise _build_other_database_error(source.name)
         if source.name not in self._tables and source.name not in scope:
             raise semantic_error(
                 f"Failed to resolve table or column expression named '{source.name}'", subject=source.name
@@ -100,7 +100,7 @@ def _iterate_field_values(node: Any) -> Iterator[Any]:
     return (getattr(node, field.name) for field in dataclasses.fields(node))
 
 
-def _other_database_error(name: str) -> QueryError:
+def _build_other_database_error(name: str) -> QueryError:
     return unsupported_error("database() and cluster() references", f"'{name}' belongs to another database or cluster")
 
 

@@ -40,7 +40,7 @@ def create_tables(connection: duckdb.DuckDBPyConnection, now: datetime) -> None:
     connection.begin()
     try:
         if _has_earlier_table(connection):
-            _add_ingestion_time(connection, now)
+            _convert_earlier_table(connection, now)
         connection.execute(_SCHEMA)
         connection.commit()
     except BaseException:
@@ -54,7 +54,7 @@ def _has_earlier_table(connection: duckdb.DuckDBPyConnection) -> bool:
     return connection.execute(query, [TABLE]).fetchone() is not None
 
 
-def _add_ingestion_time(connection: duckdb.DuckDBPyConnection, now: datetime) -> None:
+def _convert_earlier_table(connection: duckdb.DuckDBPyConnection, now: datetime) -> None:
     """Rename the table of an earlier version, and set the time of ingestion of its rows without rewriting the rows."""
     connection.execute(f'ALTER TABLE "{TABLE}" RENAME TO "{RAW_TABLE}"')
     default = f"TIMESTAMP '{now.isoformat(sep=' ')}'"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PREFIX = "series_python_"
 """Start of the SQL name of every function."""
 EXECUTION = "getvariable('series_execution')"
-"""SQL for the first argument of every function, the number of the execution (see `track_execution`)."""
+"""SQL for the first argument of every function, the number of the execution (see `bind_stop_event`)."""
 
 _SQL_TYPES = {
     "series": "DOUBLE[]", "integers": "BIGINT[]", "texts": "VARCHAR[]", "real": "DOUBLE", "long": "BIGINT",
@@ -86,7 +86,7 @@ def raise_if_stopped() -> None:
 
 
 @contextlib.contextmanager
-def track_execution(cursor: "duckdb.DuckDBPyConnection", sql: str, stopped: threading.Event) -> Iterator[None]:
+def bind_stop_event(cursor: "duckdb.DuckDBPyConnection", sql: str, stopped: threading.Event) -> Iterator[None]:
     """Context manager: stop the Python functions called by ``sql`` on ``cursor`` as soon as ``stopped`` is set."""
     if PREFIX not in sql:
         yield

@@ -141,7 +141,7 @@ class Application:
             if cached is not None:
                 return render_data_set(cached.result, request_id, cached.origin)
         running = self._engine.run_query(text, parameters, options)
-        result = await _cancel_on_disconnect(receive, asyncio.ensure_future(running))
+        result = await _await_query_while_connected(receive, asyncio.ensure_future(running))
         if key is not None:
             self._results.store(key, CachedQueryResult(result, origin))
         return render_data_set(result, request_id)
@@ -179,7 +179,7 @@ async def _read_body(receive: Receive) -> bytes:
             return b"".join(parts)
 
 
-async def _cancel_on_disconnect[T](receive: Receive, query: "asyncio.Future[T]") -> T:
+async def _await_query_while_connected[T](receive: Receive, query: "asyncio.Future[T]") -> T:
     """Wait for a query and return its result; cancel the query if the caller disconnects."""
     disconnected: asyncio.Future[Any] = asyncio.ensure_future(receive())
     either: set[asyncio.Future[Any]] = {query, disconnected}

@@ -39,7 +39,7 @@ def list_statement_spans(tokens: Sequence[Token]) -> list[tuple[int, int]]:
     """
     found = [
         (statement[0].start, statement[-1].stop + 1)
-        for statement in _split_statements(tokens)
+        for statement in _iterate_statements(tokens)
         if statement[0].text.lower() not in _OTHER_STATEMENTS
     ]
     if len(found) > MAX_RESULTS:
@@ -56,7 +56,7 @@ def blank_other_statements(text: str, statements: Sequence[tuple[int, int]], cho
     return text
 
 
-def _split_statements(tokens: Sequence[Token]) -> Iterator[list[Token]]:
+def _iterate_statements(tokens: Sequence[Token]) -> Iterator[list[Token]]:
     """Yield the tokens of each statement, including the semicolon at its end."""
     statement: list[Token] = []
     depth = 0

@@ -31,7 +31,7 @@ def create_views(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Pa
     Raises:
         UnusableFolderError: no file has a valid table name, or two file names differ only in case.
     """
-    files = [file for file in sorted(folder.glob("*.parquet")) if _has_table_name(file)]
+    files = [file for file in sorted(folder.glob("*.parquet")) if _has_valid_table_name(file)]
     if not files:
         raise UnusableFolderError(f"{folder} contains no .parquet file with a valid table name")
     seen: dict[str, Path] = {}
@@ -45,7 +45,7 @@ def create_views(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Pa
     return [file.resolve() for file in files]
 
 
-def _has_table_name(file: Path) -> bool:
+def _has_valid_table_name(file: Path) -> bool:
     if _NAME.fullmatch(file.stem):
         return True
     _LOGGER.warning(
@@ -56,7 +56,9 @@ def _has_table_name(file: Path) -> bool:
 
 def read_table_columns(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> Mapping[str, Sequence[str]]:
     """Return the column names of each table, in the table's order, by table name."""
-    return {table: [name for name, _ in _describe_columns(connection, _quote_identifier(table))] for table in tables}
+    return {
+        table: [name for name, _ in _list_columns_with_types(connection, _quote_identifier(table))] for table in tables
+    }
 
 
 def read_column_types(connection: duckdb.DuckDBPyConnection, tables: Sequence[str]) -> Mapping[str, str]:
@@ -67,7 +69,7 @@ def read_column_types(connection: duckdb.DuckDBPyConnection, tables: Sequence[st
     """
     types: dict[str, set[str]] = {}
     for table in tables:
-        columns = _describe_columns(connection, _quote_identifier(table))
+        columns = _list_columns_with_types(connection, _quote_identifier(table))
         plain = _find_columns_without_nan(connection, table, [name for name, kind in columns if kind == "DOUBLE"])
         for name, kind in columns:
             types.setdefault(name, set()).add(FINITE_OR_INFINITE if name in plain else kind)
@@ -89,7 +91,7 @@ def _find_columns_without_nan(connection: duckdb.DuckDBPyConnection, table: str,
 
 def _create_view(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
     source = "read_parquet('" + str(file.resolve()).replace("'", "''") + "')"
-    description = _describe_columns(connection, source)
+    description = _list_columns_with_types(connection, source)
     texts = [name for name, kind in description if kind == "VARCHAR"]
     dynamics = _find_json_columns(connection, source, texts)
     casts = [f"CAST({_quote_identifier(name)} AS JSON) AS {_quote_identifier(name)}" for name in dynamics]
@@ -103,7 +105,7 @@ def _create_view(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
     connection.execute(view)
 
 
-def _describe_columns(connection: duckdb.DuckDBPyConnection, source: str) -> list[tuple[str, str]]:
+def _list_columns_with_types(connection: duckdb.DuckDBPyConnection, source: str) -> list[tuple[str, str]]:
     query = f"DESCRIBE SELECT * FROM {source}"  # noqa: S608  the caller quotes
     return [(row[0], row[1]) for row in connection.execute(query).fetchall()]
 
@@ -154,7 +156,7 @@ def load_tables(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], me
     """
     connection.execute(f"ATTACH ':memory:' AS {LOADED} (COMPRESS)")
     available = memory_bytes // _MEMORY_DIVISOR
-    for size, file in sorted((_read_uncompressed_bytes(connection, file), file) for file in files):
+    for size, file in sorted((_read_uncompressed_size(connection, file), file) for file in files):
         available -= size
         if available < 0:
             break
@@ -164,7 +166,7 @@ def load_tables(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], me
         connection.execute(f"FORCE CHECKPOINT {LOADED}")  # compresses the new table
 
 
-def _read_uncompressed_bytes(connection: duckdb.DuckDBPyConnection, file: Path) -> int:
+def _read_uncompressed_size(connection: duckdb.DuckDBPyConnection, file: Path) -> int:
     query = "SELECT coalesce(sum(total_uncompressed_size), 0) FROM parquet_metadata(?)"
     row = connection.execute(query, [str(file)]).fetchone()
     return int(row[0]) if row else 0

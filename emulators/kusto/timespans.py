@@ -24,7 +24,7 @@ def format_timespan(span: timedelta) -> str:
     return f"{sign}{days}{hours:02d}:{minutes:02d}:{seconds:02d}{fraction}"
 
 
-def read_timespan(text: str) -> timedelta:
+def parse_kusto_timespan(text: str) -> timedelta:
     """Parse a timespan such as ``1h``, ``1.02:03:04.5`` or ``2`` (days), with an optional sign.
 
     Raises:
@@ -54,6 +54,6 @@ def check_timespan_literal(text: str) -> None:
     """
     inner = text.partition("(")[2].removesuffix(")") if "(" in text else text
     try:
-        read_timespan(inner.strip().strip("'\""))
+        parse_kusto_timespan(inner.strip().strip("'\""))
     except ValueError:
         return

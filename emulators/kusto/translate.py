@@ -28,7 +28,7 @@ from emulators.kusto.extensions import EXTENSIONS
 from emulators.kusto.extensions.known_types import bind_known_types
 from emulators.kusto.extensions.pipeline import bind_table_columns
 from emulators.kusto.extensions.rendering import check_annotation_columns, collect_annotations
-from emulators.kusto.extensions.several_results import remove_result_marker, select_result
+from emulators.kusto.extensions.several_results import bind_selected_result, split_off_result_marker
 from emulators.kusto.library_errors import error_from_translator
 from emulators.kusto.parameters import Declaration
 from emulators.kusto.positions import add_position
@@ -127,9 +127,9 @@ def _translate_statement(
         if command is not None:
             raise not_read_only_error(command)
         text = blank_other_statements(text, statements, result_place.statement)
-    with select_result(result_place.part):
+    with bind_selected_result(result_place.part):
         translation = _translate_query(text, schema, probe_rows, types)
-    return replace(translation, statements=max(1, len(statements)), approximations=find_approximate_functions(tokens))
+    return replace(translation, statements=max(1, len(statements)), approximations=list_approximate_functions(tokens))
 
 
 def _translate_query(
@@ -138,7 +138,7 @@ def _translate_query(
     # Lowering a `set query_now` statement sets this clock.
     with clock(None) as pinned:
         with collect_annotations() as rendered, bind_table_columns(schema):
-            query, end = remove_result_marker(lower(text))
+            query, end = split_off_result_marker(lower(text))
         if pinned.moment is not None:
             raise unsupported_error("set query_now")
         check_sources(query, schema)
@@ -210,7 +210,7 @@ def _map_names_to_approximation_notes() -> Mapping[str, str]:
     return {found[1]: found[2] for entry in listed if (found := _MARK.fullmatch(entry))}
 
 
-def find_approximate_functions(tokens: Sequence[Token]) -> tuple[str, ...]:
+def list_approximate_functions(tokens: Sequence[Token]) -> tuple[str, ...]:
     """Return the approximate functions of a query, sorted, each with a note such as ``(approximate order)``.
 
     Args:

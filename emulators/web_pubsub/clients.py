@@ -115,7 +115,7 @@ class JsonSession:
     async def _send_to_group(self, request: SendToGroup) -> bool | None:
         if not self._connection.permissions.allows(Permission.SEND_TO_GROUP, request.group):
             return False
-        data = self._encode_data(request)
+        data = self._encode_data_or_close(request)
         if data is None:
             return None
         payload = Payload(data, request.dataType, request.group, self._connection.user_id)
@@ -124,14 +124,14 @@ class JsonSession:
         return True
 
     async def _send_event(self, request: EventRequest) -> bool | None:
-        data = self._encode_data(request)
+        data = self._encode_data_or_close(request)
         if data is None:
             return None
         if self._events.handles_event(request.event):
             await forward_event(self._connection, self._events, self._subject, request.event, request.dataType, data)
         return True
 
-    def _encode_data(self, request: SendToGroup | EventRequest) -> bytes | None:
+    def _encode_data_or_close(self, request: SendToGroup | EventRequest) -> bytes | None:
         """Convert the data of a request to bytes; for data of a wrong type, close the connection and return None."""
         match request.dataType, request.data:
             case DataType.JSON, value:
@@ -273,14 +273,14 @@ async def _serve_connection(
     connected_task: asyncio.Task[None] | None = None
     reason = ""
     try:
-        connected_task = events.notify("connected", subject)
-        reason = await _read_messages(session, receive)
+        connected_task = events.start_notification("connected", subject)
+        reason = await _handle_messages(session, receive)
     finally:
         hub.remove(connection)
-        events.notify("disconnected", subject, connected_task, reason=connection.close_reason or reason)
+        events.start_notification("disconnected", subject, connected_task, reason=connection.close_reason or reason)
 
 
-async def _read_messages(session: Session, receive: Receive) -> str:
+async def _handle_messages(session: Session, receive: Receive) -> str:
     """Handle messages of the client until it disconnects; return the reason that its close frame states."""
     while True:
         message = await receive()

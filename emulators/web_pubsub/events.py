@@ -77,7 +77,7 @@ class HubEvents:
         """
         return await self._send_event("user", event, subject, content_type, data)
 
-    def notify(
+    def start_notification(
         self, event: str, subject: EventSubject, previous_event: asyncio.Task[None] | None = None, **document: str
     ) -> asyncio.Task[None] | None:
         """Start to send a ``connected`` or ``disconnected`` event without waiting for it; errors are only logged.

@@ -174,7 +174,7 @@ async def authorize_client(
     """
     headers = read_headers(scope)
     host = read_host_and_port(scope, headers)
-    claims = _read_claims(scope, headers, access_key, host, anonymous=anonymous)
+    claims = _read_validated_claims(scope, headers, access_key, host, anonymous=anonymous)
     admission = _client_from_claims(claims)
     offered: Sequence[str] = scope["subprotocols"]
     if offered and set(offered) <= {RELIABLE_SUBPROTOCOL}:
@@ -188,7 +188,7 @@ async def authorize_client(
     return admission
 
 
-def _read_claims(
+def _read_validated_claims(
     scope: Message, headers: dict[str, list[str]], access_key: str, host: str, *, anonymous: bool
 ) -> Claims | None:
     token = read_query(scope).get("access_token", [None])[0] or read_bearer_token(headers)

@@ -48,22 +48,22 @@ def build_batch_input(events: Sequence[StoredEvent], *, binary: bool) -> TypedDa
     """
     if binary:
         return TypedData(collection_bytes=CollectionBytes(bytes=[event.body for event in events]))
-    return _wrap_texts([_decode_body(event) for event in events])
+    return _to_typed_texts([_decode_body(event) for event in events])
 
 
 def build_batch_metadata(events: Sequence[StoredEvent], reader: PartitionReader) -> dict[str, TypedData]:
     """Build the trigger metadata of a batch of events, for a function that receives batches (``cardinality`` many)."""
-    offsets = _wrap_texts([_format_offset(event) for event in events])
+    offsets = _to_typed_texts([_format_offset(event) for event in events])
     return _build_common_metadata(reader) | {
-        "PartitionKeyArray": _wrap_texts([event.partition_key for event in events]),
+        "PartitionKeyArray": _to_typed_texts([event.partition_key for event in events]),
         "OffsetArray": offsets,
         "OffsetStringArray": offsets,
         "SequenceNumberArray": TypedData(
             collection_sint64=CollectionSInt64(sint64=[event.sequence_number for event in events])
         ),
-        "EnqueuedTimeUtcArray": _wrap_json([_format_enqueued_time(event.enqueued) for event in events]),
+        "EnqueuedTimeUtcArray": _to_typed_json([_format_enqueued_time(event.enqueued) for event in events]),
         "PropertiesArray": TypedData(json=f"[{','.join([event.properties for event in events])}]"),
-        "SystemPropertiesArray": _wrap_json([_build_system_properties(event) for event in events]),
+        "SystemPropertiesArray": _to_typed_json([_build_system_properties(event) for event in events]),
     }
 
 
@@ -73,15 +73,15 @@ def build_event_metadata(event: StoredEvent, reader: PartitionReader) -> dict[st
         "PartitionKey": TypedData(string=event.partition_key),
         "Offset": TypedData(string=_format_offset(event)),
         "OffsetString": TypedData(string=_format_offset(event)),
-        "SequenceNumber": _wrap_json(event.sequence_number),
-        "EnqueuedTimeUtc": _wrap_json(_format_enqueued_time(event.enqueued)),
+        "SequenceNumber": _to_typed_json(event.sequence_number),
+        "EnqueuedTimeUtc": _to_typed_json(_format_enqueued_time(event.enqueued)),
         "Properties": TypedData(json=event.properties),
-        "SystemProperties": _wrap_json(_build_system_properties(event)),
+        "SystemProperties": _to_typed_json(_build_system_properties(event)),
     }
 
 
 def _build_common_metadata(reader: PartitionReader) -> dict[str, TypedData]:
-    partition = _wrap_json(
+    partition = _to_typed_json(
         {
             "IsCheckpointingAfterInvocation": True,
             "FullyQualifiedNamespace": "localhost",
@@ -91,7 +91,7 @@ def _build_common_metadata(reader: PartitionReader) -> dict[str, TypedData]:
         }
     )
     system = {"MethodName": reader.function, "UtcNow": format_rfc3339(now()), "RandGuid": str(uuid.uuid4())}
-    return {"TriggerPartitionContext": partition, "PartitionContext": partition, "sys": _wrap_json(system)}
+    return {"TriggerPartitionContext": partition, "PartitionContext": partition, "sys": _to_typed_json(system)}
 
 
 def _build_system_properties(event: StoredEvent) -> dict[str, Any]:
@@ -123,11 +123,11 @@ def _decode_body(event: StoredEvent) -> str:
     return event.body.decode("utf-8", errors="replace")
 
 
-def _wrap_texts(texts: Sequence[str]) -> TypedData:
+def _to_typed_texts(texts: Sequence[str]) -> TypedData:
     return TypedData(collection_string=CollectionString(string=[text for text in texts if text]))
 
 
-def _wrap_json(value: Any) -> TypedData:
+def _to_typed_json(value: Any) -> TypedData:
     return TypedData(json=orjson.dumps(value).decode())
 
 

@@ -140,12 +140,12 @@ async def prepare_data_dir(settings: Settings, workspace_file: Path) -> QueryChe
         await wired.provenance.catalog_service.apply(seeded.document, ACTOR)
         _SEEDING_LOG.info("seeded the workspace")
     await wired.provenance.catalog_service.flush_pending_events()
-    await _write_api_keys(wired, settings.data_dir / "keys.json")
+    await _issue_and_write_api_keys(wired, settings.data_dir / "keys.json")
     await wired.close()
     return QueryChecks(seeded)
 
 
-async def _write_api_keys(wired: Services, path: Path) -> None:
+async def _issue_and_write_api_keys(wired: Services, path: Path) -> None:
     if await asyncio.to_thread(path.exists):
         return
     catalog = await wired.catalog.current()

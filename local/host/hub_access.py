@@ -93,7 +93,7 @@ class HubAccess:
         Raises:
             sqlite3.Error: the file is locked for over 30 seconds, or cannot be written.
         """
-        return await asyncio.to_thread(self._trim_in_thread, groups)
+        return await asyncio.to_thread(self._delete_old_events, groups)
 
     async def close(self) -> None:
         """Close the hub file."""
@@ -106,7 +106,7 @@ class HubAccess:
             self._reader = HubReader(self._path)
         return self._reader
 
-    def _trim_in_thread(self, groups: Mapping[str, Collection[str]]) -> int:
+    def _delete_old_events(self, groups: Mapping[str, Collection[str]]) -> int:
         trimmer = HubTrimmer(self._path)
         try:
             return trimmer.delete_old_events(now() - self._retention, groups)

@@ -24,7 +24,7 @@ from local.host import worker
 from local.host.event_hubs import PartitionLoop
 from local.host.hub_access import HubAccess
 from local.host.live_stream import HubProgress, LiveStreamGateway, ReplayPrelude, load_access_key
-from local.host.processes import KustoProcess, claim_data_dir, record_host
+from local.host.processes import KustoProcess, lock_data_dir, record_host
 from local.host.shutdown import ShutdownSignal
 from local.host.timers import Timer, TimerStatusFile, delete_hourly
 from local.host.triggers import (
@@ -179,7 +179,7 @@ class Host:
         serves_live_stream = self._configure_web_pubsub(listener)
         host_json = read_host_json(self._options.app)
         functions = await worker.load_app(self._options.app)
-        durable = self._create_durable(functions, listener, host_json, stack)
+        durable = self._create_durable_extension(functions, listener, host_json, stack)
         triggers = group_functions_by_trigger(
             [bind_durable_clients(durable, each) for each in functions] if durable else functions, host_json
         )
@@ -204,7 +204,7 @@ class Host:
             stack.push_async_callback(live.close)
             _use_direct_sender(live)
             app = live
-        await self._start_http(app, listener, web_sockets=serves_live_stream)
+        await self._start_http_server(app, listener, web_sockets=serves_live_stream)
         if checks is not None:
             await self._start_query_checks(checks, stack)
 
@@ -217,7 +217,7 @@ class Host:
         stack.callback(task.cancel)
         await asyncio.wait({task}, timeout=_FIRST_CHECKS_SECONDS if checks.must_delay_start else 0)
 
-    def _create_durable(
+    def _create_durable_extension(
         self,
         functions: Collection[worker.LoadedFunction],
         listener: socket.socket,
@@ -239,7 +239,7 @@ class Host:
     async def _start_kusto(self, stack: AsyncExitStack) -> None:
         if os.environ.get("KUSTO_URI"):
             return
-        stack.enter_context(await claim_data_dir(self._options.data_dir))
+        stack.enter_context(await lock_data_dir(self._options.data_dir))
         child = KustoProcess(self._options.data_dir, retention_days=self._options.telemetry_retention_days)
         stack.push_async_callback(lambda: child.stop(self._compute_kusto_stop_seconds()))
         os.environ["KUSTO_URI"] = await child.start()
@@ -278,7 +278,7 @@ class Host:
         self._start_task(delete_hourly("hub events", lambda: hub.trim_events(groups), self._stopping))
         return hub
 
-    async def _start_http(self, app: Application, listener: socket.socket, *, web_sockets: bool) -> None:
+    async def _start_http_server(self, app: Application, listener: socket.socket, *, web_sockets: bool) -> None:
         server = Server(app, int(_DRAIN_SECONDS), web_sockets=web_sockets)
         self._start_task(server.serve([listener]))
         self._start_task(server.exit_on_shutdown(self._closing, self._compute_drain_seconds_left))
@@ -296,10 +296,10 @@ class Host:
     def _start_task(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(coroutine)
         self._tasks.add(task)
-        task.add_done_callback(self._on_task_done)
+        task.add_done_callback(self._stop_if_task_failed)
         return task
 
-    def _on_task_done(self, task: asyncio.Task[None]) -> None:
+    def _stop_if_task_failed(self, task: asyncio.Task[None]) -> None:
         """Stop the host if one of its tasks ended with an error."""
         self._tasks.discard(task)
         if task.cancelled() or task.exception() is None:
@@ -354,11 +354,11 @@ def _subscribe_kusto_to_hub(hub_file: Path, child: KustoProcess) -> Callable[[],
     """Notify the Kusto emulator of telemetry events that this process sends; return a function that unsubscribes it."""
     loop = asyncio.get_running_loop()
 
-    def notify_child(hub_partitions: Collection[HubPartition]) -> None:
+    def notify_kusto_process(hub_partitions: Collection[HubPartition]) -> None:
         if any(hub == IMPULSES_HUB for hub, _ in hub_partitions):
             loop.call_soon_threadsafe(child.announce_events)
 
-    return HUB_SIGNALS.subscribe(hub_file, notify_child)
+    return HUB_SIGNALS.subscribe(hub_file, notify_kusto_process)
 
 
 def _use_direct_sender(live: LiveStreamGateway) -> None:

@@ -206,7 +206,7 @@ class LiveStreamGateway:
             # The app closes only streams whose authorisation has ended; they get the code of an expired token.
             close_code=TOKEN_EXPIRED,
         )
-        self._service = WebPubSubEmulator(ServiceSettings(key, {HUB: hub}, count_clients=_count_clients))
+        self._service = WebPubSubEmulator(ServiceSettings(key, {HUB: hub}, count_clients=_change_client_count))
         self.direct_sender = DirectSender(self._service.get_or_create_hub(HUB))
         # A client that opens streams in a loop must not block the event loop for others.
         self._handshakes = asyncio.Semaphore(HANDSHAKES)
@@ -260,7 +260,7 @@ class LiveStreamGateway:
             await self._service({**scope, **led}, receive, send_reply)
 
 
-def _count_clients(change_of_count: int) -> None:
+def _change_client_count(change_of_count: int) -> None:
     change_level_metric("workspace.live.clients", change_of_count)
 
 

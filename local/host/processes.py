@@ -117,7 +117,7 @@ def _is_locked(descriptor: int) -> bool:
     return False
 
 
-async def claim_data_dir(data_dir: Path) -> TextIO:
+async def lock_data_dir(data_dir: Path) -> TextIO:
     """Lock a data directory for one host. The lock ends if the returned file is closed or the process ends.
 
     Raises:
@@ -185,7 +185,7 @@ class KustoProcess:
         """Forward the process's output; restart the process on the same port after a crash, until the host stops."""
         delay = _FIRST_DELAY
         while not stopping.is_set():
-            if await self._wait_for_end(stopping):
+            if await self._wait_for_end_or_shutdown(stopping):
                 return
             _LOGGER.error("the query engine (Kusto emulator) crashed; it is restarted", extra=fields(delay=delay))
             if await stopping.wait_for(delay):
@@ -236,7 +236,7 @@ class KustoProcess:
             start_new_session=True,
         )
 
-    async def _wait_for_end(self, stopping: ShutdownSignal) -> bool:
+    async def _wait_for_end_or_shutdown(self, stopping: ShutdownSignal) -> bool:
         """Wait until the process ends or the host stops; return whether the host stops."""
         ends = [asyncio.create_task(self._forward_output()), asyncio.create_task(stopping.wait())]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)

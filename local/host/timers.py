@@ -103,7 +103,7 @@ class Timer:
             await self._invoke_function(past_due=past_due)
             past_due = False
             # The clock may be slightly before the due time that was just served.
-            due = self._setting.schedule.find_next_time(max(now(), due))
+            due = self._setting.schedule.compute_next_time(max(now(), due))
         await asyncio.gather(*self._requested_runs)
 
     def run_now(self) -> None:
@@ -119,7 +119,7 @@ class Timer:
             return now(), True
         if self._setting.run_on_startup:
             return now(), False
-        return self._setting.schedule.find_next_time(now()), False
+        return self._setting.schedule.compute_next_time(now()), False
 
     async def _wait_until(self, due: datetime) -> bool:
         """Wait until a run is due; return True if the host stops first."""
@@ -144,7 +144,7 @@ class Timer:
                 await self._store_status(started)
 
     async def _store_status(self, started_at: datetime) -> None:
-        occurrence = Occurrence(started_at, self._setting.schedule.find_next_time(now()))
+        occurrence = Occurrence(started_at, self._setting.schedule.compute_next_time(now()))
         try:
             await asyncio.to_thread(self._statuses.write, self._setting.function.name, occurrence)
         except OSError:

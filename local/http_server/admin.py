@@ -31,7 +31,7 @@ class Admin:
         name = raw_path.removeprefix(_FUNCTIONS)
         if scope["method"] != "POST" or not raw_path.startswith(_FUNCTIONS) or name not in self._functions:
             raise WorkspaceError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "Route not found.")
-        if body and not _is_timer_input(body):
+        if body and not _is_json_object(body):
             raise invalid("body", 'must be empty or JSON such as {"input": ""}')
         if name not in self._timers:
             raise invalid("name", f"{name} is a {self._functions[name].kind} function; only timer functions can be run")
@@ -49,7 +49,7 @@ def is_local_request(scope: Mapping[str, Any]) -> bool:
     return client is not None and ipaddress.ip_address(client[0]).is_loopback
 
 
-def _is_timer_input(body: bytes) -> bool:
+def _is_json_object(body: bytes) -> bool:
     try:
         return isinstance(json.loads(body), dict)
     except ValueError:

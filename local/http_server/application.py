@@ -80,7 +80,7 @@ class HttpApp:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request (ASGI 3)."""
         given_id, begun = choose_request_id(scope["headers"]), time.perf_counter()
-        send = _add_security_headers(send)
+        send = _wrap_send_with_security_headers(send)
         response: HttpResponse | Reply | None
         try:
             if scope["raw_path"].startswith(FILES.encode()):
@@ -150,11 +150,13 @@ class HttpApp:
             return _build_webhook_response(await self._webhooks.handle(scope, raw_path, body))
         if self._sign_in is not None and raw_path == SIGN_IN:
             return _build_sign_in_response(await self._sign_in.handle(scope["method"], body), client_request_id)
-        async with self._wait_for_admission(raw_path):
+        async with self._admit_request(raw_path):
             match = self._match_route(raw_path, scope["method"])
-            return await _invoke_function(match, _build_request(scope, raw_path, match, body), client_request_id)
+            return await _invoke_function(
+                match, _build_trigger_request(scope, raw_path, match, body), client_request_id
+            )
 
-    def _wait_for_admission(self, raw_path: str) -> AbstractAsyncContextManager[None]:
+    def _admit_request(self, raw_path: str) -> AbstractAsyncContextManager[None]:
         # The app also sheds load; a rejection here avoids the cost of an invocation.
         if self._load_shedder is None or raw_path.startswith(_OTHER_ERROR_FORMATS):
             return nullcontext()
@@ -236,7 +238,7 @@ def _build_body_too_large_error() -> WorkspaceError:
     return WorkspaceError(Kind.TOO_LARGE, "BODY_TOO_LARGE", f"The body must not exceed {MAX_BODY_BYTES} bytes.")
 
 
-def _build_request(scope: Message, raw_path: str, match: RouteMatch, body: bytes) -> RpcHttp:
+def _build_trigger_request(scope: Message, raw_path: str, match: RouteMatch, body: bytes) -> RpcHttp:
     headers = _join_repeated_headers(scope["headers"])
     query = scope["query_string"].decode("latin-1")
     host = headers.get("host") or "{}:{}".format(*scope["server"])
@@ -299,7 +301,7 @@ def _build_trace_request(scope: Message) -> Request:
     )
 
 
-def _add_security_headers(send: Send) -> Send:
+def _wrap_send_with_security_headers(send: Send) -> Send:
     """Return an ASGI send function that adds the security headers to every response and then calls ``send``."""
 
     async def send_with_security_headers(message: Message) -> None:

@@ -61,7 +61,7 @@ class Files:
         linked = await asyncio.to_thread(self._parse_link, scope, query)
         if linked.permission is LinkPermission.WRITE:
             status, document = await self._uploads.serve(scope["method"], linked, query, receive)
-            await _send_document(send, status, document, request_id)
+            await _send_xml_reply(send, status, document, request_id)
             return
         if scope["method"] == "PUT":
             raise _build_method_not_allowed_error()
@@ -77,7 +77,7 @@ class Files:
     def _parse_link(self, scope: Scope, query: Mapping[str, str]) -> FileLink:
         path = scope["raw_path"].decode("latin-1").removeprefix(PATH)
         container, _, name = path.partition("/")
-        linked = self._links.parse_signed_link(unquote(container), unquote(name), query)
+        linked = self._links.verify_signed_link(unquote(container), unquote(name), query)
         if linked is None or "/" in linked.container or linked.container.startswith("."):
             raise WorkspaceError(
                 Kind.FORBIDDEN, "LINK_INVALID", "The link is invalid or was changed; request a new one."
@@ -92,7 +92,7 @@ def _build_method_not_allowed_error() -> WorkspaceError:
     return WorkspaceError(Kind.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail, allow=["GET", "HEAD"])
 
 
-async def _send_document(send: Send, status: int, document: bytes, request_id: str) -> None:
+async def _send_xml_reply(send: Send, status: int, document: bytes, request_id: str) -> None:
     headers = [
         (b"content-length", str(len(document)).encode()),
         (b"cache-control", b"private, no-store"),

@@ -131,7 +131,7 @@ class HeadSizeCounter:
         """Record that the HTTP parser has returned data, which means that its buffer is empty."""
         self._has_output = True
 
-    def add_target(self, part: bytes) -> None:
+    def count_target(self, part: bytes) -> None:
         """Count a part of the request target.
 
         Raises:
@@ -142,7 +142,7 @@ class HeadSizeCounter:
         if self._target > MAX_TARGET:
             raise self._build_too_large_error(build_target_too_long_error())
 
-    def add_header(self, name: bytes, value: bytes) -> None:
+    def count_header(self, name: bytes, value: bytes) -> None:
         """Count a header, or a trailer after the body.
 
         Raises:
@@ -154,7 +154,7 @@ class HeadSizeCounter:
         if self._headers > MAX_HEADERS or self._header_bytes > MAX_HEADER_BYTES:
             raise self._build_too_large_error(build_headers_too_large_error())
 
-    def add_data(self, size: int) -> bool:
+    def count_parser_input(self, size: int) -> bool:
         """Count bytes that were passed to the HTTP parser; return False if the parser now buffers too many bytes.
 
         The parser buffers headers, trailers and chunk extensions of any size until they are complete.

@@ -135,7 +135,7 @@ class HttpConnection(HttpToolsProtocol):
         self._idle_order.move_to_end(self)
         self._data = data
         super().data_received(data)
-        if not self._sizes.add_data(len(data)):
+        if not self._sizes.count_parser_input(len(data)):
             self._reject_oversized_head()
         if self._timer is None and not self._upgraded and not self.transport.is_closing():
             self._start_timer(self._limits.seconds)
@@ -149,7 +149,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_url(self, url: bytes) -> None:
         """Count the bytes of a part of the request target (callback of the parser)."""
-        self._sizes.add_target(url)
+        self._sizes.count_target(url)
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -157,7 +157,7 @@ class HttpConnection(HttpToolsProtocol):
 
         The app must not receive a trailer as a header (RFC 9110 section 6.5.1).
         """
-        self._sizes.add_header(name, value)
+        self._sizes.count_header(name, value)
         if self._stage is not _Stage.BODY:
             super().on_header(name, value)
 
@@ -241,9 +241,9 @@ class HttpConnection(HttpToolsProtocol):
         """Return whether the client waits for a response, or the connection is idle between two requests."""
         if self._stage is _Stage.BODY:
             return bool(self.pipeline) or self.flow.read_paused
-        return self._is_answering() or self.timeout_keep_alive_task is not None
+        return self._has_unfinished_response() or self.timeout_keep_alive_task is not None
 
-    def _is_answering(self) -> bool:
+    def _has_unfinished_response(self) -> bool:
         cycle = cast("RequestResponseCycle | None", self.cycle)
         return cycle is not None and not cycle.response_complete
 
@@ -256,7 +256,7 @@ class HttpConnection(HttpToolsProtocol):
     def _can_reply(self) -> bool:
         if self._stage is _Stage.BODY:
             return not self.pipeline and not self.cycle.response_started
-        return not self._is_answering()
+        return not self._has_unfinished_response()
 
     def _close_idle_connection(self) -> bool:
         """Close the connection that has been idle longest; return whether a connection was closed.
@@ -267,7 +267,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def close_unless_busy(self) -> bool:
         """Close this connection unless it processes a request; return whether it was closed."""
-        busy = bool(self.pipeline) if self._stage is _Stage.BODY else self._is_answering()
+        busy = bool(self.pipeline) if self._stage is _Stage.BODY else self._has_unfinished_response()
         if busy or self._is_rejected or self.transport.is_closing():
             return False
         self.connections.discard(self)
@@ -301,7 +301,7 @@ class HttpConnection(HttpToolsProtocol):
         self._is_rejected = True
         if self._timer is not None:
             self._timer.cancel()
-        if self._is_answering():
+        if self._has_unfinished_response():
             # The application waits for the rest of the body and must not send after this reply.
             self.cycle.disconnected = True
             self.cycle.message_event.set()

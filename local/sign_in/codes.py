@@ -48,7 +48,7 @@ class SignInCodes:
                 path.unlink(missing_ok=True)
         path = self._folder / _hash_code(code)
         content = json.dumps({"member": member, "expiresAt": time.time() + LIFETIME_SECONDS})
-        durable_files.move_temporary_file(
+        durable_files.move_temporary_file_if_absent(
             path, durable_files.write_temporary_file(path, content.encode(), 0o600), self._folder
         )
 

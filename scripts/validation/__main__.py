@@ -9,7 +9,7 @@ from typing import Final
 from scripts.validation.clauses import PAGE, list_tests, parse_clauses
 from scripts.validation.environment import describe_environment
 from scripts.validation.report import Validation, render_report
-from scripts.validation.results import Outcome, read_results, read_rule, run_tests
+from scripts.validation.results import Outcome, read_results, read_test_docstring, run_tests
 
 ROOT: Final = Path(__file__).parents[2]
 
@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
     validation = Validation(
         clauses=clauses,
         results=read_results(report.with_suffix(".xml"), tests),
-        rules={test: read_rule(ROOT, test) for test in tests},
+        rules={test: read_test_docstring(ROOT, test) for test in tests},
         environment=environment,
         is_unchanged=describe_environment(ROOT) == environment,
         started_at=started_at,

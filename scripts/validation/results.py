@@ -96,7 +96,7 @@ def _read_reason(element: ET.Element) -> str:
     return (element.get("message") or element.text or "no reason given").strip()[:_REASON_LENGTH]
 
 
-def read_rule(root: Path, name: TestName) -> str:
+def read_test_docstring(root: Path, name: TestName) -> str:
     """Return the docstring of a test, which states the rule that the test checks; empty if the test does not exist."""
     try:
         tree = ast.parse((root / name.path).read_text(encoding="utf-8"))

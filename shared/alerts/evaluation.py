@@ -142,7 +142,7 @@ def _find_parameter_errors(rule: AlertRule, query: WarmQuery) -> Iterator[FieldE
     try:
         bind_parameters(query.parameters, rule.parameters, "parameters.{}".format)
     except WorkspaceError as error:
-        yield from _list_field_errors(error)
+        yield from _iterate_field_errors(error)
 
 
 def _find_time_range_errors(rule: AlertRule, query: WarmQuery) -> Iterator[FieldError]:
@@ -150,10 +150,10 @@ def _find_time_range_errors(rule: AlertRule, query: WarmQuery) -> Iterator[Field
         if rule.time_range is not None:
             reject_time_range_bypass(query.kql)
     except WorkspaceError as error:
-        yield from _list_field_errors(error)
+        yield from _iterate_field_errors(error)
 
 
-def _list_field_errors(error: WorkspaceError) -> Iterator[FieldError]:
+def _iterate_field_errors(error: WorkspaceError) -> Iterator[FieldError]:
     listed = error.members.get("errors")
     for member in listed if isinstance(listed, list) else ():
         yield FieldError(member["field"], member["message"])

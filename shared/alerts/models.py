@@ -91,7 +91,7 @@ class Alert(BaseModel):
         """Return a copy of the alert with changed attributes."""
         return self.model_copy(update=changes)
 
-    def remove_marks(self, *marks: Mark) -> Self:
+    def copy_without_marks(self, *marks: Mark) -> Self:
         """Return a copy of the alert without the given marks, because their events are published."""
         return self.change(marks=tuple(mark for mark in self.marks if mark not in marks))
 

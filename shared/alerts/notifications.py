@@ -78,7 +78,7 @@ class Notifications:
         puts, active = await self._runtime.run_in_thread_if_large(
             len(marked) * _ALERT_SIZE, _clear_notification_marks, record.alerts
         )
-        kept = error_alert.remove_marks(*Mark) if error_alert and error_alert.is_active else None
+        kept = error_alert.copy_without_marks(*Mark) if error_alert and error_alert.is_active else None
         state = record.state.model_copy(update={"has_marks": False, "error_alert": kept})
         token = await self._store.save_rule_changes(record, state, puts)
         if token is None:
@@ -98,7 +98,7 @@ class Notifications:
 
 def _clear_notification_marks(alerts: Iterable[Alert]) -> tuple[list[Alert], tuple[Alert, ...]]:
     """Remove the marks of alerts; return the alerts that had marks, and the alerts that are still active."""
-    puts = {alert.id: alert.remove_marks(*Mark) for alert in alerts if alert.marks}
+    puts = {alert.id: alert.copy_without_marks(*Mark) for alert in alerts if alert.marks}
     return list(puts.values()), tuple(alert for old in alerts if (alert := puts.get(old.id, old)).is_active)
 
 

@@ -122,7 +122,7 @@ class RuleEvaluator:
         groups = await self._evaluate_groups(entry, data)
         count("workspace.alerts.evaluations", failed=isinstance(groups, EvaluationError))
         for _ in range(_ATTEMPTS):
-            state, changes = await self._decide_transitions(entry, record, groups, at)
+            state, changes = await self._compute_new_state(entry, record, groups, at)
             token = await self._store.save_rule_changes(record, state, changes.puts, changes.deletes)
             if token is not None:
                 return await self._publish_changes(RuleRecord(record.rule, state, tuple(changes.puts), token))
@@ -133,7 +133,7 @@ class RuleEvaluator:
                 break
         return record.state
 
-    async def _decide_transitions(
+    async def _compute_new_state(
         self, entry: Entry, record: RuleRecord, groups: list[AlertGroup] | EvaluationError, at: datetime
     ) -> tuple[RuleState, Transitions]:
         due_at = compute_next_due(entry.value, max(at, self._runtime.now()))

@@ -11,7 +11,7 @@ from typing import Final
 from shared.alerts.conditions import AlertGroup
 from shared.alerts.models import Alert, AlertState, Mark, RuleState, RuleStatus
 from shared.alerts.ports import RuleRecord
-from shared.alerts.state_machine import Transitions, advance_alerts, end_alert
+from shared.alerts.state_machine import Transitions, add_alert_end, compute_alert_changes
 from shared.catalog.alert_rule_models import AlertRule, Severity
 from shared.catalog.snapshot import CatalogEntry
 from shared.timestamps import format_rfc3339
@@ -45,7 +45,7 @@ def compute_state_after_evaluation(
     """
     ended = _end_alerts_of_deleted_rule(entry, record, at)
     alerts = record.alerts if ended is None else ()
-    changes = advance_alerts(entry.value, alerts, groups, at, new_id)
+    changes = compute_alert_changes(entry.value, alerts, groups, at, new_id)
     if ended is not None:
         changes = Transitions(ended.puts + changes.puts, ended.deletes + changes.deletes, changes.active)
     error_alert = _resolve_error_alert(record.state, at)
@@ -132,7 +132,7 @@ def _end_alerts(alerts: Iterable[Alert], at: datetime) -> Transitions:
     changes = Transitions()
     for alert in alerts:
         if alert.is_active:
-            end_alert(alert, at, changes)
+            add_alert_end(alert, at, changes)
     return changes
 
 

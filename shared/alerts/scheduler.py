@@ -95,7 +95,7 @@ class AlertScheduler:
         if self._runtime.monotonic() >= self._refresh_at:
             self._states = {state.rule: state for state in await self._store.list_states()}
             self._refresh_at = self._runtime.monotonic() + REFRESH_SECONDS
-        at, watched = self._runtime.now(), self._find_absence_rules_to_end(catalog)
+        at, watched = self._runtime.now(), self._find_absence_rules_with_inactive_connections(catalog)
         due: dict[str, list[str]] = {}
         for lookup, entry in catalog.alert_rules.items():
             state = self._states.get(lookup)
@@ -111,7 +111,7 @@ class AlertScheduler:
         now = self._runtime.monotonic()
         return {source: rules for source, rules in due.items() if self._retry_at.get(source, 0.0) <= now}
 
-    def _find_absence_rules_to_end(self, catalog: Catalog) -> set[str]:
+    def _find_absence_rules_with_inactive_connections(self, catalog: Catalog) -> set[str]:
         """Return the lookups of absence rules (alert rules for missing telemetry) with alerts that may have to end.
 
         These rules have open alerts, and watch a connection that is disabled or was removed. The result is empty if the

@@ -29,7 +29,7 @@ class Transitions:
     active: list[Alert] = field(default_factory=list)
 
 
-def advance_alerts(
+def compute_alert_changes(
     rule: AlertRule, alerts: Sequence[Alert], groups: Iterable[AlertGroup], at: datetime, new_id: Callable[[], str]
 ) -> Transitions:
     """Return the changes to a rule's alerts after an evaluation.
@@ -53,7 +53,7 @@ def advance_alerts(
             if after != alert:
                 changes.puts.append(after)
         else:
-            end_alert(alert, at, changes)
+            add_alert_end(alert, at, changes)
     for key, group in matching.items():
         if key not in active:
             begun = _begin_alert(rule, group, at, new_id())
@@ -62,7 +62,7 @@ def advance_alerts(
     return changes
 
 
-def end_alert(alert: Alert, at: datetime, changes: Transitions) -> None:
+def add_alert_end(alert: Alert, at: datetime, changes: Transitions) -> None:
     """Add the end of an active alert to ``changes``.
 
     A pending alert without an acknowledgement is deleted; every other alert becomes resolved.

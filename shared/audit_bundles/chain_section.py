@@ -176,7 +176,7 @@ class ChainSection:
         """
         state = await self._sign_chain()
         name = f"chains/{self._number}.json"
-        await file.write_entry_in_parts(name, self._read_records(state))
+        await file.write_entry_in_parts(name, self._stream_records_as_json(state))
         complete = not _has_conditions(self._filters) or len(self._sequences) == state.size
         verdict = await self._verify_chain() if complete else None
         if verdict is not None and verdict.chain_valid and not state.size:
@@ -191,7 +191,7 @@ class ChainSection:
             "records": len(self._sequences),
             "complete": complete,
             "checkpoint": await self._write_checkpoint(file, state),
-            "proof": await self._write_proof(file, state, complete=complete),
+            "proof": await self._write_inclusion_proofs(file, state, complete=complete),
             "verdict": None if verdict is None else verdict.to_reply(self._chain),
         }
 
@@ -223,7 +223,7 @@ class ChainSection:
             _LOG.warning("a chain of a bundle was not signed", extra=logs.fields(target=chain.target, cause=reason))
         return _SignedState(tip.sequence, None if newest is None else newest.note, 0)
 
-    async def _read_records(self, state: _SignedState) -> AsyncIterator[bytes]:
+    async def _stream_records_as_json(self, state: _SignedState) -> AsyncIterator[bytes]:
         """Yield the matching records as the parts of a JSON array, oldest first."""
         yield b"["
         window = Filters(
@@ -277,7 +277,7 @@ class ChainSection:
         await file.write_entry(name, state.note)
         return name
 
-    async def _write_proof(self, file: BundleFile, state: _SignedState, *, complete: bool) -> str | None:
+    async def _write_inclusion_proofs(self, file: BundleFile, state: _SignedState, *, complete: bool) -> str | None:
         """Write a file with inclusion proofs; return its name, or None if the chain has no trusted checkpoint.
 
         If the bundle is ``complete`` (has all records of the chain), the file contains the proof of the last record;

@@ -17,7 +17,7 @@ from shared.auth.entra import EntraTokens
 from shared.auth.older_keys import OlderKeyCreators
 from shared.auth.ports import ApiKey, Credentials, CredentialStore, Directory, Team, TeamMember
 from shared.auth.principals import CredentialKind, Principal, build_unauthenticated_error
-from shared.auth.sign_ins import sign_in_from_entra
+from shared.auth.sign_ins import sign_in_from_entra_claims
 from shared.auth.tokens import Claims, TokenCodec
 from shared.observability import logs
 from shared.runtime import SYSTEM_RUNTIME, Runtime
@@ -68,14 +68,14 @@ class KeyUsageRecorder:
         if self._writing is None:
             # A new context, because the write belongs to no request.
             write = asyncio.get_running_loop().create_task
-            self._writing = write(self._write_all(), context=contextvars.Context())
+            self._writing = write(self._write_waiting_uses(), context=contextvars.Context())
 
     async def close(self) -> None:
         """Wait until the writes of all recorded uses have succeeded or failed."""
         if self._writing is not None:
             await self._writing
 
-    async def _write_all(self) -> None:
+    async def _write_waiting_uses(self) -> None:
         try:
             while self._waiting:
                 key_id, at = self._waiting.popitem()
@@ -177,7 +177,7 @@ class Authenticator:
             raise build_unauthenticated_error("The token has expired.")
         if token_id in (await self._credentials.current()).revoked_tokens:
             raise build_unauthenticated_error("The token was revoked.")
-        member = _get_enabled_member(await self._directory.get_team(), member_id, token_id)
+        member = _get_member_of_valid_token(await self._directory.get_team(), member_id, token_id)
         return Principal(
             member_id=member.id,
             identity=None if member.service else member.id,
@@ -196,7 +196,7 @@ class Authenticator:
             raise build_unauthenticated_error("The token was revoked.")
         if claims.workspace != team.workspace or claims.subject not in (None, claims.username):
             raise build_unauthenticated_error("The token is not valid.")
-        member = _get_enabled_member(team, claims.username, claims.token_id)
+        member = _get_member_of_valid_token(team, claims.username, claims.token_id)
         return Principal(
             member_id=member.id,
             identity=None if member.service else claims.subject,
@@ -272,7 +272,7 @@ class Authenticator:
         member = entra.find_member(team.members.values(), claims)
         if member is None or not member.enabled:
             raise build_unauthenticated_error("The account is not an enabled member of this workspace.")
-        sign_in = sign_in_from_entra(claims)
+        sign_in = sign_in_from_entra_claims(claims)
         if not member.service:
             self.lacks_entra_time = sign_in.at is None
         return Principal(
@@ -300,7 +300,7 @@ def _is_entra_token(token: str) -> bool:
         return False
 
 
-def _get_enabled_member(team: Team, member_id: str, token_id: str) -> TeamMember:
+def _get_member_of_valid_token(team: Team, member_id: str, token_id: str) -> TeamMember:
     member = team.members.get(member_id)
     if member is None or not member.enabled:
         raise build_unauthenticated_error("The member who owns this credential is unknown or disabled.")

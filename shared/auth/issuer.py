@@ -73,7 +73,7 @@ class TokenIssuer:
         caller.require_not_delegated()
         issued_at = self._runtime.now()
         faults = ValidationErrors()
-        self.check_new_token(faults, caller, minutes, scopes)
+        self.add_new_token_errors(faults, caller, minutes, scopes)
         faults.raise_all()
         expires_at = _compute_expiry(caller, minutes, issued_at)
         rights = caller.rights if scopes is None else _select_rights(caller, scopes)
@@ -89,7 +89,9 @@ class TokenIssuer:
             personal=caller.personal,
         )
         token = await self._codec.sign(claims, issued_at)
-        await self._store.add_token(IssuedToken(claims.token_id, caller.member_id, expires_at, _get_parent_id(caller)))
+        await self._store.add_token(
+            IssuedToken(claims.token_id, caller.member_id, expires_at, _get_parent_credential_id(caller))
+        )
         details = {
             "expiresAt": format_rfc3339(expires_at),
             "accessRights": sorted(rights),
@@ -107,7 +109,7 @@ class TokenIssuer:
         )
         return NewToken(token, expires_at, tuple(sorted(rights)), issued_at, token_id)
 
-    def check_new_token(
+    def add_new_token_errors(
         self, faults: ValidationErrors, caller: Principal, minutes: Decimal | None, scopes: Sequence[str] | None
     ) -> None:
         """Add to ``faults`` the errors with which :meth:`issue_token` would reject ``minutes`` and ``scopes``."""
@@ -130,13 +132,13 @@ class TokenIssuer:
             raise WorkspaceError(Kind.NOT_FOUND, "TOKEN_NOT_FOUND", "No active token has this id.")
         if token.principal != caller.member_id:
             caller.require_right(AccessRight.KEYS_MANAGE)
-        await self._revoke_with_event(caller, token_id, token.principal)
+        await self._revoke_and_record_event(caller, token_id, token.principal)
 
     async def revoke_own_token(self, caller: Principal) -> None:
         """Revoke the token with which the caller authenticated; this requires no access right."""
-        await self._revoke_with_event(caller, caller.credential_id, caller.member_id)
+        await self._revoke_and_record_event(caller, caller.credential_id, caller.member_id)
 
-    async def _revoke_with_event(self, caller: Principal, token_id: str, principal: str) -> None:
+    async def _revoke_and_record_event(self, caller: Principal, token_id: str, principal: str) -> None:
         if self._grants is not None:
             await self._grants.end_grants_of_credential(token_id, caller.member_id, caller.describe_credential())
         await self._store.revoke_token(token_id, self._runtime.now())
@@ -164,7 +166,7 @@ def _compute_expiry(caller: Principal, minutes: Decimal | None, issued_at: datet
     raise invalid("minutes", "the new token would expire later than the caller's credential; request fewer minutes")
 
 
-def _get_parent_id(caller: Principal) -> str:
+def _get_parent_credential_id(caller: Principal) -> str:
     return "" if caller.via is CredentialKind.ENTRA else caller.credential_id
 
 

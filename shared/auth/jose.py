@@ -40,8 +40,8 @@ def parse_header(token: str) -> Mapping[str, Any]:
     if len(segments) != 3:  # noqa: PLR2004  header, payload, signature
         raise ValueError("the token is not a signed token in compact form")
     header, payload, _ = (_decode_segment(segment) for segment in segments)
-    _check_time_claims(_parse_object(payload))
-    return _parse_object(header)
+    _check_time_claims(_parse_json_object(payload))
+    return _parse_json_object(header)
 
 
 def encode_base64url(data: bytes) -> str:
@@ -51,12 +51,12 @@ def encode_base64url(data: bytes) -> str:
 
 def to_jwk(key: ec.EllipticCurvePublicKey) -> dict[str, Any]:
     """Convert a P-256 public key to a JWK (RFC 7517) with its thumbprint (RFC 7638) as ``kid``."""
-    return {**_to_required_members(key), "kid": compute_thumbprint(key), "use": "sig", "alg": "ES256"}
+    return {**_to_required_jwk_members(key), "kid": compute_thumbprint(key), "use": "sig", "alg": "ES256"}
 
 
 def compute_thumbprint(key: ec.EllipticCurvePublicKey) -> str:
     """Compute the JWK thumbprint of a P-256 public key (RFC 7638) as base64url."""
-    canonical = json.dumps(_to_required_members(key), separators=(",", ":"), sort_keys=True)
+    canonical = json.dumps(_to_required_jwk_members(key), separators=(",", ":"), sort_keys=True)
     return encode_base64url(hashlib.sha256(canonical.encode()).digest())
 
 
@@ -71,7 +71,7 @@ def _decode_segment(segment: str) -> bytes:
     return base64.urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
 
 
-def _parse_object(data: bytes) -> Mapping[str, Any]:
+def _parse_json_object(data: bytes) -> Mapping[str, Any]:
     # Decode first, because the JSON parser also accepts UTF-16 and UTF-32 bytes (RFC 7519 section 3 requires UTF-8).
     value = json.loads(
         data.decode("utf-8"), object_pairs_hook=build_object_of_unique_keys, parse_constant=_reject_non_json_constant
@@ -92,7 +92,7 @@ def _reject_non_json_constant(name: str) -> Any:
     raise ValueError(f"the token contains {name}, which is not JSON")
 
 
-def _to_required_members(key: ec.EllipticCurvePublicKey) -> dict[str, str]:
+def _to_required_jwk_members(key: ec.EllipticCurvePublicKey) -> dict[str, str]:
     numbers = key.public_numbers()
     return {"crv": "P-256", "kty": "EC", "x": _encode_coordinate(numbers.x), "y": _encode_coordinate(numbers.y)}
 

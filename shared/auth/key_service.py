@@ -80,7 +80,7 @@ class ApiKeys:
         caller.require_not_delegated()
         caller.require_unbound_credential()
         owner = await self._authorize_and_get_owner(caller, principal)
-        granted = _select_rights(caller, owner, rights if binding is None else _select_bound_rights(rights))
+        granted = _select_rights(caller, owner, rights if binding is None else _select_rights_of_bound_key(rights))
         if owner.id == caller.member_id:
             await self._require_recent_sign_in(caller)
         return await self.issue_without_rights_check(
@@ -211,7 +211,7 @@ class ApiKeys:
         return member
 
 
-def _select_bound_rights(requested: Sequence[AccessRight] | None) -> Sequence[AccessRight]:
+def _select_rights_of_bound_key(requested: Sequence[AccessRight] | None) -> Sequence[AccessRight]:
     """Return the only right that a key with a binding to connections can have: the right to write telemetry.
 
     Raises:

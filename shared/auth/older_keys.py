@@ -48,12 +48,12 @@ class OlderKeyCreators:
             return key.creators
         if key.key_id not in self._found and self._runtime.monotonic() >= self._retry_at:
             try:
-                self._found[key.key_id] = await self._find_creators(key)
+                self._found[key.key_id] = await self._search_audit_events(key)
             except WorkspaceError:
                 self._retry_at = self._runtime.monotonic() + RETRY_SECONDS
         return self._found.get(key.key_id)
 
-    async def _find_creators(self, key: ApiKey) -> tuple[str, ...] | None:
+    async def _search_audit_events(self, key: ApiKey) -> tuple[str, ...] | None:
         creators, append_id = set[str](), f"key-created-{key.key_id}"
         for _ in range(MAX_EVENTS):
             event = await self._find_event(append_id)

@@ -82,7 +82,7 @@ def sign_in_from_claims(claims: Mapping[str, Any]) -> SignIn:
     return SignIn(at, known, sign_in_id)
 
 
-def sign_in_from_entra(claims: Mapping[str, Any]) -> SignIn:
+def sign_in_from_entra_claims(claims: Mapping[str, Any]) -> SignIn:
     """Read the sign-in in the claims of a verified Entra ID token; a missing or malformed claim counts as unknown.
 
     The id is derived from the person and the time. All tokens of one sign-in share it, also if the person exchanges

@@ -85,7 +85,7 @@ class CheckedHttp:
             await self.check(request.url, https_only=request.https_only)
         try:
             async with asyncio.timeout(request.seconds) as limit:
-                response = await self._get_session(request.url.scheme).request(
+                response = await self._get_or_open_session(request.url.scheme).request(
                     request.method,
                     URL(request.url.text, encoded=True),
                     headers=request.headers,
@@ -105,7 +105,7 @@ class CheckedHttp:
             await session.close()
         self._names.close()
 
-    def _get_session(self, scheme: str) -> aiohttp.ClientSession:
+    def _get_or_open_session(self, scheme: str) -> aiohttp.ClientSession:
         if scheme not in self._sessions:
             connector = aiohttp.TCPConnector(
                 resolver=_CheckingResolver(self._rules, self._names, scheme),

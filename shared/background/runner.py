@@ -50,11 +50,11 @@ class Schedule:
             # NCRONTAB requires that both the day of month and the day of week match; cron requires only one of them.
             # Parsing takes ten times as long as the search for the next time, so it is done once.
             self._occurrences = croniter(" ".join(parts), start, second_at_beginning=True, day_or=False)
-            self.find_next_time(start)
+            self.compute_next_time(start)
         except CroniterError as error:
             raise ValueError(f"{expression!r} is not an NCRONTAB expression: {error}") from None
 
-    def find_next_time(self, after: datetime) -> datetime:
+    def compute_next_time(self, after: datetime) -> datetime:
         """Return the first time after ``after`` at which the schedule is due."""
         with self._lock:
             instant: datetime = self._occurrences.get_next(datetime, after)
@@ -62,8 +62,8 @@ class Schedule:
 
     def compute_interval(self, after: datetime) -> timedelta:
         """Return the time between the next two due times after ``after``."""
-        first = self.find_next_time(after)
-        return self.find_next_time(first) - first
+        first = self.compute_next_time(after)
+        return self.compute_next_time(first) - first
 
 
 LEASE: Final = timedelta(seconds=30)
@@ -125,7 +125,7 @@ class BackgroundRunner:
         at = self._runtime.now()
         due = [job for job in self._jobs if not self._is_running(job.name) and self._can_claim(job.name, at)]
         for job in due:
-            task = asyncio.create_task(self._run_if_claimed(job), name=f"background job {job.name}")
+            task = asyncio.create_task(self._claim_and_run(job), name=f"background job {job.name}")
             self._running[job.name] = task
             task.add_done_callback(partial(self._remove_finished_task, job.name))
         if due:
@@ -158,11 +158,11 @@ class BackgroundRunner:
         task = self._running.get(name)
         return task is not None and not task.done()
 
-    async def _run_if_claimed(self, job: BackgroundJob) -> None:
+    async def _claim_and_run(self, job: BackgroundJob) -> None:
         at = self._runtime.now()
         try:
             claim = await self._leases.claim_job(
-                job.name, self._holder, at, at + LEASE, job.schedule.find_next_time(at)
+                job.name, self._holder, at, at + LEASE, job.schedule.compute_next_time(at)
             )
         except WorkspaceError as error:
             count("workspace.background.failures", job=job.name)
@@ -178,7 +178,7 @@ class BackgroundRunner:
         due_at = at
         try:
             if await work is not UNFINISHED:
-                due_at = job.schedule.find_next_time(max(self._runtime.now(), at))
+                due_at = job.schedule.compute_next_time(max(self._runtime.now(), at))
         except asyncio.CancelledError:
             count("workspace.background.failures", job=job.name)
             _LOG.warning("a background job was cancelled before it completed", extra=fields(job=job.name))
@@ -186,7 +186,7 @@ class BackgroundRunner:
             # The next run repeats the work, and a failed job must not stop the others.
             count("workspace.background.failures", job=job.name)
             _LOG.exception("a background job failed", extra=fields(job=job.name))
-            due_at = job.schedule.find_next_time(max(self._runtime.now(), at))
+            due_at = job.schedule.compute_next_time(max(self._runtime.now(), at))
         finally:
             keeper.cancel()
             work.cancel()

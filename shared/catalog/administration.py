@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from shared.catalog.change_rules import Caller, check_changes
-from shared.catalog.diff import ItemChange, add_defaults
+from shared.catalog.diff import ItemChange, build_definition_with_defaults
 from shared.catalog.etags import compute_definition_etag
 from shared.catalog.items import SINGLETON_KEY, ItemKind, to_definition
 from shared.catalog.models import Model
@@ -75,9 +75,9 @@ class Administration:
             before = None if item is None else item.definition
             change = ItemChange(kind, key, before, to_definition(build_model(before)))
             check_changes(stored, [change], caller)
-            condition.check_write(None if before is None else compute_definition_etag(before))
+            condition.check_write_allowed(None if before is None else compute_definition_etag(before))
             # A definition that an earlier version stored lacks the properties that are new in this version.
-            return [] if item is not None and add_defaults(item) == change.after else [change]
+            return [] if item is not None and build_definition_with_defaults(item) == change.after else [change]
 
         outcome = await self._catalog.change(build_put_changes, caller.user_id)
         item = find_item(outcome.catalog, kind, key)
@@ -98,7 +98,7 @@ class Administration:
                 raise build_item_missing_error() if condition.match is not None else NOT_FOUND[kind](key)
             change = ItemChange(kind, key, item.definition, None)
             check_changes(stored, [change], caller)
-            condition.check_write(compute_definition_etag(item.definition))
+            condition.check_write_allowed(compute_definition_etag(item.definition))
             return [change]
 
         await self._catalog.change(build_removal_changes, caller.user_id)
@@ -130,7 +130,7 @@ class Administration:
                 if old != new
             ]
             check_changes(stored, changes, caller)
-            condition.check_write(compute_definition_etag(*before))
+            condition.check_write_allowed(compute_definition_etag(*before))
             return changes
 
         return (await self._catalog.change(build_workspace_changes, caller.user_id)).catalog

@@ -145,7 +145,7 @@ def _restrict_to_current_rights(caller: Caller, change_set: _ChangeSet) -> Calle
     return Caller(caller.user_id, frozenset(right for right in caller.rights if right in current))
 
 
-def _check_kind_rights(change_set: _ChangeSet, caller: Caller) -> None:
+def _check_rights_to_change_kinds(change_set: _ChangeSet, caller: Caller) -> None:
     """Check that the caller has the right to change each kind of catalog item that the changes contain."""
     needed = dict.fromkeys(right for kind, right in KIND_RIGHTS.items() if change_set.list_changes(kind))
     missing = sorted(right for right in needed if right not in caller.rights)
@@ -245,7 +245,7 @@ def _check_connections_in_use(change_set: _ChangeSet, _: Caller) -> None:
         for key, surface in change_set.iterate_items_after_changes(ItemKind.SURFACE)
         for lookup in dict.fromkeys(surface["connections"])
     )
-    if used_by := _find_dependants_of_removed(change_set, ItemKind.CONNECTION, users):
+    if used_by := _list_dependants_of_removed_items(change_set, ItemKind.CONNECTION, users):
         detail = f"The connection belongs to surfaces: {', '.join(used_by)}. Remove it from them first."
         raise WorkspaceError(Kind.CONFLICT, "CONNECTION_IN_USE", detail, usedBy=used_by)
     watchers = (
@@ -253,18 +253,18 @@ def _check_connections_in_use(change_set: _ChangeSet, _: Caller) -> None:
         for key, rule in change_set.iterate_items_after_changes(ItemKind.ALERT_RULE)
         for lookup in rule.get("connections", ())
     )
-    if used_by := _find_dependants_of_removed(change_set, ItemKind.CONNECTION, watchers):
+    if used_by := _list_dependants_of_removed_items(change_set, ItemKind.CONNECTION, watchers):
         detail = f"Alert rules watch the connection: {', '.join(used_by)}. Remove it from them first."
         raise WorkspaceError(Kind.CONFLICT, "CONNECTION_IN_USE", detail, usedBy=used_by)
 
 
 def _check_surfaces_in_use(change_set: _ChangeSet, _: Caller) -> None:
     users = ((str(query["surface"]), key) for key, query in change_set.iterate_items_after_changes(ItemKind.WARM_QUERY))
-    if used_by := _find_dependants_of_removed(change_set, ItemKind.SURFACE, users):
+    if used_by := _list_dependants_of_removed_items(change_set, ItemKind.SURFACE, users):
         detail = f"The surface has warm queries: {', '.join(used_by)}. Delete or move them first."
         raise WorkspaceError(Kind.CONFLICT, "SURFACE_IN_USE", detail, usedBy=used_by)
     rules = ((str(rule["surface"]), key) for key, rule in change_set.iterate_items_after_changes(ItemKind.ALERT_RULE))
-    if used_by := _find_dependants_of_removed(change_set, ItemKind.SURFACE, rules):
+    if used_by := _list_dependants_of_removed_items(change_set, ItemKind.SURFACE, rules):
         detail = f"The surface has alert rules: {', '.join(used_by)}. Delete or move them first."
         raise WorkspaceError(Kind.CONFLICT, "SURFACE_IN_USE", detail, usedBy=used_by)
 
@@ -275,12 +275,14 @@ def _check_members_in_use(change_set: _ChangeSet, _: Caller) -> None:
         for key, query in change_set.iterate_items_after_changes(ItemKind.WARM_QUERY)
         if query.get("approval")
     )
-    if used_by := _find_dependants_of_removed(change_set, ItemKind.MEMBER, users):
+    if used_by := _list_dependants_of_removed_items(change_set, ItemKind.MEMBER, users):
         detail = f"The member approved warm queries: {', '.join(used_by)}. Disable the member instead."
         raise WorkspaceError(Kind.CONFLICT, "MEMBER_IN_USE", detail, usedBy=used_by)
 
 
-def _find_dependants_of_removed(change_set: _ChangeSet, kind: ItemKind, users: Iterable[tuple[str, str]]) -> list[str]:
+def _list_dependants_of_removed_items(
+    change_set: _ChangeSet, kind: ItemKind, users: Iterable[tuple[str, str]]
+) -> list[str]:
     """Return the sorted keys of the items that still use a removed item of a kind.
 
     Args:
@@ -299,7 +301,7 @@ def _check_provenance_retained(change_set: _ChangeSet, _: Caller) -> None:
         raise WorkspaceError(Kind.CONFLICT, "PROVENANCE_REQUIRED", detail)
 
 
-def _check_container_changes(change_set: _ChangeSet, _: Caller) -> None:
+def _check_partition_keys_unchanged(change_set: _ChangeSet, _: Caller) -> None:
     check_partition_key_paths(change_set.list_changes(ItemKind.CONTAINER))
 
 
@@ -329,7 +331,7 @@ KIND_RIGHTS: Final[Mapping[ItemKind, AccessRight]] = {
 """Access right that a change of an item requires, by kind of the item."""
 
 RULES: Final[tuple[Callable[[_ChangeSet, Caller], None], ...]] = (
-    _check_kind_rights,
+    _check_rights_to_change_kinds,
     _check_rights_over_changed_members,
     _check_self_lockout,
     _check_last_administrator,
@@ -339,5 +341,5 @@ RULES: Final[tuple[Callable[[_ChangeSet, Caller], None], ...]] = (
     _check_surfaces_in_use,
     _check_members_in_use,
     _check_provenance_retained,
-    _check_container_changes,
+    _check_partition_keys_unchanged,
 )

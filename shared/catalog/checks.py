@@ -85,7 +85,9 @@ def _check_signature_policy(sections: Sections) -> Iterator[Finding]:
     policies = sections.head.policies
     at = ("policies", "signatures")
     if policies.provenance is None:
-        yield from (((*at, kind), "needs policies.provenance") for kind in policies.signatures.required_kinds)
+        yield from (
+            ((*at, kind), "needs policies.provenance") for kind in policies.signatures.kinds_that_require_signature
+        )
     yield from _find_repeated_names((*at, "meanings"), policies.signatures.meanings)
 
 
@@ -186,12 +188,12 @@ def check_approvers(sections: Sections, stored: Collection[str] = ()) -> Iterato
         if query.lookup in stored:
             continue
         if approver is not None and (approver in members or approver not in sections.declared_keys["team"]):
-            rule = _find_approver_error(members.get(approver))
+            rule = _describe_approver_error(members.get(approver))
             if rule:
                 yield ("warmQueries", index, "approval", "approvedBy"), rule
 
 
-def _find_approver_error(approver: Member | None) -> str | None:
+def _describe_approver_error(approver: Member | None) -> str | None:
     """Return why a declared approver of a query cannot approve; None if the approver can.
 
     ``approver`` is None if no member has the approver's id. A disabled member is accepted, because the member may have

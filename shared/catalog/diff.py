@@ -124,7 +124,7 @@ class ApiItemConstraints:
         if kind == ItemKind.WARM_QUERY:
             return self._find_query_conflict(key, definition)
         if kind == ItemKind.DATA_STORE:
-            return self._describe_dependent_container(
+            return self._find_container_conflict(
                 self._stored_databases.get(key, set()) - _list_database_lookups(definition)
             )
         return None
@@ -143,9 +143,7 @@ class ApiItemConstraints:
         if kind == ItemKind.CONTAINER and key in self._existing:
             return "the container exists in the account; delete it there before its record"
         return (
-            self._describe_dependent_container(_list_database_lookups(definition))
-            if kind == ItemKind.DATA_STORE
-            else None
+            self._find_container_conflict(_list_database_lookups(definition)) if kind == ItemKind.DATA_STORE else None
         )
 
     def _find_query_conflict(self, key: str, definition: Mapping[str, Any]) -> str | None:
@@ -169,7 +167,7 @@ class ApiItemConstraints:
                 return f"warm query {other.key}, {origin}, {clash}"
         return None
 
-    def _describe_dependent_container(self, databases: Iterable[str]) -> str | None:
+    def _find_container_conflict(self, databases: Iterable[str]) -> str | None:
         used = sorted(database for database in databases if database in self._databases)
         return f"it holds container {self._databases[used[0]]}" if used else None
 
@@ -255,7 +253,7 @@ class _Comparison:
         self._drafts = draft_queries
         self._pairs: dict[ItemId, tuple[dict[str, Any] | None, dict[str, Any]]] = {}
 
-    def compare_definitions(
+    def get_definitions_before_and_after(
         self, kind: str, key: str, definition: dict[str, Any]
     ) -> tuple[dict[str, Any] | None, dict[str, Any]]:
         """Return two definitions of a catalog item: before and after the document is applied."""
@@ -263,9 +261,9 @@ class _Comparison:
             item = self.stored_items.get((kind, key))
             before = None if item is None else definition
             if item is not None and item.definition != definition:
-                before = add_defaults(item)
+                before = build_definition_with_defaults(item)
             keeps_approval = kind == ItemKind.WARM_QUERY and key not in self._drafts
-            after = _copy_approval_or_rejection(definition, before) if keeps_approval else definition
+            after = _retain_decision_if_unchanged(definition, before) if keeps_approval else definition
             self._pairs[kind, key] = before, after
         return self._pairs[kind, key]
 
@@ -276,7 +274,7 @@ def _plan_declared_items(
     constraints = _build_constraints(declared, comparison)
     for (kind, key), definition in declared.items():
         item = comparison.stored_items.get((kind, key))
-        before, after = comparison.compare_definitions(kind, key, definition)
+        before, after = comparison.get_definitions_before_and_after(kind, key, definition)
         if item is not None and item.origin is ItemOrigin.API:
             same = _remove_rejection(before) == definition
             yield RetainedItem(
@@ -319,7 +317,7 @@ def _build_constraints(declared: Mapping[ItemId, dict[str, Any]], comparison: _C
 def _is_query_retained(
     constraints: ApiItemConstraints, key: str, definition: dict[str, Any], comparison: _Comparison
 ) -> bool:
-    before, after = comparison.compare_definitions(ItemKind.WARM_QUERY, key, definition)
+    before, after = comparison.get_definitions_before_and_after(ItemKind.WARM_QUERY, key, definition)
     return before != after and constraints.find_change_conflict(ItemKind.WARM_QUERY, key, after) is not None
 
 
@@ -335,10 +333,10 @@ def _plan_undeclared_items(
         elif reason := constraints.find_removal_conflict(kind, key, item.definition):
             yield RetainedItem(kind, key, reason, conflict=True)
         else:
-            yield ItemChange(kind, key, add_defaults(item), None)
+            yield ItemChange(kind, key, build_definition_with_defaults(item), None)
 
 
-def add_defaults(item: CatalogItem) -> dict[str, Any]:
+def build_definition_with_defaults(item: CatalogItem) -> dict[str, Any]:
     """Add default values to a stored definition, so that a new default is not reported as a change of the item."""
     try:
         return to_definition(MODELS[ItemKind(item.kind)].model_validate(item.definition))
@@ -351,7 +349,7 @@ def _remove_rejection(definition: Mapping[str, Any] | None) -> dict[str, Any]:
     return {name: value for name, value in (definition or {}).items() if name != "rejection"}
 
 
-def _copy_approval_or_rejection(definition: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
+def _retain_decision_if_unchanged(definition: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
     if before is None or definition["approval"] is not None:
         return definition
     decisions = {name: before[name] for name in ("approval", "rejection") if name in before}

@@ -73,7 +73,7 @@ class LocatedValues:
         Raises:
             DocumentError: if aliases make the tree too large or too deep, or at ``MAX_PROBLEMS`` problems.
         """
-        return self._read_value(self._root, (), 0)
+        return self._node_to_json_value(self._root, (), 0)
 
     def build_problem(self, path: Path, message: str, *, of_name: bool = False) -> Problem:
         """Build a problem at the position of a value, or of the closest parent if the value is missing.
@@ -102,14 +102,14 @@ class LocatedValues:
             steps.append(step)
         return tuple(steps)
 
-    def _read_value(self, node: Node, path: Path, depth: int) -> Any:
+    def _node_to_json_value(self, node: Node, path: Path, depth: int) -> Any:
         self._visited += 1
         if depth > MAX_DEPTH or self._visited > MAX_NODES:
             raise DocumentError([self._build_problem_at(node, path[:1], TOO_MANY_ALIASES)])
         if node.entries is not None and node.tag == "map":
-            return self._read_mapping(node.entries, path, depth)
+            return self._entries_to_json_object(node.entries, path, depth)
         if node.items is not None and node.tag == "seq":
-            return [self._read_value(item, (*path, index), depth + 1) for index, item in enumerate(node.items)]
+            return [self._node_to_json_value(item, (*path, index), depth + 1) for index, item in enumerate(node.items)]
         read = None if node.text is None else _SCALARS.get(node.tag)
         try:
             if read is not None and node.text is not None:
@@ -125,7 +125,7 @@ class LocatedValues:
         if len(self.problems) >= MAX_PROBLEMS:
             raise DocumentError(self.problems)
 
-    def _read_mapping(self, entries: list[tuple[Node, Node]], path: Path, depth: int) -> dict[str, Any]:
+    def _entries_to_json_object(self, entries: list[tuple[Node, Node]], path: Path, depth: int) -> dict[str, Any]:
         read: dict[str, Any] = {}
         first: dict[str, Node] = {}
         for key, value in entries:
@@ -136,7 +136,7 @@ class LocatedValues:
                 self._add_problem(key, (*path, key.text), message)
             else:
                 first[key.text] = key
-                read[key.text] = self._read_value(value, (*path, key.text), depth + 1)
+                read[key.text] = self._node_to_json_value(value, (*path, key.text), depth + 1)
         return read
 
     def _find_node(self, path: Path, *, of_name: bool) -> Node:
@@ -163,10 +163,10 @@ class LocatedValues:
         return Problem(self._source, *self._locate_node(node), format_path(path), message)
 
     def _locate_node(self, node: Node) -> tuple[int, int]:
-        return (node.line, node.column) if node.line else self._lines.locate(node.column)
+        return (node.line, node.column) if node.line else self._line_index.locate(node.column)
 
     @cached_property
-    def _lines(self) -> "LineIndex":
+    def _line_index(self) -> "LineIndex":
         return LineIndex(self._text)
 
 

@@ -111,11 +111,11 @@ class _Composer:
         # There is an event for each value, and `type` is faster than `isinstance`; the classes have no subclasses.
         kind = type(event)
         if kind is yaml.AliasEvent:
-            return self._find_anchor(event)
+            return self._resolve_alias(event)
         self._expanded += 1
         if kind is yaml.ScalarEvent:
             mark = event.start_mark
-            node = Node(_resolve_scalar(event), mark.line + 1, mark.column + 1, event.value)
+            node = Node(_resolve_scalar_tag(event), mark.line + 1, mark.column + 1, event.value)
             if event.anchor is not None:
                 self._sizes[id(node)] = 1
                 self._anchors[event.anchor] = node
@@ -132,13 +132,13 @@ class _Composer:
         mark = event.start_mark
         if type(event) is yaml.SequenceStartEvent:
             items: list[Node] = []
-            node = Node(_resolve_container(event, "seq"), mark.line + 1, mark.column + 1, items=items)
+            node = Node(_resolve_container_tag(event, "seq"), mark.line + 1, mark.column + 1, items=items)
             self._add_anchor(event, node)
             while type(following := self._next()) is not yaml.SequenceEndEvent:
                 items.append(self._compose_node(following, depth))
             return node
         entries: list[tuple[Node, Node]] = []
-        node = Node(_resolve_container(event, "map"), mark.line + 1, mark.column + 1, entries=entries)
+        node = Node(_resolve_container_tag(event, "map"), mark.line + 1, mark.column + 1, entries=entries)
         self._add_anchor(event, node)
         while type(following := self._next()) is not yaml.MappingEndEvent:
             key = self._compose_node(following, depth)
@@ -151,7 +151,7 @@ class _Composer:
         if event.anchor is not None:
             self._anchors[event.anchor] = node
 
-    def _find_anchor(self, event: Any) -> Node:
+    def _resolve_alias(self, event: Any) -> Node:
         self._aliases += 1
         if self._aliases > MAX_ALIASES:
             raise self._build_error(event, f"the document has more than {MAX_ALIASES} aliases")
@@ -169,7 +169,7 @@ class _Composer:
         return _build_error_at_mark(self._source, event.start_mark, message)
 
 
-def _resolve_scalar(event: Any) -> str:
+def _resolve_scalar_tag(event: Any) -> str:
     if event.tag is not None and event.tag != "!":
         return str(event.tag).removeprefix(_TAG)
     if event.tag is None and event.implicit[0]:
@@ -180,7 +180,7 @@ def _resolve_scalar(event: Any) -> str:
     return "str"
 
 
-def _resolve_container(event: Any, default: str) -> str:
+def _resolve_container_tag(event: Any, default: str) -> str:
     return default if event.tag in (None, "!") else str(event.tag).removeprefix(_TAG)
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from shared.catalog.change_rules import Caller, check_changes
-from shared.catalog.diff import CatalogPlan, RetainedItem, add_defaults, plan_items
+from shared.catalog.diff import CatalogPlan, RetainedItem, build_definition_with_defaults, plan_items
 from shared.catalog.items import ItemId, ItemKind, items_from_document
 from shared.catalog.models import WorkspaceDocument
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
@@ -71,7 +71,7 @@ def plan_document(
     declared = items_from_document(document)
     tag = _compute_plan_tag(declared, stored, existing_containers)
     stored_items = {(item.kind, item.key): item for item in stored.items}
-    _restore_signatures(declared, stored_items)
+    _copy_stored_signatures(declared, stored_items)
     drafts = _withdraw_approvals(declared, _list_new_approvals(declared, stored_items))
     plan = plan_items(declared, stored, drafts, existing_containers)
     check_changes(stored, plan.changes, caller)
@@ -97,7 +97,7 @@ def plan_document_for_command_line(document: WorkspaceDocument, stored: StoredCa
     declared = items_from_document(document)
     must_sign = document.policies.signatures.queries is SignatureRequirement.REQUIRED
     stored_items = {(item.kind, item.key): item for item in stored.items}
-    _restore_signatures(declared, stored_items)
+    _copy_stored_signatures(declared, stored_items)
     new = _list_new_approvals(declared, stored_items)
     withdrawn = [key for key in new if must_sign or "signature" in declared[ItemKind.WARM_QUERY, key]["approval"]]
     drafts = _withdraw_approvals(declared, withdrawn)
@@ -106,7 +106,7 @@ def plan_document_for_command_line(document: WorkspaceDocument, stored: StoredCa
     return CatalogPlan(plan.changes, (*plan.retained, *notes))
 
 
-def _restore_signatures(declared: dict[ItemId, dict[str, Any]], stored_items: Mapping[ItemId, CatalogItem]) -> None:
+def _copy_stored_signatures(declared: dict[ItemId, dict[str, Any]], stored_items: Mapping[ItemId, CatalogItem]) -> None:
     """Add the stored signature to each declared approval that equals the stored approval except for the signature.
 
     The query's text and parameters must be unchanged, too. Without this step, a document that omits the signature would
@@ -114,7 +114,7 @@ def _restore_signatures(declared: dict[ItemId, dict[str, Any]], stored_items: Ma
     """
     for key in _list_approved_queries(declared):
         definition, item = declared[ItemKind.WARM_QUERY, key], stored_items.get((ItemKind.WARM_QUERY, key))
-        before = {} if item is None else add_defaults(item)
+        before = {} if item is None else build_definition_with_defaults(item)
         stored = before.get("approval") or {}
         unsigned = {name: value for name, value in stored.items() if name != "signature"}
         is_same_text = all(definition[name] == before.get(name) for name in ("kql", "parameters"))
@@ -175,7 +175,7 @@ def find_undeclared_containers(
     return found
 
 
-def find_stored_approvals(document: WorkspaceDocument, stored: StoredCatalog) -> frozenset[str]:
+def list_queries_with_stored_approval(document: WorkspaceDocument, stored: StoredCatalog) -> frozenset[str]:
     """Return the lookups (ids in URLs) of a document's approved queries whose approval needs no new check.
 
     These are queries that are stored with equal text, parameters and approval, or were created through the API.
@@ -202,7 +202,7 @@ def _is_approval_stored(
     item = stored_items.get((ItemKind.WARM_QUERY, key))
     if item is None or item.origin is ItemOrigin.API:
         return item is not None
-    definition, before = declared[ItemKind.WARM_QUERY, key], add_defaults(item)
+    definition, before = declared[ItemKind.WARM_QUERY, key], build_definition_with_defaults(item)
     # The declared parameters are part of what runs, as the text is.
     return all(definition[name] == before.get(name) for name in ("kql", "parameters", "approval"))
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from shared.catalog.diff import add_defaults
+from shared.catalog.diff import build_definition_with_defaults
 from shared.catalog.items import SINGLETON_KEY, ItemKind
 from shared.catalog.ports import CatalogItem, StoredCatalog
 from shared.errors import Kind, WorkspaceError
@@ -28,7 +28,7 @@ def export_document(stored: StoredCatalog) -> dict[str, Any]:
     Raises:
         WorkspaceError: UNAVAILABLE ``WORKSPACE_NOT_DECLARED`` if no document was applied yet.
     """
-    singles = {item.kind: add_defaults(item) for item in stored.items if item.key == SINGLETON_KEY}
+    singles = {item.kind: build_definition_with_defaults(item) for item in stored.items if item.key == SINGLETON_KEY}
     if ItemKind.WORKSPACE not in singles:
         detail = "No workspace document has been applied yet."
         raise WorkspaceError(Kind.UNAVAILABLE, "WORKSPACE_NOT_DECLARED", detail)
@@ -52,7 +52,7 @@ def _export_settings(single_items: Mapping[str, Mapping[str, Any]]) -> dict[str,
 
 def _export_item(item: CatalogItem) -> dict[str, Any]:
     # A document cannot declare a rejection.
-    definition = {name: value for name, value in add_defaults(item).items() if name != "rejection"}
+    definition = {name: value for name, value in build_definition_with_defaults(item).items() if name != "rejection"}
     source = definition.get("source") if item.kind == ItemKind.CONNECTION else None
     if isinstance(source, dict) and source.get("eventHub") is None:
         # A document may name the consumer group only with an Event Hub.
@@ -64,7 +64,7 @@ def _add_containers(data_stores: list[dict[str, Any]], stored: StoredCatalog) ->
     by_database: dict[str, list[dict[str, Any]]] = {}
     for item in stored.items:
         if item.kind == ItemKind.CONTAINER:
-            by_database.setdefault(item.key.partition("/")[0], []).append(add_defaults(item))
+            by_database.setdefault(item.key.partition("/")[0], []).append(build_definition_with_defaults(item))
     for data_store in data_stores:
         data_store["databases"] = [
             {**database, "containers": by_database.get(database["lookup"], [])} for database in data_store["databases"]

@@ -211,11 +211,11 @@ def _find_macro_error(tokens: Sequence[str], index: int) -> str | None:
     return f"macro-expand {_OUTSIDE}" if expands else None
 
 
-def _describe_forbidden_sign(tokens: Sequence[str], index: int) -> str | None:
+def _find_forbidden_sign_error(tokens: Sequence[str], index: int) -> str | None:
     return f"{tokens[index]} is not allowed outside strings and comments"
 
 
-def _describe_unclosed_string(_tokens: Sequence[str], _index: int) -> str | None:
+def _build_unclosed_string_error_text(_tokens: Sequence[str], _index: int) -> str | None:
     return "a string is not closed"
 
 
@@ -228,11 +228,11 @@ _CHECKS: Final[Mapping[str, _Check]] = {
     **dict.fromkeys(_KEYWORDS, _find_keyword_error),
     "evaluate": _find_evaluate_error,
     "macro": _find_macro_error,
-    "#": _describe_forbidden_sign,
-    "@": _describe_forbidden_sign,
-    "'": _describe_unclosed_string,
-    '"': _describe_unclosed_string,
-    "`": _describe_unclosed_string,
+    "#": _find_forbidden_sign_error,
+    "@": _find_forbidden_sign_error,
+    "'": _build_unclosed_string_error_text,
+    '"': _build_unclosed_string_error_text,
+    "`": _build_unclosed_string_error_text,
 }
 
 

@@ -72,7 +72,7 @@ class SignaturePolicy(Model):
         return SignatureRequirement.REQUIRED in (self.amendments, self.queries)
 
     @property
-    def required_kinds(self) -> Iterator[str]:
+    def kinds_that_require_signature(self) -> Iterator[str]:
         """Names of the policy's properties (kinds of decision) that require a signature."""
         for name, requirement in (("amendments", self.amendments), ("queries", self.queries)):
             if requirement is SignatureRequirement.REQUIRED:

@@ -103,13 +103,13 @@ class Archive:
             return
         semaphore = asyncio.Semaphore(CONCURRENT_WRITES)
 
-        async def store_with_limit(blob: _NewBlob) -> None:
+        async def store_with_concurrency_limit(blob: _NewBlob) -> None:
             async with semaphore:
                 await self._store_blob(blob)
 
         # Decoding and compressing a large batch would block the event loop.
         await asyncio.gather(
-            *map(store_with_limit, await self._runtime.run_in_thread(lambda: list(_build_blobs(events))))
+            *map(store_with_concurrency_limit, await self._runtime.run_in_thread(lambda: list(_build_blobs(events))))
         )
 
     async def _store_blob(self, blob: _NewBlob) -> None:
@@ -261,7 +261,7 @@ def _merge_files(hour: ArchiveHour, files: list[Path], target: Path) -> None:
     )
     engine = open_engine(target.parent)
     try:
-        (_merge_short_rows if long_texts.fits_in_memory(hour.longest_row_size) else _merge_long_rows)(
+        (_merge_short_rows if long_texts.can_process_in_memory(hour.longest_row_size) else _merge_long_rows)(
             engine, hour, files, target, summary
         )
     finally:

@@ -124,11 +124,11 @@ async def _load_hour_with_retry(store: BlobStore, folder: str, blobs: Sequence[B
 async def _load_blobs_of_hour(store: BlobStore, folder: str, blobs: Iterable[Blob]) -> ArchiveHour:
     semaphore = asyncio.Semaphore(CONCURRENT_READS)
 
-    async def load_blob(blob: Blob) -> ArchiveBlob:
+    async def load_blob_summary(blob: Blob) -> ArchiveBlob:
         async with semaphore:
             return ArchiveBlob(blob.name.removeprefix(folder), blob, await read_summary(store, blob))
 
-    archive_blobs = await asyncio.gather(*map(load_blob, blobs))
+    archive_blobs = await asyncio.gather(*map(load_blob_summary, blobs))
     replaced = {source for each in archive_blobs for source in each.summary.sources}
     hour = hour_from_name(folder)
     assert hour is not None, folder  # noqa: S101  the folder name contains an hour

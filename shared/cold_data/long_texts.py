@@ -28,7 +28,7 @@ ROWS_OF_UNKNOWN_SIZE: Final = 32
 BATCH_BYTES: Final = GROUP_BYTES // 2
 
 
-def fits_in_memory(longest_row_size: int | None) -> bool:
+def can_process_in_memory(longest_row_size: int | None) -> bool:
     """Return whether DuckDB has enough memory to process rows whose texts have at most this number of bytes.
 
     Return False if the size is unknown (None).
@@ -56,14 +56,12 @@ def stream_rows(file: Path, columns: Sequence[str], longest_row_size: int | None
         for number in range(blob.num_row_groups):
             group = blob.metadata.row_group(number)
             rows = (
-                group.num_rows
-                if longest_row_size is not None or _fits_row_group_in_memory(group)
-                else ROWS_OF_UNKNOWN_SIZE
+                group.num_rows if longest_row_size is not None or _can_load_row_group(group) else ROWS_OF_UNKNOWN_SIZE
             )
             yield from blob.iter_batches(rows, row_groups=[number], columns=[*columns], use_threads=False)
 
 
-def _fits_row_group_in_memory(group: Any) -> bool:
+def _can_load_row_group(group: Any) -> bool:
     """Return whether a Parquet row group fits into memory if the length of its longest text is unknown.
 
     The result is False if a dictionary encodes the payloads, because rows that share a payload are larger in memory
@@ -119,7 +117,7 @@ class LongTextSpill:
         for rows in stream_rows(file, [*self._others, *self._spilled], longest_row_size):
             self._pending.append(self._write_texts_to_file(rows))
             if sum(each.num_rows for each in self._pending) >= ROWS:
-                self._insert_rows()
+                self._insert_pending_rows()
 
     def read_rows(self, query: str) -> Iterator["pa.RecordBatch"]:
         """Run a query over the table of short rows; yield its rows with their long texts, in batches of limited size.
@@ -127,13 +125,13 @@ class LongTextSpill:
         Args:
             query: SQL whose last columns are ``place`` (the offset in the file) and the lengths of the texts.
         """
-        self._insert_rows()
+        self._insert_pending_rows()
         if not self._has_table:
             return
         self._file.flush()
         for batch in self._engine.sql(query).to_arrow_reader(ROWS):
-            for first, last in self._split_batch(batch):
-                yield self._restore_texts(batch.slice(first, last - first))
+            for first, last in self._iterate_row_ranges(batch):
+                yield self._replace_references_by_texts(batch.slice(first, last - first))
 
     def _write_texts_to_file(self, rows: "pa.RecordBatch") -> "pa.RecordBatch":
         import pyarrow as pa  # noqa: PLC0415  loading it takes long
@@ -152,7 +150,7 @@ class LongTextSpill:
         names = [*self._others, *list_reference_columns(self._spilled)]
         return pa.RecordBatch.from_arrays([*others, places, *sizes], names=names)
 
-    def _insert_rows(self) -> None:
+    def _insert_pending_rows(self) -> None:
         import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
         if not self._pending:
@@ -164,24 +162,24 @@ class LongTextSpill:
         self._pending.clear()
         self._has_table = True
 
-    def _split_batch(self, batch: "pa.RecordBatch") -> Iterator[tuple[int, int]]:
+    def _iterate_row_ranges(self, batch: "pa.RecordBatch") -> Iterator[tuple[int, int]]:
         """Yield ranges of rows whose texts have a limited total size; a single long row may exceed the limit."""
         first, size = 0, 0
-        for number, its in enumerate(self._measure_sizes(batch)):
+        for number, its in enumerate(self._measure_row_sizes(batch)):
             if size + its > BATCH_BYTES and number > first:
                 yield first, number
                 first, size = number, 0
             size += its
         yield first, batch.num_rows
 
-    def _measure_sizes(self, batch: "pa.RecordBatch") -> list[int]:
+    def _measure_row_sizes(self, batch: "pa.RecordBatch") -> list[int]:
         columns = [batch.column(f"{name}_length").to_pylist() for name in self._spilled]
         return [sum(row) for row in zip(*columns, strict=True)]
 
-    def _restore_texts(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
+    def _replace_references_by_texts(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
         import pyarrow as pa  # noqa: PLC0415  loading it takes long
 
-        found = self._read_texts(batch.column("place").to_pylist(), self._measure_sizes(batch))
+        found = self._read_texts(batch.column("place").to_pylist(), self._measure_row_sizes(batch))
         columns = {
             name: batch.column(name) for name in batch.schema.names if name not in list_reference_columns(self._spilled)
         }

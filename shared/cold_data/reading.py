@@ -293,7 +293,7 @@ class _RangeReader:
             return
         read = (
             self._read_short_rows
-            if long_texts.fits_in_memory(fetched_hour.hour.longest_row_size)
+            if long_texts.can_process_in_memory(fetched_hour.hour.longest_row_size)
             else self._read_long_rows
         )
         rows = read(fetched_hour, copies=copies)
@@ -310,7 +310,7 @@ class _RangeReader:
 
         ``copies`` is True if the table of duplicates has rows, which are then excluded.
         """
-        query = self._build_query(
+        query = self._build_hour_query(
             fetched_hour, build_parquet_source(fetched_hour.files), COLUMNS, ["payload"], copies=copies
         )
         most = BATCH_BYTES // max(1, fetched_hour.hour.longest_row_size or 0)
@@ -328,12 +328,12 @@ class _RangeReader:
                 spill.add_blob(file, fetched_hour.hour.longest_row_size)
             references = long_texts.list_reference_columns(spilled)
             yield from spill.read_rows(
-                self._build_query(
+                self._build_hour_query(
                     fetched_hour, long_texts.TABLE, [*_SHORT_COLUMNS, *references], references, copies=copies
                 )
             )
 
-    def _build_query(
+    def _build_hour_query(
         self, fetched_hour: _FetchedHour, source: str, columns: Sequence[str], texts: Sequence[str], *, copies: bool
     ) -> str:
         """Build the SQL query for the rows of an hour that are in the requested time range and no duplicates.

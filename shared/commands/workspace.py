@@ -149,10 +149,10 @@ async def _check_approvers(loaded: "LoadedDocument", services: Any) -> None:
         DocumentError: a new approval was not given by such a person; the error lists each of them.
     """
     from shared.catalog.checks import check_approvers  # noqa: PLC0415  avoids slow imports for --help
-    from shared.catalog.document_plans import find_stored_approvals  # noqa: PLC0415  as above
+    from shared.catalog.document_plans import list_queries_with_stored_approval  # noqa: PLC0415  as above
     from shared.catalog.sections import Sections  # noqa: PLC0415  as above
 
-    stored = find_stored_approvals(loaded.document, await services.provenance.catalog_service.load())
+    stored = list_queries_with_stored_approval(loaded.document, await services.provenance.catalog_service.load())
     if found := list(check_approvers(Sections.from_document(loaded.document), stored)):
         raise loaded.build_located_error(found)
 
@@ -232,11 +232,11 @@ def _get_change_sign(change: "ItemChange") -> str:
 def _format_change(change: "ItemChange") -> Iterator[str]:
     yield f"{_get_change_sign(change)} {change.kind} {change.key}"
     if change.before is not None and change.after is not None:
-        for field, before, after in _find_differences("", change.before, change.after):
+        for field, before, after in _iterate_differences("", change.before, change.after):
             yield from _format_field(field, before, after)
 
 
-def _find_differences(at: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
+def _iterate_differences(at: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yield the dotted name, the old value and the new value of each field in which two definitions differ.
 
     ``at`` is the dotted name of the compared values; empty for whole definitions.
@@ -246,7 +246,7 @@ def _find_differences(at: str, before: Any, after: Any) -> Iterator[tuple[str, A
             yield at, before, after
         return
     for name in dict.fromkeys([*before, *after]):
-        yield from _find_differences(
+        yield from _iterate_differences(
             f"{at}.{name}".removeprefix("."), before.get(name, MISSING), after.get(name, MISSING)
         )
 

@@ -148,7 +148,7 @@ class Containers:
             records = [item for item in stored.items if item.kind == ItemKind.CONTAINER and item.key == key]
             if not records:
                 raise build_item_missing_error() if condition.match is not None else build_container_not_found_error()
-            condition.check_write(compute_definition_etag(records[0].definition))
+            condition.check_write_allowed(compute_definition_etag(records[0].definition))
             return [ItemChange(ItemKind.CONTAINER, key, records[0].definition, None)]
 
         await self._changes.change(build_removal_changes, caller.member_id)

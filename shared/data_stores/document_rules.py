@@ -71,7 +71,7 @@ def build_document(body: dict[str, Any], runtime: Runtime) -> dict[str, Any]:
     rule = _find_id_error(document["id"])
     errors = [FieldError("id", rule)] if rule else []
     # An error for a numeric id is already reported.
-    errors += _find_too_large_integers({name: value for name, value in document.items() if name != "id"})
+    errors += _list_too_large_integer_errors({name: value for name, value in document.items() if name != "id"})
     if errors:
         raise build_invalid_fields_error(errors)
     return document
@@ -95,7 +95,7 @@ def build_document_too_large_error() -> WorkspaceError:
     return WorkspaceError(Kind.TOO_LARGE, "DOCUMENT_TOO_LARGE", detail, maxBytes=MAX_DOCUMENT_BYTES)
 
 
-def _find_too_large_integers(document: dict[str, Any]) -> Sequence[FieldError]:
+def _list_too_large_integer_errors(document: dict[str, Any]) -> Sequence[FieldError]:
     """Return an error for each integer that is too large for a double; Cosmos DB would change such numbers silently."""
     rule = f"contains a whole number outside -{LARGEST_WHOLE} to {LARGEST_WHOLE}; send the number as text"
     return [FieldError(name, rule) for name, value in document.items() if _has_too_large_integer(value)]

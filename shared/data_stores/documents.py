@@ -184,7 +184,7 @@ class Documents:
         if condition.is_empty or condition.single_etag is not None:
             return condition.single_etag
         stored = await self._read_existing_document(table, key)
-        condition.check_write(stored.etag)
+        condition.check_write_allowed(stored.etag)
         return stored.etag
 
     async def _read_existing_document(self, table: Table, key: DocumentKey) -> StoredDocument:

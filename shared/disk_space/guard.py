@@ -57,9 +57,9 @@ class DiskGuard:
 
         If the disk does not respond, the previous state is returned; the stores then report the failure.
         """
-        if not self._is_fresh():
+        if not self._is_state_fresh():
             async with self._lock:
-                if not self._is_fresh():
+                if not self._is_state_fresh():
                     await self._refresh_state()
         return self._state
 
@@ -79,7 +79,7 @@ class DiskGuard:
                 retryAfter=RETRY_AFTER_SECONDS,
             )
 
-    def _is_fresh(self) -> bool:
+    def _is_state_fresh(self) -> bool:
         return self._runtime.monotonic() - self._read_at < CACHE_SECONDS
 
     async def _refresh_state(self) -> None:

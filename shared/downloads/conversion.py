@@ -133,7 +133,7 @@ class EncodedRows:
 
     def append_to(self, files: RollingFiles) -> None:
         """Append these rows to the current file of a download."""
-        file = files.select_file(len(self.data))
+        file = files.get_file_with_space(len(self.data))
         file.write(self.data)
         file.rows += self.rows
 

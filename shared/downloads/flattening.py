@@ -118,7 +118,7 @@ class Flattener:
 
     def _has_only_known_keys(self, payloads: pa.Array, paths: frozenset[KeyPath], objects: set[KeyPath]) -> bool:
         in_order = sorted(objects)
-        for [lists] in self._select_distinct(payloads, "json_keys(payload, $1)", in_order):
+        for [lists] in self._query_distinct_values(payloads, "json_keys(payload, $1)", in_order):
             for path, keys in zip(in_order, lists, strict=True):
                 if keys == [] and path != ROOT and path not in paths:
                     return False
@@ -127,7 +127,7 @@ class Flattener:
         return True
 
     def _list_child_paths(self, payloads: pa.Array, objects: Sequence[KeyPath]) -> set[KeyPath]:
-        rows = self._select_distinct(payloads, "json_keys(payload, $1)", objects)
+        rows = self._query_distinct_values(payloads, "json_keys(payload, $1)", objects)
         return {
             member
             for [lists] in rows
@@ -139,13 +139,15 @@ class Flattener:
         """Return the paths that are leaves in any payload, and the paths that are objects with properties."""
         leaves: set[KeyPath] = set()
         objects: set[KeyPath] = set()
-        for types, lists in self._select_distinct(payloads, "json_type(payload, $1), json_keys(payload, $1)", paths):
+        for types, lists in self._query_distinct_values(
+            payloads, "json_type(payload, $1), json_keys(payload, $1)", paths
+        ):
             for path, kind, keys in zip(paths, types, lists, strict=True):
                 if kind is not None:
                     (objects if kind == "OBJECT" and keys else leaves).add(path)
         return leaves, objects
 
-    def _select_distinct(self, payloads: pa.Array, columns: str, paths: Sequence[KeyPath]) -> list[Any]:
+    def _query_distinct_values(self, payloads: pa.Array, columns: str, paths: Sequence[KeyPath]) -> list[Any]:
         self._engine.register("rows", _build_payload_table(payloads, renamed=_needs_key_renaming(paths)))
         addresses = [_to_engine_path(path) for path in paths]
         return self._engine.execute(f"SELECT DISTINCT {columns} FROM rows", [addresses]).fetchall()  # noqa: S608  ours

@@ -56,7 +56,7 @@ class JobQuota:
             WorkspaceError: THROTTLED ``TOO_MANY_JOBS``; STORAGE_FULL ``DOWNLOAD_QUOTA_EXCEEDED`` if the files of
                 the owner's downloads have reached the limit; UNAVAILABLE ``QUOTAS_UNAVAILABLE``.
         """
-        quota = await self._load_quota()
+        quota = await self._load_quota_limits()
         if has_files and await self._count_stored_bytes(owner) >= quota.download_bytes:
             await self._release_ended_jobs(owner)
             if await self._count_stored_bytes(owner) >= quota.download_bytes:
@@ -80,7 +80,7 @@ class JobQuota:
         Raises:
             WorkspaceError: STORAGE_FULL ``DOWNLOAD_QUOTA_EXCEEDED``; UNAVAILABLE ``QUOTAS_UNAVAILABLE``.
         """
-        limit = (await self._load_quota()).download_bytes
+        limit = (await self._load_quota_limits()).download_bytes
         if await self._try_reserve_bytes(job, size, limit):
             return
         await self._release_ended_jobs(job.owner)
@@ -96,7 +96,7 @@ class JobQuota:
         """Stop counting a job, and the bytes of its files, towards its owner's quota, because its files are deleted."""
         await self._places.delete_reservations(owner, Purpose.JOBS, [job_id])
 
-    async def _load_quota(self) -> QuotaLimits:
+    async def _load_quota_limits(self) -> QuotaLimits:
         catalog = await self._catalog()
         return resolve_quotas(catalog.tier, catalog.policies.quotas)
 

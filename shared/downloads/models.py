@@ -299,7 +299,7 @@ class Job(_JobRecord):
             return self
         return self.model_copy(update={"import_request": self.import_request.model_copy(update={"open_step": None})})
 
-    def add_import_step(self, number: int, step: ImportStep) -> "Job":
+    def add_import_step_result(self, number: int, step: ImportStep) -> "Job":
         """Return the job with the result of an import step, whose rows are stored completely.
 
         If the job has ended, only :meth:`mark_step_closed` is applied. If the job has the result already, its
@@ -310,7 +310,7 @@ class Job(_JobRecord):
         request = add_step_result(self.import_request, number, step)
         return self.model_copy(update={"status": JobStatus.RUNNING, "import_request": request})
 
-    def add_rejected_file(self, file: StoredFile) -> "Job":
+    def add_rejected_rows_file(self, file: StoredFile) -> "Job":
         """Return the job with the file of an import's rejected rows; return the job unchanged if it has ended."""
         part = Part(connection=self.connections[0], start=self.start, end=self.end, files=(file,))
         return self.model_copy(update={"parts": (part,)}) if self.is_unfinished else self

@@ -89,7 +89,7 @@ class RollingFiles:
         self._current: HashingFile | None = None
         self._finished: list[WrittenFile] = []
 
-    def select_file(self, size: int) -> HashingFile:
+    def get_file_with_space(self, size: int) -> HashingFile:
         """Return the current file if it has no rows yet or has space for ``size`` more bytes; otherwise a new file."""
         if self._current is not None and self._current.rows and self._current.size + size > self._limit:
             self._finish_file(self._current)
@@ -148,7 +148,10 @@ class ParquetFiles:
     def append(self, rows: pa.RecordBatch) -> None:
         """Add rows to the Parquet file; they are written to the disk as soon as a row group is complete."""
         self._pending.append(rows)
-        if sum(batch.num_rows for batch in self._pending) >= ROW_GROUP_ROWS or self._count_bytes() >= ROW_GROUP_BYTES:
+        if (
+            sum(batch.num_rows for batch in self._pending) >= ROW_GROUP_ROWS
+            or self._count_pending_bytes() >= ROW_GROUP_BYTES
+        ):
             self._write_row_group()
 
     def close(self) -> tuple[WrittenFile, ...]:
@@ -160,7 +163,7 @@ class ParquetFiles:
         """Close the open output files after a failure."""
         self._files.close_after_failure()
 
-    def _count_bytes(self) -> int:
+    def _count_pending_bytes(self) -> int:
         return sum(batch.nbytes for batch in self._pending)
 
     def _write_row_group(self) -> None:
@@ -169,7 +172,7 @@ class ParquetFiles:
         rows = pa.Table.from_batches(self._pending)
         connection = pa.repeat(self._connection, rows.num_rows)
         group = rows.append_column("connection", connection).select(SCHEMA.names).cast(SCHEMA)
-        file = self._files.select_file(self._count_bytes())
+        file = self._files.get_file_with_space(self._count_pending_bytes())
         self._writer.write_table(group, row_group_size=group.num_rows)
         file.rows += group.num_rows
         self._pending.clear()

@@ -86,20 +86,20 @@ class DocumentCache:
 
     async def load(self, text: str) -> PreparedDocument:
         """Return a document from the cache, or parse and validate it, in a worker thread if it is long."""
-        cached = self._find_document(text)
+        cached = self._find_cached_document(text)
         if cached is not None:
             return cached
         prepared = await self._runtime.run_in_thread_if_large(len(text) * _COST_FACTOR, self._parse_and_validate, text)
         self._store_document(text, prepared)
         return prepared
 
-    def prepare(self, text: str) -> PreparedDocument:
+    def load_in_current_thread(self, text: str) -> PreparedDocument:
         """Return a document from the cache, or parse and validate it in the current thread."""
-        prepared = self._find_document(text) or self._parse_and_validate(text)
+        prepared = self._find_cached_document(text) or self._parse_and_validate(text)
         self._store_document(text, prepared)
         return prepared
 
-    def _find_document(self, text: str) -> PreparedDocument | None:
+    def _find_cached_document(self, text: str) -> PreparedDocument | None:
         if text in self._cache:
             self._cache.move_to_end(text)
         return self._cache.get(text)

@@ -66,7 +66,7 @@ class ModelWithAliases(BaseModel):
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /) -> JsonSchemaValue:
         schema = handler(core_schema)
         resolved = handler.resolve_ref_schema(schema)
-        for name, alias in _list_aliases(cls):
+        for name, alias in _list_deprecated_aliases(cls):
             described = f"Deprecated name of `{name}`; accepted until {alias.deprecation.removed_on}."
             resolved["properties"][alias.name] = {
                 **resolved["properties"][name],
@@ -80,7 +80,7 @@ class ModelWithAliases(BaseModel):
         return schema
 
 
-def find_deprecated_usage(model: Any, request_value: Any) -> Iterator[Deprecation]:
+def iterate_used_deprecations(model: Any, request_value: Any) -> Iterator[Deprecation]:
     """Yield the dates of deprecation for each deprecated property name that a request body uses.
 
     Args:
@@ -89,11 +89,11 @@ def find_deprecated_usage(model: Any, request_value: Any) -> Iterator[Deprecatio
     """
     if not (isinstance(model, type) and issubclass(model, BaseModel) and isinstance(request_value, dict)):
         return
-    for _, alias in _list_aliases(model):
+    for _, alias in _list_deprecated_aliases(model):
         if alias.name in request_value:
             yield alias.deprecation
     for name, info in model.model_fields.items():
-        yield from find_deprecated_usage(info.annotation, request_value.get(info.alias or name))
+        yield from iterate_used_deprecations(info.annotation, request_value.get(info.alias or name))
 
 
 def add_deprecation_headers(reply: Reply, deprecations: Iterable[Deprecation]) -> None:
@@ -114,7 +114,7 @@ def add_deprecation_headers(reply: Reply, deprecations: Iterable[Deprecation]) -
 
 
 @cache
-def _list_aliases(model: type[BaseModel]) -> tuple[tuple[str, DeprecatedAlias], ...]:
+def _list_deprecated_aliases(model: type[BaseModel]) -> tuple[tuple[str, DeprecatedAlias], ...]:
     """Return the documented name and the deprecated name of each field that has a deprecated name."""
     accepted = map_accepted_names(model)
     aliases = (each for info in model.model_fields.values() for each in info.metadata)

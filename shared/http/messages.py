@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 import orjson
 
-from shared.text_formats.large_json import long_integer_to_json, to_int
+from shared.text_formats.large_json import long_integer_to_int, long_integer_to_json
 from shared.timestamps import format_rfc3339
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Request:
     trace_context: Mapping[str, str] = field(default_factory=dict)
     deprecations: "list[Deprecation]" = field(default_factory=list, compare=False)
 
-    def has_many_parameters(self) -> bool:
+    def has_too_many_parameters(self) -> bool:
         """Return whether the query string has more parameters than the service accepts (200)."""
         return self.query.count("&") >= MAX_PARAMETERS
 
@@ -60,7 +60,7 @@ class Request:
         Raises:
             ValueError: the query has more than 200 parameters, or a parameter is not UTF-8.
         """
-        if self.has_many_parameters():
+        if self.has_too_many_parameters():
             raise ValueError(f"more than {MAX_PARAMETERS} parameters are not allowed")
         try:
             return tuple(parse_qsl(self.query, keep_blank_values=True, errors="strict"))
@@ -95,7 +95,7 @@ def serialise_json(value: Any) -> bytes:
 
 
 def _serialise_unknown_type(value: Any) -> str | int:
-    return format_rfc3339(value) if isinstance(value, datetime) else to_int(value)
+    return format_rfc3339(value) if isinstance(value, datetime) else long_integer_to_int(value)
 
 
 def build_json_reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:

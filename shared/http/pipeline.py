@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from http import HTTPStatus
 from typing import Protocol
 
-from shared.auth.principals import ANONYMOUS, CredentialKind, Principal, act_as, build_unauthenticated_error
+from shared.auth.principals import ANONYMOUS, CredentialKind, Principal, build_unauthenticated_error, set_acting_member
 from shared.errors import Kind, WorkspaceError
 from shared.http import size_limits
 from shared.http.cors import Cors
@@ -21,10 +21,10 @@ from shared.http.problems import build_default_error_reply
 from shared.http.request_span import RequestSpan, open_request_span
 from shared.http.router import Match, Router, UnmatchedRequestError
 from shared.http.security_headers import add_security_headers
-from shared.http.unknown_names import report_unknown_names
+from shared.http.unknown_names import add_unknown_names_header
 from shared.http.validation import build_call_from_request
-from shared.http.versions import add_version, check_version
-from shared.interpreter import exempt_objects_from_collection, pause_garbage_collection
+from shared.http.versions import add_version_header, check_version
+from shared.interpreter import exempt_objects_from_garbage_collection, pause_garbage_collection
 from shared.observability import logs
 from shared.observability.metrics import count
 from shared.observability.tracing import record_exception
@@ -139,7 +139,7 @@ class RequestPipeline:
             if not match.endpoint.is_loaded:
                 # Importing a group takes too long for the event loop.
                 await self._runtime.run_in_thread(match.endpoint.load_operation)
-                exempt_objects_from_collection()
+                exempt_objects_from_garbage_collection()
             route, build_error_reply = match.operation.route, match.operation.build_error_reply
             span.set_operation(route, match.operation.name)
             if match.operation.deprecation is not None:
@@ -152,7 +152,7 @@ class RequestPipeline:
                 caller = await self._authenticate_caller(match.operation, request, known_principal)
                 # A nested request of another interface was counted when its outer request arrived.
                 limits = None if known_principal is not None or caller is ANONYMOUS else self._limits
-                with act_as(caller):
+                with set_acting_member(caller):
                     reply = await self._handle_within_limits(match, caller, request, request_id, limits)
         except UnmatchedRequestError as error:
             allowed = error.members.get("allow")
@@ -164,7 +164,7 @@ class RequestPipeline:
         except Exception as error:  # noqa: BLE001  the message of an unexpected error must only go to the log
             reply = _build_failure_reply(error, route, build_error_reply, request_id, request)
         if is_versioned:
-            add_version(reply)
+            add_version_header(reply)
         add_deprecation_headers(reply, request.deprecations)
         _log_request(request, route, caller, reply, self._runtime.monotonic() - started)
         return reply
@@ -204,7 +204,7 @@ class RequestPipeline:
         call = await build_call_from_request(operation, caller, match.path, request, self._runtime)
         reply = await operation.handler(call)
         if call.unknown:
-            report_unknown_names(reply, call.unknown)
+            add_unknown_names_header(reply, call.unknown)
         return reply
 
     async def _authenticate_caller(

@@ -91,7 +91,7 @@ class Router:
         wanted = "GET" if method == "HEAD" else method
         allowed: set[str] = set()
         other: Endpoint | None = None
-        for methods, parameters in self._find_candidates(_normalise_path(path.removeprefix("/"))):
+        for methods, parameters in self._iterate_matching_endpoints(_normalise_path(path.removeprefix("/"))):
             endpoint = methods.get(wanted)
             if endpoint is not None:
                 return Match(endpoint, parameters)
@@ -116,7 +116,7 @@ class Router:
         """Return whether a path would match a route if its path parameters were valid UTF-8."""
         return any(pattern.fullmatch(path.removeprefix("/")) for pattern, _ in self._patterns)
 
-    def _find_candidates(self, path: str) -> Iterable[tuple[Mapping[str, Endpoint], Mapping[str, str]]]:
+    def _iterate_matching_endpoints(self, path: str) -> Iterable[tuple[Mapping[str, Endpoint], Mapping[str, str]]]:
         literal = self._routes.get(path)
         if literal is not None:
             yield literal, {}

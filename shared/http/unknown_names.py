@@ -118,7 +118,7 @@ def _shorten_name(name: str) -> str:
     return name if len(name) <= MAX_SHOWN else f"{name[:MAX_SHOWN]}..."
 
 
-def report_unknown_names(reply: Reply, names: Iterable[str]) -> None:
+def add_unknown_names_header(reply: Reply, names: Iterable[str]) -> None:
     """Add the ignored unknown names of a request to the header :data:`IGNORED` of the reply.
 
     Characters that are not allowed in a header or in a list of names are percent-encoded.

@@ -12,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 from shared.auth.principals import Principal
 from shared.conditional_requests import condition_from_headers
 from shared.errors import FieldError, ValidationErrors, WorkspaceError, build_invalid_fields_error, invalid
-from shared.http.deprecations import find_deprecated_usage
+from shared.http.deprecations import iterate_used_deprecations
 from shared.http.messages import MAX_PARAMETERS, Request
 from shared.http.operations import Call, NoQuery, Operation, RawBody, StrictBody, is_body_model
 from shared.http.size_limits import (
@@ -66,7 +66,7 @@ async def build_call_from_request(
     request = await _decode_request(operation, request, limit, runtime)
     faults = ValidationErrors()
     sent = await _parse_body(operation, request, faults, runtime)
-    request.deprecations.extend(find_deprecated_usage(operation.body, sent))
+    request.deprecations.extend(iterate_used_deprecations(operation.body, sent))
     values, unknown = _read_query(operation, request, faults)
     rejects, reports = (operation.unknown is policy for policy in (UnknownNames.REJECT, UnknownNames.REPORT))
     if unknown and rejects:
@@ -85,7 +85,7 @@ async def build_call_from_request(
     return call
 
 
-def validate_model[M: BaseModel](model: type[M], value: Any) -> M:
+def validate_with_model[M: BaseModel](model: type[M], value: Any) -> M:
     """Validate a JSON value with a model.
 
     Raises:
@@ -121,7 +121,7 @@ async def _parse_body(operation: Operation, request: Request, faults: Validation
 def _read_query(operation: Operation, request: Request, faults: ValidationErrors) -> tuple[Any, list[str]]:
     """Return the known query parameters of a request by name, and the names of the unknown parameters."""
     if operation.query is NoQuery and operation.unknown is UnknownNames.IGNORE:
-        if request.has_many_parameters():
+        if request.has_too_many_parameters():
             rule = f"more than {MAX_PARAMETERS} parameters are not allowed"
             faults.add(invalid("query", f"the query string is invalid: {rule}"))
         return {}, []
@@ -270,7 +270,7 @@ def _add_pydantic_errors(failure: ValidationError, model: Any, value: Any, fault
 
 def _build_model_of_valid_fields(model: type[BaseModel], value: Any, faults: ValidationErrors) -> BaseModel:
     """Build a model instance from the valid fields only, so that rules about these fields can still be checked."""
-    partial_model, known = _make_fields_optional(model), map_accepted_names(model)
+    partial_model, known = _build_model_with_optional_fields(model), map_accepted_names(model)
     try:
         valid = {name: value[name] for name in known.keys() & value.keys() if faults.has_valid_fields(name)}
         return partial_model.model_validate(valid, extra="ignore")
@@ -281,7 +281,7 @@ def _build_model_of_valid_fields(model: type[BaseModel], value: Any, faults: Val
 
 
 @cache
-def _make_fields_optional(model: type[BaseModel]) -> type[BaseModel]:
+def _build_model_with_optional_fields(model: type[BaseModel]) -> type[BaseModel]:
     fields: dict[str, Any] = {}
     for name, info in model.model_fields.items():
         if info.is_required():

@@ -22,6 +22,6 @@ def check_version(request: Request) -> None:
         raise WorkspaceError(Kind.INVALID, "VERSION_UNKNOWN", detail, supported=list(SUPPORTED))
 
 
-def add_version(reply: Reply) -> None:
+def add_version_header(reply: Reply) -> None:
     """Add the header with the API version to a reply."""
     reply.headers[HEADER] = CURRENT

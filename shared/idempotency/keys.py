@@ -64,7 +64,7 @@ class IdempotencyKeys:
         self._store = store
         self._runtime = runtime
 
-    async def get_append_id(self, caller: str, method: str, key: str, request_bytes: bytes) -> str:
+    async def claim_append_id(self, caller: str, method: str, key: str, request_bytes: bytes) -> str:
         """Return the append id for a request's idempotency key; a repeated request within 24 hours gets the same id.
 
         Args:

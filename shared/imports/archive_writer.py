@@ -159,11 +159,13 @@ class HistoryArchive:
         await self._runtime.run_in_thread(require_scratch_space, folder, sum(hour.size for hour in hours))
         limit = asyncio.Semaphore(_CONCURRENT)
 
-        async def download_with_limit(number: int, hour: ArchiveHour) -> list[Path]:
+        async def download_with_concurrency_limit(number: int, hour: ArchiveHour) -> list[Path]:
             async with limit:
                 return await self._download_hour(hour, folder / str(number))
 
-        found = await asyncio.gather(*(download_with_limit(number, hour) for number, hour in enumerate(hours)))
+        found = await asyncio.gather(
+            *(download_with_concurrency_limit(number, hour) for number, hour in enumerate(hours))
+        )
         return [file for files in found for file in files]
 
     async def _download_hour(self, hour: ArchiveHour, folder: Path) -> list[Path]:

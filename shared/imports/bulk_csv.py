@@ -176,7 +176,9 @@ class BulkConverter:
         )
         if pc.all(certain).as_py():
             return BulkRows(table.num_rows, messages, {})
-        return BulkRows(table.num_rows, messages.filter(certain), self._list_uncertain_rows(table, certain, first_row))
+        return BulkRows(
+            table.num_rows, messages.filter(certain), self._map_uncertain_rows_to_cells(table, certain, first_row)
+        )
 
     def _query(self, query: str, name: str, table: pa.Table) -> pa.Table:
         """Run an SQL query on a table, which the query calls ``name``; the result has the row order of the table."""
@@ -268,7 +270,9 @@ class BulkConverter:
             certain = pc.and_(certain, pc.is_in(device_ids, pa.array(known, pa.string())))
         return pc.fill_null(certain, fill_value=False)
 
-    def _list_uncertain_rows(self, table: pa.Table, certain: pa.ChunkedArray, first_row: int) -> dict[int, list[str]]:
+    def _map_uncertain_rows_to_cells(
+        self, table: pa.Table, certain: pa.ChunkedArray, first_row: int
+    ) -> dict[int, list[str]]:
         numbers = pc.indices_nonzero(pc.invert(certain)).to_pylist()
         if not numbers:
             return {}

@@ -59,18 +59,18 @@ def iterate_records(text: bytes, delimiter: str) -> Iterator[CsvRecord]:
         if b'"' not in line:
             index += 1
             if line.strip(b"\r"):
-                yield _split_line(line, delimiter)
+                yield _parse_unquoted_line(line, delimiter)
             continue
         count = _count_lines_of_record(lines, index, delimiter)
         record = b"\n".join(lines[index : index + max(count, 1)])
         index += max(count, 1)
         if count:
-            yield from _parse_record(record, delimiter)
+            yield from _iterate_records_in_quoted_text(record, delimiter)
         else:
             yield CsvRecord(None, "The row has a quote that is not closed.", record.decode(errors="replace"))
 
 
-def _split_line(line: bytes, delimiter: str) -> CsvRecord:
+def _parse_unquoted_line(line: bytes, delimiter: str) -> CsvRecord:
     try:
         text = line.decode().rstrip("\r")
     except UnicodeDecodeError:
@@ -104,7 +104,7 @@ def _is_complete_record(line: bytes, delimiter: str) -> bool:
     return True
 
 
-def _parse_record(record: bytes, delimiter: str) -> Iterator[CsvRecord]:
+def _iterate_records_in_quoted_text(record: bytes, delimiter: str) -> Iterator[CsvRecord]:
     try:
         text = record.decode().rstrip("\r")
     except UnicodeDecodeError:

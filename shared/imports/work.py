@@ -351,7 +351,7 @@ class ImportRunner:
             rejected=len(step.rejected),
         )
         count("workspace.imports.rows", step.rows)
-        changed = await self._stores.jobs.change(job.id, lambda current: current.add_import_step(number, result))
+        changed = await self._stores.jobs.change(job.id, lambda current: current.add_import_step_result(number, result))
         if changed is None or not changed.is_unfinished:
             raise JobEndedError
         if accepted:
@@ -415,7 +415,7 @@ class ImportRunner:
         """Store the file of rejected rows, and complete the import."""
         if get_import_request(job).rejected:
             file = await self._store_rejected_rows_file(job)
-            await self._stores.jobs.change(job.id, lambda current: current.add_rejected_file(file))
+            await self._stores.jobs.change(job.id, lambda current: current.add_rejected_rows_file(file))
         await self._end_job(job.id, JobStatus.COMPLETED)
 
     async def _store_rejected_rows_file(self, job: Job) -> StoredFile:

@@ -208,12 +208,12 @@ class CatchUp:
         """
         if filters.since is None or not connection_id:
             return
-        failure = await self._try_replay(connection_id, filters, filters.since)
+        failure = await self._replay_and_describe_failure(connection_id, filters, filters.since)
         if failure:
             _LOGGER.warning("replay failed; the stream is closed", extra=fields(reason=failure))
             await self._service.disconnect(connection_id, failure)
 
-    async def _try_replay(self, connection_id: str, filters: StreamFilters, since: datetime) -> str:
+    async def _replay_and_describe_failure(self, connection_id: str, filters: StreamFilters, since: datetime) -> str:
         if self._waiting >= MAX_WAITING:
             return "Too many concurrent replays; try again."
         self._waiting += 1
@@ -238,15 +238,15 @@ class CatchUp:
         opened_at = self._runtime.now()
         connections = filters.select_connections(await self._catalog())
         seen = SentImpulses(REMEMBERED)
-        new_impulses = self._read_new_impulses(connections, since, opened_at, seen)
+        new_impulses = self._iterate_new_impulses(connections, since, opened_at, seen)
         if await self._send_messages(connection_id, new_impulses):
             await self._runtime.sleep(LAG_SECONDS)
-            new_impulses = self._read_new_impulses(
+            new_impulses = self._iterate_new_impulses(
                 connections, max(since, opened_at - REREAD_TIME), opened_at + SKEW, seen
             )
             await self._send_messages(connection_id, new_impulses)
 
-    async def _read_new_impulses(
+    async def _iterate_new_impulses(
         self, connections: Sequence[str], since: datetime, until: datetime, sent_impulses: SentImpulses
     ) -> AsyncIterator[bytes]:
         async for page in self._history.read_pages(connections, since, until):

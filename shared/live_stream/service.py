@@ -45,7 +45,7 @@ class StreamCredential:
     subprotocol: str = ""
 
 
-def find_credential(authorization: str, tokens: Sequence[str], subprotocols: Sequence[str]) -> StreamCredential:
+def extract_credential(authorization: str, tokens: Sequence[str], subprotocols: Sequence[str]) -> StreamCredential:
     """Return a listener's credential: from the Authorization header, else the query parameter, else the subprotocol.
 
     Args:

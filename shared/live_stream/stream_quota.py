@@ -69,7 +69,7 @@ class StreamQuota:
         catalog = await self._catalog()
         limit = resolve_quotas(catalog.tier, catalog.policies.quotas).streams
         if self._runtime.monotonic() < self._full_until.get(member_id, -math.inf):
-            raise _build_rejection_error(limit)
+            raise _build_too_many_streams_error(limit)
         try:
             is_taken = await self._try_add_reservation(member_id, stream_id, limit)
             if not is_taken and await self._release_ended_streams(member_id):
@@ -82,7 +82,7 @@ class StreamQuota:
             if len(self._full_until) >= _REMEMBERED:
                 self._full_until.clear()
             self._full_until[member_id] = self._runtime.monotonic() + FULL_SECONDS
-            raise _build_rejection_error(limit)
+            raise _build_too_many_streams_error(limit)
 
     async def release_stream(self, member_id: str, stream_id: str) -> None:
         """Release the member's quota reservation for a stream that has ended.
@@ -121,7 +121,7 @@ class StreamQuota:
         return bool(ended)
 
 
-def _build_rejection_error(limit: int) -> WorkspaceError:
+def _build_too_many_streams_error(limit: int) -> WorkspaceError:
     count("workspace.live.quota_refusals")
     detail = (
         f"You have {limit} open live streams, the most allowed (policies.quotas.streamsPerPrincipal); "

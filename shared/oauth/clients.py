@@ -162,7 +162,7 @@ class FetchedClientDocuments:
         Raises:
             WorkspaceError: INVALID ``OAUTH_CLIENT_UNKNOWN``; THROTTLED ``RATE_LIMITED`` after too many fetches.
         """
-        url = _parse_address(client_id)
+        url = _parse_document_url(client_id)
         lock = self._locks.setdefault(client_id, asyncio.Lock())
         try:
             async with lock:
@@ -184,7 +184,7 @@ class FetchedClientDocuments:
             self._cache.popitem(last=False)
 
     async def _fetch_document(self, url: OutboundUrl) -> _CachedDocument:
-        self._count_fetch(url.host)
+        self._enforce_fetch_limit(url.host)
         request = OutboundRequest(
             url, headers={"Accept": "application/json"}, seconds=FETCH_SECONDS, max_bytes=MAX_BYTES, https_only=True
         )
@@ -192,22 +192,22 @@ class FetchedClientDocuments:
             # The limit of the port ends with the status of the reply; the body counts here, too.
             async with asyncio.timeout(FETCH_SECONDS):
                 reply = await self._http.send(request)
-            client, seconds = _parse_reply(url, reply), _read_cache_lifetime(reply.headers)
+            client, seconds = _parse_client_document(url, reply), _read_cache_lifetime(reply.headers)
         except (AddressRefusedError, OutboundFailedError) as error:
-            return self._build_failure(error.reason)
+            return self._build_cached_failure(error.reason)
         except TimeoutError:
-            return self._build_failure(
+            return self._build_cached_failure(
                 f"The client metadata document was not received within {FETCH_SECONDS:.0f} seconds."
             )
         except ValueError as error:
-            return self._build_failure(str(error))
+            return self._build_cached_failure(str(error))
         return _CachedDocument(client, self._runtime.monotonic() + seconds)
 
-    def _build_failure(self, reason: str) -> _CachedDocument:
+    def _build_cached_failure(self, reason: str) -> _CachedDocument:
         error = build_unknown_client_error(f"The metadata document of the client cannot be used: {reason}")
         return _CachedDocument(error, self._runtime.monotonic() + FAILURE_SECONDS)
 
-    def _count_fetch(self, host: str) -> None:
+    def _enforce_fetch_limit(self, host: str) -> None:
         """Count a request for a metadata document; reject it if there were too many requests to its host or in total.
 
         Raises:
@@ -223,7 +223,7 @@ class FetchedClientDocuments:
         self._fetches.append((at, host))
 
 
-def _parse_address(client_id: str) -> OutboundUrl:
+def _parse_document_url(client_id: str) -> OutboundUrl:
     """Parse a client id, which must be an https URL with a path and without the path segments ``.`` and ``..``.
 
     Raises:
@@ -241,7 +241,7 @@ def _parse_address(client_id: str) -> OutboundUrl:
     return url
 
 
-def _parse_reply(url: OutboundUrl, reply: OutboundReply) -> Client:
+def _parse_client_document(url: OutboundUrl, reply: OutboundReply) -> Client:
     """Parse the reply that contains a metadata document.
 
     Raises:

@@ -96,11 +96,11 @@ class GrantService:
             await self._ender.end(grant.grant_id, EndReason.REUSE, grant.member_id)
         if grant.refresh is not None or grant.end is not None or grant.code.expires_at <= at:
             raise build_invalid_grant_error(_BAD_CODE)
-        caller = await self.authorize(grant, CredentialKind.AUTHORIZATION_CODE)
+        caller = await self.require_principal(grant, CredentialKind.AUTHORIZATION_CODE)
         # The token is issued first, so that a failure leaves the code usable.
         token = await self._issuer.issue_token(caller, None, None)
         text = generate_refresh_token(self._runtime, grant.grant_id)
-        redeemed = replace(grant, refresh=self._build_state(grant, text, at, at))
+        redeemed = replace(grant, refresh=self._build_refresh_state(grant, text, at, at))
         if not await self._store.replace_grant(stored, redeemed):
             await self._credential_store.revoke_token(token.token_id, at)
             self._credentials.invalidate()
@@ -143,18 +143,18 @@ class GrantService:
                 # If the end was interrupted, the access tokens are not revoked yet.
                 await self._ender.end(grant.grant_id, grant.end.reason, grant.end.actor)
             raise build_invalid_grant_error(_BAD_REFRESH)
-        caller = await self.authorize(grant, CredentialKind.REFRESH_TOKEN)
+        caller = await self.require_principal(grant, CredentialKind.REFRESH_TOKEN)
         rights = None if scope is None else _select_rights(grant, caller, scope)
         token = await self._issuer.issue_token(caller, None, None if rights is None else sorted(rights))
         after = generate_refresh_token(self._runtime, grant.grant_id, before.family)
-        renewed = replace(grant, refresh=self._build_state(grant, after, at, grant.refresh.started_at))
+        renewed = replace(grant, refresh=self._build_refresh_state(grant, after, at, grant.refresh.started_at))
         if not await self._store.replace_grant(stored, renewed):
             # Another request used the same refresh token at the same time: one of the two is possibly a thief.
             await self._ender.end(grant.grant_id, EndReason.REUSE, grant.member_id)
             raise build_invalid_grant_error(_BAD_REFRESH)
         return token, str(after)
 
-    async def authorize(self, grant: Grant, via: CredentialKind) -> Principal:
+    async def require_principal(self, grant: Grant, via: CredentialKind) -> Principal:
         """Return the principal of a grant's tokens: the member who consented, with the delegated rights that are valid.
 
         The grant is ended if the member is disabled, the client is no longer declared, or the credential was revoked.
@@ -227,7 +227,7 @@ class GrantService:
         await self._ender.end(stored.grant.grant_id, EndReason.CLIENT, stored.grant.member_id)
         return True
 
-    def _build_state(self, grant: Grant, text: RefreshText, at: datetime, started_at: datetime) -> RefreshState:
+    def _build_refresh_state(self, grant: Grant, text: RefreshText, at: datetime, started_at: datetime) -> RefreshState:
         expires_at = at + REFRESH_LIFETIME
         if grant.credential_ends_at is not None:
             expires_at = min(expires_at, grant.credential_ends_at)

@@ -98,7 +98,7 @@ class RequestTimes:
                 return None
         except OAuthError:
             return None
-        at, identity = self._runtime.now(), _identify_request(parameters)
+        at, identity = self._runtime.now(), _compute_request_digest(parameters)
         self._times[identity] = at
         self._times.move_to_end(identity)
         if len(self._times) > REMEMBERED_REQUESTS:
@@ -117,7 +117,7 @@ class RequestTimes:
         Raises:
             WorkspaceError: INVALID naming ``requested_at``.
         """
-        text, recorded = parameters.get(REQUESTED_AT), self._times.get(_identify_request(parameters))
+        text, recorded = parameters.get(REQUESTED_AT), self._times.get(_compute_request_digest(parameters))
         if text is None:
             return recorded
         try:
@@ -143,7 +143,7 @@ def _is_sign_in_later(sign_in: SignIn, requested_at: datetime | None) -> bool:
     return sign_in.exact_time >= (requested_at if is_exact else requested_at.replace(microsecond=0))
 
 
-def _identify_request(parameters: Parameters) -> bytes:
+def _compute_request_digest(parameters: Parameters) -> bytes:
     """Compute a digest of the parameters of an authorization request, which identifies the request."""
     values = json.dumps([parameters.get(name) for name in _IDENTIFYING])
     return hashlib.sha256(values.encode()).digest()

@@ -75,7 +75,7 @@ class Readiness:
         self._checked_at = float("-inf")
         self._runtime = runtime
 
-    async def find_failing_dependencies(self) -> list[str]:
+    async def list_failing_dependencies(self) -> list[str]:
         """Return the names of the dependencies that do not respond; the result is at most ``cache_seconds`` old."""
         if not self._is_fresh():
             async with self._lock:

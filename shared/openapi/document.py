@@ -15,7 +15,7 @@ from shared.openapi.generated_operations import (
     build_query_path,
     build_telemetry_operation,
     build_telemetry_path,
-    register_query_summary,
+    register_query_summary_schema,
 )
 from shared.openapi.paths import BEARER, build_operation, build_path_template, to_camel_case
 from shared.openapi.responses import HEADERS, build_error_components
@@ -254,7 +254,7 @@ def _build_query_paths(
     # The objects share the parts that are equal for all queries; a copy for each of thousands would take seconds.
     shared = build_operation(execute, schemas)
     if any(columns.get(query.lookup) is not None for query in list_approved_queries(catalog)):
-        register_query_summary(schemas)
+        register_query_summary_schema(schemas)
     for query in list_approved_queries(catalog):
         created = build_query_operation(shared, catalog.queries[query.lookup], columns.get(query.lookup))
         yield build_query_path(query), {"get": created}
@@ -319,7 +319,7 @@ def _build_table_operation(
         f"{operation_object['description']} Partitioned on `{container.partition_key_path}`; {container.data_class}."
     )
     operation_object["parameters"] = [
-        _require_partition_key(parameter, operation, container)
+        _make_partition_key_required(parameter, operation, container)
         for parameter in operation_object["parameters"]
         if parameter["name"] not in _PATH_NAMES
     ]
@@ -328,7 +328,7 @@ def _build_table_operation(
     return operation_object
 
 
-def _require_partition_key(parameter: Schema, operation: Operation, container: Container) -> Schema:
+def _make_partition_key_required(parameter: Schema, operation: Operation, container: Container) -> Schema:
     """Make the parameter ``partitionKey`` of a single document required if the service cannot derive its value.
 
     Return all other parameters unchanged.

@@ -75,8 +75,8 @@ def build_query_operation(execute: Schema, stored: CatalogEntry[WarmQuery], colu
     general = [parameter for parameter in operation_object["parameters"] if parameter["in"] != "path"]
     operation_object["operationId"] = f"warmQuery_{re.sub(r'[^A-Za-z0-9]', '_', query.lookup)}"
     operation_object["summary"] = query.name
-    operation_object["description"] = _build_description(query)
-    operation_object["parameters"] = [*general, *map(_build_parameter, query.parameters)]
+    operation_object["description"] = _build_query_description(query)
+    operation_object["parameters"] = [*general, *map(_build_query_parameter, query.parameters)]
     if columns is not None:
         responses = operation_object["responses"]
         content = {**responses["200"]["content"], "application/json": _build_reply_schema(operation_object, columns)}
@@ -84,7 +84,7 @@ def build_query_operation(execute: Schema, stored: CatalogEntry[WarmQuery], colu
     return operation_object
 
 
-def _build_description(query: WarmQuery) -> str:
+def _build_query_description(query: WarmQuery) -> str:
     sentences = [query.description] if query.description else []
     approval = query.approval
     if approval is not None:
@@ -100,7 +100,7 @@ def build_parameter_schema(parameter: QueryParameter) -> Schema:
     return schema
 
 
-def _build_parameter(parameter: QueryParameter) -> Schema:
+def _build_query_parameter(parameter: QueryParameter) -> Schema:
     return {
         "name": f"{PARAMETER_PREFIX}{parameter.name}",
         "in": "query",
@@ -110,7 +110,7 @@ def _build_parameter(parameter: QueryParameter) -> Schema:
     }
 
 
-def register_query_summary(schemas: SchemaRegistry) -> None:
+def register_query_summary_schema(schemas: SchemaRegistry) -> None:
     """Register the schema that the results of all queries share; it has no property for the rows.
 
     The schema of each query with known columns adds this property. The property must not be in both schemas, because
@@ -183,7 +183,7 @@ def build_telemetry_operation(accept: Schema, connection: Connection) -> Schema:
     form = body["content"]["application/json"]
     message, messages = (_add_signals(one, connection) for one in form["schema"]["oneOf"])
     schema = {**form["schema"], "oneOf": [message, messages]}
-    content = {**body["content"], "application/json": {"schema": schema, "example": _build_example(connection)}}
+    content = {**body["content"], "application/json": {"schema": schema, "example": _build_example_message(connection)}}
     return {
         **accept,
         "operationId": f"telemetry_{re.sub(r'[^A-Za-z0-9]', '_', connection.lookup)}",
@@ -240,7 +240,7 @@ def describe_signal(signal: SignalDefinition) -> str:
     return ". ".join(sentences) + "."
 
 
-def _build_example(connection: Connection) -> dict[str, Any]:
+def _build_example_message(connection: Connection) -> dict[str, Any]:
     example: dict[str, Any] = {}
     for signal in _list_top_level_signals(connection):
         parent: Any = example

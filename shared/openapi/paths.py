@@ -188,10 +188,10 @@ def build_query_parameters(operation: Operation, schemas: SchemaRegistry) -> lis
         return declared
     parameters = [*declared, *schemas.register_parameters(operation.query)]
     owner = to_camel_case(operation.name)
-    return [{**one, "schema": _build_schema(one, owner, schemas)} for one in parameters]
+    return [{**one, "schema": _build_parameter_schema(one, owner, schemas)} for one in parameters]
 
 
-def _build_schema(parameter: Schema, owner: str, schemas: SchemaRegistry) -> Schema:
+def _build_parameter_schema(parameter: Schema, owner: str, schemas: SchemaRegistry) -> Schema:
     limited: Schema = add_length_limits(parameter["schema"], LONGEST_PARAMETER)
     return schemas.replace_enums_by_references(limited, owner[0].upper() + owner[1:], parameter["name"])
 

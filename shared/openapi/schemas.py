@@ -81,7 +81,7 @@ class SchemaRegistry:
             max_length: maximum size of the body in bytes, 0 if unlimited.
             closed: rules for a body that rejects unknown properties; None if the body accepts any property.
         """
-        schema_copy = _copy_schema(python_type, mode)
+        schema_copy = _build_schema_copy(python_type, mode)
         if max_length:
             schema_copy = add_length_limits(schema_copy, max_length)
         if closed is not None:
@@ -96,7 +96,7 @@ class SchemaRegistry:
 
     def register_parameters(self, model: type[BaseModel]) -> list[Schema]:
         """Return the query parameters that a model declares, and register the enumerations that they refer to."""
-        schema = _copy_schema(model, "validation")
+        schema = _build_schema_copy(model, "validation")
         for name, definition in schema.get("$defs", {}).items():
             self._add_definition(name, definition)
         return _to_parameters(schema, {})
@@ -148,12 +148,12 @@ class SchemaRegistry:
 
 def build_inline_schema(python_type: Any, mode: Mode) -> Schema:
     """Return the JSON schema of a Python type with its named types under ``$defs``."""
-    return copy.deepcopy(_build_schema(python_type, mode, DEFAULT_REF_TEMPLATE))
+    return copy.deepcopy(_build_cached_schema(python_type, mode, DEFAULT_REF_TEMPLATE))
 
 
 def list_parameters(model: type[BaseModel]) -> list[Schema]:
     """Return the query parameters that a model declares; the schemas of nested types are written inline."""
-    schema = _copy_schema(model, "validation")
+    schema = _build_schema_copy(model, "validation")
     parameters = _to_parameters(schema, schema.get("$defs", {}))
     for parameter in parameters:
         parameter["schema"].pop("title", None)
@@ -186,8 +186,8 @@ def _to_parameter(schema: Schema, inlined: Mapping[str, Schema]) -> Schema:
     return {**({"description": description} if description else {}), "schema": merged}
 
 
-def _copy_schema(python_type: Any, mode: Mode) -> Schema:
-    return copy.deepcopy(_build_schema(python_type, mode, _TEMPLATE))
+def _build_schema_copy(python_type: Any, mode: Mode) -> Schema:
+    return copy.deepcopy(_build_cached_schema(python_type, mode, _TEMPLATE))
 
 
 def _to_pascal_case(name: str) -> str:
@@ -195,7 +195,7 @@ def _to_pascal_case(name: str) -> str:
 
 
 @cache
-def _build_schema(python_type: Any, mode: Mode, template: str) -> Schema:
+def _build_cached_schema(python_type: Any, mode: Mode, template: str) -> Schema:
     # Documents and tool lists are built for each caller from the same types.
     schema_copy: Schema = TypeAdapter(python_type).json_schema(by_alias=True, ref_template=template, mode=mode)
     _add_integer_formats(schema_copy)

@@ -252,12 +252,12 @@ class AddressRules:
             )
 
     def _is_allowed(self, address: Address) -> bool:
-        if not ALWAYS_REFUSED.isdisjoint((address, _find_embedded_address(address))):
+        if not ALWAYS_REFUSED.isdisjoint((address, _unwrap_embedded_address(address))):
             return False
         return any(address in network for network in self.allowed_networks)
 
 
-def _find_embedded_address(address: Address) -> Address:
+def _unwrap_embedded_address(address: Address) -> Address:
     """Return the IPv4 address that an IPv6 address contains and leads to; return any other address unchanged."""
     if isinstance(address, IPv4Address):
         return address

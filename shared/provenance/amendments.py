@@ -18,7 +18,7 @@ from shared.provenance.decisions import (
 from shared.provenance.hash_rule import format_record_id, sequence_from_record_id
 from shared.provenance.models import AmendmentBody
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Lookup
-from shared.provenance.records import RecordDraft, build_damaged_record_error, draft_record
+from shared.provenance.records import RecordDraft, build_damaged_record_error, build_record_draft
 from shared.provenance.signatures import MEMBER, DecisionSigner
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
@@ -102,7 +102,7 @@ class Amendments:
         server_members = {"ScopeKey": chain.scope_key, "AmendedBy": author, "Status": str(status)}
 
         def build_draft() -> RecordDraft:
-            return draft_record({**body.model_dump(by_alias=True), **server_members}, "AmendedAt")
+            return build_record_draft({**body.model_dump(by_alias=True), **server_members}, "AmendedAt")
 
         return await self._log.append(
             chain, await self._runtime.run_in_thread_if_large(size, build_draft), append_id=append_id
@@ -155,7 +155,11 @@ class Amendments:
     async def _store_decision(
         self, decision: "_Decision", append_id: str, signer: DecisionSigner | None
     ) -> AppendResult:
-        if signer is not None and append_id and (stored := await self._find_appended(decision.chain, append_id)):
+        if (
+            signer is not None
+            and append_id
+            and (stored := await self._find_decision_by_append_id(decision.chain, append_id))
+        ):
             # A repeated request gets the first reply, although its sign-in may be too old by now.
             return stored
         record = await self._read_amendment(decision.chain, decision.amendment)
@@ -176,7 +180,7 @@ class Amendments:
             await check()
         except WorkspaceError:
             # The first of two requests with the same Idempotency-Key may have appended the decision meanwhile.
-            if append_id and (stored := await self._find_appended(decision.chain, append_id)):
+            if append_id and (stored := await self._find_decision_by_append_id(decision.chain, append_id)):
                 return stored
             raise
         append_id = append_id or self._runtime.new_id()
@@ -203,10 +207,10 @@ class Amendments:
         self, decision: "_Decision", transition: dict[str, Any], append_id: str, check: Check
     ) -> AppendResult:
         _, at, _ = _DECISIONS[decision.status]
-        draft, exclusive = draft_record(transition, at), f"decision {decision.amendment}"
+        draft, exclusive = build_record_draft(transition, at), f"decision {decision.amendment}"
         return await self._log.append(decision.chain, draft, append_id=append_id, check=check, exclusive=exclusive)
 
-    async def _find_appended(self, chain: ChainKey, append_id: str) -> AppendResult | None:
+    async def _find_decision_by_append_id(self, chain: ChainKey, append_id: str) -> AppendResult | None:
         """Return the decision that an earlier attempt of the same request has appended; None if there is none."""
         found = await self._store.find(chain, Lookup.APPEND_ID, [append_id])
         return AppendResult(found[0], repeated=True) if found else None

@@ -11,7 +11,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.observability.tracing import get_current_span_context, open_call_span
 from shared.provenance.appender import Appender, AppendResult, Check, PendingAppend, Tips
 from shared.provenance.ports import ChainKey, ChainStore, Target
-from shared.provenance.records import RecordDraft, draft_event, parse_record
+from shared.provenance.records import RecordDraft, build_event_draft, parse_record
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 MAX_QUEUED_BYTES: Final = 64_000_000
@@ -168,7 +168,7 @@ class EventLog:
         Raises:
             WorkspaceError: INVALID or TOO_LARGE for the event, and the errors of :meth:`ChainLog.append`.
         """
-        return await self.log.append(chain, draft_event(user_id, event), append_id=append_id)
+        return await self.log.append(chain, build_event_draft(user_id, event), append_id=append_id)
 
     async def close(self) -> None:
         """Finish the accepted appends and close the store."""

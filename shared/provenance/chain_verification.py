@@ -261,7 +261,7 @@ class ChainVerification:
         if type(value) is not dict or form != record.canonical:
             return ChainFault(here, f"{here} is not stored in its canonical form")
         if value.get("PreviousHash") == self.last_hash and record.sequence == self.sequence + 1:
-            return self._describe_wrong_content(record, value, here)
+            return self._build_wrong_content_fault(record, value, here)
         return ChainFault(
             here, self._describe_wrong_position(record, value, here), str(value.get("PreviousHash")), record.hash
         )
@@ -283,7 +283,7 @@ class ChainVerification:
         before = format_record_id(self.sequence) if self.sequence else "the genesis hash of this chain"
         return f"{here} does not link to {before}"
 
-    def _describe_wrong_content(self, record: ChainRecord, value: dict[str, Any], here: str) -> ChainFault:
+    def _build_wrong_content_fault(self, record: ChainRecord, value: dict[str, Any], here: str) -> ChainFault:
         """Build the fault of record ``here`` (a RecordID) with valid number and PreviousHash, but invalid content."""
         if value.get("RecordID") != here:
             return ChainFault(here, describe_wrong_record_id(value.get("RecordID"), here))

@@ -43,7 +43,7 @@ class InclusionProofs:
         if subtree != self._subtree:
             await self._load_subtree(subtree)
         ranges = list_inclusion_proof_ranges(sequence - 1, self._size)
-        hashes = [await self._find_root(first, last) for first, last in ranges]
+        hashes = [await self._get_range_root(first, last) for first, last in ranges]
         return MerkleInclusionProof(sequence - 1, self._size, hashes)
 
     async def _load_subtree(self, subtree: int) -> None:
@@ -58,7 +58,7 @@ class InclusionProofs:
         self._hashes = list(map(parse_leaf, hashes))
         self._inside = {(first + index, first + index + 1): hash_leaf(one) for index, one in enumerate(self._hashes)}
 
-    async def _find_root(self, first: int, last: int) -> bytes:
+    async def _get_range_root(self, first: int, last: int) -> bytes:
         start = self._subtree * SUBTREE_LEAVES
         if start <= first and last <= start + SUBTREE_LEAVES:
             return self._compute_root_in_subtree(first, last)

@@ -109,11 +109,11 @@ class WindowScheduler:
     async def run(self, store: ParallelVerifier) -> None:
         """Let the parallel verifier verify windows (ranges of records), from the last to this process's position."""
         for _ in range(self._options.ahead):
-            self._reserve_window()
+            self._queue_next_window()
         try:
             async with store.open_window_verifier() as verify, asyncio.TaskGroup() as group:
                 for _ in range(self._options.ahead):
-                    group.create_task(self._request_windows(verify))
+                    group.create_task(self._verify_queued_windows(verify))
         except Exception as error:  # noqa: BLE001  any error only ends the parallel part
             _LOG.info("the chain is verified without the parallel verifier", extra=logs.fields(cause=repr(error)))
             self._next = 0
@@ -143,21 +143,21 @@ class WindowScheduler:
     def _compute_window_end(self, number: int) -> int:
         return min(self._last, (number + 1) * self._options.window)
 
-    def _reserve_window(self) -> None:
+    def _queue_next_window(self) -> None:
         """Select the next window (range of records) for the verifier, unless this process has already reached it."""
         if self._next > self._reached:
             answer = self._answers[self._next] = asyncio.get_running_loop().create_future()
             self._reserved.append((self._next, answer))
             self._next -= 1
 
-    async def _request_windows(self, verify: VerifyWindow) -> None:
+    async def _verify_queued_windows(self, verify: VerifyWindow) -> None:
         while self._reserved:
             number, answer = self._reserved.popleft()
             first = number * self._options.window + 1
             answer.set_result(
                 await verify(WindowRequest(self._chain, first, self._compute_window_end(number), self._leaves))
             )
-            self._reserve_window()
+            self._queue_next_window()
 
 
 @asynccontextmanager

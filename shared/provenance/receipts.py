@@ -67,7 +67,7 @@ class Receipts:
                 ``CHECKPOINT_REFUSED``; UNAVAILABLE if a store does not respond.
         """
         records, verdict, found = await asyncio.gather(
-            self._read_records(chain, sequence),
+            self._read_records_with_sequence(chain, sequence),
             self._overview.find_verdict(chain),
             self._resolve_checkpoint_size(chain, size),
         )
@@ -82,9 +82,9 @@ class Receipts:
         digest = await self._compute_digest(record)
         if len(records) > 1 or digest.hex() != record.hash:
             raise _build_broken_chain_error(f"the Hash of {format_record_id(sequence)} does not match its content")
-        return await self._build_receipt(chain, sequence, digest, root)
+        return await self._build_inclusion_receipt(chain, sequence, digest, root)
 
-    async def _build_receipt(self, chain: ChainKey, sequence: int, digest: bytes, root: SignedRoot) -> bytes:
+    async def _build_inclusion_receipt(self, chain: ChainKey, sequence: int, digest: bytes, root: SignedRoot) -> bytes:
         """Build the receipt of a record from a verified root that covers the record.
 
         Args:
@@ -192,7 +192,7 @@ class Receipts:
         """Return ``size``, or the newest checkpoint's size if ``size`` is None; 0 if the chain has no checkpoint."""
         return await self._checkpoints.count_covered_records(chain) if size is None else size
 
-    async def _read_records(self, chain: ChainKey, sequence: int) -> list[ChainRecord]:
+    async def _read_records_with_sequence(self, chain: ChainKey, sequence: int) -> list[ChainRecord]:
         """Read the records with one sequence number: one record, or several if the chain was forged."""
         page = await self._store.read(chain, sequence - 1, limit=1, max_bytes=1)
         return [record for record in page.records if record.sequence == sequence]

@@ -83,7 +83,7 @@ class RecordDraft(NamedTuple):
     part_5: bytes | None = None
 
 
-def draft_record(body: Mapping[str, Any], time_field: str = "Timestamp") -> RecordDraft:
+def build_record_draft(body: Mapping[str, Any], time_field: str = "Timestamp") -> RecordDraft:
     """Build the draft of a record in canonical form; :func:`seal_record` then only joins bytes and cannot fail.
 
     Args:
@@ -105,7 +105,7 @@ def draft_record(body: Mapping[str, Any], time_field: str = "Timestamp") -> Reco
     return RecordDraft(part_1, part_2, part_3, part_4, is_time_first, get_filter_fields(body), size, *last)
 
 
-def draft_event(user_id: str, event: Mapping[str, Any]) -> RecordDraft:
+def build_event_draft(user_id: str, event: Mapping[str, Any]) -> RecordDraft:
     """Build the draft of an event's record. Optional properties that are absent or null are not stored.
 
     Args:
@@ -113,7 +113,7 @@ def draft_event(user_id: str, event: Mapping[str, Any]) -> RecordDraft:
         event: properties of the event; only :data:`EVENT_FIELDS` are stored.
 
     Raises:
-        WorkspaceError: as :func:`draft_record`.
+        WorkspaceError: as :func:`build_record_draft`.
     """
     members = _select_event_properties(event)
     text = encode_canonical_value(members, "")

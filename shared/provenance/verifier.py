@@ -153,7 +153,7 @@ class ChainVerifier:
         try:
             async with asyncio.timeout(self._seconds):
                 record = None if requested is None else await self._read_record(chain, requested)
-                return await self._verify_all(chain, record)
+                return await self._verify_chain_and_store_result(chain, record)
         except TimeoutError:
             detail = f"The chain could not be verified within {self._seconds:g} s; export it and verify it offline."
             raise WorkspaceError(Kind.TIMEOUT, "VERIFY_TIMEOUT", detail) from None
@@ -166,7 +166,7 @@ class ChainVerifier:
             )
         return page.records[0]
 
-    async def _verify_all(self, chain: ChainKey, record: ChainRecord | None) -> ChainVerdict:
+    async def _verify_chain_and_store_result(self, chain: ChainKey, record: ChainRecord | None) -> ChainVerdict:
         run = await self.start(chain)
         await self.advance(run, run.end)
         verdict = await self.finish(run)
@@ -305,19 +305,19 @@ class ChainVerifier:
         invalid sequence number), and orphans (records that no head item includes).
         """
         if misplaced is not None and verification.sequence + 1 == misplaced <= tip.sequence:
-            return _build_misplaced_fault(misplaced)
+            return _build_misplaced_record_fault(misplaced)
         if verification.sequence < tip.sequence:
             missing = format_record_id(verification.sequence + 1)
             return ChainFault(missing, f"{missing} is missing: the head item counts {tip.sequence} records")
         if tip.sequence and tip.hash != verification.last_hash:
             last = format_record_id(tip.sequence)
             return ChainFault(last, f"the Hash of {last} differs from the Hash in the head item")
-        beyond = await self._find_record_past_head(chain, verification)
+        beyond = await self._find_past_head_fault(chain, verification)
         if beyond is None and misplaced is not None:
-            return _build_misplaced_fault(tip.sequence + 1)
+            return _build_misplaced_record_fault(tip.sequence + 1)
         return beyond or await find_orphans(self._store, chain, verification.genesis, tip)
 
-    async def _find_record_past_head(self, chain: ChainKey, verification: ChainVerification) -> ChainFault | None:
+    async def _find_past_head_fault(self, chain: ChainKey, verification: ChainVerification) -> ChainFault | None:
         """Return a fault if a record exists after the last one that the head item states; else a known fork or None.
 
         A concurrent append advances the head item, so the head item is read again.
@@ -338,7 +338,7 @@ class ChainVerifier:
         return _build_past_head_fault(past_head[0], verification.last_hash)
 
 
-def _build_misplaced_fault(following: int) -> ChainFault:
+def _build_misplaced_record_fault(following: int) -> ChainFault:
     here = format_record_id(following)
     return ChainFault(here, f"a record with an invalid sequence number is stored before {here}")
 

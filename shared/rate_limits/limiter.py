@@ -132,7 +132,7 @@ class RateLimiter:
                 ),
             )
         usage.used += 1
-        usage.used_until = self._now_seconds()
+        usage.used_until = self._read_unix_time()
         return RateLimitDecision(self._build_state(usage, budget))
 
     async def _get_current_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
@@ -148,7 +148,7 @@ class RateLimiter:
 
     def _has_clock_been_set(self, usage: _PrincipalUsage) -> bool:
         """Return whether the wall clock was set since the lease; the store may then no longer count the slice."""
-        difference = self._now_seconds() - self._runtime.monotonic()
+        difference = self._read_unix_time() - self._runtime.monotonic()
         return abs(difference - usage.clock_difference) > _CLOCK_TOLERANCE_SECONDS
 
     async def _renew_lease(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
@@ -158,7 +158,7 @@ class RateLimiter:
 
     async def _lease_slice(self, principal: str, usage: _PrincipalUsage, budget: Budget) -> Lease:
         start = self._runtime.monotonic()
-        clock_difference = self._now_seconds() - start
+        clock_difference = self._read_unix_time() - start
         previous = usage.lease
         wanted = max(1, min(usage.used * 2, budget.requests // LARGEST_SHARE))
         request = LeaseRequest(
@@ -172,16 +172,16 @@ class RateLimiter:
             budget=budget.requests,
         )
         try:
-            lease, ends = await self._store.lease_budget_slice(request, self._now_seconds), start + LEASE_SECONDS
+            lease, ends = await self._store.lease_budget_slice(request, self._read_unix_time), start + LEASE_SECONDS
         except WorkspaceError as error:
             # Rate limits protect the service, so their store must not make the service unavailable.
             _LOG.warning("the rate-limit store failed, so this instance counts alone: %s", error.detail)
-            lease = _build_local_lease(budget, self._now_seconds() + OUTAGE_SECONDS)
+            lease = _build_local_lease(budget, self._read_unix_time() + OUTAGE_SECONDS)
             ends = self._runtime.monotonic() + OUTAGE_SECONDS
         # A slice without requests expires when requests become available, so a caller that waits for the stated time is
         # admitted.
         if not lease.granted:
-            ends = min(ends, self._runtime.monotonic() + lease.frees_at - self._now_seconds())
+            ends = min(ends, self._runtime.monotonic() + lease.frees_at - self._read_unix_time())
         usage.lease, usage.used, usage.ends = lease, 0, ends
         # Not sooner: until here, requests see the previous slice, which has ended if the clock was set.
         usage.clock_difference = clock_difference
@@ -191,7 +191,7 @@ class RateLimiter:
         lease = usage.lease
         if lease is None:
             return RateLimitState(budget, budget.requests, WINDOW_SECONDS)
-        seconds = math.ceil(lease.frees_at - self._now_seconds())
+        seconds = math.ceil(lease.frees_at - self._read_unix_time())
         # At most one window, because clients expect that. Requests of another instance in the current second may
         # count for one second longer.
         return RateLimitState(budget, max(0, lease.left + usage.count_unused()), min(max(1, seconds), WINDOW_SECONDS))
@@ -204,7 +204,7 @@ class RateLimiter:
             usage = self._usages[principal] = _PrincipalUsage()
         return usage
 
-    def _now_seconds(self) -> float:
+    def _read_unix_time(self) -> float:
         """Return the current time in seconds since 1970."""
         return self._runtime.now().timestamp()
 

@@ -1,8 +1,8 @@
 """List of all signatures of the workspace, and its index, which is derived from the audit chains.
 
-A run of :meth:`SignatureList.complete_index` adds the signatures of new records to the index. It also adds signatures
-that interrupted runs have missed, and signatures that were stored before the index existed. Signatures of records
-whose content does not match the stored hash are not added.
+A run of :meth:`SignatureList.index_new_signatures` adds the signatures of new records to the index. It also adds
+signatures that interrupted runs have missed, and signatures that were stored before the index existed. Signatures of
+records whose content does not match the stored hash are not added.
 """
 
 import asyncio
@@ -89,13 +89,13 @@ class SignatureList:
             WorkspaceError: UNAVAILABLE ``SIGNATURES_UNAVAILABLE`` while many existing records are added to the index;
                 UNAVAILABLE if a store does not respond.
         """
-        if not await self.complete_index(INDEX_SECONDS):
+        if not await self.index_new_signatures(INDEX_SECONDS):
             detail = "Signatures of existing records are being indexed; retry after the stated time."
             raise WorkspaceError(Kind.UNAVAILABLE, "SIGNATURES_UNAVAILABLE", detail, retryAfter=10)
         found = await self._index.list_signatures(signature_filter, after, limit + 1)
         return SignaturePage(found[:limit], len(found) > limit)
 
-    async def complete_index(self, seconds: float) -> bool:
+    async def index_new_signatures(self, seconds: float) -> bool:
         """Add the signatures of new records to the index; return False if the time limit was reached.
 
         Args:
@@ -200,7 +200,7 @@ def find_signature(target: Target, content: Mapping[str, Any]) -> Mapping[str, A
     if not isinstance(signature, dict) or signature.keys() != _MEMBERS.keys():
         return None
     renamed = {_MEMBERS[each]: value for each, value in signature.items()}
-    is_own = renamed["UserID"] == content.get("UserID") and _is_query_hash(renamed["RecordHash"], state)
+    is_own = renamed["UserID"] == content.get("UserID") and _is_hash_of_query_state(renamed["RecordHash"], state)
     return renamed if is_own and _is_complete_signature(renamed) else None
 
 
@@ -210,7 +210,7 @@ def _is_complete_signature(signature: Mapping[str, Any]) -> bool:
     return is_named and isinstance(signature[SIGNED_AT], str) and is_record_time(signature[SIGNED_AT])
 
 
-def _is_query_hash(record_hash: object, state: Mapping[str, Any]) -> bool:
+def _is_hash_of_query_state(record_hash: object, state: Mapping[str, Any]) -> bool:
     try:
         return record_hash == compute_query_hash(state)
     except (LookupError, WorkspaceError):

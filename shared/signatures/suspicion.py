@@ -105,11 +105,11 @@ class AttemptCounter:
     async def _report_lock_outs(self, attempts: MemberAttempts) -> None:
         for event in attempts.pending:
             if await self._is_audited():
-                await self._append_event(attempts.member, event)
+                await self._append_lock_out_event(attempts.member, event)
             await self._announce(attempts.member, event)
             await self._change_attempts(attempts.member, partial(remove_reported_lock_out, append_id=event.append_id))
 
-    async def _append_event(self, member: str, event: SuspiciousEvent) -> None:
+    async def _append_lock_out_event(self, member: str, event: SuspiciousEvent) -> None:
         state = {"userId": member, "attempts": event.attempts, "since": format_rfc3339(event.since)}
         content = {"ActionType": ACTION, "EntityType": "Member", "EntityID": member, "AfterState": state}
         await self._audit_log.append(Target.ACCESS_CONTROL, member, content, append_id=event.append_id)

@@ -131,7 +131,7 @@ class TelemetryIngestor:
         messages = [HubMessage(text, each.connection, {}) for each in processed for text in each.texts]
         await self._sender.send(IMPULSES_HUB, messages)
         await self._states.count_arrived_messages(list(_group_arrived_messages(source, events, processed)))
-        _count_type_mismatches(processed)
+        _record_type_mismatch_metric(processed)
         await self._mark_connected({each.connection for each in processed}, router)
         _log_unrouted(source, processed)
 
@@ -238,7 +238,7 @@ def _group_arrived_messages(
         )
 
 
-def _count_type_mismatches(processed: Sequence[_ProcessedEvent]) -> None:
+def _record_type_mismatch_metric(processed: Sequence[_ProcessedEvent]) -> None:
     if mismatches := sum(each.is_mismatched for each in processed):
         count("workspace.telemetry.type_mismatches", mismatches)
 

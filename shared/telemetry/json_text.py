@@ -11,10 +11,10 @@ from typing import Any, NoReturn
 import orjson
 
 from shared.text_formats.large_json import (
+    long_integer_to_int,
     long_integer_to_json,
     may_have_long_integers,
     parse_integer,
-    to_int,
 )
 
 
@@ -48,7 +48,7 @@ def serialise(value: Any) -> bytes:
     except TypeError:
         pass  # An `int` beyond 64 bits, or more than 254 levels.
     try:
-        text = _serialise_slowly(value)
+        text = _serialise_with_standard_library(value)
     except (TypeError, RecursionError) as error:
         raise ValueError(f"the value cannot be represented in JSON: {error}") from None
     parse(text)
@@ -59,11 +59,13 @@ def _serialise(value: Any) -> bytes:
     try:
         return orjson.dumps(value, default=long_integer_to_json)
     except TypeError:
-        return _serialise_slowly(value)
+        return _serialise_with_standard_library(value)
 
 
-def _serialise_slowly(value: Any) -> bytes:
-    return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=to_int).encode()
+def _serialise_with_standard_library(value: Any) -> bytes:
+    return json.dumps(
+        value, allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=long_integer_to_int
+    ).encode()
 
 
 def _parse_finite_number(text: str) -> float:

@@ -12,7 +12,7 @@ from shared.telemetry.pointers import Pointer, remove_at_pointer, resolve_pointe
 from shared.telemetry.properties import DEVICE_ID, MESSAGE_ID, TIMESTAMP, select_impulse_headers
 from shared.telemetry.routing import Route
 from shared.telemetry.timestamp_formats import parse_timestamp
-from shared.text_formats.large_json import to_int
+from shared.text_formats.large_json import long_integer_to_int
 from shared.timestamps import format_rfc3339, parse_rfc3339
 
 _DERIVED_ID_CHARACTERS = 32
@@ -73,7 +73,7 @@ def derive_message_id(connection: str, device: str, timestamp: datetime, payload
         sort_keys=True,
         ensure_ascii=False,
         separators=(",", ":"),
-        default=to_int,
+        default=long_integer_to_int,
     )
     return hashlib.sha256(text.encode()).hexdigest()[:_DERIVED_ID_CHARACTERS]
 

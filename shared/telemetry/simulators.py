@@ -175,7 +175,7 @@ def build_generator(variable: Variable, seed: int, device: int) -> Generator:
         case ChoiceVariable():
             generate = _build_choice_generator(variable, key)
         case CounterVariable():
-            generate = partial(_generate_count, variable)
+            generate = partial(_generate_counter_value, variable)
     return generate
 
 
@@ -191,7 +191,7 @@ def _generate_normal(variable: NormalVariable, key: bytes, tick: Tick) -> float:
     return variable.mean + variable.stdev * draw_normal(key, tick.number)
 
 
-def _generate_count(variable: CounterVariable, tick: Tick) -> int:
+def _generate_counter_value(variable: CounterVariable, tick: Tick) -> int:
     steps = tick.index_in_day
     if variable.wrap is not None:
         steps = tick.number % _count_values_before_restart(variable.start, variable.wrap, variable.step)
@@ -289,7 +289,7 @@ class SimulatedConnection:
             for device in range(1, simulator.devices + 1)
         ]
 
-    def iter_due_messages(self, after_ms: int, until_ms: int) -> Iterator[HubMessage]:
+    def iterate_due_messages(self, after_ms: int, until_ms: int) -> Iterator[HubMessage]:
         """Yield the simulated messages due after ``after_ms`` up to ``until_ms``; both are milliseconds since 1970."""
         for number in range(after_ms // self._interval_ms + 1, until_ms // self._interval_ms + 1):
             yield from self._build_messages(Tick(number, self._interval_ms))
@@ -329,7 +329,7 @@ class Simulators:
         messages = [
             message
             for lookup, simulated in self._running.items()
-            for message in simulated.iter_due_messages(self._get_start_ms(lookup, until_ms), until_ms)
+            for message in simulated.iterate_due_messages(self._get_start_ms(lookup, until_ms), until_ms)
         ]
         if messages:
             await self._sender.send(TELEMETRY_HUB, messages)

@@ -34,9 +34,9 @@ def build_impulse(source: str, event: HubEvent, message: Any, reason: str, claim
         claimed_by: lookup (id in URLs) of the connection that the event matches; empty if none matches.
     """
     if isinstance(message, dict):
-        return _build_unrouted_impulse(source, event, _build_reason_headers(reason, claimed_by), message)
+        return _build_impulse_from_payload(source, event, _build_reason_headers(reason, claimed_by), message)
     encoding, raw = _encode_raw_body(event.body)
-    return _build_unrouted_impulse(
+    return _build_impulse_from_payload(
         source, event, {**_build_reason_headers(reason, claimed_by), ENCODING: encoding}, {"raw": raw}
     )
 
@@ -47,10 +47,10 @@ def split_into_unrouted_impulses(source: str, event: HubEvent, reason: str, clai
     for number, start in enumerate(starts, 1):
         headers = {**_build_reason_headers(reason, claimed_by), ENCODING: "base64", PART: f"{number}/{len(starts)}"}
         raw = b64encode(event.body[start : start + PART_BYTES]).decode()
-        yield _build_unrouted_impulse(source, event, headers, {"raw": raw}, suffix=f".{number}")
+        yield _build_impulse_from_payload(source, event, headers, {"raw": raw}, suffix=f".{number}")
 
 
-def _build_unrouted_impulse(
+def _build_impulse_from_payload(
     source: str, event: HubEvent, headers: dict[str, str], payload: dict[str, Any], suffix: str = ""
 ) -> Impulse:
     return Impulse(

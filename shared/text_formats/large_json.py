@@ -52,7 +52,7 @@ def parse_integer(text: str) -> int | LongInteger:
     return LongInteger(text)
 
 
-def to_int(value: Any) -> int:
+def long_integer_to_int(value: Any) -> int:
     """Convert a :class:`LongInteger` to an ``int``; pass this function to ``json.dumps`` as ``default``.
 
     Raises:

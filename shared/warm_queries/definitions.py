@@ -94,7 +94,7 @@ class QueryDefinitions:
                 await self._columns.resolve(query)
         if faults.has_valid_fields("surface"):
             with faults.collect():
-                _check_surface(query, await self._catalog.load())
+                _check_surface_exists(query, await self._catalog.load())
 
     async def approve(
         self,
@@ -131,7 +131,7 @@ class QueryDefinitions:
 
         def build_changes(stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
             item = _get_query_item(stored, lookup)
-            query = _check_approver(item, (approver, *creators))
+            query = _get_query_to_approve(item, (approver, *creators))
             if not (repeatable and _is_repeated_approval(item, approver, condition)):
                 _check_condition(condition, item)
             if query.approval is not None:
@@ -198,7 +198,7 @@ class QueryDefinitions:
 
         def build_changes(stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
             item = _get_query_item(stored, lookup)
-            query = _check_rejector(item, (rejector, *creators))
+            query = _get_query_to_reject(item, (rejector, *creators))
             is_repeated = _is_repeated_rejection(query, rejector, comment)
             if not (repeatable and is_repeated and condition.is_satisfied_by(_compute_draft_etag(item))):
                 _check_condition(condition, item)
@@ -277,13 +277,13 @@ def _check_parameters_and_path(faults: ValidationErrors, query: WarmQuery) -> No
         faults.add(invalid("apiPath", rule))
 
 
-def _check_surface(query: WarmQuery, stored: StoredCatalog) -> None:
+def _check_surface_exists(query: WarmQuery, stored: StoredCatalog) -> None:
     if not any(item.kind == ItemKind.SURFACE and item.key == query.surface for item in stored.items):
         raise invalid("surface", f"unknown surface: {query.surface}")
 
 
 def _check_conflicts(query: WarmQuery, stored: StoredCatalog) -> None:
-    _check_surface(query, stored)
+    _check_surface_exists(query, stored)
     for other in _iterate_other_queries(query, stored):
         if other["name"] == query.name:
             raise WorkspaceError(Kind.CONFLICT, "WARM_QUERY_NAME_TAKEN", "Another query has this name.")
@@ -314,10 +314,10 @@ def _iterate_other_queries(query: WarmQuery, stored: StoredCatalog) -> Iterator[
 
 def _check_condition(condition: Condition, item: CatalogItem | None) -> None:
     if item is None:
-        condition.check_write(None)
+        condition.check_write_allowed(None)
     elif not condition.is_empty:
         # Parse only if needed, so that a definition that this version cannot parse can be replaced and deleted.
-        condition.check_write(compute_etag(_parse_entry(item)))
+        condition.check_write_allowed(compute_etag(_parse_entry(item)))
 
 
 def _check_decider_is_not_editor(item: CatalogItem, deciders: Collection[str]) -> None:
@@ -329,7 +329,7 @@ def _check_decider_is_not_editor(item: CatalogItem, deciders: Collection[str]) -
         raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
 
 
-def _check_approver(item: CatalogItem, approvers: Collection[str]) -> StoredWarmQuery:
+def _get_query_to_approve(item: CatalogItem, approvers: Collection[str]) -> StoredWarmQuery:
     """Check that the approver may approve the query of a catalog item, and return the query."""
     _check_decider_is_not_editor(item, approvers)
     query = StoredWarmQuery.model_validate(item.definition)
@@ -343,7 +343,7 @@ def _check_approver(item: CatalogItem, approvers: Collection[str]) -> StoredWarm
     return query
 
 
-def _check_rejector(item: CatalogItem, rejectors: Collection[str]) -> StoredWarmQuery:
+def _get_query_to_reject(item: CatalogItem, rejectors: Collection[str]) -> StoredWarmQuery:
     """Check that the rejector may reject the query of a catalog item, and return the query."""
     _check_decider_is_not_editor(item, rejectors)
     query = _parse_entry(item).value

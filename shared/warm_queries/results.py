@@ -55,7 +55,7 @@ class QueryResult:
         """Convert a result whose values are grouped by column to a result with rows."""
         if self.values is None:
             return self
-        return replace(self, rows=_to_objects(self.columns, self.values), values=None)
+        return replace(self, rows=_columns_to_row_objects(self.columns, self.values), values=None)
 
 
 def to_row_objects(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
@@ -64,10 +64,10 @@ def to_row_objects(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> 
     Raises:
         WorkspaceError: INVALID ``QUERY_INVALID`` for a dynamic value of more than 200 levels.
     """
-    return _to_objects(columns, to_column_values(columns, rows))
+    return _columns_to_row_objects(columns, to_column_values(columns, rows))
 
 
-def _to_objects(columns: Sequence[Column], values: Iterable[list[Any]]) -> list[dict[str, Any]]:
+def _columns_to_row_objects(columns: Sequence[Column], values: Iterable[list[Any]]) -> list[dict[str, Any]]:
     names = [column.name for column in columns]
     return [dict(zip(names, cells, strict=True)) for cells in zip(*values, strict=True)]
 
@@ -108,12 +108,12 @@ def _convert_bools(cells: Iterable[Any]) -> list[Any]:
 
 def _convert_dynamic(cell: Any) -> Any:
     if isinstance(cell, dict | list):
-        return _check_nesting_depth(cell)
+        return _require_allowed_nesting(cell)
     if not isinstance(cell, str):
         return cell
     try:
         return (
-            _check_nesting_depth(json.loads(cell))
+            _require_allowed_nesting(json.loads(cell))
             if cell.count("[") + cell.count("{") > MAX_DEPTH
             else json.loads(cell)
         )
@@ -123,7 +123,7 @@ def _convert_dynamic(cell: Any) -> Any:
         return cell
 
 
-def _check_nesting_depth(value: Any) -> Any:
+def _require_allowed_nesting(value: Any) -> Any:
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [inner for each in level for inner in _iterate_children(each) if isinstance(inner, dict | list)]

@@ -48,11 +48,11 @@ class EndpointRegistry:
             WorkspaceError: UNAVAILABLE ``WEBHOOKS_UNAVAILABLE``.
         """
 
-        def change_text(before: str | None) -> str | None:
+        def change_document_text(before: str | None) -> str | None:
             after = change(_parse_endpoints(before))
             return None if after is None else after.model_dump_json()
 
-        return _parse_endpoints(await self._store.change_document(DOCUMENT, change_text))
+        return _parse_endpoints(await self._store.change_document(DOCUMENT, change_document_text))
 
     async def list_pending_events(self) -> Sequence[PendingEvent]:
         """Return the audit events that must still be appended to their chain, oldest first."""
@@ -69,7 +69,7 @@ class EndpointRegistry:
         await self.change(remove_events)
 
 
-def put_endpoint(endpoint_list: EndpointList, endpoint: WebhookEndpoint, **changes: Any) -> EndpointList:
+def add_or_replace_endpoint(endpoint_list: EndpointList, endpoint: WebhookEndpoint, **changes: Any) -> EndpointList:
     """Return the endpoint list with one endpoint added or replaced.
 
     ``changes`` are further new attribute values of the list.

@@ -58,7 +58,7 @@ def render_body(body: str, message_format: MessageFormat, base_url: str) -> byte
     return json.dumps(render(event, _build_link(event, base_url)), ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def build_title(event: Mapping[str, Any]) -> str:
+def build_chat_message_title(event: Mapping[str, Any]) -> str:
     """Build the title line of a chat message (Teams or Slack) about a webhook event."""
     data = {name: _to_message_text(value) for name, value in event["data"].items()}
     try:
@@ -101,7 +101,7 @@ def _render_teams_message(event: Mapping[str, Any], link: str) -> dict[str, Any]
                 "size": "Medium",
                 "weight": "Bolder",
                 "wrap": True,
-                "text": _escape_markdown(build_title(event)),
+                "text": _escape_markdown(build_chat_message_title(event)),
             },
             {"type": "FactSet", "facts": facts},
         ],
@@ -119,7 +119,7 @@ def _escape_markdown(text: str) -> str:
 
 def _render_slack_message(event: Mapping[str, Any], link: str) -> dict[str, Any]:
     """Build a Slack message with one block of text of the type ``plain_text``, in which Slack reads no markup."""
-    title = build_title(event)
+    title = build_chat_message_title(event)
     lines = "\n".join(f"{name}: {text}" for name, text in _iterate_labels_and_values(event))
     blocks: list[dict[str, Any]] = [
         {"type": "header", "text": {"type": "plain_text", "text": _shorten_text(title, 150), "emoji": False}},

@@ -26,7 +26,7 @@ from shared.webhooks.models import (
     WebhookEndpoint,
 )
 from shared.webhooks.outbox import DeliveryOutbox, build_delivery
-from shared.webhooks.registry import EndpointRegistry, put_endpoint
+from shared.webhooks.registry import EndpointRegistry, add_or_replace_endpoint
 from shared.webhooks.secrets import SecretVault
 
 OVERLAP: Final = timedelta(hours=24)
@@ -143,12 +143,12 @@ class WebhookService:
             if len(endpoint_list.endpoints) >= MAX_ENDPOINTS:
                 detail = f"The workspace has {MAX_ENDPOINTS} webhooks already; remove one first."
                 raise WorkspaceError(Kind.CONFLICT, "TOO_MANY_WEBHOOKS", detail)
-            changed = put_endpoint(endpoint_list, made)
+            changed = add_or_replace_endpoint(endpoint_list, made)
             return add_audit_event(changed, "Created", None, made, user_id=user_id, append_id=append_id)
 
         listed = await self._change_endpoints(add_to_list)
         await self._prepare_event_sources()
-        return await self._decrypt_secret(listed.endpoints[endpoint_id])
+        return await self._build_endpoint_secret(listed.endpoints[endpoint_id])
 
     async def replace(
         self, user_id: str, endpoint_id: str, definition: EndpointDefinition, condition: Condition = UNCONDITIONAL
@@ -165,7 +165,7 @@ class WebhookService:
 
         def replace_in_list(endpoint_list: EndpointList) -> EndpointList | None:
             stored = _get_endpoint(endpoint_list, endpoint_id, condition)
-            condition.check_write(stored.etag)
+            condition.check_write_allowed(stored.etag)
             enabled = stored.enabled if definition.enabled is None else definition.enabled
             known = stored.subscribed_at if stored.enabled else {}
             updates: dict[str, Any] = {
@@ -184,7 +184,7 @@ class WebhookService:
             after = stored.model_copy(update=updates)
             if after.to_definition() == stored.to_definition():
                 return None
-            changed = put_endpoint(endpoint_list, after)
+            changed = add_or_replace_endpoint(endpoint_list, after)
             return add_audit_event(changed, "Updated", stored, after, user_id=user_id, append_id=append_id)
 
         listed = await self._change_endpoints(replace_in_list)
@@ -201,7 +201,7 @@ class WebhookService:
 
         def remove_from_list(endpoint_list: EndpointList) -> EndpointList:
             before = _get_endpoint(endpoint_list, endpoint_id, condition)
-            condition.check_write(before.etag)
+            condition.check_write_allowed(before.etag)
             left = {key: value for key, value in endpoint_list.endpoints.items() if key != endpoint_id}
             changed = endpoint_list.model_copy(update={"endpoints": left})
             return add_audit_event(changed, "Removed", before, None, user_id=user_id, append_id=append_id)
@@ -224,13 +224,13 @@ class WebhookService:
             before = _get_endpoint(endpoint_list, endpoint_id, condition)
             if before.secrets[0].append_id == append_id:
                 return None
-            condition.check_write(before.etag)
+            condition.check_write_allowed(before.etag)
             previous = before.secrets[0].model_copy(update={"expires_at": until})
             after = before.model_copy(update={"secrets": (made, previous)})
-            changed = put_endpoint(endpoint_list, after)
+            changed = add_or_replace_endpoint(endpoint_list, after)
             return add_audit_event(changed, "SecretRotated", before, after, user_id=user_id, append_id=append_id)
 
-        return await self._decrypt_secret((await self._change_endpoints(replace_secret)).endpoints[endpoint_id])
+        return await self._build_endpoint_secret((await self._change_endpoints(replace_secret)).endpoints[endpoint_id])
 
     async def send_test(self, user_id: str, endpoint_id: str, *, append_id: str = "") -> Delivery:
         """Store a test event for an endpoint, even if the endpoint does not subscribe to it, and return the delivery.
@@ -282,7 +282,7 @@ class WebhookService:
             encrypted=await self._vault.encrypt(endpoint_id, self._vault.create_secret()), append_id=append_id
         )
 
-    async def _decrypt_secret(self, endpoint: WebhookEndpoint) -> EndpointSecret:
+    async def _build_endpoint_secret(self, endpoint: WebhookEndpoint) -> EndpointSecret:
         return EndpointSecret(endpoint, await self._vault.decrypt(endpoint.id, endpoint.secrets[0].encrypted))
 
     async def _prepare_event_sources(self) -> None:

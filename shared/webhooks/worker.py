@@ -16,7 +16,7 @@ from shared.webhooks.audit import add_audit_event
 from shared.webhooks.deliveries import DISABLED_AFTER, compute_retry_time
 from shared.webhooks.models import Attempt, Delivery, DeliveryStatus, EndpointList, WebhookEndpoint
 from shared.webhooks.ports import WebhookStore
-from shared.webhooks.registry import SERVICE_USER, EndpointRegistry, put_endpoint
+from shared.webhooks.registry import SERVICE_USER, EndpointRegistry, add_or_replace_endpoint
 from shared.webhooks.sender import DeliverySender
 
 LEASE: Final = timedelta(seconds=30)
@@ -128,14 +128,14 @@ class DeliveryWorker:
         self._tasks.add(task)
         self._sending[endpoint] += 1
 
-        def end_task(ended: asyncio.Task[None]) -> None:
+        def forget_ended_task(ended: asyncio.Task[None]) -> None:
             self._tasks.discard(ended)
             self._sending[endpoint] -= 1
             if not self._sending[endpoint]:
                 del self._sending[endpoint]
             self._woken.set()
 
-        task.add_done_callback(end_task)
+        task.add_done_callback(forget_ended_task)
 
     async def _deliver_claimed(self, endpoint: WebhookEndpoint | None, delivery: Delivery, lease: str) -> None:
         try:
@@ -213,11 +213,11 @@ class DeliveryWorker:
                 return None
             if reason is None:
                 since = None if is_delivered else before.failing_since or attempt.at
-                return put_endpoint(endpoint_list, before.model_copy(update={"failing_since": since}))
+                return add_or_replace_endpoint(endpoint_list, before.model_copy(update={"failing_since": since}))
             if attempt.http_status != _GONE and before.failing_since != endpoint.failing_since:
                 return None
             after = before.model_copy(update={"enabled": False, "disabled_reason": reason})
-            changed = put_endpoint(endpoint_list, after)
+            changed = add_or_replace_endpoint(endpoint_list, after)
             return add_audit_event(changed, "Disabled", before, after, user_id=SERVICE_USER, append_id=append_id)
 
         await self._registry.change(change_health)

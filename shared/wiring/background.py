@@ -130,7 +130,7 @@ class BackgroundServices:
             return
         if counted := await self._provenance.overview.add_missing_chain_counts():
             _LOG.info("counted audit chains of an earlier version", extra=fields(chains=counted))
-        await self._signatures.list.complete_index(_INDEX_SECONDS)
+        await self._signatures.list.index_new_signatures(_INDEX_SECONDS)
 
     async def _verify_chains(self) -> object:
         """Verify the audit chains that have grown; return ``UNFINISHED`` if another run must continue, else None."""

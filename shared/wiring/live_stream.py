@@ -154,9 +154,9 @@ class LiveStreamServices:
         tenant = configured.entra_tenant_id
         audiences = list_audience_forms(configured.web_pubsub_audience) if configured.web_pubsub_audience else ()
 
-        def build_verifier(path: str) -> EntraTokens:
+        def build_token_verifier(path: str) -> EntraTokens:
             address = f"{configured.entra_authority.rstrip('/')}/{tenant}{path}/.well-known/openid-configuration"
             return EntraTokens(HttpOpenIdProvider(address, runtime=self._backends.runtime), tenant, *audiences)
 
-        tokens = ManagedIdentityTokens({"1.0": build_verifier(""), "2.0": build_verifier("/v2.0")})
+        tokens = ManagedIdentityTokens({"1.0": build_token_verifier(""), "2.0": build_token_verifier("/v2.0")})
         return IdentifiedEvents(configured.web_pubsub_endpoint, tokens, configured.web_pubsub_identity)

@@ -106,7 +106,7 @@ async def test_resolved_alerts_stay_in_the_record_until_notifications_are_sent(s
     resolved = build_alert(state=AlertState.RESOLVED, resolved_at=AT + SECOND, marks=(Mark.RESOLVED,))
     record = await save_change(store, RuleRecord("hot"), build_state(), resolved)
     assert record.alerts == (resolved,)
-    done = resolved.remove_marks(Mark.RESOLVED)
+    done = resolved.copy_without_marks(Mark.RESOLVED)
     record = await save_change(store, record, build_state(), done)
     assert record.alerts == ()
     assert await store.list_alerts(EVERYTHING, None, 10) == [done]

@@ -28,7 +28,7 @@ from shared.provenance.ports import (
     Tip,
     TipMovedError,
 )
-from shared.provenance.records import draft_event, draft_record, seal_record
+from shared.provenance.records import build_event_draft, build_record_draft, seal_record
 from tests.unit.shared.backends.azure.cosmos_stores import create_database, open_stores
 
 PLATFORM = ChainKey(Target.PLATFORM_CONFIG)
@@ -101,7 +101,7 @@ def build_batch(chain: ChainKey, tip: Tip, count: int, *, name: str = "e", **eve
     for sequence in range(tip.sequence + 1, tip.sequence + 1 + count):
         members = {"ActionType": "A", "EntityType": "T", "EntityID": f"{sequence % 3}", **event}
         timestamp = f"2026-01-05T08:00:{sequence:02d}.000000Z"
-        record = seal_record(draft_event("u", members), sequence, timestamp, previous, f"{name}-{sequence}")
+        record = seal_record(build_event_draft("u", members), sequence, timestamp, previous, f"{name}-{sequence}")
         records.append(record)
         previous = record.hash
     return records
@@ -270,7 +270,7 @@ async def test_a_record_is_found_by_append_id_and_a_decision_by_its_amendment(st
     await append_records(store, ChainKey(Target.DOMAIN_AMENDMENTS, "other"), 4)
     await append_records(store, chain, 4)
     tip = await store.read_tip(chain)
-    made = draft_record({"ApprovedBy": "u", "AmendmentID": "000000000001", "Status": "approved"}, "ApprovedAt")
+    made = build_record_draft({"ApprovedBy": "u", "AmendmentID": "000000000001", "Status": "approved"}, "ApprovedAt")
     decision = seal_record(made, 5, "2026-01-05T08:00:05.000000Z", tip.hash, "d")
     await store.append(chain, [decision], tip)
     found = await store.find(chain, Lookup.APPEND_ID, ["e-2", "e-4", "unknown"])

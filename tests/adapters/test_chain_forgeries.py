@@ -15,7 +15,7 @@ from shared.provenance.checkpoints import Checkpoints
 from shared.provenance.hash_rule import compute_digest, format_record_id
 from shared.provenance.ports import ChainRecord, ChainStore, Filters
 from shared.provenance.queries import query_records
-from shared.provenance.records import draft_event, parse_record, seal_record
+from shared.provenance.records import build_event_draft, parse_record, seal_record
 from shared.provenance.verifier import ChainVerdict, ChainVerifier
 from shared.runtime import Runtime
 from shared.timestamps import format_rfc3339
@@ -51,7 +51,7 @@ async def store_forged_record(
 ) -> ChainRecord:
     """Replace a text in the last record, and store the record with its new hash and a head document that matches."""
     tip = await store.read_tip(PLATFORM)
-    record = seal_record(draft_event("u", EVENT), tip.sequence + 1, time, tip.hash, f"forged-{tip.sequence}")
+    record = seal_record(build_event_draft("u", EVENT), tip.sequence + 1, time, tip.hash, f"forged-{tip.sequence}")
     text = record.canonical.replace(old_text, new_text) if old_text else record.canonical
     forged = record._replace(canonical=text, hash=compute_digest(text))
     await store.append(PLATFORM, [forged], tip)
@@ -62,7 +62,7 @@ async def get_rejection_detail(store: ChainStore, at: datetime = NOW) -> str:
     """Append with ``at`` as the current time, check that the append is rejected, and return the error detail."""
     with pytest.raises(WorkspaceError) as refusal:
         await ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: at)).append(
-            PLATFORM, draft_event("u", EVENT)
+            PLATFORM, build_event_draft("u", EVENT)
         )
     assert (refusal.value.kind, refusal.value.code) == (Kind.UNAVAILABLE, "PROVENANCE_UNAVAILABLE")
     assert (await store.read_tip(PLATFORM)).sequence == COUNT + 1
@@ -107,7 +107,7 @@ async def test_a_record_that_is_not_canonical_breaks_the_chain(store: ChainStore
 async def test_a_changed_record_with_a_matching_hash_breaks_only_its_chain(store: ChainStore) -> None:
     """A record with other bytes but a matching Hash is valid alone, but makes its chain invalid."""
     tip = await store.read_tip(PLATFORM)
-    record = seal_record(draft_event("u", EVENT), tip.sequence + 1, format_rfc3339(NOW), tip.hash, "forged")
+    record = seal_record(build_event_draft("u", EVENT), tip.sequence + 1, format_rfc3339(NOW), tip.hash, "forged")
     await store.append(PLATFORM, [record._replace(canonical=record.canonical.replace(b":5", b": 5.0"))], tip)
     verdict = await verify_chain(store, COUNT + 1)
     assert (verdict.chain_valid, verdict.valid, verdict.recomputed_hash) == (False, True, record.hash)
@@ -149,7 +149,7 @@ async def test_a_future_time_blocks_appends_until_this_time(
     assert refusal.value.code == "CHECKPOINT_REFUSED"
     later = NOW + time_ahead
     await ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: later)).append(
-        PLATFORM, draft_event("u", EVENT)
+        PLATFORM, build_event_draft("u", EVENT)
     )
     assert (await verify_chain(store, at=later)).chain_valid
     assert await build_checkpoints(store, tmp_path, later).create(PLATFORM)
@@ -167,7 +167,7 @@ async def test_appends_succeed_if_clocks_differ_by_up_to_an_hour(store: ChainSto
     time = format_rfc3339(NOW + timedelta(hours=1))
     await store_forged_record(store, time)
     made = await ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: NOW)).append(
-        PLATFORM, draft_event("u", EVENT)
+        PLATFORM, build_event_draft("u", EVENT)
     )
     assert made.record.projection["Timestamp"] == time
     assert (await verify_chain(store)).chain_valid
@@ -178,12 +178,12 @@ async def test_after_a_clock_correction_appends_wait_for_the_last_record_time(st
     """If a process corrects its fast clock, it rejects appends until the time of the last record."""
     at = NOW + timedelta(days=1)
     log = ChainLog(store, get_workspace_id, runtime=Runtime(now=lambda: at))
-    await log.append(PLATFORM, draft_event("u", EVENT))
+    await log.append(PLATFORM, build_event_draft("u", EVENT))
     at = NOW
     with pytest.raises(WorkspaceError) as refusal:
-        await log.append(PLATFORM, draft_event("u", EVENT))
+        await log.append(PLATFORM, build_event_draft("u", EVENT))
     assert refusal.value.code == "PROVENANCE_UNAVAILABLE"
     assert len((await store.read(PLATFORM, 0, limit=99, max_bytes=MANY)).records) == COUNT + 1
     at = NOW + timedelta(hours=23)
-    await log.append(PLATFORM, draft_event("u", EVENT))
+    await log.append(PLATFORM, build_event_draft("u", EVENT))
     assert (await verify_chain(store, at=at)).chain_valid

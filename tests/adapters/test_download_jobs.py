@@ -95,7 +95,7 @@ async def test_starting_an_import_postpones_its_expiry(open_store: Opener) -> No
     step = ImportStep(position=7, rows=5, accepted=3, duplicates=1, rejected=1)
     await store.change("j1", lambda job: job.start_import(START + HOUR, later, file, None))
     for _ in range(2):
-        await store.change("j1", lambda job: job.add_import_step(0, step))
+        await store.change("j1", lambda job: job.add_import_step_result(0, step))
     assert list(await other.list_expired_jobs(START + timedelta(days=1))) == []
     assert list(await other.list_expired_jobs(later)) == ["j1"]
     stored = (await create_stored_job(other)).import_request

@@ -21,7 +21,7 @@ from shared.backends.embedded.provenance_overview import SqliteChainOverview
 from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.overview_ports import ChainOverview, ChainSummary, PendingPlace, StoredVerdict
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Target, Tip, TipMovedError
-from shared.provenance.records import draft_event, draft_record, seal_record
+from shared.provenance.records import build_event_draft, build_record_draft, seal_record
 from tests.unit.shared.backends.azure.cosmos_stores import DATABASE, create_database
 
 EVENTS = ChainKey(Target.DOMAIN_EVENTS, "line 1/ü")
@@ -122,7 +122,7 @@ async def append_records(store: ChainStore, chain: ChainKey, *bodies: dict[str, 
     previous = tip.hash or compute_genesis_hash("plant-a", chain.target, chain.scope_key)
     for sequence, body in enumerate(bodies, start=tip.sequence + 1):
         time = next((f"{name}At" for name in ("Amended", "Approved") if f"{name}By" in body), "Timestamp")
-        draft = draft_event("u", body) if time == "Timestamp" else draft_record(body, time)
+        draft = build_event_draft("u", body) if time == "Timestamp" else build_record_draft(body, time)
         records.append(seal_record(draft, sequence, timestamp, previous, f"{chain.scope_key}-{sequence}"))
         previous = records[-1].hash
     return await store.append(chain, records, tip)

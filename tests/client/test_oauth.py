@@ -15,8 +15,8 @@ from oi.cli import browser_login, stored_grant
 from oi.cli.browser_login import sign_in
 from oi.cli.main import execute
 from oi.cli.stored_grant import StoredGrant, store_grant
-from oi.cli.stored_login import find_login, get_login_path, read_login, remove_login
-from oi.oauth import AuthorizationRequest, AuthorizationServer, Grant, find_server, refresh_grant
+from oi.cli.stored_login import get_login_path, read_login, remove_login, require_login
+from oi.oauth import AuthorizationRequest, AuthorizationServer, Grant, refresh_grant, request_server_metadata
 
 URL = "https://plant.example"
 
@@ -151,7 +151,7 @@ def test_metadata_of_another_issuer_is_rejected(server: FakeServer) -> None:
     """If the metadata names another issuer than the service, the client sends no credentials."""
     server.issuer = "https://evil.example"
     with open_oauth_client(server) as client, pytest.raises(SignInError, match=r"evil\.example"):
-        find_server(client, URL)
+        request_server_metadata(client, URL)
 
 
 NO_METADATA = ["<html>", "{}", "[]", "null", "7", "[" * 100_000]
@@ -168,7 +168,7 @@ def test_a_reply_that_is_no_oauth_metadata_is_explained(text: str) -> None:
         httpx.Client(transport=transport, base_url=URL) as client,
         pytest.raises(ApiError, match="Is it the address of a workspace"),
     ):
-        find_server(client, URL)
+        request_server_metadata(client, URL)
 
 
 @pytest.mark.parametrize(
@@ -197,14 +197,14 @@ def test_a_damaged_sign_in_reply_raises_the_error_for_an_outage() -> None:
         httpx.Client(transport=httpx.MockTransport(lambda _: reply), base_url=URL) as client,
         pytest.raises(UnreachableError, match="does not respond"),
     ):
-        find_server(client, URL)
+        request_server_metadata(client, URL)
 
 
 def test_the_pkce_verifier_is_not_in_the_browser_url(server: FakeServer) -> None:
     """The URL for the browser contains the PKCE challenge but not the secret verifier."""
     with open_oauth_client(server) as client:
         request = AuthorizationRequest("oi", "http://127.0.0.1:1/callback")
-        address = request.build_url(find_server(client, URL))
+        address = request.build_url(request_server_metadata(client, URL))
     assert request.verifier not in address
     assert "scope" not in parse_qs(urlsplit(address).query)
 
@@ -216,14 +216,14 @@ def test_an_outage_during_a_token_refresh_raises_server_error(server: FakeServer
     """
     server.status = 503
     with open_oauth_client(server) as client, pytest.raises(ServerError):
-        refresh_grant(client, find_server(client, URL), Grant("oi", "a0", 0, "r0"))
+        refresh_grant(client, request_server_metadata(client, URL), Grant("oi", "a0", 0, "r0"))
 
 
 def test_a_valid_token_is_not_refreshed(server: FakeServer) -> None:
     """A valid token is not refreshed; the file with the token is readable only by its owner."""
     store_tokens(3600)
     assert get_login_path().stat().st_mode & 0o777 == 0o600
-    login = find_login()
+    login = require_login()
     assert callable(login.token)
     assert (login.token(), server.refreshes) == ("a0", 0)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 import pytest
-from oi.cli.stored_login import Login, find_login, get_login_path, store_login
+from oi.cli.stored_login import Login, get_login_path, require_login, store_login
 
 
 @pytest.fixture(autouse=True)
@@ -19,16 +19,16 @@ def test_only_the_user_can_read_the_stored_login() -> None:
     place = store_login("https://plant.example", "oik_1")
     assert str(get_login_path()) in place
     assert get_login_path().stat().st_mode & 0o777 == 0o600
-    assert find_login() == Login("https://plant.example", key="oik_1")
+    assert require_login() == Login("https://plant.example", key="oik_1")
 
 
 def test_environment_variables_have_priority_over_the_stored_login(monkeypatch: pytest.MonkeyPatch) -> None:
     """The variables OI_URL, OI_TOKEN and OI_KEY have priority over the stored login."""
     store_login("https://plant.example", "oik_1")
     monkeypatch.setenv("OI_KEY", "oik_2")
-    assert find_login() == Login("https://plant.example", key="oik_2")
+    assert require_login() == Login("https://plant.example", key="oik_2")
     monkeypatch.setenv("OI_TOKEN", "jwt")
-    assert find_login() == Login("https://plant.example", token="jwt")
+    assert require_login() == Login("https://plant.example", token="jwt")
 
 
 def test_a_stored_key_is_not_sent_to_another_address(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,13 +36,13 @@ def test_a_stored_key_is_not_sent_to_another_address(monkeypatch: pytest.MonkeyP
     store_login("https://plant.example", "oik_1")
     monkeypatch.setenv("OI_URL", "https://other.example")
     with pytest.raises(click.UsageError, match=r"other\.example"):
-        find_login()
+        require_login()
 
 
 def test_the_error_about_a_missing_login_names_the_login_command() -> None:
     """Without a stored login, the error names the command that stores a login."""
     with pytest.raises(click.UsageError, match="oi login"):
-        find_login()
+        require_login()
 
 
 @pytest.mark.parametrize(
@@ -64,10 +64,10 @@ def test_a_credential_is_sent_only_to_a_secure_address(url: str, monkeypatch: py
     monkeypatch.setenv("OI_KEY", "oik_1")
     monkeypatch.setenv("OI_URL", url)
     with pytest.raises(click.UsageError, match="https"):
-        find_login()
+        require_login()
     for own in ("http://127.0.0.1:7071", "http://localhost:7071", "http://[::1]:7071"):
         monkeypatch.setenv("OI_URL", own)
-        assert find_login() == Login(own, key="oik_1")
+        assert require_login() == Login(own, key="oik_1")
 
 
 @pytest.mark.parametrize("name", ["OI_KEY", "OI_TOKEN"])
@@ -79,5 +79,5 @@ def test_the_error_about_a_malformed_credential_names_only_its_variable(
     monkeypatch.setenv("OI_URL", "https://plant.example")
     monkeypatch.setenv(name, value)
     with pytest.raises(click.UsageError, match=name) as refused:
-        find_login()
+        require_login()
     assert "cret" not in refused.value.message

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.azure_commands import AZD_OPTIONS, NOT_IN_THE_CORE, PAGES, SCRIPTS, find_azd_error, find_commands
+from scripts.azure_commands import AZD_OPTIONS, NOT_IN_THE_CORE, PAGES, SCRIPTS, find_azd_error, iterate_commands
 
 TABLE = json.loads(AZD_OPTIONS.read_text(encoding="utf-8"))
 
@@ -13,7 +13,7 @@ TABLE = json.loads(AZD_OPTIONS.read_text(encoding="utf-8"))
 def _find_commands(tmp_path: Path, text: str) -> list[list[str]]:
     page = tmp_path / "page.md"
     page.write_text(text, encoding="utf-8")
-    return [list(command.words) for command in find_commands(page)]
+    return [list(command.words) for command in iterate_commands(page)]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_every_page_with_a_command_is_checked() -> None:
 
     Commands of CLI extensions are listed by name.
     """
-    texts = [" ".join(command.words) for path in (*PAGES, *SCRIPTS) for command in find_commands(path)]
+    texts = [" ".join(command.words) for path in (*PAGES, *SCRIPTS) for command in iterate_commands(path)]
     assert len(texts) > 100
     for name in NOT_IN_THE_CORE:
         assert any(text.startswith(name) for text in texts), name
@@ -76,5 +76,5 @@ def test_the_azd_table_contains_each_call_of_pages_and_scripts() -> None:
     """The table of azd commands, which names its source, contains each azd call of pages and scripts."""
     assert TABLE["source"].startswith("https://github.com/Azure/azure-dev/")
     for path in (*PAGES, *SCRIPTS):
-        for command in find_commands(path, ("azd",)):
+        for command in iterate_commands(path, ("azd",)):
             assert find_azd_error(command.words, TABLE) == "", command

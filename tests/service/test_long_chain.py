@@ -13,7 +13,7 @@ import pytest
 from shared.backends.embedded.provenance import SqliteChainStore
 from shared.provenance.hash_rule import compute_genesis_hash, format_record_id
 from shared.provenance.ports import ChainKey, Target, Tip
-from shared.provenance.records import draft_event, seal_record
+from shared.provenance.records import build_event_draft, seal_record
 from tests.service.local_service import Service
 
 LENGTH = 1_000_000
@@ -37,7 +37,7 @@ async def store_records(file: Path, workspace: str) -> None:
                 "AfterState": {"ph": 7.25, "number": number},
             }
             instant = f"2026-01-{1 + number * DAYS // LENGTH:02d}T08:00:00.000000Z"
-            draft = draft_event("rare" if number == LENGTH // 2 else "editor", body)
+            draft = build_event_draft("rare" if number == LENGTH // 2 else "editor", body)
             records.append(seal_record(draft, number + 1, instant, previous, f"{number:x}"))
             previous = records[-1].hash
         tip = await store.append(CHAIN, records, tip)

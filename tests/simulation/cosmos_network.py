@@ -20,7 +20,7 @@ from multidict import CIMultiDict
 
 from emulators.cosmos import CosmosRequest, CosmosService
 from emulators.cosmos.service import build_injected_error
-from emulators.cosmos.wire import CosmosReply, classify_request
+from emulators.cosmos.wire import CosmosReply, get_operation_name
 from tests.simulation.cosmos_faults import CosmosFaults, DrawnFault, NetworkFault
 
 MICROSECONDS: Final = 1_000_000
@@ -178,7 +178,7 @@ def _parse_request(method: str, url: str, headers: CaseInsensitiveDict, data: st
     segments = _split_path(url)
     lower = {name: str(value) for name, value in headers.lowerkey_items()}
     body = data.encode() if isinstance(data, str) else data or b""
-    return CosmosRequest(method, segments, lower, body, classify_request(method, segments, lower))
+    return CosmosRequest(method, segments, lower, body, get_operation_name(method, segments, lower))
 
 
 def _resolve_in_loop(loop: asyncio.AbstractEventLoop, arrived: asyncio.Future[Outcome], outcome: Outcome) -> None:

@@ -23,7 +23,7 @@ from shared.errors import Kind, WorkspaceError
 from shared.idempotency.keys import Claim, IdempotencyKeys
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.ports import ChainKey, Target
-from shared.provenance.records import draft_event
+from shared.provenance.records import build_event_draft
 from shared.runtime import Runtime
 from tests.simulation.cosmos_account import (
     create_service,
@@ -126,8 +126,8 @@ async def _append_record(log: ChainLog, keys: IdempotencyKeys, text: str, acknow
     event = {"EntityType": "Test", "EntityID": text, "ActionType": "Test"}
     for _ in range(30):
         try:
-            append_id = await keys.get_append_id("ann", "append", text, text.encode())
-            result = await log.append(CHAIN, draft_event("ann", event), append_id=append_id)
+            append_id = await keys.claim_append_id("ann", "append", text, text.encode())
+            result = await log.append(CHAIN, build_event_draft("ann", event), append_id=append_id)
         except WorkspaceError as error:
             raise_unless_unavailable(error)
             await asyncio.sleep(1)

@@ -105,7 +105,7 @@ def open_client(url: str) -> httpx.Client:
     return httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS)
 
 
-def find_server(client: httpx.Client, url: str) -> AuthorizationServer:
+def request_server_metadata(client: httpx.Client, url: str) -> AuthorizationServer:
     """Request the OAuth metadata of a service, and return the URLs of its authorization server.
 
     Args:

@@ -46,7 +46,7 @@ class Refusal:
     lines: Mapping[int, str] = field(default_factory=dict)
     concerns_device: bool = False
 
-    def extend_to_devices(self, lines: Sequence[bytes]) -> dict[int, str]:
+    def map_rejected_lines_to_reasons(self, lines: Sequence[bytes]) -> dict[int, str]:
         """Return the reasons for all lines of a batch that must be rejected, by line number.
 
         If a device is not allowed, the service reports only the first message of this device. The result contains all
@@ -63,7 +63,7 @@ class Refusal:
         return found
 
 
-def explain_refusal(error: ApiError, lookup: str) -> Refusal:
+def interpret_refusal(error: ApiError, lookup: str) -> Refusal:
     """Interpret the error with which the service rejected telemetry of a connection."""
     if isinstance(error, UnreachableError):
         return Refusal(Action.RETRY, f"The service cannot be reached: {error}")
@@ -74,13 +74,13 @@ def explain_refusal(error: ApiError, lookup: str) -> Refusal:
         )
     if isinstance(error, (TooManyRequestsError, OverloadedError)) or error.status == _STORAGE_FULL:
         return Refusal(Action.RETRY, f"The service accepts no more messages now: {error}")
-    if isinstance(error, (InvalidRequestError, ForbiddenError)) and (lines := _find_refused_lines(error)):
+    if isinstance(error, (InvalidRequestError, ForbiddenError)) and (lines := _map_reported_lines_to_reasons(error)):
         text = f"The service rejects messages of the connection {lookup}: {error}"
         return Refusal(Action.REJECT_LINES, text, lines, concerns_device=error.code == _DEVICE_NOT_ALLOWED)
     return Refusal(Action.HOLD_CONNECTION, f"The service refuses messages of the connection {lookup}: {error}")
 
 
-def _find_refused_lines(error: ApiError) -> dict[int, str]:
+def _map_reported_lines_to_reasons(error: ApiError) -> dict[int, str]:
     """Return the lines of a batch that an error reply reports, by line number, with the reason for each."""
     found: dict[int, str] = {}
     for each in error.errors:

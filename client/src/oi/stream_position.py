@@ -34,7 +34,7 @@ class StreamPosition:
             self._start = (min(datetime.fromisoformat(self._newest), self._received) - _OVERLAP).isoformat()
         return self._start
 
-    def mark_opened(self) -> None:
+    def set_missing_start(self) -> None:
         """Set a missing start time to now; if the connection is lost before the first message, none is missed."""
         self._start = self._start or datetime.now(UTC).isoformat()
 

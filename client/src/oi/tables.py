@@ -27,12 +27,13 @@ def build_arrow_table(columns: Sequence["Column"], rows: Sequence[Mapping[str, A
         rows: rows as dictionaries of values by column name.
     """
     arrays = [
-        pa.array([_convert_cell(row.get(each.name), each.type) for row in rows], _get_type(each)) for each in columns
+        pa.array([_convert_cell(row.get(each.name), each.type) for row in rows], _get_arrow_type(each))
+        for each in columns
     ]
-    return pa.Table.from_arrays(arrays, schema=pa.schema([(each.name, _get_type(each)) for each in columns]))
+    return pa.Table.from_arrays(arrays, schema=pa.schema([(each.name, _get_arrow_type(each)) for each in columns]))
 
 
-def _get_type(column: "Column") -> pa.DataType:
+def _get_arrow_type(column: "Column") -> pa.DataType:
     return _TYPES.get(column.type, pa.string())
 
 

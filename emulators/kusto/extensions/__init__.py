@@ -85,8 +85,8 @@ def create_sql_objects(connection: "duckdb.DuckDBPyConnection") -> None:
     file, the macros stay in it. A later start creates them again only if a macro or the version of DuckDB has changed.
     """
     macros = [macro for extension in EXTENSIONS for macro in extension.macros]
-    digest = _compute_digest(macros)
-    if _read_digest(connection) == digest:
+    digest = _compute_macro_digest(macros)
+    if _read_macro_digest(connection) == digest:
         macros = []
     else:
         macros.append(f"CREATE OR REPLACE MACRO {_DIGEST}() AS '{digest}'")
@@ -104,13 +104,13 @@ def create_sql_objects(connection: "duckdb.DuckDBPyConnection") -> None:
     connection.commit()
 
 
-def _compute_digest(macros: Sequence[str]) -> str:
+def _compute_macro_digest(macros: Sequence[str]) -> str:
     import duckdb  # noqa: PLC0415  translator processes load this module without DuckDB
 
     return hashlib.sha256("\0".join([duckdb.__version__, *macros]).encode()).hexdigest()
 
 
-def _read_digest(connection: "duckdb.DuckDBPyConnection") -> str | None:
+def _read_macro_digest(connection: "duckdb.DuckDBPyConnection") -> str | None:
     """Return the digest of the macros that the database contains; None if it contains none."""
     import duckdb  # noqa: PLC0415  as above
 

@@ -21,7 +21,7 @@ from emulators.kusto.extensions.plugins import Plugin, add_plugin, check_column_
 from emulators.kusto.extensions.serialized import UnorderedOutputOperator
 from emulators.kusto.extensions.sql import quote_name, quote_text, render_expression
 from emulators.kusto.extensions.tree import get_source_position
-from emulators.kusto.extensions.window_plan import find_free_prefix
+from emulators.kusto.extensions.window_plan import choose_unused_prefix
 
 _NOT_ON_A_TIMELINE = ("string", "bool")
 
@@ -146,7 +146,7 @@ class ActivityPlugin(TimelinePlugin):
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that yields one row for each window, in the order of time."""
         self.check_columns(input_columns)
-        prefix = find_free_prefix([*input_columns, *self.infer_columns(input_columns)])
+        prefix = choose_unused_prefix([*input_columns, *self.infer_columns(input_columns)])
         return _PLUGINS[self.plugin].render(self, input_sql, prefix)
 
     def infer_columns(self, input_columns: list[str]) -> list[str]:
@@ -164,7 +164,7 @@ class ActivityPlugin(TimelinePlugin):
         begin = f"make_timestamp(CAST(floor({first} / kql_axis({size})) * kql_axis({size}) AS BIGINT))"
         return begin, f"(SELECT max({time}) FROM {input_sql})", constants  # noqa: S608
 
-    def render_events(self, input_sql: str, prefix: str, bounds: tuple[str, str], size: str) -> str:
+    def render_event_counts(self, input_sql: str, prefix: str, bounds: tuple[str, str], size: str) -> str:
         """Render SQL that yields the number of events between two bounds for each window, id and dimension values.
 
         ``size`` is SQL for the size of a window; ``prefix`` begins the names of the result columns.
@@ -176,7 +176,7 @@ class ActivityPlugin(TimelinePlugin):
             f"count(*) AS {prefix}n FROM {input_sql} WHERE {time} BETWEEN {bounds[0]} AND {bounds[1]} GROUP BY ALL)"
         )
 
-    def render_result(self, begin: str, size: str, prefix: str, values: Sequence[str], source: str) -> str:
+    def render_result_query(self, begin: str, size: str, prefix: str, values: Sequence[str], source: str) -> str:
         """Render SQL that yields the start of each window, its dimensions and the results.
 
         Args:
@@ -196,13 +196,13 @@ class ActivityPlugin(TimelinePlugin):
 
 def _render_sliding_window_counts(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
     begin, end, (lookback, size) = plugin.render_range_and_constants(input_sql)
-    counted = _render_events_in_lookback(plugin, input_sql, prefix, (begin, end), (lookback, size))
+    counted = _render_event_counts_in_lookback(plugin, input_sql, prefix, (begin, end), (lookback, size))
     counts = f"CAST(sum({prefix}n) AS BIGINT) AS {prefix}c, count(DISTINCT {prefix}i) AS {prefix}d"
     grouped = f"(SELECT {prefix}w{plugin.render_dimensions()}, {counts} FROM {counted} GROUP BY ALL)"  # noqa: S608
-    return plugin.render_result(begin, size, prefix, [f"{prefix}c", f"{prefix}d"], grouped)
+    return plugin.render_result_query(begin, size, prefix, [f"{prefix}c", f"{prefix}d"], grouped)
 
 
-def _render_events_in_lookback(
+def _render_event_counts_in_lookback(
     plugin: ActivityPlugin, input_sql: str, prefix: str, bounds: tuple[str, str], sizes: tuple[str, str]
 ) -> str:
     """Render SQL that yields each group of events once for every window whose lookback period includes the group.
@@ -210,7 +210,7 @@ def _render_events_in_lookback(
     ``bounds`` are the start and end of the range, ``sizes`` the lengths of the lookback period and of a window.
     """
     (begin, end), (lookback, size) = bounds, sizes
-    events = plugin.render_events(input_sql, prefix, (f"({begin} - {lookback})", end), size).replace(
+    events = plugin.render_event_counts(input_sql, prefix, (f"({begin} - {lookback})", end), size).replace(
         plugin.render_window_number(f"({begin} - {lookback})", size), plugin.render_window_number(begin, size)
     )
     width = f"greatest(1, CAST(floor(kql_axis({lookback}) / kql_axis({size})) AS BIGINT))"
@@ -222,7 +222,7 @@ def _render_events_in_lookback(
 def _render_activity_counts_metrics(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
     begin, end, (size,) = plugin.render_range_and_constants(input_sql)
     dimensions = plugin.render_dimensions()
-    events = plugin.render_events(input_sql, prefix, (begin, end), size)
+    events = plugin.render_event_counts(input_sql, prefix, (begin, end), size)
     first = f"min({prefix}w) OVER (PARTITION BY {prefix}i{dimensions}) AS {prefix}f"
     counts = (
         f"CAST(sum({prefix}n) AS BIGINT) AS {prefix}c, count(*) AS {prefix}d, count(*) FILTER (WHERE {prefix}w = "
@@ -232,13 +232,15 @@ def _render_activity_counts_metrics(plugin: ActivityPlugin, input_sql: str, pref
     partition = f"PARTITION BY {dimensions.removeprefix(', ')} " if dimensions else ""
     total = f"CAST(sum({prefix}x) OVER ({partition}ORDER BY {prefix}w) AS BIGINT) AS {prefix}t"
     source = f"(SELECT *, {total} FROM ({grouped}))"  # noqa: S608
-    return plugin.render_result(begin, size, prefix, [f"{prefix}c", f"{prefix}d", f"{prefix}x", f"{prefix}t"], source)
+    return plugin.render_result_query(
+        begin, size, prefix, [f"{prefix}c", f"{prefix}d", f"{prefix}x", f"{prefix}t"], source
+    )
 
 
 def _render_activity_metrics(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
     begin, end, (size,) = plugin.render_range_and_constants(input_sql)
     dimensions = plugin.render_dimensions()
-    events = plugin.render_events(input_sql, prefix, (begin, end), size)
+    events = plugin.render_event_counts(input_sql, prefix, (begin, end), size)
     returned = (
         f"coalesce(lag({prefix}w) OVER (PARTITION BY {prefix}i{dimensions} ORDER BY {prefix}w) = {prefix}w - 1, "
         f"false) AS {prefix}r"
@@ -257,18 +259,18 @@ def _render_activity_metrics(plugin: ActivityPlugin, input_sql: str, prefix: str
         rate.format(f"{prefix}k"),
         rate.format(f"({prefix}b - {prefix}k)"),
     ]
-    return plugin.render_result(begin, size, prefix, values, source)
+    return plugin.render_result_query(begin, size, prefix, values, source)
 
 
 def _render_activity_engagement(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
     begin, end, (inner, outer) = plugin.render_range_and_constants(input_sql)
-    counted = _render_events_in_lookback(plugin, input_sql, prefix, (begin, end), (outer, inner))
+    counted = _render_event_counts_in_lookback(plugin, input_sql, prefix, (begin, end), (outer, inner))
     counts = (
         f"count(DISTINCT {prefix}i) FILTER (WHERE {prefix}o = {prefix}w) AS {prefix}c, count(DISTINCT {prefix}i) "
         f"AS {prefix}d"
     )
     grouped = f"(SELECT {prefix}w{plugin.render_dimensions()}, {counts} FROM {counted} GROUP BY ALL)"  # noqa: S608
-    return plugin.render_result(
+    return plugin.render_result_query(
         begin, inner, prefix, [f"{prefix}c", f"{prefix}d", f"{prefix}c / CAST({prefix}d AS DOUBLE)"], grouped
     )
 
@@ -294,7 +296,7 @@ def _render_active_users_count(plugin: ActivityPlugin, input_sql: str, prefix: s
         f"(SELECT {prefix}w{dimensions}, count(DISTINCT {prefix}i) AS {prefix}c FROM {active} "  # noqa: S608
         f"WHERE {prefix}v AND {prefix}a >= {least} GROUP BY ALL)"
     )
-    return plugin.render_result(begin, size, prefix, [f"{prefix}c"], grouped)
+    return plugin.render_result_query(begin, size, prefix, [f"{prefix}c"], grouped)
 
 
 def _render_session_counts(plugin: ActivityPlugin, input_sql: str, prefix: str) -> str:
@@ -318,7 +320,7 @@ def _render_session_counts(plugin: ActivityPlugin, input_sql: str, prefix: str) 
         f"(SELECT {prefix}w{dimensions}, count(DISTINCT ({prefix}i, {prefix}q)) AS {prefix}c FROM "  # noqa: S608
         f"{numbered} GROUP BY ALL)"
     )
-    return plugin.render_result(begin, size, prefix, [f"{prefix}c"], grouped)
+    return plugin.render_result_query(begin, size, prefix, [f"{prefix}c"], grouped)
 
 
 @dataclasses.dataclass(frozen=True)

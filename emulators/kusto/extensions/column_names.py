@@ -17,7 +17,7 @@ from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.names import find_argument_name
-from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator, get_known_table_columns
+from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator, find_readable_table_columns
 from emulators.kusto.extensions.plugins import Schema, add_plugin, check_column_exists, read_output_schema
 from emulators.kusto.extensions.registry import add_custom_function
 from emulators.kusto.extensions.serialized import UnorderedOutputOperator
@@ -25,7 +25,7 @@ from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, quote_text
 from emulators.kusto.extensions.tabular import ColumnPattern
 from emulators.kusto.extensions.tree import get_child_rules, get_source_position, list_nodes_by_rule
 from emulators.kusto.extensions.type_checks import render_error
-from emulators.kusto.extensions.window_plan import find_free_prefix
+from emulators.kusto.extensions.window_plan import choose_unused_prefix
 
 SUPPORTED: tuple[str, ...] = (
     "evaluate pivot (aggregate, columns, output schema)",
@@ -104,7 +104,7 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         keys = self._list_key_columns(input_columns)
         for name in keys:
             check_column_exists(name, input_columns)
-        p = find_free_prefix([*input_columns, *self.infer_columns(input_columns)])
+        p = choose_unused_prefix([*input_columns, *self.infer_columns(input_columns)])
         text = _render_pivoted_text(self.column)
         cell = translate.render_aggregate(ir.NamedExpr(self.aggregate))
         key_list = ", ".join(map(quote_name, keys))
@@ -113,7 +113,7 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         none = f"(SELECT {cell} AS {p}n FROM (SELECT * FROM {input_sql} LIMIT 0))"  # noqa: S608
         typed = dict(self.schema or ())
         chosen = [
-            quote_name(name) if name in keys else self._render_cell(name, p, typed.get(name))
+            quote_name(name) if name in keys else self._render_value_column(name, p, typed.get(name))
             for name in self.infer_columns(input_columns)
         ]
         row = f"SELECT {key_list}{', ' if keys else ''}map(list({p}v), list({p}a)) AS {p}m FROM {cells}"  # noqa: S608
@@ -121,7 +121,7 @@ class PivotOperator(UnorderedOutputOperator, DataDependentOperator):
         return f"SELECT {', '.join(chosen)} FROM ({row}{grouping}), {none}"  # noqa: S608
 
     @staticmethod
-    def _render_cell(name: str, prefix: str, sql_type: str | None) -> str:
+    def _render_value_column(name: str, prefix: str, sql_type: str | None) -> str:
         value = f"coalesce({prefix}m[{quote_text(name)}], {prefix}n)"
         return f"{value if sql_type is None else f'CAST({value} AS {sql_type})'} AS {quote_name(name)}"
 
@@ -172,7 +172,7 @@ class NarrowOperator(UnorderedOutputOperator):
             f"{{'c': {quote_text(name)}, 'v': {translate.render_kql_tostring(ir.ColumnRef(name))}}}"
             for name in input_columns
         ]
-        row = f"{find_free_prefix(input_columns)}r"
+        row = f"{choose_unused_prefix(input_columns)}r"
         pairs = f"unnest([{', '.join(values)}])"
         numbered = f"SELECT *, row_number() OVER () - 1 AS {row} FROM {input_sql}"  # noqa: S608  generated names
         paired = f"(SELECT {row}, {pairs} AS e FROM ({numbered}))"  # noqa: S608
@@ -244,7 +244,7 @@ class ProjectByNames(PipelineOperator):
         """Return the columns that the arguments select; ignore names of columns that do not exist."""
         found: list[str] = []
         for text in (text for each in self.specifiers for text in _read_name_patterns(each)):
-            named = ColumnPattern(text).match_columns(input_columns) if "*" in text else [text]
+            named = ColumnPattern(text).list_matching_columns(input_columns) if "*" in text else [text]
             found += [name for name in named if name in input_columns and name not in found]
         if not found:
             raise unsupported_error("project-by-names that selects no column")
@@ -300,7 +300,7 @@ def _list_columns_of_table(call: ir.FunctionCall) -> list[str]:
     table = call.args[0]
     if not isinstance(table, ir.ToScalar):
         raise semantic_error("column_names_of(): the argument must be a table", inner="SEM0219")
-    return schema.output_columns(table.query, get_known_table_columns())
+    return schema.output_columns(table.query, find_readable_table_columns())
 
 
 def _render_column_names_array(call: ir.FunctionCall) -> str:

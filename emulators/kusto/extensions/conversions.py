@@ -16,7 +16,7 @@ from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
 from emulators.kusto.extensions.registry import (
     add_custom_function,
-    add_function_with_bound_arguments,
+    add_function_that_reuses_arguments,
     add_template_function,
     read_literal_value,
 )
@@ -128,7 +128,7 @@ def _patch_number_conversion(library_function: _Conversion, kind: str) -> _Conve
     return render_conversion
 
 
-def _patch_integer_from_real(library_function: Callable[[str, int], str]) -> Callable[[str, int], str]:
+def _patch_real_to_integer_conversion(library_function: Callable[[str, int], str]) -> Callable[[str, int], str]:
     """Patch the conversion of dynamic values so that integers of more than 64 bits become null, as in Data Explorer."""
 
     def render_integer(real: str, bits: int) -> str:
@@ -383,7 +383,7 @@ def install_extension() -> None:
         sql = f"kql_shift_{side}(CAST({{0}} AS BIGINT), CAST({{1}} AS BIGINT))"
         add_template_function(f"binary_shift_{side}", sql, 2)
     add_template_function("bitset_count_ones", "CAST(bit_count(CAST({0} AS BIGINT)) AS BIGINT)", 1)
-    add_function_with_bound_arguments(
+    add_function_that_reuses_arguments(
         "factorial",
         (1,),
         lambda n: f"CASE WHEN {n} BETWEEN 0 AND 20 THEN CAST(factorial(CAST({n} AS INTEGER)) AS BIGINT) END",
@@ -397,5 +397,5 @@ def install_extension() -> None:
     for name, kind in _NUMBERS.items():
         writer.SPECIAL_FORMS[name] = _patch_number_conversion(writer.SPECIAL_FORMS[name], kind)
     replace_attribute(translate, "render_kql_tostring", _patch_render_tostring)
-    replace_attribute(translate, "_integer_from_real", _patch_integer_from_real)
+    replace_attribute(translate, "_integer_from_real", _patch_real_to_integer_conversion)
     install_scalar_calls(CALLS)

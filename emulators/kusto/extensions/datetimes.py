@@ -11,7 +11,7 @@ from duckdb_kql.translate.functions import SCALAR_FUNCTIONS
 from emulators.kusto.extensions.library import replace_attribute, writer
 from emulators.kusto.extensions.registry import (
     add_custom_function,
-    add_function_with_bound_arguments,
+    add_function_that_reuses_arguments,
     add_template_function,
     read_literal_value,
 )
@@ -75,15 +75,15 @@ def install_extension() -> None:
     for unit, sql in _UNIX.items():
         # DuckDB's TRY rejects the subqueries that some arguments contain, so that the argument is bound outside.
         instant = f"TRY(make_timestamp(CAST({sql} AS BIGINT)))"
-        add_function_with_bound_arguments(f"unixtime_{unit}_todatetime", (1,), instant.format)
+        add_function_that_reuses_arguments(f"unixtime_{unit}_todatetime", (1,), instant.format)
     add_template_function("datetime_utc_to_local", "(({0} AT TIME ZONE 'UTC') AT TIME ZONE {1})", 2)
-    add_function_with_bound_arguments("datetime_local_to_utc", (2,), _render_local_to_utc)
+    add_function_that_reuses_arguments("datetime_local_to_utc", (2,), _render_local_to_utc)
     for name, part in _INTEGER_PARTS.items():
         add_template_function(name, f"CAST({part}({{0}}) AS INTEGER)", 1)
     add_template_function("weekofyear", "kql_week_from_wednesday({0})", 1)
-    add_function_with_bound_arguments("bin", (2,), lambda value, size: f"kql_bin({value}, {size})")
-    add_function_with_bound_arguments("floor", (2,), lambda value, size: f"kql_bin({value}, {size})")
-    add_function_with_bound_arguments(
+    add_function_that_reuses_arguments("bin", (2,), lambda value, size: f"kql_bin({value}, {size})")
+    add_function_that_reuses_arguments("floor", (2,), lambda value, size: f"kql_bin({value}, {size})")
+    add_function_that_reuses_arguments(
         "bin_at", (3,), lambda value, size, fixed: f"kql_bin_at({value}, {size}, {fixed})"
     )
     add_custom_function("format_timespan", (2,), _render_format_timespan)

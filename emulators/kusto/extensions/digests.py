@@ -42,7 +42,7 @@ def read_digest(digest: Any) -> Pairs:
     return sorted(zip(map(float, values), map(float, weights), strict=True))
 
 
-def _find_percentile(digest: Any, percentile: float) -> float | None:
+def _compute_percentile(digest: Any, percentile: float) -> float | None:
     pairs = read_digest(digest)
     if not pairs or not 0 <= percentile <= 100:  # noqa: PLR2004
         return None
@@ -53,15 +53,15 @@ def _find_percentile(digest: Any, percentile: float) -> float | None:
     return pairs[-1][0]
 
 
-def _find_percentiles(digest: Any, percentiles: Sequence[str]) -> list[float | None]:
-    return [_find_percentile(digest, float(each)) for each in percentiles]
+def _compute_percentiles(digest: Any, percentiles: Sequence[str]) -> list[float | None]:
+    return [_compute_percentile(digest, float(each)) for each in percentiles]
 
 
-def _find_rank(digest: Any, value: float) -> float:
+def _compute_rank(digest: Any, value: float) -> float:
     return sum(weight for each, weight in read_digest(digest) if each < value)
 
 
-def _find_percent_rank(digest: Any, value: float) -> float | None:
+def _compute_percent_rank(digest: Any, value: float) -> float | None:
     pairs = read_digest(digest)
     total = sum(weight for _, weight in pairs)
     return sum(weight for each, weight in pairs if each <= value) / total * 100 if total else None
@@ -87,17 +87,17 @@ def build_schema(values: Sequence[str | None] | None) -> Any:
         if number % _STEPS == 0:
             raise_if_stopped()
         if each is not None:
-            schema = _merge_schemas(schema, _describe_json_type(orjson.loads(each)))
+            schema = _merge_schemas(schema, _infer_schema(orjson.loads(each)))
     return {"schema": orjson.dumps(schema).decode()}
 
 
-def _describe_json_type(value: Any) -> Any:
+def _infer_schema(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _describe_json_type(each) for key, each in value.items()}
+        return {key: _infer_schema(each) for key, each in value.items()}
     if isinstance(value, list):
         inner: Any = None
         for each in value:
-            inner = _merge_schemas(inner, _describe_json_type(each))
+            inner = _merge_schemas(inner, _infer_schema(each))
         return {"`indexer`": inner if inner is not None else {}}
     return _find_json_type_name(value)
 
@@ -124,15 +124,17 @@ def _merge_schemas(left: Any, right: Any) -> Any:
 
 
 CALLS = (
-    ScalarCall("percentile_tdigest", _find_percentile, "dynamic real", "dynamic"),
-    ScalarCall("percentiles_array_tdigest", _find_percentiles, "dynamic *", "dynamic"),
-    ScalarCall("percentrank_tdigest", _find_percent_rank, "dynamic digested", "real"),
-    ScalarCall("rank_tdigest", _find_rank, "dynamic digested", "real"),
+    ScalarCall("percentile_tdigest", _compute_percentile, "dynamic real", "dynamic"),
+    ScalarCall("percentiles_array_tdigest", _compute_percentiles, "dynamic *", "dynamic"),
+    ScalarCall("percentrank_tdigest", _compute_percent_rank, "dynamic digested", "real"),
+    ScalarCall("rank_tdigest", _compute_rank, "dynamic digested", "real"),
     ScalarCall("dcount_hll", estimate_distinct_count, "dynamic", "long"),
 )
 functions: tuple[PythonFunction, ...] = build_python_functions(CALLS)
-_DIGEST = SeriesFunction("digest", ("DOUBLE[]", "DOUBLE[]"), {"digest": "text"}, f"{_SKETCHES}:summarize_values")
-_HASH_SET = SeriesFunction("hash_set", ("BIGINT[]",), {"hashes": "text"}, f"{_SKETCHES}:summarize_hashes")
+_DIGEST = SeriesFunction(
+    "digest", ("DOUBLE[]", "DOUBLE[]"), {"digest": "text"}, f"{_SKETCHES}:summarize_values_as_digest"
+)
+_HASH_SET = SeriesFunction("hash_set", ("BIGINT[]",), {"hashes": "text"}, f"{_SKETCHES}:summarize_hashes_as_set")
 _MERGED_DIGEST = SeriesFunction("merged_digest", ("VARCHAR[]",), {"merged": "text"}, f"{_SKETCHES}:merge_digests")
 _MERGED_SET = SeriesFunction(
     "merged_hash_set", ("VARCHAR[]",), {"merged": "text"}, f"{_SKETCHES}:build_merged_set_output"
@@ -175,7 +177,7 @@ def _render_converted_percentile(render_call: Callable[[ir.FunctionCall], str], 
     return sql if len(call.args) == 2 else convert_to_type(sql, call.args[2], call.name)  # noqa: PLR2004
 
 
-def _render_merged_digests(function: SeriesFunction, call: ir.FunctionCall) -> str:
+def _render_merge_call(function: SeriesFunction, call: ir.FunctionCall) -> str:
     listed = ", ".join(f"CAST({render_expression(arg)} AS VARCHAR)" for arg in call.args)
     return _render_json_call(function, f"[{listed}]")
 
@@ -209,7 +211,7 @@ def install_extension() -> None:
     for name, function in _MERGES.items():
         prefix = read_function_descriptions("aggregates")[name]["naming"]["prefix"]
         AGGREGATE_FUNCTIONS[name] = AggregateSpec(name, _render_json_call(function, _TEXTS), (1,), name_prefix=prefix)
-        add_custom_function(name, ANY_NUMBER, functools.partial(_render_merged_digests, function))
+        add_custom_function(name, ANY_NUMBER, functools.partial(_render_merge_call, function))
     AGGREGATE_FUNCTIONS["buildschema"] = AggregateSpec(
         "buildschema", _render_json_call(_SCHEMA, _TEXTS), (1,), name_prefix="schema"
     )

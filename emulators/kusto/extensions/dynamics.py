@@ -7,7 +7,7 @@ from duckdb_kql.translate import naming
 from emulators.kusto.extensions.registry import (
     ANY_NUMBER,
     add_custom_function,
-    add_function_with_bound_arguments,
+    add_function_that_reuses_arguments,
     render_argument,
 )
 from emulators.kusto.extensions.sql import (
@@ -109,49 +109,49 @@ def install_extension() -> None:
     _install_array_functions()
     _install_bag_functions()
     _install_set_functions()
-    add_function_with_bound_arguments("range", (2, 3), _render_range_array)
+    add_function_that_reuses_arguments("range", (2, 3), _render_range_array)
     add_custom_function("repeat", (2,), _render_repeat_array)
 
 
 def _install_array_functions() -> None:
     add_custom_function("array_sort_asc", (1, 2), lambda call: _render_array_sort(call, "ASC"))
     add_custom_function("array_sort_desc", (1, 2), lambda call: _render_array_sort(call, "DESC"))
-    add_function_with_bound_arguments(
+    add_function_that_reuses_arguments(
         "array_rotate_left", (2,), lambda a, n: f"kql_rotated({render_as_json_list(a)}, {n})"
     )
-    add_function_with_bound_arguments(
+    add_function_that_reuses_arguments(
         "array_rotate_right", (2,), lambda a, n: f"kql_rotated({render_as_json_list(a)}, -({n}))"
     )
-    add_function_with_bound_arguments(
+    add_function_that_reuses_arguments(
         "array_shift_left",
         (2, 3),
         lambda a, n, f="NULL": f"kql_shifted({render_as_json_list(a)}, {n}, {_render_json_conversion(f)})",
     )
-    add_function_with_bound_arguments(
+    add_function_that_reuses_arguments(
         "array_shift_right",
         (2, 3),
         lambda a, n, f="NULL": f"kql_shifted({render_as_json_list(a)}, -({n}), {_render_json_conversion(f)})",
     )
-    add_function_with_bound_arguments(
+    add_function_that_reuses_arguments(
         "array_reverse", (1,), lambda a: f"to_json(list_reverse({render_as_json_list(a)}))"
     )
-    add_function_with_bound_arguments("array_slice", (3,), _render_array_slice)
-    add_function_with_bound_arguments("array_split", (2,), _render_array_split)
-    add_function_with_bound_arguments("array_sum", (1,), _render_array_sum)
-    add_function_with_bound_arguments("array_index_of", (2, 3, 4, 5), _render_array_index_of)
+    add_function_that_reuses_arguments("array_slice", (3,), _render_array_slice)
+    add_function_that_reuses_arguments("array_split", (2,), _render_array_split)
+    add_function_that_reuses_arguments("array_sum", (1,), _render_array_sum)
+    add_function_that_reuses_arguments("array_index_of", (2, 3, 4, 5), _render_array_index_of)
     for name in ("array_iff", "array_iif"):
-        add_function_with_bound_arguments(name, (3,), _render_array_iff)
+        add_function_that_reuses_arguments(name, (3,), _render_array_iff)
 
 
 def _install_bag_functions() -> None:
-    add_function_with_bound_arguments(
+    add_function_that_reuses_arguments(
         "bag_keys", (1,), lambda b: f"CASE WHEN json_type({b}) = 'OBJECT' THEN to_json(json_keys({b})) END"
     )
     add_custom_function("bag_merge", ANY_NUMBER, _render_bag_merge)
-    add_function_with_bound_arguments("bag_has_key", (2,), _render_bag_has_key)
-    add_function_with_bound_arguments("bag_remove_keys", (2,), _render_bag_remove_keys)
-    add_function_with_bound_arguments("bag_set_key", (3,), _render_bag_set_key)
-    add_function_with_bound_arguments("bag_zip", (2,), _render_bag_zip)
+    add_function_that_reuses_arguments("bag_has_key", (2,), _render_bag_has_key)
+    add_function_that_reuses_arguments("bag_remove_keys", (2,), _render_bag_remove_keys)
+    add_function_that_reuses_arguments("bag_set_key", (3,), _render_bag_set_key)
+    add_function_that_reuses_arguments("bag_zip", (2,), _render_bag_zip)
     add_custom_function("bag_pack_columns", ANY_NUMBER, _render_bag_pack_columns)
     add_custom_function(
         "pack_dictionary", ANY_NUMBER, lambda call: render_expression(ir.FunctionCall("bag_pack", call.args))
@@ -165,7 +165,7 @@ def _install_set_functions() -> None:
         ("set_difference", _render_set_difference),
     ):
         add_custom_function(name, range(2, 65), write)
-    add_function_with_bound_arguments(
+    add_function_that_reuses_arguments(
         "set_equals",
         (2,),
         lambda a, b: (
@@ -173,7 +173,7 @@ def _install_set_functions() -> None:
             f"list_sort(list_distinct({render_as_json_list(b)})), false)"
         ),
     )
-    add_function_with_bound_arguments(
+    add_function_that_reuses_arguments(
         "set_has_element",
         (2,),
         lambda a, v: f"coalesce(list_contains({render_as_json_list(a)}, {_render_json_conversion(v)}), false)",
@@ -343,7 +343,7 @@ def _render_bag_pack_columns(call: ir.FunctionCall) -> str:
     return render_expression(ir.FunctionCall("bag_pack", tuple(pairs)))
 
 
-def _render_array_arguments(call: ir.FunctionCall) -> list[str]:
+def _render_arguments_as_arrays(call: ir.FunctionCall) -> list[str]:
     return [
         render_as_json_list(render_expression(arg))
         if isinstance(arg, ir.ColumnRef)
@@ -353,11 +353,11 @@ def _render_array_arguments(call: ir.FunctionCall) -> list[str]:
 
 
 def _render_set_union(call: ir.FunctionCall) -> str:
-    return f"to_json(kql_each_once(flatten([{', '.join(_render_array_arguments(call))}])))"
+    return f"to_json(kql_each_once(flatten([{', '.join(_render_arguments_as_arrays(call))}])))"
 
 
 def _render_set_intersect(call: ir.FunctionCall) -> str:
-    first, *others = _render_array_arguments(call)
+    first, *others = _render_arguments_as_arrays(call)
     for other in others:
         first = render_with_bound_arguments(
             [first, other], lambda a, b: f"list_filter({a}, lambda _e: list_contains({b}, _e))"
@@ -366,7 +366,7 @@ def _render_set_intersect(call: ir.FunctionCall) -> str:
 
 
 def _render_set_difference(call: ir.FunctionCall) -> str:
-    first, *others = _render_array_arguments(call)
+    first, *others = _render_arguments_as_arrays(call)
     return render_with_bound_arguments(
         [first, f"flatten([{', '.join(others)}])"],
         lambda a, b: f"to_json(kql_each_once(list_filter({a}, lambda _e: NOT list_contains({b}, _e))))",

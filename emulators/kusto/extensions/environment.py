@@ -17,7 +17,7 @@ from emulators.kusto.extensions.library import reader, replace_attribute
 from emulators.kusto.extensions.registry import (
     ANY_NUMBER,
     add_custom_function,
-    add_function_with_bound_arguments,
+    add_function_that_reuses_arguments,
     add_template_function,
 )
 from emulators.kusto.extensions.sql import render_expression, render_with_bound_arguments
@@ -135,7 +135,7 @@ def install_extension() -> None:
     for name, sql in constants.items():
         add_template_function(name, sql, 0)
     add_custom_function("current_principal_is_member_of", ANY_NUMBER, _render_principal_membership)
-    add_function_with_bound_arguments(
+    add_function_that_reuses_arguments(
         "around", (3,), lambda value, center, delta: f"({value} BETWEEN {center} - {delta} AND {center} + {delta})"
     )
     add_template_function("isutf8", "({0} IS NOT NULL)", 1)

@@ -19,8 +19,8 @@ from emulators.kusto.extensions.library import reader, replace_attribute
 from emulators.kusto.extensions.pipeline import (
     PipelineOperator,
     Substitute,
-    find_operator_node,
-    get_known_table_columns,
+    find_readable_table_columns,
+    get_operator_node,
     get_table_names,
 )
 from emulators.kusto.extensions.search import SearchTerm, parse_search_condition
@@ -74,14 +74,14 @@ class FindRows(PipelineOperator):
             return f"SELECT {label} FROM {input_sql} WHERE false"  # noqa: S608  quoted names
         missing = [
             f"CAST(NULL AS JSON) AS {quote_name(name)}"
-            for name in self._find_searched_columns()
+            for name in self._list_condition_columns()
             if name not in input_columns
         ]
         rows = f"(SELECT {', '.join(['*', *missing])} FROM {input_sql})" if missing else input_sql  # noqa: S608
         condition = render_expression(
-            replace_nodes(self.predicate, lambda node: _expand_star_or_search_term(node, input_columns))
+            replace_nodes(self.predicate, lambda node: _replace_star_or_search_term(node, input_columns))
         )
-        chosen = ", ".join([label, *self._render_result_columns(input_columns)])
+        chosen = ", ".join([label, *self._iterate_result_column_sql(input_columns)])
         return f"SELECT {chosen} FROM {rows} WHERE {condition}"  # noqa: S608  quoted names, rendered expressions
 
     def infer_columns(self, input_columns: list[str]) -> list[str]:
@@ -95,7 +95,7 @@ class FindRows(PipelineOperator):
         """Return a copy of the operator with ``substitute`` applied to the expressions of the condition."""
         return dataclasses.replace(self, predicate=substitute(self.predicate))
 
-    def _render_result_columns(self, input_columns: list[str]) -> Iterator[str]:
+    def _iterate_result_column_sql(self, input_columns: list[str]) -> Iterator[str]:
         chosen = self._choose_result_columns(input_columns)
         for name, kind in chosen:
             column: ir.Expr = ir.ColumnRef(name)
@@ -118,7 +118,7 @@ class FindRows(PipelineOperator):
         if self.projected is not None:
             return tuple((name, kind) for name, kind in self.projected if name in input_columns)
         searched = [each for each in self._list_branch_columns() if self._is_table_searched(each)]
-        named = self._find_searched_columns()
+        named = self._list_condition_columns()
         return tuple(
             (name, None) for name in input_columns if name in named or all(name in columns for columns in searched)
         )
@@ -140,9 +140,9 @@ class FindRows(PipelineOperator):
             return True
         if not any(_is_column_name(node) for node in nodes):
             return True
-        return bool(set(self._find_searched_columns()) & set(input_columns))
+        return bool(set(self._list_condition_columns()) & set(input_columns))
 
-    def _find_searched_columns(self) -> list[str]:
+    def _list_condition_columns(self) -> list[str]:
         """Return the columns that the condition of ``find`` names and that at least one table has."""
         nodes = iterate_nodes(self.predicate)
         named = [
@@ -159,7 +159,7 @@ class FindRows(PipelineOperator):
                 raise semantic_error(f"Failed to resolve column named '{name[:200]}'", subject=name)
 
     def _list_branch_columns(self) -> list[list[str]]:
-        known = get_known_table_columns()
+        known = find_readable_table_columns()
         return [schema.output_columns(branch, known) for branch in self.branches]
 
 
@@ -167,7 +167,7 @@ def _is_column_name(node: Any) -> bool:
     return isinstance(node, ir.ColumnRef) or (isinstance(node, SearchTerm) and node.column is not None)
 
 
-def _expand_star_or_search_term(node: ir.Expr, input_columns: list[str]) -> ir.Expr:
+def _replace_star_or_search_term(node: ir.Expr, input_columns: list[str]) -> ir.Expr:
     if isinstance(node, SearchTerm) and node.column is not None and node.column not in input_columns:
         return ir.Literal(value=False, kind="bool")
     return node.to_condition(input_columns) if isinstance(node, StarCondition | SearchTerm) else node
@@ -213,7 +213,7 @@ def _patch_convert_pipeline(
         inner = reader.collapse(first_node)
         if get_rule_name(inner) == "FindOperator":
             return _parse_find(inner, operator_nodes)
-        if operator_nodes and get_rule_name(find_operator_node(operator_nodes[0])) == "FindOperator":
+        if operator_nodes and get_rule_name(get_operator_node(operator_nodes[0])) == "FindOperator":
             raise unsupported_error(
                 "find after a pipe", "write find in (...) where", get_source_position(operator_nodes[0])
             )
@@ -226,7 +226,7 @@ def _parse_find(node: Any, operator_nodes: list[Any]) -> ir.Query:
     branches, label_column = list(_parse_searched_tables(node)), _read_withsource_column(node)
     if not branches:
         raise semantic_error("find requires a table", position=get_source_position(node))
-    predicate = parse_search_condition(_find_predicate_node(node))
+    predicate = parse_search_condition(_get_predicate_node(node))
     projected, packs = _parse_projection(node)
     queries = tuple(query for _, query in branches)
     first, *others = (
@@ -243,7 +243,7 @@ def _parse_find(node: Any, operator_nodes: list[Any]) -> ir.Query:
     )
 
 
-def _find_predicate_node(node: Any) -> Any:
+def _get_predicate_node(node: Any) -> Any:
     # The condition follows the clause with the tables, and precedes the clause with the columns.
     return next(
         child for child in get_child_rules(node) if not get_rule_name(child).startswith(("FindOperator", "Data"))

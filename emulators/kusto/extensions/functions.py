@@ -12,8 +12,8 @@ from duckdb_kql._state import State
 from duckdb_kql.errors import KqlUnsupportedError
 
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
-from emulators.kusto.extensions.names import order_arguments
-from emulators.kusto.extensions.pipeline import find_operator_node
+from emulators.kusto.extensions.names import match_arguments_to_parameters
+from emulators.kusto.extensions.pipeline import get_operator_node
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, list_nodes_by_rule
 
 SUPPORTED: tuple[str, ...] = (
@@ -189,7 +189,7 @@ def _find_invoked_function(node: Any) -> tuple[RowFunction | None, Any]:
 
     Both are None for any other operator, and if the translator library can translate the call without this module.
     """
-    operator = find_operator_node(node)
+    operator = get_operator_node(node)
     calls = (
         list_nodes_by_rule(operator, "NamedFunctionCallExpression")
         if get_rule_name(operator) == "InvokeOperator"
@@ -208,7 +208,7 @@ def _patch_declare_function(
     def declare_function(decl: Any, scalars: dict[str, ir.Expr]) -> None:
         function = _read_function_declaration(decl, scalars)
         if not _returns_rows(function):
-            with _remove_inner_functions(function.name):
+            with _remove_inner_functions_on_exit(function.name):
                 library_function(decl, scalars)
             if not function.parameters:
                 # Such a function can also be called without parentheses.
@@ -224,7 +224,7 @@ def _patch_declare_function(
 
 
 @contextlib.contextmanager
-def _remove_inner_functions(name: str) -> Iterator[None]:
+def _remove_inner_functions_on_exit(name: str) -> Iterator[None]:
     """Context manager: on exit, remove all functions that were declared inside the context, except ``name``."""
     functions = reader.LET_FUNCTIONS_STATE.get()
     before = dict(functions)
@@ -310,14 +310,16 @@ def _returns_rows(function: RowFunction) -> bool:
 
 
 def _convert_call_to_let(function: RowFunction, node: Any) -> ir.TableRef:
-    nodes = order_arguments(function.name, [each.name for each in function.parameters], get_child_rules(node)[1:])
+    nodes = match_arguments_to_parameters(
+        function.name, [each.name for each in function.parameters], get_child_rules(node)[1:]
+    )
     arguments = dict(zip([each.name for each in function.parameters], nodes, strict=True))
     return _add_let_for_call(function, arguments, {})
 
 
 def _convert_invoke_to_let(function: RowFunction, node: Any, rows: ir.Query) -> ir.TableRef:
     first, *others = function.parameters
-    nodes = order_arguments(function.name, [each.name for each in others], get_child_rules(node)[1:])
+    nodes = match_arguments_to_parameters(function.name, [each.name for each in others], get_child_rules(node)[1:])
     arguments = dict(zip([each.name for each in others], nodes, strict=True))
     return _add_let_for_call(function, arguments, {first.name: rows})
 
@@ -374,10 +376,10 @@ def _move_scalar_queries_to_let(name: str, value: ir.Expr) -> ir.Expr:
 
     def bind(node: Any) -> Any:
         if id(node) not in done:
-            done[id(node)] = node, bind_once(node)
+            done[id(node)] = node, move_queries_in_new_node(node)
         return done[id(node)][1]
 
-    def bind_once(node: Any) -> Any:
+    def move_queries_in_new_node(node: Any) -> Any:
         if isinstance(node, ir.ToScalar):
             return ir.ToScalar(_move_query_to_let(name, node.query))
         if isinstance(node, tuple):

@@ -17,12 +17,12 @@ from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.activity import TimelinePlugin
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader, replace_attribute
-from emulators.kusto.extensions.pipeline import Substitute, get_known_table_columns, replace_query_expressions
+from emulators.kusto.extensions.pipeline import Substitute, find_readable_table_columns, replace_query_expressions
 from emulators.kusto.extensions.plugins import add_plugin, check_column_exists
-from emulators.kusto.extensions.several_results import build_selected_result
+from emulators.kusto.extensions.several_results import build_operators_of_selected_result
 from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, quote_text, render_expression
 from emulators.kusto.extensions.tree import get_rule_name, get_source_position
-from emulators.kusto.extensions.window_plan import find_free_prefix
+from emulators.kusto.extensions.window_plan import choose_unused_prefix
 
 SUPPORTED: tuple[str, ...] = (
     "evaluate funnel_sequence_completion",
@@ -65,7 +65,10 @@ class Funnel(TimelinePlugin):
         """Render the plugin as SQL that counts the ids that pass through the sequence of states in each time window."""
         self.check_columns(input_columns)
         check_column_exists(self.state, input_columns)
-        states, p = _read_states(self.sequence), find_free_prefix([*input_columns, *self.infer_columns(input_columns)])
+        states, p = (
+            _read_states(self.sequence),
+            choose_unused_prefix([*input_columns, *self.infer_columns(input_columns)]),
+        )
         begin, end, size = self.render_constants()
         name, time = map(quote_name, self.columns)
         state = translate.render_kql_tostring(ir.ColumnRef(self.state))
@@ -200,7 +203,7 @@ def _parse_funnel(node: Any, arguments: Sequence[Any], clause: Any, *, name: str
     constants = (begin, end, lowered[5])
     results = [("prev", "next"), ("prev",), ("next",)]
     funnels = [Funnel(name, named[:2], constants, (), named[2], lowered[7], lowered[4], each) for each in results]
-    return build_selected_result(node, [("", functools.partial(list, [each])) for each in funnels])
+    return build_operators_of_selected_result(node, [("", functools.partial(list, [each])) for each in funnels])
 
 
 _METRICS = ("dcount_new_values", "dcount_retained_values", "dcount_churn_values", "retention_rate", "churn_rate")
@@ -229,7 +232,7 @@ class NewActivityMetrics(TimelinePlugin):
         cohort, dimensions = self._split_optional_arguments(input_columns)
         plugin = dataclasses.replace(self, dimensions=dimensions)
         plugin.check_columns(input_columns)
-        p = find_free_prefix([*input_columns, *self.infer_columns(input_columns)])
+        p = choose_unused_prefix([*input_columns, *self.infer_columns(input_columns)])
         since, end, size = plugin.render_constants()
         begin = render_expression(ir.FunctionCall("startofweek", self.constants[:1])) if self.by_week else since
         name, time = map(quote_name, self.columns)
@@ -298,7 +301,7 @@ class NewActivityMetrics(TimelinePlugin):
     def _render_lookback_ids(self) -> str:
         if self.lookback is None:
             return ""
-        known = get_known_table_columns()
+        known = find_readable_table_columns()
         columns = schema.output_columns(self.lookback, known)
         check_column_exists(self.columns[0], columns)
         return f"SELECT {quote_name(self.columns[0])} FROM ({translate.to_sql(self.lookback, known)})"  # noqa: S608

@@ -16,7 +16,7 @@ from typing import Any
 from duckdb_kql import ir
 from duckdb_kql.errors import KqlUnsupportedError
 
-from emulators.kusto.extensions.registry import add_custom_function, add_function_with_bound_arguments
+from emulators.kusto.extensions.registry import add_custom_function, add_function_that_reuses_arguments
 from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
 from emulators.kusto.extensions.sql import render_expression, render_with_bound_arguments
 
@@ -366,6 +366,6 @@ def install_extension() -> None:
     add_custom_function("geo_point_in_circle", (5,), _render_point_in_circle)
     add_custom_function("geo_point_in_polygon", (3,), _render_point_in_polygon)
     add_custom_function("geo_point_to_geohash", (2, 3), _render_geohash_of_point)
-    add_function_with_bound_arguments("geo_geohash_to_central_point", (1,), _render_geohash_centre)
+    add_function_that_reuses_arguments("geo_geohash_to_central_point", (1,), _render_geohash_centre)
     install_scalar_calls(_LINE_CALLS)
     install_scalar_calls(_POLYGON_CALLS)

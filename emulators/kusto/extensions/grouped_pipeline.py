@@ -26,7 +26,7 @@ from emulators.kusto.extensions.serialized import (
 from emulators.kusto.extensions.several_results import EndOfResult, build_misplaced_results_error
 from emulators.kusto.extensions.tabular import DistinctRows, SelectColumns, TakeRows, render_row_limit
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name
-from emulators.kusto.extensions.window_plan import RowPartition, find_free_prefix
+from emulators.kusto.extensions.window_plan import RowPartition, choose_unused_prefix
 from emulators.kusto.extensions.windows import wrap_window_functions
 
 macros: tuple[str, ...] = ()
@@ -127,7 +127,7 @@ def create_subquery_name(purpose: str) -> str:
 
 def create_group_column_name(input_columns: list[str]) -> str:
     """Return a name for the group column that differs from the names of all input columns."""
-    return f"{find_free_prefix(input_columns)}g"
+    return f"{choose_unused_prefix(input_columns)}g"
 
 
 def _convert_operators_for_groups(operators: list[ir.Operator], groups: GroupedRows) -> list[ir.Operator]:
@@ -209,7 +209,7 @@ class TakePerGroup(PipelineOperator):
         These are the first rows in the order of the sort keys (``top``) or in the current order (``take``), or random
         rows (``sample``).
         """
-        prefix = find_free_prefix(input_columns)
+        prefix = choose_unused_prefix(input_columns)
         group, row = translate.quote_ident(self.group), f"{prefix}n"
         keys = render_sort_keys_and_directions(self.taken.keys) or [
             ("random()" if self.taken.random else "row_number() OVER ()", "")
@@ -265,7 +265,7 @@ class SummarizePerGroup(PipelineOperator):
         group = translate.quote_ident(self.groups.group)
         counted, each = (
             translate.render_operator(self.each, input_sql, input_columns),
-            f"{find_free_prefix(input_columns)}c",
+            f"{choose_unused_prefix(input_columns)}c",
         )
         none = translate.render_operator(self.alone, f"(SELECT * FROM {input_sql} LIMIT 0)", input_columns)  # noqa: S608
         missing = (

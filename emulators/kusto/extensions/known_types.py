@@ -85,7 +85,7 @@ def bind_known_types(query: ir.Query, types: Mapping[str, str]) -> Iterator[None
         query: the query in the intermediate representation of the translator library.
         types: DuckDB type by column name, for columns that have the same type in all tables.
     """
-    assigned = _find_assigned_names(query)
+    assigned = _collect_assigned_names(query)
     unknown = set(types) if assigned is None else assigned
     if _may_append_numbers_to_columns(query):
         unknown |= {name for name in types if name[-1:].isdigit()}
@@ -109,7 +109,7 @@ def _map_operators_to_input_types(query: ir.Query, types: Mapping[str, str]) -> 
     elif not isinstance(query.source, ir.TableRef) or query.source.name in {name for name, _ in query.lets}:
         return stages
     for op in query.operators:
-        assigned = _find_assigned_names(op)
+        assigned = _collect_assigned_names(op)
         if assigned is None:
             if getattr(op, "reads_input_only", False):
                 stages[id(op)] = known
@@ -118,11 +118,11 @@ def _map_operators_to_input_types(query: ir.Query, types: Mapping[str, str]) -> 
             assigned |= {name for name in known if name[-1:].isdigit()}
         after = {name: kind for name, kind in known.items() if name not in assigned}
         stages[id(op)] = known if isinstance(op, _INPUT_READING) else after
-        known = {**after, **_find_computed_string_columns(op)}
+        known = {**after, **_map_computed_string_columns(op)}
     return stages
 
 
-def _find_computed_string_columns(op: ir.Operator) -> Mapping[str, str]:
+def _map_computed_string_columns(op: ir.Operator) -> Mapping[str, str]:
     """Return the types of the columns to which an ``extend`` assigns the result of a function that returns a string."""
     if not isinstance(op, ir.Extend):
         return _NONE
@@ -162,7 +162,7 @@ def can_be_nan(expr: ir.Expr) -> bool:
     return not isinstance(expr, ir.ColumnRef) or _TYPES.get().get(expr.name) != FINITE_OR_INFINITE
 
 
-def _find_assigned_names(root: ir.Query | ir.Operator) -> set[str] | None:
+def _collect_assigned_names(root: ir.Query | ir.Operator) -> set[str] | None:
     """Return all column names to which a query or operator possibly assigns a value; None if an operator is unknown."""
     names: set[str] = set()
     for node in _iterate_nodes(root):
@@ -278,13 +278,13 @@ def _patch_render_operator(library_function: Callable[..., str]) -> Callable[...
     def render_operator(op: ir.Operator, input_sql: str, input_columns: list[str] | None = None) -> str:
         if not isinstance(op, ir.Where):
             return library_function(op, input_sql, input_columns)
-        with _TOP.bound(_find_outermost_operands(op.predicate)):
+        with _TOP.bound(_collect_outermost_operand_ids(op.predicate)):
             return library_function(op, input_sql, input_columns)
 
     return render_operator
 
 
-def _find_outermost_operands(predicate: ir.Expr) -> frozenset[int]:
+def _collect_outermost_operand_ids(predicate: ir.Expr) -> frozenset[int]:
     """Return the ``id()`` of the left operand of each outermost comparison in a ``where`` predicate.
 
     An operand object that occurs several times is omitted, because its ``id()`` could not identify a single comparison.

@@ -118,7 +118,7 @@ def render_series(
     stages = {
         "_p AS MATERIALIZED": _render_axis_bounds(input_sql, axis),
         "_b AS MATERIALIZED": _render_bins(input_sql, keys, series, axis),
-        "_g AS MATERIALIZED": _render_nonempty_group() if nonempty else _render_groups(by, axis),
+        "_g AS MATERIALIZED": _render_nonempty_group() if nonempty else _render_bin_range_per_group(by, axis),
         "_e AS": f"SELECT {', '.join([*by, 'first', 'last'])}, unnest(range(first, last + 1)) AS i FROM _g",  # noqa: S608
         "_s AS": _render_arrays(by, series),
         "_a AS": f"SELECT first, last, {_render_axis_array(axis)} AS a FROM (SELECT DISTINCT first, last FROM _g), _p",  # noqa: S608
@@ -160,7 +160,7 @@ def _render_bins(input_sql: str, keys: Sequence[tuple[str, str]], series: Sequen
     return f"SELECT {', '.join(columns)} FROM {input_sql} WHERE {axis.render_bounds_condition()} GROUP BY {grouped}"  # noqa: S608
 
 
-def _render_groups(keys: Sequence[str], axis: AxisSql) -> str:
+def _render_bin_range_per_group(keys: Sequence[str], axis: AxisSql) -> str:
     """Return SQL that computes the numbers of the first and last bin for each combination of keys."""
     first = "min(i)" if axis.start is None else "CAST(0 AS BIGINT)"
     last = "max(i)" if axis.stop is None else "any_value(n)"

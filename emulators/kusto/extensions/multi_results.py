@@ -165,7 +165,7 @@ def _add_unnamed_results(
         yield ir.NamedExpr(each.expr, each.name)
     if not adds_unnamed or call is None:
         return
-    function = _find_multi_result_function(call)
+    function = _get_multi_result_function(call)
     for output in function.outputs[last + 1 :]:
         name = f"{call.name}_{_infer_first_argument_name(call)}_{output.name}"
         yield GeneratedName(function.read(call.args, output), name)
@@ -186,7 +186,7 @@ def _build_result_expressions(named: ir.NamedExpr, names: Sequence[str]) -> Iter
     """
     call = named.expr
     assert isinstance(call, ir.FunctionCall)  # noqa: S101  the callers check it
-    function = _find_multi_result_function(call)
+    function = _get_multi_result_function(call)
     if len(names) > len(function.outputs):
         raise unsupported_error(
             "more names on the left of = than results", f"{call.name}() has {len(function.outputs)} results"
@@ -196,7 +196,7 @@ def _build_result_expressions(named: ir.NamedExpr, names: Sequence[str]) -> Iter
         yield SeriesOutputExpr(function.read(call.args, output), name, call, last)
 
 
-def _find_multi_result_function(call: ir.FunctionCall) -> _MultiResultFunction:
+def _get_multi_result_function(call: ir.FunctionCall) -> _MultiResultFunction:
     function = _FUNCTIONS[call.name.lower()]
     if len(call.args) not in function.arities:
         raise unsupported_error(f"{call.name}() with {len(call.args)} arguments")

@@ -126,7 +126,7 @@ def _parse_call_with_named_arguments(node: Any, parts: list[Any]) -> ir.Expr:
     declared = reader.LET_FUNCTIONS_STATE.get().get(name)
     if declared is None or declared.body is None:
         raise unsupported_error(f"a named argument of {name[:100]}()", position=get_source_position(node))
-    args = order_arguments(name, [parameter for parameter, _ in declared.parameters], parts[1:])
+    args = match_arguments_to_parameters(name, [parameter for parameter, _ in declared.parameters], parts[1:])
     filled = []
     for (parameter, default), arg in zip(declared.parameters, args, strict=True):
         if arg is None and default is None:
@@ -137,7 +137,7 @@ def _parse_call_with_named_arguments(node: Any, parts: list[Any]) -> ir.Expr:
     return inlined
 
 
-def order_arguments(function: str, parameters: list[str], nodes: list[Any]) -> list[Any | None]:
+def match_arguments_to_parameters(function: str, parameters: list[str], nodes: list[Any]) -> list[Any | None]:
     """Assign the arguments of a call to its parameters; return one parse tree node per parameter, None if missing.
 
     Positional arguments come first; named arguments may follow in any order.

@@ -87,19 +87,19 @@ def _set_value_at_path(bag: Any, keys: Sequence[str], value: Any) -> Any:
 def _remove_keys_in_json_text(bag: str | None, keys: Sequence[str | None] | None) -> str | None:
     if bag is None or keys is None:
         return None
-    return _edit_json_bag("bag_remove_keys", bag, lambda parsed: _remove_keys(parsed, keys))
+    return _edit_bag_in_json_text("bag_remove_keys", bag, lambda parsed: _remove_keys(parsed, keys))
 
 
 def _set_key_in_json_text(bag: str | None, path: str | None, value: str | None) -> str | None:
     keys = [] if path is None else _parse_path(path)
     if bag is None or not keys:
         return None
-    return _edit_json_bag(
+    return _edit_bag_in_json_text(
         "bag_set_key", bag, lambda parsed: _set_value_at_path(parsed, keys, _parse_json(value or "null"))
     )
 
 
-def _edit_json_bag(name: str, bag: str, edit: Callable[[Any], Any]) -> str:
+def _edit_bag_in_json_text(name: str, bag: str, edit: Callable[[Any], Any]) -> str:
     try:
         return orjson.dumps(edit(_parse_json(bag))).decode()
     except (TypeError, RecursionError, orjson.JSONDecodeError):  # orjson reports too many levels as a TypeError
@@ -274,7 +274,7 @@ def _render_array_sort(render_single_array: Callable[[ir.FunctionCall], str], ca
     return f"CAST(kql_sorted_arrays([{listed}], {descending}, {flag}) AS JSON)"
 
 
-def _build_sort_results(call: ir.FunctionCall) -> list[ir.Expr]:
+def _build_sort_result_expressions(call: ir.FunctionCall) -> list[ir.Expr]:
     arrays, _ = _split_sort_arguments(call)
     if len(arrays) == 1:
         return [call]
@@ -284,7 +284,9 @@ def _build_sort_results(call: ir.FunctionCall) -> list[ir.Expr]:
 def _expand_named_sort_results(named: NameListExpr) -> list[ir.NamedExpr]:
     call = named.expr
     assert isinstance(call, ir.FunctionCall)  # noqa: S101  registered for calls
-    return [ir.NamedExpr(each, name) for name, each in zip(named.names, _build_sort_results(call), strict=False)]
+    return [
+        ir.NamedExpr(each, name) for name, each in zip(named.names, _build_sort_result_expressions(call), strict=False)
+    ]
 
 
 def _expand_sort_calls(expressions: Sequence[ir.NamedExpr]) -> Iterator[ir.NamedExpr]:
@@ -293,7 +295,7 @@ def _expand_sort_calls(expressions: Sequence[ir.NamedExpr]) -> Iterator[ir.Named
         if not isinstance(call, ir.FunctionCall) or call.name not in _SORT_FUNCTIONS or isinstance(named, NameListExpr):
             yield named
             continue
-        results = _build_sort_results(call)
+        results = _build_sort_result_expressions(call)
         if len(results) == 1:
             yield named
             continue

@@ -17,13 +17,13 @@ from duckdb_kql import ir, schema, translate
 from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.library import reader
 from emulators.kusto.extensions.names import find_argument_name
-from emulators.kusto.extensions.pipeline import Substitute, get_known_table_columns, replace_query_expressions
+from emulators.kusto.extensions.pipeline import Substitute, find_readable_table_columns, replace_query_expressions
 from emulators.kusto.extensions.plugins import Plugin, add_plugin, check_column_exists
 from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
 from emulators.kusto.extensions.serialized import UnorderedOutputOperator
 from emulators.kusto.extensions.sql import quote_name
 from emulators.kusto.extensions.tree import get_source_position
-from emulators.kusto.extensions.window_plan import find_free_prefix
+from emulators.kusto.extensions.window_plan import choose_unused_prefix
 from emulators.kusto.python_functions import PythonFunction
 
 _V4_BITS = 32
@@ -235,14 +235,14 @@ class IpLookup(UnorderedOutputOperator):
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that joins each row with the networks that contain its address."""
-        known = get_known_table_columns()
+        known = find_readable_table_columns()
         own = self._list_lookup_columns()
         for names, wanted in ((input_columns, self.source_key), (own, self.lookup_key)):
             check_column_exists(wanted, names)
         for name in self.extra_keys:
             check_column_exists(name, input_columns)
             check_column_exists(name, own)
-        kind, p = "LEFT JOIN" if self.unmatched else "JOIN", find_free_prefix([*input_columns, *own])
+        kind, p = "LEFT JOIN" if self.unmatched else "JOIN", choose_unused_prefix([*input_columns, *own])
         sides = (
             f"SELECT *, row_number() OVER () AS {p}n, kql_ip_range({quote_name(key)}, {self.version}) AS {p}i "  # noqa: S608
             f"FROM {rows}"
@@ -277,7 +277,7 @@ class IpLookup(UnorderedOutputOperator):
         return dataclasses.replace(self, lookup=replace_query_expressions(self.lookup, substitute))
 
     def _list_lookup_columns(self) -> list[str]:
-        return schema.output_columns(self.lookup, get_known_table_columns())
+        return schema.output_columns(self.lookup, find_readable_table_columns())
 
     def _list_added_columns(self) -> list[str]:
         return [name for name in self._list_lookup_columns() if name not in self.extra_keys]

@@ -20,7 +20,7 @@ from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, ad
 from emulators.kusto.extensions.registry import render_text_argument
 from emulators.kusto.extensions.sql import quote_text, render_expression
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position, list_nodes_by_rule
-from emulators.kusto.extensions.window_plan import find_free_prefix
+from emulators.kusto.extensions.window_plan import choose_unused_prefix
 from emulators.kusto.python_functions import PythonFunction
 
 _WORD = re.compile(r"\w++")
@@ -51,12 +51,12 @@ class KeyValueReader:
     def read_first_values(self) -> dict[str, str]:
         """Read the string and return the first value of each key."""
         found: dict[str, str] = {}
-        for key, value in self._read_pairs() if self.pair else self._read_word_pairs():
+        for key, value in self._iterate_delimited_pairs() if self.pair else self._iterate_word_pairs():
             if key in self.keys and key not in found:
                 found[key] = value
         return found
 
-    def _read_pairs(self) -> Iterator[tuple[str, str]]:
+    def _iterate_delimited_pairs(self) -> Iterator[tuple[str, str]]:
         position = 0
         while position < len(self.text):
             key, end = self._read_key_or_value(position, (self.value, self.pair))
@@ -103,7 +103,7 @@ class KeyValueReader:
         end = min(ends, default=len(self.text))
         return self.text[start:end].strip(), end
 
-    def _read_word_pairs(self) -> Iterator[tuple[str, str]]:
+    def _iterate_word_pairs(self) -> Iterator[tuple[str, str]]:
         position = 0
         key: str | None = None
         while position < len(self.text):
@@ -169,7 +169,7 @@ class ParseKv(PipelineOperator):
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that adds one column for each key, with the first value if a key is repeated."""
-        pairs = f"{find_free_prefix(self.infer_columns(input_columns))}p"
+        pairs = f"{choose_unused_prefix(self.infer_columns(input_columns))}p"
         names = dict(self.keys)
         chosen = ", ".join(
             f"{self._render_value(name, names[name], pairs)} AS {translate.quote_ident(name)}"

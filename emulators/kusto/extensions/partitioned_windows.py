@@ -17,7 +17,12 @@ from emulators.kusto.extensions.library import replace_attribute
 from emulators.kusto.extensions.ranks import render_sort_keys_and_directions
 from emulators.kusto.extensions.sql import quote_name, render_expression
 from emulators.kusto.extensions.tree import iterate_nodes
-from emulators.kusto.extensions.windows import WindowedOperator, find_window_function, is_window_call, set_column_names
+from emulators.kusto.extensions.windows import (
+    WindowedOperator,
+    find_window_function,
+    is_window_call,
+    name_computed_columns,
+)
 
 macros: tuple[str, ...] = ()
 _RANKS = {"row_rank_dense": "dense_rank", "row_rank_min": "rank"}
@@ -65,7 +70,7 @@ class PartitionedWindows(WindowedOperator):
 
         return str(
             translate.render_operator(
-                replace_calls(set_column_names(self.operator, input_columns)), input_sql, input_columns
+                replace_calls(name_computed_columns(self.operator, input_columns)), input_sql, input_columns
             )
         )
 
@@ -152,7 +157,7 @@ def _count_restarting_sort_keys(call: ir.FunctionCall, columns: Sequence[str]) -
     if call.name.lower() in _RANKS:
         is_next = len(restarting) < len(columns) and value == ir.ColumnRef(columns[len(restarting)])
         return len(restarting) if is_next else None
-    return len(restarting) if _is_plain_value(value) else None
+    return len(restarting) if _contains_only_columns_and_literals(value) else None
 
 
 def _find_restarting_columns(restart: ir.Expr) -> set[str] | None:
@@ -168,9 +173,9 @@ def _find_restarting_columns(restart: ir.Expr) -> set[str] | None:
     return None
 
 
-def _is_plain_value(expr: Any) -> bool:
+def _contains_only_columns_and_literals(expr: Any) -> bool:
     if isinstance(expr, ir.BinaryOp):
-        return _is_plain_value(expr.left) and _is_plain_value(expr.right)
+        return _contains_only_columns_and_literals(expr.left) and _contains_only_columns_and_literals(expr.right)
     return isinstance(expr, ir.ColumnRef | ir.Literal)
 
 

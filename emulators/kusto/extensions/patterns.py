@@ -19,7 +19,7 @@ from emulators.kusto.extensions.serialized import UnorderedOutputOperator
 from emulators.kusto.extensions.sql import quote_name, quote_text, render_expression
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position, list_nodes_by_rule
 from emulators.kusto.extensions.type_checks import render_error
-from emulators.kusto.extensions.window_plan import find_free_prefix
+from emulators.kusto.extensions.window_plan import choose_unused_prefix
 from emulators.kusto.series_functions import SeriesFunction
 
 SUPPORTED: tuple[str, ...] = (
@@ -61,7 +61,7 @@ class ReduceByPattern(UnorderedOutputOperator):
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the operator as SQL that yields one row for each pattern, or the input rows with their patterns."""
-        p = find_free_prefix([*input_columns, *_COLUMNS])
+        p = choose_unused_prefix([*input_columns, *_COLUMNS])
         text = translate.render_kql_tostring(self.value)
         rows = f"(SELECT *, {text} AS {p}t FROM {input_sql})"  # noqa: S608  rendered expressions, generated names
         counted = f"(SELECT {p}t, count(*) AS {p}n FROM {rows} GROUP BY {p}t)"  # noqa: S608
@@ -185,7 +185,7 @@ class RowPatterns(UnorderedOutputOperator):
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that yields the patterns, best pattern first."""
-        names, p = self._list_dimensions(input_columns), find_free_prefix(input_columns)
+        names, p = self._list_dimensions(input_columns), choose_unused_prefix(input_columns)
         listed, count = self._render_encoded_row_lists(input_sql, input_columns, names, p)
         arguments = [f"{p}f", *(f"{p}w{index}" for index in range(count)), str(len(names))]
         arguments += [repr(value) for name, value in self.options if name != "NumSeeds"]
@@ -312,12 +312,12 @@ def _parse_pattern_plugin(node: Any, arguments: Sequence[Any], clause: Any, *, n
     return RowPatterns(name, tuple(options), weight, split, literals)
 
 
-def _is_default_option(expr: ir.Expr) -> bool:
+def _is_default_placeholder(expr: ir.Expr) -> bool:
     return isinstance(expr, ir.Literal) and expr.value == _DEFAULT
 
 
 def _read_weight_column(plugin: str, expr: ir.Expr) -> str | None:
-    if _is_default_option(expr):
+    if _is_default_placeholder(expr):
         return None
     if isinstance(expr, ir.ColumnRef):
         return expr.name
@@ -327,7 +327,7 @@ def _read_weight_column(plugin: str, expr: ir.Expr) -> str | None:
 
 
 def _read_numeric_option(plugin: str, option: str, expr: ir.Expr, default: float) -> float:
-    if _is_default_option(expr):
+    if _is_default_placeholder(expr):
         return default
     value = expr.value if isinstance(expr, ir.Literal) else None
     least, most = _RANGES[option]

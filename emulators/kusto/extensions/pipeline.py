@@ -81,7 +81,7 @@ def get_table_names() -> list[str]:
     return sorted(_TABLES.get())
 
 
-def get_known_table_columns() -> dict[str, list[str]] | None:
+def find_readable_table_columns() -> dict[str, list[str]] | None:
     """Return the columns of each table that an operator can read; None if the tables are unknown."""
     known: dict[str, list[str]] | None = _KNOWN.get() or writer.nested_schema()
     return known
@@ -101,7 +101,7 @@ def add_operator(grammar_rule: str, lowering: Lowering) -> None:
     _LOWERINGS[grammar_rule] = lowering
 
 
-def find_operator_node(node: Any) -> Any:
+def get_operator_node(node: Any) -> Any:
     """Return the parse tree node of the query operator inside the node that follows a ``|``."""
     while reader.cls(node) in ("PipedOperator", "AfterPipeOperator"):
         rules = reader.rule_children(node)
@@ -121,7 +121,7 @@ def install_extension() -> None:
 
 def _patch_convert_operator(library_function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def convert_operator(node: Any) -> Any:
-        inner = find_operator_node(node)
+        inner = get_operator_node(node)
         lowering = _LOWERINGS.get(reader.cls(inner))
         lowered = None if lowering is None else lowering(inner)
         return library_function(node) if lowered is None else lowered

@@ -256,7 +256,7 @@ def _render_aggregate_columns(
     elif name == "take_any" and (len(expr.args) > 1 or isinstance(expr.args[0], ir.Wildcard)):
         columns = [
             (each, f"first({sql})")
-            for each, sql in _find_returned_columns(expr.args, keys, input_columns or [], "any_arg", 0)
+            for each, sql in _render_returned_columns(expr.args, keys, input_columns or [], "any_arg", 0)
         ]
     else:
         _reject_name_list(aggregate)
@@ -293,7 +293,7 @@ def _render_arg_max_or_arg_min(
     by, *rest = expr.args
     name = naming.expression_name(by)
     order = render_aggregate_sort_key(by, expr.name.lower(), "kql_ranked" if extreme == "max" else "kql_no_nan")
-    others = _find_returned_columns(
+    others = _render_returned_columns(
         rest, [*keys, name] if name else keys, input_columns, f"{extreme}_{name or ''}_arg", 1
     )
     named = len(aggregate.names) if isinstance(aggregate, NameListExpr) else 0
@@ -308,7 +308,7 @@ def _render_arg_max_or_arg_min(
     return [(name or f"{extreme}_", render_aggregate_sort_key(by, expr.name.lower(), f"kql_{extreme}")), *columns]
 
 
-def _find_returned_columns(
+def _render_returned_columns(
     args: Sequence[ir.Expr], taken_names: list[str], input_columns: list[str], unnamed_prefix: str, first_index: int
 ) -> Columns:
     """Return the output columns that an aggregate's arguments select, with their SQL; ``*`` adds all other columns.

@@ -20,7 +20,7 @@ def add_template_function(name: str, sql: str, *arities: int) -> None:
     SCALAR_FUNCTIONS[name] = FunctionSpec(name, "template", sql, arities)
 
 
-def add_function_with_bound_arguments(name: str, arities: Collection[int], write_sql: Callable[..., str]) -> None:
+def add_function_that_reuses_arguments(name: str, arities: Collection[int], write_sql: Callable[..., str]) -> None:
     """Add a KQL function whose SQL uses an argument several times; ``write_sql`` builds it from the arguments' SQL."""
 
     def render_call(call: ir.FunctionCall) -> str:

@@ -63,7 +63,7 @@ class ScalarCall:
         """Name of the function in SQL."""
         return f"kql_call_{self.name}"
 
-    def read_argument_kinds(self) -> list[str]:
+    def list_argument_kinds(self) -> list[str]:
         """Return the kinds of the function's arguments without the mark ``?``; ``*`` means any number of strings."""
         return [kind.rstrip("?") for kind in self.kinds.split()]
 
@@ -78,7 +78,7 @@ def build_python_functions(calls: Iterable[ScalarCall]) -> tuple[PythonFunction,
         PythonFunction(
             call.sql_name,
             _build_row_function(call),
-            tuple("VARCHAR[]" if kind == "*" else _SQL_TYPES[kind] for kind in call.read_argument_kinds()),
+            tuple("VARCHAR[]" if kind == "*" else _SQL_TYPES[kind] for kind in call.list_argument_kinds()),
             _SQL_TYPES[call.result],
         )
         for call in calls
@@ -88,7 +88,7 @@ def build_python_functions(calls: Iterable[ScalarCall]) -> tuple[PythonFunction,
 def install_scalar_calls(calls: Iterable[ScalarCall]) -> None:
     """Add KQL functions to the translator library; the SQL of each function calls its Python function."""
     for call in calls:
-        kinds = call.read_argument_kinds()
+        kinds = call.list_argument_kinds()
         arities: Sequence[int] = range(call.count_required_arguments(), len(kinds) + 1)
         if "*" in kinds:
             arities = range(len(kinds), ANY_NUMBER[-1] + 1)
@@ -96,7 +96,7 @@ def install_scalar_calls(calls: Iterable[ScalarCall]) -> None:
 
 
 def _build_row_function(call: ScalarCall) -> Callable[..., Any]:
-    kinds = call.read_argument_kinds()
+    kinds = call.list_argument_kinds()
     required = call.count_required_arguments()
 
     def run(*values: Any) -> Any:
@@ -133,7 +133,7 @@ def _parse_argument(kind: str, value: Any) -> Any:
 
 
 def _render_call(call: ScalarCall, node: ir.FunctionCall) -> str:
-    kinds = call.read_argument_kinds()
+    kinds = call.list_argument_kinds()
     several = kinds[-1:] == ["*"]
     single = kinds[:-1] if several else kinds
     rendered = [_render_argument(call, kind, arg) for kind, arg in zip(single, node.args, strict=False)]

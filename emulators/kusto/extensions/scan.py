@@ -22,7 +22,7 @@ from emulators.kusto.extensions.scan_sql import DeclaredColumn, ScanSql, ScanSte
 from emulators.kusto.extensions.serialized import SerializedInputOperator, UnorderedOutputOperator
 from emulators.kusto.extensions.sql import SQL_TYPES, quote_name, render_expression
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position, list_nodes_by_rule
-from emulators.kusto.extensions.window_plan import WHOLE, RowPartition, find_free_prefix
+from emulators.kusto.extensions.window_plan import WHOLE, RowPartition, choose_unused_prefix
 
 SUPPORTED: tuple[str, ...] = (
     "scan (declare, several steps, output=all, last and none, with_match_id)",
@@ -235,7 +235,7 @@ class RollingPercentile(UnorderedOutputOperator):
         """Render the plugin as SQL that yields one row for each bin and combination of dimensions."""
         check_column_exists(self.value, input_columns)
         self.timeline.check_columns(input_columns)
-        p = find_free_prefix([*input_columns, *self.infer_columns(input_columns)])
+        p = choose_unused_prefix([*input_columns, *self.infer_columns(input_columns)])
         (size,), (time,) = self.timeline.render_constants(), self.timeline.columns
         dimensions = self.timeline.render_dimensions()
         bins = f"CAST({render_expression(self.bins)} AS BIGINT)"
@@ -296,7 +296,7 @@ class RowsNear(SerializedInputOperator):
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:
         """Render the plugin as SQL that yields the rows near the matching rows, in the order of the input."""
-        p = find_free_prefix(input_columns)
+        p = choose_unused_prefix(input_columns)
         keys = ", ".join(map(quote_name, self.partition.columns))
         partition = f"PARTITION BY {keys} " if keys else ""
         before, after = (f"CAST({render_expression(each)} AS BIGINT)" for each in (self.before, self.after))
@@ -338,7 +338,7 @@ class SequenceDetect(UnorderedOutputOperator):
         """Render the plugin as SQL that yields the distinct sequences of event times, in the order of the times."""
         for name in (self.time, *self.dimensions):
             check_column_exists(name, input_columns)
-        p, time, names = find_free_prefix(input_columns), quote_name(self.time), self.infer_columns(input_columns)
+        p, time, names = choose_unused_prefix(input_columns), quote_name(self.time), self.infer_columns(input_columns)
         dimensions = [quote_name(name) for name in self.dimensions]
         flags = ", ".join(
             f"coalesce({render_expression(step.expr)}, false) AS {p}f{index}" for index, step in enumerate(self.steps)
@@ -383,7 +383,7 @@ _ROLLING_ARGUMENTS = 5
 
 
 def _parse_rolling_percentile(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
-    position = _reject_output_schema("rolling_percentile", node, clause)
+    position = _get_position_and_reject_output_schema("rolling_percentile", node, clause)
     if len(arguments) < _ROLLING_ARGUMENTS:
         raise semantic_error(
             "evaluate rolling_percentile() requires a value, a percentile, an index, a bin size and a number of bins",
@@ -400,7 +400,7 @@ def _parse_rolling_percentile(node: Any, arguments: Sequence[Any], clause: Any) 
 
 
 def _parse_rows_near(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
-    position = _reject_output_schema("rows_near", node, clause)
+    position = _get_position_and_reject_output_schema("rows_near", node, clause)
     if len(arguments) not in _NEAR_ARGUMENTS or any(find_argument_name(each) for each in arguments):
         raise semantic_error(
             "evaluate rows_near() requires a condition, the number of rows before each matching row, and optionally "
@@ -413,7 +413,7 @@ def _parse_rows_near(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Ope
 
 
 def _parse_sequence_detect(node: Any, arguments: Sequence[Any], clause: Any) -> ir.Operator:
-    position = _reject_output_schema("sequence_detect", node, clause)
+    position = _get_position_and_reject_output_schema("sequence_detect", node, clause)
     lowered = [reader.lower_named(each) for each in arguments]
     steps = [each for each in lowered[3:] if each.name or not isinstance(each.expr, ir.ColumnRef)]
     dimensions = lowered[3 + len(steps) :]
@@ -433,7 +433,7 @@ def _parse_sequence_detect(node: Any, arguments: Sequence[Any], clause: Any) -> 
     return SequenceDetect(lowered[0].expr.name, lowered[1].expr, lowered[2].expr, tuple(steps), names)
 
 
-def _reject_output_schema(plugin: str, node: Any, clause: Any) -> tuple[int, int]:
+def _get_position_and_reject_output_schema(plugin: str, node: Any, clause: Any) -> tuple[int, int]:
     position = get_source_position(node)
     if clause is not None:
         raise unsupported_error(f"evaluate {plugin} with an output schema", position=position)

@@ -15,7 +15,7 @@ from duckdb_kql import ir
 from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.sql import quote_name, render_expression
 from emulators.kusto.extensions.tree import iterate_nodes
-from emulators.kusto.extensions.window_plan import RowPartition, find_free_prefix, render_numbered_rows
+from emulators.kusto.extensions.window_plan import RowPartition, choose_unused_prefix, render_numbered_rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,11 +64,12 @@ class ScanSql:
         self._index = {step.name: index for index, step in enumerate(steps)}
         self._cols = input_columns
         self._added = added
-        self._p = find_free_prefix([*input_columns, *added])
+        self._p = choose_unused_prefix([*input_columns, *added])
         self._has_last = any(step.only_last for step in steps)
         self._read = self._list_columns_read_by_step()
         self._used = sorted(
-            {name for names in self._read for name in names if name in input_columns} | self._find_input_columns_used()
+            {name for names in self._read for name in names if name in input_columns}
+            | self._collect_used_input_columns()
         )
 
     def render(self, input_sql: str, partition: RowPartition) -> str:
@@ -255,7 +256,7 @@ class ScanSql:
                 read[reference[0]].append(reference[1])
         return read
 
-    def _find_input_columns_used(self) -> set[str]:
+    def _collect_used_input_columns(self) -> set[str]:
         return {
             node.name
             for node in iterate_nodes(self._steps)

@@ -107,7 +107,9 @@ def _patch_render_query_in_scope(library_function: Callable[..., Any]) -> Callab
                 known[name] = _infer_query_order(bound, known)
         token = _LETS.set(known)
         try:
-            operators = [wrap_window_functions(operator) for operator in _check_order_of_operators(query, known)]
+            operators = [
+                wrap_window_functions(operator) for operator in _get_operators_with_checked_order(query, known)
+            ]
             return library_function(dataclasses.replace(query, operators=operators), *arguments)
         finally:
             _LETS.reset(token)
@@ -115,7 +117,7 @@ def _patch_render_query_in_scope(library_function: Callable[..., Any]) -> Callab
     return render_query_in_scope
 
 
-def _check_order_of_operators(query: ir.Query, let_orders: Mapping[str, RowOrder]) -> list[ir.Operator]:
+def _get_operators_with_checked_order(query: ir.Query, let_orders: Mapping[str, RowOrder]) -> list[ir.Operator]:
     order = _infer_source_order(query.source, let_orders)
     for operator in query.operators:
         check_input_order(operator, order)

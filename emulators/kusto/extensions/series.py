@@ -255,9 +255,9 @@ _FIR = SeriesFunction(
     "series_fir",
     ("DOUBLE[]", "DOUBLE[]", "BOOLEAN", "BOOLEAN"),
     {"filtered": "series"},
-    f"{_FILTERS}:filter_finite",
+    f"{_FILTERS}:apply_fir_filter",
 )
-_IIR = SeriesFunction("series_iir", ("DOUBLE[]",) * 3, {"filtered": "series"}, f"{_FILTERS}:filter_recursively")
+_IIR = SeriesFunction("series_iir", ("DOUBLE[]",) * 3, {"filtered": "series"}, f"{_FILTERS}:apply_iir_filter")
 series_functions: tuple[SeriesFunction, ...] = (_FIR, _IIR)
 """Functions in Python that the KQL functions of this module call."""
 

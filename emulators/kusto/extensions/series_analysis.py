@@ -54,11 +54,11 @@ _STATS_MACROS: tuple[str, ...] = (
 
 def _install_series_stats() -> None:
     """Add ``series_stats`` and ``series_stats_dynamic`` to the KQL translator library."""
-    add_custom_function("series_stats_dynamic", (1, 2), _build_optional_flag_renderer("kql_series_stats"))
+    add_custom_function("series_stats_dynamic", (1, 2), _build_renderer_with_optional_flag("kql_series_stats"))
     add_multi_result_function("series_stats", _STATS_OUTPUTS, (1, 2), build_property_reader("series_stats_dynamic"))
 
 
-def _build_optional_flag_renderer(macro: str) -> Callable[[ir.FunctionCall], str]:
+def _build_renderer_with_optional_flag(macro: str) -> Callable[[ir.FunctionCall], str]:
     def render_call(call: ir.FunctionCall) -> str:
         series, *flag = (render_expression(arg) for arg in call.args)
         return f"{macro}({series}, {flag[0] if flag else 'FALSE'})"
@@ -227,7 +227,7 @@ def _convert_forecast_arguments(values: tuple[ir.Expr, ...]) -> tuple[ir.Expr, .
     return (series, seasonality, trend, points, threshold)
 
 
-def _read_forecast_output(values: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:
+def _build_forecast_output_call(values: tuple[ir.Expr, ...], output: SeriesOutput) -> ir.Expr:
     return ir.FunctionCall(
         "series_decompose output", (*_convert_forecast_arguments(values), ir.Literal(output.name, "string"))
     )
@@ -241,7 +241,7 @@ def _install_series_forecast() -> None:
         lambda node: _DECOMPOSE_CALL.render_output(_convert_forecast_arguments(node.args), "baseline"),
     )
     outputs = [SeriesOutput(name) for name in _DECOMPOSE.outputs]
-    add_multi_result_function("series_decompose_forecast", outputs, arities, _read_forecast_output)
+    add_multi_result_function("series_decompose_forecast", outputs, arities, _build_forecast_output_call)
 
 
 def _install_period_validation() -> None:

@@ -58,7 +58,7 @@ def build_misplaced_results_error() -> QueryError:
 
 
 @contextlib.contextmanager
-def select_result(result_index: int) -> Iterator[None]:
+def bind_selected_result(result_index: int) -> Iterator[None]:
     """Context manager: inside it, a query is translated only to its result with the index ``result_index``."""
     token = _SELECTED.set(result_index)
     try:
@@ -67,7 +67,7 @@ def select_result(result_index: int) -> Iterator[None]:
         _SELECTED.reset(token)
 
 
-def build_selected_result(
+def build_operators_of_selected_result(
     node: Any, results: Sequence[tuple[str, Callable[[], Sequence[ir.Operator]]]]
 ) -> list[ir.Operator]:
     """Return the operators of the selected result, followed by the marker `EndOfResult`.
@@ -82,7 +82,7 @@ def build_selected_result(
     return [*build(), EndOfResult(len(results), name)]
 
 
-def remove_result_marker(query: ir.Query) -> tuple[ir.Query, EndOfResult]:
+def split_off_result_marker(query: ir.Query) -> tuple[ir.Query, EndOfResult]:
     """Remove the marker `EndOfResult` from the end of a query; return the query and the marker."""
     last = query.operators[-1] if query.operators else None
     if not isinstance(last, EndOfResult):
@@ -97,7 +97,7 @@ def _get_branch_operator_nodes(node: Any) -> list[Any]:
 
 
 def _parse_fork(node: Any) -> list[ir.Operator]:
-    return build_selected_result(
+    return build_operators_of_selected_result(
         node, [_parse_fork_branch(fork) for fork in list_nodes_by_rule(node, "ForkOperatorFork")]
     )
 
@@ -128,7 +128,7 @@ def _parse_facet(node: Any) -> list[ir.Operator]:
         if not isinstance(column, ir.ColumnRef):
             raise semantic_error("facet by requires names of columns", position=get_source_position(node))
         results.append(("", functools.partial(_build_facet_operators, column)))
-    return build_selected_result(node, results)
+    return build_operators_of_selected_result(node, results)
 
 
 def _build_facet_operators(column: ir.ColumnRef) -> list[ir.Operator]:
@@ -146,7 +146,7 @@ def parse_preview(node: Any, arguments: Sequence[Any], clause: Any) -> list[ir.O
             position=get_source_position(node),
         )
     limit = max(number.value, 0)
-    return build_selected_result(node, [("", lambda: [ir.Take(limit)]), ("", lambda: [ir.Count()])])
+    return build_operators_of_selected_result(node, [("", lambda: [ir.Take(limit)]), ("", lambda: [ir.Count()])])
 
 
 def install_extension() -> None:

@@ -61,7 +61,7 @@ class TypedUnion(ir.Union, DataDependentOperator):
                 inputs += _iterate_input_columns(branch, known)
         except (KqlError, QueryError):
             return False  # the translation of the query itself reports the error
-        return bool(_find_common_columns(inputs))
+        return bool(_list_columns_of_uncertain_type(inputs))
 
     def build_probe_operator(self) -> ir.Operator:
         """Return the probe query's operator, which lists the columns of each input with their types."""
@@ -83,7 +83,7 @@ def _iterate_input_columns(query: ir.Query, tables: dict[str, list[str]]) -> Ite
         yield schema.output_columns(query, tables)
 
 
-def _find_common_columns(inputs: Sequence[Sequence[str]]) -> list[str]:
+def _list_columns_of_uncertain_type(inputs: Sequence[Sequence[str]]) -> list[str]:
     """Return the columns that occur in several inputs of a ``union`` and whose types possibly differ."""
     seen: set[str] = set()
     again: set[str] = set()
@@ -108,7 +108,7 @@ def _plan_result_columns(inputs: Sequence[Columns], kind: str) -> list[_ResultCo
         for each in found or [""]
     ]
     if kind == "inner":
-        planned = [column for column in planned if all(_has_column(columns, column) for columns in inputs)]
+        planned = [column for column in planned if all(_provides_result_column(columns, column) for columns in inputs)]
     return _make_names_distinct(planned)
 
 
@@ -119,7 +119,7 @@ def _make_names_distinct(columns: Sequence[_ResultColumn]) -> list[_ResultColumn
     return [dataclasses.replace(column, name=name) for column, name in zip(columns, taken, strict=True)]
 
 
-def _has_column(columns: Columns, column: _ResultColumn) -> bool:
+def _provides_result_column(columns: Columns, column: _ResultColumn) -> bool:
     return any(name == column.source and column.kind in ("", kusto_type(type_name)) for name, type_name in columns)
 
 
@@ -191,9 +191,7 @@ def _render_union(
     if isinstance(op, TypedUnion) and len(op.labels) == len(arms):
         arms = [(sql, given or label) for (sql, label), given in zip(arms, op.labels, strict=True)]
     if isinstance(op, TypedUnion) and op.describes:
-        return "\nUNION ALL ".join(
-            map(_render_column_description, range(len(arms)), [sql for sql, _ in arms], input_columns)
-        )
+        return "\nUNION ALL ".join(map(_render_column_probe, range(len(arms)), [sql for sql, _ in arms], input_columns))
     inputs = _read_probed_columns(op)
     planned = None if inputs is None else _plan_result_columns(inputs, op.kind)
     if inputs is None or planned is None:
@@ -201,7 +199,7 @@ def _render_union(
     return _render_union_with_column_per_type(op, arms, inputs, planned)
 
 
-def _render_column_description(index: int, sql: str, input_columns: Sequence[str]) -> str:
+def _render_column_probe(index: int, sql: str, input_columns: Sequence[str]) -> str:
     """Render SQL that returns the name and DuckDB type of an input's columns without reading its rows."""
     described = ", ".join(
         f"{{name: {quote_text(name)}, type: typeof(_a.{quote_name(name)})}}" for name in input_columns
@@ -229,7 +227,7 @@ def _render_union_with_column_per_type(
         parts += [
             f"{quote_name(column.source)} AS {quote_name(column.name)}"
             for column in planned
-            if _has_column(columns, column)
+            if _provides_result_column(columns, column)
         ]
         selects.append(f"SELECT {', '.join(parts) or 'NULL AS _none'} FROM ({sql})")  # noqa: S608  quoted names
     names = [*([op.with_source] if op.with_source else []), *(column.name for column in planned)]
@@ -248,7 +246,7 @@ def _render_union_of_equal_types(
         input_columns: names of the columns of each input.
         result: names of the columns of the result.
     """
-    shared = _find_common_columns(input_columns) if _find_union_probe_rows(op) is None else []
+    shared = _list_columns_of_uncertain_type(input_columns) if _find_union_probe_rows(op) is None else []
     body = "\nUNION ALL BY NAME ".join(
         _render_union_input(op, arm, [name for name in shared if name in names])
         for arm, names in zip(arms, input_columns, strict=True)

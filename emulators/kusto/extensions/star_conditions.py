@@ -81,12 +81,12 @@ def _patch_resolve_let_references(library_function: Callable[..., ir.Operator]) 
                 raise unsupported_error("* in a condition", "the columns of the operator's input depend on the data")
             return node.to_condition(input_columns)
 
-        return resolved if not isinstance(resolved, ir.Where) else _expand_where(resolved, expand_star)
+        return resolved if not isinstance(resolved, ir.Where) else _expand_stars_in_where(resolved, expand_star)
 
     return resolve_let_references
 
 
-def _expand_where(where: ir.Where, expand_star: Callable[[ir.Expr], ir.Expr]) -> ir.Where:
+def _expand_stars_in_where(where: ir.Where, expand_star: Callable[[ir.Expr], ir.Expr]) -> ir.Where:
     predicate = replace_nodes(where.predicate, expand_star)
     return where if predicate is where.predicate else ir.Where(predicate)
 

@@ -160,10 +160,10 @@ def accepts_argument_types(parameters: Parameters, types: Types) -> bool:
     """Return whether a signature accepts arguments of these types; every parameter accepts an unknown type."""
     if len(types) < sum(each.get("least", 1) for each in parameters):
         return False
-    return any(_accepts_all_types(each, types) for each in expand_repeated_parameters(parameters, len(types)))
+    return any(_accepts_all_types(each, types) for each in iterate_possible_parameter_lists(parameters, len(types)))
 
 
-def expand_repeated_parameters(parameters: Parameters, count: int) -> Iterator[Parameters]:
+def iterate_possible_parameter_lists(parameters: Parameters, count: int) -> Iterator[Parameters]:
     """Yield each list of parameters that a call with ``count`` arguments may have.
 
     Repeatable parameters are repeated as a group, for instance the pairs of ``case``. They come before the other
@@ -188,7 +188,7 @@ def _accepts_all_types(parameters: Parameters, types: Types) -> bool:
     )
 
 
-def find_conflicting_types(parameters: Parameters, types: Types) -> Types:
+def list_conflicting_types(parameters: Parameters, types: Types) -> Types:
     """Return the types of arguments that must have one common type but do not; empty if the types are compatible.
 
     All types of numbers are compatible. A dynamic value is compatible with every type if its parameter also accepts

@@ -11,7 +11,7 @@ from emulators.kusto.extensions.library import writer
 from emulators.kusto.extensions.registry import (
     ANY_NUMBER,
     add_custom_function,
-    add_function_with_bound_arguments,
+    add_function_that_reuses_arguments,
     add_template_function,
     render_text_argument,
 )
@@ -93,7 +93,7 @@ _TEXT_MACROS: tuple[str, ...] = (
 
 def _install_string_functions() -> None:
     """Add functions over strings to the KQL translator library."""
-    add_function_with_bound_arguments(
+    add_function_that_reuses_arguments(
         "strcmp",
         (2,),
         lambda a, b: f"CAST(CASE WHEN {a} < {b} THEN -1 WHEN {a} > {b} THEN 1 WHEN {a} = {b} THEN 0 END AS BIGINT)",
@@ -103,19 +103,19 @@ def _install_string_functions() -> None:
     add_template_function("isascii", "regexp_full_match({0}, '[[:ascii:]]*')", 1)
     add_template_function("base64_encode_tostring", "to_base64(encode({0}))", 1)
     # DuckDB's TRY rejects the subqueries that some arguments contain, so that the argument is bound outside.
-    add_function_with_bound_arguments(
+    add_function_that_reuses_arguments(
         "base64_decode_tostring", (1,), "coalesce(TRY(decode(from_base64({0}))), '')".format
     )
     add_template_function("parse_csv", "kql_csv({0})", 1)
     add_template_function("parse_path", "kql_path({0})", 1)
-    add_function_with_bound_arguments("parse_version", (1,), lambda text: f"kql_version({text})")
+    add_function_that_reuses_arguments("parse_version", (1,), lambda text: f"kql_version({text})")
     add_template_function("url_decode", "url_decode(replace({0}, '+', ' '))", 1)
     add_template_function("url_encode", "replace(kql_url({0}), '%20', '+')", 1)
     add_template_function("url_encode_component", "kql_url({0})", 1)
     writer.SPECIAL_FORMS["extract_all"] = _patch_extract_all(writer.SPECIAL_FORMS["extract_all"])
     add_custom_function("indexof", (2, 3, 4, 5), _render_indexof)
     add_custom_function("split", (2, 3), _render_split_call)
-    add_function_with_bound_arguments("translate", (3,), _render_translate)
+    add_function_that_reuses_arguments("translate", (3,), _render_translate)
     add_custom_function("replace_strings", (3,), _render_replace_strings)
     add_custom_function("strrep", (2, 3), _render_strrep)
     add_custom_function("parse_urlquery", (1,), _render_parse_urlquery)
@@ -321,12 +321,12 @@ _IPV4_MACROS: tuple[str, ...] = (
 
 def _install_ipv4_functions() -> None:
     """Add functions over IPv4 addresses to the KQL translator library."""
-    add_function_with_bound_arguments("ipv4_compare", (2, 3), _render_ipv4_comparison)
-    add_function_with_bound_arguments(
+    add_function_that_reuses_arguments("ipv4_compare", (2, 3), _render_ipv4_comparison)
+    add_function_that_reuses_arguments(
         "ipv4_is_match", (2, 3), lambda x, y, p="32": f"({_render_ipv4_comparison(x, y, p)} = 0)"
     )
-    add_function_with_bound_arguments("ipv4_is_in_range", (2,), lambda x, y: f"({_render_ipv4_comparison(x, y)} = 0)")
-    add_function_with_bound_arguments(
+    add_function_that_reuses_arguments("ipv4_is_in_range", (2,), lambda x, y: f"({_render_ipv4_comparison(x, y)} = 0)")
+    add_function_that_reuses_arguments(
         "ipv4_is_private",
         (1,),
         lambda x: "(" + " OR ".join(f"{_render_ipv4_comparison(x, quote_text(each))} = 0" for each in _PRIVATE) + ")",
@@ -368,7 +368,7 @@ def _add_size_check(
         sizes = {i: _render_string_size(each) for i, each in enumerate(call.args) if isinstance(each, ir.ColumnRef)}
         bound = [i for i, each in enumerate(call.args) if i not in sizes and not _has_short_text(each)]
 
-        def render_checked(*names: str) -> str:
+        def render_call_with_size_check(*names: str) -> str:
             parts = texts.copy()
             for i, bound_name in zip(bound, names, strict=True):
                 parts[i] = bound_name
@@ -376,7 +376,7 @@ def _add_size_check(
             joined = f"{join}({', '.join(parts)})"
             return f"CASE WHEN {total} > {MAX_TEXT_BYTES} THEN {failure} ELSE {joined} END" if total else joined
 
-        return render_with_bound_arguments([texts[i] for i in bound], render_checked)
+        return render_with_bound_arguments([texts[i] for i in bound], render_call_with_size_check)
 
     return render_call
 

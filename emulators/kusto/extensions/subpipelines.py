@@ -172,7 +172,7 @@ class MvApply(GroupedOperator):
 
         None if the pipeline is not ``where ... | summarize count()`` over strings with simple conditions.
         """
-        conditions, target = _find_counted_conditions(self.body.operators), self.expansion.targets[0]
+        conditions, target = _list_conditions_before_count(self.body.operators), self.expansion.targets[0]
         if not conditions or len(self.expansion.targets) > 1 or target.to_type != "string" or self.expansion.item_index:
             return None
         element = translate.quote_ident(target.name or target.column)
@@ -219,7 +219,7 @@ _COUNT = ir.FunctionCall("count")
 _SIMPLE = (ir.BinaryOp, ir.UnaryOp, ir.ColumnRef, ir.Literal, ir.Parameter)
 
 
-def _find_counted_conditions(operators: Sequence[ir.Operator]) -> Sequence[ir.Where]:
+def _list_conditions_before_count(operators: Sequence[ir.Operator]) -> Sequence[ir.Where]:
     """Return the operators ``where`` of a pipeline ``where ... | summarize count()``; empty for any other pipeline.
 
     The result is also empty if a condition is not a comparison of columns and constants.
@@ -301,7 +301,7 @@ def _check_partition_hint(node: Any) -> None:
         raise unsupported_error(f"partition {node.getText()[:100]}", position=get_source_position(node))
 
 
-def _install_mv_expand() -> None:
+def _install_faster_mv_expand() -> None:
     """Make ``mv-expand x to typeof(string)`` faster; the library's SQL would build JSON and parse it again."""
     replace_attribute(translate, "_mv_expand_unnest", _patch_mv_expand_unnest)
 
@@ -334,4 +334,4 @@ def install_extension() -> None:
     """Add ``mv-apply``, ``partition`` and ``mv-expand x to typeof(string)`` to the KQL translator library."""
     _install_mv_apply()
     _install_partition()
-    _install_mv_expand()
+    _install_faster_mv_expand()

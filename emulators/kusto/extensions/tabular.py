@@ -9,7 +9,7 @@ from duckdb_kql import ir, lower, translate
 
 from emulators.kusto.errors import semantic_error, unsupported_error
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
-from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator, find_operator_node
+from emulators.kusto.extensions.pipeline import PipelineOperator, Substitute, add_operator, get_operator_node
 from emulators.kusto.extensions.several_results import EndOfResult
 from emulators.kusto.extensions.sql import quote_text
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position, list_nodes_by_rule
@@ -45,7 +45,7 @@ class ColumnPattern:
     text: str
     order: str = ""
 
-    def match_columns(self, input_columns: Sequence[str]) -> list[str]:
+    def list_matching_columns(self, input_columns: Sequence[str]) -> list[str]:
         """Return the columns whose names match the pattern.
 
         Raises:
@@ -107,7 +107,7 @@ class SelectColumns(PipelineOperator):
         """Return the selected columns, in the order that the operator defines."""
         named: list[str] = []
         for pattern in self.patterns:
-            named += [name for name in pattern.match_columns(input_columns) if name not in named]
+            named += [name for name in pattern.list_matching_columns(input_columns) if name not in named]
         if self.mode == "keep":
             return [name for name in input_columns if name in named]
         rest = [name for name in input_columns if name not in named]
@@ -312,7 +312,7 @@ def find_name_given_by_as(node: Any) -> str | None:
         return None
     inner = reader.unparenthesize(reader.collapse(node))
     parts = get_child_rules(inner) if get_rule_name(inner) == "PipeExpression" else [inner]
-    last = find_operator_node(parts[-1])
+    last = get_operator_node(parts[-1])
     if get_rule_name(last) != "AsOperator":
         return None
     name: str = reader.name_text(reader.collapse(get_child_rules(last)[-1]))

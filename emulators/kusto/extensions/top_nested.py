@@ -17,7 +17,7 @@ from emulators.kusto.extensions.serialized import SerializedOutputOperator, Unor
 from emulators.kusto.extensions.sql import render_expression
 from emulators.kusto.extensions.tabular import render_row_limit, resolve_let_value
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, get_source_position
-from emulators.kusto.extensions.window_plan import find_free_prefix
+from emulators.kusto.extensions.window_plan import choose_unused_prefix
 
 SUPPORTED: tuple[str, ...] = ("top-nested (several levels, with others, asc)", "top-hitters (by)")
 
@@ -92,7 +92,7 @@ class _TopNestedSql:
         self._levels = operator.levels
         self._names = [translate.quote_ident(name) for name in operator.infer_columns(input_columns)]
         self._prev = input_sql
-        self._p = find_free_prefix(input_columns)
+        self._p = choose_unused_prefix(input_columns)
         weighed = writer.referenced_columns(tuple(level.by.expr for level in operator.levels))
         self._read = [name for name in input_columns if name in weighed]
         self._ctes: list[str] = []

@@ -31,10 +31,10 @@ from emulators.kusto.extensions.static_types import (
     Parameters,
     Types,
     accepts_argument_types,
-    expand_repeated_parameters,
-    find_conflicting_types,
     find_signatures,
     infer_static_type,
+    iterate_possible_parameter_lists,
+    list_conflicting_types,
 )
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name, iterate_nodes
 from emulators.kusto.extensions.windows import WindowedOperator
@@ -137,7 +137,7 @@ def _find_constant_argument_error(
 ) -> QueryError | None:
     """Return an error if an argument reads a column, although all signatures require a constant; else None."""
     reads = [any(isinstance(node, ir.ColumnRef) for node in iterate_nodes(arg)) for arg in args]
-    for parameters in (each for one in accepted for each in expand_repeated_parameters(one, len(args))):
+    for parameters in (each for one in accepted for each in iterate_possible_parameter_lists(one, len(args))):
         if not any(read and each.get("constant") for read, each in zip(reads, parameters, strict=True)):
             return None
     return semantic_error(f"{name}(): an argument must be a constant", inner="SEM0219", subject=f"{name}()")
@@ -145,8 +145,8 @@ def _find_constant_argument_error(
 
 def _find_common_type_error(name: str, accepted: Sequence[Parameters], types: Types) -> QueryError | None:
     """Return the error for a call whose arguments must have one common type but do not; else None."""
-    for parameters in (each for one in accepted for each in expand_repeated_parameters(one, len(types))):
-        if different := find_conflicting_types(parameters, types):
+    for parameters in (each for one in accepted for each in iterate_possible_parameter_lists(one, len(types))):
+        if different := list_conflicting_types(parameters, types):
             message = f"{name}(): the values must be of the same type, not {' and '.join(map(str, different))}"
             inner = "SEM0525" if name in _CONDITIONALS | {"coalesce"} else "SEM0219"
             return semantic_error(message, inner=inner, subject=f"{name}()")
@@ -286,7 +286,7 @@ def _reject_parenthesized_constants(name: str, args: Sequence[Any]) -> None:
         args: parse tree node of each argument.
     """
     signatures = find_signatures("functions", name)
-    lists = [each for one in signatures for each in expand_repeated_parameters(one["parameters"], len(args))]
+    lists = [each for one in signatures for each in iterate_possible_parameter_lists(one["parameters"], len(args))]
     for index, arg in enumerate(args):
         if lists and all(each[index].get("constant") for each in lists) and _has_parentheses(arg):
             raise semantic_error(

@@ -42,7 +42,7 @@ class WindowPlan:
         self, input_sql: str, input_columns: Sequence[str], partition: "RowPartition", functions: Mapping[str, Function]
     ) -> None:
         self._functions = functions
-        self._prefix = find_free_prefix(input_columns)
+        self._prefix = choose_unused_prefix(input_columns)
         self._levels: list[list[str]] = []
         self._marked: dict[int, list[tuple[str, RowNumbersQuery]]] = {}
         self._known: dict[int, tuple[Any, int]] = {}
@@ -97,12 +97,12 @@ class WindowPlan:
             f"SELECT *, {self.row} IN ({write_query(rows)}) AS {name} FROM {rows} ORDER BY {self.row})"
         )
 
-    def require_sort(self) -> None:
+    def sort_rows_at_end(self) -> None:
         """Make the SQL sort the rows again at the end, because a window function does not preserve their order."""
         self._sorts = True
 
     @property
-    def base_depth(self) -> int:
+    def group_number_depth(self) -> int:
         """Depth (nesting level) of the column that numbers the groups; 0 if there is only one group."""
         return 0 if self.group is None else 2
 
@@ -112,7 +112,7 @@ class WindowPlan:
         The name is None if the function never starts again. The depth is the nesting level of the subquery that adds
         the column. ``restart`` is the SQL of the argument ``restart`` of the window function.
         """
-        depth = max(depth, self.base_depth)
+        depth = max(depth, self.group_number_depth)
         starts = [f"coalesce({restart}, false)"] if restart else []
         starts += [f"{self.group} IS DISTINCT FROM lag({self.group}) OVER ()"] if self.group else []
         return (self.add_column(f"({' OR '.join(starts)})", depth + 1), depth + 1) if starts else (None, depth)
@@ -131,20 +131,22 @@ class WindowPlan:
 
     def replace_window_functions(self, node: Any) -> Any:
         """Return a copy of a query operator in which columns of this plan replace the window functions."""
-        return self._replace_node_once(node)[0]
+        return self._replace_window_calls_once(node)[0]
 
-    def _replace_node_once(self, node: Any) -> tuple[Any, int]:
+    def _replace_window_calls_once(self, node: Any) -> tuple[Any, int]:
         if id(node) not in self._known:
-            self._known[id(node)] = self._replace_in_node(node)
+            self._known[id(node)] = self._replace_window_calls(node)
         return self._known[id(node)]
 
-    def _replace_in_node(self, node: Any) -> tuple[Any, int]:
+    def _replace_window_calls(self, node: Any) -> tuple[Any, int]:
         if isinstance(node, tuple):
-            items = [self._replace_node_once(each) for each in node]
+            items = [self._replace_window_calls_once(each) for each in node]
             return tuple(item for item, _ in items), max((depth for _, depth in items), default=0)
         if not dataclasses.is_dataclass(node) or isinstance(node, ir.Query | type):
             return node, 0
-        parts = {field.name: self._replace_node_once(getattr(node, field.name)) for field in dataclasses.fields(node)}
+        parts = {
+            field.name: self._replace_window_calls_once(getattr(node, field.name)) for field in dataclasses.fields(node)
+        }
         depth = max((each for _, each in parts.values()), default=0)
         again: Any = dataclasses.replace(node, **{name: part for name, (part, _) in parts.items()}) if depth else node
         function = self._functions.get(again.name.lower()) if isinstance(again, ir.FunctionCall) else None
@@ -158,7 +160,7 @@ class WindowPlan:
         return f"{self._prefix}{self._count}"
 
 
-def find_free_prefix(input_columns: Sequence[str]) -> str:
+def choose_unused_prefix(input_columns: Sequence[str]) -> str:
     """Return a prefix for generated names with which no column name starts."""
     prefix = "_w"
     while any(name.casefold().startswith(prefix) for name in input_columns):

@@ -55,7 +55,7 @@ def detect_periods(values: Numbers | None, shortest: float | None, longest: floa
         )
     if math.isnan(shortest) or math.isnan(longest):
         return None
-    found = find_periods(values, shortest, longest)[: max(count, 0)]
+    found = list_detected_periods(values, shortest, longest)[: max(count, 0)]
     rest = [(0.0, 0.0)] * (max(count, 0) - len(found))
     periods, scores = zip(*found, *rest, strict=True) if count > 0 else ((), ())
     return {"periods": np.asarray(periods, dtype=float), "scores": np.asarray(scores, dtype=float)}
@@ -70,20 +70,22 @@ def validate_periods(values: Numbers | None, periods: Numbers | None) -> Any:
     return {"periods": periods, "scores": np.asarray(scores, dtype=float)}
 
 
-def find_periods(values: Numbers, shortest: float, longest: float, threshold: float = 0.0) -> list[tuple[float, float]]:
+def list_detected_periods(
+    values: Numbers, shortest: float, longest: float, threshold: float = 0.0
+) -> list[tuple[float, float]]:
     """Return the periods of a series between ``shortest`` and ``longest``, and their scores, best first.
 
     Periods with a score below ``threshold`` are omitted.
     """
     filled = _fill_gaps(values)
-    found = _find_correlation_peaks(filled, (shortest, longest), threshold)
+    found = _list_correlation_peaks(filled, (shortest, longest), threshold)
     if not found or found[0][1] < _WEAK_SCORE:
-        straight = _find_correlation_peaks(_subtract_trend_line(filled), (shortest, longest), threshold)
+        straight = _list_correlation_peaks(_subtract_trend_line(filled), (shortest, longest), threshold)
         found = max(found, straight, key=lambda each: each[0][1] if each else 0.0)
     return found
 
 
-def _find_correlation_peaks(
+def _list_correlation_peaks(
     values: Numbers, limits: tuple[float, float], threshold: float
 ) -> list[tuple[float, float]]:
     correlation = _compute_autocorrelation(values)
@@ -96,7 +98,7 @@ def _find_correlation_peaks(
     )
     lags = [lag for lag in (rising + 1).tolist() if first <= lag <= last and _is_local_maximum(correlation, lag)]
     scored = [(float(lag), score) for lag in lags if (score := _compute_period_score(correlation, lag)) > 0]
-    kept = [each for each in _drop_multiple_periods(scored) if each[1] >= threshold]
+    kept = [each for each in _drop_multiples_of_periods(scored) if each[1] >= threshold]
     return sorted(kept, key=lambda each: (-each[1], each[0]))
 
 
@@ -114,7 +116,7 @@ def _compute_period_score(correlation: Numbers, period: float) -> float:
     return float(min(max(correlation[lags].min(), 0.0), 1.0))
 
 
-def _drop_multiple_periods(scored: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+def _drop_multiples_of_periods(scored: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """Return the periods without multiples of a shorter period that has about the same score."""
     kept: list[tuple[float, float]] = []
     for period, score in scored:
@@ -316,7 +318,7 @@ def extract_season(values: Numbers | None, period: int | None, tested_points: in
     learned = _select_training_points(values, tested_points)
     return {
         "seasonal": _compute_seasonal_component(
-            learned, _find_period(learned, period, _SEASONAL_THRESHOLD), len(values)
+            learned, _get_or_detect_period(learned, period, _SEASONAL_THRESHOLD), len(values)
         )
     }
 
@@ -344,7 +346,7 @@ def compute_components(
     learned = _select_training_points(values, tested_points)
     if np.isnan(learned).all():
         return None
-    period = _find_period(learned, seasonality, _DECOMPOSE_THRESHOLD if threshold is None else threshold)
+    period = _get_or_detect_period(learned, seasonality, _DECOMPOSE_THRESHOLD if threshold is None else threshold)
     seasonal = _compute_seasonal_component(learned, period, len(values))
     line = _compute_trend(learned - seasonal[: len(learned)], trend or "avg", len(values))
     baseline = seasonal + line
@@ -361,10 +363,10 @@ def _select_training_points(values: Numbers, tested_points: int | None) -> Numbe
     return np.where(np.isfinite(learned), learned, np.nan)
 
 
-def _find_period(values: Numbers, period: int | None, threshold: float) -> int:
+def _get_or_detect_period(values: Numbers, period: int | None, threshold: float) -> int:
     if period not in (None, _AUTOMATIC):
         return max(int(period or 0), 0)
-    found = find_periods(values, SHORTEST_PERIOD, len(values) / 2, threshold)
+    found = list_detected_periods(values, SHORTEST_PERIOD, len(values) / 2, threshold)
     return int(found[0][0]) if found else 0
 
 

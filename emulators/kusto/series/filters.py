@@ -18,7 +18,12 @@ _STEPS = 4096
 """Number of recursive steps between two checks for cancellation."""
 
 
-def filter_finite(values: Numbers | None, weights: Numbers | None, normalize: bool | None, center: bool | None) -> Any:  # noqa: FBT001  SQL passes positions
+def apply_fir_filter(
+    values: Numbers | None,
+    weights: Numbers | None,
+    normalize: bool | None,  # noqa: FBT001  the engine passes all arguments by position
+    center: bool | None,  # noqa: FBT001
+) -> Any:
     """Apply a FIR filter to a series; return None if the series is null or the weights are invalid.
 
     Args:
@@ -36,7 +41,7 @@ def filter_finite(values: Numbers | None, weights: Numbers | None, normalize: bo
     return {"filtered": _apply_fir_weights(values, used, (len(used) - 1) // 2 if center else 0)}
 
 
-def filter_recursively(values: Numbers | None, numerators: Numbers | None, denominators: Numbers | None) -> Any:
+def apply_iir_filter(values: Numbers | None, numerators: Numbers | None, denominators: Numbers | None) -> Any:
     """Apply an IIR filter to a series; return None if the series is null or the coefficients are invalid."""
     if values is None or numerators is None or denominators is None or not len(numerators) or not len(denominators):
         return None

@@ -50,12 +50,12 @@ def fit_polynomial(values: Numbers | None, positions: Numbers | None, degree: in
     fitted: Numbers = powers @ solution
     return {
         **_compute_fit_statistics(values, fitted),
-        "coefficients": _shift_polynomial(solution, center, scale),
+        "coefficients": _expand_scaled_polynomial(solution, center, scale),
         "poly_fit": fitted,
     }
 
 
-def _shift_polynomial(coefficients: Numbers, center: float, scale: float) -> Numbers:
+def _expand_scaled_polynomial(coefficients: Numbers, center: float, scale: float) -> Numbers:
     """Convert the coefficients of a polynomial in (x - center) / scale to those of the polynomial in x."""
     shifted = np.zeros(1)
     for coefficient in coefficients:

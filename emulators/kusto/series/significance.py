@@ -60,21 +60,21 @@ def compute_log_beta(a: float, b: float) -> float:
 
 def _compute_continued_fraction(x: float, a: float, b: float) -> float:
     """Compute the continued fraction of the incomplete beta function by the method of Lentz."""
-    upper, lower = 1.0, 1 / _replace_zero(1 - (a + b) * x / (a + 1))
+    upper, lower = 1.0, 1 / _replace_almost_zero(1 - (a + b) * x / (a + 1))
     result = lower
     for step in range(1, _MAX_STEPS):
         even = step * (b - step) * x / ((a + 2 * step - 1) * (a + 2 * step))
         odd = -(a + step) * (a + b + step) * x / ((a + 2 * step) * (a + 2 * step + 1))
         for term in (even, odd):
-            lower = 1 / _replace_zero(1 + term * lower)
-            upper = _replace_zero(1 + term / upper)
+            lower = 1 / _replace_almost_zero(1 + term * lower)
+            upper = _replace_almost_zero(1 + term / upper)
             result *= lower * upper
         if abs(lower * upper - 1) < _PRECISION:
             break
     return result
 
 
-def _replace_zero(value: float) -> float:
+def _replace_almost_zero(value: float) -> float:
     return value if abs(value) > _SMALLEST else _SMALLEST
 
 

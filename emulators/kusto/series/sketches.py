@@ -23,7 +23,7 @@ type Numbers = np.ndarray[Any, np.dtype[np.float64]]
 type Hashes = np.ndarray[Any, np.dtype[np.int64]]
 
 
-def summarize_values(values: Numbers | None, weights: Numbers | None) -> Any:
+def summarize_values_as_digest(values: Numbers | None, weights: Numbers | None) -> Any:
     """Build the t-digest of some numbers, ignoring NaN; return null if there are no numbers.
 
     Each number has the weight 1 if ``weights`` is None.
@@ -70,7 +70,7 @@ def _parse_digest_or_none(digest: Any) -> Pairs | None:
         return None
 
 
-def summarize_hashes(hashes: Hashes | None) -> Any:
+def summarize_hashes_as_set(hashes: Hashes | None) -> Any:
     """Build a set of hashes (result of ``hll``) from distinct hash values; return null without hash values."""
     return {"hashes": None if hashes is None or not len(hashes) else _build_hash_set(hashes)}
 

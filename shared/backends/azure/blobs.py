@@ -99,7 +99,7 @@ class BlobAccount:
             blob.blob_name,
             permission=BlobSasPermissions(read=True, create=True, write=True),
             expiry=expires_at,
-            **await self._load_signing_key(expires_at),
+            **await self._load_signing_arguments(expires_at),
         )
 
     async def create_download_signature(self, blob: BlobClient, file_name: str, expires_at: datetime) -> str:
@@ -111,7 +111,7 @@ class BlobAccount:
             permission=BlobSasPermissions(read=True),
             expiry=expires_at,
             content_disposition=format_content_disposition(file_name),
-            **await self._load_signing_key(expires_at),
+            **await self._load_signing_arguments(expires_at),
         )
 
     async def close(self) -> None:
@@ -123,7 +123,7 @@ class BlobAccount:
         if credential is not None:
             await credential.close()
 
-    async def _load_signing_key(self, expires_at: datetime) -> dict[str, Any]:
+    async def _load_signing_arguments(self, expires_at: datetime) -> dict[str, Any]:
         if self._connection_string:
             return {"account_key": self.open_client().credential.account_key}
         if self._key is None or self._key[0] < expires_at:
@@ -153,7 +153,7 @@ class AzureBlobStore:
                 return False
             return True
 
-        return await _convert_errors(upload_new_blob)
+        return await _call_and_convert_errors(upload_new_blob)
 
     async def upload(self, name: str, source: Path) -> None:
         async def upload_file() -> None:
@@ -162,13 +162,13 @@ class AzureBlobStore:
                 size = (await self._runtime.run_in_thread(source.stat)).st_size
                 await self._open_blob(name).upload_blob(stream, length=size, overwrite=True, max_concurrency=2)
 
-        await _convert_errors(upload_file)
+        await _call_and_convert_errors(upload_file)
 
     async def read(self, name: str) -> bytes:
         async def download_blob() -> bytes:
             return await (await self._open_blob(name).download_blob()).readall()
 
-        return await _convert_errors(download_blob)
+        return await _call_and_convert_errors(download_blob)
 
     async def read_end(self, name: str, size: int) -> bytes:
         async def download_end() -> bytes:
@@ -178,7 +178,7 @@ class AzureBlobStore:
             length = min(size, whole)
             return await (await self._open_blob(name).download_blob(offset=whole - length, length=length)).readall()
 
-        return await _convert_errors(download_end)
+        return await _call_and_convert_errors(download_end)
 
     async def read_range(self, name: str, start: int, size: int) -> bytes:
         async def download_range() -> bytes:
@@ -188,7 +188,7 @@ class AzureBlobStore:
             # The service rejects an empty range.
             return await (await blob.download_blob(offset=start, length=length)).readall() if length > 0 else b""
 
-        return await _convert_errors(download_range)
+        return await _call_and_convert_errors(download_range)
 
     async def download_to_file(self, name: str, target: Path) -> None:
         async def download_to_file() -> None:
@@ -197,14 +197,14 @@ class AzureBlobStore:
                 async for chunk in found.chunks():
                     await self._runtime.run_in_thread(file.write, chunk)
 
-        await _convert_errors(download_to_file)
+        await _call_and_convert_errors(download_to_file)
 
     async def list(self, prefix: str) -> AsyncIterator[Blob]:
         pages = self._open_container().list_blobs(name_starts_with=prefix).by_page()
 
         async def fetch_next_page() -> "list[Blob] | None":
             with open_blob_span("list", self._name):
-                return await _convert_errors(lambda: _fetch_next_page(pages))
+                return await _call_and_convert_errors(lambda: _fetch_next_page(pages))
 
         while (page := await fetch_next_page()) is not None:
             for blob in page:
@@ -216,21 +216,24 @@ class AzureBlobStore:
         async def delete_blob(name: str) -> None:
             async with limit:
                 with contextlib.suppress(FileNotFoundError):
-                    await _convert_errors(self._open_blob(name).delete_blob)
+                    await _call_and_convert_errors(self._open_blob(name).delete_blob)
 
         await asyncio.gather(*(delete_blob(name) for name in names))
 
     async def create_download_link(self, name: str, file_name: str, expires_at: datetime) -> str:
         blob = self._open_blob(name)
-        query = await _convert_errors(lambda: self._account.create_download_signature(blob, file_name, expires_at))
+        query = await _call_and_convert_errors(
+            lambda: self._account.create_download_signature(blob, file_name, expires_at)
+        )
         return f"{blob.url}?{query}"
 
     async def create_upload_link(self, name: str, expires_at: datetime) -> str:
         blob = self._open_blob(name)
-        return f"{blob.url}?{await _convert_errors(lambda: self._account.create_upload_signature(blob, expires_at))}"
+        query = await _call_and_convert_errors(lambda: self._account.create_upload_signature(blob, expires_at))
+        return f"{blob.url}?{query}"
 
     async def check(self) -> None:
-        await _convert_errors(self._open_container().get_container_properties)
+        await _call_and_convert_errors(self._open_container().get_container_properties)
 
     async def close(self) -> None:
         await self._account.close()
@@ -261,7 +264,7 @@ async def _fetch_next_page(pages: Any) -> "list[Blob] | None":
     return [Blob(each.name, each.size, each.last_modified.astimezone(UTC)) async for each in page]
 
 
-async def _convert_errors[T](request: Callable[[], Awaitable[T]]) -> T:
+async def _call_and_convert_errors[T](request: Callable[[], Awaitable[T]]) -> T:
     try:
         return await request()
     except ResourceNotFoundError as error:

@@ -51,7 +51,7 @@ class BlobCheckpointStore:
                 return False
             return True
 
-        return await _convert_errors(upload_checkpoint)
+        return await _call_and_convert_errors(upload_checkpoint)
 
     async def find_newest(self, prefix: str) -> StoredCheckpoint | None:
         for millions in await self._list_names_descending(prefix, _MILLIONS):
@@ -67,16 +67,16 @@ class BlobCheckpointStore:
             created_at = found.properties.last_modified.astimezone(UTC)
             return StoredCheckpoint(name, await found.readall(), format_rfc3339(created_at))
 
-        return await _convert_errors(lambda: _call_or_none_if_missing(download_checkpoint))
+        return await _call_and_convert_errors(lambda: _call_or_return_none_if_missing(download_checkpoint))
 
     async def save_working_state(self, name: str, state: bytes) -> None:
-        await _convert_errors(lambda: self._open_state_blob(name).upload_blob(state, overwrite=True))
+        await _call_and_convert_errors(lambda: self._open_state_blob(name).upload_blob(state, overwrite=True))
 
     async def load_working_state(self, name: str) -> bytes | None:
         async def download_state() -> bytes:
             return await (await self._open_state_blob(name).download_blob()).readall()
 
-        return await _convert_errors(lambda: _call_or_none_if_missing(download_state))
+        return await _call_and_convert_errors(lambda: _call_or_return_none_if_missing(download_state))
 
     async def close(self) -> None:
         """Close the connections to the storage account."""
@@ -90,7 +90,7 @@ class BlobCheckpointStore:
             listed: AsyncIterator[Any] = container.walk_blobs(name_starts_with=folder, delimiter="/")
             return [each.name.removeprefix(folder).removesuffix("/") async for each in listed]
 
-        names = await _convert_errors(list_names)
+        names = await _call_and_convert_errors(list_names)
         return sorted((name for name in names if len(name) == digits and name.isdigit()), reverse=True)
 
     def _open_checkpoint_blob(self, name: str) -> BlobClient:
@@ -102,7 +102,7 @@ class BlobCheckpointStore:
         return self._account.open_client().get_blob_client(self._states, f"{name}.state")
 
 
-async def _call_or_none_if_missing[T](request: Callable[[], Awaitable[T]]) -> T | None:
+async def _call_or_return_none_if_missing[T](request: Callable[[], Awaitable[T]]) -> T | None:
     try:
         return await request()
     except ResourceNotFoundError as error:
@@ -111,7 +111,7 @@ async def _call_or_none_if_missing[T](request: Callable[[], Awaitable[T]]) -> T 
         raise
 
 
-async def _convert_errors[T](request: Callable[[], Awaitable[T]]) -> T:
+async def _call_and_convert_errors[T](request: Callable[[], Awaitable[T]]) -> T:
     try:
         return await request()
     except AzureError as error:

@@ -105,7 +105,7 @@ def _split_operations(puts: Sequence[Alert], deletes: Sequence[str]) -> list[lis
     """Split the changes of alerts into transactions of allowed size; the last transaction can be empty."""
     batches: list[list[Operation]] = [[]]
     size = 0
-    for operation, length in _iterate_operations(puts, deletes):
+    for operation, length in _iterate_operations_with_sizes(puts, deletes):
         # One more operation replaces the state.
         if len(batches[-1]) + 1 >= MAX_OPERATIONS or size + length > MAX_BATCH_CHARACTERS:
             batches.append([])
@@ -115,7 +115,7 @@ def _split_operations(puts: Sequence[Alert], deletes: Sequence[str]) -> list[lis
     return batches
 
 
-def _iterate_operations(puts: Sequence[Alert], deletes: Sequence[str]) -> Iterator[tuple[Operation, int]]:
+def _iterate_operations_with_sizes(puts: Sequence[Alert], deletes: Sequence[str]) -> Iterator[tuple[Operation, int]]:
     for alert in puts:
         item = _alert_to_item(alert)
         yield ("upsert", (item,), {}), len(item["alert"])

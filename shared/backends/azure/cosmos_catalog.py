@@ -54,7 +54,7 @@ class CosmosCatalogStore:
 
     async def load(self) -> StoredCatalog:
         head, found = await self._load_listed_items(lambda head: head["items"].values())
-        items = sorted((_item_from_stored(each) for each in found), key=lambda item: (item.kind, item.key))
+        items = sorted((_catalog_item_from_stored(each) for each in found), key=lambda item: (item.kind, item.key))
         return StoredCatalog(int(head["version"]) if head else 0, tuple(items))
 
     async def save(
@@ -220,7 +220,7 @@ def _build_stored_event(place: str, event: PendingEvent) -> Item:
     return {"id": place, "scope": SCOPE, **members, "event": json.dumps(event.event)}
 
 
-def _item_from_stored(item: Item) -> ports.CatalogItem:
+def _catalog_item_from_stored(item: Item) -> ports.CatalogItem:
     return ports.CatalogItem(
         kind=item["kind"],
         key=item["key"],

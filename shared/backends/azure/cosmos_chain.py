@@ -97,7 +97,7 @@ class CosmosChainStore:
         operations = (
             _build_head_operation(chain, before, head),
             *_build_record_operations(chain, head, records),
-            *_build_pending_amendments_operation(chain, head, records),
+            *_build_pending_amendments_operations(chain, head, records),
         )
         results = await self._send_batch(container, operations, items.compute_partition_key(chain, head.segment))
         self._cache_newest_segment(chain, head.segment)
@@ -245,7 +245,7 @@ def _build_record_operations(chain: ChainKey, head: SegmentHead, records: Sequen
     return [("create", (items.record_to_item(key, record),), {}) for record in records]
 
 
-def _build_pending_amendments_operation(
+def _build_pending_amendments_operations(
     chain: ChainKey, head: SegmentHead, records: Sequence[ChainRecord]
 ) -> list[Operation]:
     """Return the operation that adds the pending amendments among the records to the index.
@@ -310,18 +310,22 @@ class _PageReader:
             return None
         self._scanned += self._offset
         self._offset = 0
-        return query.restrict(1, first) if query.descending else query.restrict(first, query.high)
+        return (
+            query.restrict_to_sequences(1, first)
+            if query.descending
+            else query.restrict_to_sequences(first, query.high)
+        )
 
     async def _add_matches_until_full(self, partition: RecordPartition, query: RecordQuery) -> bool:
         """Add the matches of a partition to the page; return whether the page is full."""
         async with aclosing(partition.iterate_items(query)) as items:
             async for item in items:
                 self._scanned += 1
-                if not self._add_record(item):
+                if not self._add_record_if_fits(item):
                     return True
         return False
 
-    def _add_record(self, item: dict[str, Any]) -> bool:
+    def _add_record_if_fits(self, item: dict[str, Any]) -> bool:
         record = record_from_item(item)
         if record is None:
             return True

@@ -204,7 +204,9 @@ def record_from_item(item: Mapping[str, Any]) -> ChainRecord | None:
         return None
     canonical = _canonical_json_from_item(item)
     fields = item.get("p")
-    restored = _restore_hashed_values(_convert_fields_to_texts(fields) if isinstance(fields, dict) else {}, canonical)
+    restored = _replace_digests_by_texts(
+        _convert_fields_to_texts(fields) if isinstance(fields, dict) else {}, canonical
+    )
     return ChainRecord(sequence, canonical, str(item.get("hash", "")), str(item.get("append", "")), restored)
 
 
@@ -236,7 +238,7 @@ def _convert_fields_to_texts(fields: Mapping[str, Any]) -> dict[str, str]:
     return {name: value if isinstance(value, str) else f"\ufffd{value!r}" for name, value in fields.items()}
 
 
-def _restore_hashed_values(fields: dict[str, str], canonical: bytes) -> dict[str, str]:
+def _replace_digests_by_texts(fields: dict[str, str], canonical: bytes) -> dict[str, str]:
     """Replace the digests in filter fields by the full texts of the record, if the digests match."""
     digests = [name for name, value in fields.items() if str(value).startswith(_DIGEST)]
     if not digests:

@@ -43,7 +43,9 @@ class CosmosConnectionStates:
         by_source: defaultdict[str, list[ArrivedMessages]] = defaultdict(list)
         for each in arrivals:
             by_source[each.source].append(each)
-        await asyncio.gather(*(self._add_to_next_write(source, of_source) for source, of_source in by_source.items()))
+        await asyncio.gather(
+            *(self._count_with_next_write(source, of_source) for source, of_source in by_source.items())
+        )
 
     async def set_status(self, connection: str, status: str) -> None:
         def change_status(before: Item | None) -> Item | None:
@@ -70,7 +72,7 @@ class CosmosConnectionStates:
         """Wait until the running writes of connection states have ended."""
         await asyncio.gather(*(written for _, written in self._writes.values()), return_exceptions=True)
 
-    async def _add_to_next_write(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:
+    async def _count_with_next_write(self, source: str, arrivals: Sequence[ArrivedMessages]) -> None:
         if source not in self._writes:
             batch: list[ArrivedMessages] = []
             self._writes[source] = batch, asyncio.create_task(self._write_message_counts(source, batch))

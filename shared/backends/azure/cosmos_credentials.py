@@ -127,7 +127,7 @@ class CosmosCredentialStore:
             changes: list[Operation] = []
             if key in stored and stored[key]["revokedAt"] is None:
                 changes.append(_build_set_operation(key, "/revokedAt", format_rfc3339(at)))
-            revocations = [_build_revocation(token, at) for token in tokens]
+            revocations = [_build_revocation_item(token, at) for token in tokens]
             changes += [("create", (item,), {}) for item in revocations if item["id"] not in stored]
             for batch in batched(changes, MAX_OPERATIONS - 1, strict=False):
                 version = await self._items.put_if_unchanged(version, _build_next_version_item(version), batch)
@@ -196,7 +196,7 @@ def _token_to_item(token: IssuedToken, at: datetime) -> Item:
     return {**place, **named, "expiresAt": format_rfc3339(token.expires_at)}
 
 
-def _build_revocation(token: IssuedToken, at: datetime) -> Item:
+def _build_revocation_item(token: IssuedToken, at: datetime) -> Item:
     place = {"id": f"{_REVOKED}{token.token_id}", "scope": SCOPE, "ttl": _compute_time_to_live(token, at)}
     return {**place, "expiresAt": format_rfc3339(token.expires_at), "revokedAt": format_rfc3339(at)}
 

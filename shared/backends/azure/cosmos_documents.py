@@ -62,7 +62,7 @@ class CosmosDocumentStore:
         return None if found is None else StoredDocument(_item_to_text(found), str(found["_etag"]))
 
     async def create(self, table: Table, key: DocumentKey, text: bytes) -> str:
-        marked = _add_write_id(text, self._runtime)
+        marked = _parse_and_add_write_id(text, self._runtime)
         retries = WriteRetries(self._usage, self._runtime)
         async with self._open_container(table) as container:
             while True:
@@ -79,7 +79,7 @@ class CosmosDocumentStore:
                     raise build_document_exists_error()
 
     async def replace(self, table: Table, key: DocumentKey, text: bytes, if_match: str | None) -> str:
-        marked = _add_write_id(text, self._runtime)
+        marked = _parse_and_add_write_id(text, self._runtime)
 
         def find_outcome(item: Item | None, uncertain: bool) -> str | None:  # noqa: FBT001  the type says it
             is_mine = uncertain and item is not None and item.get(WRITE_MARK) == marked[WRITE_MARK]
@@ -238,7 +238,7 @@ class CosmosDocumentStore:
             raise
 
 
-def _add_write_id(text: bytes, runtime: Runtime) -> dict[str, Any]:
+def _parse_and_add_write_id(text: bytes, runtime: Runtime) -> dict[str, Any]:
     document: dict[str, Any] = orjson.loads(text)
     return {**document, WRITE_MARK: runtime.new_id()}
 

@@ -227,7 +227,7 @@ def build_readiness_checks(account: CosmosAccount) -> dict[str, Callable[[], Awa
     A check looks up an item that does not exist, which costs one request unit.
     """
 
-    def create_probe(definition: ContainerDefinition) -> Callable[[], Awaitable[None]]:
+    def build_readiness_check(definition: ContainerDefinition) -> Callable[[], Awaitable[None]]:
         store = CosmosItemStore(account, definition, "NOT_READY", f"the container {definition.name}")
 
         async def read_missing_item() -> None:
@@ -236,4 +236,4 @@ def build_readiness_checks(account: CosmosAccount) -> dict[str, Callable[[], Awa
         return read_missing_item
 
     required = (CATALOG, CREDENTIALS, CONNECTIONS, REQUESTS, DOWNLOADS, ALERTS)
-    return {f"Cosmos DB container {definition.name}": create_probe(definition) for definition in required}
+    return {f"Cosmos DB container {definition.name}": build_readiness_check(definition) for definition in required}

@@ -78,7 +78,7 @@ class CosmosChainOverview:
     async def list_chains_with_incomplete_counts(self, limit: int) -> Sequence[ChainKey]:
         found: dict[ChainKey, None] = {}
         for target in sorted(Target):
-            for item in await self._query_items(target, _UNCOUNTED, {}, lambda _: False):
+            for item in await self._query_items_until(target, _UNCOUNTED, {}, lambda _: False):
                 chain = items.chain_key_from_item(target, item)
                 # The head item of a full segment keeps its counts; only those of the newest segment matter.
                 if chain is not None and chain not in found and not await self._has_complete_counts(chain):
@@ -116,7 +116,7 @@ class CosmosChainOverview:
                     entries.setdefault(entry.place, entry)
             return False
 
-        await self._query_items(Target.DOMAIN_AMENDMENTS, _PENDING, {"@from": minimum[0]}, add_entries)
+        await self._query_items_until(Target.DOMAIN_AMENDMENTS, _PENDING, {"@from": minimum[0]}, add_entries)
         places = sorted(entries, key=_to_sort_key)[:limit]
         return await self._read_amendments([entries[place] for place in places], max_bytes)
 
@@ -163,7 +163,7 @@ class CosmosChainOverview:
     async def _list_broken_chains(self, target: Target, last_scope: str | None, limit: int) -> list[ChainSummary]:
         text = _BROKEN.format(comparison=">=" if last_scope is None else ">")
         found: list[ChainSummary] = []
-        for status in await self._query_items(target, text, {"@after": last_scope or ""}, lambda _: False):
+        for status in await self._query_items_until(target, text, {"@after": last_scope or ""}, lambda _: False):
             chain = ChainKey(target, status["scope"])
             head = await self._store.read_newest_head(chain)
             if head is not None and status["chain"] == items.compute_partition_key(chain, 1):
@@ -183,10 +183,10 @@ class CosmosChainOverview:
             return len(scopes) > limit
 
         text = _SUMMARIES.format(comparison=">=" if last_scope is None else ">")
-        rows = await self._query_items(target, text, {"@after": last_scope or ""}, is_enough)
+        rows = await self._query_items_until(target, text, {"@after": last_scope or ""}, is_enough)
         return rows, len(scopes) > limit
 
-    async def _query_items(
+    async def _query_items_until(
         self, target: Target, sql: str, values: Mapping[str, object], is_enough: Callable[[Item], bool]
     ) -> list[Item]:
         """Return a query's items over all partitions that precede the first item for which ``is_enough`` is True."""

@@ -43,7 +43,7 @@ class CosmosQuotaStore:
     ) -> bool:
         allowed = False
 
-        def raise_reserved_size(places: _Places) -> _Places | None:
+        def increase_reserved_size(places: _Places) -> _Places | None:
             nonlocal allowed
             before = places.get(reservation_id, QuotaReservation(reservation_id, at))
             others = sum(place.size for place in places.values() if place.id != reservation_id)
@@ -57,7 +57,7 @@ class CosmosQuotaStore:
                 ),
             }
 
-        await self._change_reservations(principal, purpose, raise_reserved_size)
+        await self._change_reservations(principal, purpose, increase_reserved_size)
         return allowed
 
     async def mark_inactive(self, principal: str, purpose: Purpose, reservation_id: str) -> None:

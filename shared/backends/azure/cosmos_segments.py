@@ -47,27 +47,31 @@ class RecordQuery:
     descending: bool = False
     page: int = MAX_PAGE
 
-    def restrict(self, low: int, high: int) -> "RecordQuery":
+    def restrict_to_sequences(self, low: int, high: int) -> "RecordQuery":
         """Return a copy of the query that is restricted to a range of sequence numbers, both inclusive."""
         return replace(self, low=max(low, self.low), high=min(high, self.high))
 
     def continue_after(self, sequence: int) -> "RecordQuery":
         """Return a copy of the query for the records that follow a sequence number in the query's order."""
-        return self.restrict(1, sequence - 1) if self.descending else self.restrict(sequence + 1, LAST_SEQUENCE)
+        return (
+            self.restrict_to_sequences(1, sequence - 1)
+            if self.descending
+            else self.restrict_to_sequences(sequence + 1, LAST_SEQUENCE)
+        )
 
     @property
     def text(self) -> str:
         """SQL text of this query. Its range of ids excludes the head item."""
         order = "DESC" if self.descending else "ASC"
-        return f"SELECT {self.fields} FROM c WHERE {self._build_condition} ORDER BY c.id {order}"  # noqa: S608  our own names
+        return f"SELECT {self.fields} FROM c WHERE {self._condition_sql} ORDER BY c.id {order}"  # noqa: S608  our own names
 
     @property
     def count_sql(self) -> str:
         """SQL text that counts the records that match the query."""
-        return f"SELECT VALUE COUNT(1) FROM c WHERE {self._build_condition}"  # noqa: S608  our own names
+        return f"SELECT VALUE COUNT(1) FROM c WHERE {self._condition_sql}"  # noqa: S608  our own names
 
     @property
-    def _build_condition(self) -> str:
+    def _condition_sql(self) -> str:
         return " AND ".join(("c.id BETWEEN @low AND @high", *self.conditions))
 
     @property
@@ -124,7 +128,7 @@ class RecordPartition:
         """Skip ``count`` matches; return the sequence number of the next match, or None after the last match."""
         while True:
             text = f"{query.text} OFFSET {min(int(count), _LARGEST_OFFSET)} LIMIT 1"
-            found = await self._query_values(text, query)
+            found = await self._read_query_values(text, query)
             if not found:
                 return None
             sequence = sequence_from_record_id(found[0]["id"])
@@ -135,9 +139,9 @@ class RecordPartition:
 
     async def count(self, query: RecordQuery) -> int:
         """Count the records in this partition that match a query."""
-        return int((await self._query_values(query.count_sql, query))[0])
+        return int((await self._read_query_values(query.count_sql, query))[0])
 
-    async def _query_values(self, text: str, query: RecordQuery) -> list[Any]:
+    async def _read_query_values(self, text: str, query: RecordQuery) -> list[Any]:
         retries = ReadRetries(self._usage, self._runtime)
         while True:
             try:
@@ -275,4 +279,4 @@ class Segments:
 def _restrict_to_segment(last_sequences: list[int], index: int, query: RecordQuery) -> RecordQuery:
     low = last_sequences[index - 1] + 1 if index else 1
     high = last_sequences[index] if index < len(last_sequences) else LAST_SEQUENCE
-    return query.restrict(low, high)
+    return query.restrict_to_sequences(low, high)

@@ -20,12 +20,12 @@ def create_single_try_transport() -> AioHttpTransport:
         trust_env=True,
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
-        middlewares=(trace_request, _convert_lost_connection_error),
+        middlewares=(trace_request, _send_and_convert_lost_connection_error),
     )
     return AioHttpTransport(session=session)
 
 
-async def _convert_lost_connection_error(
+async def _send_and_convert_lost_connection_error(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
     try:

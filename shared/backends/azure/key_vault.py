@@ -84,7 +84,7 @@ class Vault:
         with _trace_call("list versions"):
             listed = self._open_client().list_properties_of_key_versions(name)
             enabled = [properties.version async for properties in listed if properties.enabled]
-            found = [await self._load_version(name, version) for version in enabled if version]
+            found = [await self._load_key_version(name, version) for version in enabled if version]
         return sorted(found, key=lambda version: (version.created_at, version.version))
 
     async def sign(self, name: str, version: str, message: bytes) -> bytes:
@@ -120,7 +120,7 @@ class Vault:
         if credential is not None:
             await credential.close()
 
-    async def _load_version(self, name: str, version: str) -> KeyVersion:
+    async def _load_key_version(self, name: str, version: str) -> KeyVersion:
         # The key of a version never changes.
         if (name, version) not in self._known:
             key = await self._open_client().get_key(name, version)

@@ -152,7 +152,7 @@ class KustoEngine:
         try:
             async with asyncio.timeout(query.timeout_seconds + self._margin_seconds):
                 reply = await self._get_or_open_client().execute_query(
-                    self._database, query.text, _build_properties(query)
+                    self._database, query.text, _build_request_properties(query)
                 )
             table = reply.primary_results[0]
             reject_partial_result(reply, table.raw_rows)
@@ -235,7 +235,7 @@ def build_kusto_connection(
     return KustoConnectionStringBuilder.with_async_token_provider(uri, fetch_token), credential
 
 
-def _build_properties(query: EngineQuery) -> ClientRequestProperties:
+def _build_request_properties(query: EngineQuery) -> ClientRequestProperties:
     properties = ClientRequestProperties()
     properties.client_request_id = f"oi;{logs.request_id.get() or 'background'}"
     for restriction in _RESTRICTIONS:

@@ -27,22 +27,22 @@ def start_export(
     """
     if not connection_string or exporters.is_configured_by_environment():
         return None
-    timer = threading.Timer(delay_seconds, _install_opentelemetry_providers, (connection_string, client_id))
+    timer = threading.Timer(delay_seconds, _install_providers_or_log_failure, (connection_string, client_id))
     timer.daemon = True
     timer.start()
     return timer
 
 
-def _install_opentelemetry_providers(connection_string: str, client_id: str) -> None:
+def _install_providers_or_log_failure(connection_string: str, client_id: str) -> None:
     try:
-        _set_opentelemetry_providers(_build_options(connection_string, client_id))
+        _set_opentelemetry_providers(_build_exporter_options(connection_string, client_id))
     except Exception as error:  # noqa: BLE001  the service works without
         _LOG.warning("cannot export to Azure Monitor", extra=logs.fields(error=type(error).__name__))
         return
     exporters.mark_providers_installed()
 
 
-def _build_options(connection_string: str, client_id: str) -> dict[str, Any]:
+def _build_exporter_options(connection_string: str, client_id: str) -> dict[str, Any]:
     # Data that cannot be sent is dropped and not stored on the instance's disk.
     options = {"connection_string": connection_string, "disable_offline_storage": True}
     if not client_id:

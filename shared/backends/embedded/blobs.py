@@ -65,7 +65,7 @@ class FolderBlobStore:
         await self._run_in_thread(lambda: shutil.copyfile(path, target))
 
     async def list(self, prefix: str) -> AsyncIterator[Blob]:
-        found = _list_blobs(self._folder, "", prefix)
+        found = _iterate_blobs(self._folder, "", prefix)
 
         async def fetch_next_page() -> "list[Blob]":
             with open_blob_span("list", self._folder.name):
@@ -111,7 +111,7 @@ class FolderBlobStore:
 
         def create_from_draft() -> bool:
             draft = durable_files.write_temporary_file(self._create_draft_path(path.name), content)
-            return durable_files.move_temporary_file(path, draft, self._folder)
+            return durable_files.move_temporary_file_if_absent(path, draft, self._folder)
 
         return _move_into_folder(path.parent, create_from_draft)
 
@@ -151,7 +151,7 @@ def _is_valid_path_segment(text: str) -> bool:
     return len(text.encode(errors="replace")) <= _MAX_SEGMENT_BYTES
 
 
-def _list_blobs(folder: Path, above: str, prefix: str) -> Iterator[Blob]:
+def _iterate_blobs(folder: Path, above: str, prefix: str) -> Iterator[Blob]:
     """Yield the blobs below a folder whose names begin with a prefix, in order of their full names."""
     try:
         with os.scandir(folder) as scanned:
@@ -163,12 +163,12 @@ def _list_blobs(folder: Path, above: str, prefix: str) -> Iterator[Blob]:
             continue
         if name.endswith("/"):
             if name.startswith(prefix) or prefix.startswith(name):
-                yield from _list_blobs(folder / entry.name, name, prefix)
+                yield from _iterate_blobs(folder / entry.name, name, prefix)
         elif name.startswith(prefix):
-            yield from _read_blob_entry(name, entry)
+            yield from _iterate_blob_of_entry(name, entry)
 
 
-def _read_blob_entry(name: str, entry: "os.DirEntry[str]") -> Iterator[Blob]:
+def _iterate_blob_of_entry(name: str, entry: "os.DirEntry[str]") -> Iterator[Blob]:
     try:
         found = entry.stat()
     except FileNotFoundError:

@@ -86,7 +86,9 @@ def _list_names_descending(folder: Path, digits: int) -> list[str]:
 
 
 def _create_file(path: Path, content: bytes, top: Path) -> bool:
-    return durable_files.move_temporary_file(path, durable_files.write_temporary_file(path, content, _READ_ONLY), top)
+    return durable_files.move_temporary_file_if_absent(
+        path, durable_files.write_temporary_file(path, content, _READ_ONLY), top
+    )
 
 
 def _replace_file(path: Path, content: bytes) -> None:

@@ -80,7 +80,7 @@ class SqliteCredentialStore:
 
     async def revoke_key(self, key_id: str, at: datetime) -> None:
         sql = "UPDATE api_keys SET revoked_at = ? WHERE key_id = ? AND revoked_at IS NULL"
-        await self._write_statements(
+        await self._execute_in_transaction(
             (sql, (format_rfc3339(at), key_id)), (_REVOKE_TOKENS, (key_id, format_rfc3339(at)))
         )
 
@@ -108,9 +108,9 @@ class SqliteCredentialStore:
         return None if row is None else IssuedToken(token_id, row[0], parse_rfc3339(row[1]), row[2])
 
     async def revoke_token(self, token_id: str, at: datetime) -> None:
-        await self._write_statements((_REVOKE_TOKENS, (token_id, format_rfc3339(at))))
+        await self._execute_in_transaction((_REVOKE_TOKENS, (token_id, format_rfc3339(at))))
 
-    async def _write_statements(self, *statements: _Statement) -> None:
+    async def _execute_in_transaction(self, *statements: _Statement) -> None:
         with _convert_errors():
             await self._database.write(lambda connection: _execute_and_increment_version(connection, statements))
 

@@ -46,7 +46,7 @@ def enable_incremental_vacuum(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
 
 
-def convert_to_incremental_vacuum(connection: sqlite3.Connection) -> None:
+def convert_small_file_to_incremental_vacuum(connection: sqlite3.Connection) -> None:
     """Rewrite a small file of an earlier version, so that its free pages can be returned to the file system.
 
     A larger file is not rewritten: new rows use its free pages.

@@ -157,7 +157,7 @@ class SqliteDocumentStore:
     async def list(
         self, table: Table, partition: PartitionValue, limit: int, after: str | None, *, all_partitions: bool
     ) -> DocumentPage:
-        place, low = _build_container_key(table), ("", "") if after is None else _parse_position(after)
+        place, low = _build_container_key(table), ("", "") if after is None else _parse_page_token(after)
         if all_partitions:
             where, values = "(partition_key, id) > (?, ?)", (*place, *low)
         else:
@@ -220,7 +220,7 @@ def _build_page(rows: sqlite3.Cursor, limit: int) -> DocumentPage:
     return DocumentPage(tuple(texts), None)
 
 
-def _parse_position(after: str) -> tuple[str, str]:
+def _parse_page_token(after: str) -> tuple[str, str]:
     try:
         partition, document_id = json.loads(after)
     except ValueError:

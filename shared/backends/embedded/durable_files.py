@@ -5,7 +5,7 @@ import uuid
 from pathlib import Path
 
 
-def move_temporary_file(path: Path, temporary_path: Path, top_folder: Path) -> bool:
+def move_temporary_file_if_absent(path: Path, temporary_path: Path, top_folder: Path) -> bool:
     """Move a temporary file to a new path; return False if a file exists there.
 
     The temporary file is deleted in both cases.

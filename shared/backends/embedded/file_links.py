@@ -67,7 +67,7 @@ class FileLinks:
         query = urlencode({**values, _SIGNATURE: self._compute_signature(link)})
         return f"{self._base_url}{PATH}{quote(link.container, safe='')}/{quote(link.name)}?{query}"
 
-    def parse_signed_link(self, container: str, name: str, query: Mapping[str, str]) -> FileLink | None:
+    def verify_signed_link(self, container: str, name: str, query: Mapping[str, str]) -> FileLink | None:
         """Verify and parse the signed link in a request's URL; return None if it is invalid. The expiry is not checked.
 
         Args:

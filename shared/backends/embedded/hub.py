@@ -118,7 +118,7 @@ class HubWriter:
 
     def _append_events(self, connection: sqlite3.Connection, batch: Sequence[_Send]) -> None:
         enqueued = to_microseconds(self._runtime.now())
-        for place, rows in _group_by_partition(batch).items():
+        for place, rows in _merge_rows_of_sends(batch).items():
             last = self._reserve_sequence_numbers(connection, place, len(rows))
             first_id = to_event_id(self._ids[place], last - len(rows) + 1)
             connection.executemany(
@@ -290,7 +290,7 @@ def _serialise_properties(properties: Mapping[str, str]) -> str:
         return json.dumps(dict(properties))
 
 
-def _group_by_partition(batch: Iterable[_Send]) -> dict[tuple[str, str], list[tuple[str, str, bytes]]]:
+def _merge_rows_of_sends(batch: Iterable[_Send]) -> dict[tuple[str, str], list[tuple[str, str, bytes]]]:
     merged: dict[tuple[str, str], list[tuple[str, str, bytes]]] = {}
     for send in batch:
         for place, rows in send.rows.items():

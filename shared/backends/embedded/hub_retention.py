@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from shared.backends.embedded.disk import convert_to_incremental_vacuum, release_free_pages
+from shared.backends.embedded.disk import convert_small_file_to_incremental_vacuum, release_free_pages
 from shared.backends.embedded.hub import HubReader
 from shared.backends.embedded.hub_file import PARTITIONS, open_hub, to_event_id
 from shared.observability.logs import get_logger
@@ -114,7 +114,7 @@ class HubTrimmer:
             for hub, names in groups.items()
             for partition in range(PARTITIONS)
         )
-        convert_to_incremental_vacuum(self._connection)
+        convert_small_file_to_incremental_vacuum(self._connection)
         release_free_pages(self._connection, self._write_and_pause)
         return deleted
 

@@ -117,16 +117,16 @@ class FileNoteSigner:
 
     def _load_current_key(self) -> ec.EllipticCurvePrivateKey:
         try:
-            return self._load_key_if_changed()
+            return self._reload_key_if_changed()
         except FileNotFoundError:
             if self._has_checkpoints():
                 raise _build_signing_key_error("is missing, although checkpoints signed with it exist") from None
             create_private_key_file(self._path)
-            return self._load_key_if_changed()
+            return self._reload_key_if_changed()
         except ValueError:
             raise _build_signing_key_error("is not a valid P-256 private key") from None
 
-    def _load_key_if_changed(self) -> ec.EllipticCurvePrivateKey:
+    def _reload_key_if_changed(self) -> ec.EllipticCurvePrivateKey:
         status = self._path.stat()
         version = (status.st_ino, status.st_mtime_ns, status.st_size)
         if self._loaded is None or self._loaded[0] != version:
@@ -143,7 +143,7 @@ def load_or_create_secret(path: Path, runtime: Runtime = SYSTEM_RUNTIME) -> byte
     """Return the secret that a file contains; if the file does not exist, create it with random bytes."""
     if not path.exists():
         draft = durable_files.write_temporary_file(path, runtime.random_bytes(_SECRET_BYTES), 0o600)
-        durable_files.move_temporary_file(path, draft, path.parent)
+        durable_files.move_temporary_file_if_absent(path, draft, path.parent)
     return path.read_bytes()
 
 
@@ -168,10 +168,10 @@ def create_private_key_file(path: Path) -> None:
     pem = ec.generate_private_key(ec.SECP256R1()).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    durable_files.move_temporary_file(path, durable_files.write_temporary_file(path, pem, 0o600), path.parent)
+    durable_files.move_temporary_file_if_absent(path, durable_files.write_temporary_file(path, pem, 0o600), path.parent)
 
 
-def rotate_key(path: Path) -> str:
+def rotate_checkpoint_key(path: Path) -> str:
     """Replace the key that signs checkpoints by a new key; return 16 hex digits of the new public key's SHA-256.
 
     The old and the new public key are stored before the replacement, so that all checkpoints remain verifiable.
@@ -202,7 +202,9 @@ def store_public_key(path: Path, key: ec.EllipticCurvePublicKey) -> None:
     target = get_public_key_folder(path) / f"{_build_key_file_name(key)}.pem"
     if not target.exists():
         pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-        durable_files.move_temporary_file(target, durable_files.write_temporary_file(target, pem, 0o444), path.parent)
+        durable_files.move_temporary_file_if_absent(
+            target, durable_files.write_temporary_file(target, pem, 0o444), path.parent
+        )
 
 
 def _load_or_create_private_key(path: Path) -> ec.EllipticCurvePrivateKey:

@@ -268,7 +268,7 @@ class ReadBatcher(_Batcher):
 
     async def _run_batch(self, functions: Sequence[Work]) -> Sequence[Any]:
         return await self._database.read(
-            lambda connection: [_run_and_return_error(connection, work) for work in functions]
+            lambda connection: [_run_and_return_result_or_error(connection, work) for work in functions]
         )
 
 
@@ -305,7 +305,7 @@ class WriteBatcher(_Batcher):
         )
 
 
-def _run_and_return_error(connection: sqlite3.Connection, function: Work) -> Any:
+def _run_and_return_result_or_error(connection: sqlite3.Connection, function: Work) -> Any:
     try:
         return function(connection)
     except Exception as error:  # noqa: BLE001  raised to the caller of this read

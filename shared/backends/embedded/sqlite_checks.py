@@ -27,7 +27,7 @@ async def check_write_lock(
     Raises:
         sqlite3.Error: the file is locked, read-only or damaged.
     """
-    await runtime.run_in_thread(_check_file, path, wait_seconds, _roll_back, runtime)
+    await runtime.run_in_thread(_check_in_write_transaction, path, wait_seconds, _roll_back, runtime)
 
 
 async def check_file_is_writable(
@@ -38,10 +38,12 @@ async def check_file_is_writable(
     Raises:
         sqlite3.Error: the disk is full, or the file is locked, read-only or damaged.
     """
-    await runtime.run_in_thread(_check_file, path, wait_seconds, _write_row, runtime)
+    await runtime.run_in_thread(_check_in_write_transaction, path, wait_seconds, _write_row, runtime)
 
 
-def _check_file(path: Path, wait_seconds: float, check: Callable[[sqlite3.Connection], None], runtime: Runtime) -> None:
+def _check_in_write_transaction(
+    path: Path, wait_seconds: float, check: Callable[[sqlite3.Connection], None], runtime: Runtime
+) -> None:
     if not path.exists():
         return
     # As a URI with mode=rw, because a file that was deleted meanwhile must not be created.

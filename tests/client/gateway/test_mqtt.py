@@ -79,7 +79,7 @@ async def test_a_message_whose_acknowledgement_was_lost_is_stored_once(
     name, service = f"lost-{version[0]}", FakeService()
     settings = build_settings(tmp_path, shared_broker.port, name, version=version)
     with monkeypatch.context() as patch:
-        patch.setattr(MqttConnection, "_acknowledge", lambda *_: None)
+        patch.setattr(MqttConnection, "_schedule_acknowledgement", lambda *_: None)
         async with open_gateway(settings, service):
             await asyncio.to_thread(shared_broker.publish, *[(f"{name}/press/d-1", encode_message(value=1))] * 2)
             first = await service.wait_for_messages("press", 2)

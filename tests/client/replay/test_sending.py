@@ -10,7 +10,7 @@ import pytest
 from oi import AsyncWorkspace, ConflictError
 from oi.replay import sending
 from oi.replay.csv_rows import CsvRow
-from oi.replay.sending import Pace, collect_batches, send_rows
+from oi.replay.sending import Pace, send_rows, stream_due_batches
 
 START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
@@ -61,7 +61,7 @@ async def test_a_rejected_batch_is_reported_with_its_row_numbers(monkeypatch: py
 async def test_replay_batches_have_a_maximum_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch has at most the maximum number of rows and the maximum number of bytes."""
     monkeypatch.setattr(sending, "MAX_BYTES", 100)
-    batches = [len(batch) async for batch in collect_batches(build_rows([0] * 7, size=30), Pace(batch=4))]
+    batches = [len(batch) async for batch in stream_due_batches(build_rows([0] * 7, size=30), Pace(batch=4))]
     assert batches == [3, 3, 1]
 
 
@@ -76,5 +76,5 @@ async def test_replayed_rows_are_sent_when_they_are_due(monkeypatch: pytest.Monk
     monkeypatch.setattr("asyncio.sleep", advance_clock)
     monkeypatch.setattr("oi.replay.sending.time.monotonic", lambda: now)
     rows = build_rows([0, 0, 1, 30, 30])
-    batches = [(now, len(batch)) async for batch in collect_batches(rows, Pace(speed=100))]
+    batches = [(now, len(batch)) async for batch in stream_due_batches(rows, Pace(speed=100))]
     assert batches == [(0.0, 3), (pytest.approx(0.3), 2)]

@@ -15,11 +15,11 @@ import pytest
 from oi.verification.command import main
 from oi.verification.fetch import FetchError
 
-from shared.backends.embedded.key_files import rotate_key
+from shared.backends.embedded.key_files import rotate_checkpoint_key
 from shared.provenance.hash_rule import LAST_SEQUENCE, format_record_id
 from shared.provenance.ports import Filters
 from shared.provenance.queries import export_records
-from shared.provenance.records import draft_event, seal_record
+from shared.provenance.records import build_event_draft, seal_record
 from tests.unit.shared.provenance.chains import BATCH, PLATFORM, WORKSPACE, Ledger, build_event, open_ledger
 
 ROOT = Path(__file__).parents[3]
@@ -259,7 +259,7 @@ async def test_the_verifier_warns_of_a_record_with_a_future_time(
     assert main([str(file), *OPTIONS]) == 0
     assert capsys.readouterr().err == ""
     tip = await ledger.store.read_tip(PLATFORM)
-    made = seal_record(draft_event("u", build_event(6)), 6, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")
+    made = seal_record(build_event_draft("u", build_event(6)), 6, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")
     await ledger.store.append(PLATFORM, [made], tip)
     file.write_bytes((await export_records(ledger.store, PLATFORM, Filters())).to_json_array())
     assert main([str(file), *OPTIONS]) == 0
@@ -379,7 +379,7 @@ async def test_checkpoints_of_retired_keys_are_valid(
 ) -> None:
     """A checkpoint whose key was retired is valid if the key file contains that key."""
     _, verify = fetch_and_verify_commands
-    rotate_key(tmp_path / "checkpoint-key.pem")
+    rotate_checkpoint_key(tmp_path / "checkpoint-key.pem")
     new = str(await ledger.checkpoints.load_verifier_key())
     assert main([*verify[:-1], new]) == 1
     (tmp_path / "keys").write_text(f"{new}\n{verify[-1]}\n")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from emulators.cosmos.wire import CosmosError, CosmosReply, CosmosRequest, classify_request
+from emulators.cosmos.wire import CosmosError, CosmosReply, CosmosRequest, get_operation_name
 
 QUERY = {"x-ms-documentdb-isquery": "True"}
 
@@ -31,7 +31,7 @@ def test_method_path_and_headers_determine_the_operation(
     method: str, path: str, headers: Mapping[str, str], expected: str
 ) -> None:
     """Method and path determine the operation; headers distinguish queries, batches and upserts."""
-    assert classify_request(method, tuple(path.split("/")) if path else (), headers) == expected
+    assert get_operation_name(method, tuple(path.split("/")) if path else (), headers) == expected
 
 
 def _build_request(*segments: str, body: bytes = b"", operation: str = "read_item", **headers: str) -> CosmosRequest:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from emulators.durable.actions import ActionType, flatten_actions, read_action_type
+from emulators.durable.actions import ActionType, iterate_single_actions, read_action_type
 
 
 def test_nested_actions_are_listed_in_the_order_of_the_sdk() -> None:
@@ -10,7 +10,7 @@ def test_nested_actions_are_listed_in_the_order_of_the_sdk() -> None:
     first, second, third = ({"actionType": ActionType.CALL_ACTIVITY, "functionName": name} for name in "abc")
     any_of = {"actionType": ActionType.WHEN_ANY, "compoundActions": [second, third]}
     all_of = {"actionType": ActionType.WHEN_ALL, "compoundActions": [first, any_of]}
-    assert list(flatten_actions([all_of, first])) == [first, second, third, first]
+    assert list(iterate_single_actions([all_of, first])) == [first, second, third, first]
 
 
 def test_an_unknown_kind_of_action_is_rejected() -> None:

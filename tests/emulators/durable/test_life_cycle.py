@@ -223,6 +223,6 @@ async def test_a_purge_by_age_deletes_only_old_ended_orchestrations(harness: Eng
     await harness.start_orchestration("end_at_once", instance="recent")
     await harness.wait_for_end("recent")
     created_to = harness.clock.now() - timedelta(days=7)
-    assert await harness.management.purge_all(InstanceFilter(created_to=created_to)) == 1
+    assert await harness.management.purge_matching_instances(InstanceFilter(created_to=created_to)) == 1
     found = [await harness.management.find_instance(each) for each in ("old", "running", "recent")]
     assert [each is not None for each in found] == [False, True, True]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from scripts.kql_known_differences import permits_columns, permits_rejection
+from scripts.kql_known_differences import is_column_difference_known, is_rejection_known
 from scripts.kql_language import ROOT, read_language
 from tests.emulators.kusto.kql_generator import TABLE, QueryGenerator
 from tests.node_suites import running
@@ -48,7 +48,7 @@ class Comparison:
             return
         self.invalid += bool(service["errors"])
         message = code or " ".join(str(error) for error in service["errors"])
-        if code.startswith(_UNSUPPORTED) or (code and not service["errors"] and permits_rejection(query, code)):
+        if code.startswith(_UNSUPPORTED) or (code and not service["errors"] and is_rejection_known(query, code)):
             return
         self.compared += 1
         if bool(service["errors"]) != bool(code):
@@ -57,7 +57,7 @@ class Comparison:
         self.agreed += 1
         if code or service["columns"] is None or any(kind == "unknown" for _, kind in service["columns"]):
             return
-        if service["columns"] != columns and permits_columns(query, service["columns"], columns):
+        if service["columns"] != columns and is_column_difference_known(query, service["columns"], columns):
             return
         self.columns += 1
         if service["columns"] == columns:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from emulators.kusto.sandbox import open_database
-from emulators.kusto.series_functions import SeriesFunction, create_series_functions, track_execution
+from emulators.kusto.series_functions import SeriesFunction, bind_stop_event, create_series_functions
 
 STOPPED = threading.Event()
 SEEN: list[int] = []
@@ -69,7 +69,7 @@ def test_a_stopped_query_calls_its_python_function_no_more(connection: duckdb.Du
     STOPPED.clear()
     cursor = connection.cursor()
     sql = f"SELECT {STOP.render_call('range')} FROM range(1000)"
-    with track_execution(cursor, sql, STOPPED), pytest.raises(duckdb.Error, match="ExecutionStoppedError"):
+    with bind_stop_event(cursor, sql, STOPPED), pytest.raises(duckdb.Error, match="ExecutionStoppedError"):
         cursor.execute(sql).fetchall()
     assert len(SEEN) == 3
 
@@ -79,7 +79,7 @@ def test_queries_without_python_functions_are_not_registered_for_cancellation(
 ) -> None:
     """A query that calls no Python function is not registered for cancellation."""
     cursor = connection.cursor()
-    with track_execution(cursor, "SELECT 1", STOPPED):
+    with bind_stop_event(cursor, "SELECT 1", STOPPED):
         assert cursor.execute("SELECT getvariable('series_execution')").fetchall() == [(None,)]
 
 

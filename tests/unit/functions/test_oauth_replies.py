@@ -3,7 +3,7 @@
 import json
 from datetime import UTC, datetime
 
-from functions.oauth_replies import build_oauth_error, build_token_reply
+from functions.oauth_replies import build_oauth_error_reply, build_token_reply
 from shared.auth.issuer import NewToken
 from shared.errors import Kind, WorkspaceError
 
@@ -11,7 +11,7 @@ from shared.errors import Kind, WorkspaceError
 def test_errors_have_the_form_of_rfc_6749() -> None:
     """An OAuth error has a code and a description, and is not cached; a 401 names the scheme of the credentials."""
     error = WorkspaceError(Kind.UNAUTHENTICATED, "OAUTH_CLIENT_UNAUTHENTICATED", "Wrong \u201ckey\u201d.")
-    reply = build_oauth_error(error)
+    reply = build_oauth_error_reply(error)
     body = json.loads(bytes(reply.body))
     assert set(body) == {"error", "error_description"}
     assert body["error_description"].isascii()

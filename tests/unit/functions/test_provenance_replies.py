@@ -9,18 +9,18 @@ from functions.provenance_replies import (
     _to_csv,
     build_created_reply,
     build_export_file_name,
-    estimate_csv_size,
+    compute_max_csv_size,
 )
 from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import ChainKey, ChainRecord, Target
-from shared.provenance.records import draft_event, seal_record
+from shared.provenance.records import build_event_draft, seal_record
 
 CHAIN = ChainKey(Target.DOMAIN_EVENTS, "line 1/ä")
 
 
 def build_record(entity: str = "B-1") -> ChainRecord:
     """Return the first record of a chain."""
-    draft = draft_event("=ann", {"ActionType": "Update", "EntityType": "Batch", "EntityID": entity})
+    draft = build_event_draft("=ann", {"ActionType": "Update", "EntityType": "Batch", "EntityID": entity})
     genesis = compute_genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)
     return seal_record(draft, 1, "2026-01-05T08:00:00.000000Z", genesis, "append-1")
 
@@ -45,7 +45,7 @@ def test_a_csv_file_has_eight_columns_and_no_formulas() -> None:
     values = dict(zip(header, row, strict=True))
     assert (values["RecordID"], values["UserID"], values["EntityID"]) == ("000000000001", "'=ann", 'a,"b"\r\nc')
     assert values["Hash"] == record.hash
-    assert len(content) <= estimate_csv_size(record) + len(",".join(CSV_COLUMNS)) + 2
+    assert len(content) <= compute_max_csv_size(record) + len(",".join(CSV_COLUMNS)) + 2
 
 
 def test_an_export_file_name_is_safe_on_each_system() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from functions import serialized_items as module
-from functions.serialized_items import SerializedItems, build_serialized_list
+from functions.serialized_items import SerializedItems, build_serialized_list_reply
 from shared.runtime import SYSTEM_RUNTIME
 
 type Version = tuple[str, int | None]
@@ -48,7 +48,7 @@ async def test_texts_of_removed_items_are_deleted() -> None:
 
 def test_a_list_reply_contains_the_items_and_a_cursor() -> None:
     """The reply to a list request has the items in order, and a cursor if another page follows."""
-    assert build_serialized_list("items", [b'{"a":1}', b"2"], {"cursor": "c"}).body == (
+    assert build_serialized_list_reply("items", [b'{"a":1}', b"2"], {"cursor": "c"}).body == (
         b'{"items":[{"a":1},2],"cursor":"c"}'
     )
-    assert build_serialized_list("items", [], {}).body == b'{"items":[]}'
+    assert build_serialized_list_reply("items", [], {}).body == b'{"items":[]}'

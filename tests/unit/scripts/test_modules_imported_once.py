@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 
 from scripts import modules_imported_once
-from scripts.modules_imported_once import find_modules_imported_once, has_reason, is_required_by_layout, main
+from scripts.modules_imported_once import (
+    find_modules_imported_once,
+    has_reason_for_separation,
+    is_required_by_layout,
+    main,
+)
 
 
 def test_modules_with_one_importer_are_listed_with_it() -> None:
@@ -49,7 +54,7 @@ def test_the_docstring_of_a_module_with_one_importer_states_the_reason(
     """The docstring of a module with one importer must say why it is a separate module."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b.py").write_text(text, encoding="utf-8")
-    assert has_reason("a.b", tmp_path) is expected
+    assert has_reason_for_separation("a.b", tmp_path) is expected
 
 
 @pytest.mark.parametrize(("limit", "code"), [(0, 1), (1, 0)])
@@ -59,7 +64,7 @@ def test_modules_without_a_reason_are_counted(
     """If the command is limited to a package, it counts only modules of this package that state no reason."""
     pairs = [("shared.a", "shared.b"), ("shared.c", "shared.wiring"), ("local.c", "local.d")]
     monkeypatch.setattr(modules_imported_once, "find_modules_imported_once", lambda: iter(pairs))
-    monkeypatch.setattr(modules_imported_once, "has_reason", lambda _: False)
+    monkeypatch.setattr(modules_imported_once, "has_reason_for_separation", lambda _: False)
     monkeypatch.setattr(sys, "argv", ["modules_imported_once", "shared", "--at-most", str(limit)])
     assert main() == code
     assert capsys.readouterr().out.splitlines() == [

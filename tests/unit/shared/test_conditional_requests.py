@@ -103,10 +103,10 @@ def test_a_write_that_fails_its_condition_is_rejected(condition: Condition, allo
     assert {state for state in ('"a"', None) if condition.is_satisfied_by(state)} == allowed
     for state in {'"a"', None} - allowed:
         with pytest.raises(WorkspaceError) as caught:
-            condition.check_write(state)
+            condition.check_write_allowed(state)
         assert caught.value.code == "PRECONDITION_FAILED"
     for state in allowed:
-        condition.check_write(state)
+        condition.check_write_allowed(state)
 
 
 @pytest.mark.parametrize(
@@ -121,5 +121,5 @@ def test_a_write_that_fails_its_condition_is_rejected(condition: Condition, allo
 def test_a_rejected_write_names_the_reason(condition: Condition, stored: str | None, expected: str) -> None:
     """The error says whether the item is missing, exists already, or has another version than required."""
     with pytest.raises(WorkspaceError, match=expected) as caught:
-        condition.check_write(stored)
+        condition.check_write_allowed(stored)
     assert caught.value.code == "PRECONDITION_FAILED"

@@ -92,7 +92,7 @@ class Download:
                 break
             sleep(_POLL_SECONDS)
         if job["status"] != "completed":
-            raise _build_error(job)
+            raise _build_job_error(job)
         return job
 
     def cancel(self) -> None:
@@ -118,7 +118,7 @@ class Download:
 
     def _save_file(self, file: Mapping[str, Any], folder: Path) -> Path:
         url = urljoin(f"{self._transport.url}/", file["url"])
-        path = folder / _choose_name(file, self.job["format"])
+        path = folder / _choose_file_name(file, self.job["format"])
         partial = path.with_name(f"{path.name}.part")
         digest = hashlib.sha256()
         with self._transport.open_link(url) as response:
@@ -133,7 +133,7 @@ class Download:
         return path
 
 
-def _build_error(job: Mapping[str, Any]) -> ApiError:
+def _build_job_error(job: Mapping[str, Any]) -> ApiError:
     """Build the error for a failed or cancelled download job, from its reason, which can begin with an error code."""
     reason = str(job.get("error") or f"The download is {job['status']}.")
     code, found, detail = reason.partition(": ")
@@ -142,7 +142,7 @@ def _build_error(job: Mapping[str, Any]) -> ApiError:
     return ApiError(0, "", reason)
 
 
-def _choose_name(file: Mapping[str, Any], file_format: str) -> str:
+def _choose_file_name(file: Mapping[str, Any], file_format: str) -> str:
     """Return the file name for a downloaded file: the last path segment of the file's link.
 
     If the segment has no suffix, build the name from connection, SHA-256 and format.

@@ -59,13 +59,13 @@ def stream_messages(
             headers = {"Authorization": f"Bearer {transport.get_token(renew=must_renew)}"}
             with connect(url, additional_headers=headers) as socket:
                 pause, must_renew = 1.0, False
-                position.mark_opened()
+                position.set_missing_start()
                 for text in socket:
                     message = json.loads(text)
                     if position.accept(message):
                         yield message
         except InvalidStatus as refused:
-            error = _read_error(refused)
+            error = _build_handshake_error(refused)
             must_renew = isinstance(error, SignInError) and transport.can_renew and not must_renew
             if not must_renew and not isinstance(error, (ServerError, TooManyRequestsError)):
                 raise error from None
@@ -81,16 +81,16 @@ def stream_messages(
         pause = min(_MAX_PAUSE, pause * 2)
 
 
-def _read_error(refused: InvalidStatus) -> ApiError:
+def _build_handshake_error(refused: InvalidStatus) -> ApiError:
     response = refused.response
-    return build_api_error(response.status_code, _read_problem(response.body))
+    return build_api_error(response.status_code, _parse_problem(response.body))
 
 
 def _build_unreachable_error(url: str, failure: Exception) -> UnreachableError:
     return failure if isinstance(failure, UnreachableError) else UnreachableError(f"{url} does not respond: {failure}")
 
 
-def _read_problem(body: bytes | bytearray) -> dict[str, Any]:
+def _parse_problem(body: bytes | bytearray) -> dict[str, Any]:
     try:
         problem = json.loads(body)
     except ValueError:

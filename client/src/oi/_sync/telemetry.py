@@ -9,7 +9,7 @@ from urllib.parse import quote
 from oi._sync.transport import Transport
 from oi.batches import MAX_MESSAGES, MESSAGE_ID_POINTER, add_message_id, encode_message, split_into_batches
 from oi.errors import ApiError
-from oi.refusals import Action, explain_refusal
+from oi.refusals import Action, interpret_refusal
 from oi.requests import parse_json_reply
 from oi.spool_file import RefusedMessage, SpoolFile
 
@@ -164,9 +164,9 @@ class Spool:
         Raises:
             ApiError: the same error, if the batch must be sent again later or with another API key.
         """
-        refusal = explain_refusal(error, lookup)
+        refusal = interpret_refusal(error, lookup)
         if refusal.action in {Action.RETRY, Action.READ_KEY}:
             raise error
-        reasons = refusal.extend_to_devices([line for _, line in rows])
+        reasons = refusal.map_rejected_lines_to_reasons([line for _, line in rows])
         self._file.mark_refused({rows[number - 1][0]: reason for number, reason in reasons.items()})
         return bool(reasons)

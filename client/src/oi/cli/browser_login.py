@@ -17,9 +17,9 @@ from oi.oauth import (
     AuthorizationServer,
     Grant,
     check_client,
-    find_server,
     open_client,
     redeem_code,
+    request_server_metadata,
 )
 
 CLIENT_ID = "oi"
@@ -44,7 +44,7 @@ def sign_in(url: str, client_id: str, scopes: Sequence[str], *, wait_seconds: fl
         ApiError: the service does not know the OAuth client, or cannot be reached.
     """
     with open_client(url) as client, _run_receiver() as receiver:
-        server = find_server(client, url)
+        server = request_server_metadata(client, url)
         request = AuthorizationRequest(client_id, f"{receiver.url}{_PATH}", scopes)
         try:
             check_client(client, server, request)
@@ -77,7 +77,7 @@ class _Receiver:
         class _Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 members = receiver.read_reply(self.path)
-                status, title, text = _describe_result(members)
+                status, title, text = _build_result_page(members)
                 body = _PAGE.format(title=escape(title), text=escape(text)).encode()
                 self.send_response(status)
                 for name, value in _build_headers(body):
@@ -129,7 +129,7 @@ class _Receiver:
         return members["code"]
 
 
-def _describe_result(members: Mapping[str, str] | None) -> tuple[int, str, str]:
+def _build_result_page(members: Mapping[str, str] | None) -> tuple[int, str, str]:
     """Describe the result of the sign-in for the browser: HTTP status, title and text of a page."""
     if members is None:
         return 404, "Not found", "This address does not belong to a sign-in that is waiting."

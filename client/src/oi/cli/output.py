@@ -68,18 +68,18 @@ def open_workspace(*scopes: str) -> "Workspace":
         scopes: access rights that the command needs; if empty, all rights of the key.
     """
     from oi import Workspace  # noqa: PLC0415  loads httpx
-    from oi.cli.stored_login import find_login  # noqa: PLC0415
+    from oi.cli.stored_login import require_login  # noqa: PLC0415
 
-    login = find_login()
+    login = require_login()
     return Workspace(login.url, key=login.key, token=login.token, scopes=list(scopes) or None)
 
 
 def open_async_workspace() -> "AsyncWorkspace":
     """Open the asyncio client of the workspace with the stored login or the environment variables."""
     from oi import AsyncWorkspace  # noqa: PLC0415  loads httpx
-    from oi.cli.stored_login import find_login  # noqa: PLC0415
+    from oi.cli.stored_login import require_login  # noqa: PLC0415
 
-    login = find_login()
+    login = require_login()
     return AsyncWorkspace(login.url, key=login.key, token=login.token)
 
 

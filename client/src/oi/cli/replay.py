@@ -114,7 +114,7 @@ async def _replay_files(options: Mapping[str, Any]) -> dict[str, int]:
     from oi.replay.sending import Pace, send_rows  # noqa: PLC0415  loads httpx
 
     async with open_async_workspace() as workspace:
-        files = await _open_files(workspace, options)
+        files = await _create_csv_files(workspace, options)
         total = sum(1 for _ in RepeatFilter().iterate_unique_rows(_read_rows(files)))
         rows, accepted = RepeatFilter(), 0
         console = Console(stderr=True)
@@ -132,7 +132,7 @@ async def _replay_files(options: Mapping[str, Any]) -> dict[str, int]:
     return {"read": rows.read, "accepted": accepted, "repeated": rows.repeated}
 
 
-async def _open_files(workspace: "AsyncWorkspace", options: Mapping[str, Any]) -> list[CsvFile]:
+async def _create_csv_files(workspace: "AsyncWorkspace", options: Mapping[str, Any]) -> list[CsvFile]:
     declared = await _load_source(workspace, options["connection"])
     named = {member: options[option] for option, member in _MEMBERS.items() if options[option] is not None}
     target = build_target(options["connection"], {**declared, **named})

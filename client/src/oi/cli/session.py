@@ -37,7 +37,7 @@ def log_in(url: str, browser: bool, rights: tuple[str, ...], client_id: str, as_
         from oi.cli.browser_login import sign_in  # noqa: PLC0415  loads httpx
         from oi.cli.stored_grant import store_grant  # noqa: PLC0415
 
-        grant = sign_in(url, client_id, rights or _list_rights())
+        grant = sign_in(url, client_id, rights or _list_all_rights())
         with Workspace(url, token=grant.access_token) as workspace:
             identity, place = workspace.whoami(), store_grant(url, grant)
     else:
@@ -64,7 +64,7 @@ def _read_key() -> str:
     return key
 
 
-def _list_rights() -> tuple[str, ...]:
+def _list_all_rights() -> tuple[str, ...]:
     """Return all access rights, because a sign-in requests all of them.
 
     The service grants only those that the user has and does not deselect.

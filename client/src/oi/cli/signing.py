@@ -57,7 +57,7 @@ def send_decision(
             return send(workspace)
         except ApiError as error:
             if error.code in _MEANING:
-                _explain_missing_meaning(error.problem.get("allowed"))
+                _print_allowed_meanings(error.problem.get("allowed"))
             if meaning is None or error.code not in _SIGN_IN_AGAIN:
                 raise
             click.echo(f"{error.detail}\nEnter your API key to sign this decision.", err=True)
@@ -65,7 +65,7 @@ def send_decision(
     return _send_with_key(right, principal, send)
 
 
-def _explain_missing_meaning(allowed: Any) -> None:
+def _print_allowed_meanings(allowed: Any) -> None:
     names = f" (one of: {', '.join(map(str, allowed))})" if isinstance(allowed, list) else ""
     click.echo(f"Sign with --meaning{names}.", err=True)
 
@@ -79,10 +79,10 @@ def _send_with_key(right: str, principal: str | None, send: Callable[["Workspace
         SignInError: the key belongs to another person.
     """
     from oi import Workspace  # noqa: PLC0415  loads httpx
-    from oi.cli.stored_login import find_login  # noqa: PLC0415
+    from oi.cli.stored_login import require_login  # noqa: PLC0415
 
-    url, key = find_login().url, _read_key()
-    _check_person(url, key, principal)
+    url, key = require_login().url, _read_key()
+    _check_key_owner(url, key, principal)
     with Workspace(url, key=key, scopes=[right]) as workspace:
         return send(workspace)
 
@@ -97,7 +97,7 @@ def _read_key() -> str:
     return key
 
 
-def _check_person(url: str, credential: str, principal: str | None) -> None:
+def _check_key_owner(url: str, credential: str, principal: str | None) -> None:
     """Check that a credential belongs to the signed-in person, so that nobody signs with another person's key.
 
     Raises:

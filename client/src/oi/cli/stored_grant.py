@@ -7,7 +7,7 @@ from oi.cli.stored_login import get_login_path, read_keyring, read_login, store_
 from oi.credentials import RENEW_SECONDS
 from oi.errors import SignInError
 from oi.file_lock import lock_file
-from oi.oauth import Grant, find_server, open_client, refresh_grant, revoke_grant
+from oi.oauth import Grant, open_client, refresh_grant, request_server_metadata, revoke_grant
 
 
 def store_grant(url: str, grant: Grant) -> str:
@@ -38,7 +38,7 @@ class StoredGrant:
             with lock_file(get_login_path().with_name("login.lock")):
                 stored = read_login()
                 if not _is_fresh(stored):
-                    return _refresh_token(stored)
+                    return _renew_access_token(stored)
         return str(stored["accessToken"])
 
     def revoke(self) -> None:
@@ -49,20 +49,20 @@ class StoredGrant:
         """
         stored = read_login()
         with open_client(stored["url"]) as client:
-            revoke_grant(client, find_server(client, stored["url"]), _build_grant(stored))
+            revoke_grant(client, request_server_metadata(client, stored["url"]), _build_grant(stored))
 
 
 def _is_fresh(stored: dict[str, Any]) -> bool:
     return time.time() < float(stored.get("expiresAt", 0)) - RENEW_SECONDS
 
 
-def _refresh_token(stored: dict[str, Any]) -> str:
+def _renew_access_token(stored: dict[str, Any]) -> str:
     if "clientId" not in stored:
         raise SignInError(0, "", "You have signed out. Run `oi login URL`.")
     url = stored["url"]
     try:
         with open_client(url) as client:
-            grant = refresh_grant(client, find_server(client, url), _build_grant(stored))
+            grant = refresh_grant(client, request_server_metadata(client, url), _build_grant(stored))
     except SignInError as error:
         detail = f"The sign-in has ended: {error.detail} Run `oi login {url} --browser`."
         raise SignInError(error.status, error.code, detail, problem=error.problem) from None

@@ -51,7 +51,7 @@ def check_address(url: str) -> None:
         raise UsageError(f"{url} must begin with https://; http:// would send the credential unprotected.")
 
 
-def find_login(url: str | None = None) -> Login:
+def require_login(url: str | None = None) -> Login:
     """Return the login from the variables ``OI_URL``, ``OI_KEY`` and ``OI_TOKEN``, else the stored login.
 
     Args:

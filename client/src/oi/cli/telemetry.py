@@ -45,7 +45,7 @@ def send_telemetry(lookup: str, file: IO[str], as_json: bool) -> None:
     messages = _read_messages(file)
     try:
         with open_workspace() as workspace:
-            pointer = _find_message_id_pointer(workspace, lookup)
+            pointer = _load_message_id_pointer(workspace, lookup)
             while chunk := list(islice(messages, _CHUNK)):
                 accepted += _send_chunk(workspace, lookup, chunk, pointer)
     except (click.UsageError, ApiError, UnicodeDecodeError) as error:
@@ -62,7 +62,7 @@ def _format_message_count(messages: int) -> str:
     return f"{messages} message{'s'[: messages != 1]}"
 
 
-def _find_message_id_pointer(workspace: "Workspace", lookup: str) -> str:
+def _load_message_id_pointer(workspace: "Workspace", lookup: str) -> str:
     """Return the JSON pointer to the id in a connection's messages.
 
     Return the default pointer if the connection states none or is unknown, or if the key may not read the connection.

@@ -20,20 +20,20 @@ def verify_file(arguments: tuple[str, ...]) -> int:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def fetch_chain(arguments: tuple[str, ...]) -> int:
     """Download a whole audit chain and its newest checkpoint, for `oi verify-file`."""
-    return main(["fetch", *arguments], _sign_in)
+    return main(["fetch", *arguments], _get_url_and_token)
 
 
-def _sign_in(url: str | None) -> tuple[str, str]:
+def _get_url_and_token(url: str | None) -> tuple[str, str]:
     """Return the address of a service and a token for it, from the login or the environment variables.
 
     Raises:
         FetchError: no address or credential is known, or the service rejects the credential.
     """
     from oi import ApiError, UnreachableError, Workspace  # noqa: PLC0415  loads httpx
-    from oi.cli.stored_login import find_login  # noqa: PLC0415  verify-file needs no login
+    from oi.cli.stored_login import require_login  # noqa: PLC0415  verify-file needs no login
 
     try:
-        login = find_login(url)
+        login = require_login(url)
         with Workspace(login.url, key=login.key, token=login.token, scopes=["Workspace.Provenance.Read"]) as workspace:
             return login.url, workspace.get_token()
     except click.UsageError as error:

@@ -50,7 +50,7 @@ async def run_gateway(
         _log_start(settings, spool.spool)
         try:
             async with asyncio.TaskGroup() as group:
-                for task in (intake.run(), sender.run(), source.run(), _watch_clock(clock, metrics)):
+                for task in (intake.run(), sender.run(), source.run(), _report_clock_differences(clock, metrics)):
                     group.create_task(task)
         finally:
             if server is not None:
@@ -76,7 +76,7 @@ class _SpoolMarks:
         await self._spool.run(self._spool.spool.clear_marks)
 
 
-async def _watch_clock(clock: ReceiveClock, metrics: Metrics) -> None:
+async def _report_clock_differences(clock: ReceiveClock, metrics: Metrics) -> None:
     """Measure the difference between local clock and service's clock; log an error each time it becomes large."""
     reported = False
     while True:

@@ -101,7 +101,7 @@ class Intake:
                 await self._store_pending()
         finally:
             if self._pending and not self._blocked:
-                await self._store_once(self._pending)
+                await self._try_to_store(self._pending)
 
     async def _wait_for_more_messages(self) -> None:
         """Wait while messages keep arriving, at most a few milliseconds, so that they are stored together.
@@ -119,7 +119,7 @@ class Intake:
         self._arrived.clear()
         try:
             while True:
-                if await self._store_once(taken):
+                if await self._try_to_store(taken):
                     break
                 await asyncio.sleep(_RETRY_SECONDS)
         except asyncio.CancelledError:
@@ -133,7 +133,7 @@ class Intake:
             for function in waiting:
                 function()
 
-    async def _store_once(self, pending: list[_Pending]) -> bool:
+    async def _try_to_store(self, pending: list[_Pending]) -> bool:
         """Store received messages on disk and acknowledge them to the source.
 
         Return False if storing failed and must be repeated.
@@ -162,14 +162,14 @@ class Intake:
             target = self._routes.find_target(delivery.address)
             if target is None:
                 raise RejectedError("no_route", "No route matches the topic and gives a valid connection and device.")  # noqa: TRY301
-            line = build_ndjson_line(delivery.payload, target, self._clock.now(), self._create_id)
+            line = build_ndjson_line(delivery.payload, target, self._clock.now(), self._create_message_id)
         except RejectedError as error:
             rejected = Rejected(delivery.address, None, error.reason, str(error), delivery.payload)
             self._report_rejected(rejected)
             return _Pending(delivery, "", delivery.payload, rejected)
         return _Pending(delivery, target.connection, line)
 
-    def _create_id(self) -> str:
+    def _create_message_id(self) -> str:
         self._next_id += 1
         return f"{self._id_prefix}-{self._next_id}"
 

@@ -205,15 +205,19 @@ def _drop_covered_filters(filters: Sequence[str]) -> list[str]:
     unique = list(dict.fromkeys(filters))
     for index, one in enumerate(unique):
         for other in unique[:index]:
-            if _do_filters_overlap(one, other) and not _covers_filter(one, other) and not _covers_filter(other, one):
+            if (
+                _do_filters_overlap(one, other)
+                and not _does_filter_cover(one, other)
+                and not _does_filter_cover(other, one)
+            ):
                 raise ValueError(
                     f"The topics {other} and {one} overlap, so a broker may deliver messages twice; "
                     "use one topic that covers both."
                 )
-    return [one for one in unique if not any(other != one and _covers_filter(other, one) for other in unique)]
+    return [one for one in unique if not any(other != one and _does_filter_cover(other, one) for other in unique)]
 
 
-def _covers_filter(wide: str, narrow: str) -> bool:
+def _does_filter_cover(wide: str, narrow: str) -> bool:
     """Return whether the topic filter ``wide`` covers ``narrow``: it matches all topics that ``narrow`` matches."""
     wide_levels, narrow_levels = wide.split("/"), narrow.split("/")
     for index, level in enumerate(wide_levels):

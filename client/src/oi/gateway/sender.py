@@ -11,7 +11,7 @@ from oi.gateway.metrics import Metrics
 from oi.gateway.sections import SettingsError
 from oi.gateway.spool import Batch, Rejected
 from oi.gateway.spool_thread import SpoolThread
-from oi.refusals import Action, Refusal, explain_refusal
+from oi.refusals import Action, Refusal, interpret_refusal
 
 CONCURRENT = 4
 _LINGER_SECONDS = 0.1
@@ -110,7 +110,7 @@ class Sender:
             await self._upstream.send(lookup, b"".join(batch.blocks))
         except ApiError as error:
             self._count_failure(error.code)
-            await self._handle_refusal(explain_refusal(error, lookup), batch, error.retry_after)
+            await self._handle_refusal(interpret_refusal(error, lookup), batch, error.retry_after)
             return
         except SettingsError as error:
             # The settings name the file of the API key, which an operator may correct.
@@ -152,7 +152,7 @@ class Sender:
     async def _reject_lines(self, refusal: Refusal, batch: Batch) -> None:
         """Reject the messages that the service's error names; the rest of the batch is sent again."""
         lines = b"".join(batch.blocks).splitlines(keepends=True)
-        code, named = "service", refusal.extend_to_devices(lines)
+        code, named = "service", refusal.map_rejected_lines_to_reasons(lines)
         rejected = [
             Rejected("", batch.lookup, code, named[number], line)
             for number, line in enumerate(lines, 1)

@@ -105,7 +105,7 @@ class GatewaySpool:
         self.waiting = Waiting()
         self.rejected_bytes = 0
         self._by_lookup: dict[str, int] = {}
-        self._count_waiting_messages()
+        self._recount_waiting_messages()
 
     def close(self) -> None:
         """Close the spool file."""
@@ -133,7 +133,7 @@ class GatewaySpool:
         """
         size = sum(len(line) for each in lines.values() for line in each)
         dropped = 0
-        with self._begin_change():
+        with self._open_spool_transaction():
             if self.waiting.bytes + size > self._settings.max_bytes:
                 dropped = self._make_room(size)
             now = time.time()
@@ -162,7 +162,7 @@ class GatewaySpool:
 
     def remove(self, batch: Batch) -> None:
         """Delete the messages of a batch that the service has accepted."""
-        with self._begin_change():
+        with self._open_spool_transaction():
             self._delete_blocks(batch.ids)
         if self._database.execute("PRAGMA freelist_count").fetchone()[0] > _FREE_PAGES:
             # The file shrinks in steps after an outage; a whole vacuum would stop the intake.
@@ -173,7 +173,7 @@ class GatewaySpool:
 
         Store the other messages as rejected.
         """
-        with self._begin_change():
+        with self._open_spool_transaction():
             first = batch.ids[0]
             self._delete_blocks(batch.ids)
             if lines:
@@ -197,7 +197,7 @@ class GatewaySpool:
         return [(row[0], Rejected(*row[1:])) for row in rows]
 
     @contextmanager
-    def _begin_change(self) -> Iterator[None]:
+    def _open_spool_transaction(self) -> Iterator[None]:
         """Run the ``with`` block as a transaction.
 
         After an error, roll it back and count the waiting messages again.
@@ -209,10 +209,10 @@ class GatewaySpool:
         except BaseException:
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
-            self._count_waiting_messages()
+            self._recount_waiting_messages()
             raise
 
-    def _count_waiting_messages(self) -> None:
+    def _recount_waiting_messages(self) -> None:
         self.waiting = Waiting()
         self._by_lookup = {}
         (self.rejected_bytes,) = self._database.execute(

@@ -61,15 +61,15 @@ async def send_rows(
         async with asyncio.TaskGroup() as tasks:
             for _ in range(pace.concurrency):
                 tasks.create_task(send_batches())
-            async for batch in collect_batches(rows, pace):
+            async for batch in stream_due_batches(rows, pace):
                 await queue.put(batch)
             for _ in range(pace.concurrency):
                 await queue.put(None)
     except* (ApiError, ValueError) as group:
-        raise _find_first_error(group) from None
+        raise _get_first_error(group) from None
 
 
-async def collect_batches(rows: Iterable[CsvRow], pace: Pace) -> AsyncIterator[list[CsvRow]]:
+async def stream_due_batches(rows: Iterable[CsvRow], pace: Pace) -> AsyncIterator[list[CsvRow]]:
     """Group rows into batches, and yield each batch when its first row is due."""
     clock = _Clock(pace.speed)
     batch: list[CsvRow] = []
@@ -115,7 +115,7 @@ async def _send_batch(batch: list[CsvRow], telemetry: AsyncTelemetry, connection
         raise type(error)(error.status, error.code, detail, problem=error.problem) from None
 
 
-def _find_first_error(group: BaseExceptionGroup[ApiError | ValueError]) -> BaseException:
+def _get_first_error(group: BaseExceptionGroup[ApiError | ValueError]) -> BaseException:
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

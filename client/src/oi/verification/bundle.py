@@ -156,12 +156,12 @@ def _verify_chain(
     scope = f" {_quote_text(entry['scopeKey'])}" if entry["scopeKey"] else ""
     name = f"{entry['file']} ({entry['target']}{scope})"
     try:
-        checkpoint = _open_checkpoint(files, manifest, entry, keys)
+        checkpoint = _load_verified_checkpoint(files, manifest, entry, keys)
         records = _parse_records(files, entry)
         if entry["complete"]:
-            line = _verify_complete(files, manifest, entry, records, checkpoint)
+            line = _verify_complete_chain(files, manifest, entry, records, checkpoint)
         else:
-            line = _verify_filtered(files, manifest, entry, records, checkpoint)
+            line = _verify_filtered_chain(files, manifest, entry, records, checkpoint)
         unverified = verify_receipts(receipts, records, checkpoint, keys)
     except BrokenError as error:
         result.faults.append(f"{name}: broken at {error.broken_at}: {error}")
@@ -180,7 +180,7 @@ def _quote_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
-def _open_checkpoint(
+def _load_verified_checkpoint(
     files: Mapping[str, bytes], manifest: Mapping[str, Any], entry: Mapping[str, Any], keys: Sequence[VerifierKey]
 ) -> CheckpointContent | None:
     name = entry["checkpoint"]
@@ -203,7 +203,7 @@ def _parse_records(files: Mapping[str, bytes], entry: Mapping[str, Any]) -> list
     return records
 
 
-def _verify_complete(
+def _verify_complete_chain(
     files: Mapping[str, bytes],
     manifest: Mapping[str, Any],
     entry: Mapping[str, Any],
@@ -231,7 +231,7 @@ def _verify_complete(
     return f"sound: {count} records" + (f", checkpoint of {checkpoint.size} agrees" if checkpoint else "")
 
 
-def _verify_filtered(
+def _verify_filtered_chain(
     files: Mapping[str, bytes],
     manifest: Mapping[str, Any],
     entry: Mapping[str, Any],

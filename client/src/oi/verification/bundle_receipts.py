@@ -74,7 +74,7 @@ def verify_receipts(
     if not receipts:
         return ""
     # Only receipts need cbor2.
-    from oi.verification.receipts import ReceiptError, UnknownKeyError, verify_covered_record  # noqa: PLC0415
+    from oi.verification.receipts import ReceiptError, UnknownKeyError, verify_receipt_for_checkpoint  # noqa: PLC0415
 
     expected = {str(record["RecordID"]): str(record["Hash"]) for record in records}
     for record_id in sorted(expected.keys() ^ receipts.keys()):
@@ -83,7 +83,7 @@ def verify_receipts(
         raise BrokenError("checkpoint", "the bundle contains receipts, but no checkpoint of this chain")
     for record_id, content in receipts.items():
         try:
-            verify_covered_record(content, record_id, bytes.fromhex(expected[record_id]), checkpoint, keys)
+            verify_receipt_for_checkpoint(content, record_id, bytes.fromhex(expected[record_id]), checkpoint, keys)
         except UnknownKeyError as error:
             return str(error)
         except ReceiptError as error:

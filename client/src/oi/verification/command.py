@@ -117,7 +117,7 @@ def _verify_receipt(parser: argparse.ArgumentParser, options: argparse.Namespace
         return _report_undecided(str(error))
     try:
         receipt = parse_receipt(content)
-        verify_record(receipt, _select_record(records, receipt.record_id), keys)
+        verify_record(receipt, _get_record_or_first(records, receipt.record_id), keys)
         _check_subject(receipt.subject, options)
     except UnknownKeyError as error:
         return _report_broken("the key", str(error))
@@ -128,7 +128,7 @@ def _verify_receipt(parser: argparse.ArgumentParser, options: argparse.Namespace
     return SOUND
 
 
-def _select_record(records: Sequence[Mapping[str, Any]], record_id: str) -> Mapping[str, Any]:
+def _get_record_or_first(records: Sequence[Mapping[str, Any]], record_id: str) -> Mapping[str, Any]:
     """Return the record with this RecordID.
 
     If the list does not contain it, return the first record, so that an error message can name a record.

@@ -118,7 +118,7 @@ def verify_export(
     """
     progress = _Progress(compute_genesis_hash(workspace, target, scope_key))
     tree = CompactRange()
-    for hashed in _verify_records(records, progress):
+    for hashed in _iterate_verified_hashes(records, progress):
         if checkpoint is not None and tree.size < checkpoint.size:
             tree.append([bytes.fromhex(hashed)])
     if checkpoint is not None:
@@ -150,7 +150,7 @@ def check_signatures(records: Sequence[Mapping[str, Any]], *, is_complete: bool)
             raise BrokenError(here, f"{here}: the signature names another record")
 
 
-def _verify_records(records: Sequence[Mapping[str, Any]], progress: _Progress) -> Iterator[str]:
+def _iterate_verified_hashes(records: Sequence[Mapping[str, Any]], progress: _Progress) -> Iterator[str]:
     for index, record in enumerate(records):
         reason = _describe_content_fault(record)
         if not reason:

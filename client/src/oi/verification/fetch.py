@@ -116,7 +116,7 @@ def _fetch_note(url: str, token: str, chain: dict[str, Any]) -> tuple[str, str]:
             return "", _NO_NOTE[HTTPStatus(error.status)]
         raise
     note = reply.get("signedNote") if isinstance(reply, dict) else None
-    if not isinstance(note, str) or not _parse_size(note):
+    if not isinstance(note, str) or not _parse_checkpoint_size(note):
         raise FetchError("the reply of the service is not a checkpoint")
     return note, ""
 
@@ -129,7 +129,7 @@ def _save_note(note: str, reason: str, path: Path) -> str:
     before = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
     if not note:
         return f"{reason}; {f'the existing checkpoint in {path} is unchanged' if before else 'no checkpoint was saved'}"
-    size, size_before = _parse_size(note), _parse_size(before)
+    size, size_before = _parse_checkpoint_size(note), _parse_checkpoint_size(before)
     if before.partition("\n")[0] == note.partition("\n")[0] and size_before > size:
         return f"the checkpoint of the service has {size} records; {path} still has the one of {size_before}"
     draft = path.with_name(f"{path.name}.part")
@@ -138,7 +138,7 @@ def _save_note(note: str, reason: str, path: Path) -> str:
     return f"checkpoint of {size} records in {path}"
 
 
-def _parse_size(note: str) -> int:
+def _parse_checkpoint_size(note: str) -> int:
     """Return the number of records that a signed checkpoint covers, without verification.
 
     Return 0 if the text is not a checkpoint.
@@ -198,7 +198,7 @@ def _send_request(url: str, token: str, path: str, query: dict[str, Any]) -> tup
             body = json.loads(reply.read(), parse_int=parse_json_integer)
             return body, reply.headers.get("x-provenance-has-more", "")
     except urllib.error.HTTPError as error:
-        raise FetchError(f"the service returned status {error.code}{_read_detail(error)}", error.code) from None
+        raise FetchError(f"the service returned status {error.code}{_format_error_detail(error)}", error.code) from None
     except OSError as error:
         raise FetchError(f"cannot reach the service: {error}", exit_status=_UNREACHABLE) from None
     except http.client.InvalidURL as error:
@@ -207,7 +207,7 @@ def _send_request(url: str, token: str, path: str, query: dict[str, Any]) -> tup
         raise FetchError(f"the service returned an invalid reply: {error}") from None
 
 
-def _read_detail(error: urllib.error.HTTPError) -> str:
+def _format_error_detail(error: urllib.error.HTTPError) -> str:
     """Return ``: `` followed by the service's description of an error; an empty text if the reply has none."""
     try:
         problem = json.loads(error.read(_MAX_PROBLEM_BYTES))

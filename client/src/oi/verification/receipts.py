@@ -153,7 +153,7 @@ def verify_record(receipt: RecordReceipt, record: Mapping[str, Any], keys: Seque
     receipt.verify_signature(receipt.compute_root(bytes.fromhex(str(record["Hash"]))), keys)
 
 
-def verify_covered_record(
+def verify_receipt_for_checkpoint(
     content: bytes, record_id: str, leaf: bytes, checkpoint: CheckpointContent, keys: Sequence[VerifierKey]
 ) -> None:
     """Verify with a receipt that a checkpoint covers a record.

@@ -7,7 +7,12 @@ import pytest
 
 from emulators.kusto.extensions.digests import functions
 from emulators.kusto.extensions.encodings import compute_hash
-from emulators.kusto.series.sketches import MAX_CENTROIDS, merge_hash_sets, summarize_hashes, summarize_values
+from emulators.kusto.series.sketches import (
+    MAX_CENTROIDS,
+    merge_hash_sets,
+    summarize_hashes_as_set,
+    summarize_values_as_digest,
+)
 from tests.emulators.kusto.endpoints import Endpoint
 
 HUNDRED = "range x from 1 to 100 step 1 | summarize t = tdigest(x), h = hll(x) by g = x % 2"
@@ -60,7 +65,7 @@ def test_merging_digests_gives_the_result_of_direct_aggregation(endpoint: Endpoi
 def test_a_t_digest_of_many_values_is_small_and_exact_to_0_2_percent() -> None:
     """A t-digest of many values has at most 1,000 centroids; its percentiles have an error below 0.2 %."""
     (percentile,) = (each.run for each in functions if each.name == "kql_call_percentile_tdigest")
-    text = summarize_values(np.arange(100_000.0), None)["digest"]
+    text = summarize_values_as_digest(np.arange(100_000.0), None)["digest"]
     assert text.count(",") < 2 * MAX_CENTROIDS + 3
     assert float(percentile(text, 50.0)) == pytest.approx(50_000, rel=0.002)
 
@@ -69,7 +74,7 @@ def test_the_estimated_number_of_distinct_values_is_exact_to_3_percent() -> None
     """The estimated number of 20,000 distinct values has an error below 3 %."""
     (count,) = (each.run for each in functions if each.name == "kql_call_dcount_hll")
     halves = [
-        summarize_hashes(np.array([compute_hash("BIGINT", str(each)) for each in range(start, start + 10_000)]))
+        summarize_hashes_as_set(np.array([compute_hash("BIGINT", str(each)) for each in range(start, start + 10_000)]))
         for start in (1, 10_001)
     ]
     assert count(merge_hash_sets([each["hashes"] for each in halves])) == pytest.approx(20_000, rel=0.03)

@@ -51,7 +51,7 @@ def test_a_registered_function_checks_its_number_of_arguments() -> None:
 
 def test_a_bound_function_evaluates_an_argument_call_once() -> None:
     """A bound function evaluates an argument with a call once, but repeats a literal."""
-    registry.add_function_with_bound_arguments(NAME, [2], lambda a, b: f"{a} + {a} + {b} + {b}")
+    registry.add_function_that_reuses_arguments(NAME, [2], lambda a, b: f"{a} + {a} + {b} + {b}")
     sum_of_columns = ir.BinaryOp("+", ir.ColumnRef("a"), ir.ColumnRef("b"))
     sql = _render_signature(sum_of_columns, ir.Literal("1", "long"))
     assert sql.count('"a"') == 1

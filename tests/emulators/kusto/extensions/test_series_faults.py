@@ -150,8 +150,8 @@ def test_the_error_about_a_series_argument_out_of_range_names_the_limit(
 @pytest.mark.parametrize(
     "compute",
     [
-        lambda values: filters.filter_finite(values, values, normalize=None, center=None),
-        lambda values: filters.filter_recursively(values, values[:1], values[:3]),
+        lambda values: filters.apply_fir_filter(values, values, normalize=None, center=None),
+        lambda values: filters.apply_iir_filter(values, values[:1], values[:3]),
     ],
 )
 def test_a_filter_of_a_series_can_be_cancelled(compute: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +171,7 @@ def test_a_convolution_in_parts_equals_one_in_one_step() -> None:
     """A convolution that is computed in parts has the same result as a convolution that is computed at once."""
     values = np.sin(np.arange(20_000.0))
     weights = np.cos(np.arange(2_000.0))
-    found = filters.filter_finite(values, weights, normalize=False, center=True)
+    found = filters.apply_fir_filter(values, weights, normalize=False, center=True)
     expected = np.convolve(values, weights)[999 : 999 + len(values)]
     assert found["filtered"] == pytest.approx(expected, abs=1e-9)
 

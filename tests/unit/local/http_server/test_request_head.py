@@ -112,11 +112,11 @@ def test_a_target_received_in_parts_is_limited(parts: list[int]) -> None:
         total += part
         if total > MAX_TARGET:
             with pytest.raises(HeadTooLarge):
-                sizes.add_target(b"a" * part)
+                sizes.count_target(b"a" * part)
             assert sizes.error is not None
             assert sizes.error.kind is Kind.TARGET_TOO_LONG
             return
-        sizes.add_target(b"a" * part)
+        sizes.count_target(b"a" * part)
     assert sizes.error is None
 
 
@@ -129,11 +129,11 @@ def test_headers_are_limited_by_number_and_size(headers: list[tuple[int, int]]) 
         total += compute_header_size("n" * name, "v" * value)
         if number > MAX_HEADERS or total > MAX_HEADER_BYTES:
             with pytest.raises(HeadTooLarge):
-                sizes.add_header(b"n" * name, b"v" * value)
+                sizes.count_header(b"n" * name, b"v" * value)
             assert sizes.error is not None
             assert sizes.error.kind is Kind.HEADERS_TOO_LARGE
             return
-        sizes.add_header(b"n" * name, b"v" * value)
+        sizes.count_header(b"n" * name, b"v" * value)
 
 
 def test_each_request_has_its_own_limits() -> None:
@@ -141,19 +141,19 @@ def test_each_request_has_its_own_limits() -> None:
     sizes = HeadSizeCounter()
     for _ in range(5):
         sizes.begin_request()
-        sizes.add_target(b"a" * MAX_TARGET)
+        sizes.count_target(b"a" * MAX_TARGET)
         for number in range(MAX_HEADERS):
-            sizes.add_header(b"%d" % number, b"")
+            sizes.count_header(b"%d" % number, b"")
 
 
 def test_buffered_parser_input_is_limited() -> None:
     """Input that the parser buffers without output is limited; any output resets the count."""
     sizes = HeadSizeCounter()
-    assert sizes.add_data(MAX_HEADER_BYTES)
+    assert sizes.count_parser_input(MAX_HEADER_BYTES)
     sizes.record_parser_output()
-    assert sizes.add_data(10 * MAX_HEADER_BYTES)
-    assert sizes.add_data(MAX_HEADER_BYTES)
-    assert not sizes.add_data(1)
+    assert sizes.count_parser_input(10 * MAX_HEADER_BYTES)
+    assert sizes.count_parser_input(MAX_HEADER_BYTES)
+    assert not sizes.count_parser_input(1)
     assert sizes.error is not None
 
 

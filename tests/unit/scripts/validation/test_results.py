@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from scripts.validation.clauses import TestName
-from scripts.validation.results import Outcome, Result, read_results, read_rule, run_tests
+from scripts.validation.results import Outcome, Result, read_results, read_test_docstring, run_tests
 
 NAME = TestName("tests/a/test_b.py", "test_c")
 CASE = '<testcase classname="tests.a.test_b" name="test_c[{}]" time="{}">{}</testcase>'
@@ -55,4 +55,4 @@ def test_exactly_the_named_tests_are_run(tmp_path: Path) -> None:
     assert run_tests(tmp_path, [good, bad], report, workers=0) == 1
     results = read_results(report, [good, bad, TestName("tests/test_x.py", "test_z")])
     assert [result.outcome for result in results.values()] == [Outcome.PASSED, Outcome.FAILED, Outcome.NOT_RUN]
-    assert [read_rule(tmp_path, test) for test in (good, bad, NAME)] == ["One rule.", "", ""]
+    assert [read_test_docstring(tmp_path, test) for test in (good, bad, NAME)] == ["One rule.", "", ""]

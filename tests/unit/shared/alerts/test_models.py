@@ -32,7 +32,7 @@ def test_an_alert_is_active_until_it_is_resolved(state: str, *, is_active: bool)
 def test_marks_of_pending_alert_tasks_are_removed_one_by_one() -> None:
     """Each unfinished task of an alert has a mark; when a task is done, only its own mark is removed."""
     marked = ALERT.change(marks=(Mark.FIRING, Mark.ACKNOWLEDGED))
-    assert marked.remove_marks(Mark.FIRING, Mark.RESOLVED).marks == (Mark.ACKNOWLEDGED,)
+    assert marked.copy_without_marks(Mark.FIRING, Mark.RESOLVED).marks == (Mark.ACKNOWLEDGED,)
 
 
 @pytest.mark.parametrize(

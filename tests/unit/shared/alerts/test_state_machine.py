@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from shared.alerts.conditions import AlertGroup
 from shared.alerts.models import Alert, AlertState, Mark
-from shared.alerts.state_machine import MAX_REFRESHED, advance_alerts
+from shared.alerts.state_machine import MAX_REFRESHED, compute_alert_changes
 from tests.unit.shared.alerts.fakes import AT, SECOND, build_rule
 
 PENDING, FIRING, RESOLVED = AlertState.PENDING, AlertState.FIRING, AlertState.RESOLVED
@@ -40,11 +40,11 @@ class AlertTimeline:
         self.at += seconds * SECOND
         found = [AlertGroup({"device": device}, value, matches) for device, matches in groups.items()]
         stored = list(self.alerts.values())
-        changes = advance_alerts(self.rule, stored, found, self.at, lambda: str(next(self._ids)))
+        changes = compute_alert_changes(self.rule, stored, found, self.at, lambda: str(next(self._ids)))
         for alert in changes.puts:
             self.history[alert.id].append(alert)
         self.deleted += changes.deletes
-        self.alerts = {alert.labels["device"]: alert.remove_marks(*Mark) for alert in changes.active}
+        self.alerts = {alert.labels["device"]: alert.copy_without_marks(*Mark) for alert in changes.active}
         return [alert.state for alert in self.alerts.values()]
 
 

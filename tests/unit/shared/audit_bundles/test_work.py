@@ -15,7 +15,7 @@ from shared.backends.embedded.provenance import SqliteChainStore
 from shared.catalog.document import load_document
 from shared.downloads.models import BundledChain, BundleRequest, DownloadFormat, Job, JobStatus
 from shared.provenance.ports import ChainKey, ChainRecord, ChainStore, Filters, Target, Tip
-from shared.provenance.records import draft_record, seal_record
+from shared.provenance.records import build_record_draft, seal_record
 from shared.runtime import SYSTEM_RUNTIME
 from shared.settings import Settings
 from shared.wiring import Services
@@ -119,7 +119,7 @@ async def test_the_report_names_its_filters(store: SqliteChainStore) -> None:
 async def _append_events(store: SqliteChainStore, *contents: Mapping[str, Any]) -> None:
     records: list[ChainRecord] = []
     for number, content in enumerate(contents, start=1):
-        draft = draft_record(content, "ApprovedAt" if "ApprovedBy" in content else "AmendedAt")
+        draft = build_record_draft(content, "ApprovedAt" if "ApprovedBy" in content else "AmendedAt")
         before = records[-1].hash if records else ""
         records.append(seal_record(draft, number, "2026-05-04T07:00:00.000000Z", before, f"append {number}"))
     await store.append(CHAIN, records, Tip())

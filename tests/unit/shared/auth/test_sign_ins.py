@@ -8,7 +8,7 @@ import pytest
 
 from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import ROLE_RIGHTS, Role
-from shared.auth.sign_ins import NO_SIGN_IN, SignIn, parse_epoch_seconds, sign_in_from_claims, sign_in_from_entra
+from shared.auth.sign_ins import NO_SIGN_IN, SignIn, parse_epoch_seconds, sign_in_from_claims, sign_in_from_entra_claims
 from shared.timestamps import now
 from tests.unit.shared.auth.conftest import EDITOR, Workspace
 
@@ -63,7 +63,7 @@ async def test_client_credentials_and_sign_in_links_prove_no_sign_in(
 
 async def test_token_requested_with_entra_token_keeps_sign_in(auth_workspace: Workspace) -> None:
     """If a token is requested with an Entra ID token, it has the Entra ID token's sign-in time and methods."""
-    sign_in = sign_in_from_entra(ENTRA)
+    sign_in = sign_in_from_entra_claims(ENTRA)
     assert (sign_in.at, sign_in.methods) == (AT, ("pwd", "mfa"))
     assert (await issue_token(auth_workspace, build_caller(CredentialKind.ENTRA, sign_in))).sign_in == sign_in
 
@@ -77,9 +77,9 @@ async def test_tokens_of_a_key_created_by_another_person_are_not_personal(auth_w
 
 def test_tokens_of_one_entra_sign_in_share_its_id() -> None:
     """The id of an Entra ID sign-in depends on person and time, not on the token."""
-    first = sign_in_from_entra({**ENTRA, "uti": "1"})
-    assert first.sign_in_id == sign_in_from_entra({**ENTRA, "uti": "2", "amr": ["pwd"]}).sign_in_id
-    others = [sign_in_from_entra({**ENTRA, **other}).sign_in_id for other in ({"oid": "o-2"}, {"auth_time": 5})]
+    first = sign_in_from_entra_claims({**ENTRA, "uti": "1"})
+    assert first.sign_in_id == sign_in_from_entra_claims({**ENTRA, "uti": "2", "amr": ["pwd"]}).sign_in_id
+    others = [sign_in_from_entra_claims({**ENTRA, **other}).sign_in_id for other in ({"oid": "o-2"}, {"auth_time": 5})]
     assert len({first.sign_in_id, *others}) == 3
     assert first.exact_time == AT
 
@@ -87,13 +87,13 @@ def test_tokens_of_one_entra_sign_in_share_its_id() -> None:
 @pytest.mark.parametrize("value", [None, "1767600000", True, -1, float("nan"), float("inf"), 10**30, [SECONDS], {}])
 def test_a_malformed_auth_time_of_entra_id_is_unknown(value: Any) -> None:
     """If `auth_time` of an Entra ID token is missing or malformed, the sign-in has no time and no id."""
-    assert sign_in_from_entra({**ENTRA, "auth_time": value}) == SignIn(None, ("pwd", "mfa"))
+    assert sign_in_from_entra_claims({**ENTRA, "auth_time": value}) == SignIn(None, ("pwd", "mfa"))
 
 
 @pytest.mark.parametrize("value", [None, "pwd", {"pwd": 1}, ["pwd", 1], 5])
 def test_a_malformed_amr_claim_of_entra_id_is_unknown(value: Any) -> None:
     """If `amr` of an Entra ID token is missing or malformed, the sign-in has no methods."""
-    assert sign_in_from_entra({**ENTRA, "amr": value}).methods == ()
+    assert sign_in_from_entra_claims({**ENTRA, "amr": value}).methods == ()
 
 
 def test_the_fraction_of_a_second_in_auth_time_is_ignored() -> None:

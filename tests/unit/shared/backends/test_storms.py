@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.provenance.hash_rule import compute_genesis_hash
-from shared.provenance.records import draft_event, parse_record, seal_record
+from shared.provenance.records import build_event_draft, parse_record, seal_record
 from tests.unit.shared.backends.storms import CHAIN, Acknowledgement, Acknowledgements, check_records
 
 
@@ -31,7 +31,7 @@ def build_history(events: list[tuple[str, int]]) -> History:
     previous = compute_genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)
     for sequence, (name, number) in enumerate(events, start=1):
         event = {"ActionType": "Test", "EntityType": name, "EntityID": str(number)}
-        record = seal_record(draft_event(name, event), sequence, f"2026-01-01T00:00:0{sequence}Z", previous, "")
+        record = seal_record(build_event_draft(name, event), sequence, f"2026-01-01T00:00:0{sequence}Z", previous, "")
         previous = record.hash
         records.append(parse_record(record.canonical, record.hash))
         acknowledgements[name, number] = Acknowledgement(records[-1]["RecordID"], record.hash, sequence, sequence + 0.5)

@@ -34,7 +34,7 @@ def test_an_unquoted_off_in_a_policy_is_a_text() -> None:
     text = PLANT.replace("policies: {", "policies: {signatures: {amendments: off, queries: required}, ")
     policy = load_document(text, "plant.yaml").policies.signatures
     assert (policy.amendments, policy.queries) == ("off", "required")
-    assert list(policy.required_kinds) == ["queries"]
+    assert list(policy.kinds_that_require_signature) == ["queries"]
 
 
 @pytest.mark.parametrize(

@@ -109,9 +109,9 @@ def test_an_ended_job_does_not_change(status: JobStatus) -> None:
     assert job.add_bundle_file(FILE) is job
     assert bundle.add_bundle_progress(1, 1) is bundle
     assert imported.start_import(AT, AT, uploaded, None) is imported
-    assert imported.add_import_step(0, STEP) is imported
+    assert imported.add_import_step_result(0, STEP) is imported
     assert imported.mark_step_open(0) is imported
-    assert imported.add_rejected_file(FILE) is imported
+    assert imported.add_rejected_rows_file(FILE) is imported
 
 
 def test_an_import_starts_once() -> None:
@@ -125,10 +125,10 @@ def test_an_import_starts_once() -> None:
 
 def test_a_repeated_import_step_counts_once() -> None:
     """If a crash causes a step to run again, it is counted once."""
-    once = build_job(import_request=IMPORT).add_import_step(0, STEP)
+    once = build_job(import_request=IMPORT).add_import_step_result(0, STEP)
     assert once.import_request is not None
     assert (once.import_request.position, once.import_request.accepted, once.import_request.steps) == (10, 3, 1)
-    assert once.add_import_step(0, STEP).import_request == once.import_request
+    assert once.add_import_step_result(0, STEP).import_request == once.import_request
 
 
 def test_the_open_step_of_an_ended_import_is_closed_without_counting_its_rows() -> None:
@@ -136,7 +136,7 @@ def test_the_open_step_of_an_ended_import_is_closed_without_counting_its_rows() 
     ended = build_job(import_request=IMPORT).mark_step_open(0).finish(JobStatus.CANCELLED)
     assert ended.open_step_number == 0
     assert ended.mark_step_closed(1) is ended
-    for closed in (ended.mark_step_closed(0), ended.add_import_step(0, STEP)):
+    for closed in (ended.mark_step_closed(0), ended.add_import_step_result(0, STEP)):
         assert closed.open_step_number is None
         assert closed.import_request == IMPORT
     assert build_job().open_step_number is None

@@ -18,7 +18,7 @@ def write_header(file: HashingFile) -> None:
 def write_rows(files: RollingFiles, *rows: bytes) -> None:
     """Write rows, each into the file that has space for it."""
     for row in rows:
-        file = files.select_file(len(row))
+        file = files.get_file_with_space(len(row))
         file.write(row)
         file.rows += 1
 
@@ -42,7 +42,7 @@ def test_an_empty_download_has_a_header(tmp_path: Path) -> None:
 def test_a_failure_closes_the_open_file(tmp_path: Path) -> None:
     """If writing fails, the open file is closed, because Windows cannot delete open files."""
     files = RollingFiles(tmp_path, write_header)
-    open_file = files.select_file(1)
+    open_file = files.get_file_with_space(1)
     files.close_after_failure()
     assert open_file.closed
     RollingFiles(tmp_path, write_header).close_after_failure()

@@ -42,7 +42,7 @@ def test_repeated_selections_are_merged(text: str) -> None:
 
 def test_thousands_of_equal_fields_are_validated_as_one() -> None:
     """Thousands of equal fields within the token limit are validated and executed as one."""
-    many = DocumentCache(SCHEMA).prepare("{ workspace {" + " id" * 4900 + "} }")
+    many = DocumentCache(SCHEMA).load_in_current_thread("{ workspace {" + " id" * 4900 + "} }")
     assert many.errors == ()
     assert many.runnable is not None
     service = build_service(CountingStores(build_catalog(1, 1)))
@@ -60,7 +60,7 @@ def test_thousands_of_equal_fields_are_validated_as_one() -> None:
 )
 def test_different_fields_are_not_merged(selections: str) -> None:
     """Fields with equal names but different arguments, fields or aliases are rejected, not merged."""
-    assert list_validation_errors(DocumentCache(SCHEMA).prepare(f"{{ {selections} }}"))
+    assert list_validation_errors(DocumentCache(SCHEMA).load_in_current_thread(f"{{ {selections} }}"))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ async def test_merged_document_has_the_same_result(selections: str, expected: di
 
 def test_expensive_overlap_is_rejected_with_a_reason() -> None:
     """A document is rejected with a reason if comparing its overlapping fields would take too long."""
-    [message] = list_validation_errors(DocumentCache(SCHEMA).prepare(f"{OVERLAPPING} {FRAGMENTS}"))
+    [message] = list_validation_errors(DocumentCache(SCHEMA).load_in_current_thread(f"{OVERLAPPING} {FRAGMENTS}"))
     assert "same fields" in message
 
 
@@ -104,7 +104,7 @@ def test_expensive_overlap_is_rejected_with_a_reason() -> None:
 )
 def test_hostile_documents_raise_no_exception(text: str) -> None:
     """Deep nesting, cycles, introspection and odd characters cause errors or empty results, but no exception."""
-    prepared = DocumentCache(SCHEMA).prepare(text)
+    prepared = DocumentCache(SCHEMA).load_in_current_thread(text)
     assert prepared.errors or prepared.runnable is not None
 
 
@@ -112,15 +112,15 @@ def test_recent_documents_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     """Documents that were used recently are cached; long documents are not."""
     monkeypatch.setattr(document_cache, "MAX_CACHED_CHARACTERS", 85)
     kept = DocumentCache(SCHEMA)
-    first = kept.prepare("{ workspace { id } }")
+    first = kept.load_in_current_thread("{ workspace { id } }")
     long = "{ workspace { id } } #" + "x" * document_cache.MAX_CACHED_LENGTH
     for number in range(5):
-        assert kept.prepare("{ workspace { id } }") is first
-        kept.prepare(f"{{ a{number}: workspace {{ id }} }}")
-    assert kept.prepare(long) is not kept.prepare(long)
+        assert kept.load_in_current_thread("{ workspace { id } }") is first
+        kept.load_in_current_thread(f"{{ a{number}: workspace {{ id }} }}")
+    assert kept.load_in_current_thread(long) is not kept.load_in_current_thread(long)
     for number in range(3):
-        kept.prepare(f"{{ b{number}: workspace {{ id }} }}")
-    assert kept.prepare("{ workspace { id } }") is not first
+        kept.load_in_current_thread(f"{{ b{number}: workspace {{ id }} }}")
+    assert kept.load_in_current_thread("{ workspace { id } }") is not first
 
 
 @pytest.mark.parametrize("behind", ["", " ) ) ("])
@@ -132,7 +132,7 @@ def test_cache_size_is_limited(behind: str, monkeypatch: pytest.MonkeyPatch) -> 
     tracemalloc.start()
     try:
         for number in range(10):
-            kept.prepare(f"{{ a{number}{fields} }}{behind}")
+            kept.load_in_current_thread(f"{{ a{number}{fields} }}{behind}")
         gc.collect()
         assert tracemalloc.get_traced_memory()[0] < 6_000_000
     finally:

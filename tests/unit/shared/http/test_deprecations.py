@@ -13,7 +13,7 @@ from shared.http.deprecations import (
     Deprecation,
     ModelWithAliases,
     add_deprecation_headers,
-    find_deprecated_usage,
+    iterate_used_deprecations,
 )
 from shared.http.messages import Reply, Request
 from shared.http.operations import Access, Call, Group, Operation
@@ -81,7 +81,7 @@ def test_a_removal_is_twelve_months_after_its_announcement() -> None:
 )
 def test_a_former_name_counts_only_in_the_object_that_had_it(sent: object, count: int) -> None:
     """A former name counts as deprecated only in the object that has the renamed field."""
-    assert list(find_deprecated_usage(Outer, sent)) == [OLD] * count
+    assert list(iterate_used_deprecations(Outer, sent)) == [OLD] * count
 
 
 def test_deprecation_headers_have_the_earliest_dates() -> None:

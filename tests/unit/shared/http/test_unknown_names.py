@@ -13,7 +13,7 @@ from shared.auth.principals import CredentialKind, Principal
 from shared.http.messages import Reply, Request, build_json_reply
 from shared.http.operations import Access, Call, Group, ServerManagedProperties
 from shared.http.pipeline import RequestPipeline
-from shared.http.unknown_names import IGNORED, MAX_LISTED, MAX_REPORTED, UnknownNames, report_unknown_names
+from shared.http.unknown_names import IGNORED, MAX_LISTED, MAX_REPORTED, UnknownNames, add_unknown_names_header
 from shared.validation.names import find_nearest_name
 
 GROUP = Group("test")
@@ -227,7 +227,7 @@ def test_a_body_without_a_model_must_ignore_unknown_names() -> None:
 def test_header_of_reported_names_is_one_short_line(names: list[str]) -> None:
     """The header with ignored names is one line of visible ASCII and spaces with limited length."""
     reply = Reply()
-    report_unknown_names(reply, names)
+    add_unknown_names_header(reply, names)
     text = reply.headers.get(IGNORED, "")
     assert all(" " <= character <= "~" for character in text)
     assert len(text) <= MAX_REPORTED + len(", ...")

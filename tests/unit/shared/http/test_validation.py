@@ -11,7 +11,7 @@ from shared.errors import ValidationErrors, WorkspaceError, invalid
 from shared.http.messages import Reply, Request
 from shared.http.operations import Call, Group, Operation, RawBody, ServerManagedProperties
 from shared.http.unknown_names import MAX_LISTED, UnknownNames
-from shared.http.validation import build_call_from_request, validate_model
+from shared.http.validation import build_call_from_request, validate_with_model
 from shared.runtime import SYSTEM_RUNTIME
 
 STORED = {"name": "a", "etag": '"1"', "createdAt": "2026-01-05T08:00:00Z", "runs": 3}
@@ -172,5 +172,5 @@ def test_thousands_of_body_errors_are_only_counted() -> None:
         numbers: list[int]
 
     with pytest.raises(WorkspaceError) as raised:
-        validate_model(Many, {"numbers": ["x"] * (MAX_LISTED + 1)})
+        validate_with_model(Many, {"numbers": ["x"] * (MAX_LISTED + 1)})
     assert f"has {MAX_LISTED + 1} errors" in raised.value.detail

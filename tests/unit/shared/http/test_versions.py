@@ -4,7 +4,7 @@ import pytest
 
 from shared.errors import Kind, WorkspaceError
 from shared.http.messages import Reply, Request
-from shared.http.versions import CURRENT, add_version, check_version
+from shared.http.versions import CURRENT, add_version_header, check_version
 
 
 def build_request(**headers: str) -> Request:
@@ -30,5 +30,5 @@ def test_unknown_api_versions_are_rejected(version: str) -> None:
 def test_replies_state_the_api_version() -> None:
     """Each reply has a header with the current API version."""
     reply = Reply()
-    add_version(reply)
+    add_version_header(reply)
     assert reply.headers == {"Oi-Version": "2026-12-01"}

@@ -22,7 +22,7 @@ from shared.live_stream.audience import Audience
 from shared.live_stream.event_sources import IdentifiedEvents, SignedEvents
 from shared.live_stream.filters import StreamFilters
 from shared.live_stream.ports import OpenStream
-from shared.live_stream.service import Listener, LiveStream, StreamCredential, find_credential
+from shared.live_stream.service import Listener, LiveStream, StreamCredential, extract_credential
 from shared.live_stream.stream_quota import StreamQuota
 
 KEY = "an access key for tests alone"
@@ -31,11 +31,11 @@ KEY = "an access key for tests alone"
 def test_the_header_has_priority_over_other_credentials() -> None:
     """A credential in the header has priority over a query parameter, and the parameter over a subprotocol."""
     both = ["chat", "bearer.s"]
-    assert find_credential("Bearer h", ["q"], both) == StreamCredential("Bearer h", "bearer.s")
-    assert find_credential("", ["q"], both) == StreamCredential("Bearer q", "bearer.s")
-    assert find_credential("", [], both) == StreamCredential("Bearer s", "bearer.s")
-    assert find_credential("", ["q"], []) == StreamCredential("Bearer q", "")
-    assert find_credential("", [], ["chat"]) == StreamCredential("", "")
+    assert extract_credential("Bearer h", ["q"], both) == StreamCredential("Bearer h", "bearer.s")
+    assert extract_credential("", ["q"], both) == StreamCredential("Bearer q", "bearer.s")
+    assert extract_credential("", [], both) == StreamCredential("Bearer s", "bearer.s")
+    assert extract_credential("", ["q"], []) == StreamCredential("Bearer q", "")
+    assert extract_credential("", [], ["chat"]) == StreamCredential("", "")
 
 
 @given(

@@ -42,7 +42,7 @@ async def test_stores_with_failing_or_silent_checks_are_listed(monkeypatch: pyte
     monkeypatch.setattr(readiness, "READY_SECONDS", SECONDS)
     stores = {"good": Store(succeed_check), "bad": Store(fail_check), "silent": Store(asyncio.Event().wait)}
     async with asyncio.timeout(20):
-        assert await Readiness(lambda: stores).find_failing_dependencies() == ["bad", "silent"]
+        assert await Readiness(lambda: stores).list_failing_dependencies() == ["bad", "silent"]
 
 
 async def test_readiness_checks_run_concurrently() -> None:
@@ -50,18 +50,18 @@ async def test_readiness_checks_run_concurrently() -> None:
     meeting = asyncio.Barrier(2)
     stores = {"one": Store(meeting.wait), "other": Store(meeting.wait)}
     async with asyncio.timeout(20):
-        assert await Readiness(lambda: stores).find_failing_dependencies() == []
+        assert await Readiness(lambda: stores).list_failing_dependencies() == []
 
 
 async def test_a_readiness_result_is_cached_for_a_short_time() -> None:
     """Within a short time, callers share one result; later callers cause new checks."""
     store = Store(fail_check)
     readiness_check = Readiness(lambda: {"store": store}, cache_seconds=3600)
-    assert await asyncio.gather(*(readiness_check.find_failing_dependencies() for _ in range(5))) == [["store"]] * 5
-    assert await readiness_check.find_failing_dependencies() == ["store"]
+    assert await asyncio.gather(*(readiness_check.list_failing_dependencies() for _ in range(5))) == [["store"]] * 5
+    assert await readiness_check.list_failing_dependencies() == ["store"]
     assert store.calls == 1
     readiness_check.cache_seconds = 0
-    await readiness_check.find_failing_dependencies()
+    await readiness_check.list_failing_dependencies()
     assert store.calls == 2
 
 
@@ -69,4 +69,4 @@ async def test_readiness_checks_of_the_host_are_included(monkeypatch: pytest.Mon
     """The readiness checks that the host registers are included."""
     monkeypatch.setattr(readiness, "_host_probes", {})
     readiness.add_readiness_probe("engine", fail_check)
-    assert await Readiness(lambda: {"store": succeed_check}).find_failing_dependencies() == ["engine"]
+    assert await Readiness(lambda: {"store": succeed_check}).list_failing_dependencies() == ["engine"]

@@ -11,7 +11,7 @@ from shared.openapi.generated_operations import (
     build_telemetry_operation,
     build_telemetry_path,
     describe_signal,
-    register_query_summary,
+    register_query_summary_schema,
 )
 from shared.openapi.paths import build_operation
 from shared.openapi.schemas import SchemaRegistry
@@ -25,7 +25,7 @@ def test_the_summary_schema_has_all_properties_but_the_rows() -> None:
     """The summary schema has all properties except the rows; generators merge equal properties differently."""
     schemas = SchemaRegistry()
     build_operation(EXECUTE, schemas)
-    register_query_summary(schemas)
+    register_query_summary_schema(schemas)
     answer, summary = schemas.named["QueryAnswer"], schemas.named["QuerySummary"]
     assert set(answer["properties"]) - set(summary["properties"]) == {"results"}
     assert set(answer["required"]) - set(summary["required"]) == {"results"}

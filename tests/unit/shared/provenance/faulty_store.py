@@ -19,7 +19,7 @@ from shared.provenance.ports import (
     Tip,
     TipMovedError,
 )
-from shared.provenance.records import draft_event, seal_record
+from shared.provenance.records import build_event_draft, seal_record
 
 
 class AppendOutcome(Enum):
@@ -140,7 +140,7 @@ class FaultyStore:
         """Append a record, as another process would."""
         tip = self._read_tip(chain)
         previous = tip.hash or compute_genesis_hash("plant-a", chain.target, chain.scope_key)
-        draft = draft_event("another", {"ActionType": "Other", "EntityType": "T", "EntityID": "x"})
+        draft = build_event_draft("another", {"ActionType": "Other", "EntityType": "T", "EntityID": "x"})
         timestamp = max(tip.timestamp, "2026-01-01T00:00:00.000000Z")
         record = seal_record(draft, tip.sequence + 1, timestamp, previous, f"other-{tip.sequence + 1}")
         self.chains.setdefault(chain, []).append(record)

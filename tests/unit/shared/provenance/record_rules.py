@@ -11,7 +11,7 @@ from shared.provenance.records import EVENT_FIELDS
 def build_event_record(sequence: int, timestamp: str, user_id: str, event: Mapping[str, Any]) -> dict[str, Any]:
     """Build the record of an event without ``PreviousHash`` and ``Hash``.
 
-    All other properties of the record are equal to those of :func:`shared.provenance.records.draft_event`.
+    All other properties of the record are equal to those of :func:`shared.provenance.records.build_event_draft`.
     """
     return {
         "RecordID": format_record_id(sequence),

@@ -9,7 +9,7 @@ import pytest
 from shared.provenance.amendment_report import render_amendment
 from shared.provenance.decisions import FoundDecisions
 from shared.provenance.ports import ChainRecord
-from shared.provenance.records import draft_record, seal_record
+from shared.provenance.records import build_record_draft, seal_record
 
 AMENDMENT = {
     "AmendedBy": "ann@t",
@@ -46,9 +46,11 @@ SIGNATURE = {
 
 def render_with_signature(signature: Mapping[str, Any] | None, *, altered: Any = None) -> str:
     """Render an amendment whose decision has the given signature; ``altered`` replaces it in the stored text."""
-    amendment = seal_record(draft_record(AMENDMENT, "AmendedAt"), 1, "2026-05-04T07:00:00.000000Z", "", "a")
+    amendment = seal_record(build_record_draft(AMENDMENT, "AmendedAt"), 1, "2026-05-04T07:00:00.000000Z", "", "a")
     members = DECISION if signature is None else {**DECISION, "Signature": signature}
-    decision = seal_record(draft_record(members, "ApprovedAt"), 2, "2026-05-04T08:00:00.000000Z", amendment.hash, "b")
+    decision = seal_record(
+        build_record_draft(members, "ApprovedAt"), 2, "2026-05-04T08:00:00.000000Z", amendment.hash, "b"
+    )
     if altered is not None:
         decision = decision._replace(
             canonical=json.dumps({**json.loads(decision.canonical), "Signature": altered}).encode()

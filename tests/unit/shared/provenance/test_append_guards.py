@@ -8,7 +8,7 @@ import pytest
 from shared.errors import Kind, WorkspaceError
 from shared.http.problems import build_error_headers
 from shared.provenance.hash_rule import LAST_SEQUENCE
-from shared.provenance.records import draft_event, seal_record
+from shared.provenance.records import build_event_draft, seal_record
 from tests.unit.shared.provenance.chains import (
     OF_PLATFORM,
     PLATFORM,
@@ -87,7 +87,9 @@ async def test_an_operator_can_remove_future_records(ledger: Ledger) -> None:
     """After an operator removes records with a future time and resets the head item, appends succeed."""
     await ledger.checkpoints.create(PLATFORM)
     tip = await ledger.store.read_tip(PLATFORM)
-    made = seal_record(draft_event("u", build_event(9)), COUNT + 1, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead")
+    made = seal_record(
+        build_event_draft("u", build_event(9)), COUNT + 1, "2999-01-01T00:00:00.000000Z", tip.hash, "ahead"
+    )
     await ledger.store.append(PLATFORM, [made], tip)
     assert "more than an hour ahead" in await read_rejection_detail(ledger)
     chain = f"(SELECT chain FROM chains {OF_PLATFORM})"

@@ -14,7 +14,7 @@ from shared.provenance.appender import AppendResult
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import ChainKey, Target
-from shared.provenance.records import draft_event, parse_record
+from shared.provenance.records import build_event_draft, parse_record
 from shared.runtime import Runtime
 from tests.unit.shared.provenance.faulty_store import AppendOutcome, FaultyStore
 from tests.unit.shared.provenance.record_rules import find_first_fault
@@ -39,7 +39,7 @@ def build_event(name: str, size: int = 0) -> dict[str, Any]:
 
 def append_event(log: ChainLog, name: str, *, size: int = 0, **options: Any) -> Awaitable[AppendResult]:
     """Append an event with a name."""
-    return log.append(CHAIN, draft_event("u", build_event(name, size)), **options)
+    return log.append(CHAIN, build_event_draft("u", build_event(name, size)), **options)
 
 
 def read_names(store: FaultyStore) -> list[str]:
@@ -170,7 +170,7 @@ async def test_a_full_queue_rejects_appends() -> None:
     """If the queue is full, appends are rejected with a time to wait; later appends succeed."""
     store = FaultyStore()
     store.gate.clear()
-    log = build_engine(store, max_queued_bytes=2 * draft_event("u", build_event("0")).size)
+    log = build_engine(store, max_queued_bytes=2 * build_event_draft("u", build_event("0")).size)
     waiting = [asyncio.ensure_future(append_event(log, str(number))) for number in range(2)]
     await asyncio.sleep(0.01)
     with pytest.raises(WorkspaceError) as caught:

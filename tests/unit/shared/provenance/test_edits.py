@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.provenance.hash_rule import format_record_id
-from shared.provenance.records import draft_record
+from shared.provenance.records import build_record_draft
 from shared.provenance.verifier import ChainVerdict
 from tests.unit.shared.provenance.chains import BATCH, build_event, build_parallel_options, open_ledger
 
@@ -35,7 +35,7 @@ def folder_with_chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
         async with open_ledger(made) as ledger:
             for body in EVENTS:
                 await ledger.events.append_to_chain(BATCH, 'o"editor', body)
-            await ledger.events.log.append(BATCH, draft_record({**AMENDMENT, "Status": "pending"}, "AmendedAt"))
+            await ledger.events.log.append(BATCH, build_record_draft({**AMENDMENT, "Status": "pending"}, "AmendedAt"))
             assert (await ledger.verify(BATCH)).chain_valid
 
     asyncio.run(fill_chain())

@@ -8,7 +8,7 @@ import pytest
 
 from shared.provenance.hash_rule import format_record_id
 from shared.provenance.ports import ChainKey, Target
-from shared.provenance.records import draft_record
+from shared.provenance.records import build_record_draft
 from tests.unit.shared.provenance.chains import (
     BATCH,
     OF_PLATFORM,
@@ -142,7 +142,9 @@ async def test_orphaned_amendments_are_found_in_their_scope(ledger: Ledger) -> N
     """Amendments whose head item is missing make only the chain of their own scope invalid."""
     mine, other = (ChainKey(Target.DOMAIN_AMENDMENTS, scope) for scope in ("mine", "other"))
     for _ in range(2):
-        made = draft_record({"ScopeKey": "mine", "AmendedBy": "ann", "EntityID": "B", "Status": "pending"}, "AmendedAt")
+        made = build_record_draft(
+            {"ScopeKey": "mine", "AmendedBy": "ann", "EntityID": "B", "Status": "pending"}, "AmendedAt"
+        )
         await ledger.events.log.append(mine, made)
     amendments = "WHERE target = 'DomainAmendments'"
     deleted = f"DELETE FROM records WHERE sequence = 1 AND chain = (SELECT chain FROM chains {amendments})"

@@ -12,7 +12,7 @@ from local import checkpoint_key
 from shared.backends.azure.key_vault import Vault
 from shared.backends.azure.vault_keys import VaultNoteSigner
 from shared.backends.embedded.checkpoint_files import FileCheckpointStore
-from shared.backends.embedded.key_files import FileNoteSigner, rotate_key
+from shared.backends.embedded.key_files import FileNoteSigner, rotate_checkpoint_key
 from shared.errors import WorkspaceError
 from shared.provenance.checkpoint_ports import NoteSigner
 from shared.provenance.checkpoints import Checkpoints
@@ -54,7 +54,7 @@ async def rotatable_key(request: pytest.FixtureRequest, tmp_path: Path) -> Async
             path, notes = tmp_path / "checkpoint-key.pem", tmp_path / "checkpoints"
 
             def replace_key() -> NoteSigner:
-                rotate_key(path)
+                rotate_checkpoint_key(path)
                 return FileNoteSigner(path, notes)
 
             yield RotatableKey(FileNoteSigner(path, notes), replace_key)
@@ -191,7 +191,7 @@ class RotatingSigner(FileNoteSigner):
 
     async def sign(self, message: bytes) -> bytes:
         """Sign with the next key."""
-        rotate_key(self._path)
+        rotate_checkpoint_key(self._path)
         return await super().sign(message)
 
 

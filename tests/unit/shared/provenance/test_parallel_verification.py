@@ -11,7 +11,7 @@ from shared.provenance.chain_verification import ChainVerification
 from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.parallel_verification import DEFAULT_PARALLEL, ParallelOptions, verify_records_up_to
 from shared.provenance.ports import ChainKey, Row
-from shared.provenance.records import draft_record
+from shared.provenance.records import build_record_draft
 from shared.provenance.verifier import ChainVerifier
 from shared.provenance.window_verification import (
     VerifierUnavailableError,
@@ -41,7 +41,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
     async with open_ledger(tmp_path, build_parallel_options(4)) as opened:
         await opened.fill(PLATFORM, COUNT - 5)
         members = {"AmendedBy": "ann", "EntityType": "Batch", "EntityID": "B", "Status": "pending"}
-        await opened.events.log.append(PLATFORM, draft_record(members, "AmendedAt"))
+        await opened.events.log.append(PLATFORM, build_record_draft(members, "AmendedAt"))
         assert await opened.checkpoints.create(PLATFORM)
         await opened.fill(PLATFORM, 4)
         yield opened

@@ -7,7 +7,7 @@ from shared.backends.embedded.provenance import SqliteChainStore
 from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import Filters, Tip
 from shared.provenance.queries import MAX_BODY_BYTES, export_records
-from shared.provenance.records import draft_event, seal_record
+from shared.provenance.records import build_event_draft, seal_record
 from tests.unit.shared.provenance.chains import BATCH, WORKSPACE, build_event
 
 
@@ -16,7 +16,7 @@ async def test_an_export_is_limited_in_size(tmp_path: Path) -> None:
     store, count = SqliteChainStore(tmp_path / "provenance.sqlite"), 50
     tip, previous = Tip(), compute_genesis_hash(WORKSPACE, BATCH.target, BATCH.scope_key)
     for number in range(1, count + 1):
-        made = draft_event("editor", build_event(number) | {"Description": "x" * 1_400_000})
+        made = build_event_draft("editor", build_event(number) | {"Description": "x" * 1_400_000})
         record = seal_record(made, number, "2026-01-05T08:00:00.000000Z", previous, str(number))
         tip, previous = await store.append(BATCH, [record], tip), record.hash
     first = await export_records(store, BATCH, Filters(), limit=count)

@@ -21,7 +21,7 @@ from shared.provenance.hash_rule import (
 from shared.provenance.ports import ChainRecord
 from shared.provenance.records import (
     build_damaged_record_placeholder,
-    draft_event,
+    build_event_draft,
     normalise_record,
     record_to_json,
     seal_record,
@@ -32,7 +32,9 @@ from shared.text_formats.strict_json import MAX_DEPTH as MOST_OF_A_REQUEST
 GENESIS = compute_genesis_hash("plant-a", "PlatformConfig")
 AT = "2026-01-05T08:00:00.000000Z"
 SOUND = ChainVerdict(chain_valid=True, empty=False, fork_detected=False, reason="")
-FIRST = seal_record(draft_event("u", {"ActionType": "A", "EntityType": "T", "EntityID": "1"}), 1, AT, GENESIS, "a")
+FIRST = seal_record(
+    build_event_draft("u", {"ActionType": "A", "EntityType": "T", "EntityID": "1"}), 1, AT, GENESIS, "a"
+)
 REST = f'"PreviousHash":"{FIRST.hash}","RecordID":"{format_record_id(2)}","Timestamp":"{AT}","UserID":"u"'
 
 

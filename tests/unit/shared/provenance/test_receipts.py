@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from scitt_cose import merkle
 
 from shared.backends.embedded.checkpoint_files import FileCheckpointStore
-from shared.backends.embedded.key_files import FileNoteSigner, rotate_key
+from shared.backends.embedded.key_files import FileNoteSigner, rotate_checkpoint_key
 from shared.backends.embedded.provenance_overview import SqliteChainOverview
 from shared.errors import WorkspaceError
 from shared.provenance.chain_trees import ChainTrees
@@ -248,7 +248,7 @@ async def test_a_rotation_keeps_the_signatures_of_receipts(receipt_issuer: Issue
     """After a rotation, receipts of earlier checkpoints keep their signature; new checkpoints use the new key."""
     old = await receipt_issuer.checkpoints.load_verifier_key()
     before = await receipt_issuer.receipts.issue_inclusion_receipt(BATCH, 1, 13)
-    rotate_key(receipt_issuer.ledger.folder / "checkpoint-key.pem")
+    rotate_checkpoint_key(receipt_issuer.ledger.folder / "checkpoint-key.pem")
     new = await receipt_issuer.checkpoints.load_verifier_key()
     assert new.key_id != old.key_id
     assert await receipt_issuer.restart().issue_inclusion_receipt(BATCH, 1, 13) == before
@@ -262,7 +262,7 @@ async def test_a_rotation_keeps_the_signatures_of_receipts(receipt_issuer: Issue
 async def test_an_untrusted_key_prevents_receipts(receipt_issuer: Issuer) -> None:
     """If a retired key is no longer trusted, no receipts are issued for the checkpoints that it signed."""
     folder = receipt_issuer.ledger.folder
-    rotate_key(folder / "checkpoint-key.pem")
+    rotate_checkpoint_key(folder / "checkpoint-key.pem")
     await receipt_issuer.checkpoints.load_verifier_key()
     for file in (folder / "checkpoint-keys").glob("*.pem"):
         file.unlink()

@@ -22,8 +22,8 @@ from shared.provenance.ports import ChainRecord
 from shared.provenance.records import (
     EVENT_FIELDS,
     MAX_RECORD_BYTES,
-    draft_event,
-    draft_record,
+    build_event_draft,
+    build_record_draft,
     parse_record,
     record_to_json,
     seal_record,
@@ -50,7 +50,7 @@ def build_chain(length: int) -> list[dict[str, Any]]:
     """Return a valid chain of the given length."""
     records: list[dict[str, Any]] = []
     for sequence in range(1, length + 1):
-        made = draft_event("admin", EVENT | {"Name": f"n{sequence}"})
+        made = build_event_draft("admin", EVENT | {"Name": f"n{sequence}"})
         record = seal_record(made, sequence, AT, records[-1]["Hash"] if records else GENESIS, f"a{sequence}")
         records.append(parse_record(record.canonical, record.hash))
     return records
@@ -66,7 +66,7 @@ def test_a_chain_starts_from_workspace_target_and_scope() -> None:
 
 def test_a_record_is_hashed_over_its_canonical_form() -> None:
     """A Hash is the digest of the record's properties in UTF-16 order, with PreviousHash and without Hash."""
-    record = seal_record(draft_record({"UserID": "é", "AfterState": {"b": 1.0, "a": 1e-7}}), 1, AT, "00", "x")
+    record = seal_record(build_record_draft({"UserID": "é", "AfterState": {"b": 1.0, "a": 1e-7}}), 1, AT, "00", "x")
     expected = (
         '{"AfterState":{"a":1e-7,"b":1},"PreviousHash":"00","RecordID":"000000000001",'
         f'"Timestamp":"{AT}","UserID":"é"}}'
@@ -78,7 +78,7 @@ def test_a_record_is_hashed_over_its_canonical_form() -> None:
 def test_a_sealed_record_is_canonical() -> None:
     """A record that is assembled from serialised parts has the same bytes as with the library rfc8785."""
     states = {"BeforeState": {"é": 1, "a": [1e20, None]}, "AfterState": {"\u20ac": {}, "\U0001f600": "\x1f"}}
-    record = seal_record(draft_event("u", EVENT | states), 7, AT, "ff", "x")
+    record = seal_record(build_event_draft("u", EVENT | states), 7, AT, "ff", "x")
     whole = build_event_record(7, AT, "u", EVENT | states) | {"PreviousHash": "ff"}
     assert record.canonical == rfc8785.dumps(whole)
 
@@ -87,7 +87,7 @@ def test_a_sealed_record_is_canonical() -> None:
 @example("", {}, 1)
 def test_any_sealed_event_is_canonical(user_id: str, event: dict[str, Any], sequence: int) -> None:
     """For any event, the record has the bytes that rfc8785 gives, the digest of these bytes, and its filter fields."""
-    made = draft_event(user_id, event)
+    made = build_event_draft(user_id, event)
     record = seal_record(made, sequence, AT, GENESIS, "x")
     whole = build_event_record(sequence, AT, user_id, event) | {"PreviousHash": GENESIS}
     assert record.canonical == rfc8785.dumps(whole)
@@ -101,7 +101,7 @@ def test_any_sealed_event_is_canonical(user_id: str, event: dict[str, Any], sequ
 def test_any_sealed_amendment_is_canonical(time_field: str, state: dict[str, Any]) -> None:
     """For any amendment, the record has the bytes that rfc8785 gives, although its time is in another property."""
     body: dict[str, Any] = {"ScopeKey": "s", "OriginalRecord": state, "Status": "pending", "ReasonText": "r"}
-    made = draft_record(body, time_field)
+    made = build_record_draft(body, time_field)
     record = seal_record(made, 7, AT, GENESIS, "x")
     links = {"RecordID": format_record_id(7), time_field: AT, "PreviousHash": GENESIS}
     assert record.canonical == rfc8785.dumps(body | links)
@@ -111,13 +111,13 @@ def test_any_sealed_amendment_is_canonical(time_field: str, state: dict[str, Any
 
 def test_the_json_text_of_a_record_has_its_hash() -> None:
     """The JSON text of a record contains its properties and its Hash."""
-    record = seal_record(draft_event("u", EVENT), 1, AT, GENESIS, "x")
+    record = seal_record(build_event_draft("u", EVENT), 1, AT, GENESIS, "x")
     assert json.loads(record_to_json(record)) == parse_record(record.canonical, record.hash)
 
 
 def test_large_floats_keep_their_value() -> None:
     """A float that canonical JSON writes as a long integer is still a float of the same value after parsing."""
-    record = seal_record(draft_event("u", EVENT | {"AfterState": {"n": 1e20, "m": 2.0**60}}), 1, AT, GENESIS, "x")
+    record = seal_record(build_event_draft("u", EVENT | {"AfterState": {"n": 1e20, "m": 2.0**60}}), 1, AT, GENESIS, "x")
     state = parse_record(record.canonical, record.hash)["AfterState"]
     assert (state, type(state["n"]), type(state["m"])) == ({"n": 1e20, "m": 2.0**60}, float, float)
     assert orjson.loads(orjson.dumps(state)) == state
@@ -129,7 +129,7 @@ def test_an_event_has_only_its_own_fields() -> None:
     assert build_event_record(3, "now", "admin", event) == {
         "RecordID": "000000000003", "Timestamp": "now", "UserID": "admin", **EVENT, "NodeID": "n",
     }  # fmt: skip
-    record = seal_record(draft_event("admin", event), 3, "now", "", "x")
+    record = seal_record(build_event_draft("admin", event), 3, "now", "", "x")
     assert set(json.loads(record.canonical)) == {
         "UserID", "NodeID", "RecordID", "PreviousHash", "Timestamp", *EVENT,
     }  # fmt: skip
@@ -139,7 +139,7 @@ def test_an_event_has_only_its_own_fields() -> None:
 def test_a_state_without_canonical_form_is_rejected_by_name(state: Any) -> None:
     """The error about a state without a canonical form contains the property's name."""
     with pytest.raises(WorkspaceError) as caught:
-        draft_event("u", EVENT | {"AfterState": {"here": state}})
+        build_event_draft("u", EVENT | {"AfterState": {"here": state}})
     errors: Any = caught.value.members["errors"]
     assert caught.value.kind is Kind.INVALID
     assert errors[0]["field"].startswith("AfterState.here")
@@ -148,7 +148,7 @@ def test_a_state_without_canonical_form_is_rejected_by_name(state: Any) -> None:
 def test_a_too_large_record_is_rejected() -> None:
     """The size limit of a record applies to its canonical form, in which numbers may be longer than in the request."""
     with pytest.raises(WorkspaceError) as caught:
-        draft_event("u", EVENT | {"AfterState": {"n": [1e20] * (MAX_RECORD_BYTES // 22)}})
+        build_event_draft("u", EVENT | {"AfterState": {"n": [1e20] * (MAX_RECORD_BYTES // 22)}})
     assert (caught.value.kind, caught.value.code) == (Kind.TOO_LARGE, "RECORD_TOO_LARGE")
 
 
@@ -189,5 +189,5 @@ def test_a_damaged_chain_has_a_fault(damage: Any, reason: str) -> None:
 
 def test_append_ids_are_not_returned() -> None:
     """Replies do not contain the append id."""
-    record: ChainRecord = seal_record(draft_event("u", EVENT), 1, AT, GENESIS, "secret-append-id")
+    record: ChainRecord = seal_record(build_event_draft("u", EVENT), 1, AT, GENESIS, "secret-append-id")
     assert b"secret-append-id" not in record_to_json(record)

@@ -16,7 +16,7 @@ from shared.auth.reauthentication import build_reauthentication_error
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.amendments import Amendments
 from shared.provenance.ports import ChainKey
-from shared.provenance.records import draft_record, record_to_json
+from shared.provenance.records import build_record_draft, record_to_json
 from shared.provenance.signatures import DecisionSignature, SigningSession
 from tests.unit.shared.provenance.chains import WORKSPACE, Ledger, build_parallel_options, open_ledger
 from tests.unit.shared.provenance.test_amendments import CHAIN, STRICT, build_body
@@ -60,7 +60,7 @@ async def append_decision(ledger: Ledger, amendment: str, signature: Any) -> Non
         "Meaning": "approval",
         "Signature": signature,
     }
-    await ledger.events.log.append(CHAIN, draft_record(decision, "ApprovedAt"))
+    await ledger.events.log.append(CHAIN, build_record_draft(decision, "ApprovedAt"))
 
 
 async def read_export(ledger: Ledger) -> list[dict[str, Any]]:

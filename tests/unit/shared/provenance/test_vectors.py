@@ -11,7 +11,7 @@ from oi.verification.export import verify_export
 
 from shared.provenance.hash_rule import compute_genesis_hash, parse_json_integer
 from shared.provenance.merkle import CompactRange
-from shared.provenance.records import draft_record, seal_record
+from shared.provenance.records import build_record_draft, seal_record
 
 ROOT = Path(__file__).parents[4]
 CHAINS = json.loads((ROOT / "tests" / "vectors" / "chain.json").read_text(encoding="utf-8"))["chains"]
@@ -32,7 +32,7 @@ def test_the_published_vectors_follow_from_the_hash_rule(chain: dict[str, Any]) 
         previous = hashlib.sha256(canonical).hexdigest()
         assert vector["hash"] == previous
         body = {name: value[name] for name in value if name not in ("RecordID", "Timestamp", "PreviousHash")}
-        made = seal_record(draft_record(body), sequence, value["Timestamp"], value["PreviousHash"], "x")
+        made = seal_record(build_record_draft(body), sequence, value["Timestamp"], value["PreviousHash"], "x")
         assert (made.canonical, made.hash) == (canonical, vector["hash"])
         records.append(value | {"Hash": vector["hash"]})
     assert verify_export(records, *lines[1:]) == len(records)

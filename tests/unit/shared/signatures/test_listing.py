@@ -105,7 +105,7 @@ async def test_signatures_are_listed_after_the_clocks_were_set_back(
     ahead = SignatureList(
         signature_lists.index, signature_lists.ledger.store, runtime=Runtime(now=lambda: now() + timedelta(minutes=30))
     )
-    assert await ahead.complete_index(9)
+    assert await ahead.index_new_signatures(9)
     await append_decisions(signature_lists.ledger, 1)
     listing = ahead if is_forward else signature_lists.open()
     assert len((await listing.list_signatures(ALL, "", 10)).signatures) == 1
@@ -162,8 +162,8 @@ async def test_the_list_is_unavailable_until_it_is_indexed(signature_lists: Sign
     """The list is unavailable until all existing records are indexed; each indexing run continues the one before."""
     await append_decisions(signature_lists.ledger, 1)
     listing = signature_lists.open()
-    assert await listing.complete_index(-1) is False
-    assert await listing.complete_index(10) is True
+    assert await listing.index_new_signatures(-1) is False
+    assert await listing.index_new_signatures(10) is True
     assert len(await signature_lists.read_first_page()) == 1
 
 

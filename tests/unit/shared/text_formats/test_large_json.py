@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from shared.text_formats import large_json
 from shared.text_formats.large_json import (
     LongInteger,
+    long_integer_to_int,
     long_integer_to_json,
     may_have_long_integers,
     parse_integer,
     parse_json_in_slices,
-    to_int,
 )
 
 
@@ -45,12 +45,12 @@ def test_the_digits_of_a_long_integer_are_copied(digits: str) -> None:
     number = parse_integer(digits)
     assert type(number) is LongInteger
     assert orjson.dumps([number], default=long_integer_to_json) == f"[{digits}]".encode()
-    assert json.dumps([number], default=to_int) == f"[{digits}]"
+    assert json.dumps([number], default=long_integer_to_int) == f"[{digits}]"
 
 
 def test_values_that_are_no_long_integers_are_rejected() -> None:
     """The conversions of long integers reject any other value, because it has no JSON form."""
-    for convert in (long_integer_to_json, to_int):
+    for convert in (long_integer_to_json, long_integer_to_int):
         with pytest.raises(TypeError, match="Decimal"):
             convert(Decimal(1))
 

@@ -2,7 +2,7 @@
 
 from shared.webhooks.audit import add_audit_event
 from shared.webhooks.models import EndpointList, WebhookEndpoint
-from shared.webhooks.registry import put_endpoint
+from shared.webhooks.registry import add_or_replace_endpoint
 from tests.unit.shared.webhooks.environment import TEST, URL, WebhookServices
 from tests.virtual_time import START
 
@@ -16,7 +16,7 @@ async def test_an_empty_store_has_no_endpoints(webhook_services: WebhookServices
 
 async def test_a_stored_endpoint_is_read_unchanged(webhook_services: WebhookServices) -> None:
     """An endpoint is read as it was stored; if a change function returns None, nothing is stored."""
-    stored = await webhook_services.registry.change(lambda listed: put_endpoint(listed, ENDPOINT))
+    stored = await webhook_services.registry.change(lambda listed: add_or_replace_endpoint(listed, ENDPOINT))
     assert stored == await webhook_services.registry.load() == EndpointList(endpoints={"e1": ENDPOINT})
     assert await webhook_services.registry.change(lambda _: None) == stored
 

@@ -7,7 +7,7 @@ import pytest
 
 from shared.webhooks.events import WebhookEventType
 from shared.webhooks.models import MessageFormat
-from shared.webhooks.sender import TITLES, build_title, render_body
+from shared.webhooks.sender import TITLES, build_chat_message_title, render_body
 
 EVENT: dict[str, Any] = {
     "type": "alert.firing",
@@ -19,8 +19,8 @@ EVENT: dict[str, Any] = {
 def test_every_event_type_has_a_title() -> None:
     """Each event type has a title; if the data of an event is incomplete, its type is the title."""
     assert set(TITLES) == set(WebhookEventType)
-    assert build_title(EVENT) == "Alert: <Hot> [x](y)"
-    assert build_title({**EVENT, "data": {}}) == "alert.firing"
+    assert build_chat_message_title(EVENT) == "Alert: <Hot> [x](y)"
+    assert build_chat_message_title({**EVENT, "data": {}}) == "alert.firing"
 
 
 def test_the_standard_body_is_the_event() -> None:

@@ -45,10 +45,10 @@ def list_failing_stores(log: pytest.LogCaptureFixture) -> set[str]:
 
 async def test_the_service_is_ready_while_every_store_responds(services: Services) -> None:
     """A deployment is ready with or without a workspace document, and with or without provenance."""
-    assert await services.readiness.find_failing_dependencies() == []
+    assert await services.readiness.list_failing_dependencies() == []
     for text in (PLAIN, AUDITED):
         await services.provenance.catalog_service.apply(load_document(text, "test"), "apply")
-        assert await services.readiness.find_failing_dependencies() == []
+        assert await services.readiness.list_failing_dependencies() == []
 
 
 async def test_failing_store_is_logged(
@@ -59,12 +59,12 @@ async def test_failing_store_is_logged(
     caplog.set_level(logging.WARNING)
     azure_deployment.vault.down = True
     assert (
-        set(await services.readiness.find_failing_dependencies())
+        set(await services.readiness.list_failing_dependencies())
         == list_failing_stores(caplog)
         == {"token key", "checkpoints"}
     )
     azure_deployment.vault.down = False
-    assert await services.readiness.find_failing_dependencies() == []
+    assert await services.readiness.list_failing_dependencies() == []
     caplog.clear()
     await asyncio.to_thread(azure_deployment.cosmos.stop)
-    assert set(await services.readiness.find_failing_dependencies()) == list_failing_stores(caplog) >= {"audit log"}
+    assert set(await services.readiness.list_failing_dependencies()) == list_failing_stores(caplog) >= {"audit log"}

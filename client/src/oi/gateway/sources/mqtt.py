@@ -46,22 +46,22 @@ class MqttSource:
         while True:
             opened_at = time.monotonic()
             try:
-                await self._read_until_lost()
+                await self._connect_and_read()
             except (BrokerError, SettingsError) as error:
                 if self._context.is_check:
                     raise
-                await self._report_and_pause(error, time.monotonic() - opened_at)
+                await self._log_error_and_pause(error, time.monotonic() - opened_at)
 
-    async def _read_until_lost(self) -> None:
+    async def _connect_and_read(self) -> None:
         context, settings = self._context, self._settings
         self._check_certificate()
         # First store the deliveries of the last connection: the broker repeats those that were not acknowledged.
         redeliveries = Redeliveries(await context.marks.read(), settings.max_in_flight)
         connection = MqttConnection(settings, context)
-        connection.expect_redeliveries(redeliveries)
+        connection.set_redeliveries(redeliveries)
         try:
             if not await connection.open():
-                connection.expect_redeliveries(Redeliveries((), 1))
+                connection.set_redeliveries(Redeliveries((), 1))
                 await context.marks.clear()
             await connection.subscribe(context.filters)
             self._report_connected()
@@ -76,7 +76,7 @@ class MqttSource:
         self._context.metrics.increase_counter("connections_total")
         self._context.metrics.set_gauge("source_connected", 1)
 
-    async def _report_and_pause(self, error: Exception, connected_seconds: float) -> None:
+    async def _log_error_and_pause(self, error: Exception, connected_seconds: float) -> None:
         is_short = connected_seconds < _STABLE_SECONDS
         if not is_short:
             self._pause = _FIRST_PAUSE_SECONDS

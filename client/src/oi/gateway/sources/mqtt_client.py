@@ -46,7 +46,7 @@ class MqttClient(Client):
     _position = 0
 
     @property
-    def has_buffered(self) -> bool:
+    def has_buffered_bytes(self) -> bool:
         """True if received bytes are waiting to be parsed; the event loop does not report such bytes as readable."""
         return self._position < len(self._buffer)
 
@@ -56,7 +56,7 @@ class MqttClient(Client):
         self._packet_queue(MessageType.PUBACK, packets, 0, 0)
 
     def _sock_recv(self, bufsize: int) -> bytes:
-        if not self.has_buffered:
+        if not self.has_buffered_bytes:
             self._buffer, self._position = super()._sock_recv(_READ_BYTES), 0
         start = self._position
         self._position = min(start + bufsize, len(self._buffer))

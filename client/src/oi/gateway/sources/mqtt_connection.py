@@ -76,7 +76,7 @@ class MqttConnection:
         is_session_present: bool = await self._wait_for_reply(self._connected, "accept the connection")
         return is_session_present
 
-    def expect_redeliveries(self, redeliveries: Redeliveries) -> None:
+    def set_redeliveries(self, redeliveries: Redeliveries) -> None:
         """Set the deliveries that the broker can repeat; call this before the first message is read."""
         self._redeliveries = redeliveries
 
@@ -193,7 +193,7 @@ class MqttConnection:
             self._is_paused = True
             self._loop.remove_reader(self._socket)
             self._context.receiver.call_when_not_full(self._resume_reading)
-        elif self._client.has_buffered or (isinstance(self._socket, ssl.SSLSocket) and self._socket.pending()):
+        elif self._client.has_buffered_bytes or (isinstance(self._socket, ssl.SSLSocket) and self._socket.pending()):
             # The selector sees only what is still in the socket.
             self._loop.call_soon(self._read_packets)
 
@@ -218,9 +218,9 @@ class MqttConnection:
                 metrics.increase_counter("repeated_messages_total")
                 self._client.ack(packet_id, publication.qos)
                 return
-            receiver.put(Delivery(topic, payload, mark, partial(self._acknowledge, packet_id)))
+            receiver.put(Delivery(topic, payload, mark, partial(self._schedule_acknowledgement, packet_id)))
 
-    def _acknowledge(self, packet_id: int) -> None:
+    def _schedule_acknowledgement(self, packet_id: int) -> None:
         if not self._acknowledged:
             self._loop.call_soon(self._send_acknowledgements)
         self._acknowledged.append(packet_id)

@@ -13,7 +13,7 @@ from shared.backends.azure.cosmos_containers import create_containers
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import ChainKey, ChainRecord, Target, Tip
-from shared.provenance.records import draft_event, seal_record
+from shared.provenance.records import build_event_draft, seal_record
 
 DATABASE = "plant"
 CHAIN = ChainKey(Target.DOMAIN_EVENTS, "line 1/ü")
@@ -52,7 +52,7 @@ def build_batch(tip: Tip, count: int, *, name: str = "e", **event: Any) -> list[
     previous = tip.hash or compute_genesis_hash("plant-a", CHAIN.target, CHAIN.scope_key)
     for sequence in range(tip.sequence + 1, tip.sequence + 1 + count):
         timestamp = f"2026-01-05T08:{sequence // 60:02d}:{sequence % 60:02d}.000000Z"
-        made = draft_event("u", EVENT | {"EntityID": f"{sequence % 3}"} | event)
+        made = build_event_draft("u", EVENT | {"EntityID": f"{sequence % 3}"} | event)
         records.append(seal_record(made, sequence, timestamp, previous, f"{name}-{sequence}"))
         previous = records[-1].hash
     return records

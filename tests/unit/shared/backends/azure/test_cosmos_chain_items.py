@@ -23,7 +23,7 @@ from shared.backends.azure.cosmos_chain_items import (
 from shared.backends.azure.cosmos_containers import CHAINS, create_containers
 from shared.errors import WorkspaceError
 from shared.provenance.ports import ChainKey, ChainRecord, Filters, Lookup, Target, Tip
-from shared.provenance.records import MAX_RECORD_BYTES, draft_event, seal_record
+from shared.provenance.records import MAX_RECORD_BYTES, build_event_draft, seal_record
 from tests.unit.shared.backends.azure.cosmos_stores import (
     CHAIN,
     DATABASE,
@@ -39,7 +39,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 
 def _build_record(**event: Any) -> ChainRecord:
     members = {"ActionType": "A", "EntityType": "T", "EntityID": "1"} | event
-    return seal_record(draft_event("u", members), 1, "2026-01-05T08:00:00.000000Z", "0" * 64, "a" * 255)
+    return seal_record(build_event_draft("u", members), 1, "2026-01-05T08:00:00.000000Z", "0" * 64, "a" * 255)
 
 
 def _measure_create_operation(record: ChainRecord) -> int:

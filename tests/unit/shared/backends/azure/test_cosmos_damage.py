@@ -17,7 +17,7 @@ from shared.provenance.decisions import find_decisions
 from shared.provenance.hash_rule import format_record_id
 from shared.provenance.ports import ChainRecord, Filters, Lookup
 from shared.provenance.queries import AmendmentFilters, query_amendments, query_records
-from shared.provenance.records import draft_event, seal_record
+from shared.provenance.records import build_event_draft, seal_record
 from shared.provenance.verifier import ChainVerifier
 from tests.unit.shared.backends.azure.cosmos_stores import (
     CHAIN,
@@ -95,7 +95,7 @@ async def _store_forged_record(
     store: CosmosChainStore, container: ContainerProxy, sequence: int, previous: str
 ) -> ChainRecord:
     forged = seal_record(
-        draft_event("u", EVENT), sequence, "2026-01-05T09:00:00.000000Z", previous, f"forged-{sequence}"
+        build_event_draft("u", EVENT), sequence, "2026-01-05T09:00:00.000000Z", previous, f"forged-{sequence}"
     )
     await container.create_item(record_to_item(KEY, forged))
     return forged
@@ -147,7 +147,7 @@ async def test_a_forged_head_breaks_the_chain_and_rejects_appends(
     verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
     assert (verdict.chain_valid, verdict.broken_at) == (False, format_record_id(COUNT if "hash" in said else 1))
     with pytest.raises(WorkspaceError) as refusal:
-        await ChainLog(store, get_workspace_id).append(CHAIN, draft_event("u", EVENT))
+        await ChainLog(store, get_workspace_id).append(CHAIN, build_event_draft("u", EVENT))
     assert refusal.value.code == "PROVENANCE_UNAVAILABLE"
 
 
@@ -159,7 +159,7 @@ async def test_records_of_a_chain_without_a_head_item_are_read(
     verdict = await ChainVerifier(store, get_workspace_id).verify(CHAIN)
     assert (verdict.chain_valid, verdict.empty, verdict.broken_at) == (False, False, format_record_id(1))
     with pytest.raises(WorkspaceError):
-        await ChainLog(store, get_workspace_id, give_up_seconds=0.1).append(CHAIN, draft_event("u", EVENT))
+        await ChainLog(store, get_workspace_id, give_up_seconds=0.1).append(CHAIN, build_event_draft("u", EVENT))
     assert len((await store.read(CHAIN, 0, limit=9, max_bytes=MANY)).records) == COUNT
 
 

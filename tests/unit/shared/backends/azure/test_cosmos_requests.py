@@ -14,7 +14,7 @@ from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_chain_items import HEAD_ID, compute_partition_key
 from shared.errors import Kind, WorkspaceError
 from shared.provenance.ports import ChainKey, Filters, Lookup, OutcomeUnknownError, Tip, TipMovedError
-from shared.provenance.records import draft_event
+from shared.provenance.records import build_event_draft
 from shared.provenance.verifier import ChainVerifier
 from tests.unit.shared.backends.azure.cosmos_stores import (
     CHAIN,
@@ -138,9 +138,9 @@ async def _check_stored_once(server: CosmosServer, store: CosmosChainStore, name
     server.faults.add(_reset_fault(name))
     if FAULTS[name][1][0] is WorkspaceError:
         with pytest.raises(WorkspaceError):
-            await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
+            await log.append(CHAIN, build_event_draft("u", EVENT), append_id="same")
         assert await read_sequences(store) == before
-    appended = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
+    appended = await log.append(CHAIN, build_event_draft("u", EVENT), append_id="same")
     assert (appended.record.sequence, appended.repeated) == (len(before) + 1, False)
     assert await store.find(CHAIN, Lookup.APPEND_ID, ["same"]) == [appended.record]
     assert await read_sequences(store) == [*before, appended.record.sequence]
@@ -152,7 +152,7 @@ async def test_an_abandoned_batch_that_is_executed_late_is_rejected(
     """If the account executes an abandoned batch late, it conflicts with its retry and is not stored twice."""
     (log,) = open_logs([store])
     late = server.faults.add(_build_batch_fault(FaultKind.DELAY, seconds=0.5))
-    appended = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
+    appended = await log.append(CHAIN, build_event_draft("u", EVENT), append_id="same")
     assert late.applied == 1
     await _wait_until(lambda: len(server.requests.list_by_operation("batch")) == 5)
     assert sorted(exchange.status for exchange in server.requests.list_by_operation("batch")[3:]) in (
@@ -280,7 +280,7 @@ async def test_random_faults_neither_lose_nor_duplicate_records(
             for turn in range(TURNS):
                 name = f"{number}-{turn}"
                 event = EVENT | {"EntityID": name}
-                appended = await engines[number % 4].append(CHAIN, draft_event("u", event), append_id=name)
+                appended = await engines[number % 4].append(CHAIN, build_event_draft("u", event), append_id=name)
                 answered[name] = (appended.record.sequence, appended.record.hash)
 
         await asyncio.gather(*(write(number) for number in range(WRITERS)))

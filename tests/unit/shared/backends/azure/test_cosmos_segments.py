@@ -10,7 +10,7 @@ from emulators.cosmos import CosmosServer, FaultKind, InjectedFault
 from shared.backends.azure.cosmos_chain import CosmosChainStore
 from shared.backends.azure.cosmos_chain_items import compute_partition_key, record_to_item
 from shared.provenance.ports import Filters, Lookup, OutcomeUnknownError, Tip, TipMovedError
-from shared.provenance.records import draft_event
+from shared.provenance.records import build_event_draft
 from shared.provenance.verifier import ChainVerifier
 from tests.unit.shared.backends.azure.cosmos_stores import (
     CHAIN,
@@ -136,7 +136,7 @@ async def test_a_new_segment_survives_lost_replies(
     with pytest.raises(OutcomeUnknownError):
         await store.append(CHAIN, build_batch(tip, 1, name="x"), tip)
     (log,) = open_logs([store])
-    appended = await log.append(CHAIN, draft_event("u", EVENT), append_id=f"x-{records + 1}")
+    appended = await log.append(CHAIN, build_event_draft("u", EVENT), append_id=f"x-{records + 1}")
     assert appended.record.sequence == records + 1
     assert await read_sequences(store) == list(range(1, records + 2))
     assert fault.applied >= 1
@@ -146,10 +146,10 @@ async def test_a_new_segment_survives_lost_replies(
 async def test_a_retry_finds_its_record_in_earlier_segments(store: CosmosChainStore) -> None:
     """A retry finds its record by the append id, also in an earlier segment."""
     (log,) = open_logs([store])
-    first = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
+    first = await log.append(CHAIN, build_event_draft("u", EVENT), append_id="same")
     for number in range(6):
-        await log.append(CHAIN, draft_event("u", EVENT), append_id=str(number))
-    again = await log.append(CHAIN, draft_event("u", EVENT), append_id="same")
+        await log.append(CHAIN, build_event_draft("u", EVENT), append_id=str(number))
+    again = await log.append(CHAIN, build_event_draft("u", EVENT), append_id="same")
     assert (again.record, again.repeated) == (first.record, True)
 
 

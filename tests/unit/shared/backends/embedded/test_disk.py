@@ -10,7 +10,7 @@ import pytest
 
 from shared.backends.embedded.disk import (
     STEP_PAGES,
-    convert_to_incremental_vacuum,
+    convert_small_file_to_incremental_vacuum,
     enable_incremental_vacuum,
     release_free_pages,
 )
@@ -70,6 +70,6 @@ def test_a_file_of_an_earlier_version_is_converted(database_path: Path) -> None:
         insert_and_delete_rows(opened)
         release_free_pages(opened, lambda step: step())
         assert count_pages(opened) >= ROWS
-        convert_to_incremental_vacuum(opened)
+        convert_small_file_to_incremental_vacuum(opened)
         assert count_pages(opened) < ROWS
         assert opened.execute("PRAGMA auto_vacuum").fetchone() == (2,)

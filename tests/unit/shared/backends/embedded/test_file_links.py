@@ -30,7 +30,7 @@ def test_a_file_link_is_parsed_to_its_permissions(links: FileLinks, link: FileLi
     """Parsing a link's URL returns its permissions; names can contain any characters."""
     url = links.sign_link(link)
     assert url.startswith("http://127.0.0.1:7071/files/downloads/a1/")
-    assert links.parse_signed_link(*split_url(url)) == link
+    assert links.verify_signed_link(*split_url(url)) == link
 
 
 @pytest.mark.parametrize(
@@ -53,18 +53,18 @@ def test_a_changed_file_link_is_invalid(links: FileLinks, change: dict[str, str]
     """A link is invalid if its file, expiry or permission was changed."""
     container, name, query = split_url(links.sign_link(LINK))
     changed = {"container": container, "name": name, **query, **change}
-    assert links.parse_signed_link(changed.pop("container"), changed.pop("name"), changed) is None
+    assert links.verify_signed_link(changed.pop("container"), changed.pop("name"), changed) is None
 
 
 def test_texts_cannot_move_between_the_parts_of_a_link(links: FileLinks) -> None:
     """The signature covers the length of each part of a link, so that characters cannot move between parts."""
     container, name, query = split_url(links.sign_link(replace(LINK, container="ab", name="c")))
-    assert links.parse_signed_link("a", "bc", query) is None
-    assert links.parse_signed_link(container, name, query) is not None
+    assert links.verify_signed_link("a", "bc", query) is None
+    assert links.verify_signed_link(container, name, query) is not None
 
 
 def test_the_key_of_file_links_survives_a_restart(tmp_path: Path) -> None:
     """Links of an earlier process are valid; another folder has another key."""
     url = FileLinks("http://a", tmp_path / "key").sign_link(LINK)
-    assert FileLinks("http://b", tmp_path / "key").parse_signed_link(*split_url(url)) == LINK
-    assert FileLinks("http://a", tmp_path / "other").parse_signed_link(*split_url(url)) is None
+    assert FileLinks("http://b", tmp_path / "key").verify_signed_link(*split_url(url)) == LINK
+    assert FileLinks("http://a", tmp_path / "other").verify_signed_link(*split_url(url)) is None

@@ -14,7 +14,7 @@ from shared.backends.embedded.key_files import (
     create_private_key_file,
     load_or_create_secret,
     load_private_key,
-    rotate_key,
+    rotate_checkpoint_key,
 )
 from shared.errors import WorkspaceError
 
@@ -72,7 +72,7 @@ async def test_keys_before_a_rotation_stay_trusted(tmp_path: Path) -> None:
     signer = FileNoteSigner(path, tmp_path / "checkpoints")
     await signer.sign(b"message")
     old = await signer.load_public_key()
-    rotate_key(path)
+    rotate_checkpoint_key(path)
     await signer.sign(b"message")
     new = await signer.load_public_key()
     assert new != old

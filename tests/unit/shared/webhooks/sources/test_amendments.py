@@ -9,7 +9,7 @@ import pytest
 from shared.backends.embedded.provenance import SqliteChainStore
 from shared.provenance.chain_log import ChainLog
 from shared.provenance.ports import ChainKey, Target
-from shared.provenance.records import draft_record
+from shared.provenance.records import build_record_draft
 from shared.webhooks.events import WebhookEventType
 from shared.webhooks.models import EndpointList, WebhookEndpoint
 from shared.webhooks.sources.amendments import (
@@ -120,7 +120,7 @@ async def test_amendments_are_announced_after_the_clocks_were_set_back(
     await source.publish_new_events()
     webhook_services.time.advance(-1500)
     members = {name: value for name, value in AMENDMENT.items() if name not in {"RecordID", "AmendedAt"}}
-    await log.append(ChainKey(Target.DOMAIN_AMENDMENTS, "line-2"), draft_record(members, "AmendedAt"))
+    await log.append(ChainKey(Target.DOMAIN_AMENDMENTS, "line-2"), build_record_draft(members, "AmendedAt"))
     webhook_services.time.advance(forward)
     await source.publish_new_events()
     assert len(await webhook_services.list_all(endpoint)) == 1

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
 from shared.auth.rights import AccessRight
@@ -11,6 +11,12 @@ from shared.auth.token_ids import read_issue_time
 
 MAX_MINUTES = 43_200
 """Maximum lifetime of a token: 30 days."""
+
+RETENTION_AFTER_EXPIRY: Final = timedelta(hours=1)
+"""Time for which stores retain tokens and revocations after their expiry.
+
+If a clock is set back, an expired token becomes valid again. If the token was revoked, it must stay revoked then.
+"""
 
 
 class TeamMember(Protocol):
@@ -155,7 +161,7 @@ class IssuedToken:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """All API keys, the ids of the revoked tokens that have not expired, and the version of this data in the store."""
+    """All API keys, the ids of the retained revoked tokens, and the version of this data in the store."""
 
     version: int
     keys: Mapping[str, ApiKey]
@@ -195,7 +201,7 @@ class CredentialStore(Protocol):
         ...
 
     async def add_token(self, token: IssuedToken) -> None:
-        """Store the record of an issued token, and delete the records of expired tokens."""
+        """Store the record of an issued token; records of tokens that are no longer retained may be deleted."""
         ...
 
     async def find_token(self, token_id: str) -> IssuedToken | None:

@@ -6,8 +6,9 @@ afterwards.
 
 import os
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Protocol
 
 from azure.cosmos.aio import CosmosClient
 
@@ -16,13 +17,19 @@ from emulators.cosmos.faults import InjectedFault, build_random_faults
 from emulators.cosmos.wire import CosmosRequest
 from shared.backends.azure.cosmos_account import CosmosAccount
 from shared.backends.azure.cosmos_containers import create_containers
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 COSMOS, FAILING, ENDPOINT = "cosmos", "cosmos failing", "cosmos endpoint"
 KINDS = [COSMOS, FAILING, *([ENDPOINT] if os.environ.get("COSMOS_ENDPOINT") and os.environ.get("COSMOS_KEY") else [])]
 DATABASE = "plant"
 
-type Accounts = Callable[[], CosmosAccount]
-"""Opens another client of the one account, as another process has it."""
+
+class Accounts(Protocol):
+    """Opens another client of the one account, as another process has it."""
+
+    def __call__(self, runtime: Runtime = SYSTEM_RUNTIME) -> CosmosAccount:
+        """Open a client whose process has the given clock."""
+        ...
 
 
 @asynccontextmanager
@@ -43,8 +50,8 @@ async def open_accounts(kind: str) -> AsyncIterator[Accounts]:
         if kind == FAILING and server is not None:
             server.faults.add(*build_random_faults_without_412())
 
-        def open_account() -> CosmosAccount:
-            account = CosmosAccount(endpoint, name, key=key)
+        def open_account(runtime: Runtime = SYSTEM_RUNTIME) -> CosmosAccount:
+            account = CosmosAccount(endpoint, name, key=key, runtime=runtime)
             stack.push_async_callback(account.close)
             return account
 

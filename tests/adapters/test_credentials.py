@@ -1,11 +1,12 @@
 """Tests that every credential store meets the same contract."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -16,6 +17,7 @@ from shared.backends.azure.cosmos_credentials import CosmosCredentialStore
 from shared.backends.embedded.credentials import SCHEMA, SqliteCredentialStore
 from shared.backends.embedded.sqlite import SqliteDatabase
 from shared.errors import WorkspaceError
+from shared.runtime import SYSTEM_RUNTIME, Runtime
 from shared.timestamps import now
 from tests.adapters.cosmos import KINDS, open_accounts
 
@@ -23,24 +25,31 @@ HOUR = timedelta(hours=1)
 AT = now()
 RIGHTS = frozenset({AccessRight.CATALOG_READ, AccessRight.KEYS_MANAGE})
 KEY = ApiKey("AAAAAAAA", b"\x00salt\xff", b"digest", "admin@x", "Ö", RIGHTS, AT, AT + HOUR)
-type Opener = Callable[[], CredentialStore]
+
+
+class Opener(Protocol):
+    """Opens the same store at each call, as several processes do."""
+
+    def __call__(self, runtime: Runtime = SYSTEM_RUNTIME) -> CredentialStore:
+        """Open the store in a process with the given clock."""
+        ...
 
 
 @pytest.fixture(params=["sqlite", *KINDS])
 async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opener]:
-    """Yield a function that opens the same store at each call, as several processes do; tests run with each kind."""
+    """Yield a function that opens the same store at each call; tests run with each kind."""
     async with AsyncExitStack() as stack:
         if request.param == "sqlite":
 
-            def open_another() -> CredentialStore:
-                database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA)
+            def open_another(runtime: Runtime = SYSTEM_RUNTIME) -> CredentialStore:
+                database = SqliteDatabase(tmp_path / "workspace.sqlite", SCHEMA, runtime=runtime)
                 stack.push_async_callback(database.close)
                 return SqliteCredentialStore(database)
 
             yield open_another
         else:
             account = await stack.enter_async_context(open_accounts(request.param))
-            yield lambda: CosmosCredentialStore(account())
+            yield lambda runtime=SYSTEM_RUNTIME: CosmosCredentialStore(account(runtime))
 
 
 @pytest.fixture
@@ -156,9 +165,9 @@ async def test_more_tokens_than_a_batch_can_hold_are_all_revoked(store: Credenti
 
 
 async def test_the_store_returns_tokens_until_they_expire(open_store: Opener) -> None:
-    """The store returns a token until it expires; the list of revoked tokens has no expired tokens."""
+    """The store returns a token until it expires; the list of revoked tokens has no tokens that expired long ago."""
     store = open_store()
-    living, dead = build_token("living", "p"), build_token("dead", expires_at=AT - HOUR)
+    living, dead = build_token("living", "p"), build_token("dead", expires_at=AT - 2 * HOUR)
     await store.add_token(dead)
     await store.add_token(living)
     assert await open_store().find_token("living") == living
@@ -168,6 +177,18 @@ async def test_the_store_returns_tokens_until_they_expire(open_store: Opener) ->
     await store.revoke_token("dead", AT)
     assert await store.find_token("living") == living
     assert await list_revoked_tokens(store) == {"living"}
+
+
+@pytest.mark.parametrize("revoked", ["token", "consent"])
+async def test_a_revocation_stays_in_force_after_a_clock_was_set_back(open_store: Opener, revoked: str) -> None:
+    """A token stays revoked if the clock was ahead during the revocation, so that the token seemed expired."""
+    ahead = Runtime(now=lambda: now() + timedelta(minutes=100))
+    correct, store = open_store(), open_store(ahead)
+    await correct.add_token(build_token("token", "consent"))
+    await store.add_token(build_token("newer", expires_at=ahead.now() + HOUR))
+    await store.revoke_token(revoked, ahead.now())
+    assert await list_revoked_tokens(store) == {"token"}
+    assert await list_revoked_tokens(correct) == {"token"}
 
 
 async def test_concurrent_changes_of_credentials_are_all_stored(open_store: Opener) -> None:

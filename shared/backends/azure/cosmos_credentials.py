@@ -1,19 +1,19 @@
 """API keys, issued tokens and OAuth grants (rights that a member delegated to an OAuth client) in Cosmos DB.
 
 One logical partition contains the version, all keys and all revocations. Each change is a transactional batch that also
-replaces the version under If-Match. Each issued token is an item in a separate partition and expires with the token. A
-revocation is another item, in the common partition, which expires at the same time. Each grant is one item in a
-separate partition, which expires with the grant.
+replaces the version under If-Match. Each issued token is an item in a separate partition. A revocation is another item,
+in the common partition. Both are deleted one hour after the token has expired (``RETENTION_AFTER_EXPIRY``). Each grant
+is one item in a separate partition, which expires with the grant.
 """
 
 import base64
 import json
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import batched
 from typing import Any, Final
 
-from shared.auth.ports import ApiKey, Credentials, IssuedToken
+from shared.auth.ports import RETENTION_AFTER_EXPIRY, ApiKey, Credentials, IssuedToken
 from shared.auth.rights import AccessRight
 from shared.auth.telemetry_binding import binding_from_json
 from shared.backends.azure.cosmos_account import CosmosAccount
@@ -29,9 +29,6 @@ ATTEMPTS: Final = 20
 _TOKEN: Final = "token"  # noqa: S105  an item's id
 _KEY, _REVOKED = "key-", "revoked-"
 _ALL: Final = "SELECT * FROM c WHERE c.scope = @scope"
-_CLOCK_SKEW_SECONDS: Final = 60
-"""Time in seconds for which an item is stored after its token has expired, because clocks differ."""
-
 _PER_QUERY: Final = 50
 
 
@@ -58,7 +55,7 @@ class CosmosCredentialStore:
                 == before
                 == await self.read_version()
             ):
-                return _parse_credentials(before, items, self._runtime.now())
+                return _parse_credentials(before, items, self._runtime.now() - RETENTION_AFTER_EXPIRY)
         raise self._items.build_unavailable_error()
 
     async def add_key(self, key: ApiKey) -> ApiKey:
@@ -101,7 +98,7 @@ class CosmosCredentialStore:
         await self._revoke_key_and_tokens("", [*own, *await self._find_descendant_tokens([token_id])], at)
 
     async def _find_descendant_tokens(self, parents: Sequence[str]) -> list[IssuedToken]:
-        """Find the active tokens that were issued for these tokens or keys, directly or through other tokens."""
+        """Find the retained tokens that were issued for these tokens or keys, directly or through other tokens."""
         found: dict[str, IssuedToken] = {}
         unread = list(parents)
         while unread:
@@ -113,8 +110,8 @@ class CosmosCredentialStore:
             new = {token.token_id: token for token in map(_token_from_item, children) if token.token_id not in found}
             found |= new
             unread = list(new)
-        at = self._runtime.now()
-        return [token for token in found.values() if token.expires_at >= at]
+        since = self._runtime.now() - RETENTION_AFTER_EXPIRY
+        return [token for token in found.values() if token.expires_at >= since]
 
     async def _revoke_key_and_tokens(self, key: str, tokens: Sequence[IssuedToken], at: datetime) -> None:
         """Revoke a key and tokens in batches; each batch also increases the version of the credentials.
@@ -202,17 +199,21 @@ def _build_revocation_item(token: IssuedToken, at: datetime) -> Item:
 
 
 def _compute_time_to_live(token: IssuedToken, at: datetime) -> int:
-    return max(1, int((token.expires_at - at).total_seconds()) + _CLOCK_SKEW_SECONDS)
+    """Return the seconds for which Cosmos DB stores an item about a token.
+
+    At least the retention time, because the clock of ``at`` can be ahead of that of Cosmos DB.
+    """
+    return int((max(token.expires_at - at, timedelta(0)) + RETENTION_AFTER_EXPIRY).total_seconds())
 
 
 def _token_from_item(item: Item) -> IssuedToken:
     return IssuedToken(item["token"], item["principal"], parse_rfc3339(item["expiresAt"]), item["parent"])
 
 
-def _parse_credentials(version: int, items: Sequence[Item], now: datetime) -> Credentials:
+def _parse_credentials(version: int, items: Sequence[Item], since: datetime) -> Credentials:
     keys = (_key_from_item(item) for item in items if item["id"].startswith(_KEY))
-    at = format_rfc3339(now)
-    revoked = (item for item in items if item["id"].startswith(_REVOKED) and item["expiresAt"] >= at)
+    earliest = format_rfc3339(since)
+    revoked = (item for item in items if item["id"].startswith(_REVOKED) and item["expiresAt"] >= earliest)
     ids: frozenset[Any] = frozenset(item["id"].removeprefix(_REVOKED) for item in revoked)
     return Credentials(version, {key.key_id: key for key in keys}, ids)
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from shared.auth.ports import ApiKey, Credentials, IssuedToken
+from shared.auth.ports import RETENTION_AFTER_EXPIRY, ApiKey, Credentials, IssuedToken
 from shared.auth.rights import AccessRight
 from shared.auth.telemetry_binding import binding_from_json
 from shared.backends.embedded.sqlite import SqliteDatabase, convert_sqlite_errors
@@ -63,7 +63,7 @@ class SqliteCredentialStore:
 
     async def load(self) -> Credentials:
         with _convert_errors():
-            return await self._database.read(partial(_load_credentials, self._database.runtime.now()))
+            return await self._database.read(partial(_load_credentials, self._compute_retention_start()))
 
     async def add_key(self, key: ApiKey) -> ApiKey:
         def insert_key_if_missing(connection: sqlite3.Connection) -> ApiKey:
@@ -91,9 +91,8 @@ class SqliteCredentialStore:
 
     async def add_token(self, token: IssuedToken) -> None:
         def insert_token(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                "DELETE FROM issued_tokens WHERE expires_at < ?", (format_rfc3339(self._database.runtime.now()),)
-            )
+            since = format_rfc3339(self._compute_retention_start())
+            connection.execute("DELETE FROM issued_tokens WHERE expires_at < ?", (since,))
             row = (token.token_id, token.principal, format_rfc3339(token.expires_at), token.parent)
             connection.execute("INSERT INTO issued_tokens VALUES (?,?,?,?,NULL)", row)
 
@@ -109,6 +108,10 @@ class SqliteCredentialStore:
 
     async def revoke_token(self, token_id: str, at: datetime) -> None:
         await self._execute_in_transaction((_REVOKE_TOKENS, (token_id, format_rfc3339(at))))
+
+    def _compute_retention_start(self) -> datetime:
+        """Return the time before which a token must have expired so that it is no longer retained."""
+        return self._database.runtime.now() - RETENTION_AFTER_EXPIRY
 
     async def _execute_in_transaction(self, *statements: _Statement) -> None:
         with _convert_errors():
@@ -157,7 +160,7 @@ def _find_key(connection: sqlite3.Connection, key_id: str) -> ApiKey | None:
     return _key_from_row(row, creators and json.loads(creators[0]), binding and json.loads(binding[0]))
 
 
-def _load_credentials(at: datetime, connection: sqlite3.Connection) -> Credentials:
+def _load_credentials(since: datetime, connection: sqlite3.Connection) -> Credentials:
     creators = dict(connection.execute("SELECT key_id, creators FROM api_key_creators"))
     bindings = dict(connection.execute("SELECT key_id, binding FROM api_key_bindings"))
     keys = (
@@ -165,7 +168,7 @@ def _load_credentials(at: datetime, connection: sqlite3.Connection) -> Credentia
         for row in connection.execute("SELECT * FROM api_keys")
     )
     sql = "SELECT token_id FROM issued_tokens WHERE revoked_at IS NOT NULL AND expires_at >= ?"
-    revoked = connection.execute(sql, (format_rfc3339(at),))
+    revoked = connection.execute(sql, (format_rfc3339(since),))
     return Credentials(
         _read_version(connection), {key.key_id: key for key in keys}, frozenset(row[0] for row in revoked)
     )

@@ -177,7 +177,7 @@ async def test_cancelled_conversion_stops_without_files(
                 yield pa.concat_batches([batch] * 10_000)
             begun.set()
 
-    monkeypatch.setattr(environment.archive, "rows", yield_forever)
+    monkeypatch.setattr(environment.archive, "stream_rows", yield_forever)
     await environment.store_job(form=DownloadFormat.JSONL)
     await environment.plan_parts()
     step = asyncio.create_task(environment.work.convert_part("j1", 0))

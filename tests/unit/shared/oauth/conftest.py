@@ -49,7 +49,7 @@ class OneClient:
         """Return the client."""
         return CLIENT
 
-    async def find(self, _: str) -> Client:
+    async def get_client(self, _: str) -> Client:
         """Return the client."""
         return CLIENT
 

@@ -130,7 +130,7 @@ async def negotiate_live_stream(call: Call[StreamFilters, Any]) -> Reply:
 @GROUP.endpoint("OPTIONS", f"{ROUTE}/events", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=EVENTS_DOCS)
 async def probe_live_stream_events(_: Call) -> Reply:
     """Accept Web PubSub's validation request for this event handler."""
-    return Reply(200, b"", {"WebHook-Allowed-Origin": services().live_stream.events.get_allowed_origin()})
+    return Reply(200, b"", {"WebHook-Allowed-Origin": services().live_stream.events.get_webhook_allowed_origin()})
 
 
 async def _verify_event_sender(request: Request) -> None:
@@ -205,7 +205,10 @@ def _decode_connection_state(state: str) -> bytes:
 
 
 def _build_admission_pipeline(event: ConnectEvent) -> RequestPipeline:
-    """Build a pipeline that checks the client's original request, as if the client had sent it to the API."""
+    """Build a pipeline that checks the client's WebSocket request, as if the client had sent it to the API itself.
+
+    The client sent the request to Web PubSub, whose connect event contains its claims, query and headers.
+    """
     users = event.claims.get("sub", [])
 
     async def authenticate_client(authorization: str, accepted: frozenset[CredentialKind]) -> Principal:

@@ -125,11 +125,11 @@ def _compute_murmur3(data: bytes) -> bytes:
     whole = len(data) // 16 * 16
     for start in range(0, whole, 16):
         k1, k2 = struct.unpack_from("<QQ", data, start)
-        h1 = ((_rotate_left(h1 ^ _mix_first_hash_half(k1), 27) + h2) * 5 + 0x52DCE729) & _MASK
-        h2 = ((_rotate_left(h2 ^ _mix_second_hash_half(k2), 31) + h1) * 5 + 0x38495AB5) & _MASK
+        h1 = ((_rotate_left(h1 ^ _mix_first_block_half(k1), 27) + h2) * 5 + 0x52DCE729) & _MASK
+        h2 = ((_rotate_left(h2 ^ _mix_second_block_half(k2), 31) + h1) * 5 + 0x38495AB5) & _MASK
     k1, k2 = struct.unpack("<QQ", data[whole:].ljust(16, b"\0"))
-    h1 = h1 ^ _mix_first_hash_half(k1) ^ len(data)
-    h2 = h2 ^ _mix_second_hash_half(k2) ^ len(data)
+    h1 = h1 ^ _mix_first_block_half(k1) ^ len(data)
+    h2 = h2 ^ _mix_second_block_half(k2) ^ len(data)
     h1 = (h1 + h2) & _MASK
     h2 = (h2 + h1) & _MASK
     h1, h2 = _finalize_hash_half(h1), _finalize_hash_half(h2)
@@ -142,11 +142,11 @@ def _rotate_left(value: int, count: int) -> int:
     return ((value << count) | (value >> (64 - count))) & _MASK
 
 
-def _mix_first_hash_half(k: int) -> int:
+def _mix_first_block_half(k: int) -> int:
     return _rotate_left(k * 0x87C37B91114253D5 & _MASK, 31) * 0x4CF5AD432745937F & _MASK
 
 
-def _mix_second_hash_half(k: int) -> int:
+def _mix_second_block_half(k: int) -> int:
     return _rotate_left(k * 0x4CF5AD432745937F & _MASK, 33) * 0x87C37B91114253D5 & _MASK
 
 

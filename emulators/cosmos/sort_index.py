@@ -14,10 +14,12 @@ _LAST_WITH_ORDER = 5
 
 
 class SortIndex:
-    """Sorted index of a list of items: creation numbers, sorted by the value at a path, then by number.
+    """Index that sorts items by the value at a path in their documents, and items with equal values by creation.
+
+    The index stores the creation number of each item: a number that is higher for each newer item.
 
     Args:
-        path: The path of the value in each document: property names and array indexes.
+        path: path of the value in each document: property names and array indexes.
     """
 
     def __init__(self, path: tuple[str | int, ...]) -> None:

@@ -158,7 +158,7 @@ class Management:
     async def _set_status(
         self, instance: str, status: OrchestrationStatus, kind: EventType, reason: str | None
     ) -> OrchestrationStatus | None:
-        def store_status(connection: sqlite3.Connection, at: datetime) -> None:
+        def store_instance_status(connection: sqlite3.Connection, at: datetime) -> None:
             if connection.execute("SELECT 1 FROM history WHERE instance = ? LIMIT 1", (instance,)).fetchone():
                 _append_event(connection, instance, events.build_event(kind, at, Reason=reason))
                 to = status
@@ -171,7 +171,7 @@ class Management:
             query = "UPDATE instances SET status = ?, updated_at = ? WHERE id = ?"
             connection.execute(query, (to, format_rfc3339(at), instance))
 
-        return await self._change_instance_unless_ended(instance, store_status)
+        return await self._change_instance_unless_ended(instance, store_instance_status)
 
     async def _change_instance_unless_ended(
         self, instance: str, change: Callable[[sqlite3.Connection, datetime], None]

@@ -76,7 +76,8 @@ class NextProbe:
 
     Attributes:
         query: the probe query.
-        reusable: True if the rows of this and of all earlier probe queries depend only on types, not on data.
+        reusable: True if a later run may use the rows of this probe query again, because the rows of this and of all
+            earlier probe queries depend only on types, not on data.
     """
 
     query: ir.Query

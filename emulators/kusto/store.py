@@ -44,7 +44,10 @@ _CHUNK_KEYS = 20_000
 
 
 class TimeRange(NamedTuple):
-    """Time range in which keys were stored, both ends included, as naive datetimes in UTC."""
+    """Times when the first and the last of a group of message keys were stored, as naive datetimes in UTC.
+
+    The search for duplicates of a message is limited to such a range.
+    """
 
     oldest: datetime
     newest: datetime

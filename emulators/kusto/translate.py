@@ -52,11 +52,12 @@ class Translation:
         slots: names of the placeholders in the SQL; each represents a query parameter.
         declarations: query parameters that the KQL text declares.
         probe: True if the SQL is a probe query, which finds output columns (see ``emulators.kusto.discovery``).
-        reusable: True if the rows of this and of all earlier probe queries depend only on types, not on data.
+        reusable: True if a later run may use the rows of this probe query again, because the rows of this and of all
+            earlier probe queries depend only on types, not on data.
         visualization: chart properties from the operator ``render``; None if the query has no such operator.
         statements: number of query statements in the text.
-        parts: number of results of the query statement.
-        name: name of the result; empty for the default name.
+        parts: number of results of the translated query statement.
+        name: name of the translated result; empty for the default name.
         approximations: functions whose results can differ from Data Explorer's, each with a note such as
             ``(approximate order)``.
     """

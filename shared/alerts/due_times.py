@@ -43,7 +43,7 @@ def is_due(rule: AlertRule, revision: str, state: RuleState | None, at: datetime
 
     Args:
         rule: alert rule, which defines the interval of its evaluations.
-        revision: current revision of the rule; see :func:`shared.alerts.rule_results.build_revision`.
+        revision: current revision of the rule; see :func:`shared.alerts.rule_results.build_rule_revision`.
         state: stored state of the rule; None before the first evaluation.
         at: the current time.
     """

@@ -103,7 +103,10 @@ def _clear_notification_marks(alerts: Iterable[Alert]) -> tuple[list[Alert], tup
 
 
 def build_webhook_events(alert: Alert) -> Iterator[WebhookEvent]:
-    """Yield the webhook events that an alert's marks request, in the order of the alert's changes of state."""
+    """Yield the webhook events about an alert that are not yet published, in the order of its changes of state.
+
+    The alert's marks name these events.
+    """
     for mark, at in ((Mark.FIRING, alert.fired_at), (Mark.RESOLVED, alert.resolved_at)):
         if mark in alert.marks and at is not None:
             yield WebhookEvent(

@@ -11,7 +11,7 @@ from shared.alerts.models import RuleState
 from shared.alerts.notifications import Notifications
 from shared.alerts.ports import AlertStore, RuleRecord
 from shared.alerts.rule_results import (
-    build_revision,
+    build_rule_revision,
     compute_state_after_evaluation,
     compute_state_after_failure,
     compute_state_after_rule_end,
@@ -88,7 +88,7 @@ class RuleEvaluator:
         return states
 
     def _is_due(self, entry: Entry, record: RuleRecord, catalog: Catalog) -> bool:
-        if is_due(entry.value, build_revision(entry), record.state, self._runtime.now()):
+        if is_due(entry.value, build_rule_revision(entry), record.state, self._runtime.now()):
             return True
         watched = (alert.connection for alert in record.alerts if alert.is_active and alert.connection is not None)
         return any(

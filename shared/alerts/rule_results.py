@@ -20,7 +20,7 @@ MAX_ERROR: Final = 2_000
 """Maximum number of characters of the stored reason of a failure."""
 
 
-def build_revision(entry: CatalogEntry[AlertRule]) -> str:
+def build_rule_revision(entry: CatalogEntry[AlertRule]) -> str:
     """Return a text that identifies the current version of an alert rule; each edit of the rule changes it."""
     return f"{format_rfc3339(entry.created_at)}/{format_rfc3339(entry.updated_at)}"
 
@@ -51,7 +51,7 @@ def compute_state_after_evaluation(
     error_alert = _resolve_error_alert(record.state, at)
     state = RuleState(
         rule=record.rule,
-        revision=build_revision(entry),
+        revision=build_rule_revision(entry),
         evaluated_at=at,
         due_at=due_at,
         error_alert=error_alert,
@@ -92,7 +92,7 @@ def compute_state_after_failure(
     kept = before if ended is None else None
     state = RuleState(
         rule=record.rule,
-        revision=build_revision(entry),
+        revision=build_rule_revision(entry),
         evaluated_at=at,
         due_at=due_at,
         error=reason[:MAX_ERROR],
@@ -204,10 +204,10 @@ def build_status_report(entry: CatalogEntry[AlertRule], state: RuleState | None)
         entry: alert rule with its creation time.
         state: stored state of the rule; None before the first evaluation.
     """
-    if state is None or not state.revision.startswith(build_revision(entry).partition("/")[0]):
+    if state is None or not state.revision.startswith(build_rule_revision(entry).partition("/")[0]):
         return RuleStatusReport(RuleStatus.OK, None, None, entry.updated_at if entry.value.enabled else None)
     if not entry.value.enabled:
         return RuleStatusReport(RuleStatus.OK, None, state.evaluated_at, None)
     # A changed rule is evaluated at once.
-    due_at = state.due_at if state.revision == build_revision(entry) else entry.updated_at
+    due_at = state.due_at if state.revision == build_rule_revision(entry) else entry.updated_at
     return RuleStatusReport(state.status, state.error, state.evaluated_at, due_at)

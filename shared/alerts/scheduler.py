@@ -14,7 +14,7 @@ from shared.alerts.due_times import build_data_source_key, is_due
 from shared.alerts.models import RuleState
 from shared.alerts.ports import AlertStore
 from shared.alerts.rule_evaluator import RuleEvaluator
-from shared.alerts.rule_results import build_revision
+from shared.alerts.rule_results import build_rule_revision
 from shared.catalog.alert_rule_models import RuleKind
 from shared.catalog.snapshot import Catalog
 from shared.errors import WorkspaceError
@@ -101,7 +101,7 @@ class AlertScheduler:
             state = self._states.get(lookup)
             needs_settling = state is not None and state.has_marks
             if entry.value.enabled and (
-                needs_settling or lookup in watched or is_due(entry.value, build_revision(entry), state, at)
+                needs_settling or lookup in watched or is_due(entry.value, build_rule_revision(entry), state, at)
             ):
                 due.setdefault(build_data_source_key(entry.value), []).append(lookup)
         for lookup, state in self._states.items():

@@ -126,7 +126,7 @@ class TokenIssuer:
         Raises:
             WorkspaceError: NOT_FOUND ``TOKEN_NOT_FOUND``; FORBIDDEN.
         """
-        caller.require_unbound_credential()
+        caller.require_no_connection_binding()
         token = await self._store.find_token(token_id)
         if token is None:
             raise WorkspaceError(Kind.NOT_FOUND, "TOKEN_NOT_FOUND", "No active token has this id.")

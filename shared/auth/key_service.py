@@ -78,7 +78,7 @@ class ApiKeys:
                 itself with a token of an old sign-in.
         """
         caller.require_not_delegated()
-        caller.require_unbound_credential()
+        caller.require_no_connection_binding()
         owner = await self._authorize_and_get_owner(caller, principal)
         granted = _select_rights(caller, owner, rights if binding is None else _select_rights_of_bound_key(rights))
         if owner.id == caller.member_id:
@@ -141,7 +141,7 @@ class ApiKeys:
 
     async def list_visible(self, caller: Principal) -> list[ApiKey]:
         """Return the caller's keys, or all keys if the caller has the right to manage keys, oldest first."""
-        caller.require_unbound_credential()
+        caller.require_no_connection_binding()
         # Read from the store, not from the cache, because lastUsedAt changes without a new version.
         keys = (await self._store.load()).keys.values()
         can_manage = AccessRight.KEYS_MANAGE in caller.rights
@@ -160,7 +160,7 @@ class ApiKeys:
             WorkspaceError: NOT_FOUND ``API_KEY_NOT_FOUND``; FORBIDDEN if the key belongs to another member and the
                 caller lacks the right to manage keys.
         """
-        caller.require_unbound_credential()
+        caller.require_no_connection_binding()
         key = (await self._store.load()).keys.get(key_id)
         if key is None:
             raise WorkspaceError(Kind.NOT_FOUND, "API_KEY_NOT_FOUND", "No API key has this id.")

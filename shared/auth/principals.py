@@ -68,7 +68,7 @@ class Principal:
         """Return the kind and id of the caller's credential for audit events, without its secret."""
         return {"via": self.via, "credentialId": self.credential_id or None}
 
-    def require_unbound_credential(self) -> None:
+    def require_no_connection_binding(self) -> None:
         """Check that the credential is not bound to connections; a device key must not manage credentials.
 
         Raises:

@@ -91,7 +91,10 @@ class DuplicateFinder:
         return int(count)
 
     def _add_duplicates_within_a_day(self, until: int) -> None:
-        """Add the duplicates of ids whose messages all arrived within one day: all messages except the first one."""
+        """Add duplicates to the table: of each id whose messages all arrived within one day, all except the first.
+
+        Rows after the block, which ends at ``until``, are not added.
+        """
         self._execute_query(
             f'INSERT INTO {TABLE} SELECT "partition", "sequence", enqueued FROM (SELECT *, '  # noqa: S608  constant namess
             'row_number() OVER (PARTITION BY message_id ORDER BY enqueued, "partition", "sequence") AS nth, '

@@ -1,1 +1,1 @@
-"""Cosmos DB accounts of the workspace (data stores): containers, and documents that the API exposes as tables."""
+"""Data stores (Cosmos DB accounts) of the workspace: documents, and containers, which the API can expose as tables."""

@@ -13,13 +13,14 @@ _MAX_REMEMBERED: Final = 10_000
 
 
 class FairScheduler:
-    """Assigns slots (permissions to run one task) to principals in turn, and limits the tasks of each principal.
+    """Assigns slots (permissions to run one task) to principals in turn.
 
     A principal with many waiting tasks does not delay the tasks of another principal; only running tasks do.
 
     Args:
         slots: number of tasks that run concurrently.
-        slots_per_principal: maximum number of running and waiting tasks of one principal.
+        slots_per_principal: maximum number of running and waiting tasks of one principal. The caller must check it
+            with :meth:`has_room` before each task; :meth:`occupy_slot` does not check it.
     """
 
     def __init__(self, slots: int, slots_per_principal: int) -> None:

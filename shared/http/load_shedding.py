@@ -213,7 +213,10 @@ class LoadShedder:
         return False
 
     def _admit_or_reject(self, request: _QueuedRequest, now: float) -> None:
-        """Admit a request, or reject it if the instance is overloaded and the path has used its share."""
+        """Admit a request; reject it if the instance is overloaded and runs its maximum of requests with this path.
+
+        The maximum is a share of the number of slots; see :data:`SHARES`.
+        """
         share = max(1, self._places // SHARES)
         if self._detector.is_overloaded and self._admitted_by_path[request.path] >= share:
             if len(self._waiting) > FEW:  # if only a few wait, this path alone has too many requests

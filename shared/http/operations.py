@@ -308,7 +308,7 @@ class Group:
                 f"{method} /{route}: only an operation with a body model can reject or report unknown names"
             )
 
-        def record_operation(
+        def register_operation(
             handler: Callable[[Call[Q, B]], Awaitable[Reply]],
         ) -> Callable[[Call[Q, B]], Awaitable[Reply]]:
             operation = Operation(
@@ -328,4 +328,4 @@ class Group:
             self.operations.append(operation)
             return handler
 
-        return record_operation
+        return register_operation

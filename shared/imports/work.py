@@ -270,9 +270,11 @@ class ImportRunner:
     async def _extend_reservation(self, job: Job) -> None:
         """Extend the reservation of a job's connection; raise WorkspaceError UNAVAILABLE if it has ended."""
         if not await self._stores.leases.extend_lease(_build_lease_name(job), job.id, self._runtime.now() + LEASE):
-            raise WorkspaceError(
-                Kind.UNAVAILABLE, "DOWNLOADS_UNAVAILABLE", "The import lost its reservation of the connection; retry."
+            detail = (
+                "The import's reservation of its connection has ended, so another import may write to the connection; "
+                "retry later."
             )
+            raise WorkspaceError(Kind.UNAVAILABLE, "DOWNLOADS_UNAVAILABLE", detail)
 
     async def _open_reader(self, job: Job) -> StepReader:
         request = get_import_request(job)

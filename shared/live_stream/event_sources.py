@@ -35,7 +35,7 @@ class SignedEvents:
         if not self._key or not connection or not any(_signatures_are_equal(each, expected) for each in given):
             raise build_unauthenticated_error(_NOT_THE_SERVICE)
 
-    def get_allowed_origin(self) -> str:
+    def get_webhook_allowed_origin(self) -> str:
         """Return an asterisk, which means any host: the emulator can have any host name, and its events are signed."""
         return "*"
 
@@ -63,7 +63,7 @@ class IdentifiedEvents:
         if str(claims.get("oid", "")).casefold() != self._object_id:
             raise build_unauthenticated_error(_NOT_THE_SERVICE)
 
-    def get_allowed_origin(self) -> str:
+    def get_webhook_allowed_origin(self) -> str:
         """Return the host name of Web PubSub, the only host from which events are accepted."""
         return urlsplit(self._endpoint).hostname or ""
 

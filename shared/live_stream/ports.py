@@ -112,7 +112,7 @@ class EventSource(Protocol):
         """
         ...
 
-    def get_allowed_origin(self) -> str:
+    def get_webhook_allowed_origin(self) -> str:
         """Return the host name from which Web PubSub sends calls, or an asterisk for any host name."""
         ...
 

@@ -126,7 +126,7 @@ class AuthorizationService:
                 ``DELEGATED_TOKEN`` or ``CREDENTIAL_BOUND``.
         """
         caller.require_not_delegated()
-        caller.require_unbound_credential()
+        caller.require_no_connection_binding()
         client = await self._clients.get_client(parameters.get("client_id") or "")
         redirect_uri = client.resolve_redirect_uri(parameters.get("redirect_uri"))
         try:

@@ -88,10 +88,11 @@ class RequestTimes:
         self._times: OrderedDict[bytes, datetime] = OrderedDict()
 
     def record_arrival(self, parameters: Parameters) -> str | None:
-        """Record the arrival time of an authorization request, and return the time for the consent page.
+        """Record the arrival time of an authorization request, and return it for the address of the consent page.
 
         Returns:
-            The value of the parameter ``requested_at``; None if the request requires no new sign-in or is malformed.
+            The time as value of the parameter ``requested_at``, which the consent page sends back. None, and nothing is
+            recorded, if the request requires no new sign-in or is malformed.
         """
         try:
             if not parse_sign_in_demand(parameters).is_new:

@@ -138,7 +138,10 @@ def _filter_decisions(records: Sequence[ChainRecord], amendments: frozenset[str]
 
 
 def _select_first_decisions(records: Sequence[ChainRecord], amendments: Sequence[str]) -> dict[str, ChainRecord]:
-    """Select the first decision about each amendment; the content of records has priority over their filter fields."""
+    """Select the first decision about each amendment.
+
+    If the content of any record names the amendment, records that name it only in their filter fields do not count.
+    """
     in_order = sorted(records, key=lambda one: one.sequence)
     pairs = [(read_decided_amendment_id(one), one) for one in in_order]
     pairs += [(one.projection.get("AmendmentID", ""), one) for one in in_order]

@@ -56,10 +56,10 @@ _LINKS_BYTES: Final = len(_PLACE + _TIME) + 66 + 14 + 29
 
 
 class RecordDraft(NamedTuple):
-    """Draft of an audit record: its canonical text in four parts, without time, RecordID and PreviousHash.
+    """Draft of an audit record: its canonical text without time, RecordID and PreviousHash.
 
-    :func:`seal_record` inserts these three values between the parts. With a signature, it also inserts the time before
-    ``part_5``.
+    The text is split into four parts; with a signature, into five. :func:`seal_record` inserts the three values between
+    the first four parts. With a signature, it also inserts the time between ``part_4`` and ``part_5``.
 
     Attributes:
         part_1: canonical bytes before the first inserted value.
@@ -69,8 +69,8 @@ class RecordDraft(NamedTuple):
         time_first: whether the time is the first of the three values, as with AmendedAt and ApprovedAt; otherwise it is
             the last value.
         projection: filter fields (copies of properties for queries) without ``Timestamp``.
-        size: maximum number of canonical bytes of the record.
-        part_5: bytes after the time of a signature, which sealing inserts after ``part_4``; None without a signature.
+        size: upper bound of the sealed record's size in canonical bytes.
+        part_5: bytes after the time of the signature; None without a signature.
     """
 
     part_1: bytes

@@ -54,7 +54,7 @@ class LeaseStore(Protocol):
     """Store of the slices of request budgets that were leased within the last 60 seconds."""
 
     async def lease_budget_slice(self, request: LeaseRequest, read_time: Callable[[], float]) -> Lease:
-        """Return the unused requests of the instance's last slice to the budget and lease a new slice, atomically.
+        """Give the unused requests of the instance's last slice back to the budget and lease a new slice, atomically.
 
         Args:
             request: use of the last slice, and the wanted size of the new one.

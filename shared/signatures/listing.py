@@ -107,7 +107,7 @@ class SignatureList:
         deadline = self._runtime.monotonic() + seconds
         async with self._indexing:
             started = self._runtime.now()
-            complete_to = await self._index.read_index_end_time()
+            complete_to = await self._index.read_indexed_until()
             since = ""
             if complete_to:
                 # The clocks may have been set back and forward since then, so a new record can have an earlier time.
@@ -117,7 +117,7 @@ class SignatureList:
                     return False
             if not complete_to or abs(started - parse_rfc3339(complete_to)) > OVERLAP / 4:
                 # A write in each run would cost more than comparing a few chains again.
-                await self._index.save_index_end_time(format_rfc3339(started))
+                await self._index.save_indexed_until(format_rfc3339(started))
             return True
 
     async def _index_chain(self, chain: ChainKey, last: int, deadline: float) -> bool:

@@ -36,7 +36,11 @@ class SignatureStore(Protocol):
         ...
 
     async def list_unreported_lockouts(self) -> Sequence[Value]:
-        """Return the attempts of all members with lock-outs that are not reported yet (property ``pending``)."""
+        """Return the refused attempts of each member who has a lock-out that is not reported yet.
+
+        The property ``pending`` of the attempts lists these lock-outs. They must be reported to the audit log and to
+        webhooks.
+        """
         ...
 
     async def change_sign_in_use(self, name: str, change: Change, at: datetime) -> Value | None:
@@ -87,11 +91,11 @@ class SignatureIndex(Protocol):
     Methods raise ``WorkspaceError`` UNAVAILABLE, code ``SIGNATURES_UNAVAILABLE``, if the store does not respond.
     """
 
-    async def read_index_end_time(self) -> str:
+    async def read_indexed_until(self) -> str:
         """Return the time up to which the signatures of all chains are indexed; empty before the first complete run."""
         ...
 
-    async def save_index_end_time(self, time: str) -> None:
+    async def save_indexed_until(self, time: str) -> None:
         """Store the time up to which the signatures of all chains are indexed; do nothing if a later time is stored."""
         ...
 

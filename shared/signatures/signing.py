@@ -45,12 +45,13 @@ def parse_signature(sent: Any, meanings: Sequence[str], *, is_rejection: bool) -
 
     Args:
         sent: JSON value of the property; None if it is missing.
-        meanings: meanings of the workspace's policy.
+        meanings: meanings that a signature may have by the workspace's policy.
         is_rejection: whether the decision is a rejection.
 
     Raises:
-        WorkspaceError: INVALID ``SIGNATURE_REQUIRED``; ``SIGNATURE_MEANING_INVALID`` with ``allowed``; or naming other
-            invalid properties.
+        WorkspaceError: INVALID, naming the invalid properties. The code is ``SIGNATURE_REQUIRED`` if the signature is
+            missing, ``SIGNATURE_MEANING_INVALID`` (with the property ``allowed``) if the meaning is missing or not
+            allowed, and ``INVALID_REQUEST`` for other errors.
     """
     if sent is None:
         raise invalid(FIELD, "is required for this decision", code="SIGNATURE_REQUIRED")

@@ -78,12 +78,12 @@ class AttemptCounter:
         """
         at, append_id = self._runtime.now(), self._runtime.new_id()
 
-        def count_attempt(attempts: MemberAttempts) -> MemberAttempts | None:
+        def add_refusal(attempts: MemberAttempts) -> MemberAttempts | None:
             if is_challenge:
                 return add_stale_sign_in_refusal(attempts, token_id, at, append_id)
             return add_refused_attempt(attempts, at, append_id)
 
-        attempts = await self._change_attempts(member, count_attempt)
+        attempts = await self._change_attempts(member, add_refusal)
         if any(one.append_id == append_id for one in attempts.pending):
             await self._try_to_report_lock_outs(attempts)
 

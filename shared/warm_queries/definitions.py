@@ -113,12 +113,12 @@ class QueryDefinitions:
             approver: member id of the person who approves.
             lookup: lookup (id in URLs) of the query.
             condition: If-Match precondition on the definition of the query.
-            creators: further team members who must not be the last editor: creators of the approver's credential, and
-                services with API keys that the approver created.
+            creators: members who, like the approver, must not be the last editor: the creators of the approver's
+                credential, and the services with API keys that the approver or one of these creators made.
             repeatable: True if the request can be a retry after a lost reply. The condition then also matches the draft
                 that the approver has already approved.
-            append_id: id of the request's Idempotency-Key, by which a retry can use the same sign-in; empty without a
-                key.
+            append_id: id derived from the request's Idempotency-Key; empty without a key. A retry has the same id, and
+                can therefore sign with the sign-in that the first attempt used.
             signer: signs the decision; None for a decision without a signature.
 
         Raises:
@@ -182,12 +182,12 @@ class QueryDefinitions:
             lookup: lookup (id in URLs) of the query.
             comment: reason of the rejection.
             condition: If-Match precondition on the definition of the query.
-            creators: further team members who must not be the last editor: creators of the rejector's credential, and
-                services with API keys that the rejector created.
+            creators: members who, like the rejector, must not be the last editor: the creators of the rejector's
+                credential, and the services with API keys that the rejector or one of these creators made.
             repeatable: True if the request can be a retry after a lost reply. The condition then also matches the draft
                 that the rejector has already rejected.
-            append_id: id of the request's Idempotency-Key, by which a retry can use the same sign-in; empty without a
-                key.
+            append_id: id derived from the request's Idempotency-Key; empty without a key. A retry has the same id, and
+                can therefore sign with the sign-in that the first attempt used.
             signer: signs the decision; None for a decision without a signature.
 
         Raises:

@@ -60,7 +60,7 @@ class EndpointRegistry:
         return [PendingEvent(one.append_id, Target.PLATFORM_CONFIG, one.user_id, dict(one.event)) for one in pending]
 
     async def delete_pending_events(self, append_ids: Sequence[str]) -> None:
-        """Remove audit events that were appended to their chain."""
+        """Remove audit events from the pending events, for instance after they were appended to their chain."""
 
         def remove_events(before: EndpointList) -> EndpointList | None:
             left = tuple(one for one in before.audit if one.append_id not in append_ids)

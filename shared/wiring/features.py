@@ -1,4 +1,4 @@
-"""Optional features of a workspace, which its document declares."""
+"""Check of the optional features that the workspace document declares, for operations that require a feature."""
 
 from typing import Final
 

@@ -133,13 +133,13 @@ async def test_signatures_are_listed_newest_first(stores: Stores) -> None:
 async def test_the_progress_of_the_signature_index_never_decreases(stores: Stores) -> None:
     """The stored progress of the index of signatures never decreases."""
     index = stores.index
-    assert (await index.read_progress(CHAIN), await index.read_index_end_time()) == (0, "")
+    assert (await index.read_progress(CHAIN), await index.read_indexed_until()) == (0, "")
     await index.add_signatures(CHAIN, [], 7)
     await index.add_signatures(CHAIN, [], 5)
     assert (await index.read_progress(CHAIN), await index.read_progress(OTHER)) == (7, 0)
-    await index.save_index_end_time("2026-03-01T12:00:00.000000Z")
-    await index.save_index_end_time("2026-02-01T12:00:00.000000Z")
-    assert await index.read_index_end_time() == "2026-03-01T12:00:00.000000Z"
+    await index.save_indexed_until("2026-03-01T12:00:00.000000Z")
+    await index.save_indexed_until("2026-02-01T12:00:00.000000Z")
+    assert await index.read_indexed_until() == "2026-03-01T12:00:00.000000Z"
 
 
 async def test_more_signatures_than_a_transaction_can_hold_are_added_together(stores: Stores) -> None:

@@ -14,7 +14,7 @@ from emulators.kusto.extensions.sql import (
     render_as_json_list,
     render_as_json_map,
     render_expression,
-    render_with_bound_arguments,
+    render_with_arguments_evaluated_once,
 )
 
 SUPPORTED: tuple[str, ...] = (
@@ -196,7 +196,7 @@ def _render_array_sort(call: ir.FunctionCall, direction: str) -> str:
         if not isinstance(flag, ir.Literal) or flag.kind != "bool":
             raise KqlUnsupportedError(f"{call.name}() of several arrays as part of an expression")
         last = str(bool(flag.value)).lower()
-    return render_with_bound_arguments(
+    return render_with_arguments_evaluated_once(
         [render_expression(call.args[0])], lambda a: f"kql_sorted({render_as_json_list(a)}, '{direction}', {last})"
     )
 
@@ -214,7 +214,7 @@ def _render_repeat_array(call: ir.FunctionCall) -> str:
             f"{_MAX_ARRAY_CHARACTERS} characters') WHEN {count} >= 0 THEN {listed} END"
         )
 
-    return render_with_bound_arguments([value, count], render_repetition)
+    return render_with_arguments_evaluated_once([value, count], render_repetition)
 
 
 def _render_array_slice(array: str, start: str, end: str) -> str:
@@ -359,7 +359,7 @@ def _render_set_union(call: ir.FunctionCall) -> str:
 def _render_set_intersect(call: ir.FunctionCall) -> str:
     first, *others = _render_arguments_as_arrays(call)
     for other in others:
-        first = render_with_bound_arguments(
+        first = render_with_arguments_evaluated_once(
             [first, other], lambda a, b: f"list_filter({a}, lambda _e: list_contains({b}, _e))"
         )
     return f"to_json(kql_each_once({first}))"
@@ -367,7 +367,7 @@ def _render_set_intersect(call: ir.FunctionCall) -> str:
 
 def _render_set_difference(call: ir.FunctionCall) -> str:
     first, *others = _render_arguments_as_arrays(call)
-    return render_with_bound_arguments(
+    return render_with_arguments_evaluated_once(
         [first, f"flatten([{', '.join(others)}])"],
         lambda a, b: f"to_json(kql_each_once(list_filter({a}, lambda _e: NOT list_contains({b}, _e))))",
     )

@@ -23,7 +23,7 @@ from duckdb_kql import ir
 
 from emulators.kusto.extensions.registry import ANY_NUMBER, add_custom_function
 from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
-from emulators.kusto.extensions.sql import render_expression, render_with_bound_arguments
+from emulators.kusto.extensions.sql import render_expression, render_with_arguments_evaluated_once
 from emulators.kusto.extensions.static_types import infer_static_type
 from emulators.kusto.library_errors import RUNAWAY
 from emulators.kusto.python_functions import FunctionFailure, PythonFunction
@@ -139,13 +139,14 @@ macros: tuple[str, ...] = (
 
 
 def _render_hash(call: ir.FunctionCall) -> str:
-    sql = render_with_bound_arguments([render_expression(call.args[0])], lambda value: f"kql_hash({value})")
+    sql = render_with_arguments_evaluated_once([render_expression(call.args[0])], lambda value: f"kql_hash({value})")
     return f"kql_hash_rest({sql}, CAST({render_expression(call.args[1])} AS BIGINT))" if len(call.args) > 1 else sql
 
 
 def _render_hash_many(call: ir.FunctionCall) -> str:
     values = [
-        render_with_bound_arguments([render_expression(arg)], lambda value: f"kql_hash({value})") for arg in call.args
+        render_with_arguments_evaluated_once([render_expression(arg)], lambda value: f"kql_hash({value})")
+        for arg in call.args
     ]
     return f"kql_hash_combined([{', '.join(values)}])"
 

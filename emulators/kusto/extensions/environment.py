@@ -20,7 +20,7 @@ from emulators.kusto.extensions.registry import (
     add_function_that_reuses_arguments,
     add_template_function,
 )
-from emulators.kusto.extensions.sql import render_expression, render_with_bound_arguments
+from emulators.kusto.extensions.sql import render_expression, render_with_arguments_evaluated_once
 from emulators.kusto.extensions.tree import get_child_rules, get_source_position, list_nodes_by_rule
 from emulators.kusto.extensions.type_checks import render_error
 
@@ -85,7 +85,7 @@ def _render_estimate_data_size(call: ir.FunctionCall) -> str:
     if not all(isinstance(arg, ir.ColumnRef) for arg in call.args):
         raise semantic_error("estimate_data_size(): each argument must be a column", inner="SEM0219")
     sizes = [
-        render_with_bound_arguments([render_expression(arg)], lambda value: f"kql_data_size({value})")
+        render_with_arguments_evaluated_once([render_expression(arg)], lambda value: f"kql_data_size({value})")
         for arg in call.args
     ]
     return f"CAST({' + '.join(sizes)} AS BIGINT)"
@@ -95,7 +95,7 @@ def _render_indexof_regex(call: ir.FunctionCall) -> str:
     text, pattern, *rest = map(render_expression, call.args)
     start, length, occurrence = [*rest, *("0", "-1", "1")[len(rest) :]]
     bounds = [f"CAST({each} AS BIGINT)" for each in (start, length, occurrence)]
-    return render_with_bound_arguments([text, pattern, *bounds], _render_checked_match_index)
+    return render_with_arguments_evaluated_once([text, pattern, *bounds], _render_checked_match_index)
 
 
 def _render_checked_match_index(text: str, pattern: str, start: str, length: str, occurrence: str) -> str:

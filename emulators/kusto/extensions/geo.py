@@ -18,7 +18,7 @@ from duckdb_kql.errors import KqlUnsupportedError
 
 from emulators.kusto.extensions.registry import add_custom_function, add_function_that_reuses_arguments
 from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
-from emulators.kusto.extensions.sql import render_expression, render_with_bound_arguments
+from emulators.kusto.extensions.sql import render_expression, render_with_arguments_evaluated_once
 
 _RADIUS = 6_371_010.0
 """Radius of the sphere in metres, as in Kusto."""
@@ -68,13 +68,13 @@ def _render_point_distance(call: ir.FunctionCall) -> str:
         if not isinstance(call.args[4], ir.Literal) or call.args[4].value:
             raise KqlUnsupportedError("geo_distance_2points() on a spheroid")
         call = ir.FunctionCall(call.name, call.args[:4])
-    return render_with_bound_arguments(
+    return render_with_arguments_evaluated_once(
         _render_arguments_as_doubles(call), lambda *args: f"kql_distance({', '.join(args)})"
     )
 
 
 def _render_point_in_circle(call: ir.FunctionCall) -> str:
-    return render_with_bound_arguments(
+    return render_with_arguments_evaluated_once(
         _render_arguments_as_doubles(call),
         lambda *args: f"CASE WHEN {args[4]} > 0 THEN kql_distance({', '.join(args[:4])}) <= {args[4]} END",
     )
@@ -82,14 +82,14 @@ def _render_point_in_circle(call: ir.FunctionCall) -> str:
 
 def _render_point_in_polygon(call: ir.FunctionCall) -> str:
     point = [f"CAST({render_expression(arg)} AS DOUBLE)" for arg in call.args[:2]]
-    return render_with_bound_arguments(
+    return render_with_arguments_evaluated_once(
         [*point, render_expression(call.args[2])], lambda *args: f"kql_in_polygon({', '.join(args)})"
     )
 
 
 def _render_geohash_of_point(call: ir.FunctionCall) -> str:
     accuracy = render_expression(call.args[2]) if len(call.args) == 3 else "5"  # noqa: PLR2004
-    return render_with_bound_arguments(
+    return render_with_arguments_evaluated_once(
         [*_render_arguments_as_doubles(call)[:2], f"CAST({accuracy} AS BIGINT)"], _render_geohash
     )
 
@@ -97,12 +97,12 @@ def _render_geohash_of_point(call: ir.FunctionCall) -> str:
 def _render_geohash(lon: str, lat: str, digits: str) -> str:
     """Return SQL that computes the geohash of a point; the bits of both coordinates alternate, 5 bits per digit."""
 
-    def render_bit(index: str) -> str:
+    def render_geohash_bit(index: str) -> str:
         even = f"CAST(floor(({lon} + 180) / 360 * pow(2, {index} // 2 + 1)) AS HUGEINT) % 2"
         odd = f"CAST(floor(({lat} + 90) / 180 * pow(2, {index} // 2 + 1)) AS HUGEINT) % 2"
         return f"(CASE WHEN {index} % 2 = 0 THEN {even} ELSE {odd} END)"
 
-    value = " + ".join(f"{render_bit(f'(5 * _d + {place})')} * {1 << (4 - place)}" for place in range(5))
+    value = " + ".join(f"{render_geohash_bit(f'(5 * _d + {place})')} * {1 << (4 - place)}" for place in range(5))
     text = (
         f"array_to_string(list_transform(range(0, least({digits}, 18)), "
         f"lambda _d: substr('{_BASE_32}', CAST({value} AS BIGINT) + 1, 1)), '')"
@@ -314,7 +314,16 @@ def _iterate_edge_crossings(edges: Sequence[Edge]) -> Iterator[float]:
 def _measure_overlap_in_slab(
     projection: _GnomonicProjection, edges: Sequence[Edge], left: float, right: float
 ) -> float:
-    """Compute the solid angle of the overlaps of polygons, in steradians, between two vertical lines of the plane."""
+    """Compute the solid angle, in steradians, of the overlaps of polygons in a vertical strip of the projection plane.
+
+    A region that n polygons cover counts n - 1 times.
+
+    Args:
+        projection: projection between the sphere and the plane.
+        edges: edges of the polygons in the plane; edges outside the strip are ignored.
+        left: x coordinate of the left side of the strip. Inside the strip, no edge ends or crosses another edge.
+        right: x coordinate of the right side.
+    """
     middle = (left + right) / 2
     crossed = sorted(
         (

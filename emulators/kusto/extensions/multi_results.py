@@ -52,7 +52,7 @@ class SeriesOutputExpr(ir.NamedExpr):
     """Expression for an output that the query names, such as ``a`` in ``(a, b) = f(x)``.
 
     Attributes:
-        call: call of the function that has the output.
+        call: call of the function that has the output; always given.
         last: index of this output if it is the last output with a name, so that the outputs after it get generated
             names; -1 for an output before the last one.
     """

@@ -21,7 +21,7 @@ from emulators.kusto.extensions.multi_results import GeneratedName, number_gener
 from emulators.kusto.extensions.names import MULTI_RESULT_FUNCTIONS, NameListExpr
 from emulators.kusto.extensions.registry import add_custom_function
 from emulators.kusto.extensions.scalar_calls import ScalarCall, build_python_functions, install_scalar_calls
-from emulators.kusto.extensions.sql import render_expression, render_with_bound_arguments
+from emulators.kusto.extensions.sql import render_expression, render_with_arguments_evaluated_once
 from emulators.kusto.extensions.static_types import DYNAMICS, NUMBERS, DynamicLiteral, infer_static_type
 from emulators.kusto.extensions.tree import get_child_rules, get_rule_name
 from emulators.kusto.python_functions import FunctionFailure, PythonFunction
@@ -144,7 +144,9 @@ def _patch_render_path(library_function: Callable[[ir.PathAccess], str]) -> Call
             if step.index is None:
                 sql = library_function(ir.PathAccess(ir.RenderedAggregate(sql), (step,)))
             else:
-                sql = render_with_bound_arguments([sql, render_expression(step.index)], _render_indexed_element)
+                sql = render_with_arguments_evaluated_once(
+                    [sql, render_expression(step.index)], _render_indexed_element
+                )
         return sql
 
     return render_path

@@ -1,9 +1,9 @@
 """KQL functions and plugins over IPv4 and IPv6 addresses that SQL cannot express.
 
 An IPv4 address is compared with an IPv6 address as its mapped form ``::ffff:a.b.c.d``. The plugins ``ipv4_lookup`` and
-``ipv6_lookup`` join rows with a table of networks by an address. The addresses of a network are a range of integers.
-Two networks match if their ranges have a common address, because the ranges of two networks are either disjoint or one
-contains the other.
+``ipv6_lookup`` join rows with a table of networks by an address, or by a network. The addresses of a network are a
+range of integers. Two such ranges are either disjoint, or one contains the other. Therefore the plugins only test
+whether the two ranges have a common address.
 """
 
 import dataclasses

@@ -19,7 +19,7 @@ from emulators.kusto.decimals import FRACTION_DIGITS, format_decimal, is_represe
 from emulators.kusto.errors import QueryError, semantic_error, syntax_error, unsupported_error
 from emulators.kusto.extensions.known_types import infer_type
 from emulators.kusto.extensions.library import reader, replace_attribute, writer
-from emulators.kusto.extensions.sql import render_expression, render_with_bound_arguments
+from emulators.kusto.extensions.sql import render_expression, render_with_arguments_evaluated_once
 from emulators.kusto.extensions.static_types import DYNAMICS as DYNAMIC_KINDS
 from emulators.kusto.extensions.static_types import infer_static_type
 from emulators.kusto.extensions.tree import get_rule_name, get_source_position, iterate_nodes
@@ -94,7 +94,9 @@ def _patch_render_decimals(library_function: Callable[[ir.Expr], str]) -> Callab
     def render_expr(node: ir.Expr) -> str:
         if isinstance(node, ir.FunctionCall) and node.name in _BINS and infer_type_with_decimals(node) == "decimal":
             operands = [f"CAST({render_expression(arg)} AS {_DECIMAL})" for arg in node.args]
-            bound = render_with_bound_arguments(operands, lambda value, size: f"kql_decimal_bin({value}, {size})")
+            bound = render_with_arguments_evaluated_once(
+                operands, lambda value, size: f"kql_decimal_bin({value}, {size})"
+            )
             return f"CAST({bound} AS {_DECIMAL})"
         if not isinstance(node, ir.BinaryOp) or node.op not in _ARITHMETIC_OPERATORS:
             return library_function(node)
@@ -412,7 +414,7 @@ def _patch_render_arithmetic(library_function: Callable[[ir.Expr], str]) -> Call
         if any("kql_" in sql for sql in operands) or any(map(_contains_aggregate_call, (left, right))):
             # DuckDB binds an argument of an overloaded macro twice, so that nested calls double at each level, and does
             # not accept an aggregate there. It binds the element of a list once.
-            return render_with_bound_arguments(operands, lambda a, b: f"{macro}({a}, {b})")
+            return render_with_arguments_evaluated_once(operands, lambda a, b: f"{macro}({a}, {b})")
         return f"{macro}({', '.join(operands)})"
 
     return render_expr

@@ -82,7 +82,10 @@ def get_table_names() -> list[str]:
 
 
 def find_readable_table_columns() -> dict[str, list[str]] | None:
-    """Return the columns of each table that an operator can read; None if the tables are unknown."""
+    """Return the columns of each table that the current operator can read; None if the tables are unknown.
+
+    The current operator is the one whose columns the translator library infers, or whose SQL the library renders.
+    """
     known: dict[str, list[str]] | None = _KNOWN.get() or writer.nested_schema()
     return known
 
@@ -102,7 +105,11 @@ def add_operator(grammar_rule: str, lowering: Lowering) -> None:
 
 
 def get_operator_node(node: Any) -> Any:
-    """Return the parse tree node of the query operator inside the node that follows a ``|``."""
+    """Return the parse tree node of a query operator.
+
+    Args:
+        node: node that follows a ``|``; it is the operator's node, or contains that node.
+    """
     while reader.cls(node) in ("PipedOperator", "AfterPipeOperator"):
         rules = reader.rule_children(node)
         if not rules:

@@ -7,7 +7,7 @@ from duckdb_kql.errors import KqlUnsupportedError
 from duckdb_kql.translate.functions import SCALAR_FUNCTIONS, FunctionSpec
 
 from emulators.kusto.extensions.library import writer
-from emulators.kusto.extensions.sql import render_expression, render_with_bound_arguments
+from emulators.kusto.extensions.sql import render_expression, render_with_arguments_evaluated_once
 
 type Form = Callable[[ir.FunctionCall], str]
 ANY_NUMBER = range(1, 65)
@@ -25,7 +25,7 @@ def add_function_that_reuses_arguments(name: str, arities: Collection[int], writ
 
     def render_call(call: ir.FunctionCall) -> str:
         constants = {index for index, arg in enumerate(call.args) if isinstance(arg, ir.Literal | ir.Parameter)}
-        return render_with_bound_arguments(
+        return render_with_arguments_evaluated_once(
             [render_argument(name, index, arg) for index, arg in enumerate(call.args)], write_sql, constants
         )
 

@@ -145,7 +145,10 @@ def _rename_references(node: Any, name: str, hidden_name: str, steps: frozenset[
 def _require_column_type(name: str) -> str:
     kind = infer_type(ir.ColumnRef(name))
     if kind not in SQL_TYPES:
-        raise unsupported_error("scan that assigns a column of unknown type", f"convert '{name[:100]}' before the scan")
+        raise unsupported_error(
+            f"scan that assigns a value to the column {name[:100]}, whose type is unknown",
+            "convert the column before the scan, for instance with toreal()",
+        )
     return SQL_TYPES[kind]
 
 

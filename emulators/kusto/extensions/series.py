@@ -173,11 +173,17 @@ _ELEMENTS = "CAST(CASE WHEN json_type(_s.j) = 'ARRAY' THEN _s.j END AS JSON[])"
 def _build_fill_macro(name: str, parameters: str, bound: str, filled: str) -> str:
     """Return SQL that creates a DuckDB macro, which fills gaps in a series.
 
-    ``parameters`` are further parameters of the macro; ``bound`` is the SQL that provides them to the body ``filled``.
-    The body can use the elements ``x``, their numeric values ``v``, the flags of missing elements ``m`` and
-    the indexes of known elements ``k``. An element is missing if it equals the placeholder; with a null placeholder,
-    nulls are missing. Elements retain their original type, so the macro works on JSON values. The macro concatenates
-    the gaps and the known elements, which takes linear time.
+    An element is missing if it equals the placeholder; with a null placeholder, nulls are missing. Elements retain
+    their original type, so the macro works on JSON values. The macro concatenates the gaps and the known elements,
+    which takes linear time.
+
+    Args:
+        name: name of the macro without ``kql_``.
+        parameters: names of the macro's parameters after the series and the placeholder, each preceded by a comma.
+        bound: SQL that computes the values of these parameters, as further fields of the struct ``_f.s``.
+        filled: SQL of the filled series. It can read the elements ``_f.x``, their numeric values ``_f.v``, the flags of
+            missing elements ``_f.m``, the indexes of known elements ``_f.k``, the flag ``_f.w`` for a series of
+            integers, and the struct ``_f.s``.
     """
     return f"""CREATE OR REPLACE MACRO kql_{name}(series, missing{parameters}) AS list_transform(list_transform(
         list_transform([struct_pack(j := TRY_CAST(series AS JSON), p := kql_number(missing){bound})],

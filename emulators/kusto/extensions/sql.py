@@ -29,7 +29,7 @@ def quote_name(name: str) -> str:
     return str(translate.quote_ident(name))
 
 
-def render_with_bound_arguments(
+def render_with_arguments_evaluated_once(
     arguments: Sequence[str], body: Callable[..., str], constants: Collection[int] = ()
 ) -> str:
     """Return SQL that evaluates each argument only once, although ``body`` uses the arguments several times.

@@ -15,7 +15,7 @@ from emulators.kusto.extensions.registry import (
     add_template_function,
     render_text_argument,
 )
-from emulators.kusto.extensions.sql import quote_text, render_expression, render_with_bound_arguments
+from emulators.kusto.extensions.sql import quote_text, render_expression, render_with_arguments_evaluated_once
 from emulators.kusto.extensions.type_checks import render_error
 from emulators.kusto.library_errors import RUNAWAY
 
@@ -144,12 +144,12 @@ def _render_strcat_array(call: ir.FunctionCall) -> str:
     array, between = f"to_json({render_expression(call.args[0])})", call.args[1]
     if isinstance(between, ir.Literal) and between.kind == "string":
         constant = f"array_to_string({_ELEMENTS}, {quote_text(str(between.value))})"
-        return render_with_bound_arguments([array], lambda json: _render_joined_array(json, constant))
+        return render_with_arguments_evaluated_once([array], lambda json: _render_joined_array(json, constant))
     delimiter = translate.render_kql_tostring(between)
     joined = (
         f"substr(list_reduce({_ELEMENTS}, lambda _a, _b: _a || {{delimiter}} || _b, ''), length({{delimiter}}) + 1)"
     )
-    return render_with_bound_arguments(
+    return render_with_arguments_evaluated_once(
         [array, delimiter], lambda json, between: _render_joined_array(json, joined.replace("{delimiter}", between))
     )
 
@@ -166,7 +166,7 @@ def _render_indexof(call: ir.FunctionCall) -> str:
     texts = [render_text_argument(arg) for arg in call.args[:2]]
     has_limits = len(call.args) == 5 and not _is_unlimited_length(call.args[3])  # noqa: PLR2004
     render = _render_position_within_length if has_limits else _render_text_position
-    return render_with_bound_arguments([*texts, *map(render_expression, call.args[2:])], render)
+    return render_with_arguments_evaluated_once([*texts, *map(render_expression, call.args[2:])], render)
 
 
 def _render_position_within_length(text: str, match: str, start: str, length: str, occurrence: str) -> str:
@@ -234,7 +234,7 @@ def _render_split_call(call: ir.FunctionCall) -> str:
     if len(call.args) == 2:  # noqa: PLR2004
         return f"to_json({parts})"
     index = render_expression(call.args[2])
-    return render_with_bound_arguments(
+    return render_with_arguments_evaluated_once(
         [parts, index],
         lambda p, i: (
             f"CASE WHEN {i} BETWEEN 0 AND len({p}) - 1 THEN to_json([{p}[{i} + 1]]) ELSE to_json([]::VARCHAR[]) END"
@@ -261,7 +261,7 @@ def _render_replace_strings(call: ir.FunctionCall) -> str:
         "'VARCHAR' THEN _t ->> '$' END)"
         for each in lists
     ]
-    return render_with_bound_arguments(
+    return render_with_arguments_evaluated_once(
         [render_expression(text), *texts],
         lambda text, lookups, rewrites: f"kql_replaced({text}, {lookups}, {rewrites})",
     )
@@ -274,7 +274,7 @@ def _render_strrep(call: ir.FunctionCall) -> str:
     count = f"CAST({render_expression(call.args[1])} AS BIGINT)"
     if not delimiter:
         return f"repeat({value}, {count})"
-    return render_with_bound_arguments(
+    return render_with_arguments_evaluated_once(
         [delimiter], lambda text: f"substr(repeat({text} || {value}, {count}), length({text}) + 1)"
     )
 
@@ -289,7 +289,7 @@ def _render_has_any_index(call: ir.FunctionCall) -> str:
     from duckdb_kql.translate.functions import term_match_sql  # noqa: PLC0415
 
     words = f"CAST(to_json({render_expression(call.args[1])}) AS VARCHAR[])"
-    return render_with_bound_arguments(
+    return render_with_arguments_evaluated_once(
         [render_expression(call.args[0]), words],
         lambda text, list_: (
             f"coalesce(list_filter(range(0, len({list_})), lambda _i: "
@@ -376,7 +376,7 @@ def _add_size_check(
             joined = f"{join}({', '.join(parts)})"
             return f"CASE WHEN {total} > {MAX_TEXT_BYTES} THEN {failure} ELSE {joined} END" if total else joined
 
-        return render_with_bound_arguments([texts[i] for i in bound], render_call_with_size_check)
+        return render_with_arguments_evaluated_once([texts[i] for i in bound], render_call_with_size_check)
 
     return render_call
 

@@ -278,6 +278,7 @@ class NameRows(PipelineOperator):
         raise unsupported_error(
             "the operator 'as' inside a nested query, with a name that the query uses",
             "name the rows in a let statement instead",
+            subject="as",
         )
 
     def render(self, input_sql: str, input_columns: list[str]) -> str:

@@ -186,9 +186,10 @@ WHOLE = RowPartition()
 
 
 def render_numbered_rows(input_sql: str, row_column: str, partition: RowPartition, scratch_column: str) -> str:
-    """Return SQL that sorts the rows by group and yields them with their number in the column ``row_column``.
+    """Return SQL that yields the rows group after group, and adds the column ``row_column`` with the row numbers.
 
-    ``scratch_column`` is an unused name for a column that exists only inside the SQL.
+    The numbers begin with 1 and continue from one group to the next. Within a group, the order of the rows does not
+    change. ``scratch_column`` is an unused name for a column that exists only inside the SQL.
     """
     if not partition.columns or partition.contiguous:
         return f"(SELECT *, row_number() OVER () AS {row_column} FROM {input_sql})"  # noqa: S608  generated names

@@ -95,7 +95,7 @@ def wrap_window_functions(operator: ir.Operator, partition: RowPartition = WHOLE
         return operator
     if not isinstance(operator, ir.Extend | ir.Project | ir.Where | ir.Sort | ir.Top | TakeRows):
         raise unsupported_error(
-            f"{find_window_function(operator)}() in this operator",
+            f"{find_window_function(operator)}() in an operator other than extend, project, where, sort, top and take",
             "compute it in an earlier `extend` and use that column",
         )
     return WindowedOperator(operator, partition)

@@ -189,7 +189,7 @@ class CosmosChainOverview:
     async def _query_items_until(
         self, target: Target, sql: str, values: Mapping[str, object], is_enough: Callable[[Item], bool]
     ) -> list[Item]:
-        """Return a query's items over all partitions that precede the first item for which ``is_enough`` is True."""
+        """Run a query over all partitions; return its items before the first item for which ``is_enough`` is True."""
         usage, retries = self._account.usage, ReadRetries(self._account.usage, self._account.runtime)
         parameters: list[dict[str, object]] = [{"name": name, "value": value} for name, value in values.items()]
         while True:
@@ -251,9 +251,16 @@ class CosmosChainOverview:
         return len(records) - sum(decision.sequence <= last for decision in decisions)
 
     async def _add_missing_counts(self, chain: ChainKey, counted_from: int, first_at: str, pending: int) -> None:
-        """Add to a chain's head item the counts of the records that earlier versions of the service appended.
+        """Add the counts of a chain's first records to its head item.
 
-        Retry after concurrent appends. Do nothing if another process has counted some of these records meanwhile.
+        Earlier versions of the service appended these records without counting them. Retry after concurrent appends.
+        Do nothing if another process has counted some of these records meanwhile.
+
+        Args:
+            chain: chain whose counts are incomplete.
+            counted_from: number of the records that are not counted yet.
+            first_at: time of the chain's first record.
+            pending: number of amendments minus the number of decisions, both counted in these records.
         """
         runtime = self._account.runtime
         deadline = runtime.monotonic() + CHANGE_SECONDS

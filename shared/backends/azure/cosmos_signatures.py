@@ -79,11 +79,11 @@ class CosmosSignatureIndex:
     def __init__(self, account: CosmosAccount) -> None:
         self._items = _create_item_store(account)
 
-    async def read_index_end_time(self) -> str:
+    async def read_indexed_until(self) -> str:
         item = await self._items.read(_COMPLETE_TO, _INDEX)
         return "" if item is None else str(item["time"])
 
-    async def save_index_end_time(self, time: str) -> None:
+    async def save_indexed_until(self, time: str) -> None:
         def change_item(before: Item | None) -> Item | None:
             if before is not None and before["time"] >= time:
                 return None

@@ -246,7 +246,8 @@ def _convert_errors() -> Iterator[None]:
         _LOGGER.warning("Azure Web PubSub did not perform a call", extra=fields(status=status))
         if status >= _SERVER_ERROR or status == _THROTTLED:
             raise _build_unavailable_error("Azure Web PubSub does not respond; retry later.") from error
-        raise WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", "Azure Web PubSub rejected the request.") from error
+        detail = f"Azure Web PubSub rejected a request of this service with status {status}; do not retry it."
+        raise WorkspaceError(Kind.INVALID, "LIVE_MESSAGE_REFUSED", detail) from error
 
 
 def _build_unavailable_error(detail: str) -> WorkspaceError:

@@ -1,4 +1,4 @@
-"""Refused attempts to sign, used sign-ins and the index of signatures in SQLite."""
+"""Storage in SQLite of refused attempts to sign, of sign-ins that signed a decision, and of the signature index."""
 
 import json
 import sqlite3
@@ -88,7 +88,7 @@ class SqliteSignatureIndex:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    async def read_index_end_time(self) -> str:
+    async def read_indexed_until(self) -> str:
         def select_time(connection: sqlite3.Connection) -> str:
             row = connection.execute("SELECT complete_to FROM signature_index").fetchone()
             return "" if row is None else str(row[0])
@@ -96,7 +96,7 @@ class SqliteSignatureIndex:
         with _convert_errors():
             return await self._database.read(select_time)
 
-    async def save_index_end_time(self, time: str) -> None:
+    async def save_indexed_until(self, time: str) -> None:
         sql = (
             "INSERT INTO signature_index VALUES (1, ?) "
             "ON CONFLICT (id) DO UPDATE SET complete_to = max(complete_to, excluded.complete_to)"

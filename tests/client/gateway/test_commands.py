@@ -99,7 +99,7 @@ def test_check_reports_devices_to_which_the_key_is_not_bound(tmp_path: Path) -> 
         ("y", encode_message(deviceId="d-2")),
     ):
         display.put(Delivery(address, payload))
-    assert ["rejected: The key is not bound to the device" in each for each in shown] == [False, True, True, False]
+    assert ["rejected: The API key is bound to other devices" in each for each in shown] == [False, True, True, False]
     assert display.rejected == 2
 
 

@@ -133,7 +133,10 @@ class _MessagePrinter:
     def _check_device(self, sent_device: Any, default_device: str) -> None:
         device = str(default_device if sent_device is None else sent_device)
         if self._devices is not None and not any(fnmatchcase(device, pattern) for pattern in self._devices):
-            raise RejectedError("not_bound", f"The key is not bound to the device {device[:_LONGEST_DEVICE]!r}.")
+            raise RejectedError(
+                "not_bound",
+                f"The API key is bound to other devices than {device[:_LONGEST_DEVICE]!r}; use a key for this device.",
+            )
 
 
 class _EmptyMarkStore:

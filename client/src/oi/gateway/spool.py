@@ -255,7 +255,10 @@ class GatewaySpool:
     def _make_room(self, size: int) -> int:
         if self._settings.when_full != DROP_OLDEST:
             limit = self._settings.max_bytes
-            raise SpoolFullError(f"The spool holds {self.waiting.bytes:,} bytes; `spool.maxSize` is {limit:,}.")
+            raise SpoolFullError(
+                f"The spool is full: {self.waiting.bytes:,} bytes of messages wait, and `spool.maxSize` is {limit:,}. "
+                "Restore the connection to the service, or increase `spool.maxSize`."
+            )
         dropped = 0
         while self.waiting.bytes and self.waiting.bytes + size > self._settings.max_bytes:
             row = self._database.execute("SELECT id FROM block ORDER BY id LIMIT 1").fetchone()

@@ -62,7 +62,7 @@ def parse_manifest(content: bytes) -> dict[str, Any]:
             raise BrokenError(MANIFEST, f"the property `{name}` of the manifest has an invalid value")
     for number, entry in enumerate(manifest["chains"], start=1):
         if not _is_valid_entry(entry, number):
-            raise BrokenError(MANIFEST, f"the entry of chain {number} is invalid")
+            raise BrokenError(MANIFEST, f"entry {number} of the manifest's property `chains` is invalid")
     return manifest
 
 

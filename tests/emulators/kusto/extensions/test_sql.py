@@ -8,7 +8,7 @@ from emulators.kusto.extensions.sql import (
     quote_text,
     render_as_json_list,
     render_as_json_map,
-    render_with_bound_arguments,
+    render_with_arguments_evaluated_once,
 )
 
 
@@ -28,12 +28,12 @@ def test_texts_and_names_are_quoted_in_sql(text: str) -> None:
 
 def test_arguments_that_are_names_or_constants_are_repeated_in_sql() -> None:
     """The SQL repeats an argument that is a name or constant, because binding it to a variable is slower."""
-    assert render_with_bound_arguments(['"a"', "1"], lambda a, b: f"{a} + {b}") == '("a" + 1)'
+    assert render_with_arguments_evaluated_once(['"a"', "1"], lambda a, b: f"{a} + {b}") == '("a" + 1)'
 
 
 def test_a_call_in_an_argument_is_evaluated_once() -> None:
     """The SQL evaluates an argument once, unless it is a name or constant."""
-    sql = render_with_bound_arguments(["2 * (3 + 4)", "1"], lambda a, b: f"{a} * {a} + {b}")
+    sql = render_with_arguments_evaluated_once(["2 * (3 + 4)", "1"], lambda a, b: f"{a} * {a} + {b}")
     assert sql.count("2 * (3 + 4)") == 1
     assert _evaluate_sql(sql) == 14 * 14 + 1
 
@@ -42,17 +42,17 @@ def test_sql_for_nested_calls_grows_linearly() -> None:
     """The length of SQL for nested calls grows linearly with their depth."""
     sql = "(1 + 1)"
     for _ in range(20):
-        sql = render_with_bound_arguments([sql], lambda a: f"{a} + {a}")
+        sql = render_with_arguments_evaluated_once([sql], lambda a: f"{a} + {a}")
     assert len(sql) < 20 * 100
 
 
 def test_arguments_that_are_declared_constant_are_repeated_in_sql() -> None:
     """An argument that is declared constant is repeated, even if it is an expression."""
     assert (
-        render_with_bound_arguments(["[1, 2]"], lambda a: f"len({a}) + len({a})", constants={0})
+        render_with_arguments_evaluated_once(["[1, 2]"], lambda a: f"len({a}) + len({a})", constants={0})
         == "(len([1, 2]) + len([1, 2]))"
     )
-    assert render_with_bound_arguments(["[1, 2]"], lambda a: f"len({a})").startswith("list_transform")
+    assert render_with_arguments_evaluated_once(["[1, 2]"], lambda a: f"len({a})").startswith("list_transform")
 
 
 @pytest.mark.parametrize(("value", "expected"), [("'[1, 2]'", ["1", "2"]), ("'{\"a\": 1}'", None), ("NULL", None)])

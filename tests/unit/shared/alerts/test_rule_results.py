@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from shared.alerts.models import RuleState, RuleStatus
-from shared.alerts.rule_results import RuleStatusReport, build_revision, build_status_report
+from shared.alerts.rule_results import RuleStatusReport, build_rule_revision, build_status_report
 from tests.unit.shared.alerts.fakes import AT, SECOND, build_entry, build_rule
 
 
@@ -19,7 +19,7 @@ def test_an_evaluated_rule_shows_its_result() -> None:
     entry = build_entry(build_rule())
     state = RuleState(
         rule="hot",
-        revision=build_revision(entry),
+        revision=build_rule_revision(entry),
         status=RuleStatus.ERROR,
         error="draft",
         evaluated_at=AT,

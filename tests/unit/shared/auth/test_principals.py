@@ -14,7 +14,7 @@ CALLER = Principal("ann", "ann", "Ann", frozenset({AccessRight.CATALOG_READ}), C
 
 def test_an_unrestricted_caller_passes_each_check() -> None:
     """A member with an unrestricted token may manage credentials and use all rights of the member."""
-    CALLER.require_unbound_credential()
+    CALLER.require_no_connection_binding()
     CALLER.require_not_delegated()
     CALLER.require_right(AccessRight.CATALOG_READ)
 
@@ -22,7 +22,7 @@ def test_an_unrestricted_caller_passes_each_check() -> None:
 def test_a_credential_with_a_telemetry_binding_cannot_create_credentials() -> None:
     """A credential that is bound to connections cannot create credentials, because a device could be stolen."""
     with pytest.raises(WorkspaceError) as raised:
-        replace(CALLER, binding=TelemetryBinding(("rig",))).require_unbound_credential()
+        replace(CALLER, binding=TelemetryBinding(("rig",))).require_no_connection_binding()
     assert (raised.value.kind, raised.value.code) == (Kind.FORBIDDEN, "CREDENTIAL_BOUND")
 
 

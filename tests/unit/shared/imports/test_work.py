@@ -575,7 +575,7 @@ async def test_a_step_is_not_completed_after_the_reservation_has_ended(
     await import_environment.cancel()
     with monkeypatch.context() as patch:
         patch.setattr(import_environment.leases, "claim_job", claim_and_lose)
-        with pytest.raises(WorkspaceError, match="lost its reservation"):
+        with pytest.raises(WorkspaceError, match="reservation of its connection has ended"):
             await import_environment.work.run_steps("a1")
     assert import_environment.table.rows == {}
     await import_environment.leases.release_lease("import-pump", "other", datetime.now(UTC))

@@ -86,4 +86,7 @@ async def test_an_event_token_must_belong_to_the_managed_identity(
 def test_the_allowed_origin_is_the_host_of_the_service() -> None:
     """A validation request of Web PubSub must name the service's host; a request of the emulator may name any host."""
     identified = IdentifiedEvents("https://pubsub.example:443/", Tokens(), "abc")
-    assert (identified.get_allowed_origin(), SignedEvents(KEY).get_allowed_origin()) == ("pubsub.example", "*")
+    assert (identified.get_webhook_allowed_origin(), SignedEvents(KEY).get_webhook_allowed_origin()) == (
+        "pubsub.example",
+        "*",
+    )

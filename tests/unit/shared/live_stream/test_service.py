@@ -136,7 +136,7 @@ class Tokens:
 async def test_events_of_another_identity_are_rejected(identity: str, authorization: str, good: bool) -> None:  # noqa: FBT001  a column
     """On Azure, an event of Web PubSub must have a token of the service's managed identity."""
     source = IdentifiedEvents("https://plant-a.webpubsub.azure.com", Tokens(), identity)
-    assert source.get_allowed_origin() == "plant-a.webpubsub.azure.com"
+    assert source.get_webhook_allowed_origin() == "plant-a.webpubsub.azure.com"
     if good:
         await source.verify({"authorization": authorization})
         return

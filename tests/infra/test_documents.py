@@ -41,7 +41,7 @@ def test_every_check_of_the_smoke_test_is_explained() -> None:
     used = {
         name.replace("_", " "): {
             right
-            for call in re.findall(r"context\.(?:find_member|require_two_members)\(([^)]*)\)", inspect.getsource(check))
+            for call in re.findall(r"context\.require_(?:member|two_members)\(([^)]*)\)", inspect.getsource(check))
             for right in re.findall(r'"(\w+\.\w+)"', call)
         }
         for name, check in CHECKS.items()

@@ -38,7 +38,7 @@ def test_the_span_of_a_batch_continues_the_trace_of_the_host(monkeypatch: pytest
         created.append((arguments, options))
         return nullcontext()
 
-    monkeypatch.setattr(batch_span, "span", process_batch)
+    monkeypatch.setattr(batch_span, "open_span", process_batch)
     with batch_span.trace_batch("telemetry", "warm", 7, _build_host_context(PARENT, "")):
         pass
     [((name, attributes), options)] = created

@@ -70,7 +70,7 @@ def test_a_document_cannot_add_a_signature(declared: dict[str, Any]) -> None:
     stored = apply_to_catalog(build_document(None))
     plan = plan_document_for_command_line(build_document(declared), stored)
     assert [note.key for note in plan.retained] == ["q"]
-    assert "cannot sign" in plan.retained[0].reason
+    assert "signature cannot be given in a document" in plan.retained[0].reason
     assert list_changed_queries(build_document(declared), stored) == [[], []]
 
 

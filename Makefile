@@ -99,20 +99,13 @@ format: $(VENV)/dev.installed ## Format and mend what can be mended
 	@if [ -d console/node_modules/.bin ]; then npm run --silent --prefix console format; fi
 
 clean: ## Remove the virtual environment and caches, never the data
-	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-uv .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 # One stamp per set of packages, so that make run does not wait for what only tests need.
 $(VENV)/bin/python:
 	@./scripts/make-venv $(VENV)
 
-# uv, which installs all other packages; without it pip does.
-.venv-uv/installed: requirements/uv.txt requirements/constraints-uv.txt | $(VENV)/bin/python
-	@$(PYTHON) -m venv --without-pip .venv-uv
-	@$(PYTHON) -m pip --python .venv-uv/bin/python install --quiet --disable-pip-version-check -r requirements/uv.txt \
-		|| echo "uv could not be installed; pip installs the packages" >&2
-	@touch $@
-
-$(VENV)/local.installed: requirements.txt requirements/local.txt requirements/constraints.txt | $(VENV)/bin/python .venv-uv/installed
+$(VENV)/local.installed: requirements.txt requirements/local.txt requirements/constraints.txt | $(VENV)/bin/python
 	@./scripts/install-packages $(VENV) -r requirements/local.txt
 	@touch $@
 
@@ -129,29 +122,29 @@ bench/lighthouse/node_modules/installed: bench/lighthouse/package.json bench/lig
 		|| echo "Lighthouse could not be installed" >&2; \
 	else echo "npm is not there: Lighthouse is not installed" >&2; fi
 
-.venv-infra/installed: requirements/infra.txt requirements/infra-types.txt requirements/constraints-infra.txt | .venv-uv/installed
+.venv-infra/installed: requirements/infra.txt requirements/infra-types.txt requirements/constraints-infra.txt
 	@./scripts/make-venv .venv-infra
 	@./scripts/install-packages .venv-infra --no-compile -r requirements/infra.txt
 	@./scripts/install-packages .venv-infra --no-compile --no-deps -r requirements/infra-types.txt
 	@touch $@
 
-.venv-azure-cli/installed: requirements/azure-cli.txt requirements/constraints-azure-cli.txt | .venv-uv/installed
+.venv-azure-cli/installed: requirements/azure-cli.txt requirements/constraints-azure-cli.txt
 	@./scripts/make-venv .venv-azure-cli
 	@./scripts/install-packages .venv-azure-cli --no-compile -r requirements/azure-cli.txt
 	@touch $@
 
-.venv-audit/installed: requirements/audit.txt requirements/constraints-audit.txt | .venv-uv/installed
+.venv-audit/installed: requirements/audit.txt requirements/constraints-audit.txt
 	@./scripts/make-venv .venv-audit
 	@./scripts/install-packages .venv-audit --no-compile -r requirements/audit.txt
 	@touch $@
 
 # A generator of clients and further programs that read the API.
-.venv-clients/installed: requirements/clients.txt requirements/constraints-clients.txt | .venv-uv/installed
+.venv-clients/installed: requirements/clients.txt requirements/constraints-clients.txt
 	@./scripts/make-venv .venv-clients
 	@./scripts/install-packages .venv-clients --no-compile -r requirements/clients.txt
 	@touch $@
 
-.venv-bench/installed: requirements/bench.txt requirements/constraints-bench.txt | .venv-uv/installed
+.venv-bench/installed: requirements/bench.txt requirements/constraints-bench.txt
 	@./scripts/make-venv .venv-bench
 	@./scripts/install-packages .venv-bench -r requirements/bench.txt && touch $@ \
 		|| echo "datasette and roapi could not be installed" >&2

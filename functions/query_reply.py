@@ -70,7 +70,7 @@ def _list_column_values(result: QueryResult) -> Sequence[list[Any]]:
 def _to_arrow_times(cells: list[Any], kind: Any) -> Any:
     """Convert a list of times in the service's format to an Arrow array.
 
-    To convert the whole list in one call is ten times as fast as to convert each time separately.
+    Converting the whole list in one call is ten times as fast as converting each time separately.
     """
     import pyarrow as pa  # noqa: PLC0415  as above
 

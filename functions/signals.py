@@ -34,7 +34,7 @@ Telemetry
 @GROUP.endpoint("GET", _ROUTE, right=AccessRight.CATALOG_READ, docs=replies.SIGNALS)
 async def list_signals(call: Call) -> Reply:
     """Return the declared signals of a data connection."""
-    connection = await _get_connection(call.path["lookup"])
+    connection = await _require_connection(call.path["lookup"])
     return build_json_reply(
         {"signals": [signal.model_dump(mode="json", by_alias=True) for signal in connection.signals]}
     )
@@ -43,7 +43,7 @@ async def list_signals(call: Call) -> Reply:
 @GROUP.endpoint("POST", f"{_ROUTE}/infer", right=AccessRight.CATALOG_MANAGE, docs=replies.INFERRED)
 async def infer_connection_signals(call: Call) -> Reply:
     """Propose signals from the newest messages of a data connection; nothing is stored."""
-    connection = await _get_connection(call.path["lookup"])
+    connection = await _require_connection(call.path["lookup"])
     # The newest messages of the last day are sufficient; a connection without any is read completely.
     newest = await _query_payloads(connection.lookup, _LAST_DAY)
     if not newest.rows:
@@ -57,7 +57,7 @@ def _propose_signals(newest: EngineResult) -> dict[str, Any]:
     return {"messages": len(payloads), "signals": infer_signals(payloads)}
 
 
-async def _get_connection(lookup: str) -> Connection:
+async def _require_connection(lookup: str) -> Connection:
     catalog = await services().catalog.current()
     if lookup not in catalog.connections:
         raise build_connection_not_found_error(lookup)

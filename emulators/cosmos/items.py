@@ -60,7 +60,7 @@ class ItemOperation:
             case "patch":
                 return self._patch_item(transaction)
             case "delete":
-                transaction.remove_item(self._get_item_with_matching_etag(transaction))
+                transaction.remove_item(self._require_item_with_matching_etag(transaction))
                 return ItemResult(204, None, 6.0)
             case _:
                 raise CosmosError(400, f"The operation type '{self.kind}' is invalid.")
@@ -69,7 +69,7 @@ class ItemOperation:
         document = check_document(self.body)
         check_partition_key(document, self.key, transaction.container.paths)
         if self.kind == "replace":
-            old = self._get_item_with_matching_etag(transaction)
+            old = self._require_item_with_matching_etag(transaction)
             if document["id"] != self.item_id:
                 raise CosmosError(400, "The id in the document does not match the id of the resource.")
             return _store_document(200, transaction, document, self.key, old)
@@ -82,20 +82,20 @@ class ItemOperation:
         return _store_document(200, transaction, document, self.key, found)
 
     def _read_item(self, transaction: Transaction) -> ItemResult:
-        item = self._get_item_with_matching_etag(transaction)
+        item = self._require_item_with_matching_etag(transaction)
         if self.if_none_match in ("*", item.etag):
             return ItemResult(304, None, 1.0)
         return ItemResult(200, item, 1.0 + len(item.text) // 1024 / 10)
 
     def _patch_item(self, transaction: Transaction) -> ItemResult:
-        old = self._get_item_with_matching_etag(transaction)
+        old = self._require_item_with_matching_etag(transaction)
         document = check_document(apply_patch(old.document, self.body))
         if document["id"] != old.id:
             raise CosmosError(400, "The id of an item cannot be patched.")
         check_partition_key(document, self.key, transaction.container.paths)
         return _store_document(200, transaction, document, self.key, old)
 
-    def _get_item_with_matching_etag(self, transaction: Transaction) -> CosmosItem:
+    def _require_item_with_matching_etag(self, transaction: Transaction) -> CosmosItem:
         item = transaction.find(self.key, self.item_id or "")
         if item is None:
             raise CosmosError(404, "Entity with the specified id does not exist in the system.")
@@ -261,7 +261,7 @@ def _apply_patch_operation(document: dict[str, Any], operation: Mapping[str, Any
 
 
 def _compute_incremented_number(document: dict[str, Any], path: object, increment: object) -> float:
-    parent, name = _find_patch_parent_and_name(document, path)
+    parent, name = _get_patch_parent_and_name(document, path)
     before = parent.get(name, 0) if isinstance(parent, dict) else parent[_parse_array_index(parent, name)]
     if any(isinstance(number, bool) or not isinstance(number, int | float) for number in (before, increment)):
         raise CosmosError(400, f"The operation 'incr' requires numbers, but '{path}' or the increment is not a number.")
@@ -269,7 +269,7 @@ def _compute_incremented_number(document: dict[str, Any], path: object, incremen
     return total
 
 
-def _find_patch_parent_and_name(document: dict[str, Any], path: object) -> tuple[Any, str]:
+def _get_patch_parent_and_name(document: dict[str, Any], path: object) -> tuple[Any, str]:
     if not isinstance(path, str) or not path.startswith("/"):
         raise CosmosError(400, f"'{path}' is not a valid path of a patch; a path starts with '/'.")
     *parents, name = (part.replace("~1", "/").replace("~0", "~") for part in path[1:].split("/"))
@@ -294,7 +294,7 @@ def _parse_array_index(values: list[Any], name: str) -> int:
 
 
 def _set_value_at_path(document: dict[str, Any], path: object, value: object, *, insert: bool) -> None:
-    parent, name = _find_patch_parent_and_name(document, path)
+    parent, name = _get_patch_parent_and_name(document, path)
     if isinstance(parent, dict):
         parent[name] = value
     elif insert and (name == "-" or name == str(len(parent))):
@@ -306,7 +306,7 @@ def _set_value_at_path(document: dict[str, Any], path: object, value: object, *,
 
 
 def _remove_value_at_path(document: dict[str, Any], path: object, *, is_read_only: bool = False) -> Any:
-    parent, name = _find_patch_parent_and_name(document, path)
+    parent, name = _get_patch_parent_and_name(document, path)
     if isinstance(parent, list):
         index = _parse_array_index(parent, name)
         return parent[index] if is_read_only else parent.pop(index)

@@ -51,7 +51,7 @@ async def send_to_user(request: DataPlaneRequest) -> EmulatorReply:
 async def send_to_connection(request: DataPlaneRequest) -> EmulatorReply:
     """Send a message to one client, after all earlier messages are written; this slows down a fast sender."""
     payload = request.parse_payload()
-    if not await _get_connection(request).send_when_drained(payload):
+    if not await _require_connection(request).send_when_drained(payload):
         raise _build_unknown_connection_error()
     return _ACCEPTED
 
@@ -94,7 +94,7 @@ async def check_user(request: DataPlaneRequest) -> EmulatorReply:
 
 async def add_connection_to_group(request: DataPlaneRequest) -> EmulatorReply:
     """Add one client to a group."""
-    request.hub.join_group(_get_connection(request), request.parse_group())
+    request.hub.join_group(_require_connection(request), request.parse_group())
     return _OK
 
 
@@ -160,7 +160,7 @@ async def list_group_connections(request: DataPlaneRequest) -> EmulatorReply:
 
 async def grant_permission(request: DataPlaneRequest) -> EmulatorReply:
     """Grant a permission to a client."""
-    _get_connection(request).permissions.grant(*request.parse_permission())
+    _require_connection(request).permissions.grant(*request.parse_permission())
     return _OK
 
 
@@ -231,7 +231,7 @@ def _close_connections(request: DataPlaneRequest, connections: Iterable[ClientCo
     return _NO_CONTENT
 
 
-def _get_connection(request: DataPlaneRequest) -> ClientConnection:
+def _require_connection(request: DataPlaneRequest) -> ClientConnection:
     connection = request.hub.connections.get(request.path["connection"])
     if connection is None:
         raise _build_unknown_connection_error()

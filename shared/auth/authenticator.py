@@ -177,7 +177,7 @@ class Authenticator:
             raise build_unauthenticated_error("The token has expired.")
         if token_id in (await self._credentials.current()).revoked_tokens:
             raise build_unauthenticated_error("The token was revoked.")
-        member = _get_member_of_valid_token(await self._directory.get_team(), member_id, token_id)
+        member = _require_member_of_valid_token(await self._directory.get_team(), member_id, token_id)
         return Principal(
             member_id=member.id,
             identity=None if member.service else member.id,
@@ -196,7 +196,7 @@ class Authenticator:
             raise build_unauthenticated_error("The token was revoked.")
         if claims.workspace != team.workspace or claims.subject not in (None, claims.username):
             raise build_unauthenticated_error("The token is not valid.")
-        member = _get_member_of_valid_token(team, claims.username, claims.token_id)
+        member = _require_member_of_valid_token(team, claims.username, claims.token_id)
         return Principal(
             member_id=member.id,
             identity=None if member.service else claims.subject,
@@ -300,7 +300,7 @@ def _is_entra_token(token: str) -> bool:
         return False
 
 
-def _get_member_of_valid_token(team: Team, member_id: str, token_id: str) -> TeamMember:
+def _require_member_of_valid_token(team: Team, member_id: str, token_id: str) -> TeamMember:
     member = team.members.get(member_id)
     if member is None or not member.enabled:
         raise build_unauthenticated_error("The member who owns this credential is unknown or disabled.")

@@ -8,14 +8,16 @@ from typing import Any, Final, Protocol
 from shared.auth.rights import AccessRight
 from shared.auth.telemetry_binding import TelemetryBinding
 from shared.auth.token_ids import read_issue_time
+from shared.timestamps import LONGEST_SETBACK
 
 MAX_MINUTES = 43_200
 """Maximum lifetime of a token: 30 days."""
 
-RETENTION_AFTER_EXPIRY: Final = timedelta(hours=1)
+RETENTION_AFTER_EXPIRY: Final = LONGEST_SETBACK + timedelta(minutes=5)
 """Time for which stores retain tokens and revocations after their expiry.
 
-If a clock is set back, an expired token becomes valid again. If the token was revoked, it must stay revoked then.
+If a clock is set back, an expired token becomes valid again. If the token was revoked, it must stay revoked then. The
+minutes are for differences between clocks, such as those of a host and of Cosmos DB.
 """
 
 
@@ -147,7 +149,7 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """Record of an issued token that has not expired.
+    """Record of an issued token that is still retained.
 
     Attributes:
         parent: id of the requesting API key or token; empty if the token was requested with an Entra ID token.

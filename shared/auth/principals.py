@@ -117,7 +117,7 @@ acting_member: ContextVar[str] = ContextVar("acting_member", default="")
 
 
 @contextmanager
-def set_acting_member(caller: Principal) -> Iterator[None]:
+def bind_acting_member(caller: Principal) -> Iterator[None]:
     """Context manager: set the caller as the acting member for the block; query limits apply to the acting member."""
     token = acting_member.set(caller.member_id)
     try:

@@ -131,7 +131,7 @@ class QueryDefinitions:
 
         def build_changes(stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
             item = _get_query_item(stored, lookup)
-            query = _get_query_to_approve(item, (approver, *creators))
+            query = _require_query_to_approve(item, (approver, *creators))
             if not (repeatable and _is_repeated_approval(item, approver, condition)):
                 _check_condition(condition, item)
             if query.approval is not None:
@@ -198,7 +198,7 @@ class QueryDefinitions:
 
         def build_changes(stored: StoredCatalog, signed: SignedChange | None = None) -> Sequence[ItemChange]:
             item = _get_query_item(stored, lookup)
-            query = _get_query_to_reject(item, (rejector, *creators))
+            query = _require_query_to_reject(item, (rejector, *creators))
             is_repeated = _is_repeated_rejection(query, rejector, comment)
             if not (repeatable and is_repeated and condition.is_satisfied_by(_compute_draft_etag(item))):
                 _check_condition(condition, item)
@@ -329,7 +329,7 @@ def _check_decider_is_not_editor(item: CatalogItem, deciders: Collection[str]) -
         raise WorkspaceError(Kind.FORBIDDEN, "MAKER_CHECKER_VIOLATION", detail)
 
 
-def _get_query_to_approve(item: CatalogItem, approvers: Collection[str]) -> StoredWarmQuery:
+def _require_query_to_approve(item: CatalogItem, approvers: Collection[str]) -> StoredWarmQuery:
     """Check that the approver may approve the query of a catalog item, and return the query."""
     _check_decider_is_not_editor(item, approvers)
     query = StoredWarmQuery.model_validate(item.definition)
@@ -343,7 +343,7 @@ def _get_query_to_approve(item: CatalogItem, approvers: Collection[str]) -> Stor
     return query
 
 
-def _get_query_to_reject(item: CatalogItem, rejectors: Collection[str]) -> StoredWarmQuery:
+def _require_query_to_reject(item: CatalogItem, rejectors: Collection[str]) -> StoredWarmQuery:
     """Check that the rejector may reject the query of a catalog item, and return the query."""
     _check_decider_is_not_editor(item, rejectors)
     query = _parse_entry(item).value

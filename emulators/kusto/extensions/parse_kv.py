@@ -232,7 +232,7 @@ def _parse_parse_kv(node: Any) -> ir.Operator:
     unknown = properties.keys() - {"pair_delimiter", "kv_delimiter", "regex", "quote", "escape", "greedy"}
     if unknown or bool(pair) != bool(value) or (pattern and len(listed) > 1) or ("greedy" in properties and not pair):
         raise semantic_error(
-            "parse-kv accepts only a regex, or quote, escape and both pair_delimiter and kv_delimiter with greedy",
+            "parse-kv accepts either regex alone, or both delimiters with the options quote, escape and greedy",
             position=get_source_position(node),
         )
     if not pattern and (not pair or len(listed) > 2):  # noqa: PLR2004  two delimiters

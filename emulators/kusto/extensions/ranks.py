@@ -317,7 +317,7 @@ def _render_returned_columns(
         args: arguments of the aggregate that select columns.
         taken_names: names that ``*`` must not add.
         input_columns: names of the columns of the input.
-        unnamed_prefix: begin of the name of a column without a default name; the argument's number follows.
+        unnamed_prefix: start of the name of a column without a default name; the argument's number follows.
         first_index: number of the first argument.
     """
     star = any(isinstance(arg, ir.Wildcard) for arg in args)

@@ -2,7 +2,7 @@
 
 One logical partition contains the version, all keys and all revocations. Each change is a transactional batch that also
 replaces the version under If-Match. Each issued token is an item in a separate partition. A revocation is another item,
-in the common partition. Both are deleted one hour after the token has expired (``RETENTION_AFTER_EXPIRY``). Each grant
+in the common partition. Both are deleted some time after the token has expired (``RETENTION_AFTER_EXPIRY``). Each grant
 is one item in a separate partition, which expires with the grant.
 """
 
@@ -201,7 +201,7 @@ def _build_revocation_item(token: IssuedToken, at: datetime) -> Item:
 def _compute_time_to_live(token: IssuedToken, at: datetime) -> int:
     """Return the seconds for which Cosmos DB stores an item about a token.
 
-    At least the retention time, because the clock of ``at`` can be ahead of that of Cosmos DB.
+    The result is at least the retention time, because the clock of ``at`` can be ahead of that of Cosmos DB.
     """
     return int((max(token.expires_at - at, timedelta(0)) + RETENTION_AFTER_EXPIRY).total_seconds())
 

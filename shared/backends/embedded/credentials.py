@@ -110,7 +110,7 @@ class SqliteCredentialStore:
         await self._execute_in_transaction((_REVOKE_TOKENS, (token_id, format_rfc3339(at))))
 
     def _compute_retention_start(self) -> datetime:
-        """Return the time before which a token must have expired so that it is no longer retained."""
+        """Return the earliest expiry of the tokens that are still retained."""
         return self._database.runtime.now() - RETENTION_AFTER_EXPIRY
 
     async def _execute_in_transaction(self, *statements: _Statement) -> None:

@@ -5,6 +5,8 @@ limits the number of worlds. ``COMPONENTS`` names the components of every world,
 seed chooses its own. ``AIMS`` names the crash points at which a replayed world must crash, separated by semicolons.
 ``MUTANTS=1`` checks that each mutant in ``tests/simulation/mutants`` is found.
 
+The command has no arguments; with any, it prints this text and returns 2.
+
 The exit code is 0 if no invariant was violated and a run without ``COMPONENTS`` meets the rules of crash points in
 ``CONTRIBUTING.md``.
 """
@@ -22,6 +24,9 @@ _SHOWN: Final = 60
 
 def main() -> int:
     """Run the command with the settings of the environment variables; return the exit code."""
+    if len(sys.argv) > 1:
+        print(__doc__)
+        return 2
     names = tuple(filter(None, os.environ.get("COMPONENTS", "").split(",")))
     if seed := os.environ.get("SEED"):
         return _replay_world(int(seed), names)

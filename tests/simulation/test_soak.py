@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.simulation import __main__ as command
 from tests.simulation.soak import BatchSummary, Totals, find_coverage_faults
 
 POINTS = {f"shared/module.py:{line}:0 await" for line in range(100)}
@@ -37,3 +38,10 @@ def test_a_long_run_reports_its_progress(capsys: pytest.CaptureFixture[str]) -> 
         "violation: make simulate SEED=7: a record is lost",
         "10000 worlds so far, 1 violations",
     ]
+
+
+def test_the_command_rejects_arguments(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command prints its description for any argument, instead of starting a run of minutes."""
+    monkeypatch.setattr("sys.argv", ["simulation", "--help"])
+    assert command.main() == 2
+    assert "MINUTES" in capsys.readouterr().out

@@ -6,30 +6,22 @@ import os
 import resource
 import time
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import islice
 from multiprocessing.pool import AsyncResult
 from typing import Final
 
+from tests.simulation.batch import Batch, BatchSummary, simulate_batch
 from tests.simulation.cosmos_world import replace_modules
 from tests.simulation.environment import make_template, prepare_process
-from tests.simulation.exploration import (
-    Exploration,
-    choose_components,
-    list_components,
-    list_crash_points_in_code,
-    simulate_world,
-)
+from tests.simulation.exploration import list_components, list_crash_points_in_code
 from tests.simulation.point_lists import EXCLUDED, RARE, select_listed_points
 
 LONG_RUN: Final = 50_000
 """A run of all components with at least this number of worlds must use the crash points."""
 _LEAST_SHARE: Final = 0.95
-_WORLDS_FOR_UNUSED_POINTS: Final = 20
-"""One world of this number gets components with many unused crash points; not more, because they are expensive."""
-
 _WORLDS_OF_A_PROCESS: Final = 100
 _WORLDS_BEFORE_A_STOP: Final = 20
 _SHOWN_VIOLATIONS: Final = 20
@@ -53,81 +45,6 @@ class SoakLimits:
     worlds: int
     first: int = 1
     stops_at_violation: bool = False
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Range of seeds whose worlds one process simulates.
-
-    Attributes:
-        first: first seed.
-        size: number of worlds.
-        names: components of every world; none for those that the seeds choose.
-        deadline: time of the monotonic clock at which the batch ends early.
-        aims: crash points at which no process has died so far in this run.
-    """
-
-    first: int
-    size: int
-    names: tuple[str, ...]
-    deadline: float
-    aims: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class BatchSummary:
-    """Result of the worlds of one batch.
-
-    Attributes:
-        worlds: number of worlds.
-        violations: arguments that replay each violation, and its text.
-        seen: sides of thread-pool jobs that were reached.
-        crashed: crash points at which a process died.
-    """
-
-    worlds: int
-    violations: list[tuple[str, str]]
-    seen: set[str]
-    crashed: set[str]
-
-
-def simulate_worlds(batch: Batch) -> BatchSummary:
-    """Simulate the worlds of a range of seeds; every second world aims at crash points that were not used yet."""
-    # The process ends after the batch. Until then, dead processes fill its memory, and a collection could free nothing.
-    gc.set_threshold(0)
-    chosen = tuple(each for each in list_components() if each.name in batch.names) or None
-    violations: list[tuple[str, str]] = []
-    seen: set[str] = set()
-    crashed: set[str] = set()
-    worlds = 0
-    for seed in range(batch.first, batch.first + batch.size):
-        if time.monotonic() > batch.deadline:
-            break
-        worlds += 1
-        aims = batch.aims - crashed if seed % 2 == 1 else None
-        components = chosen
-        if chosen is None and aims is not None and seed % _WORLDS_FOR_UNUSED_POINTS == 1:
-            components = choose_components(seed, aims)
-        result = simulate_world(seed, components, aims)
-        seen |= result.points.seen
-        crashed |= result.points.crashed
-        if result.violation:
-            names = [] if components is None else [each.name for each in components]
-            violations.append((_build_arguments(result, names, is_aimed=aims is not None), result.violation))
-    return BatchSummary(worlds, violations, seen, crashed)
-
-
-def _build_arguments(result: Exploration, names: Sequence[str], *, is_aimed: bool) -> str:
-    """Return the arguments of ``make simulate`` that repeat a world with only the crash points that it used.
-
-    Args:
-        result: result of the world.
-        names: components of the world in their order; empty if its seed chose them.
-        is_aimed: whether the world aimed at given crash points.
-    """
-    components = f" COMPONENTS={','.join(names)}" if names else ""
-    aims = f" AIMS='{';'.join(result.points.aimed)}'" if is_aimed else ""
-    return f"SEED={result.seed}{components}{aims}"
 
 
 @dataclass
@@ -159,15 +76,7 @@ def run_soak(limits: SoakLimits, names: tuple[str, ...] = ()) -> int:
         limits: limits of the exploration.
         names: components of every world; none for those that the seeds choose.
     """
-    prepare_process()
-    for name in _SLOW_MODULES:
-        import_module(name)
-    for with_cosmos in (False, True):
-        make_template(with_cosmos=with_cosmos)
-    _list_crash_points(set(), names)
-    # Worker processes share the memory of the imported modules, which a collection would copy.
-    gc.collect()
-    gc.freeze()
+    _prepare_forks(names)
     started = time.monotonic()
     totals = Totals()
     _run_batches(_list_batches(limits, started + limits.seconds, names), totals, limits)
@@ -184,6 +93,26 @@ def run_soak(limits: SoakLimits, names: tuple[str, ...] = ()) -> int:
     reached = f"crash points {len(points & totals.crashed)} of {len(points)}"
     print(f"worlds {totals.worlds}, violations {totals.violations}, {reached}")
     return int(totals.violations > 0 or bool(faults))
+
+
+def replay_batch(batch: Batch) -> BatchSummary:
+    """Simulate a batch in a new process, in the same state as that of a process of a soak run."""
+    _prepare_forks(batch.names)
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        return pool.apply(simulate_batch, (batch,))
+
+
+def _prepare_forks(names: tuple[str, ...]) -> None:
+    """Load everything that forked processes need."""
+    prepare_process()
+    for name in _SLOW_MODULES:
+        import_module(name)
+    for with_cosmos in (False, True):
+        make_template(with_cosmos=with_cosmos)
+    _list_crash_points(set(), names)
+    # Worker processes share the memory of the imported modules, which a collection would copy.
+    gc.collect()
+    gc.freeze()
 
 
 def _find_faults(totals: Totals, points: set[str]) -> list[str]:
@@ -223,7 +152,7 @@ def _run_batches(batches: Iterator[Batch], totals: Totals, limits: SoakLimits) -
             # Few batches wait, so that each knows what the ones before it have reached.
             for batch in islice(batches, cores + 1 - len(running)):
                 aims = frozenset(_list_crash_points(totals.seen, batch.names) - totals.crashed)
-                running.append(pool.apply_async(simulate_worlds, (replace(batch, aims=aims),)))
+                running.append(pool.apply_async(simulate_batch, (replace(batch, aims=aims),)))
             if not running:
                 break
             totals.add(running.popleft().get())

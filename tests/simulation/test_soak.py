@@ -3,7 +3,8 @@
 import pytest
 
 from tests.simulation import __main__ as command
-from tests.simulation.soak import BatchSummary, Totals, find_coverage_faults
+from tests.simulation.batch import BatchSummary
+from tests.simulation.soak import Totals, find_coverage_faults
 
 POINTS = {f"shared/module.py:{line}:0 await" for line in range(100)}
 

@@ -7,6 +7,7 @@ reading a row.
 
 import asyncio
 import contextvars
+import math
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +30,8 @@ JOURNAL_BYTES: Final = 64 * 1024 * 1024
 WRITE_SECONDS: Final = 10.0
 _LEAST_SECONDS: Final = 0.05
 """Timeout in seconds for the file's lock, if a write has already used up its waiting time within this process."""
+_TIMEOUT_STEP_MS: Final = 50
+"""Unit of the timeouts for the file's lock."""
 
 FAILURES: Final = (sqlite3.Error, OSError)
 """Exceptions that mean that the file failed; any other exception comes from the function that a transaction runs."""
@@ -137,8 +140,7 @@ class SqliteDatabase:
         deadline = self.runtime.monotonic() + self._write_seconds
 
         def run_transaction(connection: sqlite3.Connection) -> T:
-            remaining = max(deadline - self.runtime.monotonic(), _LEAST_SECONDS)
-            connection.execute(f"PRAGMA busy_timeout={round(remaining * 1000)}")
+            self._writing.limit_wait(connection, max(deadline - self.runtime.monotonic(), _LEAST_SECONDS))
             return _run_transaction(connection, "BEGIN IMMEDIATE", function)
 
         with open_call_span(*self._write_span):
@@ -159,9 +161,18 @@ class _ThreadConnection:
         self._executor = runtime.open_pool(1, f"sqlite-{path.stem}-{purpose}")
         self._runtime = runtime
         self._connection: sqlite3.Connection | None = None
+        self._timeout_ms = BUSY_TIMEOUT_MS
 
     async def run[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         return await asyncio.wrap_future(self._executor.submit(lambda: function(self._open_connection())))
+
+    def limit_wait(self, connection: sqlite3.Connection, seconds: float) -> None:
+        """Limit how long the connection waits for the file's lock; only its own thread calls this."""
+        # Rounded up, nearly all limits are equal. Each new one costs a statement, and its text a place in the cache.
+        timeout_ms = math.ceil(seconds * 1000 / _TIMEOUT_STEP_MS) * _TIMEOUT_STEP_MS
+        if timeout_ms != self._timeout_ms:
+            connection.execute(f"PRAGMA busy_timeout={timeout_ms}")
+            self._timeout_ms = timeout_ms
 
     async def close(self) -> None:
         await self._runtime.run_in_thread(self._shut_down)
@@ -182,7 +193,7 @@ class _ThreadConnection:
             except BaseException:
                 connection.close()
                 raise
-            self._connection = connection
+            self._connection, self._timeout_ms = connection, BUSY_TIMEOUT_MS
         return self._connection
 
 

@@ -91,6 +91,33 @@ async def test_waiting_writes_share_a_commit(tmp_path: Path) -> None:
     await writes.close()
 
 
+async def test_the_timeout_of_the_lock_is_set_only_when_it_changes(tmp_path: Path) -> None:
+    """Writes that may wait equally long do not set the timeout of the file's lock again; a shorter limit sets it."""
+    now, seconds_between_readings = 0.0, 0.001
+
+    def read_clock() -> float:
+        nonlocal now
+        now += seconds_between_readings
+        return now
+
+    runtime = Runtime(monotonic=read_clock)
+    database = SqliteDatabase(tmp_path / "t.sqlite", SCHEMA, write_seconds=4, runtime=runtime)
+    statements: list[str] = []
+
+    def find_timeout(connection: sqlite3.Connection) -> int:
+        return int(connection.execute("PRAGMA busy_timeout").fetchone()[0])
+
+    await database.write(lambda connection: connection.set_trace_callback(statements.append))
+    assert await database.write(find_timeout) == 4000
+    seconds_between_readings = 3.0
+    assert await database.write(find_timeout) == 1000
+    seconds_between_readings = 0.001
+    assert await database.write(find_timeout) == 4000
+    changes = [text for text in statements if "busy_timeout=" in text]
+    assert changes == ["PRAGMA busy_timeout=1000", "PRAGMA busy_timeout=4000"]
+    await database.close()
+
+
 async def test_a_failed_transaction_fails_each_write_of_its_batch(write_batcher: WriteBatcher) -> None:
     """If a transaction fails, each write of its batch gets an error, and later writes succeed."""
 

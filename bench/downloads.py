@@ -27,7 +27,7 @@ LONGEST = 200
 """Maximum bytes of a row's long texts."""
 START = datetime(2026, 1, 5, tzinfo=UTC)
 LEAST_RATIO = 0.6
-MOST_GROWTH_MB = 600
+MOST_GROWTH_MB = 320
 MOST_P99_MS = 250
 PROBE_SECONDS = 0.02
 PAYLOAD = (

@@ -261,9 +261,8 @@ def _merge_files(hour: ArchiveHour, files: list[Path], target: Path) -> None:
     )
     engine = open_engine(target.parent)
     try:
-        (_merge_short_rows if long_texts.can_process_in_memory(hour.longest_row_size) else _merge_long_rows)(
-            engine, hour, files, target, summary
-        )
+        can_sort = long_texts.can_sort_in_memory(hour.rows, hour.longest_row_size)
+        (_merge_short_rows if can_sort else _merge_long_rows)(engine, hour, files, target, summary)
     finally:
         engine.close()
 
@@ -271,7 +270,7 @@ def _merge_files(hour: ArchiveHour, files: list[Path], target: Path) -> None:
 def _merge_short_rows(
     engine: "duckdb.DuckDBPyConnection", hour: ArchiveHour, files: list[Path], target: Path, summary: BlobSummary
 ) -> None:
-    """Merge the files of an hour whose rows are short enough for DuckDB's memory limit."""
+    """Merge the files of an hour whose rows DuckDB can sort together with their texts."""
     rows_query = build_rows_query(build_parquet_source(files), COLUMNS, overlapping=hour.can_have_duplicate_rows)
     query = f"{rows_query} ORDER BY {ROW_ORDER}"
     rows = min(GROUP_ROWS, GROUP_BYTES // max(1, hour.longest_row_size or 0))
@@ -283,7 +282,7 @@ def _merge_short_rows(
 def _merge_long_rows(
     engine: "duckdb.DuckDBPyConnection", hour: ArchiveHour, files: list[Path], target: Path, summary: BlobSummary
 ) -> None:
-    """Merge the files of an hour with rows that are too long for DuckDB's memory.
+    """Merge the files of an hour whose rows DuckDB cannot sort together with their texts.
 
     The long texts are written to a file, and DuckDB sorts short rows that refer to them.
     """

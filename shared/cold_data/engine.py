@@ -10,7 +10,8 @@ from shared.cold_data.scratch import count_free_bytes
 if TYPE_CHECKING:
     import duckdb
 
-MEMORY = "300MB"
+MEMORY_PER_THREAD_MB = 60
+"""Memory of each thread, because each thread allocates its own vectors; one thread gets twice as much."""
 _MOST_THREADS = 4
 
 
@@ -22,10 +23,10 @@ def open_engine(folder: Path) -> "duckdb.DuckDBPyConnection":
     """
     import duckdb  # noqa: PLC0415  loading it takes long
 
+    threads = min(_MOST_THREADS, os.cpu_count() or 1)
     limits: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": MEMORY,
-        # Each thread allocates its own vectors.
-        "threads": min(_MOST_THREADS, os.cpu_count() or 1),
+        "memory_limit": f"{max(2, threads) * MEMORY_PER_THREAD_MB}MB",
+        "threads": threads,
         "temp_directory": str(folder / "spilled"),
         "max_temp_directory_size": f"{count_free_bytes(folder)}B",
         "autoinstall_known_extensions": False,

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 MAX_SHORT_BYTES: Final = 1024
 """Maximum size of a row's texts (columns ``LONG``) that DuckDB may process; a vector of such rows takes 2 MiB."""
+MAX_SORTED_ROW_BYTES: Final = 128
+"""Maximum size of a row's texts that DuckDB may sort, if the texts of all rows can exceed ``MAX_SORTED_BYTES``.
+
+With more rows of 256 bytes than fit into its memory, its sort fails instead of using the disk.
+"""
+MAX_SORTED_BYTES: Final = 32 * 1024 * 1024
 TABLE: Final = "short_rows"
 """Temporary table of short rows: the columns that are not spilled, ``place`` (offset in the file), and text lengths."""
 ROWS: Final = 16_384
@@ -28,12 +34,25 @@ ROWS_OF_UNKNOWN_SIZE: Final = 32
 BATCH_BYTES: Final = GROUP_BYTES // 2
 
 
-def can_process_in_memory(longest_row_size: int | None) -> bool:
-    """Return whether DuckDB has enough memory to process rows whose texts have at most this number of bytes.
+def can_stream_in_memory(longest_row_size: int | None) -> bool:
+    """Return whether DuckDB has enough memory to read rows in stored order.
 
-    Return False if the size is unknown (None).
+    Args:
+        longest_row_size: maximum size of a row's texts in bytes; None if it is unknown.
     """
     return longest_row_size is not None and longest_row_size <= MAX_SHORT_BYTES
+
+
+def can_sort_in_memory(rows: int, longest_row_size: int | None) -> bool:
+    """Return whether DuckDB has enough memory to sort rows together with their texts.
+
+    Args:
+        rows: number of rows.
+        longest_row_size: maximum size of a row's texts in bytes; None if it is unknown.
+    """
+    if longest_row_size is None or not can_stream_in_memory(longest_row_size):
+        return False
+    return longest_row_size <= MAX_SORTED_ROW_BYTES or rows * longest_row_size <= MAX_SORTED_BYTES
 
 
 def list_reference_columns(spilled_columns: Sequence[str]) -> list[str]:

@@ -294,12 +294,13 @@ class _RangeReader:
     async def _read_hour(self, fetched_hour: _FetchedHour, *, copies: bool) -> AsyncIterator["pa.RecordBatch"]:
         if not fetched_hour.files:
             return
-        read = (
-            self._read_short_rows
-            if long_texts.can_process_in_memory(fetched_hour.hour.longest_row_size)
-            else self._read_long_rows
+        hour = fetched_hour.hour
+        is_in_memory = (
+            long_texts.can_sort_in_memory(hour.rows, hour.longest_row_size)
+            if copies or len(fetched_hour.files) > 1
+            else long_texts.can_stream_in_memory(hour.longest_row_size)
         )
-        rows = read(fetched_hour, copies=copies)
+        rows = (self._read_short_rows if is_in_memory else self._read_long_rows)(fetched_hour, copies=copies)
         try:
             while (batch := await self._runtime.run_in_thread(next, rows, None)) is not None:
                 yield batch
@@ -309,7 +310,7 @@ class _RangeReader:
                 rows.close()
 
     def _read_short_rows(self, fetched_hour: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
-        """Yield the rows of an hour in which all rows are short enough for DuckDB's memory limit.
+        """Yield the rows of an hour that DuckDB can read, and sort if necessary, together with their texts.
 
         ``copies`` is True if the table of duplicates has rows, which are then excluded.
         """
@@ -320,7 +321,7 @@ class _RangeReader:
         yield from self._engine.sql(query).to_arrow_reader(min(BATCH_ROWS, most))
 
     def _read_long_rows(self, fetched_hour: _FetchedHour, *, copies: bool) -> "Generator[pa.RecordBatch]":
-        """Yield the rows of an hour with rows that are too long for DuckDB's memory.
+        """Yield the rows of an hour that DuckDB cannot read, or cannot sort, together with their texts.
 
         The long texts are written to a file, and DuckDB sorts short rows that refer to them. ``copies`` is True if the
         table of duplicates has rows, which are then excluded.

@@ -11,7 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
-SLICE_ROWS: Final = 65_536
+SLICE_ROWS: Final = 16_384
 SLICE_BYTES: Final = 16 * 1024 * 1024
 JOINED_ROWS: Final = 8_192
 JOINED_BYTES: Final = SLICE_BYTES // 16

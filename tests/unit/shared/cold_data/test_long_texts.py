@@ -60,7 +60,7 @@ async def test_hundreds_of_longest_messages_are_read_and_merged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All messages are read and merged, although only a third of them fits into the engine's memory."""
-    monkeypatch.setattr("shared.cold_data.engine.MEMORY", "32MB")
+    monkeypatch.setattr("shared.cold_data.engine.MEMORY_PER_THREAD_MB", 16)
     store = open_folder_store(tmp_path)
     events = [build_long_event(number) for number in range(1, COUNT + 1)]
     events += [build_long_event(number, COUNT + number) for number in range(1, 20)]
@@ -77,6 +77,27 @@ async def test_hundreds_of_longest_messages_are_read_and_merged(
     [hour] = await list_hours(store, "rig", NOON, NOON + HOUR)
     assert hour.longest_row_size == max(length for _, length in expected) + len('{}["hall"]')
     assert await read_lengths(store) == expected
+
+
+async def test_many_messages_of_medium_length_are_read_and_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Messages that DuckDB could process one by one, but not sort in its memory, are read and merged."""
+    monkeypatch.setattr("shared.cold_data.engine.MEMORY_PER_THREAD_MB", 16)
+    monkeypatch.setattr("shared.cold_data.engine._MOST_THREADS", 2)
+    monkeypatch.setattr(long_texts, "MAX_SORTED_BYTES", 8 * 1024 * 1024)
+    store = open_folder_store(tmp_path)
+    numbers = range(1, 60_001)
+    events = [
+        build_event(number, at=NOON + timedelta(milliseconds=number * 7919 % 3_600_000), payload={"x": TEXT[:900]})
+        for number in numbers
+    ]
+    for batch in split_into_batches(events, 20_000):
+        await Archive(store).store_events(batch)
+    expected = [f"m-0-{number}" for number in sorted(numbers, key=lambda number: number * 7919 % 3_600_000)]
+    assert [message_id for message_id, _ in await read_lengths(store)] == expected
+    assert await compact_all(store) == 1
+    assert [message_id for message_id, _ in await read_lengths(store)] == expected
 
 
 async def test_blob_without_the_longest_row_is_read_and_merged(tmp_path: Path) -> None:
@@ -126,6 +147,18 @@ async def test_reads_of_long_and_short_rows_return_the_same_rows(
         await compact_all(store)
         assert await read_rows(store) == short
     assert await read_rows(store) == short
+
+
+def test_rows_are_sorted_with_their_texts_only_if_these_are_short_or_few() -> None:
+    """Rows of up to 128 bytes are sorted in memory, longer ones up to 32 MiB in all, and those over 1 KiB never."""
+    assert long_texts.can_sort_in_memory(10**9, 128)
+    assert long_texts.can_sort_in_memory(32 * 1024, 1024)
+    assert not long_texts.can_sort_in_memory(32 * 1024 + 1, 1024)
+    assert not long_texts.can_sort_in_memory(1, 1025)
+    assert not long_texts.can_sort_in_memory(1, None)
+    assert long_texts.can_stream_in_memory(1024)
+    assert not long_texts.can_stream_in_memory(1025)
+    assert not long_texts.can_stream_in_memory(None)
 
 
 async def test_large_batch_is_split_into_row_groups(tmp_path: Path) -> None:

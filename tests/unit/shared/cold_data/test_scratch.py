@@ -49,7 +49,7 @@ async def test_a_read_without_enough_disk_space_is_rejected(tmp_path: Path, monk
 
 def test_a_sort_beyond_the_scratch_space_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sort that needs more scratch space than available raises SCRATCH_FULL."""
-    monkeypatch.setattr(engine, "MEMORY", "60MB")
+    monkeypatch.setattr(engine, "MEMORY_PER_THREAD_MB", 30)
     simulate_full_disk(monkeypatch, 1005 * MEGABYTE)
     open_engine = engine.open_engine(tmp_path)
     with pytest.raises(WorkspaceError) as refusal, scratch.translate_resource_errors(tmp_path):

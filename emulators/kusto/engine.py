@@ -32,7 +32,7 @@ from emulators.kusto.library_errors import error_from_duckdb
 from emulators.kusto.options import RequestOptions
 from emulators.kusto.parameters import bind_parameters
 from emulators.kusto.positions import add_position, has_call
-from emulators.kusto.sandbox import abort_process
+from emulators.kusto.sandbox import abort_process, has_lost_memory
 from emulators.kusto.series_functions import bind_stop_event
 from emulators.kusto.statements import FIRST_RESULT, ResultPlace
 from emulators.kusto.translate import Translation
@@ -163,10 +163,14 @@ class Engine:
     Args:
         connection: connection to the database; each query opens its own cursor.
         translator: translates KQL queries to SQL.
+        memory_bytes: memory limit of DuckDB's buffers; None if it is unknown.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, translator: Translator) -> None:
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, translator: Translator, memory_bytes: int | None = None
+    ) -> None:
         self._connection = connection
+        self._memory_bytes = memory_bytes
         self._translator = translator
         self._statements = StatementCache()
         self._type_probes: OrderedDict[str, Rows] = OrderedDict()
@@ -245,10 +249,18 @@ class Engine:
             except QueryError as error:
                 # All queries share the memory. A query that ran out of memory can succeed after the others have ended.
                 retry = self.running > 0 and attempt + 1 < _MEMORY_ATTEMPTS
-                if not (error.partial and "80DA0001" in error.message and retry):
+                lacked_memory = error.partial and "80DA0001" in error.message
+                if lacked_memory and self.running == 0:
+                    self._abort_if_memory_is_lost()
+                if not (lacked_memory and retry):
                     raise
             await asyncio.sleep(random.uniform(0.05, 0.2) * 2**attempt)  # noqa: S311  spreads load, no secret
         raise internal_error()
+
+    def _abort_if_memory_is_lost(self) -> None:
+        with suppress(duckdb.Error), self._connection.cursor() as cursor:
+            if self._memory_bytes is not None and has_lost_memory(cursor, self._memory_bytes):
+                abort_process("queries that have ended still occupy most of the memory")
 
     async def _translate_with_probes(
         self,

@@ -57,6 +57,8 @@ WOKEN_POLL_SECONDS = 1.0
 """Seconds between two checks of the hub by a consumer that is woken for new events; it can miss those of a crash."""
 
 RETRY_SECONDS = 1.0
+_LONGEST_LACK_SECONDS = 30.0
+"""Time after which the process ends if each attempt to ingest events lacked memory; a new process has memory."""
 TRIM_SECONDS = 600.0
 SMALL_BATCH = 1000
 DUTY = 4.0
@@ -211,6 +213,7 @@ class HubConsumer:
         self.malformed = 0
         self.failures = 0
         self.last_error = ""
+        self._lacks_memory_since: float | None = None
         self._behind_since: dict[str, datetime] = {}
 
     def start(self) -> None:
@@ -257,10 +260,21 @@ class HubConsumer:
             except duckdb.FatalException as error:
                 abort_process(error)
             except Exception as error:  # a locked file, a full disk and a lack of memory can all be temporary
+                self._abort_if_memory_is_lost(error)
                 self.failures += 1
                 self.last_error = f"{type(error).__name__}: {error}"[:300]
                 _LOGGER.exception("ingestion failed and will be retried")
                 self._stop.wait(RETRY_SECONDS)
+
+    def _abort_if_memory_is_lost(self, error: Exception) -> None:
+        """End the process if ingestion has lacked memory for too long: queries use it, or DuckDB has lost it."""
+        is_lack = isinstance(error, duckdb.OutOfMemoryException | MemoryError) or "MemoryError" in str(error)
+        if not is_lack:
+            self._lacks_memory_since = None
+        elif self._lacks_memory_since is None:
+            self._lacks_memory_since = time.monotonic()
+        elif time.monotonic() - self._lacks_memory_since > _LONGEST_LACK_SECONDS:
+            abort_process(f"ingestion has lacked memory for {_LONGEST_LACK_SECONDS} s: {error}")
 
     def _open_and_ingest_hub(self) -> None:
         hub = HubFile(self._path)
@@ -284,7 +298,7 @@ class HubConsumer:
             return
         began = time.monotonic()
         are_large = [self._ingest_batch(hub, partition, offsets) for partition in hub.read_partition_names()]
-        self.last_error = ""
+        self.last_error, self._lacks_memory_since = "", None
         if not any(are_large):
             self._stop.wait(max(POLL_SECONDS, DUTY * (time.monotonic() - began)))
 

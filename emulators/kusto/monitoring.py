@@ -8,6 +8,7 @@ import duckdb
 
 from emulators.kusto.engine import Engine
 from emulators.kusto.ingest import HubConsumer
+from emulators.kusto.sandbox import read_memory_use
 from emulators.kusto.translator import Translator
 
 
@@ -41,11 +42,12 @@ class EndpointMonitor:
         return healthy, {"status": "ok" if healthy else "failed", "ingest": ingest}
 
     async def read_stats(self) -> Mapping[str, Any]:
-        """Return statistics: rows of each table, queries by outcome, cached translations, and ingestion counters."""
+        """Return statistics: rows, queries by outcome, cached translations, memory by its purpose, and ingestion."""
         document: dict[str, Any] = {
             "rows": await self._read_row_counts(),
             "queries": {"running": self._engine.running, "inside": self._engine.pending, **self._engine.outcomes},
             "translations": {"hits": self._translator.hits, "misses": self._translator.misses},
+            "memoryBytes": await asyncio.to_thread(_read_memory_use, self._connection.cursor()),
         }
         if self._consumer is not None:
             document["ingest"] = self._consumer.read_counters()
@@ -59,6 +61,11 @@ class EndpointMonitor:
 def _count_rows(cursor: duckdb.DuckDBPyConnection, tables: tuple[str, ...]) -> dict[str, int]:
     with cursor:
         return {table: _count_table(cursor, table) for table in tables}
+
+
+def _read_memory_use(cursor: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    with cursor:
+        return {purpose: size for purpose, size in read_memory_use(cursor).items() if size}
 
 
 def _count_table(cursor: duckdb.DuckDBPyConnection, table: str) -> int:

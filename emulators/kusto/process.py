@@ -94,7 +94,7 @@ async def _run_server(
 ) -> None:
     columns, types = read_table_columns(connection, tables), read_column_types(connection, tables)
     translator = Translator(columns, types, forked=forked)
-    engine = Engine(connection, translator)
+    engine = Engine(connection, translator, arguments.memory_bytes)
     consumer = None
     if arguments.hub:
         consumer = HubConsumer(

@@ -91,6 +91,28 @@ def limit_memory(memory_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes + _OTHER_MEMORY_BYTES, hard))
 
 
+_STORED_DATA = ("BASE_TABLE", "IN_MEMORY_TABLE", "ART_INDEX", "METADATA", "OVERFLOW_STRINGS")
+"""Purposes of memory that holds stored data, which exists while no query runs."""
+
+
+def read_memory_use(connection: "duckdb.DuckDBPyConnection") -> dict[str, int]:
+    """Return the bytes of DuckDB's buffers by their purpose, such as ``BASE_TABLE`` or ``HASH_TABLE``."""
+    return dict(connection.execute("SELECT tag, memory_usage_bytes FROM duckdb_memory()").fetchall())
+
+
+def has_lost_memory(connection: "duckdb.DuckDBPyConnection", memory_bytes: int) -> bool:
+    """Return whether queries that have ended still occupy most of the memory; only a new process has it again.
+
+    DuckDB can lose memory if an allocation fails at certain points. Call this while no query runs.
+
+    Args:
+        connection: connection to the database.
+        memory_bytes: memory limit of DuckDB's buffers.
+    """
+    used = sum(size for purpose, size in read_memory_use(connection).items() if purpose not in _STORED_DATA)
+    return used > memory_bytes / 2
+
+
 def abort_process(reason: object) -> None:
     """End this process immediately, after a fault that only a restart can repair.
 

@@ -26,6 +26,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from emulators.kusto.sandbox import abort_process
 from emulators.kusto.schema import COLUMN_LIST, COLUMNS, RAW_TABLE
 from shared.timestamps import parse_rfc3339
 
@@ -256,7 +257,7 @@ class TelemetryStore:
             )
             self._connection.commit()
         except BaseException:
-            self._connection.rollback()
+            self._roll_back()
             raise
         return added
 
@@ -285,9 +286,18 @@ class TelemetryStore:
                 self._connection.unregister("ingested")
             self._connection.commit()
         except BaseException:
-            self._connection.rollback()
+            self._roll_back()
             raise
         return found is None
+
+    def _roll_back(self) -> None:
+        """Roll the transaction back; if that fails, end the process, because every later transaction would fail too."""
+        try:
+            self._connection.rollback()
+        except duckdb.Error as error:
+            # A failed commit has usually ended the transaction.
+            if "no transaction is active" not in str(error):
+                abort_process(f"a transaction could not be rolled back: {error}")
 
     def trim_keys_and_rejected_events(self, now: datetime) -> None:
         """Delete expired message keys, and the oldest rejected events if there are too many."""
@@ -320,12 +330,11 @@ class TelemetryStore:
         # Before the commit: after a rollback, a key that is not stored only costs a search.
         recent.add(to_key_array(row.key for row in rows), TimeRange(now, now))
         self._connection.register("arrived", _to_arrow_table(rows))
-        try:
-            insertion = f'INSERT INTO "{RAW_TABLE}" ({COLUMN_LIST}, "IngestedAt") SELECT {COLUMN_LIST}, ? FROM arrived'  # noqa: S608  constants
-            self._connection.execute(insertion, [now])
-            self._connection.execute("INSERT INTO ingest.seen SELECT high, low, ? FROM arrived", [now])
-        finally:
-            self._connection.unregister("arrived")
+        insertion = f'INSERT INTO "{RAW_TABLE}" ({COLUMN_LIST}, "IngestedAt") SELECT {COLUMN_LIST}, ? FROM arrived'  # noqa: S608  constants
+        self._connection.execute(insertion, [now])
+        self._connection.execute("INSERT INTO ingest.seen SELECT high, low, ? FROM arrived", [now])
+        # Not after a failure: the call would fail, too, and hide the first error. The next registration replaces this.
+        self._connection.unregister("arrived")
         return len(rows)
 
     def _find_stored_keys(

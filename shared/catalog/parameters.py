@@ -23,16 +23,18 @@ MAX_TIMESPAN = timedelta(days=10_675_199)
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
 _NUMBER = re.compile(r"[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,3})?")
 _KUSTO_CLOCK = re.compile(r"(-)?(?:(\d{1,8})\.)?(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,7}))?)?")
-_KUSTO_UNIT = re.compile(r"(-)?([0-9]{1,12}(?:\.[0-9]{1,9})?)\s*(d|h|m|s|ms|microsecond|tick)s?")
+_KUSTO_UNIT = re.compile(r"(-)?([0-9]{1,12}(?:\.[0-9]{1,9})?)\s*([a-z]{1,12})")
 _UNIT_MICROSECONDS: dict[str, Decimal | int] = {
-    "d": 86_400_000_000,
-    "h": 3_600_000_000,
-    "m": 60_000_000,
-    "s": 1_000_000,
-    "ms": 1_000,
-    "microsecond": 1,
-    "tick": Decimal("0.1"),
+    **dict.fromkeys(("d", "day", "days"), 86_400_000_000),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3_600_000_000),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60_000_000),
+    **dict.fromkeys(("s", "sec", "second", "seconds"), 1_000_000),
+    **dict.fromkeys(("ms", "milli", "millis", "millisecond", "milliseconds"), 1_000),
+    **dict.fromkeys(("micro", "micros", "microsecond", "microseconds"), 1),
+    **dict.fromkeys(("tick", "ticks"), Decimal("0.1")),
 }
+_TIMESPAN_RULE = "must be an ISO 8601 duration such as PT15M, or a Kusto timespan such as 15m or 1.02:03:04"
+_WHOLE_MICROSECONDS_RULE = "must be a duration of whole microseconds"
 
 
 def to_kql_literal(kind: ParameterType, value: Any) -> str:
@@ -67,14 +69,18 @@ def parse_timespan(text: str) -> timedelta:
 def _parse_timespan_unchecked(text: str) -> timedelta:
     if clock := _KUSTO_CLOCK.fullmatch(text):
         sign, days, hours, minutes, seconds, fraction = clock.groups()
+        if (fraction or "")[6:].strip("0"):
+            raise ValueError(_WHOLE_MICROSECONDS_RULE)
         microseconds = int((fraction or "0").ljust(6, "0")[:6])
         span = timedelta(int(days or 0), int(seconds or 0), microseconds, 0, int(minutes), int(hours))
         return -span if sign else span
-    if unit := _KUSTO_UNIT.fullmatch(text):
+    if (unit := _KUSTO_UNIT.fullmatch(text)) and unit[3] in _UNIT_MICROSECONDS:
         exact = Decimal(unit[2]) * _UNIT_MICROSECONDS[unit[3]]
         if exact != int(exact):
-            raise ValueError("must be a duration of whole microseconds")
+            raise ValueError(_WHOLE_MICROSECONDS_RULE)
         return timedelta(microseconds=-int(exact) if unit[1] else int(exact))
+    if "P" not in text:
+        raise ValueError(_TIMESPAN_RULE)
     return parse_duration(text)
 
 
@@ -140,7 +146,7 @@ def _to_datetime_literal(value: Any) -> str:
 
 def _to_timespan_literal(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("must be an ISO 8601 duration or a Kusto timespan")  # noqa: TRY004  callers catch one error
+        raise ValueError(_TIMESPAN_RULE)  # noqa: TRY004  callers catch one error
     span = parse_timespan(value)
     if abs(span) >= MAX_TIMESPAN:
         raise ValueError("must be a duration of less than 10675199 days")

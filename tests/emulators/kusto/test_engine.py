@@ -10,7 +10,7 @@ import pytest
 from emulators.kusto import engine as engine_module
 from emulators.kusto.caches import StatementCache
 from emulators.kusto.engine import Engine, Execution
-from emulators.kusto.errors import QueryError
+from emulators.kusto.errors import QueryError, out_of_memory_error
 from emulators.kusto.options import RequestOptions
 from emulators.kusto.translate import Translation
 from emulators.kusto.translator import Translator
@@ -65,3 +65,20 @@ def test_a_query_that_has_just_ended_can_be_stopped() -> None:
         assert execution.run().rows == b"[1]"
         execution.stop()
         assert execution.stopped.is_set()
+
+
+@pytest.mark.parametrize(("is_lost", "expected"), [(True, ["queries that have ended"]), (False, [])])
+async def test_lost_memory_ends_the_process(
+    monkeypatch: pytest.MonkeyPatch, *, is_lost: bool, expected: list[str]
+) -> None:
+    """If the only query lacks memory, the process ends if queries that have ended still occupy the memory."""
+    ended: list[str] = []
+    monkeypatch.setattr(engine_module, "abort_process", lambda reason: ended.append(str(reason)[:23]))
+    monkeypatch.setattr(engine_module, "has_lost_memory", lambda *_: is_lost)
+    monkeypatch.setattr(Execution, "run", lambda _: (_ for _ in ()).throw(out_of_memory_error()))
+    with duckdb.connect() as connection:
+        engine = Engine(connection, cast("Translator", _ConstantTranslator()), memory_bytes=1_000_000)
+        with pytest.raises(QueryError, match="80DA0001"):
+            await engine.run_query("print 1", {}, RequestOptions())
+        await engine.close()
+    assert ended == expected

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any, cast
 
 import duckdb
 import pytest
@@ -65,6 +66,54 @@ def test_one_transaction_deletes_a_limited_number_of_rows(
         store.delete_rows_ingested_before(NOW),
         store.delete_rows_ingested_before(NOW),
     ] == [2, 1, 0]
+
+
+class _WithoutRollback:
+    """Connection whose transactions fail at the insertion, and cannot be rolled back."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def register(self, *_: object) -> None:
+        raise duckdb.OutOfMemoryException("no memory for the insertion")
+
+    def rollback(self) -> None:
+        raise duckdb.OutOfMemoryException("no memory for the rollback")
+
+
+def test_a_failed_rollback_ends_the_process(
+    connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If a transaction cannot be rolled back, the process ends; otherwise, each later transaction would fail."""
+    ended: list[str] = []
+    monkeypatch.setattr(store_module, "abort_process", ended.append)
+    create_tables(connection, NOW)
+    with pytest.raises(duckdb.OutOfMemoryException, match="for the insertion"):
+        append_old_row(TelemetryStore(cast("Any", _WithoutRollback(connection))), "a", NOW)
+    assert ended == ["a transaction could not be rolled back: no memory for the rollback"]
+
+
+def test_a_failed_commit_raises_its_own_error(
+    connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a failed commit, which ends the transaction itself, its error is raised and the next write succeeds."""
+    ended: list[str] = []
+    monkeypatch.setattr(store_module, "abort_process", ended.append)
+    create_tables(connection, NOW)
+    connection.execute("CREATE TABLE numbers (n INTEGER PRIMARY KEY)")
+    store = TelemetryStore(connection)
+    with connection.cursor() as other, monkeypatch.context() as patched:
+        insertion = "INSERT INTO numbers VALUES (1)"
+        patched.setattr(store, "_insert_rows", lambda *_: connection.execute(insertion))
+        patched.setattr(store, "_insert_rejected_events", lambda *_: other.execute(insertion))
+        with pytest.raises(duckdb.TransactionException, match="Failed to commit"):
+            append_old_row(store, "a", NOW)
+    assert ended == []
+    append_old_row(store, "b", NOW)
+    assert read_message_ids(connection) == ["b"]
 
 
 def test_rows_without_ingestion_time_stay_for_the_full_retention_period(connection: duckdb.DuckDBPyConnection) -> None:

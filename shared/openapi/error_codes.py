@@ -95,7 +95,7 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
         "The token descends from an API key that another person created, so it cannot sign.", 403
     ),
     "SIGNATURE_TOKEN_USED": _build_error_code(
-        "The sign-in was already used for a signature; sign in again for this signature.", 409
+        "The sign-in has signed another decision, or possibly does so now; sign in again for this signature.", 409
     ),
     "SIGNATURE_LOCKED": _build_error_code(
         "Too many signatures of the member were refused; retry after `Retry-After`.", 429

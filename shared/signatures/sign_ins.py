@@ -5,6 +5,7 @@ ends in between, this id shows whether the decision was appended. If it was not,
 """
 
 import hashlib
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -54,6 +55,24 @@ class SignInUse:
         return cls(value["appendId"], chain, parse_rfc3339(value["leasedUntil"]), value["isDecided"])
 
 
+class SignInBusyError(WorkspaceError):
+    """Error CONFLICT ``SIGNATURE_TOKEN_USED``: another decision is possibly being signed with the sign-in.
+
+    After a crash, the outcome of such a decision is known when its lease has ended. The error does not count as an
+    attempt, because the caller may only repeat an interrupted request.
+
+    Args:
+        remaining: time until the lease of the other decision ends.
+    """
+
+    def __init__(self, remaining: timedelta) -> None:
+        detail = (
+            "Another decision is being signed with this sign-in, or was interrupted; retry in "
+            f"{math.ceil(remaining.total_seconds())} seconds, or sign in again."
+        )
+        super().__init__(Kind.CONFLICT, SIGNATURE_TOKEN_USED, detail)
+
+
 type FindAppended = Callable[[ChainKey, str], Awaitable[bool]]
 """Function that returns whether a decision with this append id was appended to a chain."""
 
@@ -81,8 +100,8 @@ class SignInRegistry:
             chain: key of the audit chain of the decision.
 
         Raises:
-            WorkspaceError: CONFLICT ``SIGNATURE_TOKEN_USED`` if another decision has used the sign-in, or is just using
-                it.
+            SignInBusyError: another decision is possibly being signed with the sign-in.
+            WorkspaceError: CONFLICT ``SIGNATURE_TOKEN_USED`` if another decision has used the sign-in.
         """
         abandoned = ""
         while True:
@@ -91,11 +110,13 @@ class SignInRegistry:
             before = await self._change_sign_in_use(sign_in_name, _build_claim_function(use, abandoned, at))
             if before is None or before.append_id in (append_id, abandoned):
                 return
-            if before.is_decided or before.leased_until > at:
+            if before.is_decided:
                 raise build_sign_in_used_error()
             if await self._is_appended(before.chain, before.append_id):
                 await self.mark_sign_in_used(sign_in_name, before.append_id, before.chain)
                 raise build_sign_in_used_error()
+            if before.leased_until > at:
+                raise SignInBusyError(before.leased_until - at)
             abandoned = before.append_id
 
     async def confirm_claim(self, sign_in_name: str, append_id: str) -> None:

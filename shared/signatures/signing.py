@@ -20,7 +20,7 @@ from shared.provenance.models import MAX_STATEMENT
 from shared.provenance.ports import ChainKey
 from shared.provenance.signatures import DecisionSignature, SigningSession
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.signatures.sign_ins import SIGNATURE_TOKEN_USED, SignInRegistry, build_sign_in_name
+from shared.signatures.sign_ins import SIGNATURE_TOKEN_USED, SignInBusyError, SignInRegistry, build_sign_in_name
 from shared.signatures.suspicion import AttemptCounter
 
 FIELD: Final = "signature"
@@ -173,6 +173,8 @@ class Signing:
     async def count_refusals(self, principal: Principal, kinds: Collection[Kind] = _REFUSALS) -> AsyncIterator[None]:
         """Context manager: count an error of the block as the caller's refused attempt to sign, and raise it again.
 
+        ``SignInBusyError`` does not count.
+
         Args:
             principal: the caller.
             kinds: kinds of errors that count.
@@ -183,7 +185,7 @@ class Signing:
         try:
             yield
         except WorkspaceError as error:
-            if error.kind in kinds:
+            if error.kind in kinds and not isinstance(error, SignInBusyError):
                 await self._count_refusal(principal, error)
             raise
 

@@ -5,11 +5,12 @@ from datetime import timedelta
 import pytest
 
 from shared.errors import WorkspaceError
-from shared.signatures.sign_ins import LEASE
+from shared.signatures.sign_ins import LEASE, SignInBusyError, build_sign_in_name
 from tests.unit.shared.signatures.environment import CHAIN, Environment
 
 SECOND = timedelta(seconds=1)
 USED = "sign in again for each signature"
+BUSY = "retry in 30 seconds, or sign in again"
 
 
 async def test_a_sign_in_can_be_used_for_one_signature(environment: Environment) -> None:
@@ -30,7 +31,7 @@ async def test_a_retry_can_use_the_same_sign_in(environment: Environment) -> Non
     """While a decision is being appended, its sign-in can be used for a retry of it, but for no other decision."""
     await environment.sign_ins.claim_sign_in("name", "a", CHAIN)
     await environment.sign_ins.claim_sign_in("name", "a", CHAIN)
-    with pytest.raises(WorkspaceError, match=USED):
+    with pytest.raises(SignInBusyError, match=BUSY):
         await environment.sign_ins.claim_sign_in("name", "b", CHAIN)
     await environment.sign_ins.confirm_claim("name", "a")
     await environment.sign_ins.release_claim("name", "a")
@@ -46,6 +47,25 @@ async def test_a_process_that_ends_before_the_append_frees_its_sign_in(environme
     await environment.sign_ins.claim_sign_in("name", "b", CHAIN)
     with pytest.raises(WorkspaceError, match=USED):
         await environment.sign_ins.confirm_claim("name", "a")
+
+
+async def test_an_interrupted_decision_does_not_lock_its_signer_out(environment: Environment) -> None:
+    """While the outcome of an interrupted decision is unknown, repeated attempts to sign do not lock the member out."""
+    at = environment.at
+    signer = build_sign_in_name("ann", "sign-in-1", at - timedelta(seconds=10))
+    await environment.sign_ins.claim_sign_in(signer, "interrupted", CHAIN)
+    for _ in range(6):
+        assert await environment.sign(max_age=0) == "SIGNATURE_TOKEN_USED"
+    environment.at += LEASE
+    assert await environment.sign(max_age=0) == ""
+
+
+async def test_an_appended_decision_counts_as_used_before_its_lease_ends(environment: Environment) -> None:
+    """If an interrupted decision was appended, the sign-in counts as used at once."""
+    await environment.sign_ins.claim_sign_in("name", "a", CHAIN)
+    environment.appended.add("a")
+    with pytest.raises(WorkspaceError, match=USED):
+        await environment.sign_ins.claim_sign_in("name", "b", CHAIN)
 
 
 async def test_a_process_that_ends_after_the_append_uses_its_sign_in(environment: Environment) -> None:

@@ -7,6 +7,7 @@ Each request has its own ``ProtocolSession``: the SDK's server with the capabili
 This module is separate from ``functions.mcp``, because the SDK loads slowly: only the first MCP request imports it.
 """
 
+import asyncio
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from http import HTTPStatus
@@ -49,6 +50,9 @@ PAGE_SIZE: Final = 200
 """Maximum number of list items in one reply."""
 _TOOL_CHARACTERS: Final = 1_000
 """Approximate size of a tool in a list."""
+
+_DETAILS_OF_EMPTY_REPLIES: Final = {406: "This method replies with events; accept `text/event-stream`, too."}
+"""Reasons for refusals of the transport without a text, by HTTP status."""
 
 _LOG = logs.get_logger("mcp")
 _INTERNAL_ERROR: Final = WorkspaceError(
@@ -112,7 +116,8 @@ def _to_problem_reply(reply: Reply) -> Reply:
     """Convert a plain-text error of the transport to a problem document; return other replies unchanged."""
     if reply.status < _FIRST_ERROR or reply.headers.get("Content-Type", "").startswith(JSON):
         return reply
-    error = WorkspaceError(Kind.INVALID, "PROTOCOL_REFUSED", reply.body.decode())
+    detail = reply.body.decode() or _DETAILS_OF_EMPTY_REPLIES.get(reply.status, HTTPStatus(reply.status).phrase)
+    error = WorkspaceError(Kind.INVALID, "PROTOCOL_REFUSED", detail)
     return build_problem_reply(error, request_id.get(), HTTPStatus(reply.status))
 
 
@@ -157,7 +162,11 @@ def _build_receive_function(body: bytes) -> Any:
     messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def receive() -> dict[str, Any]:
-        return next(messages, {"type": "http.disconnect"})
+        message = next(messages, None)
+        if message is None:
+            # The client is connected until the reply is complete; the transport then cancels this wait.
+            await asyncio.Event().wait()
+        return message or {"type": "http.disconnect"}
 
     return receive
 

@@ -30,7 +30,7 @@ from functions.reply_docs.tokens import (
     REVOKED_TOKEN_DOCS,
 )
 from shared.auth.ports import MAX_MINUTES, ApiKey
-from shared.auth.principals import Principal
+from shared.auth.principals import CredentialLimit, Principal
 from shared.auth.rights import AccessRight
 from shared.auth.telemetry_binding import TelemetryBinding
 from shared.errors import Kind, ValidationErrors, invalid
@@ -42,6 +42,7 @@ from shared.validation.names import Name
 from shared.wiring import services
 
 GROUP = Group("keys")
+_REFUSES_BOUND: Final = frozenset({CredentialLimit.BOUND})
 _MINUTES = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 
 
@@ -142,6 +143,7 @@ async def _check_new_token(call: Call[MintQuery], faults: ValidationErrors) -> N
     access=Access.KEYS,
     query=MintQuery,
     check=_check_new_token,
+    refuses=frozenset({CredentialLimit.DELEGATED}),
     docs=MINTED_DOCS,
 )
 async def mint_token(call: Call[MintQuery]) -> Reply:
@@ -152,7 +154,9 @@ async def mint_token(call: Call[MintQuery]) -> Reply:
     )
 
 
-@GROUP.endpoint("DELETE", "workspace/api/keys/jwt/{jti}", access=Access.KEYS, docs=REVOKED_TOKEN_DOCS)
+@GROUP.endpoint(
+    "DELETE", "workspace/api/keys/jwt/{jti}", access=Access.KEYS, refuses=_REFUSES_BOUND, docs=REVOKED_TOKEN_DOCS
+)
 async def revoke_token(call: Call) -> Reply:
     """Revoke a token by its id."""
     await services().access.token_issuer.revoke(call.principal, call.path["jti"])
@@ -169,7 +173,13 @@ async def _check_connections_exist(call: Call[Any, NewKeyBody], faults: Validati
 
 
 @GROUP.endpoint(
-    "POST", "workspace/api/keys", access=Access.KEYS, body=NewKeyBody, check=_check_connections_exist, docs=CREATED_DOCS
+    "POST",
+    "workspace/api/keys",
+    access=Access.KEYS,
+    body=NewKeyBody,
+    check=_check_connections_exist,
+    refuses=frozenset(CredentialLimit),
+    docs=CREATED_DOCS,
 )
 @make_idempotent
 async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
@@ -194,7 +204,7 @@ async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
     return build_json_reply({"apiKey": issued.api_key, **members}, 201)
 
 
-@GROUP.endpoint("GET", "workspace/api/keys", access=Access.KEYS, docs=LISTED_DOCS)
+@GROUP.endpoint("GET", "workspace/api/keys", access=Access.KEYS, refuses=_REFUSES_BOUND, docs=LISTED_DOCS)
 async def list_keys(call: Call) -> Reply:
     """List the caller's API keys.
 
@@ -205,7 +215,9 @@ async def list_keys(call: Call) -> Reply:
     )
 
 
-@GROUP.endpoint("DELETE", "workspace/api/keys/{keyId}", access=Access.KEYS, docs=REVOKED_KEY_DOCS)
+@GROUP.endpoint(
+    "DELETE", "workspace/api/keys/{keyId}", access=Access.KEYS, refuses=_REFUSES_BOUND, docs=REVOKED_KEY_DOCS
+)
 async def revoke_key(call: Call) -> Reply:
     """Revoke an API key."""
     await services().access.api_keys.revoke(call.principal, call.path["keyId"])

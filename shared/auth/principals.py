@@ -26,6 +26,15 @@ class CredentialKind(StrEnum):
     NOTHING = "nothing"
 
 
+class CredentialLimit(StrEnum):
+    """Property of a credential for which some operations refuse it, whatever its rights."""
+
+    BOUND = "bound"
+    """The credential is bound to connections."""
+    DELEGATED = "delegated"
+    """An OAuth client acts with a token that it received by a member's consent."""
+
+
 @dataclass(frozen=True, slots=True)
 class Principal:
     """Authenticated caller of the service, with the rights of the credential.
@@ -63,6 +72,12 @@ class Principal:
     def is_delegated(self) -> bool:
         """True if an OAuth client acts with a token that it received by the member's consent."""
         return bool(self.client_id) and self.via is CredentialKind.JWT
+
+    @property
+    def limits(self) -> frozenset[CredentialLimit]:
+        """Properties of the credential for which some operations refuse it."""
+        bound = {CredentialLimit.BOUND} if self.binding is not None else set()
+        return frozenset(bound | ({CredentialLimit.DELEGATED} if self.is_delegated else set()))
 
     def describe_credential(self) -> dict[str, str | None]:
         """Return the kind and id of the caller's credential for audit events, without its secret."""

@@ -98,12 +98,14 @@ _EXAMPLE_KEY: Final = "l1"
 
 
 def is_usable_by_caller(operation: Operation, principal: Principal, features: Collection[str]) -> bool:
-    """Return whether a caller can use an operation: credential, right, identity and features must match."""
+    """Return whether a caller can use an operation: its credential, right, identity and features must match."""
     if operation.feature and operation.feature not in features:
         return False
     if operation.access is Access.PUBLIC:
         return True
     if operation.requires_user and principal.identity is None:
+        return False
+    if not operation.refuses.isdisjoint(principal.limits):
         return False
     return principal.via in operation.access.value and principal.rights.issuperset(operation.rights)
 

@@ -38,6 +38,14 @@ _MAX_COMPARISONS: Final = 50_000
 """Maximum number of field comparisons during validation; the library's limit, ten times higher, takes seconds."""
 _ABORTED: Final = "Validation aborted."
 _TOO_MANY_SELECTIONS: Final = "The document selects the same fields too often; select each field once."
+_INTROSPECTION_TOO_DEEP: Final = (
+    "An introspection may nest `fields`, `inputFields`, `interfaces` and `possibleTypes` at most 2 deep."
+)
+_REPLACED_MESSAGES: Final = {
+    _ABORTED: _TOO_MANY_SELECTIONS,
+    "Maximum introspection depth exceeded": _INTROSPECTION_TOO_DEEP,
+}
+"""Messages of the library that do not name the limit, and the messages that replace them."""
 _TOO_DEEP: Final = "The document is nested too deeply."
 
 
@@ -130,7 +138,8 @@ class DocumentCache:
 
 
 def _replace_error_message(error: GraphQLError) -> GraphQLError:
-    return GraphQLError(_TOO_MANY_SELECTIONS) if error.message == _ABORTED else error
+    message = _REPLACED_MESSAGES.get(error.message)
+    return error if message is None else GraphQLError(message)
 
 
 def remove_repeated_selections(document: DocumentNode) -> DocumentNode:

@@ -90,6 +90,16 @@ def test_expensive_overlap_is_rejected_with_a_reason() -> None:
     assert "same fields" in message
 
 
+def test_a_deep_introspection_is_rejected_with_its_limit() -> None:
+    """The rejection of a deeply nested introspection names the limit; two nested lists of fields are allowed."""
+    allowed = "{__schema{types{fields{type{name fields{name}}}}}}"
+    assert list_validation_errors(DocumentCache(SCHEMA).load_in_current_thread(allowed)) == []
+    refused = "{__schema{types{fields{type{fields{type{fields{name}}}}}}}}"
+    assert list_validation_errors(DocumentCache(SCHEMA).load_in_current_thread(refused)) == [
+        "An introspection may nest `fields`, `inputFields`, `interfaces` and `possibleTypes` at most 2 deep."
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     [

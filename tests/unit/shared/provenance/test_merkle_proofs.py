@@ -6,6 +6,7 @@ from oi.verification.merkle import is_consistent, is_included
 from shared.errors import WorkspaceError
 from shared.provenance.chain_trees import ChainTrees
 from shared.provenance.merkle_proofs import Proofs
+from shared.provenance.ports import ChainKey, Target
 from tests.unit.shared.provenance.chains import PLATFORM, Ledger, read_leaves
 
 
@@ -23,6 +24,15 @@ async def test_proofs_hold_against_the_signed_roots(ledger: Ledger) -> None:
         assert is_included(leaf, proof.leaf_index, proof.size, proof.hashes, new.root)
     between = await proofs.prove_consistency(PLATFORM, old.size, new.size)
     assert is_consistent(old.size, new.size, old.root, new.root, between.hashes)
+
+
+async def test_a_proof_of_an_empty_chain_is_rejected_with_the_reason(ledger: Ledger) -> None:
+    """The rejection of a proof in a chain without records says that the chain has no records."""
+    chain = ChainKey(Target.DOMAIN_EVENTS, "never-written")
+    with pytest.raises(
+        WorkspaceError, match="size: must not exceed the number of records in the chain, which has none"
+    ):
+        await Proofs(ledger.store, ChainTrees(ledger.store)).prove_inclusion(chain, 1, 1)
 
 
 @pytest.mark.parametrize(("sequence", "size"), [(0, 5), (6, 5), (1, 0), (1, 8), (-1, -1)])

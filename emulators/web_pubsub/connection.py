@@ -89,15 +89,22 @@ class ClientConnection:
         self._deadline: asyncio.TimerHandle | None = None
         self._held: MessageBuffer | None = None
 
-    def send(self, payload: Payload) -> None:
+    def send(self, payload: Payload) -> bool:
         """Queue a message for the client and return at once.
 
         Close the connection (code 1013) if the client is too slow.
+
+        Returns:
+            Whether the sender should wait with :meth:`wait_for_room` before it sends more.
         """
         if self._held is not None:
             self._held.put(payload)
-        else:
-            self._outbox.put(self._select_frame(payload))
+            return False
+        return self._outbox.put(self._select_frame(payload))
+
+    async def wait_for_room(self) -> None:
+        """Wait until less than half of the client's queue is used; a slow client is not waited for."""
+        await self._outbox.wait_for_room()
 
     def start_buffering(self) -> None:
         """Start to buffer the messages of ``send`` instead of sending them; discard messages that are already buffered.

@@ -67,7 +67,7 @@ class Hub:
         return self._users.get(user_id, {}).values()
 
     async def publish(self, group: str, data: bytes, data_type: DataType = DataType.JSON) -> None:
-        """Send a message to all clients in a group, without waiting for any client.
+        """Send a message to all clients in a group, without waiting for slow clients.
 
         Args:
             group: name of the group.
@@ -81,13 +81,13 @@ class Hub:
     ) -> None:
         """Send a message to the given clients, except those whose connection id is excluded.
 
-        The method then yields to the event loop, so that sockets can write. Otherwise a busy publisher would fill the
-        queues of all clients.
+        The method then yields to the event loop, so that sockets can write. It waits a moment for clients whose queues
+        are half full. Otherwise a large batch would fill the queues of all clients, however fast they read.
         """
-        for connection in connections:
-            if connection.id not in excluded:
-                connection.send(payload)
+        filling = [each for each in connections if each.id not in excluded and each.send(payload)]
         await asyncio.sleep(0)
+        if filling:
+            await asyncio.gather(*(connection.wait_for_room() for connection in filling))
 
 
 def _remove_from_index(index: dict[str, dict[str, ClientConnection]], key: str, connection: ClientConnection) -> None:

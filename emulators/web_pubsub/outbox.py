@@ -12,6 +12,9 @@ MAX_BYTES = 4 * 1024 * 1024
 _CHECK_SOCKET_BYTES = MAX_BYTES // 2
 """Up to this number of queued bytes, the bytes in the socket's buffer need not be counted, to save time."""
 
+ROOM_SECONDS = 0.05
+"""Time that a sender waits for a client whose queue is half full, before it counts as slow."""
+
 _CHUNK_BYTES = 64 * 1024
 _COALESCE_SECONDS = 0.05
 """Time in which small frames after a write are collected, because writes are expensive."""
@@ -58,13 +61,18 @@ class Outbox:
         self._flush_is_immediate = False
         self._flushed_at = 0.0
         self._closed = False
+        self._is_slow = False
         self._waiters: list[asyncio.Future[None]] = []
         client_socket.call_when_writable(self._write_frames)
 
-    def put(self, frame: bytes) -> None:
-        """Queue a frame; call ``on_overflow`` if the queue exceeds a limit."""
+    def put(self, frame: bytes) -> bool:
+        """Queue a frame; call ``on_overflow`` if the queue exceeds a limit.
+
+        Returns:
+            Whether the sender should wait with :meth:`wait_for_room` before it sends more.
+        """
         if self._closed:
-            return
+            return False
         self._frames.append(frame)
         self._bytes += len(frame)
         if len(self._frames) > MAX_MESSAGES or (
@@ -74,13 +82,25 @@ class Outbox:
             self._on_overflow()
         elif self._scheduled is None or (not self._flush_is_immediate and self._bytes >= _CHUNK_BYTES):
             self._schedule_flush()
+        return self._is_half_full() and not self._is_slow
+
+    async def wait_for_room(self) -> None:
+        """Wait until the queue is less than half full.
+
+        If that takes longer than ``ROOM_SECONDS``, the client counts as slow, and nobody waits for it again until its
+        queue is less than half full.
+        """
+        try:
+            async with asyncio.timeout(ROOM_SECONDS):
+                while self._is_half_full():
+                    await self._wait_for_write()
+        except TimeoutError:
+            self._is_slow = True
 
     async def put_when_drained(self, frame: bytes) -> bool:
         """Wait until all earlier frames are written, then queue a frame; return False if the client is disconnected."""
         while not self._closed and (self._frames or not self._socket.has_room()):
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
-            await waiter
+            await self._wait_for_write()
         self.put(frame)
         return not self._closed
 
@@ -94,6 +114,15 @@ class Outbox:
         self._frames.clear()
         self._bytes = 0
         self._wake_waiters()
+
+    def _is_half_full(self) -> bool:
+        return not self._closed and (self._bytes > _CHECK_SOCKET_BYTES or len(self._frames) > MAX_MESSAGES // 2)
+
+    async def _wait_for_write(self) -> None:
+        """Wait until frames were written or dropped."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        await waiter
 
     def _schedule_flush(self) -> None:
         """Schedule a write of the queue.
@@ -119,8 +148,10 @@ class Outbox:
             self._flushed_at = asyncio.get_running_loop().time()
         while self._frames and self._socket.has_room():
             self._socket.write(self._remove_chunk())
-        if not self._frames and self._socket.has_room():
-            self._wake_waiters()
+        if self._is_half_full():
+            return
+        self._is_slow = False
+        self._wake_waiters()
 
     def _remove_chunk(self) -> bytes:
         """Remove the oldest frames that fit into one write (at least one frame) and return their joined bytes."""

@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emulators.web_pubsub import outbox
 from emulators.web_pubsub.outbox import MAX_BYTES, MAX_MESSAGES, Outbox
 
 
@@ -103,6 +105,39 @@ async def test_an_outbox_over_its_limits_is_closed() -> None:
         pipe.set_room(room=True)
         await asyncio.sleep(0)
         assert pipe.taken == []
+
+
+async def test_a_sender_waits_for_a_client_that_reads() -> None:
+    """If half of the queue is used, the sender is asked to wait until the client has read enough."""
+    pipe = Pipe()
+    box, overflows = build_outbox(pipe)
+    pipe.set_room(room=False)
+    frames = MAX_BYTES // 2 // 4096
+    assert [box.put(b"x" * 4096) for _ in range(frames)] == [False] * frames
+    assert box.put(b"x")
+    waiting = asyncio.create_task(box.wait_for_room())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    pipe.set_room(room=True)
+    await waiting
+    assert not overflows
+
+
+async def test_a_sender_does_not_wait_for_a_slow_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that does not read in time is not waited for again until it has read enough."""
+    monkeypatch.setattr(outbox, "ROOM_SECONDS", 0.0)
+    pipe = Pipe()
+    box, _ = build_outbox(pipe)
+    pipe.set_room(room=False)
+    for _ in range(MAX_MESSAGES // 2):
+        box.put(b"x")
+    assert box.put(b"x")
+    await box.wait_for_room()
+    assert not box.put(b"x")
+    pipe.set_room(room=True)
+    await wait_for_bytes(pipe, MAX_MESSAGES // 2 + 2)
+    pipe.set_room(room=False)
+    assert [box.put(b"x") for _ in range(MAX_MESSAGES // 2 + 1)][-1]
 
 
 async def test_paced_frames_wait_for_earlier_frames() -> None:

@@ -9,7 +9,7 @@ from functions.reply_docs import workspace_document as replies
 from functions.reply_docs.workspace_document import YAML, DocumentWarning, PlanAction
 from shared.auth.rights import AccessRight
 from shared.catalog.change_rules import Caller
-from shared.catalog.checks import find_warnings
+from shared.catalog.checks import iterate_warnings
 from shared.catalog.diff import ItemChange
 from shared.catalog.document import DocumentFormat, LoadedDocument
 from shared.catalog.document_plans import DocumentPlan, check_plan_condition
@@ -60,7 +60,7 @@ async def plan_workspace_document(call: Call[Any, RawBody]) -> Reply:
     async with reject_reused_idempotency_key(call):
         loaded = await _load_document(call.request)
         plan = await services().workspace_documents.documents.plan(loaded, Caller.from_principal(call.principal))
-        return await _build_reply(plan, [*_list_warnings(loaded), *await _list_query_warnings(loaded, plan)])
+        return await _build_reply(plan, [*_list_warnings(loaded), *await _iterate_query_warnings(loaded, plan)])
 
 
 @GROUP.endpoint(
@@ -118,7 +118,7 @@ async def _check_changed_queries(
     return [{"field": "warmQueries", "message": f"not all queries were validated by the engine: {outage.detail}"}]
 
 
-async def _list_query_warnings(loaded: LoadedDocument, plan: DocumentPlan) -> Iterable[DocumentWarning]:
+async def _iterate_query_warnings(loaded: LoadedDocument, plan: DocumentPlan) -> Iterable[DocumentWarning]:
     """Return a warning for each changed query that the query engine rejects, or one if the engine is unavailable.
 
     A PUT of a document with such a query would be rejected.
@@ -143,7 +143,7 @@ def _has_new_kql_or_parameters(change: ItemChange) -> bool:
 
 
 def _list_warnings(loaded: LoadedDocument) -> list[DocumentWarning]:
-    if not (found := list(find_warnings(loaded.document))):
+    if not (found := list(iterate_warnings(loaded.document))):
         return []
     return [
         {"field": problem.field, "message": problem.message, "line": problem.line, "column": problem.column}

@@ -45,7 +45,7 @@ _NAMES = (
 )
 
 
-def find_unknown_properties(packages: Path) -> Iterator[str]:
+def iterate_unknown_properties(packages: Path) -> Iterator[str]:
     """Yield an error message for each property that a template sets but that Azure does not define."""
     for template in Templates().all:
         for symbol, kind, body in template.iterate_resources():
@@ -74,7 +74,7 @@ def _read_property_names(packages: Path, provider: str) -> frozenset[str]:
 
 
 if __name__ == "__main__":
-    FAULTS = list(find_unknown_properties(Path(sys.argv[1])))
+    FAULTS = list(iterate_unknown_properties(Path(sys.argv[1])))
     sys.stdout.writelines(f"{fault}\n" for fault in FAULTS)
     sys.stdout.write(
         f"compared the properties of {sum(1 for each in Templates().all for _ in each.iterate_resources())} resources\n"

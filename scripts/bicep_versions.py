@@ -70,7 +70,7 @@ MODULES = {
 _VERSION = re.compile(r":[a-z]+/v(\d{4})(\d{2})(\d{2})(preview)?:")
 
 
-def find_unknown_versions(packages: Path) -> Iterator[str]:
+def iterate_unknown_versions(packages: Path) -> Iterator[str]:
     """Yield an error message for each resource in a template whose API version Azure never published."""
     for template in Templates().all:
         for each in template.file.find_declarations("resource").values():
@@ -88,6 +88,6 @@ def read_versions(packages: Path, kind: str) -> set[str]:
 
 
 if __name__ == "__main__":
-    FAULTS = list(find_unknown_versions(Path(sys.argv[1])))
+    FAULTS = list(iterate_unknown_versions(Path(sys.argv[1])))
     sys.stdout.writelines(f"{fault}\n" for fault in FAULTS)
     sys.exit(1 if FAULTS else 0)

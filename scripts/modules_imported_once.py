@@ -24,7 +24,7 @@ WIRING: Final = "shared.wiring"
 REPLY_DOCS: Final = "functions.reply_docs."
 
 
-def find_modules_imported_once() -> Iterator[tuple[str, str]]:
+def iterate_modules_imported_once() -> Iterator[tuple[str, str]]:
     """Yield each module that only one other module imports, with the importing module."""
     graph = grimp.build_graph(*PACKAGES)
     for module in sorted(graph.modules):
@@ -56,7 +56,7 @@ def main() -> int:
     parser.add_argument("package", nargs="?", default="", help="list the modules of this package only")
     parser.add_argument("--at-most", type=int, metavar="NUMBER", help="highest number of modules without a reason")
     options = parser.parse_args()
-    found = [pair for pair in find_modules_imported_once() if pair[0].startswith(options.package)]
+    found = [pair for pair in iterate_modules_imported_once() if pair[0].startswith(options.package)]
     unexplained = [
         pair for pair in found if not is_required_by_layout(*pair) and not has_reason_for_separation(pair[0])
     ]

@@ -89,7 +89,7 @@ def collect_app_files(root: Path) -> dict[str, bytes]:
         raise PackageError(f"the browser pages are not built ({', '.join(unbuilt)} is missing); run make assets")
     named = [
         *FILES,
-        *(str(path) for folder, names in FOLDERS.items() for path in _find_matching_files(root, folder, names)),
+        *(str(path) for folder, names in FOLDERS.items() for path in _iterate_matching_files(root, folder, names)),
     ]
     tracked = list_tracked_files(root)
     if tracked is None:
@@ -187,7 +187,7 @@ def unpack_archive(archive: Path, folder: Path) -> None:
         opened.extractall(folder)
 
 
-def _find_matching_files(root: Path, folder: str, names: Iterable[str]) -> Iterator[PurePosixPath]:
+def _iterate_matching_files(root: Path, folder: str, names: Iterable[str]) -> Iterator[PurePosixPath]:
     for path in sorted((root / folder).rglob("*")):
         within = path.relative_to(root)
         hidden = any(part.startswith(".") or part == "__pycache__" for part in within.parts)

@@ -97,7 +97,7 @@ class CosmosService:
 
     def _execute_on_container(self, request: CosmosRequest, fault: InjectedFault | None) -> CosmosReply:
         container = self._control.require_container(request)
-        budget = self._get_or_create_throughput_budget(container.rid)
+        budget = self._find_or_create_throughput_budget(container.rid)
         if budget is not None:
             budget.check_remaining_units(self._clock())
         if request.operation == "batch":
@@ -119,7 +119,7 @@ class CosmosService:
         }
         return reply
 
-    def _get_or_create_throughput_budget(self, rid: str) -> ThroughputBudget | None:
+    def _find_or_create_throughput_budget(self, rid: str) -> ThroughputBudget | None:
         if self._options.request_units is None:
             return None
         return self._budgets.setdefault(rid, ThroughputBudget(self._options.request_units))

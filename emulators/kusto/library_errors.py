@@ -227,7 +227,7 @@ def _to_syntax_error(error: KqlSyntaxError, text: str) -> QueryError:
         return syntax_error("the text is not a KQL query")
     first = error.diagnostics[0]
     return syntax_error(
-        _describe_syntax_error(first.message, _get_rest_of_line(text, first.span)), _get_source_position(first.span)
+        _describe_syntax_error(first.message, _get_rest_of_line(text, first.span)), _find_source_position(first.span)
     )
 
 
@@ -267,7 +267,7 @@ def _to_unsupported_error(error: KqlUnsupportedError, text: str) -> QueryError:
         return semantic_error(
             f"{arguments['name']}(): function expects {counts} argument(s).",
             inner="SEM0219",
-            position=_get_source_position(error.span),
+            position=_find_source_position(error.span),
             subject=f"{arguments['name']}()",
         )
     if error.construct == "statement" and error.hint == _NO_QUERY:
@@ -276,7 +276,7 @@ def _to_unsupported_error(error: KqlUnsupportedError, text: str) -> QueryError:
         return unresolved_name_error(error.construct.rpartition(":")[2])
     name, subject = _describe_unsupported_construct(error.construct, _get_rest_of_line(text, error.span))
     return unsupported_error(
-        name[:_DETAIL], _remove_internal_hint(error.hint), _get_source_position(error.span), subject
+        name[:_DETAIL], _remove_internal_hint(error.hint), _find_source_position(error.span), subject
     )
 
 
@@ -314,7 +314,7 @@ def _get_rest_of_line(text: str, span: SourceSpan | None) -> str:
     return lines[span.line - 1][span.column :] if span is not None and span.line <= len(lines) else ""
 
 
-def _get_source_position(span: SourceSpan | None) -> tuple[int, int] | None:
+def _find_source_position(span: SourceSpan | None) -> tuple[int, int] | None:
     return None if span is None else (span.line, span.column + 1)
 
 

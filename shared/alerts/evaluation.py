@@ -127,10 +127,10 @@ async def find_query_errors(rule: AlertRule, query: WarmQuery, columns: QueryCol
     Raises:
         WorkspaceError: if the query engine does not return the columns, and the rule has no other error.
     """
-    errors = [*_find_parameter_errors(rule, query), *_find_time_range_errors(rule, query)]
+    errors = [*_iterate_parameter_errors(rule, query), *_iterate_time_range_errors(rule, query)]
     result = await columns.resolve_columns_or_error(query)
     if not isinstance(result, WorkspaceError):
-        return [*errors, *_find_column_errors(rule, result)]
+        return [*errors, *_iterate_column_errors(rule, result)]
     if result.kind is not Kind.INVALID:
         if errors:
             return errors
@@ -138,14 +138,14 @@ async def find_query_errors(rule: AlertRule, query: WarmQuery, columns: QueryCol
     return [*errors, FieldError("query", f"the query engine rejects this query: {result.detail}")]
 
 
-def _find_parameter_errors(rule: AlertRule, query: WarmQuery) -> Iterator[FieldError]:
+def _iterate_parameter_errors(rule: AlertRule, query: WarmQuery) -> Iterator[FieldError]:
     try:
         bind_parameters(query.parameters, rule.parameters, "parameters.{}".format)
     except WorkspaceError as error:
         yield from _iterate_field_errors(error)
 
 
-def _find_time_range_errors(rule: AlertRule, query: WarmQuery) -> Iterator[FieldError]:
+def _iterate_time_range_errors(rule: AlertRule, query: WarmQuery) -> Iterator[FieldError]:
     try:
         if rule.time_range is not None:
             reject_time_range_bypass(query.kql)
@@ -159,7 +159,7 @@ def _iterate_field_errors(error: WorkspaceError) -> Iterator[FieldError]:
         yield FieldError(member["field"], member["message"])
 
 
-def _find_column_errors(rule: AlertRule, columns: tuple[Column, ...]) -> Iterator[FieldError]:
+def _iterate_column_errors(rule: AlertRule, columns: tuple[Column, ...]) -> Iterator[FieldError]:
     names = [column.name for column in columns]
     used = [(f"groupBy[{index}]", name) for index, name in enumerate(rule.group_by)]
     if rule.condition is not None and rule.condition.column is not None:

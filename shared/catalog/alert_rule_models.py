@@ -195,7 +195,7 @@ _REQUIRED: Final = {RuleKind.THRESHOLD: ("query", "condition"), RuleKind.ABSENCE
 type Finding = tuple[tuple[str | int, ...], str]
 
 
-def find_rule_errors(rule: AlertRule) -> Iterator[Finding]:
+def iterate_rule_errors(rule: AlertRule) -> Iterator[Finding]:
     """Yield an error for each contradiction between fields of an alert rule, with the path of the invalid field."""
     for kind, names in KIND_MEMBERS.items():
         for field, info in AlertRule.model_fields.items():
@@ -205,14 +205,14 @@ def find_rule_errors(rule: AlertRule) -> Iterator[Finding]:
             if name in _REQUIRED[kind] and kind is rule.kind and not is_set:
                 yield (name,), f"is required with kind {kind}"
     if rule.condition is not None:
-        yield from ((("condition", *path), message) for path, message in _find_condition_errors(rule.condition))
+        yield from ((("condition", *path), message) for path, message in _iterate_condition_errors(rule.condition))
         if rule.condition.rows is Rows.NONE and rule.group_by:
             yield ("groupBy",), "is not allowed with `rows: none`, because groups consist of rows"
-    yield from _find_repeated_values("groupBy", rule.group_by)
-    yield from _find_repeated_values("connections", rule.connections)
+    yield from _iterate_repeated_values("groupBy", rule.group_by)
+    yield from _iterate_repeated_values("connections", rule.connections)
 
 
-def _find_condition_errors(condition: AlertCondition) -> Iterator[Finding]:
+def _iterate_condition_errors(condition: AlertCondition) -> Iterator[Finding]:
     for name, value in (("column", condition.column), ("operator", condition.operator), ("value", condition.value)):
         if condition.rows is None and value is None:
             yield (name,), "is required unless `rows` is set"
@@ -220,7 +220,7 @@ def _find_condition_errors(condition: AlertCondition) -> Iterator[Finding]:
             yield (name,), "is not allowed together with `rows`"
 
 
-def _find_repeated_values(name: str, values: Sequence[str]) -> Iterator[Finding]:
+def _iterate_repeated_values(name: str, values: Sequence[str]) -> Iterator[Finding]:
     for index, value in enumerate(values):
         if value in values[:index]:
             yield (name, index), "occurs more than once in this list"

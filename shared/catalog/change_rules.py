@@ -59,7 +59,7 @@ def check_changes(stored: StoredCatalog, changes: Sequence[ItemChange], caller: 
     """
     step = _ChangeSet(stored, changes)
     caller = _restrict_to_current_rights(caller, step)
-    errors = [*_find_unknown_references(step), *_find_read_only_setting_changes(step)]
+    errors = [*_iterate_unknown_references(step), *_iterate_read_only_setting_changes(step)]
     if errors:
         raise build_invalid_fields_error(errors)
     for rule in RULES:
@@ -99,7 +99,7 @@ class _ChangeSet:
         return [change for change in self.changes if change.kind == kind]
 
 
-def _find_unknown_references(change_set: _ChangeSet) -> Iterator[FieldError]:
+def _iterate_unknown_references(change_set: _ChangeSet) -> Iterator[FieldError]:
     """Yield an error for each reference to an item that exists neither before nor after the changes.
 
     A reference to an item that the changes remove is a conflict, which another rule reports.
@@ -113,10 +113,10 @@ def _find_unknown_references(change_set: _ChangeSet) -> Iterator[FieldError]:
         if kind == ItemKind.WARM_QUERY and not _is_known_item(change_set, ItemKind.SURFACE, definition["surface"]):
             yield FieldError("surface", f"unknown surface: {definition['surface']}")
         if kind == ItemKind.ALERT_RULE:
-            yield from _find_unknown_references_of_rule(change_set, definition)
+            yield from _iterate_unknown_references_of_rule(change_set, definition)
 
 
-def _find_unknown_references_of_rule(change_set: _ChangeSet, rule: Definition) -> Iterator[FieldError]:
+def _iterate_unknown_references_of_rule(change_set: _ChangeSet, rule: Definition) -> Iterator[FieldError]:
     if not _is_known_item(change_set, ItemKind.SURFACE, rule["surface"]):
         yield FieldError("surface", f"unknown surface: {rule['surface']}")
     if rule.get("query") is not None and not _is_known_item(change_set, ItemKind.WARM_QUERY, rule["query"]):
@@ -130,7 +130,7 @@ def _is_known_item(change_set: _ChangeSet, kind: ItemKind, key: str) -> bool:
     return (kind, key) in change_set.after or (kind, key) in change_set.before
 
 
-def _find_read_only_setting_changes(change_set: _ChangeSet) -> Iterator[FieldError]:
+def _iterate_read_only_setting_changes(change_set: _ChangeSet) -> Iterator[FieldError]:
     for change in change_set.list_changes(ItemKind.SETTINGS):
         before, after = change.before or {}, change.after or {}
         for name in ("tier", "limits"):

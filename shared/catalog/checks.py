@@ -5,7 +5,7 @@ from itertools import chain
 from typing import Final, assert_never
 
 from shared.auth.rights import AccessRight
-from shared.catalog.alert_rule_models import find_rule_errors
+from shared.catalog.alert_rule_models import iterate_rule_errors
 from shared.catalog.models import DEFAULT_CONSUMER_GROUP, ConnectionType, Member, Tier, WorkspaceDocument
 from shared.catalog.problems import Path, format_path
 from shared.catalog.query_checks import check_api_paths, check_declared_parameters, check_query_names, check_query_text
@@ -41,7 +41,7 @@ def check_sections(sections: Sections, *, checks_approvers: bool = True) -> Iter
     return chain.from_iterable(rule(sections) for rule in rules)
 
 
-def find_warnings(document: WorkspaceDocument) -> Iterator[Finding]:
+def iterate_warnings(document: WorkspaceDocument) -> Iterator[Finding]:
     """Yield warnings about a valid document: mixed scripts in member ids, and alert rules with unknown queries."""
     for index, member in enumerate(document.team):
         if len(scripts := find_unicode_scripts(member.id)) > 1:
@@ -54,7 +54,7 @@ def find_warnings(document: WorkspaceDocument) -> Iterator[Finding]:
             yield ("alertRules", index, "query"), rule
 
 
-def _find_duplicates(values: Iterable[tuple[Path, str]], name: str) -> Iterator[Finding]:
+def _iterate_duplicates(values: Iterable[tuple[Path, str]], name: str) -> Iterator[Finding]:
     """Yield a violation for each value that also occurs at an earlier path; ``name`` is the field in the message."""
     first: dict[str, Path] = {}
     for path, value in values:
@@ -74,7 +74,7 @@ def _check_tier_limits(sections: Sections) -> Iterator[Finding]:
 
 def _check_reason_categories(sections: Sections) -> Iterator[Finding]:
     policy = sections.head.policies.provenance if sections.head else None
-    yield from _find_repeated_names(
+    yield from _iterate_repeated_names(
         ("policies", "provenance", "reasonCategories"), policy.reason_categories if policy else ()
     )
 
@@ -88,10 +88,10 @@ def _check_signature_policy(sections: Sections) -> Iterator[Finding]:
         yield from (
             ((*at, kind), "needs policies.provenance") for kind in policies.signatures.kinds_that_require_signature
         )
-    yield from _find_repeated_names((*at, "meanings"), policies.signatures.meanings)
+    yield from _iterate_repeated_names((*at, "meanings"), policies.signatures.meanings)
 
 
-def _find_repeated_names(path: Path, names: Iterable[str]) -> Iterator[Finding]:
+def _iterate_repeated_names(path: Path, names: Iterable[str]) -> Iterator[Finding]:
     seen: set[str] = set()
     for index, name in enumerate(names):
         if name in seen:
@@ -114,11 +114,11 @@ def _check_quotas(sections: Sections) -> Iterator[Finding]:
 
 
 def _check_unique_member_ids(sections: Sections) -> Iterator[Finding]:
-    yield from _find_duplicates(
+    yield from _iterate_duplicates(
         ((("team", index, "id"), to_identity_key(member.id)) for index, member in sections.team), "id"
     )
     oids = ((("team", index, "oid"), member.oid.casefold()) for index, member in sections.team if member.oid)
-    yield from _find_duplicates(oids, "oid")
+    yield from _iterate_duplicates(oids, "oid")
 
 
 def _check_unique_lookups(sections: Sections) -> Iterator[Finding]:
@@ -129,9 +129,9 @@ def _check_unique_lookups(sections: Sections) -> Iterator[Finding]:
         ("dataStores", sections.data_stores),
         ("alertRules", sections.alert_rules),
     ):
-        yield from _find_duplicates((((name, index, "lookup"), item.lookup) for index, item in items), "lookup")
+        yield from _iterate_duplicates((((name, index, "lookup"), item.lookup) for index, item in items), "lookup")
     clients = ((("oauthClients", index, "id"), client.id) for index, client in sections.oauth_clients)
-    yield from _find_duplicates(clients, "id")
+    yield from _iterate_duplicates(clients, "id")
 
 
 def _check_connections(sections: Sections) -> Iterator[Finding]:
@@ -158,11 +158,11 @@ def _check_surfaces(sections: Sections) -> Iterator[Finding]:
         for place, name in enumerate(surface.connections):
             if name not in known:
                 yield (*at, place), f"unknown connection: {name}"
-        yield from _find_repeated_names(at, surface.connections)
+        yield from _iterate_repeated_names(at, surface.connections)
 
 
 def _check_queries(sections: Sections) -> Iterator[Finding]:
-    yield from _find_duplicates(
+    yield from _iterate_duplicates(
         ((("warmQueries", index, "name"), query.name) for index, query in sections.queries), "name"
     )
     yield from check_query_names(sections.queries)
@@ -212,17 +212,17 @@ def _check_data_stores(sections: Sections) -> Iterator[Finding]:
         for index, store in sections.data_stores
         for place, database in enumerate(store.databases)
     ]
-    yield from _find_duplicates((((*at, "lookup"), database.lookup) for at, database in databases), "lookup")
+    yield from _iterate_duplicates((((*at, "lookup"), database.lookup) for at, database in databases), "lookup")
     for at, database in databases:
         names = (((*at, "containers", place, "name"), item.name) for place, item in enumerate(database.containers))
-        yield from _find_duplicates(names, "name")
+        yield from _iterate_duplicates(names, "name")
 
 
 def _check_alert_rules(sections: Sections) -> Iterator[Finding]:
     """Check alert rules. The queries of rules can be unknown, because a query can be deleted while a rule uses it."""
     for index, rule in sections.alert_rules:
         at = ("alertRules", index)
-        yield from (((*at, *path), message) for path, message in find_rule_errors(rule))
+        yield from (((*at, *path), message) for path, message in iterate_rule_errors(rule))
         if rule.surface not in sections.declared_keys["surfaces"]:
             yield (*at, "surface"), f"unknown surface: {rule.surface}"
         for place, lookup in enumerate(rule.connections):

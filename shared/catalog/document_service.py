@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Final
 
 from shared.catalog.change_rules import Caller
-from shared.catalog.container_rules import DATA_CLASS_REFUSED, EVIDENCE_REASON, find_changes_to_evidence_class
+from shared.catalog.container_rules import DATA_CLASS_REFUSED, EVIDENCE_REASON, iterate_changes_to_evidence_class
 from shared.catalog.diff import CatalogPlan
 from shared.catalog.document import DocumentFormat, LoadedDocument, decode_document, load_located_document
 from shared.catalog.document_plans import (
@@ -120,7 +120,7 @@ def _load_request_document(body: bytes, text_format: DocumentFormat, stored: Sto
     loaded = load_located_document(text, SOURCE, text_format, checks_approvers=False, defaults=defaults)
     if errors := [((name,), _RULE) for name in _READ_ONLY if getattr(loaded.document, name) != getattr(settings, name)]:
         raise loaded.build_located_error(errors)
-    if evidence := [(path, EVIDENCE_REASON) for path in find_changes_to_evidence_class(loaded.document, stored)]:
+    if evidence := [(path, EVIDENCE_REASON) for path in iterate_changes_to_evidence_class(loaded.document, stored)]:
         raise loaded.build_located_error(evidence, DATA_CLASS_REFUSED)
     return loaded
 

@@ -111,9 +111,9 @@ async def _run_command(options: argparse.Namespace, services: Callable[[], Any])
 
 
 def _print_warnings(loaded: "LoadedDocument") -> None:
-    from shared.catalog.checks import find_warnings  # noqa: PLC0415  avoids slow imports for --help
+    from shared.catalog.checks import iterate_warnings  # noqa: PLC0415  avoids slow imports for --help
 
-    if found := list(find_warnings(loaded.document)):
+    if found := list(iterate_warnings(loaded.document)):
         for problem in loaded.build_located_error(found).problems:
             print(f"warning: {problem}", file=sys.stderr)
 

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from shared.downloads.flattening import Flattener, KeyPath, check_column_count
 from shared.downloads.models import DownloadFormat
 from shared.downloads.output_files import FILE_BYTES, HashingFile, ParquetFiles, RollingFiles, WrittenFile
-from shared.downloads.row_feed import FIXED_COLUMNS, format_timestamps, map_in_threads, resize_batches
+from shared.downloads.row_feed import FIXED_COLUMNS, call_in_threads, format_timestamps, resize_batches
 from shared.text_formats.csv_cells import FORMULA_STARTS, escape_formula
 
 type Rows = Callable[[], Iterator[pa.RecordBatch]]
@@ -88,7 +88,7 @@ def write_csv(
         check_column_count(leaves)
         files = _try_write_csv(flatteners, connection, rows, folder, leaves, max_file_bytes)
         if files is None:
-            for found in map_in_threads(flatteners.find_leaves, resize_batches(rows())):
+            for found in call_in_threads(flatteners.find_leaves, resize_batches(rows())):
                 leaves |= found
                 check_column_count(leaves)
             files = _try_write_csv(flatteners, connection, rows, folder, leaves, max_file_bytes)
@@ -102,7 +102,7 @@ def write_jsonl(
     """Write the rows of a connection to files with one JSON object per line; return the files."""
     files = RollingFiles(folder, lambda _: None, limit=max_file_bytes)
     try:
-        for lines in map_in_threads(
+        for lines in call_in_threads(
             lambda batch: EncodedRows(format_json_lines(connection, batch), batch.num_rows), resize_batches(rows())
         ):
             lines.append_to(files)
@@ -192,7 +192,7 @@ def _try_write_csv(
 
     files = RollingFiles(folder, lambda file: _write_bytes(file, head), limit=max_file_bytes)
     try:
-        for encoded in map_in_threads(encode_batch, _split_by_cell_count(resize_batches(rows()), len(paths))):
+        for encoded in call_in_threads(encode_batch, _split_by_cell_count(resize_batches(rows()), len(paths))):
             if encoded is None:
                 return None
             encoded.append_to(files)

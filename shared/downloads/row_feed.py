@@ -124,7 +124,7 @@ async def _read_next_batch(rows: AsyncIterator[pa.RecordBatch]) -> pa.RecordBatc
 WORKERS: Final = min(4, os.cpu_count() or 1)
 
 
-def map_in_threads[T, R](function: Callable[[T], R], items: Iterator[T]) -> Iterator[R]:
+def call_in_threads[T, R](function: Callable[[T], R], items: Iterator[T]) -> Iterator[R]:
     """Call a function with each item in a few threads; yield the results in the order of the items.
 
     The function must release the interpreter lock, as pyarrow and DuckDB do.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from shared.http.messages import Reply, Request
 from shared.observability.exporters import Attribute, Signal, get_tracer, is_signal_enabled
-from shared.observability.tracing import ERROR_CODE, extract_context, get_current_span_context, mark_span_failed
+from shared.observability.tracing import ERROR_CODE, extract_context, find_current_span_context, mark_span_failed
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -86,12 +86,12 @@ def record_rejected_request(request: Request, request_id: str, reply: Reply, sec
 def _start_span(request: Request, request_id: str, seconds: float = 0.0) -> Iterator[RequestSpan]:
     from opentelemetry.trace import SpanKind  # noqa: PLC0415  loaded where it is used
 
-    nested = get_current_span_context() is not None or _has_host_span(request)
+    nested = find_current_span_context() is not None or _has_host_span(request)
     method = request.method if request.method in _KNOWN_METHODS else _OTHER
     name = "HTTP" if method == _OTHER else method
     with get_tracer().start_as_current_span(
         name,
-        None if get_current_span_context() is not None else _extract_parent_context(request),
+        None if find_current_span_context() is not None else _extract_parent_context(request),
         SpanKind.INTERNAL if nested else SpanKind.SERVER,
         _build_attributes(request, method, request_id),
         start_time=time.time_ns() - int(seconds * _NANOSECONDS),

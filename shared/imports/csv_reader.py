@@ -206,7 +206,7 @@ class CsvReader:
 
     def _convert_row(self, cells: Sequence[str], record: str, collector: RowCollector) -> None:
         try:
-            collector.add(self._mapper.map_row(dict(zip(self._columns, cells, strict=True))))
+            collector.add(self._mapper.convert_row(dict(zip(self._columns, cells, strict=True))))
         except ValueError as error:
             collector.reject(str(error), record)
 

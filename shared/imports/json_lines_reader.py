@@ -72,7 +72,7 @@ class JsonLinesReader:
             value = _parse_line(line)
             if keeps_columns:
                 self._columns.update(dict.fromkeys(value))
-            collector.add(self._mapper.map_row(value))
+            collector.add(self._mapper.convert_row(value))
         except ValueError as error:
             collector.reject(str(error), line[:_MAX_LINE_BYTES].decode(errors="replace"))
 

@@ -68,7 +68,7 @@ class ParquetReader:
         for row in rows:
             collector.number += 1
             try:
-                collector.add(self._mapper.map_row(row))
+                collector.add(self._mapper.convert_row(row))
             except ValueError as error:
                 collector.reject(str(error), json.dumps(row, default=str, ensure_ascii=False))
         return StepRows(position + len(rows), len(rows), collector.build_table(), collector.rejected)

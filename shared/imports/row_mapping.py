@@ -147,7 +147,7 @@ class RowMapper:
         self._times = TimeParser(mapping)
         self._special = {each for each in (mapping.timestamp, mapping.device, mapping.message_id) if each}
 
-    def map_row(self, row: Mapping[str, Any]) -> ImportedMessage:
+    def convert_row(self, row: Mapping[str, Any]) -> ImportedMessage:
         """Convert a row to a message.
 
         Args:

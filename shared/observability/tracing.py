@@ -57,7 +57,7 @@ def open_call_span(
         failures: exceptions that mark the span as failed.
         kind: see :func:`open_span`.
     """
-    if not is_signal_enabled(Signal.TRACES) or get_current_span_context() is None:
+    if not is_signal_enabled(Signal.TRACES) or find_current_span_context() is None:
         return _OFF
     return _start_span(name, attributes, kind, failures)
 
@@ -69,8 +69,8 @@ def open_batch_span(
 
     Args:
         name: see :func:`open_span`.
-        callers: results of ``get_current_span_context`` for the callers; the work is traced only if at least one caller
-            is traced.
+        callers: results of ``find_current_span_context`` for the callers; the work is traced only if at least one
+            caller is traced.
         attributes: see :func:`open_span`.
     """
     if not is_signal_enabled(Signal.TRACES):
@@ -94,7 +94,7 @@ def extract_context(carrier: Mapping[str, str]) -> "Context":
     return TraceContextTextMapPropagator().extract(headers, Context())
 
 
-def get_current_span_context() -> "SpanContext | None":
+def find_current_span_context() -> "SpanContext | None":
     """Return the context of the current span; None outside of a span."""
     if not is_signal_enabled(Signal.TRACES):
         return None
@@ -111,7 +111,7 @@ def record_dependency_reply(attributes: Mapping[str, Attribute], *, failed: bool
         attributes: span attributes about the reply; ``db.response.status_code`` is required.
         failed: True if the reply means that the call failed.
     """
-    if get_current_span_context() is None:
+    if find_current_span_context() is None:
         return
     from opentelemetry.trace import get_current_span  # noqa: PLC0415  loaded where it is used
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from shared.errors import Kind, WorkspaceError
-from shared.observability.tracing import get_current_span_context, open_call_span
+from shared.observability.tracing import find_current_span_context, open_call_span
 from shared.provenance.appender import Appender, AppendResult, Check, PendingAppend, Tips
 from shared.provenance.ports import ChainKey, ChainStore, Target
 from shared.provenance.records import RecordDraft, build_event_draft, parse_record
@@ -94,7 +94,7 @@ class ChainLog:
                 "append to an audit chain", {"workspace.chain.target": chain.target.value}, kind="INTERNAL"
             ):
                 appender = self._appenders.get(chain) or self._get_or_start_appender(chain, await self._workspace())
-                entry.caller = get_current_span_context()
+                entry.caller = find_current_span_context()
                 appender.waiting.append(entry)
                 return await future
         finally:

@@ -189,7 +189,7 @@ def _process_event(router: ConnectionRouter, source: str, event: HubEvent) -> _P
             try:
                 checks = route.signal_checks
                 is_mismatched = bool(checks) and has_type_mismatch(checks, impulse.payload)
-                text = _encode_within_limit(impulse, _get_payload_text(event))
+                text = _encode_within_limit(impulse, _find_payload_text(event))
                 return _ProcessedEvent(route.connection, (text,), is_mismatched=is_mismatched)
             except ValueError as error:
                 reason = str(error)
@@ -198,7 +198,7 @@ def _process_event(router: ConnectionRouter, source: str, event: HubEvent) -> _P
     return _build_unrouted_event(source, event, message, reason, route.connection if route else "")
 
 
-def _get_payload_text(event: HubEvent) -> bytes | None:
+def _find_payload_text(event: HubEvent) -> bytes | None:
     """Return the body of an event that this service wrote, which is the payload in compact JSON; else None."""
     known = is_accepted_by_service(event.properties) and has_all_metadata(event.properties) and not event.device_id
     return event.body if known else None

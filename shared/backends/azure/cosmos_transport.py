@@ -7,7 +7,7 @@ from typing import Final
 import aiohttp
 from azure.core.pipeline.transport import AioHttpTransport
 
-from shared.observability.tracing import get_current_span_context, open_call_span, record_dependency_reply
+from shared.observability.tracing import find_current_span_context, open_call_span, record_dependency_reply
 
 
 def create_single_try_transport() -> AioHttpTransport:
@@ -93,7 +93,7 @@ async def trace_request(request: aiohttp.ClientRequest, handler: aiohttp.ClientH
     """Send a request and record a trace span for it (aiohttp middleware)."""
     attributes = (
         build_request_attributes(request.method, request.url.path, request.headers)
-        if get_current_span_context() is not None
+        if find_current_span_context() is not None
         else {}
     )
     name = " ".join(str(attributes[part]) for part in ("db.operation.name", "db.collection.name") if part in attributes)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from shared.backends.embedded.disk import enable_incremental_vacuum
 from shared.errors import Kind, WorkspaceError
-from shared.observability.tracing import get_current_span_context, open_batch_span, open_call_span
+from shared.observability.tracing import find_current_span_context, open_batch_span, open_call_span
 from shared.runtime import SYSTEM_RUNTIME, Runtime
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ class _Batcher(ABC):
     async def _run[T](self, function: Callable[[sqlite3.Connection], T]) -> T:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         with open_call_span(self._wait_span, self._attributes, FAILURES, kind="INTERNAL"):
-            self._waiting.append(_Call(function, future, get_current_span_context()))
+            self._waiting.append(_Call(function, future, find_current_span_context()))
             if self._task is None or self._task.done():
                 # An empty context, because the task serves many callers.
                 self._task = asyncio.create_task(self._run_batches(), context=contextvars.Context())

@@ -7,16 +7,16 @@ import pytest
 
 from scripts import modules_imported_once
 from scripts.modules_imported_once import (
-    find_modules_imported_once,
     has_reason_for_separation,
     is_required_by_layout,
+    iterate_modules_imported_once,
     main,
 )
 
 
 def test_modules_with_one_importer_are_listed_with_it() -> None:
     """A module that only one other module imports is listed; a package is not, because its own modules import it."""
-    found = dict(find_modules_imported_once())
+    found = dict(iterate_modules_imported_once())
     assert found["local.host.life_cycle"] == "local.command"
     assert "shared.errors" not in found
     assert "shared.wiring" not in found
@@ -63,7 +63,7 @@ def test_modules_without_a_reason_are_counted(
 ) -> None:
     """If the command is limited to a package, it counts only modules of this package that state no reason."""
     pairs = [("shared.a", "shared.b"), ("shared.c", "shared.wiring"), ("local.c", "local.d")]
-    monkeypatch.setattr(modules_imported_once, "find_modules_imported_once", lambda: iter(pairs))
+    monkeypatch.setattr(modules_imported_once, "iterate_modules_imported_once", lambda: iter(pairs))
     monkeypatch.setattr(modules_imported_once, "has_reason_for_separation", lambda _: False)
     monkeypatch.setattr(sys, "argv", ["modules_imported_once", "shared", "--at-most", str(limit)])
     assert main() == code

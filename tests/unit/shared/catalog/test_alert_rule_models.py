@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from shared.catalog.alert_rule_models import AlertRule, find_rule_errors
+from shared.catalog.alert_rule_models import AlertRule, iterate_rule_errors
 
 COMMON = {"lookup": "r", "name": "R", "severity": "info", "surface": "s", "every": "PT1M"}
 ABSENCE = {**COMMON, "kind": "absence", "connections": ["rig"], "after": "PT5M"}
@@ -66,4 +66,4 @@ def test_contradictions_in_alert_rules_are_reported_at_their_fields(
     rule: dict[str, Any], fields: list[tuple[str | int, ...]]
 ) -> None:
     """Fields that do not belong to the kind of rule, incomplete conditions and repeated values are reported."""
-    assert [path for path, _ in find_rule_errors(AlertRule.model_validate(rule))] == fields
+    assert [path for path, _ in iterate_rule_errors(AlertRule.model_validate(rule))] == fields

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.catalog.checks import find_warnings
+from shared.catalog.checks import iterate_warnings
 from shared.catalog.document import load_document
 from tests.unit.shared.catalog.documents import PLANT
 from tests.unit.shared.catalog.test_document import list_problems, replace_in_document
@@ -323,6 +323,6 @@ def test_an_invalid_alert_rule_is_reported_at_its_field(old: str, new: str, mess
 def test_an_alert_rule_may_name_an_undeclared_query() -> None:
     """If a document has an alert rule with an undeclared query, a warning is given, but the document is valid."""
     document = load_document(PLANT + RULES.replace("query: q1", "query: gone"), "plant.yaml")
-    assert [(path, "gone" in message) for path, message in find_warnings(document)] == [
+    assert [(path, "gone" in message) for path, message in iterate_warnings(document)] == [
         (("alertRules", 0, "query"), True)
     ]

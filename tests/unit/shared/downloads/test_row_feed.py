@@ -14,8 +14,8 @@ from shared.downloads.row_feed import (
     SLICE_ROWS,
     FeedStopped,
     RowFeed,
+    call_in_threads,
     format_timestamps,
-    map_in_threads,
     resize_batches,
 )
 
@@ -73,13 +73,13 @@ def test_results_are_in_the_order_of_the_items() -> None:
             second.set()
         return item * 2
 
-    assert list(map_in_threads(process_item, iter(range(10)))) == [item * 2 for item in range(10)]
+    assert list(call_in_threads(process_item, iter(range(10)))) == [item * 2 for item in range(10)]
 
 
 def test_an_error_in_an_item_is_raised() -> None:
     """If processing an item raises an error, the caller gets it."""
     with pytest.raises(ZeroDivisionError):
-        list(map_in_threads(lambda item: 1 // item, iter([1, 0, 1])))
+        list(call_in_threads(lambda item: 1 // item, iter([1, 0, 1])))
 
 
 async def read_batches() -> AsyncIterator[pa.RecordBatch]:

@@ -18,12 +18,12 @@ PROGRAM = """
 from shared.errors import invalid
 from shared.observability.exporters import Signal, is_signal_enabled
 from shared.observability.metrics import INSTRUMENTS, change_level_metric, count, record_value
-from shared.observability.tracing import open_batch_span, open_call_span, get_current_span_context, open_span
+from shared.observability.tracing import open_batch_span, open_call_span, find_current_span_context, open_span
 with open_call_span("poll", {}):
     pass
 callers = []
 with open_span("outer", {"route": "a"}):
-    callers.append(get_current_span_context())
+    callers.append(find_current_span_context())
     with open_call_span("read things", {"db.system.name": "sqlite"}):
         pass
     try:

@@ -80,7 +80,7 @@ def test_the_span_of_a_batch_links_to_its_callers(exporter: InMemorySpanExporter
     """A batch for several callers is a new trace with links to traced callers; without any, it is not traced."""
     callers: list[SpanContext | None] = [None]
     with tracing.open_span("caller"):
-        callers.append(tracing.get_current_span_context())
+        callers.append(tracing.find_current_span_context())
         with tracing.open_batch_span("batch", callers, {}):
             pass
     with tracing.open_batch_span("unwatched", [None], {}):
@@ -131,5 +131,5 @@ def test_nothing_is_traced_while_traces_are_disabled(
     monkeypatch.setattr(tracing, "is_signal_enabled", lambda _: False)
     assert tracing.open_span("a") is tracing.open_call_span("b", {}) is tracing.open_batch_span("c", [], {})
     with tracing.open_span("a"):
-        assert tracing.get_current_span_context() is None
+        assert tracing.find_current_span_context() is None
     assert exporter.get_finished_spans() == ()

@@ -42,7 +42,7 @@ class TlsSettings:
             raise SettingsError(f"The certificates of `source.tls` cannot be read: {error}") from None
         return context
 
-    def get_expiry(self) -> float | None:
+    def find_expiry(self) -> float | None:
         """Return the expiry of the client certificate in seconds since 1970; None without a client certificate."""
         if self.certificate_file is None:
             return None

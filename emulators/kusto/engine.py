@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -164,13 +164,19 @@ class Engine:
         connection: connection to the database; each query opens its own cursor.
         translator: translates KQL queries to SQL.
         memory_bytes: memory limit of DuckDB's buffers; None if it is unknown.
+        is_ingesting: returns whether a command inserts rows, which takes memory, too.
     """
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, translator: Translator, memory_bytes: int | None = None
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        translator: Translator,
+        memory_bytes: int | None = None,
+        is_ingesting: Callable[[], bool] = lambda: False,
     ) -> None:
         self._connection = connection
         self._memory_bytes = memory_bytes
+        self._is_ingesting = is_ingesting
         self._translator = translator
         self._statements = StatementCache()
         self._type_probes: OrderedDict[str, Rows] = OrderedDict()
@@ -250,7 +256,7 @@ class Engine:
                 # All queries share the memory. A query that ran out of memory can succeed after the others have ended.
                 retry = self.running > 0 and attempt + 1 < _MEMORY_ATTEMPTS
                 lacked_memory = error.partial and "80DA0001" in error.message
-                if lacked_memory and self.running == 0:
+                if lacked_memory and self.running == 0 and not self._is_ingesting():
                     self._abort_if_memory_is_lost()
                 if not (lacked_memory and retry):
                     raise

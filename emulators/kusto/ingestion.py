@@ -6,6 +6,7 @@ already had the tag in ``ingestIfNotExists``, the file is not ingested again.
 
 import json
 import re
+import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -56,6 +57,13 @@ class FileIngestion:
     def __init__(self, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
         self._connection = connection
         self._folder = folder.resolve()
+        self._lock = threading.Lock()
+        self._running = 0
+
+    @property
+    def is_running(self) -> bool:
+        """True while a command inserts rows, which takes memory."""
+        return self._running > 0
 
     def execute_command(self, text: str) -> bytes:
         """Execute an ``.ingest`` command and return the reply; blocks until the rows are stored.
@@ -68,6 +76,7 @@ class FileIngestion:
         if self._folder not in path.parents:
             raise bad_request_error("the file is not in the folder that .ingest commands may read")
         cursor = self._connection.cursor()
+        self._count_running(1)
         try:
             self._ingest_file(cursor, path, command.tag)
         except duckdb.FatalException as error:
@@ -76,7 +85,12 @@ class FileIngestion:
             raise _to_ingestion_error(error) from error
         finally:
             cursor.close()
+            self._count_running(-1)
         return render_ingest_reply(str(path))
+
+    def _count_running(self, change: int) -> None:
+        with self._lock:
+            self._running += change
 
     def _ingest_file(self, cursor: duckdb.DuckDBPyConnection, path: Path, tag: str) -> None:
         # Values of these columns repeat in most rows; without copies of them, the insertion takes a sixth less time.

@@ -94,14 +94,19 @@ async def _run_server(
 ) -> None:
     columns, types = read_table_columns(connection, tables), read_column_types(connection, tables)
     translator = Translator(columns, types, forked=forked)
-    engine = Engine(connection, translator, arguments.memory_bytes)
+    ingestion = FileIngestion(connection, arguments.files) if arguments.files and arguments.hub else None
+    engine = Engine(
+        connection,
+        translator,
+        arguments.memory_bytes,
+        is_ingesting=lambda: ingestion is not None and ingestion.is_running,
+    )
     consumer = None
     if arguments.hub:
         consumer = HubConsumer(
             connection, arguments.hub, retention=arguments.retention, is_woken=arguments.exit_with_parent
         )
     monitor = EndpointMonitor(connection, tables, engine, translator, consumer)
-    ingestion = FileIngestion(connection, arguments.files) if arguments.files and arguments.hub else None
     server = _EndpointServer(Application(engine, arguments.database, monitor, ingestion), listener)
     # After shutdown uvicorn raises the handled signal again, which must not end the process with an error.
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -56,6 +56,7 @@ _STOP_RETRY_SECONDS = 0.05
 _STUCK_SECONDS = 120
 """Time after which the process ends if a query cannot be interrupted and so occupies a thread and a core."""
 _MEMORY_ATTEMPTS = 4
+_SECOND_LOOK_SECONDS = 1.0
 _MAX_TYPE_PROBES = 256
 """Maximum number of probe queries for types whose rows are cached."""
 
@@ -163,8 +164,8 @@ class Engine:
     Args:
         connection: connection to the database; each query opens its own cursor.
         translator: translates KQL queries to SQL.
-        memory_bytes: memory limit of DuckDB's buffers; None if it is unknown.
-        is_ingesting: returns whether a command inserts rows, which takes memory, too.
+        memory_bytes: memory limit of DuckDB's buffers; None: the process never ends because of lost memory.
+        is_ingesting: returns whether rows are being inserted, which takes memory, too.
     """
 
     def __init__(
@@ -256,17 +257,32 @@ class Engine:
                 # All queries share the memory. A query that ran out of memory can succeed after the others have ended.
                 retry = self.running > 0 and attempt + 1 < _MEMORY_ATTEMPTS
                 lacked_memory = error.partial and "80DA0001" in error.message
-                if lacked_memory and self.running == 0 and not self._is_ingesting():
-                    self._abort_if_memory_is_lost()
+                if lacked_memory:
+                    await self._abort_if_memory_is_lost()
                 if not (lacked_memory and retry):
                     raise
             await asyncio.sleep(random.uniform(0.05, 0.2) * 2**attempt)  # noqa: S311  spreads load, no secret
         raise internal_error()
 
-    def _abort_if_memory_is_lost(self) -> None:
-        with suppress(duckdb.Error), self._connection.cursor() as cursor:
-            if self._memory_bytes is not None and has_lost_memory(cursor, self._memory_bytes):
-                abort_process("queries that have ended still occupy most of the memory")
+    def has_lost_memory(self, connection: duckdb.DuckDBPyConnection) -> bool:
+        """Return whether no query runs, and memory of ended queries fills more than half of the limit.
+
+        Args:
+            connection: connection to the database that no other thread uses now.
+        """
+        if self.running or self._is_ingesting() or self._memory_bytes is None:
+            return False
+        with suppress(duckdb.Error, MemoryError):
+            return has_lost_memory(connection, self._memory_bytes)
+        return False
+
+    async def _abort_if_memory_is_lost(self) -> None:
+        with suppress(duckdb.Error, MemoryError), self._connection.cursor() as cursor:
+            if self.has_lost_memory(cursor):
+                # An insertion can have ended just now; its memory is free a moment later.
+                await asyncio.sleep(_SECOND_LOOK_SECONDS)
+                if self.has_lost_memory(cursor):
+                    abort_process("queries that have ended still occupy most of the memory")
 
     async def _translate_with_probes(
         self,
@@ -290,7 +306,7 @@ class Engine:
                 return translation, bound
             known = self._type_probes.get(translation.sql) if translation.reusable else None
             if known is None:
-                result = await self._execute_in_thread(text, translation, bound, probing, deadline)
+                result = await self._execute_with_retries(text, translation, bound, probing, deadline)
                 known = orjson.loads(b"[" + result.rows + b"]")
                 if translation.reusable:
                     self._cache_type_probe_rows(translation.sql, known)

@@ -10,8 +10,9 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,8 +58,10 @@ WOKEN_POLL_SECONDS = 1.0
 """Seconds between two checks of the hub by a consumer that is woken for new events; it can miss those of a crash."""
 
 RETRY_SECONDS = 1.0
-_LONGEST_LACK_SECONDS = 30.0
-"""Time after which the process ends if each attempt to ingest events lacked memory; a new process has memory."""
+_LACK_SECONDS = 30.0
+"""Time after which the process ends if each attempt to store events lacked memory, and ended queries occupy it."""
+_LONGEST_LACK_SECONDS = 300.0
+"""Time after which the process ends if each attempt lacked memory for any reason, so that ingestion gets its turn."""
 TRIM_SECONDS = 600.0
 SMALL_BATCH = 1000
 DUTY = 4.0
@@ -187,6 +190,7 @@ class HubConsumer:
         path: SQLite file of the hub.
         retention: time after ingestion at which rows are deleted; None to delete no rows.
         is_woken: True if another thread calls :meth:`wake` when new events arrive; False to poll the hub.
+        has_lost_memory: returns whether ended queries still occupy the memory; receives a connection for its query.
     """
 
     def __init__(
@@ -196,6 +200,7 @@ class HubConsumer:
         *,
         retention: timedelta | None = None,
         is_woken: bool = False,
+        has_lost_memory: Callable[[duckdb.DuckDBPyConnection], bool] = lambda _: False,
     ) -> None:
         self._cursor = connection.cursor()
         self._store = TelemetryStore(self._cursor)
@@ -213,7 +218,9 @@ class HubConsumer:
         self.malformed = 0
         self.failures = 0
         self.last_error = ""
+        self.is_storing = False
         self._lacks_memory_since: float | None = None
+        self._has_lost_memory = partial(has_lost_memory, self._cursor)
         self._behind_since: dict[str, datetime] = {}
 
     def start(self) -> None:
@@ -260,21 +267,23 @@ class HubConsumer:
             except duckdb.FatalException as error:
                 abort_process(error)
             except Exception as error:  # a locked file, a full disk and a lack of memory can all be temporary
-                self._abort_if_memory_is_lost(error)
+                self._abort_if_lack_of_memory_lasts(error)
                 self.failures += 1
                 self.last_error = f"{type(error).__name__}: {error}"[:300]
                 _LOGGER.exception("ingestion failed and will be retried")
                 self._stop.wait(RETRY_SECONDS)
 
-    def _abort_if_memory_is_lost(self, error: Exception) -> None:
-        """End the process if ingestion has lacked memory for too long: queries use it, or DuckDB has lost it."""
+    def _abort_if_lack_of_memory_lasts(self, error: Exception) -> None:
+        """End the process if ingestion has lacked memory for long: queries use it, or DuckDB has lost it."""
         is_lack = isinstance(error, duckdb.OutOfMemoryException | MemoryError) or "MemoryError" in str(error)
         if not is_lack:
             self._lacks_memory_since = None
         elif self._lacks_memory_since is None:
             self._lacks_memory_since = time.monotonic()
-        elif time.monotonic() - self._lacks_memory_since > _LONGEST_LACK_SECONDS:
-            abort_process(f"ingestion has lacked memory for {_LONGEST_LACK_SECONDS} s: {error}")
+        else:
+            lack = time.monotonic() - self._lacks_memory_since
+            if lack > _LONGEST_LACK_SECONDS or (lack > _LACK_SECONDS and self._has_lost_memory()):
+                abort_process(f"ingestion has lacked memory for {lack:.0f} s: {error}")
 
     def _open_and_ingest_hub(self) -> None:
         hub = HubFile(self._path)
@@ -298,7 +307,7 @@ class HubConsumer:
             return
         began = time.monotonic()
         are_large = [self._ingest_batch(hub, partition, offsets) for partition in hub.read_partition_names()]
-        self.last_error, self._lacks_memory_since = "", None
+        self.last_error = ""
         if not any(are_large):
             self._stop.wait(max(POLL_SECONDS, DUTY * (time.monotonic() - began)))
 
@@ -340,7 +349,12 @@ class HubConsumer:
                 unrouted += 1
             else:
                 rows.setdefault(row.key, row)
-        added = self._store.append_events(partition, offset, list(rows.values()), rejected, _get_current_time())
+        self.is_storing = True
+        try:
+            added = self._store.append_events(partition, offset, list(rows.values()), rejected, _get_current_time())
+        finally:
+            self.is_storing = False
+        self._lacks_memory_since = None
         self.added += added
         self.unrouted += unrouted
         self.malformed += len(rejected)

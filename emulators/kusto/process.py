@@ -95,16 +95,19 @@ async def _run_server(
     columns, types = read_table_columns(connection, tables), read_column_types(connection, tables)
     translator = Translator(columns, types, forked=forked)
     ingestion = FileIngestion(connection, arguments.files) if arguments.files and arguments.hub else None
-    engine = Engine(
-        connection,
-        translator,
-        arguments.memory_bytes,
-        is_ingesting=lambda: ingestion is not None and ingestion.is_running,
-    )
-    consumer = None
+    consumer: HubConsumer | None = None
+
+    def is_ingesting() -> bool:
+        return (ingestion is not None and ingestion.is_running) or (consumer is not None and consumer.is_storing)
+
+    engine = Engine(connection, translator, arguments.memory_bytes, is_ingesting)
     if arguments.hub:
         consumer = HubConsumer(
-            connection, arguments.hub, retention=arguments.retention, is_woken=arguments.exit_with_parent
+            connection,
+            arguments.hub,
+            retention=arguments.retention,
+            is_woken=arguments.exit_with_parent,
+            has_lost_memory=engine.has_lost_memory,
         )
     monitor = EndpointMonitor(connection, tables, engine, translator, consumer)
     server = _EndpointServer(Application(engine, arguments.database, monitor, ingestion), listener)

@@ -101,9 +101,10 @@ def read_memory_use(connection: "duckdb.DuckDBPyConnection") -> dict[str, int]:
 
 
 def has_lost_memory(connection: "duckdb.DuckDBPyConnection", memory_bytes: int) -> bool:
-    """Return whether queries that have ended still occupy most of the memory; only a new process has it again.
+    """Return whether memory of ended queries fills more than half of the limit; only a restart frees it.
 
-    DuckDB can lose memory if an allocation fails at certain points. Call this while no query runs.
+    DuckDB can lose memory if an allocation fails at certain points. Call this while no query runs and no rows are
+    inserted.
 
     Args:
         connection: connection to the database.

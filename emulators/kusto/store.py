@@ -294,7 +294,7 @@ class TelemetryStore:
         """Roll the transaction back; if that fails, end the process, because every later transaction would fail too."""
         try:
             self._connection.rollback()
-        except duckdb.Error as error:
+        except (duckdb.Error, MemoryError) as error:
             # A failed commit has usually ended the transaction.
             if "no transaction is active" not in str(error):
                 abort_process(f"a transaction could not be rolled back: {error}")
@@ -346,14 +346,12 @@ class TelemetryStore:
             return frozenset()
         keys = [row.key for row, is_possible in zip(rows, found, strict=True) if is_possible]
         self._connection.register("possible", pa.table([*zip(*keys, strict=True)], _KEYS))
-        try:
-            copies = self._connection.execute(
-                "SELECT p.high, p.low FROM possible p SEMI JOIN ingest.seen s "
-                "ON p.high = s.high AND p.low = s.low AND s.first_seen BETWEEN ? AND ?",
-                [max(now - SEEN_FOR, stored.oldest), stored.newest],
-            ).fetchall()
-        finally:
-            self._connection.unregister("possible")
+        copies = self._connection.execute(
+            "SELECT p.high, p.low FROM possible p SEMI JOIN ingest.seen s "
+            "ON p.high = s.high AND p.low = s.low AND s.first_seen BETWEEN ? AND ?",
+            [max(now - SEEN_FOR, stored.oldest), stored.newest],
+        ).fetchall()
+        self._connection.unregister("possible")  # not after a failure, as above
         return frozenset(copies)
 
     def _load_recent_keys(self, now: datetime) -> RecentKeys:

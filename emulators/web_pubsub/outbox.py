@@ -1,20 +1,22 @@
-"""Bounded queue of WebSocket frames for one client, so that senders do not wait for the client."""
+"""Bounded queue of WebSocket frames for one client; a sender waits for a client for a moment only."""
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
 MAX_MESSAGES = 10_000
 MAX_BYTES = 4 * 1024 * 1024
 """Limits of the unsent data for a client; the connection of a client above a limit is closed."""
 
-_CHECK_SOCKET_BYTES = MAX_BYTES // 2
-"""Up to this number of queued bytes, the bytes in the socket's buffer need not be counted, to save time."""
+_HALF_BYTES = MAX_BYTES // 2
+"""Number of queued bytes above which senders wait, and the bytes in the socket's buffer are counted, too."""
 
 ROOM_SECONDS = 0.05
-"""Time that a sender waits for a client whose queue is half full, before it counts as slow."""
+"""Time in which a client whose queue is half full must accept data; otherwise it counts as slow."""
 
+MOST_ROOM_SECONDS = 0.5
 _CHUNK_BYTES = 64 * 1024
 _COALESCE_SECONDS = 0.05
 """Time in which small frames after a write are collected, because writes are expensive."""
@@ -62,6 +64,7 @@ class Outbox:
         self._flushed_at = 0.0
         self._closed = False
         self._is_slow = False
+        self._written = 0
         self._waiters: list[asyncio.Future[None]] = []
         client_socket.call_when_writable(self._write_frames)
 
@@ -76,7 +79,7 @@ class Outbox:
         self._frames.append(frame)
         self._bytes += len(frame)
         if len(self._frames) > MAX_MESSAGES or (
-            self._bytes > _CHECK_SOCKET_BYTES and self._bytes + self._socket.count_buffered_bytes() > MAX_BYTES
+            self._bytes > _HALF_BYTES and self._bytes + self._socket.count_buffered_bytes() > MAX_BYTES
         ):
             self.discard()
             self._on_overflow()
@@ -85,17 +88,20 @@ class Outbox:
         return self._is_half_full() and not self._is_slow
 
     async def wait_for_room(self) -> None:
-        """Wait until the queue is less than half full.
+        """Wait until the queue is less than half full, as long as the client accepts data.
 
-        If that takes longer than ``ROOM_SECONDS``, the client counts as slow, and nobody waits for it again until its
-        queue is less than half full.
+        A client counts as slow if it accepts nothing for ``ROOM_SECONDS``, or not enough in ``MOST_ROOM_SECONDS``.
+        Senders do not wait for it again until its queue is less than half full.
         """
-        try:
-            async with asyncio.timeout(ROOM_SECONDS):
-                while self._is_half_full():
+        loop = asyncio.get_running_loop()
+        end = loop.time() + MOST_ROOM_SECONDS
+        while self._is_half_full() and not self._is_slow:
+            written = self._written
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ROOM_SECONDS):
                     await self._wait_for_write()
-        except TimeoutError:
-            self._is_slow = True
+            has_stopped = self._written == written or loop.time() > end
+            self._is_slow = has_stopped and self._is_half_full()
 
     async def put_when_drained(self, frame: bytes) -> bool:
         """Wait until all earlier frames are written, then queue a frame; return False if the client is disconnected."""
@@ -116,7 +122,7 @@ class Outbox:
         self._wake_waiters()
 
     def _is_half_full(self) -> bool:
-        return not self._closed and (self._bytes > _CHECK_SOCKET_BYTES or len(self._frames) > MAX_MESSAGES // 2)
+        return not self._closed and (self._bytes > _HALF_BYTES or len(self._frames) > MAX_MESSAGES // 2)
 
     async def _wait_for_write(self) -> None:
         """Wait until frames were written or dropped."""
@@ -148,6 +154,7 @@ class Outbox:
             self._flushed_at = asyncio.get_running_loop().time()
         while self._frames and self._socket.has_room():
             self._socket.write(self._remove_chunk())
+            self._written += 1
         if self._is_half_full():
             return
         self._is_slow = False

@@ -37,6 +37,8 @@ _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _LOGGER = get_logger("local.kusto_child")
 _START_SECONDS = 60.0
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 15.0
+_HEALTHY_SECONDS = 60.0
+"""Time after which a process counts as healthy, so that its next restart is not delayed by the crashes before it."""
 _READY = "ready "
 
 
@@ -185,15 +187,17 @@ class KustoProcess:
         """Forward the process's output; restart the process on the same port after a crash, until the host stops."""
         delay = _FIRST_DELAY
         while not stopping.is_set():
+            began = time.monotonic()
             if await self._wait_for_end_or_shutdown(stopping):
                 return
+            if time.monotonic() - began > _HEALTHY_SECONDS:
+                delay = _FIRST_DELAY
             _LOGGER.error("the query engine (Kusto emulator) crashed; it is restarted", extra=fields(delay=delay))
             if await stopping.wait_for(delay):
                 return
             delay = min(delay * 2, _LONGEST_DELAY)
             with contextlib.suppress(StartError):
                 await self.start()
-                delay = _FIRST_DELAY
 
     def announce_events(self) -> None:
         """Notify the process of new events in the event hub; without this, it finds them up to a second later."""

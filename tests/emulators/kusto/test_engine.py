@@ -68,23 +68,34 @@ def test_a_query_that_has_just_ended_can_be_stopped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("is_lost", "is_ingesting", "expected"),
-    [(True, False, ["queries that have ended"]), (True, True, []), (False, False, [])],
+    ("is_lost", "is_ingesting", "running", "expected"),
+    [
+        ([True, True], False, 0, ["queries that have ended"]),
+        ([True, False], False, 0, []),
+        ([False], False, 0, []),
+        ([], True, 0, []),
+        ([], False, 1, []),
+    ],
 )
 async def test_lost_memory_ends_the_process(
-    monkeypatch: pytest.MonkeyPatch, *, is_lost: bool, is_ingesting: bool, expected: list[str]
+    monkeypatch: pytest.MonkeyPatch, *, is_lost: list[bool], is_ingesting: bool, running: int, expected: list[str]
 ) -> None:
-    """If the only query lacks memory, the process ends if queries that have ended still occupy the memory.
+    """If a query lacks memory, the process ends if ended queries still occupy the memory, and do so a moment later.
 
-    While a command inserts rows, the memory can be in use, and the process does not end.
+    While another query runs or rows are inserted, the memory is in use, and the process does not end.
     """
     ended: list[str] = []
+    answers = iter(is_lost)
     monkeypatch.setattr(engine_module, "abort_process", lambda reason: ended.append(str(reason)[:23]))
-    monkeypatch.setattr(engine_module, "has_lost_memory", lambda *_: is_lost)
+    monkeypatch.setattr(engine_module, "has_lost_memory", lambda *_: next(answers))
+    monkeypatch.setattr(engine_module, "_SECOND_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(engine_module, "_MEMORY_ATTEMPTS", 1)
     monkeypatch.setattr(Execution, "run", lambda _: (_ for _ in ()).throw(out_of_memory_error()))
     with duckdb.connect() as connection:
         engine = Engine(connection, cast("Translator", _ConstantTranslator()), 1_000_000, lambda: is_ingesting)
+        engine.running = running
         with pytest.raises(QueryError, match="80DA0001"):
             await engine.run_query("print 1", {}, RequestOptions())
         await engine.close()
     assert ended == expected
+    assert list(answers) == []

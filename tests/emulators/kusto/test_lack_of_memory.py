@@ -1,54 +1,84 @@
 """Tests that ingestion survives a lack of memory: it retries, and after a while a new process continues."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import pytest
 
 from emulators.kusto import ingest
-from emulators.kusto.ingest import HubConsumer
+from emulators.kusto.ingest import HubConsumer, QueuedEvent
 from emulators.kusto.schema import create_tables
+from emulators.kusto.store import Offset
+from shared.telemetry.impulses import encode_impulse
+from shared.telemetry.models import Impulse
+
+NOW = datetime(2026, 1, 5, tzinfo=UTC)
+LACK = duckdb.OutOfMemoryException("Out of Memory Error")
+EXPORT = duckdb.InvalidInputException("exporting a stream failed: MemoryError")
 
 
 class _FailingConsumer(HubConsumer):
-    """Consumer that raises the given errors instead of reading the hub, one at each attempt, and then stops."""
+    """Consumer that raises the given errors instead of reading the hub, one at each attempt, and then stops.
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path, errors: Iterator[Exception]) -> None:
-        super().__init__(connection, path)
-        self._errors = errors
+    At an attempt without an error, it stores a batch.
+    """
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, path: Path, errors: Sequence[Exception | None], *, is_lost: bool
+    ) -> None:
+        super().__init__(connection, path, has_lost_memory=lambda _: is_lost)
+        self._errors = iter(errors)
         self.done = threading.Event()
 
     def _open_and_ingest_hub(self) -> None:
-        error = next(self._errors, None)
-        if error is None:
+        try:
+            error = next(self._errors)
+        except StopIteration:
             self.done.set()
             self._stop.set()
             return
-        raise error
-
-
-LACK = duckdb.OutOfMemoryException("Out of Memory Error")
+        if error is not None:
+            raise error
+        body = encode_impulse(Impulse("m-1", NOW, "press", ("line",), "d", {}, {}))
+        self._store_batch("0", Offset(1, datetime.min), [QueuedEvent(1, datetime.min, body)])  # noqa: DTZ901  as stored
+        raise OSError("after a stored batch")
 
 
 @pytest.mark.parametrize(
-    ("errors", "count"),
-    [([LACK, LACK, LACK], 1), ([LACK, OSError("disk"), LACK], 0), ([MemoryError(), LACK, MemoryError()], 1)],
+    ("errors", "is_lost", "count"),
+    [
+        ([LACK] * 3, True, 1),
+        ([MemoryError(), EXPORT, MemoryError()], True, 1),
+        ([LACK] * 3, False, 0),
+        ([LACK] * 17, False, 1),
+        ([LACK, LACK, OSError("disk"), LACK, LACK], True, 0),
+        ([LACK, LACK, None, LACK, LACK], True, 0),
+    ],
 )
 def test_a_lasting_lack_of_memory_ends_the_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, errors: list[Exception], count: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    errors: list[Exception | None],
+    *,
+    is_lost: bool,
+    count: int,
 ) -> None:
-    """The process ends if each attempt to ingest events for a while lacked memory; another error is only retried."""
+    """The process ends after 30 s without memory that ended queries occupy, or after 300 s without any memory.
+
+    The time begins again after another error or a stored batch.
+    """
     ended: list[object] = []
     times = iter(range(0, 1000, 20))
+    connection = duckdb.connect()
+    create_tables(connection, NOW.replace(tzinfo=None))
+    consumer = _FailingConsumer(connection, tmp_path / "hub.sqlite", errors, is_lost=is_lost)
     monkeypatch.setattr(ingest, "abort_process", ended.append)
     monkeypatch.setattr(ingest, "RETRY_SECONDS", 0.0)
-    connection = duckdb.connect()
-    create_tables(connection, datetime(2026, 1, 5, tzinfo=UTC).replace(tzinfo=None))
-    consumer = _FailingConsumer(connection, tmp_path / "hub.sqlite", iter(errors))
-    monkeypatch.setattr("emulators.kusto.ingest.time.monotonic", lambda: float(next(times)))
+    monkeypatch.setattr(ingest, "time", SimpleNamespace(monotonic=lambda: float(next(times))))
     consumer.start()
     assert consumer.done.wait(30)
     consumer.stop()

@@ -96,6 +96,16 @@ def test_a_failed_rollback_ends_the_process(
     assert ended == ["a transaction could not be rolled back: no memory for the rollback"]
 
 
+def test_a_failed_search_for_duplicates_raises_its_own_error(connection: duckdb.DuckDBPyConnection) -> None:
+    """If the search for stored keys fails, its error is raised, not one of the clean-up in the aborted transaction."""
+    create_tables(connection, NOW)
+    store = TelemetryStore(connection)
+    append_old_row(store, "a", NOW)
+    connection.execute("ALTER TABLE ingest.seen RENAME COLUMN first_seen TO other")
+    with pytest.raises(duckdb.BinderException, match="first_seen"):
+        append_old_row(store, "a", NOW)
+
+
 def test_a_failed_commit_raises_its_own_error(
     connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -121,6 +122,20 @@ async def test_a_sender_waits_for_a_client_that_reads() -> None:
     pipe.set_room(room=True)
     await waiting
     assert not overflows
+
+
+async def test_a_client_that_reads_at_the_last_moment_is_not_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client does not count as slow if it accepts data in the turn of the event loop in which its time ends."""
+    monkeypatch.setattr(outbox, "ROOM_SECONDS", 0.0)
+    pipe = Pipe()
+    box, _ = build_outbox(pipe)
+    pipe.set_room(room=False)
+    for _ in range(MAX_MESSAGES // 2 + 1):
+        box.put(b"x")
+    asyncio.get_running_loop().call_soon(partial(pipe.set_room, room=True))
+    await box.wait_for_room()
+    pipe.set_room(room=False)
+    assert [box.put(b"x") for _ in range(MAX_MESSAGES // 2 + 1)][-1]
 
 
 async def test_a_sender_does_not_wait_for_a_slow_client(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,22 @@ async def connect_slow_client(
     return client
 
 
+async def test_a_large_batch_closes_no_client_that_reads(
+    running_emulator: Running, connect_to_plain_hub: Connect
+) -> None:
+    """A batch of three times the size of a queue reaches a client that reads all the time."""
+    reader = await connect_to_plain_hub("g")
+    hub = running_emulator.service.get_or_create_hub("plain")
+    count = 3 * MAX_BYTES // 200_000
+    counts = [0]
+    reading = asyncio.create_task(_receive_numbered_messages(reader, counts, 0))
+    for number in range(count):
+        await hub.publish("g", b"%08d" % number + b"x" * 200_000, _TEXT)
+    await wait_until(lambda: counts[0] == count)
+    reading.cancel()
+    await asyncio.gather(reading, return_exceptions=True)
+
+
 async def test_a_slow_client_is_closed_and_others_are_served(
     running_emulator: Running, plain_hub_client: WebPubSubServiceClient, connect_to_plain_hub: Connect
 ) -> None:

@@ -11,7 +11,7 @@ from functions.oauth_replies import NO_STORE
 from functions.pages import STRICT_POLICY
 from functions.public_address import build_misdirected_reply, get_public_url, has_known_host
 from functions.reply_docs import oauth as replies
-from shared.auth.principals import CredentialLimit
+from shared.auth.principals import CredentialRestriction
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Access, Call, Group
@@ -108,7 +108,7 @@ async def start_authorization(call: Call) -> Reply:
     "POST",
     "oauth2/authorize",
     requires_user=True,
-    refuses=frozenset(CredentialLimit),
+    rejects=frozenset(CredentialRestriction),
     body=DecisionBody,
     unknown=UnknownNames.IGNORE,
     docs=replies.DECISION_DOCS,
@@ -131,7 +131,7 @@ async def decide_authorization(call: Call[Any, DecisionBody]) -> Reply:
     "POST",
     "oauth2/authorize/preview",
     requires_user=True,
-    refuses=frozenset(CredentialLimit),
+    rejects=frozenset(CredentialRestriction),
     body=RequestBody,
     unknown=UnknownNames.IGNORE,
     docs=replies.PREVIEW_DOCS,

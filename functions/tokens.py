@@ -30,7 +30,7 @@ from functions.reply_docs.tokens import (
     REVOKED_TOKEN_DOCS,
 )
 from shared.auth.ports import MAX_MINUTES, ApiKey
-from shared.auth.principals import CredentialLimit, Principal
+from shared.auth.principals import CredentialRestriction, Principal
 from shared.auth.rights import AccessRight
 from shared.auth.telemetry_binding import TelemetryBinding
 from shared.errors import Kind, ValidationErrors, invalid
@@ -42,7 +42,7 @@ from shared.validation.names import Name
 from shared.wiring import services
 
 GROUP = Group("keys")
-_REFUSES_BOUND: Final = frozenset({CredentialLimit.BOUND})
+_REJECTS_BOUND: Final = frozenset({CredentialRestriction.BOUND})
 _MINUTES = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 
 
@@ -143,7 +143,7 @@ async def _check_new_token(call: Call[MintQuery], faults: ValidationErrors) -> N
     access=Access.KEYS,
     query=MintQuery,
     check=_check_new_token,
-    refuses=frozenset({CredentialLimit.DELEGATED}),
+    rejects=frozenset({CredentialRestriction.DELEGATED}),
     docs=MINTED_DOCS,
 )
 async def mint_token(call: Call[MintQuery]) -> Reply:
@@ -155,7 +155,7 @@ async def mint_token(call: Call[MintQuery]) -> Reply:
 
 
 @GROUP.endpoint(
-    "DELETE", "workspace/api/keys/jwt/{jti}", access=Access.KEYS, refuses=_REFUSES_BOUND, docs=REVOKED_TOKEN_DOCS
+    "DELETE", "workspace/api/keys/jwt/{jti}", access=Access.KEYS, rejects=_REJECTS_BOUND, docs=REVOKED_TOKEN_DOCS
 )
 async def revoke_token(call: Call) -> Reply:
     """Revoke a token by its id."""
@@ -178,7 +178,7 @@ async def _check_connections_exist(call: Call[Any, NewKeyBody], faults: Validati
     access=Access.KEYS,
     body=NewKeyBody,
     check=_check_connections_exist,
-    refuses=frozenset(CredentialLimit),
+    rejects=frozenset(CredentialRestriction),
     docs=CREATED_DOCS,
 )
 @make_idempotent
@@ -204,7 +204,7 @@ async def create_key(call: Call[Any, NewKeyBody]) -> Reply:
     return build_json_reply({"apiKey": issued.api_key, **members}, 201)
 
 
-@GROUP.endpoint("GET", "workspace/api/keys", access=Access.KEYS, refuses=_REFUSES_BOUND, docs=LISTED_DOCS)
+@GROUP.endpoint("GET", "workspace/api/keys", access=Access.KEYS, rejects=_REJECTS_BOUND, docs=LISTED_DOCS)
 async def list_keys(call: Call) -> Reply:
     """List the caller's API keys.
 
@@ -216,7 +216,7 @@ async def list_keys(call: Call) -> Reply:
 
 
 @GROUP.endpoint(
-    "DELETE", "workspace/api/keys/{keyId}", access=Access.KEYS, refuses=_REFUSES_BOUND, docs=REVOKED_KEY_DOCS
+    "DELETE", "workspace/api/keys/{keyId}", access=Access.KEYS, rejects=_REJECTS_BOUND, docs=REVOKED_KEY_DOCS
 )
 async def revoke_key(call: Call) -> Reply:
     """Revoke an API key."""

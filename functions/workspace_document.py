@@ -1,6 +1,6 @@
 """HTTP operations on the whole workspace as one document: export, plan, apply."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from functions.conditions import parse_condition
@@ -60,7 +60,7 @@ async def plan_workspace_document(call: Call[Any, RawBody]) -> Reply:
     async with reject_reused_idempotency_key(call):
         loaded = await _load_document(call.request)
         plan = await services().workspace_documents.documents.plan(loaded, Caller.from_principal(call.principal))
-        return await _build_reply(plan, [*_list_warnings(loaded), *await _iterate_query_warnings(loaded, plan)])
+        return await _build_reply(plan, [*_list_warnings(loaded), *await _list_query_warnings(loaded, plan)])
 
 
 @GROUP.endpoint(
@@ -97,7 +97,7 @@ async def _load_document(request: Request) -> LoadedDocument:
 
 async def _check_changed_queries(
     loaded: LoadedDocument, plan: DocumentPlan, max_seconds: float
-) -> Iterable[DocumentWarning]:
+) -> Sequence[DocumentWarning]:
     """Validate the changed queries of a document with the query engine; start none after ``max_seconds``.
 
     Return one warning if the engine is unavailable or too slow, so that queries remain unvalidated; else none.
@@ -118,7 +118,7 @@ async def _check_changed_queries(
     return [{"field": "warmQueries", "message": f"not all queries were validated by the engine: {outage.detail}"}]
 
 
-async def _iterate_query_warnings(loaded: LoadedDocument, plan: DocumentPlan) -> Iterable[DocumentWarning]:
+async def _list_query_warnings(loaded: LoadedDocument, plan: DocumentPlan) -> Sequence[DocumentWarning]:
     """Return a warning for each changed query that the query engine rejects, or one if the engine is unavailable.
 
     A PUT of a document with such a query would be rejected.

@@ -26,8 +26,8 @@ class CredentialKind(StrEnum):
     NOTHING = "nothing"
 
 
-class CredentialLimit(StrEnum):
-    """Property of a credential for which some operations refuse it, whatever its rights."""
+class CredentialRestriction(StrEnum):
+    """Restriction of a credential for which some operations reject it, whatever its rights."""
 
     BOUND = "bound"
     """The credential is bound to connections."""
@@ -74,10 +74,10 @@ class Principal:
         return bool(self.client_id) and self.via is CredentialKind.JWT
 
     @property
-    def limits(self) -> frozenset[CredentialLimit]:
-        """Properties of the credential for which some operations refuse it."""
-        bound = {CredentialLimit.BOUND} if self.binding is not None else set()
-        return frozenset(bound | ({CredentialLimit.DELEGATED} if self.is_delegated else set()))
+    def restrictions(self) -> frozenset[CredentialRestriction]:
+        """Restrictions of the credential for which some operations reject it."""
+        bound = {CredentialRestriction.BOUND} if self.binding is not None else set()
+        return frozenset(bound | ({CredentialRestriction.DELEGATED} if self.is_delegated else set()))
 
     def describe_credential(self) -> dict[str, str | None]:
         """Return the kind and id of the caller's credential for audit events, without its secret."""

@@ -1,7 +1,8 @@
 """Sorting of archived rows with long texts in limited memory.
 
 DuckDB processes 2,048 rows at a time and allocates several such vectors per thread: gigabytes, if texts have 256 KiB.
-Therefore long texts are written (spilled) to a file, and the engine sorts short rows that refer to these texts.
+Its sort fails instead of using the disk if many rows have texts of a few hundred bytes. Therefore long texts are
+written (spilled) to a file, and the engine sorts short rows that refer to these texts.
 """
 
 import os
@@ -25,6 +26,7 @@ MAX_SORTED_ROW_BYTES: Final = 128
 With more rows of 256 bytes than fit into its memory, its sort fails instead of using the disk.
 """
 MAX_SORTED_BYTES: Final = 32 * 1024 * 1024
+"""Maximum size of the texts of all rows that DuckDB may sort, if a row can exceed ``MAX_SORTED_ROW_BYTES``."""
 TABLE: Final = "short_rows"
 """Temporary table of short rows: the columns that are not spilled, ``place`` (offset in the file), and text lengths."""
 ROWS: Final = 16_384

@@ -207,6 +207,15 @@ class _FetchedHour:
     hour: ArchiveHour
     files: tuple[Path, ...]
 
+    def must_be_sorted(self, *, copies: bool) -> bool:
+        """Return whether a query for the hour must sort its rows.
+
+        Args:
+            copies: True if the query excludes duplicates.
+        """
+        # A single blob is already sorted, but the join that excludes duplicates loses the order.
+        return copies or len(self.files) > 1
+
 
 class _RangeReader:
     """Reader of the archived rows of one connection in a time range."""
@@ -295,12 +304,11 @@ class _RangeReader:
         if not fetched_hour.files:
             return
         hour = fetched_hour.hour
-        is_in_memory = (
-            long_texts.can_sort_in_memory(hour.rows, hour.longest_row_size)
-            if copies or len(fetched_hour.files) > 1
-            else long_texts.can_stream_in_memory(hour.longest_row_size)
-        )
-        rows = (self._read_short_rows if is_in_memory else self._read_long_rows)(fetched_hour, copies=copies)
+        if fetched_hour.must_be_sorted(copies=copies):
+            reads_texts = long_texts.can_sort_in_memory(hour.rows, hour.longest_row_size)
+        else:
+            reads_texts = long_texts.can_stream_in_memory(hour.longest_row_size)
+        rows = (self._read_short_rows if reads_texts else self._read_long_rows)(fetched_hour, copies=copies)
         try:
             while (batch := await self._runtime.run_in_thread(next, rows, None)) is not None:
                 yield batch
@@ -354,8 +362,7 @@ class _RangeReader:
             rows = build_exclusion_query(rows, TABLE)
         wanted = ", ".join([*(f'{name} AS "{shown}"' for name, shown in _NAMES.items()), *texts])
         query = f"SELECT {wanted} FROM ({rows}) WHERE {self._build_range_condition(fetched_hour.hour.hour)}"  # noqa: S608  constant names
-        # A single blob is already sorted, but a join loses the order.
-        return query if len(fetched_hour.files) == 1 and not copies else f"{query} ORDER BY {ROW_ORDER}"
+        return f"{query} ORDER BY {ROW_ORDER}" if fetched_hour.must_be_sorted(copies=copies) else query
 
     def _build_range_condition(self, hour: datetime) -> str:
         """Return an SQL condition for the rows of an hour that lie in the requested time range."""

@@ -32,7 +32,7 @@ _ROW_BYTES: Final = {DownloadFormat.CSV: 60, DownloadFormat.JSONL: 120, Download
 """Minimum number of bytes of a row in addition to the values of its payload."""
 LARGE_PART_BYTES: Final = 20_000_000
 """Minimum size of a large part in bytes. A process converts one large part at a time, which uses all processors and up
-to about 300 MB. A few small parts run concurrently, so that they need not wait for large ones."""
+to about 300 MB on two processors. A few small parts run concurrently, so that they need not wait for large ones."""
 CONCURRENT_SMALL_PARTS: Final = 2
 CONCURRENT_PLANS: Final = 4
 MAX_WAITING_PARTS: Final = 3

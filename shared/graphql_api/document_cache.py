@@ -139,7 +139,7 @@ class DocumentCache:
 
 def _replace_error_message(error: GraphQLError) -> GraphQLError:
     message = _REPLACED_MESSAGES.get(error.message)
-    return error if message is None else GraphQLError(message)
+    return error if message is None else GraphQLError(message, error.nodes)
 
 
 def remove_repeated_selections(document: DocumentNode) -> DocumentNode:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol, Self, TypedDict, Unpack
 
 from pydantic import BaseModel
 
-from shared.auth.principals import CredentialKind, CredentialLimit, Principal
+from shared.auth.principals import CredentialKind, CredentialRestriction, Principal
 from shared.auth.rights import AccessRight
 from shared.errors import ValidationErrors, WorkspaceError
 from shared.http.deprecations import Deprecation
@@ -140,7 +140,8 @@ class Operation:
         right: access right that the caller needs; None if any valid credential suffices.
         further_rights: access rights that the caller needs in addition to ``right``.
         requires_user: whether the caller must be a user; service tokens have no user identity.
-        refuses: properties of credentials that the handler always refuses; only for documentation.
+        rejects: restrictions of credentials that the handler always rejects; lists of operations depend on this, but
+            the handler itself rejects the request.
         feature: feature that the workspace needs, for example ``provenance``; empty if no feature is needed.
         query: model of the query parameters.
         body: model of the JSON body; ``NoBody`` if the operation has no body, ``RawBody`` if the handler parses the
@@ -176,7 +177,7 @@ class Operation:
     right: AccessRight | None = None
     further_rights: tuple[AccessRight, ...] = ()
     requires_user: bool = False
-    refuses: frozenset[CredentialLimit] = frozenset()
+    rejects: frozenset[CredentialRestriction] = frozenset()
     feature: str = ""
     query: type[BaseModel] = NoQuery
     body: Any = NoBody
@@ -224,7 +225,7 @@ class OperationOptions(TypedDict, total=False):
     right: AccessRight | None
     further_rights: tuple[AccessRight, ...]
     requires_user: bool
-    refuses: frozenset[CredentialLimit]
+    rejects: frozenset[CredentialRestriction]
     feature: str
     body_limit: int
     form_limits: tuple[tuple[str, int], ...]

@@ -51,8 +51,8 @@ PAGE_SIZE: Final = 200
 _TOOL_CHARACTERS: Final = 1_000
 """Approximate size of a tool in a list."""
 
-_DETAILS_OF_EMPTY_REPLIES: Final = {406: "This method replies with events; accept `text/event-stream`, too."}
-"""Reasons for refusals of the transport without a text, by HTTP status."""
+_DETAILS_OF_EMPTY_REPLIES: Final = {406: "The header Accept must list `application/json` and `text/event-stream`."}
+"""Problem details for errors of the transport without a body, by HTTP status."""
 
 _LOG = logs.get_logger("mcp")
 _INTERNAL_ERROR: Final = WorkspaceError(
@@ -162,11 +162,11 @@ def _build_receive_function(body: bytes) -> Any:
     messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def receive() -> dict[str, Any]:
-        message = next(messages, None)
-        if message is None:
-            # The client is connected until the reply is complete; the transport then cancels this wait.
-            await asyncio.Event().wait()
-        return message or {"type": "http.disconnect"}
+        for message in messages:
+            return message
+        # The client stays connected until the reply is complete; the transport then cancels this wait.
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets the event")
 
     return receive
 

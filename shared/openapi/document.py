@@ -105,7 +105,7 @@ def is_usable_by_caller(operation: Operation, principal: Principal, features: Co
         return True
     if operation.requires_user and principal.identity is None:
         return False
-    if not operation.refuses.isdisjoint(principal.limits):
+    if not operation.rejects.isdisjoint(principal.restrictions):
         return False
     return principal.via in operation.access.value and principal.rights.issuperset(operation.rights)
 

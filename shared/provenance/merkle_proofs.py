@@ -89,7 +89,7 @@ class Proofs:
     async def _validate_size(self, chain: ChainKey, field: str, size: int) -> None:
         length = (await self._store.read_tip(chain)).sequence
         if length == 0:
-            raise invalid(field, "must not exceed the number of records in the chain, which has none")
+            raise invalid(field, "the chain has no records, so it has no proofs")
         if not 1 <= size <= length:
             raise invalid(field, f"must be from 1 to {length}, the number of records in the chain")
 

@@ -55,6 +55,13 @@ def test_a_bound_credential_can_only_send_telemetry(service: Service) -> None:
         client.delete("/workspace/api/keys/jwt/any"),
     ):
         check_problem(request, 403, "CREDENTIAL_BOUND")
+    listed = client.get("/oi-api/openapi").json()["paths"]
+    assert [path for path in listed if path.startswith(("/workspace/api/keys", "/oauth2/authorize"))] == [
+        "/oauth2/authorize",
+        "/workspace/api/keys/jwt",
+        "/workspace/api/keys/whoami",
+    ]
+    assert listed["/oauth2/authorize"].keys() == {"get"}
     minted = service.create_anonymous_client(client.get("/workspace/api/keys/jwt?minutes=5").json()["Token"])
     check_problem(minted.post("/oi-api/telemetry/pump-rig", json={}), 403, "CONNECTION_NOT_ALLOWED")
     assert minted.get("/workspace/api/keys/whoami").json()["connections"] == ["press"]

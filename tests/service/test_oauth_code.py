@@ -319,6 +319,10 @@ def test_delegated_tokens_cannot_create_credentials(client: OAuthClient) -> None
         check_problem(caller.post("/workspace/api/keys", json={"name": "x"}), 403, "DELEGATED_TOKEN")
         consent = {**client.build_request(), "approve": True, "scopes": SCOPE.split()}
         check_problem(caller.post("/oauth2/authorize", json=consent), 403, "DELEGATED_TOKEN")
+        listed = caller.get("/oi-api/openapi").json()["paths"]
+        assert listed["/workspace/api/keys"].keys() == {"get"}
+        assert "/workspace/api/keys/jwt" not in listed
+        assert listed["/oauth2/authorize"].keys() == {"get"}
 
 
 def test_a_client_can_revoke_only_its_own_tokens(client: OAuthClient) -> None:

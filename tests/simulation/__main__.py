@@ -3,8 +3,7 @@
 ``SEED=n`` replays the world of a seed and prints its trace. ``MINUTES`` limits the duration (default 10); ``WORLDS``
 limits the number of worlds. ``COMPONENTS`` names the components of every world, separated by commas; by default, each
 seed chooses its own. ``AIMS`` names the crash points at which a replayed world must crash, separated by semicolons.
-``BATCH`` names a file; a run writes it if a violation does not occur again when its world alone is repeated. The
-command then repeats this world after the worlds that were before it in the same process.
+``BATCH`` names a file that a run wrote for a violation; its worlds are repeated up to this violation, in one process.
 ``MUTANTS=1`` checks that each mutant in ``tests/simulation/mutants`` is found.
 
 The command has no arguments; with any, it prints this text and returns 2.

@@ -35,7 +35,7 @@ class Batch:
 
     def save(self, folder: Path, size: int) -> Path:
         """Write the batch, up to a number of worlds, into a file of a folder, and return the file."""
-        file = folder / f"simulation-batch-{self.first}.json"
+        file = folder / f"simulation-batch-{self.first}-{size}.json"
         content = {"first": self.first, "size": size, "names": self.names, "aims": sorted(self.aims)}
         file.write_text(json.dumps(content), encoding="utf-8")
         return file
@@ -88,10 +88,8 @@ def simulate_batch(batch: Batch) -> BatchSummary:
         if result.violation:
             names = [] if components is None else [each.name for each in components]
             arguments = _build_arguments(result, names, is_aimed=aims is not None)
-            repeated = simulate_world(seed, components, None if aims is None else result.points.aimed)
-            if repeated.digest != result.digest:
-                # Something outside of the seed took part: possibly the worlds before it in this process.
-                arguments += f" (not repeated; BATCH={batch.save(Path(tempfile.gettempdir()), worlds)} repeats all)"
+            # Should the world alone not repeat it, the worlds before it in this process may have taken part.
+            arguments += f" (or BATCH={batch.save(Path(tempfile.gettempdir()), worlds)})"
             violations.append((arguments, result.violation))
     return BatchSummary(worlds, violations, seen, crashed)
 

@@ -125,11 +125,11 @@ def _patch_match_wildcard(library_function: Callable[..., list[str]]) -> Callabl
 
 
 def _patch_get_table_label(library_function: Callable[..., str | None]) -> Callable[..., str | None]:
-    def find_table_label(source: ir.TableRef, *arguments: Any) -> str | None:
+    def get_table_label(source: ir.TableRef, *arguments: Any) -> str | None:
         function, mark, _ = source.name.rpartition(_CALL_MARK)
         return function if mark else library_function(source, *arguments)
 
-    return find_table_label
+    return get_table_label
 
 
 def _patch_convert_source_name(library_function: Callable[..., ir.Source | None]) -> Callable[..., ir.Source | None]:

@@ -61,6 +61,7 @@ async def test_hundreds_of_longest_messages_are_read_and_merged(
 ) -> None:
     """All messages are read and merged, although only a third of them fits into the engine's memory."""
     monkeypatch.setattr("shared.cold_data.engine.MEMORY_PER_THREAD_MB", 16)
+    monkeypatch.setattr("shared.cold_data.engine._MOST_THREADS", 2)
     store = open_folder_store(tmp_path)
     events = [build_long_event(number) for number in range(1, COUNT + 1)]
     events += [build_long_event(number, COUNT + number) for number in range(1, 20)]

@@ -301,7 +301,7 @@ def test_too_many_columns_are_rejected(tmp_path: Path, monkeypatch: pytest.Monke
 @example(payloads=[{"a": [-9223372036854775809, 5.960464477539063e-08]}])
 def test_both_flattening_methods_find_the_same_leaves(payloads: list[dict[str, Any]]) -> None:
     """The engine and the row-by-row method find the same leaves with the same texts."""
-    # As in the archive: an array with an integer of more than 64 bits is written in another way before it is parsed.
+    # The archive stores payloads after one round trip, which can change how a float beside a large integer is written.
     payloads = [parse(serialise(payload)) for payload in payloads]
     texts = pa.array([serialise(payload).decode() for payload in payloads], pa.string())
     found = find_leaves_one_by_one(texts)

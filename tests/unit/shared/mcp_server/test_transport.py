@@ -38,18 +38,17 @@ async def send_listen_request(accept: str = _BOTH, **parameters: Any) -> Reply:
     [({"notifications": {}}, 404, -32601), ({}, 400, -32602)],
     ids=["valid", "invalid"],
 )
-async def test_subscriptions_are_refused_as_an_unknown_method(
+async def test_a_request_for_subscriptions_gets_a_json_rpc_error(
     parameters: dict[str, Any], status: int, code: int
 ) -> None:
-    """The server has no subscriptions; the request for them gets an error of JSON-RPC."""
+    """The server has no subscriptions; a valid request gets "method not found", and an invalid one its fault."""
     reply = await send_listen_request(**parameters)
     assert (reply.status, json.loads(reply.body)["error"]["code"]) == (status, code)
 
 
-async def test_a_refusal_without_text_states_its_reason() -> None:
-    """A refusal for which the transport gives no text has a detail."""
-    reply = await send_listen_request("application/json", notifications={})
-    assert (reply.status, json.loads(reply.body)["detail"]) == (
-        406,
-        "This method replies with events; accept `text/event-stream`, too.",
-    )
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+async def test_an_error_of_the_transport_without_a_body_has_a_detail(accept: str) -> None:
+    """If the header Accept lacks one of the two media types, the problem document says so."""
+    reply = await send_listen_request(accept, notifications={})
+    detail = "The header Accept must list `application/json` and `text/event-stream`."
+    assert (reply.status, json.loads(reply.body).get("detail")) == (406, detail)

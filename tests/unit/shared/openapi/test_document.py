@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.auth.principals import ANONYMOUS, CredentialKind, CredentialLimit, Principal
+from shared.auth.principals import ANONYMOUS, CredentialKind, CredentialRestriction, Principal
 from shared.auth.rights import AccessRight
 from shared.auth.telemetry_binding import TelemetryBinding
 from shared.http.messages import Reply
@@ -15,7 +15,7 @@ from shared.openapi.document import PathItems, build_document, is_usable_by_call
 from shared.openapi.schemas import SchemaRegistry
 
 READ = AccessRight.CATALOG_READ
-ALL_LIMITS = frozenset(CredentialLimit)
+ALL_RESTRICTIONS = frozenset(CredentialRestriction)
 CALLER = Principal("ann", "ann", "Ann", frozenset({READ}), CredentialKind.JWT, "t1", None)
 
 
@@ -42,10 +42,10 @@ def build_operation(route: str = "oi-api/test", method: str = "GET", **options: 
         ({}, replace(CALLER, via=CredentialKind.API_KEY), [], False),
         ({"access": Access.KEYS}, replace(CALLER, via=CredentialKind.API_KEY), [], True),
         ({"requires_user": True}, replace(CALLER, identity=None), [], False),
-        ({"refuses": ALL_LIMITS}, CALLER, [], True),
-        ({"refuses": ALL_LIMITS}, replace(CALLER, client_id="dashboard"), [], False),
-        ({"refuses": ALL_LIMITS}, replace(CALLER, binding=TelemetryBinding(("press",))), [], False),
-        ({"refuses": frozenset({CredentialLimit.BOUND})}, replace(CALLER, client_id="dashboard"), [], True),
+        ({"rejects": ALL_RESTRICTIONS}, CALLER, [], True),
+        ({"rejects": ALL_RESTRICTIONS}, replace(CALLER, client_id="dashboard"), [], False),
+        ({"rejects": ALL_RESTRICTIONS}, replace(CALLER, binding=TelemetryBinding(("press",))), [], False),
+        ({"rejects": frozenset({CredentialRestriction.BOUND})}, replace(CALLER, client_id="dashboard"), [], True),
         ({"feature": "provenance"}, CALLER, [], False),
         ({"feature": "provenance"}, CALLER, ["provenance"], True),
         ({"feature": "provenance", "access": Access.PUBLIC}, CALLER, [], False),

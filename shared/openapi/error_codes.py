@@ -39,9 +39,10 @@ ERROR_CODES: Final[Mapping[str, ErrorCode]] = {
     "ROUTE_NOT_FOUND": _build_error_code("The API has no operation with this path.", 404),
     "METHOD_NOT_ALLOWED": _build_error_code("The path does not support the method of the request.", 405),
     "PROTOCOL_REFUSED": _build_error_code(
-        "The MCP server rejects the Content-Type, Host or Origin of the request.",
+        "The MCP server rejects the Accept, Content-Type, Host or Origin of the request.",
         400,
         403,
+        406,
         415,
         421,
     ),

@@ -107,15 +107,53 @@ class Runtime:
                 is created.
             prefix: first characters of the new folder's name.
         """
-        folder = await self.run_in_thread(_create_scratch_folder, parent, prefix)
+        creation = _ScratchFolderCreation(parent, prefix)
+        try:
+            folder = await self.run_in_thread(creation.run)
+        except asyncio.CancelledError:
+            creation.abandon()
+            raise
         try:
             yield Path(folder.name)
         finally:
-            await self.run_in_thread(folder.cleanup)
+            try:
+                await self.run_in_thread(folder.cleanup)
+            except asyncio.CancelledError:
+                # The cancelled deletion may not have begun.
+                asyncio.get_running_loop().run_in_executor(self.threads, folder.cleanup)
+                raise
 
     @cached_property
     def _large_text_pool(self) -> Executor:
         return self.open_pool(_LARGE_TEXT_THREADS, "large texts")
+
+
+class _ScratchFolderCreation:
+    """Creation of a temporary folder in a worker thread, whose caller may be cancelled before the thread has finished.
+
+    Args:
+        parent: see :meth:`Runtime.open_scratch_folder`.
+        prefix: the same.
+    """
+
+    def __init__(self, parent: Path | None, prefix: str) -> None:
+        self._parent = parent
+        self._prefix = prefix
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._is_abandoned = False
+
+    def run(self) -> tempfile.TemporaryDirectory[str]:
+        """Create the folder and return it; delete it at once if its caller was cancelled."""
+        self._folder = _create_scratch_folder(self._parent, self._prefix)
+        if self._is_abandoned:
+            self._folder.cleanup()
+        return self._folder
+
+    def abandon(self) -> None:
+        """Delete the folder, which nobody uses, now or as soon as it is created."""
+        self._is_abandoned = True
+        if self._folder is not None:
+            self._folder.cleanup()
 
 
 def _create_scratch_folder(parent: Path | None, prefix: str) -> tempfile.TemporaryDirectory[str]:

@@ -2,17 +2,25 @@
 
 import asyncio
 import contextvars
+import gc
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from uuid import UUID
 
 import pytest
 
+from shared import runtime as runtime_module
 from shared.runtime import LARGE, SYSTEM_RUNTIME, Runtime
 from tests.inline_executor import InlineExecutor
+
+
+def list_folders(parent: Path) -> list[Path]:
+    """Return the folders in a folder."""
+    return list(parent.iterdir())
 
 
 def test_large_work_runs_in_a_thread() -> None:
@@ -83,3 +91,46 @@ async def test_a_scratch_folder_is_deleted_by_a_worker_thread(tmp_path: Path) ->
         assert executor.jobs == 1
     assert not folder.exists()
     assert executor.jobs == 2
+
+
+@pytest.mark.parametrize("when", ["before the creation", "before its result is used"])
+async def test_no_scratch_folder_remains_if_its_creation_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """A scratch folder whose creator was cancelled meanwhile is deleted, without a warning of the garbage collector."""
+    begun, go_on = threading.Event(), threading.Event()
+    genuine = runtime_module._create_scratch_folder
+
+    def create_slowly(parent: Path | None, prefix: str) -> "TemporaryDirectory[str]":
+        folder = genuine(parent, prefix) if when == "before its result is used" else None
+        begun.set()
+        go_on.wait()
+        return folder or genuine(parent, prefix)
+
+    monkeypatch.setattr(runtime_module, "_create_scratch_folder", create_slowly)
+    with ThreadPoolExecutor(1) as threads:
+        runtime = Runtime(threads=threads)
+        opening = asyncio.create_task(AsyncExitStack().enter_async_context(runtime.open_scratch_folder(tmp_path, "w-")))
+        await asyncio.to_thread(begun.wait)
+        opening.cancel()
+        await asyncio.gather(opening, return_exceptions=True)
+        go_on.set()
+    assert opening.cancelled()
+    assert list_folders(tmp_path) == []
+    gc.collect()
+
+
+async def test_a_scratch_folder_is_deleted_if_its_deletion_is_cancelled(tmp_path: Path) -> None:
+    """If the caller is cancelled while the deletion waits for a thread, the folder is deleted nevertheless."""
+    go_on = threading.Event()
+    with ThreadPoolExecutor(1) as threads:
+        opened = AsyncExitStack()
+        await opened.enter_async_context(Runtime(threads=threads).open_scratch_folder(tmp_path, "w-"))
+        threads.submit(go_on.wait)
+        closing = asyncio.create_task(opened.aclose())
+        await asyncio.sleep(0)
+        closing.cancel()
+        await asyncio.gather(closing, return_exceptions=True)
+        go_on.set()
+    assert closing.cancelled()
+    assert list_folders(tmp_path) == []

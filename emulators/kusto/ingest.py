@@ -10,7 +10,8 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -218,7 +219,7 @@ class HubConsumer:
         self.malformed = 0
         self.failures = 0
         self.last_error = ""
-        self.is_storing = False
+        self.is_using_memory = False
         self._lacks_memory_since: float | None = None
         self._has_lost_memory = partial(has_lost_memory, self._cursor)
         self._behind_since: dict[str, datetime] = {}
@@ -349,11 +350,8 @@ class HubConsumer:
                 unrouted += 1
             else:
                 rows.setdefault(row.key, row)
-        self.is_storing = True
-        try:
+        with self._use_memory():
             added = self._store.append_events(partition, offset, list(rows.values()), rejected, _get_current_time())
-        finally:
-            self.is_storing = False
         self._lacks_memory_since = None
         self.added += added
         self.unrouted += unrouted
@@ -367,6 +365,15 @@ class HubConsumer:
                 event_error.reason,
             )
 
+    @contextmanager
+    def _use_memory(self) -> Iterator[None]:
+        """Context manager: mark the memory that a transaction of this thread uses as in use."""
+        self.is_using_memory = True
+        try:
+            yield
+        finally:
+            self.is_using_memory = False
+
     def _delete_expired_rows(self) -> None:
         """Delete expired rows and message keys if ``TRIM_SECONDS`` have passed since the last deletion.
 
@@ -375,8 +382,11 @@ class HubConsumer:
         if time.monotonic() < self._next_trim:
             return
         now = _get_current_time()
-        self._store.trim_keys_and_rejected_events(now)
-        deleted = self._store.delete_rows_ingested_before(now - self._retention) if self._retention is not None else 0
+        deleted = 0
+        with self._use_memory():
+            self._store.trim_keys_and_rejected_events(now)
+            if self._retention is not None:
+                deleted = self._store.delete_rows_ingested_before(now - self._retention)
         self.expired += deleted
         if deleted:
             _LOGGER.info("%d rows of the table Telemetry have expired and are deleted", deleted)

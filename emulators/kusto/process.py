@@ -98,7 +98,7 @@ async def _run_server(
     consumer: HubConsumer | None = None
 
     def is_ingesting() -> bool:
-        return (ingestion is not None and ingestion.is_running) or (consumer is not None and consumer.is_storing)
+        return (ingestion is not None and ingestion.is_running) or (consumer is not None and consumer.is_using_memory)
 
     engine = Engine(connection, translator, arguments.memory_bytes, is_ingesting)
     if arguments.hub:

@@ -85,3 +85,23 @@ def test_a_lasting_lack_of_memory_ends_the_process(
     connection.close()
     assert len(ended) == count
     assert consumer.failures == len(errors)
+
+
+def test_a_transaction_of_the_consumer_uses_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the consumer stores a batch or deletes expired rows, its memory counts as in use, and afterwards not."""
+    connection = duckdb.connect()
+    create_tables(connection, NOW.replace(tzinfo=None))
+    consumer = HubConsumer(connection, tmp_path / "hub.sqlite")
+    seen: list[bool] = []
+
+    def record_use(*_: object) -> int:
+        seen.append(consumer.is_using_memory)
+        return 0
+
+    monkeypatch.setattr(consumer._store, "append_events", record_use)
+    monkeypatch.setattr(consumer._store, "trim_keys_and_rejected_events", record_use)
+    consumer._store_batch("0", Offset(1, datetime.min), [])  # noqa: DTZ901  as stored
+    consumer._delete_expired_rows()
+    connection.close()
+    assert seen == [True, True]
+    assert not consumer.is_using_memory

@@ -9,7 +9,7 @@ from functions.provenance_queries import TargetName
 from functions.reply_docs import audit_overview as replies
 from shared.auth.rights import AccessRight
 from shared.errors import ValidationErrors, invalid
-from shared.http.messages import JSON, Reply, build_json_reply, serialise_json
+from shared.http.messages import JSON, Reply, build_json_reply
 from shared.http.operations import Call, Group
 from shared.provenance.cursors import decode_cursor, encode_cursor
 from shared.provenance.hash_rule import format_record_id
@@ -17,6 +17,7 @@ from shared.provenance.overview import DEFAULT_LIMIT, MAX_LIMIT, PendingPage, ch
 from shared.provenance.overview_ports import PendingPlace
 from shared.provenance.ports import ChainKey, Target
 from shared.provenance.records import record_to_json
+from shared.text_formats.serialisation import serialise_json
 from shared.validation.whole_numbers import parse_whole_number
 from shared.wiring import services
 from shared.wiring.features import PROVENANCE

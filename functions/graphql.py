@@ -6,13 +6,14 @@ from typing import Any, Final, NotRequired, TypedDict
 
 from shared.errors import Kind, WorkspaceError, invalid
 from shared.graphql_api.error_codes import to_error_object
-from shared.http.messages import JSON, Reply, Request, serialise_json
+from shared.http.messages import JSON, Reply, Request
 from shared.http.negotiation import choose_media_type
 from shared.http.operation_docs import DocumentedReply, OperationDocs
 from shared.http.operations import Access, Call, Group, RawBody
 from shared.http.problems import STATUS, build_error_headers, build_problem_reply
 from shared.http.unknown_names import UnknownNames
 from shared.interpreter import load_modules
+from shared.text_formats.serialisation import serialise_json
 from shared.text_formats.strict_json import parse_body
 from shared.wiring import services
 

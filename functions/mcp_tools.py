@@ -8,20 +8,19 @@ from urllib.parse import urlencode
 
 from functions.mcp_arguments import ROWS, describe_arguments
 from shared.errors import FieldError, build_invalid_fields_error, invalid
-from shared.http.messages import Reply, Request, serialise_json
+from shared.http.messages import Reply, Request
 from shared.http.operations import NoBody, NoQuery, Operation
 from shared.mcp_server.capabilities import MAX_RESULT_CHARACTERS, Run, Schema, Tool, ToolResult, build_too_large_error
 from shared.openapi.schemas import build_inline_schema, list_parameters
 from shared.runtime import LARGE
 from shared.text_formats.large_json import parse_json_in_slices
+from shared.text_formats.serialisation import serialise_json
 from shared.wiring import services
 
 type SendRequest = Callable[[Request], Awaitable[Reply]]
 """Function that sends a request through the request pipeline as the caller."""
 
 _RECORDS: Final = "records"
-_SLICED_LEVELS: Final = 3
-"""Nested levels of a result that are parsed in small steps: the result, its list of rows, and the rows."""
 _EXPECTED: Final = {"string": "must be a string", "integer": "must be a whole number"}
 
 
@@ -236,7 +235,7 @@ async def parse_tool_result(body: bytes) -> Any:
         raise build_too_large_error()
     if len(text) < LARGE:
         return json.loads(text)
-    return await services().runtime.run_in_thread(parse_json_in_slices, text, _SLICED_LEVELS)
+    return await services().runtime.run_in_thread(parse_json_in_slices, text)
 
 
 def _to_query_pairs(values: Mapping[str, Any], types: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -12,11 +12,12 @@ from functions import GROUPS
 from functions.lazy_groups import load_operations
 from shared.auth.principals import Principal
 from shared.catalog.snapshot import Catalog
-from shared.http.messages import JSON, Reply, serialise_json
+from shared.http.messages import JSON, Reply
 from shared.http.operation_docs import ETAG, NOT_MODIFIED, DocumentedReply, OperationDocs
 from shared.http.operations import Call, Group, Operation
 from shared.http.unknown_names import UnknownNames
 from shared.interpreter import load_modules
+from shared.text_formats.serialisation import serialise_json
 from shared.warm_queries.ports import Column
 from shared.wiring import services
 

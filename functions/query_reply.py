@@ -3,16 +3,16 @@
 import csv
 import hashlib
 import io
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import quote
 
-from shared.http.messages import JSON, Reply, Request, serialise_json
+from shared.http.messages import JSON, Reply, Request
 from shared.http.negotiation import choose_media_type
 from shared.runtime import LARGE
 from shared.text_formats.csv_cells import escape_formula
+from shared.text_formats.serialisation import serialise_json, serialise_rows, to_json_text
 from shared.timestamps import format_rfc3339
 from shared.warm_queries.results import QueryResult
 from shared.wiring import services
@@ -86,11 +86,6 @@ def _to_cell_text(value: Any) -> str:
     return value if isinstance(value, str) else to_json_text(value)
 
 
-def to_json_text(value: Any) -> str:
-    """Convert a value of the Kusto type dynamic to JSON text."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
 _CONVERTERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "bool": bool,
     "int": int,
@@ -100,8 +95,6 @@ _CONVERTERS: Final[Mapping[str, Callable[[Any], Any]]] = {
 }
 
 
-_CHUNK = 250
-"""Number of rows that are serialised in one call, to let other threads run in between."""
 _TIMING_BYTES: Final = 100
 """Length of the timing properties in a JSON reply, with spaces."""
 
@@ -109,6 +102,9 @@ _VARY = {"Vary": "Accept, Authorization"}
 CSV = "text/csv"
 PARQUET = "application/vnd.apache.parquet"
 ARROW = "application/vnd.apache.arrow.stream"
+_LINE_END: Final = "\r\n"
+_LONG_CELL: Final = 65_536
+"""Number of characters of a CSV cell that is quoted here."""
 _TEXT_TYPES = frozenset({"string", "dynamic"})
 """Kusto types whose values can be free text, which a spreadsheet can take for a formula."""
 
@@ -163,7 +159,7 @@ async def build_query_reply(request: Request, result: QueryResult, row_format: R
         body = await services().runtime.run_in_thread_if_large(size, _build_json_document, result, rows)
         return Reply(200, body, {"Content-Type": JSON, **headers})
     content_type = f"{CSV}; charset=utf-8; header=present" if media_type == CSV else media_type
-    return Reply(200, rows, {"Content-Type": content_type, **headers})
+    return Reply(200, b"".join(rows), {"Content-Type": content_type, **headers})
 
 
 def _estimate_size(result: QueryResult, media_type: str) -> int:
@@ -173,19 +169,16 @@ def _estimate_size(result: QueryResult, media_type: str) -> int:
     return result.size + result.row_count * sum(len(column.name) for column in result.columns)
 
 
-def _serialise_rows(result: QueryResult, media_type: str) -> tuple[bytes, str]:
-    """Serialise the rows of a query's result in a media type; return the bytes and their ETag."""
-    rows = _to_json_rows(result) if media_type == JSON else _WRITERS[media_type](result)
-    return rows, _compute_etag(result, media_type, rows)
+def _serialise_rows(result: QueryResult, media_type: str) -> tuple[list[bytes], str]:
+    """Serialise the rows of a query's result in a media type; return the parts of the bytes and their ETag."""
+    if media_type == JSON:
+        parts = [b"[", *serialise_rows(result.rows, result.size), b"]"]
+    else:
+        parts = [_WRITERS[media_type](result)]
+    return parts, _compute_etag(result, media_type, parts)
 
 
-def _to_json_rows(result: QueryResult) -> bytes:
-    # Rows are serialised in chunks, because serialising all rows in one call would block the other threads.
-    parts = (serialise_json(result.rows[start : start + _CHUNK])[1:-1] for start in range(0, len(result.rows), _CHUNK))
-    return b"[%b]" % b",".join(parts)
-
-
-def _build_json_document(result: QueryResult, rows: bytes) -> bytes:
+def _build_json_document(result: QueryResult, rows: Sequence[bytes]) -> bytes:
     approval = result.approval
     document: dict[str, Any] = {
         "governance": {
@@ -205,7 +198,8 @@ def _build_json_document(result: QueryResult, rows: bytes) -> bytes:
     head = serialise_json({"query": result.query, "executedAt": format_rfc3339(result.executed_at)})[:-1]
     # Spaces make the replies to identical requests equally long, for clients that compare lengths.
     tail = serialise_json(timing)[1:-1].ljust(_TIMING_BYTES)
-    return b'%b,"results":%b,%b,%b}' % (head, rows, serialise_json(document)[1:-1], tail)
+    # Parts are joined only once, because each copy of a large reply blocks the other threads.
+    return b"".join((head, b',"results":', *rows, b",", serialise_json(document)[1:-1], b",", tail, b"}"))
 
 
 def _round_execution_time(result: QueryResult) -> float:
@@ -227,7 +221,7 @@ def _build_execution_headers(result: QueryResult) -> dict[str, str]:
     return headers
 
 
-def _compute_etag(result: QueryResult, media_type: str, rows: bytes) -> str:
+def _compute_etag(result: QueryResult, media_type: str, rows: Sequence[bytes]) -> str:
     """Compute a weak ETag from the rows and the approval of the query, but not from the time of execution."""
     approval = result.approval and (result.approval.approved_by, format_rfc3339(result.approval.approved_at))
     columns = [(column.name, column.type) for column in result.columns]
@@ -235,7 +229,8 @@ def _compute_etag(result: QueryResult, media_type: str, rows: bytes) -> str:
     if media_type == JSON and result.visualization is not None:
         identity.append(result.visualization)
     digest = hashlib.blake2b(serialise_json(identity), digest_size=16)
-    digest.update(rows)
+    for part in rows:
+        digest.update(part)
     return f'W/"{digest.hexdigest()}"'
 
 
@@ -251,14 +246,25 @@ def to_csv(result: QueryResult) -> bytes:
     get a leading apostrophe. Values of other types cannot be formulas and are not changed.
     """
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\r\n")
+    writer = csv.writer(text, lineterminator=_LINE_END)
     cells = [
         (column.name, _format_csv_text_cell if column.type in _TEXT_TYPES else _format_csv_cell)
         for column in result.columns
     ]
     writer.writerow([escape_formula(name) for name, _ in cells])
-    writer.writerows([cell(row[name]) for name, cell in cells] for row in result.rows)
+    for row in result.rows:
+        values = [cell(row[name]) for name, cell in cells]
+        if any(isinstance(value, str) and len(value) > _LONG_CELL for value in values):
+            text.write(",".join(map(_quote_csv_cell, values)) + _LINE_END)
+        else:
+            writer.writerow(values)
     return text.getvalue().encode("utf-8")
+
+
+def _quote_csv_cell(value: Any) -> str:
+    """Return a cell as the CSV writer writes it; for long texts, because the writer blocks the other threads longer."""
+    text = "" if value is None else str(value)
+    return '"{}"'.format(text.replace('"', '""')) if any(mark in text for mark in ',"\r\n') else text
 
 
 def _format_csv_text_cell(value: Any) -> Any:

@@ -5,8 +5,9 @@ from typing import Any, Final
 
 import orjson
 
-from shared.http.messages import Reply, build_json_reply, serialise_json
+from shared.http.messages import Reply, build_json_reply
 from shared.runtime import Runtime
+from shared.text_formats.serialisation import serialise_json
 
 MIN_IN_THREAD: Final = 50
 """Number of missing texts from which the serialisation runs in a worker thread."""

@@ -15,9 +15,10 @@ from shared.data_stores.models import MISSING, PartitionValue, StoredDocument
 from shared.data_stores.partition_keys import ID_PATH, validate_partition_key
 from shared.data_stores.tables import TableAddress
 from shared.errors import WorkspaceError
-from shared.http.messages import JSON, Reply, serialise_json
+from shared.http.messages import JSON, Reply
 from shared.http.operations import MIB, Call, Group
 from shared.http.unknown_names import UnknownNames
+from shared.text_formats.serialisation import serialise_json
 from shared.text_formats.strict_json import parse_json
 from shared.validation.whole_numbers import parse_whole_number
 from shared.wiring import services

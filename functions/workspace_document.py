@@ -17,9 +17,10 @@ from shared.catalog.items import ItemKind
 from shared.catalog.problems import DocumentError, Problem
 from shared.catalog.yaml_writer import write_yaml
 from shared.errors import Kind, WorkspaceError
-from shared.http.messages import JSON, Reply, Request, serialise_json
+from shared.http.messages import JSON, Reply, Request
 from shared.http.negotiation import choose_media_type
 from shared.http.operations import MIB, Call, Group, RawBody
+from shared.text_formats.serialisation import serialise_json
 from shared.timestamps import format_rfc3339
 from shared.warm_queries.document_checks import check_document_queries
 from shared.wiring import services

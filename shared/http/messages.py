@@ -1,17 +1,12 @@
 """Request and reply types, independent of the Functions host."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-import orjson
-
-from shared.text_formats.large_json import long_integer_to_int, long_integer_to_json
-from shared.timestamps import format_rfc3339
+from shared.text_formats.serialisation import serialise_json
 
 if TYPE_CHECKING:
     from shared.http.deprecations import Deprecation
@@ -19,7 +14,6 @@ if TYPE_CHECKING:
 JSON = "application/json"
 PROBLEM_JSON = "application/problem+json"
 MAX_PARAMETERS = 200
-_OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
 
 
 @dataclass(frozen=True)
@@ -83,19 +77,6 @@ class Reply:
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
     error_code: str = ""
-
-
-def serialise_json(value: Any) -> bytes:
-    """Serialise a JSON value as UTF-8; datetimes in UTC with ``Z``, NaN and infinities as null."""
-    try:
-        return orjson.dumps(value, option=_OPTIONS, default=long_integer_to_json)
-    except TypeError:
-        # orjson rejects an `int` beyond 64 bits, which telemetry can contain.
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_serialise_unknown_type).encode()
-
-
-def _serialise_unknown_type(value: Any) -> str | int:
-    return format_rfc3339(value) if isinstance(value, datetime) else long_integer_to_int(value)
 
 
 def build_json_reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:

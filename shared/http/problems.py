@@ -4,7 +4,8 @@ from http import HTTPStatus
 
 from shared.auth.reauthentication import build_www_authenticate
 from shared.errors import Kind, WorkspaceError
-from shared.http.messages import PROBLEM_JSON, Reply, Request, serialise_json
+from shared.http.messages import PROBLEM_JSON, Reply, Request
+from shared.text_formats.serialisation import serialise_json
 
 STATUS: dict[Kind, HTTPStatus] = {
     Kind.INVALID: HTTPStatus.BAD_REQUEST,

@@ -21,7 +21,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import PARSE_ERROR
 
 from shared.errors import Kind, WorkspaceError
-from shared.http.messages import JSON, Reply, Request, serialise_json
+from shared.http.messages import JSON, Reply, Request
 from shared.http.problems import build_problem_reply
 from shared.http.unknown_names import build_unknown_arguments_error
 from shared.mcp_server.capabilities import (
@@ -40,6 +40,7 @@ from shared.mcp_server.prompts import DEFAULTS
 from shared.observability import logs
 from shared.observability.logs import request_id
 from shared.runtime import Runtime
+from shared.text_formats.serialisation import serialise_json
 from shared.text_formats.strict_json import parse_body
 from shared.validation.names import find_nearest_names
 

@@ -86,24 +86,28 @@ _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\n\r]*+")
 _SLICE: Final = 64 * 1024
 """Number of characters that are parsed in one call: those of a short text, or of small elements."""
-_BETWEEN: Final = ("],[", "},{")
-"""Boundaries between two elements at which an array can be cut."""
+_SMALL: Final = 1024
+"""Number of characters of an array or object that is small for certain; most are, and copying these is cheap."""
+_BETWEEN: Final = (("],[", 1), ("},{", 1), (",", 0))
+"""Texts between two elements at which an array can be cut, and the position of their comma."""
 
 
-def parse_json_in_slices(text: str, levels: int) -> Any:
+def parse_json_in_slices(text: str) -> Any:
     """Parse a JSON text with the same result as ``json.loads``.
+
+    Arrays and objects of more than 65,536 characters are parsed in several calls. Only a number or a string is always
+    parsed in one call.
 
     Args:
         text: the JSON text.
-        levels: number of outer nesting levels whose elements and properties are parsed one by one. A deeper value is
-            parsed in one call. Small arrays and objects in a compact array are parsed several at a time.
 
     Raises:
         ValueError: the text is not JSON.
+        RecursionError: more than about 300 large arrays and objects are nested.
     """
     if len(text) <= _SLICE:
         return _parse_in_one_call(text)
-    value, end = _parse_value(text, _skip_whitespace(text, 0), levels)
+    value, end = _parse_value(text, _skip_whitespace(text, 0))
     if _skip_whitespace(text, end) != len(text):
         raise json.JSONDecodeError("Extra data", text, end)
     return value
@@ -117,29 +121,33 @@ def _parse_in_one_call(text: str) -> Any:
         return json.loads(text)
 
 
-def _parse_value(text: str, at: int, levels: int) -> tuple[Any, int]:
-    match text[at : at + 1] if levels else "":
-        case "[":
-            return _parse_array(text, at + 1, levels - 1)
-        case "{":
-            return _parse_object(text, at + 1, levels - 1)
-        case _:
-            return _DECODER.raw_decode(text, at)
+def _parse_value(text: str, at: int) -> tuple[Any, int]:
+    first = text[at : at + 1]
+    if first not in ("[", "{"):
+        return _DECODER.raw_decode(text, at)
+    for length in (_SMALL, _SLICE):
+        try:
+            value, end = _DECODER.raw_decode(text[at : at + length])
+        except (ValueError, RecursionError):
+            # It is longer than the slice, or it is not JSON; the functions below find that out.
+            continue
+        return value, at + end
+    return _parse_array(text, at + 1) if first == "[" else _parse_object(text, at + 1)
 
 
-def _parse_array(text: str, at: int, levels: int) -> tuple[list[Any], int]:
+def _parse_array(text: str, at: int) -> tuple[list[Any], int]:
     found: list[Any] = []
     at = _skip_whitespace(text, at)
     if text[at : at + 1] == "]":
         return found, at + 1
     one_by_one_until = at
     while True:
-        if not levels and at >= one_by_one_until:
+        if at >= one_by_one_until:
             members, one_by_one_until = _parse_next_elements(text, at)
             if members:
                 found += members
                 at = one_by_one_until
-        value, at = _parse_value(text, _skip_whitespace(text, at), levels)
+        value, at = _parse_value(text, _skip_whitespace(text, at))
         found.append(value)
         at = _skip_whitespace(text, at)
         if _is_closing_mark(text, at, "]"):
@@ -157,13 +165,22 @@ def _parse_next_elements(text: str, at: int) -> tuple[list[Any], int]:
         The elements, and the position of the next element. If the array cannot be cut: no elements, and the position up
         to which the elements must be parsed one by one.
     """
-    cut = next((cut for cut in (text.find(mark, at + _SLICE) for mark in _BETWEEN) if cut >= 0), -1)
-    if cut < 0 or cut > at + 2 * _SLICE:
+    comma = _find_cut(text, at + _SLICE)
+    if comma < 0:
         return [], at + _SLICE
     try:
-        return _parse_complete_text(f"[{text[at : cut + 1]}]"), cut + 2
+        return _parse_complete_text(f"[{text[at:comma]}]"), comma + 1
     except (ValueError, RecursionError):
-        return [], cut + 1
+        return [], comma + 1
+
+
+def _find_cut(text: str, start: int) -> int:
+    """Return the position of the first comma that probably is between two elements of an array; -1 without one."""
+    for mark, offset in _BETWEEN:
+        place = text.find(mark, start, start + _SLICE + len(mark))
+        if place >= 0:
+            return place + offset
+    return -1
 
 
 def _parse_complete_text(text: str) -> Any:
@@ -172,7 +189,7 @@ def _parse_complete_text(text: str) -> Any:
     return json.loads(text) if _LONG in encoded.translate(_ZEROS) else orjson.loads(encoded)
 
 
-def _parse_object(text: str, at: int, levels: int) -> tuple[dict[str, Any], int]:
+def _parse_object(text: str, at: int) -> tuple[dict[str, Any], int]:
     found: dict[str, Any] = {}
     at = _skip_whitespace(text, at)
     if text[at : at + 1] == "}":
@@ -181,7 +198,7 @@ def _parse_object(text: str, at: int, levels: int) -> tuple[dict[str, Any], int]
         at = _skip_expected_mark(text, _skip_whitespace(text, at), '"')
         name, at = scanstring(text, at)
         at = _skip_expected_mark(text, _skip_whitespace(text, at), ":")
-        found[name], at = _parse_value(text, _skip_whitespace(text, at), levels)
+        found[name], at = _parse_value(text, _skip_whitespace(text, at))
         at = _skip_whitespace(text, at)
         if _is_closing_mark(text, at, "}"):
             return found, at + 1

@@ -46,7 +46,7 @@ class EngineResult:
         computed_at: time at which a cached result was computed; None for a new result.
         visualization: properties of the query's operator ``render``; None without the operator.
         approximations: each function whose results can differ from Data Explorer's, with a note; local engines only.
-        size: number of characters of the engine's reply; decides whether its rows are processed in a worker thread.
+        size: number of bytes of the engine's reply; decides whether its rows are processed in a worker thread.
     """
 
     columns: tuple[Column, ...]

@@ -1,6 +1,5 @@
 """Results of KQL queries, and the conversion of the engine's rows to JSON values."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -8,6 +7,7 @@ from typing import Any, Final
 
 from shared.catalog.models import Approval
 from shared.errors import WorkspaceError, invalid
+from shared.text_formats.large_json import parse_json_in_slices
 from shared.warm_queries.ports import Column
 
 AD_HOC: Final = "ad-hoc"
@@ -31,7 +31,7 @@ class QueryResult:
         from_cache: True if the result was computed for an earlier call; None if the query does not allow caching.
         values: cells of each column, for formats that store columns; None if the result has rows.
         visualization: properties of the query's operator ``render``; None without the operator.
-        size: number of characters of the engine's reply; decides whether the rows are processed in a worker thread.
+        size: number of bytes of the engine's reply; decides whether the rows are processed in a worker thread.
     """
 
     query: str
@@ -112,11 +112,8 @@ def _convert_dynamic(cell: Any) -> Any:
     if not isinstance(cell, str):
         return cell
     try:
-        return (
-            _require_allowed_nesting(json.loads(cell))
-            if cell.count("[") + cell.count("{") > MAX_DEPTH
-            else json.loads(cell)
-        )
+        value = parse_json_in_slices(cell)
+        return _require_allowed_nesting(value) if cell.count("[") + cell.count("{") > MAX_DEPTH else value
     except RecursionError:
         raise _build_depth_error() from None
     except ValueError:

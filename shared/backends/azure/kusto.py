@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 MARGIN_SECONDS = 20.0
 _LOG = logs.get_logger("kusto")
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
-_SLICED_LEVELS = 3
-"""Number of nested JSON levels of a reply that are parsed in small steps: frames, rows of a frame, cells of a row."""
 _MAX_RESULT_BYTES = 64 * 1024 * 1024
 _RESTRICTIONS = (
     "request_readonly",
@@ -69,7 +67,7 @@ because it makes queries fail on tables with row-level security.
 
 
 _reply_size: ContextVar[int] = ContextVar("reply_size", default=0)
-"""Number of characters of the reply that the current task received last. The SDK does not return it."""
+"""Number of bytes of the reply that the current task received last. The SDK does not return it."""
 
 
 def _create_reply_class(runtime: Runtime) -> type[aiohttp.ClientResponse]:
@@ -80,15 +78,19 @@ def _create_reply_class(runtime: Runtime) -> type[aiohttp.ClientResponse]:
 
         async def json(self, **_: Any) -> Any:
             """Parse the body as JSON; return None for an empty body."""
-            text = await self.text()
-            if not text.strip():
+            body = await self.read()
+            if not body.strip():
                 return None
-            with pause_garbage_collection(len(text)):
-                parsed = await runtime.run_in_thread_if_large(len(text), parse_json_in_slices, text, _SLICED_LEVELS)
-            _reply_size.set(len(text))
+            with pause_garbage_collection(len(body)):
+                parsed = await runtime.run_in_thread_if_large(len(body), _parse_body, body, self.get_encoding())
+            _reply_size.set(len(body))
             return parsed
 
     return WorkerParsedReply
+
+
+def _parse_body(body: bytes, encoding: str) -> Any:
+    return parse_json_in_slices(body.decode(encoding))
 
 
 class _StrictKustoClient(KustoClient):

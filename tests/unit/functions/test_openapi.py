@@ -18,8 +18,8 @@ from shared.auth.principals import CredentialKind, Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.models import Approval, WarmQuery
 from shared.catalog.snapshot import Catalog, CatalogEntry
-from shared.http.messages import serialise_json
 from shared.openapi.document import build_caller_document
+from shared.text_formats.serialisation import serialise_json
 from shared.warm_queries.ports import Column
 
 AT = datetime(2026, 1, 5, tzinfo=UTC)

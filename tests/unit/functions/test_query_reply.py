@@ -148,6 +148,15 @@ def test_parquet_columns_keep_their_types() -> None:
     assert set(second.values()) == {None}
 
 
+def test_long_csv_cells_are_written_as_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row with a long text has the same CSV text as the CSV writer writes for it."""
+    texts = ["plain", 'with "quotes"', "a,b", "two\r\nlines", "", "ä", [1, "x"]]
+    results = [build_result([text] * len(KINDS), [None] * len(KINDS)) for text in texts]
+    written = [to_csv(result) for result in results]
+    monkeypatch.setattr(query_reply, "_LONG_CELL", 0)
+    assert [to_csv(result) for result in results] == written
+
+
 def test_an_empty_result_has_column_names_in_csv() -> None:
     """The CSV file of a result without rows has the column names."""
     assert to_csv(build_result()).decode() == ",".join(KINDS) + "\r\n"

@@ -1,37 +1,8 @@
-"""Tests of requests, and of the serialisation of JSON replies."""
-
-import json
-from datetime import UTC, datetime
-from typing import Any
+"""Tests of requests."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from shared.http.messages import Request, serialise_json
-from shared.telemetry.json_text import parse, serialise
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=10,
-)
-
-
-@given(VALUES)
-def test_telemetry_values_are_serialised_exactly(value: Any) -> None:
-    """Each telemetry value that ingestion can store is serialised unchanged, also integers of any size."""
-    try:
-        stored = parse(serialise(value))
-    except ValueError:
-        return
-    assert json.loads(serialise_json({"Payload": stored})) == {"Payload": stored}
-
-
-def test_a_datetime_is_serialised_with_a_huge_integer() -> None:
-    """The slower serialiser for huge integers also serialises datetimes."""
-    at = datetime(2026, 1, 1, tzinfo=UTC)
-    assert json.loads(serialise_json({"at": at, "n": 2**80})) == {"at": "2026-01-01T00:00:00.000000Z", "n": 2**80}
+from shared.http.messages import Request
 
 
 def test_the_query_string_is_parsed_once() -> None:

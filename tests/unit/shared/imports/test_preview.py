@@ -11,9 +11,9 @@ from shared.backends.embedded.file_links import FileLinks
 from shared.downloads.import_request import ImportFormat, ImportMapping, ImportRequest
 from shared.downloads.models import DownloadFormat, Job
 from shared.errors import WorkspaceError
-from shared.http.messages import serialise_json
 from shared.imports.preview import MAX_MESSAGES, MAX_PROBLEMS, MAX_ROWS, ImportPreview
 from shared.imports.uploads import build_upload_name
+from shared.text_formats.serialisation import serialise_json
 from tests.unit.shared.telemetry.fakes import build_catalog, build_catalog_getter, build_connection
 
 AT = datetime(2026, 1, 5, tzinfo=UTC)

@@ -61,14 +61,60 @@ VALUES = st.recursive(
 )
 
 
-@given(VALUES, st.integers(0, 4), st.sampled_from([None, 2]))
-def test_sliced_parsing_equals_the_standard_library(value: object, levels: int, indent: int | None) -> None:
-    """For any number of sliced levels and any white space, the result equals that of the standard library."""
+@given(VALUES, st.integers(0, 40), st.integers(0, 20), st.sampled_from([None, 2]))
+def test_sliced_parsing_equals_the_standard_library(value: object, size: int, small: int, indent: int | None) -> None:
+    """For slices of any size and any white space, the result equals that of the standard library."""
     text = json.dumps(value, indent=indent)
-    assert parse_json_in_slices(text, levels) == value
+    assert parse_json_in_slices(text) == value
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(large_json, "_SLICE", 0)
-        assert parse_json_in_slices(text, levels) == value
+        patch.setattr(large_json, "_SLICE", size)
+        patch.setattr(large_json, "_SMALL", small)
+        assert parse_json_in_slices(text) == value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [list(range(100_000))],
+        {"a": {"b": [["text, text"] * 20_000, 1]}},
+        [[[str(number), [number], {"n": number}] for number in range(10_000)]],
+        [[{str(number): number / 3 for number in range(20_000)}]],
+    ],
+    ids=["numbers", "texts", "mixed", "one-object"],
+)
+def test_a_large_value_at_any_depth_is_parsed_in_several_calls(value: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No call parses more than about twice the size of a slice, because other threads wait for the end of each call."""
+    calls: list[int] = []
+    parse, decoder = large_json._parse_complete_text, large_json._DECODER
+
+    class Decoder:
+        def raw_decode(self, text: str, at: int = 0) -> tuple[object, int]:
+            found, end = decoder.raw_decode(text, at)
+            calls.append(end - at)
+            return found, end
+
+    def parse_complete_text(text: str) -> object:
+        calls.append(len(text))
+        return parse(text)
+
+    monkeypatch.setattr(large_json, "_DECODER", Decoder())
+    monkeypatch.setattr(large_json, "_parse_complete_text", parse_complete_text)
+    assert parse_json_in_slices(json.dumps(value, separators=(",", ":"))) == value
+    assert max(calls) <= 2 * large_json._SLICE + 10
+
+
+@pytest.mark.parametrize("wrap", ["[%s]", '{"a":%s}'])
+def test_a_large_text_that_is_nested_too_deeply_raises_a_recursion_error(
+    wrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nested large values raise the error that the parser of the standard library raises for deep nesting."""
+    monkeypatch.setattr(large_json, "_SLICE", 2)
+    monkeypatch.setattr(large_json, "_SMALL", 1)
+    text = "1"
+    for _ in range(2_000):
+        text = wrap % text
+    with pytest.raises(RecursionError):
+        parse_json_in_slices(text)
 
 
 ROWS = st.lists(
@@ -83,7 +129,7 @@ def test_properties_parsed_together_equal_the_standard_library(rows: list[object
     text = json.dumps(rows, separators=(",", ":"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(large_json, "_SLICE", size)
-        assert parse_json_in_slices(text, 1) == rows
+        assert parse_json_in_slices(text) == rows
 
 
 @pytest.mark.parametrize(
@@ -93,7 +139,7 @@ def test_invalid_json_after_a_cut_is_rejected(text: str, monkeypatch: pytest.Mon
     """An error in the last part of a JSON text is reported, although earlier slices were parsed without error."""
     monkeypatch.setattr(large_json, "_SLICE", 2)
     with pytest.raises(ValueError, match="line 1"):
-        parse_json_in_slices(text, 1)
+        parse_json_in_slices(text)
 
 
 @pytest.mark.parametrize("size", [2, large_json._SLICE])
@@ -109,13 +155,13 @@ def test_numbers_of_any_length_are_parsed_exactly(size: int, monkeypatch: pytest
         "0.1",
     ):
         text = f"[[{number}],[1],[2],[3]]"
-        assert repr(parse_json_in_slices(text, 1)) == repr(json.loads(text))
+        assert repr(parse_json_in_slices(text)) == repr(json.loads(text))
 
 
 @pytest.mark.parametrize("text", ["[NaN, -Infinity]", '["\\ud800"]', '{"a": 1, "a": 2}', f"{'[' * 1100}{']' * 1100}"])
 def test_short_texts_that_only_the_standard_library_accepts_are_parsed(text: str) -> None:
     """A short text that only the parser of the standard library accepts is parsed by that parser."""
-    assert repr(parse_json_in_slices(text, 3)) == repr(json.loads(text))
+    assert repr(parse_json_in_slices(text)) == repr(json.loads(text))
 
 
 @pytest.mark.parametrize(
@@ -123,8 +169,8 @@ def test_short_texts_that_only_the_standard_library_accepts_are_parsed(text: str
 )
 @pytest.mark.parametrize("size", [-1, large_json._SLICE])
 def test_invalid_json_is_rejected(text: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An invalid JSON text raises an error at each depth of nesting, whether it is parsed in slices or in one call."""
+    """An invalid JSON text raises an error, whether it is parsed in slices or in one call."""
     monkeypatch.setattr(large_json, "_SLICE", size)
-    for levels in range(3):
-        with pytest.raises(ValueError, match="line 1"):
-            parse_json_in_slices(text, levels)
+    monkeypatch.setattr(large_json, "_SMALL", size)
+    with pytest.raises(ValueError, match="line 1"):
+        parse_json_in_slices(text)

@@ -1,0 +1,124 @@
+"""Serialisation of JSON values, of large ones in several calls.
+
+One call of the serialiser holds the interpreter lock until the whole value is serialised; between the calls, other
+threads can run. :func:`shared.text_formats.large_json.parse_json_in_slices` is the counterpart for parsing.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Any, Final
+
+import orjson
+
+from shared.text_formats.large_json import long_integer_to_int, long_integer_to_json
+from shared.timestamps import format_rfc3339
+
+_OPTIONS: Final = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
+
+_MOST_VALUES: Final = 10_000
+"""Number of values that are serialised in one call; a text counts as one value for every 16 characters."""
+_CHARACTERS_PER_VALUE: Final = 16
+_ROWS_PER_CALL: Final = 250
+"""Number of rows without large values that are serialised in one call."""
+_LONG_ROW: Final = 512
+"""Average number of characters of a row from which the values of each row are counted."""
+
+
+def serialise_json(value: Any) -> bytes:
+    """Serialise a JSON value as UTF-8; datetimes in UTC with ``Z``, NaN and infinities as null."""
+    try:
+        return orjson.dumps(value, option=_OPTIONS, default=long_integer_to_json)
+    except TypeError:
+        # orjson rejects an `int` beyond 64 bits, which telemetry can contain.
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_serialise_unknown_type).encode()
+
+
+def _serialise_unknown_type(value: Any) -> str | int:
+    return format_rfc3339(value) if isinstance(value, datetime) else long_integer_to_int(value)
+
+
+def serialise_rows(rows: Sequence[Any], text_size: int) -> Iterator[bytes]:
+    """Serialise the rows of a query's result; yield the parts of the JSON text of all rows with commas between them.
+
+    Args:
+        rows: rows as JSON values.
+        text_size: size of the JSON text from which the rows were parsed, in characters or bytes.
+    """
+    if text_size > _LONG_ROW * len(rows):
+        yield from _serialise_elements(rows)
+        return
+    # Counting the values of short rows would take longer than their serialisation.
+    for start in range(0, len(rows), _ROWS_PER_CALL):
+        if start:
+            yield b","
+        yield serialise_json(rows[start : start + _ROWS_PER_CALL])[1:-1]
+
+
+def _serialise_elements(elements: Iterable[Any]) -> Iterator[bytes]:
+    """Serialise the elements of an array; yield the parts of their JSON text with commas between them."""
+    separator = b""
+    for group in _group_elements(elements):
+        yield separator
+        separator = b","
+        if len(group) == 1:
+            yield from _serialise_value(group[0])
+        else:
+            yield serialise_json(group)[1:-1]
+
+
+def _group_elements(elements: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yield groups of consecutive elements that are serialised in one call, and each large element alone."""
+    group: list[Any] = []
+    values = 0
+    for element in elements:
+        count = _count_values(element)
+        if group and values + count > _MOST_VALUES:
+            yield group
+            group, values = [], 0
+        group.append(element)
+        values += count
+    if group:
+        yield group
+
+
+def _serialise_value(value: Any) -> Iterator[bytes]:
+    if not isinstance(value, dict | list) or _count_values(value) <= _MOST_VALUES:
+        yield serialise_json(value)
+    elif isinstance(value, list):
+        yield b"["
+        yield from _serialise_elements(value)
+        yield b"]"
+    else:
+        yield b"{"
+        for number, (name, member) in enumerate(value.items()):
+            yield b"%b%b:" % (b"," if number else b"", serialise_json(name))
+            yield from _serialise_value(member)
+        yield b"}"
+
+
+def to_json_text(value: Any) -> str:
+    """Convert a JSON value to text as ``json.dumps`` does, without spaces and without escapes of other alphabets."""
+    if _count_values(value) <= _MOST_VALUES:
+        return _ENCODER.encode(value)
+    # The encoder writes the parts of a value one by one in Python code, which other threads can interrupt.
+    return "".join(_ENCODER.iterencode(value))
+
+
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+def _count_values(value: Any) -> int:
+    """Return the number of values in a JSON value; stop counting above the number for one call."""
+    count, waiting = 0, [value]
+    while waiting and count <= _MOST_VALUES:
+        each = waiting.pop()
+        count += 1
+        if isinstance(each, dict):
+            waiting.extend(islice(each.values(), _MOST_VALUES))
+        elif isinstance(each, list):
+            waiting.extend(islice(each, _MOST_VALUES))
+        elif isinstance(each, str):
+            count += len(each) // _CHARACTERS_PER_VALUE
+    return count

@@ -1,0 +1,86 @@
+"""Tests of the serialisation of JSON values, and of serialising large values in slices."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.telemetry.json_text import parse, serialise
+from shared.text_formats import serialisation
+from shared.text_formats.serialisation import serialise_json, serialise_rows, to_json_text
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+SIZES = st.sampled_from([0, 1, 2, 5, 1_000])
+
+
+@given(VALUES)
+def test_telemetry_values_are_serialised_exactly(value: object) -> None:
+    """Each telemetry value that ingestion can store is serialised unchanged, also integers of any size."""
+    try:
+        stored = parse(serialise(value))
+    except ValueError:
+        return
+    assert json.loads(serialise_json({"Payload": stored})) == {"Payload": stored}
+
+
+def test_a_datetime_is_serialised_with_a_huge_integer() -> None:
+    """The slower serialiser for huge integers also serialises datetimes."""
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    assert json.loads(serialise_json({"at": at, "n": 2**80})) == {"at": "2026-01-01T00:00:00.000000Z", "n": 2**80}
+
+
+@given(st.lists(st.dictionaries(st.text(), VALUES)), SIZES, st.sampled_from([0, 1_000_000]))
+def test_rows_serialised_in_slices_have_the_same_values(rows: list[object], values: int, text_size: int) -> None:
+    """The parts of a result's rows are together the JSON text of all rows, for slices of any size."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(serialisation, "_MOST_VALUES", values)
+        patch.setattr(serialisation, "_ROWS_PER_CALL", values + 1)
+        text = b"[%b]" % b"".join(serialise_rows(rows, text_size))
+    assert json.loads(text) == rows
+
+
+@given(VALUES, SIZES)
+def test_text_of_a_value_does_not_depend_on_its_size(value: object, values: int) -> None:
+    """A large value, whose parts are written one by one, gets the text that a small value of this form has."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(serialisation, "_MOST_VALUES", values)
+        assert to_json_text(value) == json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        list(range(100_000)),
+        ["a text of some length"] * 50_000,
+        {"a": [{"b": list(range(60_000))}, {str(number): number for number in range(60_000)}]},
+    ],
+    ids=["numbers", "texts", "nested"],
+)
+def test_a_large_cell_is_serialised_in_several_calls(cell: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No call serialises more values than allowed, because other threads wait for the end of each call."""
+    lengths: list[int] = []
+    serialise = serialise_json
+
+    def record_length(value: object) -> bytes:
+        text = serialise(value)
+        lengths.append(len(text))
+        return text
+
+    monkeypatch.setattr(serialisation, "serialise_json", record_length)
+    rows = [{"Cell": 1}, {"Cell": cell}, {"Cell": 2}]
+    text = b"[%b]" % b"".join(serialise_rows(rows, len(json.dumps(rows))))
+    assert json.loads(text) == rows
+    assert max(lengths) <= 300_000
+
+
+def test_rows_without_large_cells_are_serialised_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short rows are serialised 250 at a time, because counting their values would take longer."""
+    monkeypatch.setattr(serialisation, "_count_values", pytest.fail)
+    rows = [{"N": number} for number in range(1_000)]
+    parts = [part for part in serialise_rows(rows, 10_000) if part != b","]
+    assert [len(json.loads(b"[%b]" % part)) for part in parts] == [250] * 4

@@ -195,7 +195,9 @@ PAGE_DOCS = OperationDocs(
     (DocumentedReply(200, "The page.", forms={"text/html": TEXT_FORM}, headers=ETAG),), listed=False
 )
 FILE_DOCS = OperationDocs((DocumentedReply(200, "The file.", forms={"*/*": TEXT_FORM}, headers=ETAG),), listed=False)
-MOVED_DOCS = OperationDocs((DocumentedReply(302, "Redirect to the page."),), listed=False)
+MOVED_DOCS = OperationDocs(
+    (DocumentedReply(302, "Redirect to the page.", headers={"Location": "Path of the page."}),), listed=False
+)
 
 
 @GROUP.endpoint("GET", "", access=Access.PUBLIC, unknown=UnknownNames.IGNORE, docs=MOVED_DOCS)

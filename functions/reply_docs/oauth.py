@@ -185,7 +185,11 @@ _GRANT = {
 }
 START_DOCS = OperationDocs(
     (
-        DocumentedReply(302, "Redirect to the consent page, or to the client with an error."),
+        DocumentedReply(
+            302,
+            "Redirect to the consent page, or to the client with an error.",
+            headers={"Location": "URL of the page or of the client."},
+        ),
         DocumentedReply(
             400,
             "HTML page with an error: the client is unknown, or the redirect URI does not belong to the client.",

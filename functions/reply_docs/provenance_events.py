@@ -108,6 +108,7 @@ SCANNED = {
     "x-provenance-has-more": "`true` if more records match than the reply contains.",
     "x-provenance-target": "Container of the chain.",
     "x-provenance-ignored": "Names of ignored parameters: unknown ones, and invalid numbers and dates.",
+    "x-provenance-damaged": "Sequences of records that cannot be read and are omitted; missing if there are none.",
 }
 RECEIPT = {"Link": "URL of the checkpoint that will cover the record."}
 

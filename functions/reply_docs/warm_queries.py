@@ -183,6 +183,16 @@ _FORMS = {
     "application/vnd.apache.parquet": BYTES_FORM,
     "application/vnd.apache.arrow.stream": BYTES_FORM,
 }
+_ROW_HEADERS: Final = {
+    **ETAG,
+    "x-query-executed-at": "Time at which the engine computed the rows.",
+    "x-query-execution-time-ms": "Duration of the execution in the engine, in milliseconds.",
+    "x-query-truncated": "`true` if the query has more rows than the reply.",
+    "x-query-from-cache": "`true` if the rows were computed for an earlier request; missing if the query allows no "
+    "caching.",
+    "x-query-approved-by": "Principal who approved the query; percent-encoded; missing for an ad-hoc query.",
+    "x-query-approved-at": "Time of the approval; missing for an ad-hoc query.",
+}
 _ROWS_SUMMARY: Final = "The rows in the selected format, or in the media type that Accept prefers."
 _ROWS = DocumentedReply(
     200,
@@ -190,7 +200,7 @@ _ROWS = DocumentedReply(
     QueryAnswer,
     ANSWER_EXAMPLE,
     _FORMS,
-    ETAG,
+    _ROW_HEADERS,
 )
 ENGINE_REFUSALS = (503, 504)
 
@@ -203,7 +213,7 @@ AD_HOC = OperationDocs(
             QueryAnswer,
             {**ANSWER_EXAMPLE, "query": "ad-hoc", "governance": {"queryApprovedBy": None, "queryApprovedAt": None}},
             _FORMS,
-            ETAG,
+            _ROW_HEADERS,
         ),
     ),
     error_statuses=ENGINE_REFUSALS,

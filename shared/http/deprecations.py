@@ -96,6 +96,14 @@ def iterate_used_deprecations(model: Any, request_value: Any) -> Iterator[Deprec
         yield from iterate_used_deprecations(info.annotation, request_value.get(info.alias or name))
 
 
+def has_deprecated_names(model: Any) -> bool:
+    """Return whether a request body of a model can contain a deprecated property name."""
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        return False
+    inner = (info.annotation for info in model.model_fields.values())
+    return bool(_list_deprecated_aliases(model)) or any(map(has_deprecated_names, inner))
+
+
 def add_deprecation_headers(reply: Reply, deprecations: Iterable[Deprecation]) -> None:
     """Add headers to the reply to a request that uses deprecated operations or names.
 

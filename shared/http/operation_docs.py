@@ -37,9 +37,10 @@ class DocumentedReply:
 TEXT_FORM: Mapping[str, Any] = {"type": "string"}
 BYTES_FORM: Mapping[str, Any] = {"type": "string", "contentEncoding": "binary"}
 NO_CONTENT = DocumentedReply(204, "Done.")
-NOT_MODIFIED = DocumentedReply(304, "The caller's copy is current.")
 ETAG = {"ETag": "Validator of the reply, for If-None-Match."}
 """Header of replies that accept conditional reads."""
+
+NOT_MODIFIED = DocumentedReply(304, "The caller's copy is current.", headers=ETAG)
 
 STATE = {"ETag": "Entity tag of the stored version, for If-Match; it changes with each write."}
 """Header of replies about items that accept conditional writes."""

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from http import HTTPStatus
 
+from shared.http.deprecations import has_deprecated_names
 from shared.http.messages import PROBLEM_JSON
 from shared.http.operation_docs import JSON, DocumentedReply
 from shared.http.operations import Access, Operation
 from shared.http.problems import TYPE_BASE
+from shared.http.unknown_names import IGNORED, UnknownNames
 from shared.http.versions import CURRENT, HEADER, SUPPORTED
 from shared.openapi.error_codes import ERROR_CODES
 from shared.openapi.operation_errors import list_error_codes, list_error_statuses
@@ -15,15 +17,15 @@ from shared.openapi.schemas import Schema, SchemaRegistry
 
 def build_responses(operation: Operation, schemas: SchemaRegistry) -> Schema:
     """Build the Responses Object of an operation: its successful replies, and one reply for each error status."""
-    known = operation.access is not Access.PUBLIC
     errors = list_error_statuses(operation)
+    limited = operation.access is not Access.PUBLIC or HTTPStatus.TOO_MANY_REQUESTS in errors
     own = {reply.status for reply in operation.docs.replies}
     responses = {
         str(status): build_error_response(operation, status, schemas) for status in errors if status not in own
     }
     for reply in operation.docs.replies:
-        response = build_response(reply, schemas, limited=known)
-        response["headers"] |= VERSION_HEADER if operation.is_versioned else {}
+        response = build_response(reply, schemas, limited=limited)
+        response["headers"] = _build_headers_of_operation(operation) | response["headers"]
         if reply.status in errors:
             # Both forms occur with this status: the operation's own form and a problem document.
             codes = list_error_codes(operation, reply.status)
@@ -33,17 +35,30 @@ def build_responses(operation: Operation, schemas: SchemaRegistry) -> Schema:
     return dict(sorted(responses.items()))
 
 
+def _build_headers_of_operation(operation: Operation) -> Schema:
+    """Return the headers that replies of an operation can have because of the properties of the operation."""
+    ignores_names = operation.unknown is UnknownNames.IGNORE and not operation.has_own_error_format
+    is_deprecated = operation.deprecation is not None or has_deprecated_names(operation.body)
+    return {
+        **(VERSION_HEADER if operation.is_versioned else {}),
+        **(_IGNORED_HEADER if ignores_names else {}),
+        **(_DEPRECATION_HEADERS if is_deprecated else {}),
+    }
+
+
 def build_error_response(operation: Operation, status: int, schemas: SchemaRegistry) -> Schema:
     """Build the Response Object of an error: a shared problem document, or the operation's own error format."""
     if operation.docs.errors is None or status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return {"$ref": schemas.register_problem(status, list_error_codes(operation, status))}
     shape, example = operation.docs.errors
     reply = DocumentedReply(status, HTTPStatus(status).phrase, shape, example, operation.docs.replies[0].forms)
-    response = build_response(reply, schemas, limited=status != _UNAUTHENTICATED)
+    response = build_response(reply, schemas, limited=True)
+    response["headers"] = _build_headers_of_operation(operation) | response["headers"]
     if status == HTTPStatus.REQUEST_URI_TOO_LONG:
         # A host that limits request lines replies with a problem document itself.
         response["content"] |= build_problem_response(status, ())["content"]
-    return {**response, "headers": {**response.get("headers", {}), **_PROBLEM_HEADERS.get(status, {})}}
+    response["headers"] |= _PROBLEM_HEADERS.get(status, {})
+    return response
 
 
 def build_response(reply: DocumentedReply, schemas: SchemaRegistry, *, limited: bool) -> Schema:
@@ -75,11 +90,10 @@ def build_problem_response(status: int, codes: Sequence[str]) -> Schema:
         codes: error codes with this status; empty if they are not known.
     """
     phrase = HTTPStatus(status).phrase
-    limits = {} if status == _UNAUTHENTICATED else LIMIT_HEADERS
     return {
         "description": phrase,
         "content": {PROBLEM_JSON: _build_problem_schema(status, codes)},
-        "headers": {**_PROBLEM_HEADERS.get(status, {}), **limits, **TRACE_HEADER, **VERSION_HEADER},
+        "headers": {**_PROBLEM_HEADERS.get(status, {}), **LIMIT_HEADERS, **TRACE_HEADER, **VERSION_HEADER},
     }
 
 
@@ -128,9 +142,6 @@ def _build_header(description: str, *, required: bool = True) -> Schema:
     return {"description": description, "required": required, "schema": {"type": "string"}}
 
 
-_UNAUTHENTICATED = 401
-"""Status whose replies have no rate-limit headers, because the caller is unknown."""
-
 HEADERS: Schema = {
     "RateLimit": _build_header(
         'Remaining requests of the caller: `"default";r=599;t=60`, requests and seconds until the limit is restored '
@@ -147,18 +158,42 @@ HEADERS: Schema = {
         "example": CURRENT,
     },
     "x-request-id": _build_header("Identifies the request in the service log: the caller's own id, or a new one."),
+    IGNORED: _build_header("Names of ignored parameters, body properties and values.", required=False),
+    "Deprecation": _build_header(
+        "Present if the request uses something deprecated: the date since which it is, such as `@1796083200` "
+        "(RFC 9745).",
+        required=False,
+    ),
+    "Sunset": _build_header(
+        "Present together with `Deprecation`: the date from which the request can fail (RFC 8594).", required=False
+    ),
+    "Link": _build_header(
+        'Present together with `Deprecation`: the page about deprecations, with `rel="deprecation"` (RFC 8288).',
+        required=False,
+    ),
 }
 """Headers of many replies, by their names under ``components``."""
 
 LIMIT_HEADERS: Schema = {name: {"$ref": f"#/components/headers/{name}"} for name in ("RateLimit", "RateLimit-Policy")}
 VERSION_HEADER: Schema = {HEADER: {"$ref": f"#/components/headers/{HEADER}"}}
 TRACE_HEADER: Schema = {"x-request-id": {"$ref": "#/components/headers/x-request-id"}}
+_IGNORED_HEADER: Schema = {IGNORED: {"$ref": f"#/components/headers/{IGNORED}"}}
+_DEPRECATION_HEADERS: Schema = {
+    name: {"$ref": f"#/components/headers/{name}"} for name in ("Deprecation", "Sunset", "Link")
+}
 _PROBLEM_HEADERS = {
     401: {
         "WWW-Authenticate": _build_header(
             "`Bearer`; with `error` and `max_age` (RFC 9470) if the person must sign in again."
         )
     },
+    405: {"Allow": _build_header("Methods of the address, separated by commas.")},
+    415: {
+        "Accept-Encoding": _build_header(
+            "Content encodings that the operation accepts; missing if the media type is the cause.", required=False
+        )
+    },
+    426: {"Upgrade": _build_header("`websocket`.")},
     429: {"Retry-After": _build_header("Seconds to wait.")},
     503: {"Retry-After": _build_header("Seconds to wait; missing if waiting does not help.", required=False)},
     507: {"Retry-After": _build_header("Seconds to wait; missing if waiting does not help.", required=False)},

@@ -13,7 +13,7 @@ from typing import IO, Any
 import httpx
 
 from tests.plain_http import NO_TLS
-from tests.service.described_errors import check_described_error
+from tests.service.described_replies import check_described_error, check_described_headers
 
 ROOT = Path(__file__).parents[2]
 STOP_SECONDS = 20
@@ -94,7 +94,7 @@ class Service:
         """Return a client without a credential, or with the given API key or token."""
         headers = {} if bearer is None else {"Authorization": f"Bearer {bearer}"}
         client = httpx.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False, verify=NO_TLS)
-        client.event_hooks = {"response": [check_described_error]}
+        client.event_hooks = {"response": [check_described_error, check_described_headers]}
         self._clients.append(client)
         return client
 

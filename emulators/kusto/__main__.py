@@ -1,4 +1,7 @@
-"""Command that runs the Data Explorer emulator: ``python -m emulators.kusto --data DIR``."""
+"""Command that runs the Data Explorer emulator: ``python -m emulators.kusto --data DIR``.
+
+The command ``python -m local.kusto`` is a separate module, because it belongs to the local host.
+"""
 
 import gc
 import os

@@ -20,6 +20,7 @@ from shared.timestamps import format_rfc3339, parse_rfc3339
 MAX_TEXT = 65_536
 DECIMAL_DIGITS = 34
 MAX_TIMESPAN = timedelta(days=10_675_199)
+_GUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|[0-9A-Fa-f]{32}")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
 _NUMBER = re.compile(r"[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,3})?")
 _KUSTO_CLOCK = re.compile(r"(-)?(?:(\d{1,8})\.)?(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,7}))?)?")
@@ -156,10 +157,9 @@ def _to_timespan_literal(value: Any) -> str:
 
 
 def _to_guid_literal(value: Any) -> str:
-    try:
-        return f"guid({uuid.UUID(value)})"
-    except (ValueError, TypeError, AttributeError):
-        raise ValueError("must be a GUID") from None
+    if not isinstance(value, str) or not _GUID.fullmatch(value):
+        raise ValueError("must be a GUID such as 74be27de-1e4e-49d9-b579-fe0b331d3642")
+    return f"guid({uuid.UUID(value)})"
 
 
 def _to_dynamic_literal(value: Any) -> str:

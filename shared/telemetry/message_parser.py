@@ -24,7 +24,7 @@ _MAX_LINE_BYTES = 4 * MAX_MESSAGE_BYTES
 """Maximum length of a line before it is parsed, as of a JSON body; spaces and escapes make it longer."""
 
 _MAX_LINE_ERRORS = 100
-_LONGEST_NAME = 64
+_BATCH_PROPERTY = "metrics"
 _OR_ARRAY = f" or an array of 1 to {MAX_MESSAGES} JSON objects"
 _MISSING = object()
 
@@ -153,27 +153,32 @@ def _describe_json_error(error: ValueError) -> str:
 
 def _reject_wrapped_batch(body: object, layout: MessageLayout) -> None:
     if wrapped := _find_wrapped_batch_error(body, layout):
-        name = next(iter(body)) if isinstance(body, dict) else ""
         raise invalid(
-            name[:_LONGEST_NAME] or "body",
+            _BATCH_PROPERTY,
             f"{wrapped}; to send each object as a message, send only the array: "
             "[{...}, ...]; to send a single message, put the whole object into an array: [{...}]",
         )
 
 
 def _find_wrapped_batch_error(body: object, layout: MessageLayout) -> str:
-    """Return an error text for an object whose only property is an array of messages (``{"metrics": [...]}``); else "".
+    """Return an error text for a batch of Telegraf (``{"metrics": [...]}``), which is an object; else "".
 
-    The object would be stored as one message with the time of receipt, and the times in the array would become payload.
+    It would be stored as one message with the time of receipt, and the times in the array would become payload. Any
+    other object is a message.
     """
-    if not isinstance(body, dict) or len(body) != 1:
+    if not isinstance(body, dict) or body.keys() != {_BATCH_PROPERTY}:
         return ""
-    [(name, value)] = body.items()
-    if not isinstance(value, list) or not value or not all(isinstance(each, dict) for each in value):
+    metrics = body[_BATCH_PROPERTY]
+    if not isinstance(metrics, list) or not metrics or not all(map(_is_metric, metrics)):
         return ""
-    if any(pointer[:1] == (name,) for pointer in (layout.timestamp, layout.message_id, layout.device_id)):
+    if any(pointer[:1] == (_BATCH_PROPERTY,) for pointer in (layout.timestamp, layout.message_id, layout.device_id)):
         return ""
-    return f"contains an array of {len(value)} objects"
+    return f"contains an array of {len(metrics)} metrics of Telegraf"
+
+
+def _is_metric(value: object) -> bool:
+    """Return whether a JSON value has the properties that Telegraf's serialiser ``json`` writes for a metric."""
+    return isinstance(value, dict) and {"fields", "name", "tags", "timestamp"} <= value.keys()
 
 
 def _parse_message(

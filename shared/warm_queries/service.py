@@ -218,9 +218,19 @@ class WarmQueries:
             max_records=limit + 1,
             timeout_seconds=self._timeout_seconds,
             # The engine finds cached results by text and parameters; a time range that ends now never matches one.
-            cache_seconds=query.cache_seconds if is_fixed_time_range(time_range) else 0,
+            cache_seconds=_find_longest_cache_time(query, at) if is_fixed_time_range(time_range) else 0,
             lines_before=composed.lines_before,
         )
+
+
+def _find_longest_cache_time(query: "WarmQuery | _AdHocQuery", at: datetime) -> int:
+    """Return the maximum age in seconds of a result from the engine's cache.
+
+    A result from before the approval would be attributed to an approval that it did not have.
+    """
+    if query.approval is None:
+        return query.cache_seconds
+    return max(0, min(query.cache_seconds, int((at - query.approval.approved_at).total_seconds())))
 
 
 @dataclass(frozen=True, slots=True)

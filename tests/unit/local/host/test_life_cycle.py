@@ -207,10 +207,14 @@ def test_an_unsupported_exporter_ends_the_start(tmp_path: Path, variable: str) -
     assert not (tmp_path / "data").exists()
 
 
-@pytest.mark.parametrize("is_stdin_closed", [True, False])
-def test_the_query_engine_exits_with_code_0(tmp_path: Path, is_stdin_closed: bool) -> None:  # noqa: FBT001  a case
+@pytest.mark.parametrize(("module", "is_stdin_closed"), [("emulators.kusto", True), ("local.kusto", False)])
+def test_the_query_engine_exits_with_code_0(
+    tmp_path: Path,
+    module: str,
+    is_stdin_closed: bool,  # noqa: FBT001  a case
+) -> None:
     """The query engine exits with 0 after SIGTERM or when its parent process ends, and logs JSON lines."""
-    command = [sys.executable, "-m", "emulators.kusto", "--data", str(tmp_path / "kusto"), "--port", "0"]
+    command = [sys.executable, "-m", module, "--data", str(tmp_path / "kusto"), "--port", "0"]
     with subprocess.Popen(
         [*command, "--hub", str(tmp_path / "hub.sqlite"), "--exit-with-parent"],
         cwd=ROOT,

@@ -14,6 +14,7 @@ from shared.catalog.durations import parse_duration
         ("P7D", timedelta(days=7)),
         ("P1W2DT3H4M5.5S", timedelta(weeks=1, days=2, hours=3, minutes=4, seconds=5.5)),
         ("PT0,5S", timedelta(seconds=0.5)),
+        ("PT0.0000010S", timedelta(microseconds=1)),
         ("-PT1H", timedelta(hours=-1)),
     ],
 )
@@ -26,6 +27,13 @@ def test_a_duration_of_fixed_length_is_parsed(text: str, duration: timedelta) ->
 def test_years_and_months_in_durations_have_their_own_message(text: str) -> None:
     """Years and months, whose length varies, are rejected with the units to use instead."""
     with pytest.raises(ValueError, match="years and months have no fixed length"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize("text", ["PT0.0000001S", "P366DT0.0000001S", "PT1,00000001S"])
+def test_fractions_of_a_microsecond_are_rejected(text: str) -> None:
+    """A duration with a fraction of a microsecond is rejected, because the fraction would be lost."""
+    with pytest.raises(ValueError, match="whole microseconds"):
         parse_duration(text)
 
 

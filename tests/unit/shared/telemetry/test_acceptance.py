@@ -177,36 +177,40 @@ def test_invalid_extracted_values_are_reported() -> None:
         to_hub_messages(GATEWAY, {"ts": True, "a/b": 5}, RECEIVED)
 
 
-@pytest.mark.parametrize("name", ["metrics", "", "x" * 100])
-def test_a_batch_within_an_object_is_rejected(name: str) -> None:
-    """An object whose only property is an array of objects is rejected with the expected form."""
+METRIC = {"name": "cpu", "tags": {}, "fields": {"usage": 1}, "timestamp": 1_767_600_000}
+
+
+def test_a_batch_of_telegraf_is_rejected() -> None:
+    """Telegraf's object around an array of metrics is rejected with the expected form."""
     with pytest.raises(WorkspaceError, match="send only the array") as caught:
-        to_hub_messages(RIG, {name: [{"a": 1}, {"a": 2}]}, RECEIVED)
-    assert caught.value.members["errors"][0]["field"] == (name[:64] or "body")  # type: ignore[index]
+        to_hub_messages(RIG, {"metrics": [METRIC, METRIC]}, RECEIVED)
+    assert caught.value.members["errors"][0]["field"] == "metrics"  # type: ignore[index]
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        {"metrics": [{"a": 1}], "host": "x"},
+        {"metrics": [METRIC], "host": "x"},
         {"metrics": []},
-        {"metrics": [{"a": 1}, 2]},
-        {"metrics": {"a": 1}},
-        [{"metrics": [{"a": 1}, {"a": 2}]}],
+        {"metrics": [METRIC, 2]},
+        {"metrics": [METRIC, {"a": 1}]},
+        {"metrics": METRIC},
+        {"readings": [METRIC]},
+        [{"metrics": [METRIC, METRIC]}],
     ],
 )
 def test_objects_with_other_content_are_messages(body: object) -> None:
-    """An object is one message if it has more properties than an array, or if the array contains more than objects."""
+    """Any object but a batch of Telegraf is one message, also an object with only an array of objects."""
     (message,) = to_hub_messages(RIG, body, RECEIVED)
     assert parse(message.body) == (body[0] if isinstance(body, list) else body)
 
 
 def test_a_pointer_into_an_array_makes_a_message() -> None:
     """If a pointer of the connection leads into an array of the object, the object is one message, not a batch."""
-    source = build_connection("readings", source={"deviceIdPointer": "/readings/0/id"})
-    (message,) = to_hub_messages(source, {"readings": [{"id": "d"}, {"id": "e"}]}, RECEIVED)
+    source = build_connection("metrics", source={"deviceIdPointer": "/metrics/0/name"})
+    (message,) = to_hub_messages(source, {"metrics": [METRIC | {"name": "d"}]}, RECEIVED)
     assert message.properties["deviceId"] == "d"
-    assert parse(message.body) == {"readings": [{}, {"id": "e"}]}
+    assert "name" not in parse(message.body)["metrics"][0]
 
 
 def test_500_messages_are_accepted() -> None:

@@ -50,8 +50,8 @@ def test_an_error_names_property_and_line() -> None:
 
 
 def test_a_wrapped_batch_on_a_line_is_rejected() -> None:
-    """A line with an object that only wraps an array of messages is rejected."""
-    (error,) = list_errors(b'{"metrics":[{"a":1},{"a":2}]}')
+    """A line with a batch of Telegraf is rejected."""
+    (error,) = list_errors(b'{"metrics":[{"name":"cpu","tags":{},"fields":{},"timestamp":1}]}')
     assert "on a line of its own" in error["message"]
 
 

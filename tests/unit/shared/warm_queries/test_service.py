@@ -9,7 +9,7 @@ import pytest
 from shared.catalog.models import WarmQuery
 from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.errors import Kind, WorkspaceError
-from shared.timestamps import now, parse_rfc3339
+from shared.timestamps import format_rfc3339, now, parse_rfc3339
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 from shared.warm_queries.results import QueryResult
 from shared.warm_queries.service import ResultCache, WarmQueries
@@ -151,6 +151,19 @@ async def test_result_is_cached_within_cache_seconds() -> None:
     plain = await warm.execute("kept", None, 10, {"n": 1})
     assert plain.from_cache is False
     assert [requests.cache_seconds for requests in engine.requests] == [0, 0, 60]
+
+
+async def test_a_result_from_before_the_approval_is_not_used() -> None:
+    """The engine may return only results that are younger than the approval to which they are attributed."""
+    engine = Engine(ROWS)
+    approval = {"approvedBy": "admin@x", "approvedAt": format_rfc3339(now() - timedelta(seconds=20))}
+    queries = {"kept": build_query("kept", approval=approval, cacheSeconds=60)}
+
+    async def return_catalog() -> Catalog:
+        return Catalog(queries=queries)
+
+    await WarmQueries(return_catalog, engine, 30).execute("kept", None, 10, {})
+    assert 20 <= engine.requests[0].cache_seconds < 60
 
 
 @pytest.mark.parametrize("first_by_column", [False, True])

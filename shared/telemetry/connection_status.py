@@ -2,12 +2,15 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from shared.catalog.models import Connection
 from shared.telemetry.event_hub_sources import EventHubSource
 from shared.telemetry.ports import ConnectionState
 from shared.timestamps import format_rfc3339
+
+CONNECTING: Final = "CONNECTING"
+"""Status of a connection from which no message has arrived since it was declared or enabled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class ConnectionStatuses:
         if hub is not None and EventHubSource(hub, connection.source.consumer_group) not in self._sources:
             wanted = f"{hub}/{connection.source.consumer_group}"
             return ConnectionStatus("ERROR", f"The setting EVENT_HUB_SOURCES does not name {wanted}.")
-        return ConnectionStatus("CONNECTING" if state is None else state.status)
+        return ConnectionStatus(CONNECTING if state is None else state.status)
 
 
 def describe_statistics(state: ConnectionState | None) -> dict[str, Any]:

@@ -508,6 +508,25 @@ def request_whoami_status(client: httpx.Client) -> int:
     return client.get("/workspace/api/keys/whoami").status_code
 
 
+def test_an_enabled_connection_is_connecting_until_a_message_arrives(admin: httpx.Client) -> None:
+    """A connection that is enabled or created again has the status CONNECTING until its next message."""
+
+    def send_message() -> None:
+        assert admin.post("/oi-api/telemetry/reused", json={"value": 1}).status_code == 202
+        wait_until(
+            lambda: admin.get("/oi-api/connections/reused").json()["status"], lambda status: status == "CONNECTED"
+        )
+
+    put_definition(admin, "connections", "reused")
+    send_message()
+    assert put_definition(admin, "connections", "reused", enabled=False).json()["status"] == "DISCONNECTED"
+    assert put_definition(admin, "connections", "reused", enabled=True).json()["status"] == "CONNECTING"
+    send_message()
+    assert put_definition(admin, "connections", "reused", name="Reused again").json()["status"] == "CONNECTED"
+    assert admin.delete("/oi-api/connections/reused").status_code == 204
+    assert put_definition(admin, "connections", "reused").json()["status"] == "CONNECTING"
+
+
 def test_credentials_of_a_disabled_member_are_rejected(changeable_service: Service, admin: httpx.Client) -> None:
     """API keys and tokens of a disabled member are rejected.
 

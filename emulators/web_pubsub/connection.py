@@ -48,11 +48,17 @@ class MessageBuffer:
             self.has_overflowed = True
             self._payloads.clear()
 
-    def pop(self, count: int) -> list[Payload]:
-        """Remove and return up to ``count`` of the oldest messages."""
-        popped = [self._payloads.popleft() for _ in range(min(count, len(self._payloads)))]
-        self._bytes -= sum(len(payload.data) for payload in popped)
-        return popped
+    def pop_batch(self) -> list[Payload]:
+        """Remove and return the oldest messages, up to the limits of a batch, but at least one if there are any."""
+        batch: list[Payload] = []
+        batch_bytes = 0
+        while self._payloads and len(batch) < _BATCH_MESSAGES:
+            batch_bytes += len(self._payloads[0].data)
+            if batch and batch_bytes > _BATCH_BYTES:
+                break
+            batch.append(self._payloads.popleft())
+        self._bytes -= sum(len(payload.data) for payload in batch)
+        return batch
 
 
 class ClientConnection:
@@ -124,7 +130,9 @@ class ClientConnection:
             is_unwanted: function that receives the data of a message and returns True to skip the message.
         """
         while self._held:
-            run = [payload for payload in self._held.pop(_BATCH_MESSAGES) if not is_unwanted(payload.data)]
+            run = [payload for payload in self._held.pop_batch() if not is_unwanted(payload.data)]
+            # A batch without wanted messages sends nothing, so other work would wait until the buffer is empty.
+            await asyncio.sleep(0)
             if not await self.send_all_when_drained(run):
                 return
             if self._held.has_overflowed:

@@ -85,7 +85,8 @@ class ReplayPrelude:
 
         wired = services()
         connections = filters.select_connections(await wired.catalog.current())
-        await Replay(History(wired.queries.engine), self._progress).run(_ClientStream(connection), connections, since)
+        history = History(wired.queries.engine, runtime=wired.runtime)
+        await Replay(history, self._progress).run(_ClientStream(connection), connections, since)
 
 
 class _ClientStream:

@@ -2,28 +2,36 @@
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 
-from shared.errors import invalid
-from shared.telemetry.impulses import encode_impulse
-from shared.telemetry.models import Impulse
+from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.telemetry.impulses import encode_impulse_from_texts
 from shared.timestamps import format_rfc3339, parse_rfc3339
-from shared.warm_queries.ports import EngineQuery, QueryEngine
+from shared.warm_queries.ports import Column, EngineQuery, EngineResult, QueryEngine
 from shared.warm_queries.results import to_row_objects
 
-PAGE_ROWS = 5_000
-MAX_PAGE_ROWS = 400_000
+PAGE_ROWS: Final = 5_000
 TIMEOUT_SECONDS = 60
+_SLICE_ROWS: Final = 500
+"""Number of rows that are converted in one call; other work can use the worker thread between the calls."""
+
 _FROM, _TO = "_oi_from", "_oi_to"
 _END_OF_TIME = datetime(9999, 12, 31, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+# The payload is read as text, because values of a dynamic column would be parsed and serialised again.
 _QUERY = f"""\
 declare query_parameters({_FROM}:datetime, {_TO}:datetime);
 Telemetry
 | where Timestamp >= {_FROM} and Timestamp < {_TO} and ConnectionLookup in ({{connections}})
-| project Timestamp, ConnectionLookup, SurfaceLookups, DeviceId, MessageId, Payload
+| project Timestamp, ConnectionLookup, SurfaceLookups, DeviceId, MessageId, Payload = tostring(Payload)
 | order by Timestamp asc, ConnectionLookup asc, strlen(MessageId) asc, MessageId asc
-| take {{rows}}"""
+{{skip}}| take {{rows}}"""
+_SKIP = """\
+| serialize _oi_row = row_number()
+| where _oi_row > {count}
+| project-away _oi_row
+"""
 
 type Key = tuple[str, str]
 """Connection and message id, which together identify an impulse (telemetry message)."""
@@ -47,9 +55,10 @@ class StoredImpulse:
 class History:
     """Reads stored impulses from the table Telemetry through the query engine."""
 
-    def __init__(self, engine: QueryEngine, page_rows: int = PAGE_ROWS) -> None:
+    def __init__(self, engine: QueryEngine, page_rows: int = PAGE_ROWS, *, runtime: Runtime = SYSTEM_RUNTIME) -> None:
         self._engine = engine
         self._page_rows = page_rows
+        self._runtime = runtime
 
     async def read_pages(
         self, connections: Sequence[str], since: datetime, until: datetime = _END_OF_TIME
@@ -57,7 +66,7 @@ class History:
         """Yield pages of the stored messages of connections; two pages can contain the same message.
 
         A page starts at the last timestamp of the previous page, so the messages of this timestamp are repeated. If
-        they fill a whole page, the next page is larger.
+        they fill a whole page, the next pages contain the other messages of this timestamp.
 
         Args:
             connections: lookups (ids in URLs) of the connections.
@@ -65,44 +74,60 @@ class History:
             until: end of the range of timestamps, exclusive.
 
         Raises:
-            WorkspaceError: any error of the engine; INVALID ``QUERY_TOO_LARGE`` if too many messages share a timestamp.
+            WorkspaceError: any error of the engine.
         """
-        rows = self._page_rows
         while connections:
-            page = await self._read_page(connections, since, until, rows)
+            page = await self._read_page(connections, since, until)
             if page:
                 yield page
-            if len(page) < rows:
+            if len(page) < self._page_rows:
                 return
             if page[-1].timestamp > since:
-                since, rows = page[-1].timestamp, self._page_rows
-            elif rows < MAX_PAGE_ROWS:
-                rows *= 4
-            else:
-                raise invalid(
-                    "since", "too many messages have the same timestamp; choose a later start", code="QUERY_TOO_LARGE"
-                )
+                since = page[-1].timestamp
+                continue
+            next_timestamp = since + _MICROSECOND
+            async for next_page in self._read_next_pages(connections, since, min(next_timestamp, until)):
+                yield next_page
+            since = next_timestamp
+
+    async def _read_next_pages(
+        self, connections: Sequence[str], since: datetime, until: datetime
+    ) -> AsyncIterator[list[StoredImpulse]]:
+        """Yield the pages after the first page of a time range; the engine sorts the whole range for each page."""
+        skipped_rows = self._page_rows
+        while True:
+            page = await self._read_page(connections, since, until, skipped_rows)
+            if page:
+                yield page
+            if len(page) < self._page_rows:
+                return
+            skipped_rows += self._page_rows
 
     async def _read_page(
-        self, connections: Sequence[str], since: datetime, until: datetime, rows: int
+        self, connections: Sequence[str], since: datetime, until: datetime, skipped_rows: int = 0
     ) -> list[StoredImpulse]:
         lookups = ", ".join(f'"{connection}"' for connection in connections)
-        text = _QUERY.format(connections=lookups, rows=rows)
+        skip = _SKIP.format(count=skipped_rows) if skipped_rows else ""
+        text = _QUERY.format(connections=lookups, skip=skip, rows=self._page_rows)
         bounds = {name: f"datetime({format_rfc3339(instant)})" for name, instant in ((_FROM, since), (_TO, until))}
-        query = EngineQuery(text, bounds, rows, TIMEOUT_SECONDS)
-        result = await self._engine.execute(query)
-        return [_to_stored_impulse(row) for row in to_row_objects(result.columns, result.rows)]
+        query = EngineQuery(text, bounds, self._page_rows, TIMEOUT_SECONDS)
+        return await self._convert_result(await self._engine.execute(query))
+
+    async def _convert_result(self, result: EngineResult) -> list[StoredImpulse]:
+        impulses: list[StoredImpulse] = []
+        for start in range(0, len(result.rows), _SLICE_ROWS):
+            rows = result.rows[start : start + _SLICE_ROWS]
+            size = result.size * len(rows) // len(result.rows)
+            impulses += await self._runtime.run_in_thread_if_large(size, _to_stored_impulses, result.columns, rows)
+        return impulses
+
+
+def _to_stored_impulses(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[StoredImpulse]:
+    return [_to_stored_impulse(row) for row in to_row_objects(columns, rows)]
 
 
 def _to_stored_impulse(row: dict[str, Any]) -> StoredImpulse:
-    timestamp = parse_rfc3339(row["Timestamp"])
-    impulse = Impulse(
-        message_id=row["MessageId"],
-        timestamp=timestamp,
-        connection=row["ConnectionLookup"],
-        surfaces=tuple(row["SurfaceLookups"] or ()),
-        device_id=row["DeviceId"],
-        headers={},
-        payload=row["Payload"] or {},
-    )
-    return StoredImpulse((impulse.connection, impulse.message_id), timestamp, encode_impulse(impulse))
+    connection, message_id, timestamp = row["ConnectionLookup"], row["MessageId"], row["Timestamp"]
+    surfaces, payload = tuple(row["SurfaceLookups"] or ()), (row["Payload"] or "{}").encode()
+    text = encode_impulse_from_texts(message_id, timestamp, row["DeviceId"], connection, surfaces, payload)
+    return StoredImpulse((connection, message_id), parse_rfc3339(timestamp), text)

@@ -77,7 +77,8 @@ def encode_impulse_from_texts(
         device_id: as in :class:`Impulse`.
         connection: as in :class:`Impulse`.
         surfaces: as in :class:`Impulse`.
-        payload: the payload as compact JSON text; :func:`is_payload_shallow` must be true for it.
+        payload: the payload as compact JSON text; :func:`is_payload_shallow` must be true for it, or the payload of an
+            earlier impulse.
 
     Raises:
         ValueError: if an id cannot be represented in JSON.

@@ -120,7 +120,7 @@ class LiveStreamServices:
 
         return CatchUp(
             self._catalog.reader.get_catalog,
-            History(self._queries.engine),
+            History(self._queries.engine, runtime=self._backends.runtime),
             self.message_service,
             runtime=self._backends.runtime,
         )

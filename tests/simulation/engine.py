@@ -1,6 +1,7 @@
 """Simulated query engine that returns constant text, measured values or telemetry."""
 
 import asyncio
+import json
 import re
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 _TEXT: Final = re.compile(r"print Text = '([^']*)'")
 _COLUMNS: Final = (Column("Text", "string"), Column("Value", "real"))
+_SKIPPED: Final = re.compile(r"_oi_row > (\d+)")
 _LIST: Final = re.compile(r"ConnectionLookup in \(([^)]*)\)")
 _TELEMETRY: Final = (
     Column("Timestamp", "datetime"),
@@ -22,7 +24,7 @@ _TELEMETRY: Final = (
     Column("SurfaceLookups", "dynamic"),
     Column("DeviceId", "string"),
     Column("MessageId", "string"),
-    Column("Payload", "dynamic"),
+    Column("Payload", "string"),
 )
 
 
@@ -70,7 +72,7 @@ class SimulatedEngine:
         return EngineResult(_COLUMNS, [[text, world.measured.get(text, 0.0)]], 1.0, size=len(query.text))
 
     def _select_telemetry(self, query: EngineQuery) -> list[list[Any]]:
-        """Return the rows that a replay query selects by connection, time range and limit, oldest first."""
+        """Return the rows that a replay query selects by connection, time range and position, oldest first."""
         since, until = (
             parse_rfc3339(bound.removeprefix("datetime(").removesuffix(")")) for bound in query.parameters.values()
         )
@@ -78,9 +80,10 @@ class SimulatedEngine:
         connections = [] if listed is None else [name.strip(' "') for name in listed[1].split(",")]
         rows = [row for row in self._world.telemetry if row.connection in connections and since <= row.at < until]
         rows.sort(key=lambda row: (row.at, row.connection, len(row.message), row.message))
+        skipped = _SKIPPED.search(query.text)
         return [
-            [format_rfc3339(row.at), row.connection, ["hall"], row.connection, row.message, row.payload]
-            for row in rows[: query.max_records]
+            [format_rfc3339(row.at), row.connection, ["hall"], row.connection, row.message, json.dumps(row.payload)]
+            for row in rows[int(skipped[1]) if skipped else 0 :][: query.max_records]
         ]
 
     async def ping(self) -> None:

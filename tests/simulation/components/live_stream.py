@@ -88,7 +88,7 @@ class LiveStreamComponent(TelemetryComponent):
         """Make all processes use one Web PubSub, as on Azure, and set a small page size for reading the query table."""
         super().attach(services)
         runtime = services.runtime
-        history = History(services.queries.engine, _PAGE_ROWS)
+        history = History(services.queries.engine, _PAGE_ROWS, runtime=runtime)
         audience = Audience(self._service, runtime=runtime)
         vars(services.live_stream).update(
             message_service=self._service,

@@ -1,20 +1,24 @@
 """Tests of reading stored messages page by page."""
 
+import json
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from shared.errors import WorkspaceError
-from shared.live_stream import history
 from shared.live_stream.history import History
+from shared.runtime import LARGE, Runtime
 from shared.timestamps import format_rfc3339
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = ("Timestamp", "ConnectionLookup", "SurfaceLookups", "DeviceId", "MessageId", "Payload")
-TYPES = ("datetime", "string", "dynamic", "string", "string", "dynamic")
+TYPES = ("datetime", "string", "dynamic", "string", "string", "string")
 COLUMNS = tuple(Column(name, kind) for name, kind in zip(NAMES, TYPES, strict=True))
+_SKIPPED = re.compile(r"_oi_row > (\d+)")
 
 
 class Engine:
@@ -22,22 +26,33 @@ class Engine:
 
     Attributes:
         limits: maximum number of rows of each query.
+        payload: payload of all messages; None for a null.
+        row_bytes: size of each row in the engine's reply.
     """
 
     def __init__(self, *seconds: int) -> None:
         self.times = [(START + timedelta(seconds=second), f"m{number}") for number, second in enumerate(seconds)]
         self.limits: list[int] = []
         self.texts: list[str] = []
+        self.payload: str | None = '{"n":1}'
+        self.row_bytes = 0
 
     async def execute(self, query: EngineQuery) -> EngineResult:
-        """Return the messages from the query's lower bound on."""
+        """Return the messages between the query's bounds, without the rows that the query skips."""
         self.limits.append(query.max_records)
         self.texts.append(query.text)
-        since = datetime.fromisoformat(query.parameters["_oi_from"].removeprefix("datetime(").removesuffix(")"))
+        since, until = (
+            datetime.fromisoformat(bound.removeprefix("datetime(").removesuffix(")"))
+            for bound in query.parameters.values()
+        )
+        skipped = _SKIPPED.search(query.text)
         rows: list[list[Any]] = [
-            [format_rfc3339(at), "rig", '["cooling"]', "d", name, '{"n":1}'] for at, name in self.times if at >= since
-        ]
-        return EngineResult(COLUMNS, rows[: query.max_records], 0.0)
+            [format_rfc3339(at), "rig", '["cooling"]', "d", name, self.payload]
+            for at, name in self.times
+            if since <= at < until
+        ][int(skipped[1]) if skipped else 0 :]
+        page = rows[: query.max_records]
+        return EngineResult(COLUMNS, page, 0.0, size=len(page) * self.row_bytes)
 
     async def ping(self) -> None:
         """Do nothing, because this fake engine is always reachable."""
@@ -54,19 +69,50 @@ async def test_a_page_starts_at_the_last_time_of_the_page_before() -> None:
     assert await read_pages(Engine(0, 1, 2, 2, 3), 3) == [["m0", "m1", "m2"], ["m2", "m3", "m4"], ["m4"]]
 
 
-async def test_many_messages_of_one_time_need_a_larger_page() -> None:
-    """If all messages of a page have the same time, the page is read again with a larger size."""
-    engine = Engine(*[0] * 5, 1)
-    assert await read_pages(engine, 2) == [["m0", "m1"], [f"m{number}" for number in range(6)]]
-    assert engine.limits == [2, 8]
+@pytest.mark.parametrize("count", [2, 3, 4, 5])
+async def test_many_messages_of_one_time_are_read_in_pages_of_the_same_size(count: int) -> None:
+    """If more messages than a page have the same time, further pages of the same size contain the others."""
+    engine = Engine(*[0] * count, 1, 2)
+    pages = await read_pages(engine, 2)
+    assert list(dict.fromkeys(name for page in pages for name in page)) == [f"m{number}" for number in range(count + 2)]
+    assert set(engine.limits) == {2}
 
 
-async def test_a_history_page_over_the_maximum_size_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page over the maximum size is rejected with the parameter that the caller can change."""
-    monkeypatch.setattr(history, "MAX_PAGE_ROWS", 2)
-    with pytest.raises(WorkspaceError) as raised:
-        await read_pages(Engine(*[0] * 5), 2)
-    assert (raised.value.code, "since" in raised.value.detail) == ("QUERY_TOO_LARGE", True)
+async def test_payloads_are_copied() -> None:
+    """The payload of an impulse is the text that the engine returns; an absent payload becomes an empty object."""
+    engine = Engine(0)
+    engine.payload = '{"exact":1.50,"long":123456789012345678901234567890}'
+    texts = [each.text async for page in History(engine).read_pages(("rig",), START) for each in page]
+    metadata = b'{"ConnectionLookup":"rig","SurfaceLookups":["cooling"]}'
+    assert texts == [
+        b'{"ID":"m0","Timestamp":"2026-01-01T00:00:00.000000Z","Source":"DataConnection","Subject":"d","Headers":{},'
+        + b'"Metadata":%b,"Payload":%b}' % (metadata, engine.payload.encode())
+    ]
+    engine.payload = None
+    [page] = [page async for page in History(engine).read_pages(("rig",), START)]
+    assert json.loads(page[0].text)["Payload"] == {}
+
+
+class RecordingPool(ThreadPoolExecutor):
+    """Thread pool that counts its jobs."""
+
+    jobs = 0
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Count a job and start it."""
+        self.jobs += 1
+        return super().submit(function, *args, **kwargs)
+
+
+async def test_large_pages_are_converted_in_slices_in_a_worker_thread() -> None:
+    """The rows of a large page are converted in a worker thread, at most 500 rows in one job."""
+    engine = Engine(*range(1_001))
+    engine.row_bytes = LARGE
+    with RecordingPool(1) as pool:
+        history = History(engine, runtime=Runtime(open_pool=lambda *_: pool))
+        [page] = [page async for page in history.read_pages(("rig",), START)]
+        assert [each.key for each in page] == [("rig", f"m{number}") for number in range(1_001)]
+        assert pool.jobs == 3
 
 
 async def test_a_history_without_connections_executes_no_query() -> None:

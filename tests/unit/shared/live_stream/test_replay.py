@@ -1,6 +1,7 @@
 """Tests of replays: each impulse is received once, for any order of arrival."""
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -22,7 +23,7 @@ COLUMNS = tuple(
         ("SurfaceLookups", "dynamic"),
         ("DeviceId", "string"),
         ("MessageId", "string"),
-        ("Payload", "dynamic"),
+        ("Payload", "string"),
     )
 )
 
@@ -78,11 +79,15 @@ class ReplaySimulation:
     async def execute(self, query: EngineQuery) -> EngineResult:
         """Return the result of the replay's query."""
         self.advance()
-        since = datetime.fromisoformat(query.parameters["_oi_from"].removeprefix("datetime(").removesuffix(")"))
-        rows = sorted(
-            (each.timestamp, each.message_id) for each in self.hub[: self.in_table] if each.timestamp >= since
+        since, until = (
+            datetime.fromisoformat(bound.removeprefix("datetime(").removesuffix(")"))
+            for bound in query.parameters.values()
         )
-        page = rows[: query.max_records]
+        rows = sorted(
+            (each.timestamp, each.message_id) for each in self.hub[: self.in_table] if since <= each.timestamp < until
+        )
+        skipped = re.search(r"_oi_row > (\d+)", query.text)
+        page = rows[int(skipped[1]) if skipped else 0 :][: query.max_records]
         cells = [[f"{at:%Y-%m-%dT%H:%M:%S.%fZ}", "a", '["s"]', "d", name, '{"n":1}'] for at, name in page]
         return EngineResult(COLUMNS, cells, 1.0)
 

@@ -35,21 +35,15 @@ def _check_window(seconds: int) -> int:
     return seconds
 
 
-def _convert_empty_to_none(text: object) -> object:
-    """Convert an empty query parameter to None, because browsers send empty form fields as empty parameters."""
-    return None if text == "" else text
-
-
-OptionalText = Annotated[str | None, BeforeValidator(_convert_empty_to_none)]
-
-
 class StreamFilters(BaseModel):
     """Query parameters of a live stream; messages must match both connection and surface if both are given."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    connection: OptionalText = Field(None, description="Lookup of the only connection in the stream.")
-    surface: OptionalText = Field(None, description="Lookup of the surface whose connections are in the stream.")
+    connection: str | None = Field(None, min_length=1, description="Lookup of the only connection in the stream.")
+    surface: str | None = Field(
+        None, min_length=1, description="Lookup of the surface whose connections are in the stream."
+    )
     since: Annotated[datetime, BeforeValidator(_parse_instant)] | None = Field(
         None, description="RFC 3339; impulses measured since then are replayed first."
     )

@@ -1,12 +1,14 @@
 """Tests of the filters in the query string of a live stream."""
 
 import pytest
+from pydantic import ValidationError
 
 from shared.live_stream.filters import StreamFilters
 
 
 @pytest.mark.parametrize("name", ["connection", "surface"])
-def test_an_empty_stream_filter_counts_as_missing(name: str) -> None:
-    """A filter parameter with an empty value counts as missing."""
-    assert getattr(StreamFilters.model_validate({name: ""}), name) is None
+def test_an_empty_stream_filter_is_rejected(name: str) -> None:
+    """A filter with an empty value is rejected, because without the filter the stream would contain more impulses."""
     assert getattr(StreamFilters.model_validate({name: "rig"}), name) == "rig"
+    with pytest.raises(ValidationError):
+        StreamFilters.model_validate({name: ""})

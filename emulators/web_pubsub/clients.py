@@ -25,7 +25,7 @@ from emulators.web_pubsub.requests import REQUESTS, EventRequest, GroupRequest, 
 from emulators.web_pubsub.settings import HubSettings
 from emulators.web_pubsub.sockets import EXTENSION
 from emulators.web_pubsub.upstream import HandlerResponse, UpstreamError
-from shared.errors import WorkspaceError
+from shared.errors import Kind, WorkspaceError
 from shared.observability.logs import get_logger
 
 _MAX_KNOWN_ACKS = 10_000
@@ -35,6 +35,7 @@ _TYPES = {
     DataType.BINARY: "application/octet-stream",
 }
 _LOGGER = get_logger("emulators.web_pubsub")
+_INTERNAL_ERROR = WorkspaceError(Kind.INTERNAL, "INTERNAL_ERROR", "The service failed; see its log.")
 _HOP_HEADERS = frozenset({"content-length", "transfer-encoding", "connection"})
 
 
@@ -208,6 +209,10 @@ async def serve_client(
         response = error.response
         headers = {name: value for name, value in response.headers.items() if name not in _HOP_HEADERS}
         await _send_handshake_response(send, response.status, headers, response.body)
+        return
+    except Exception:
+        _LOGGER.exception("a WebSocket handshake failed unexpectedly")
+        await reject_handshake(scope, send, _INTERNAL_ERROR)
         return
     forwarded = _encode_headers({k: v for k, v in admission.headers.items() if k in settings.forwarded_headers})
     await send({"type": "websocket.accept", "subprotocol": admission.subprotocol, "headers": forwarded})

@@ -96,9 +96,20 @@ class AsgiUpstream:
 
     async def request(self, method: str, event: str, headers: Mapping[str, str], body: bytes) -> HandlerResponse:
         """Call the ASGI application with a request; an exception in the application becomes an UpstreamError."""
+        call = _AsgiCall(body)
+        try:
+            scope = self._build_scope(method, event, {"host": self._host, **headers, "content-length": str(len(body))})
+            await self._application(scope, call.receive, call.send)
+        except Exception as error:
+            raise UpstreamError(f"the request to the event handler failed: {type(error).__name__}") from error
+        return call.build_response()
+
+    async def close(self) -> None:
+        """Do nothing, because there are no network connections."""
+
+    def _build_scope(self, method: str, event: str, headers: Mapping[str, str]) -> Message:
         target = urlsplit(self._path.replace("{event}", quote(event, safe="")))
-        sent = {"host": self._host, **headers, "content-length": str(len(body))}
-        scope = {
+        return {
             "type": "http",
             "asgi": {"version": "3.0"},
             "http_version": "1.1",
@@ -108,19 +119,11 @@ class AsgiUpstream:
             "raw_path": target.path.encode("ascii"),
             "root_path": "",
             "query_string": target.query.encode("ascii"),
-            "headers": [(name.lower().encode("ascii"), value.encode("latin-1")) for name, value in sent.items()],
+            # UTF-8, as the client of HttpUpstream encodes them: a user id can have any characters.
+            "headers": [(name.lower().encode("ascii"), value.encode()) for name, value in headers.items()],
             "server": ("127.0.0.1", 0),
             "client": ("127.0.0.1", 0),
         }
-        call = _AsgiCall(body)
-        try:
-            await self._application(scope, call.receive, call.send)
-        except Exception as error:
-            raise UpstreamError(f"the request to the event handler failed: {type(error).__name__}") from error
-        return call.build_response()
-
-    async def close(self) -> None:
-        """Do nothing, because there are no network connections."""
 
 
 class _AsgiCall:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from urllib.parse import urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from shared.auth.principals import Principal, build_unauthenticated_error
 from shared.auth.rights import AccessRight
@@ -94,12 +94,15 @@ class Listener:
         found = _USER_ID.fullmatch(name)
         if found is None:
             raise build_unauthenticated_error("The stream link was not issued by this service; request a new link.")
-        return cls(found["member"], found["token"], _EPOCH + timedelta(seconds=int(found["second"])))
+        return cls(unquote(found["member"]), found["token"], _EPOCH + timedelta(seconds=int(found["second"])))
 
     @property
     def name(self) -> str:
-        """User id of the stream at the message service (Azure Web PubSub): expiry, token id and member id."""
-        return f"{int(self.expires_at.timestamp())}.{self.token_id}.{self.member_id}"
+        """User id of the stream at the message service (Azure Web PubSub): expiry, token id and member id.
+
+        The member id is percent-encoded, because the service sends the user id in an HTTP header.
+        """
+        return f"{int(self.expires_at.timestamp())}.{self.token_id}.{quote(self.member_id, safe='@')}"
 
 
 def read_moved_authorization(headers: Mapping[str, str]) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -80,6 +81,20 @@ async def test_streams_of_a_principal_are_limited(limited_service: Service, memb
         assert isinstance(await open_stream(stack, url, request_token(limited_service, "admin@t")), ClientConnection)
         assert limited_service.create_client(member).get("/workspace/api/keys/whoami").status_code == 200
     await wait_until_no_stream_is_counted(limited_service, member)
+
+
+async def test_members_with_any_id_open_streams(limited_service: Service) -> None:
+    """A member whose id has characters outside Latin-1 opens streams with a token and with a signed URL."""
+    admin = limited_service.create_client("admin@t")
+    member = "审核@t"
+    added = admin.put(f"/oi-api/team/{quote(member)}", json={"name": "Checker", "role": "Viewer"})
+    assert added.status_code == 201, added.text
+    key = admin.post("/workspace/api/keys", json={"name": "key", "principal": member}).json()["apiKey"]
+    bearer = limited_service.create_anonymous_client(bearer=key).get("/workspace/api/keys/jwt").json()["Token"]
+    async with AsyncExitStack() as stack:
+        link = await request_stream_url(limited_service, bearer)
+        assert isinstance(await open_stream(stack, link), ClientConnection)
+        assert isinstance(await open_stream(stack, build_stream_url(limited_service), bearer), ClientConnection)
 
 
 async def wait_until_no_stream_is_counted(service: Service, member: str) -> None:

@@ -170,6 +170,26 @@ async def test_the_event_handler_gets_connected_and_disconnected_events(running_
         assert headers["ce-connectionstate"] == "opaque"
 
 
+async def test_events_of_users_with_any_id_reach_the_event_handler(running_emulator: Running) -> None:
+    """The event handler gets the events of a user whose id has characters outside Latin-1; the header is UTF-8."""
+    user_id = "审核😀"
+    url = running_emulator.client_url()
+    async with connect(f"{url}?access_token={issue_token_for(url, sub=user_id)}"):
+        pass
+    await wait_until(lambda: running_emulator.handler.events() == ["connect", "connected", "disconnected"])
+    assert {headers["ce-userid"] for headers, _ in running_emulator.handler.told} == {user_id}
+
+
+async def test_an_unexpected_failure_of_a_handshake_is_a_problem_document(running_emulator: Running) -> None:
+    """A handshake that fails unexpectedly, here for a claim that is no valid text, gets a problem document."""
+    url = running_emulator.client_url()
+    error = await read_rejection(f"{url}?access_token={issue_token_for(url, sub='a', text='\ud800')}")
+    assert error.response.status_code == 500
+    assert error.response.headers["content-type"] == "application/problem+json"
+    document = json.loads(error.response.body or b"")
+    assert (document["code"], document["traceId"]) == ("INTERNAL_ERROR", error.response.headers["x-request-id"])
+
+
 async def test_a_connection_is_closed_when_its_access_token_expires(running_emulator: Running) -> None:
     """A client is closed with code 4401 at its token's ``exp``, or at an earlier ``expires_at`` of its state."""
     url = running_emulator.client_url("plain")

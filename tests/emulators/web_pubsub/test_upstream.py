@@ -70,3 +70,9 @@ async def test_a_failing_event_handler_application_raises_upstream_error() -> No
     assert (answer.status, answer.body, answer.headers["x-a"]) == (201, b"done", "b")
     with pytest.raises(UpstreamError):
         await upstream.request("POST", "x", {}, b"")
+
+
+async def test_a_header_that_is_no_text_raises_upstream_error() -> None:
+    """A header value with an unpaired surrogate cannot be sent and causes an UpstreamError."""
+    with pytest.raises(UpstreamError):
+        await AsgiUpstream(Handler(), "/e").request("POST", "x", {"ce-userid": "\ud800"}, b"")

@@ -46,8 +46,10 @@ def test_the_header_has_priority_over_other_credentials() -> None:
     ),
 )
 def test_user_id_is_parsed_to_the_same_listener(member: str, token: str, expires_at: datetime) -> None:
-    """The user id of a listener is parsed to the same listener, whatever its member id is."""
+    """The user id of a listener is ASCII text and is parsed to the same listener, whatever its member id is."""
     listener = Listener(member, token, expires_at)
+    assert listener.name.isascii()
+    assert listener.name.isprintable()
     assert Listener.from_user_id(listener.name) == listener
 
 

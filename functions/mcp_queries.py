@@ -5,7 +5,6 @@ One tool runs any query. In addition, each approved query has its own tool, with
 This module is separate from ``mcp`` because it is imported only at the first MCP request.
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -21,7 +20,8 @@ from shared.auth.principals import Principal
 from shared.auth.rights import AccessRight
 from shared.catalog.administration import build_connection_not_found_error, build_surface_not_found_error
 from shared.catalog.models import QueryParameter, WarmQuery
-from shared.catalog.snapshot import Catalog, CatalogEntry
+from shared.catalog.snapshot import Catalog
+from shared.catalog.unique_names import assign_unique_names
 from shared.errors import WorkspaceError
 from shared.http.messages import Request
 from shared.http.operations import Operation
@@ -79,8 +79,9 @@ class _ToolNames:
     def map_queries_by_tool_name(self, catalog: Catalog) -> Mapping[str, WarmQuery]:
         """Return the approved queries by the names of their tools."""
         if catalog is not self._catalog:
-            approved = [stored for stored in catalog.queries.values() if stored.value.approval is not None]
-            self._names = dict(sorted(_assign_tool_names(approved), key=lambda pair: pair[1].lookup))
+            approved = {key: stored for key, stored in catalog.queries.items() if stored.value.approval is not None}
+            names = assign_unique_names(approved, "warm_query_")
+            self._names = {names[lookup]: approved[lookup].value for lookup in sorted(approved)}
             self._catalog = catalog
         return self._names
 
@@ -117,22 +118,6 @@ def _build_any_query_tool(execute: Operation) -> Tool:
         build_output_schema(execute),
         run_any_query,
     )
-
-
-def _assign_tool_names(queries: Sequence[CatalogEntry[WarmQuery]]) -> Iterable[tuple[str, WarmQuery]]:
-    """Yield each query with the name of its tool.
-
-    If two queries would get the same tool name, the tool of the newer query gets a suffix. A new query therefore never
-    changes the name of another query's tool.
-    """
-    taken: set[str] = set()
-    for stored in sorted(queries, key=lambda each: (each.created_at, each.value.lookup)):
-        query = stored.value
-        name = f"warm_query_{query.lookup.replace('-', '_')}"
-        while name in taken:
-            name = f"{name}_{hashlib.sha256(query.lookup.encode()).hexdigest()[:6]}"
-        taken.add(name)
-        yield name, query
 
 
 def _build_approved_query_tool(name: str, query: WarmQuery) -> Tool:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from shared.auth.principals import Principal
 from shared.catalog.models import Container, Database, DatabaseAccess, DataStore, Verb, WarmQuery
 from shared.catalog.snapshot import Catalog
+from shared.catalog.unique_names import assign_unique_names
 from shared.http.operations import Access, Operation
 from shared.openapi.generated_operations import GROUP as EVENT_GROUP
 from shared.openapi.generated_operations import (
@@ -255,10 +256,12 @@ def _build_query_paths(
 ) -> Iterator[tuple[str, Mapping[str, Schema]]]:
     # The objects share the parts that are equal for all queries; a copy for each of thousands would take seconds.
     shared = build_operation(execute, schemas)
-    if any(columns.get(query.lookup) is not None for query in list_approved_queries(catalog)):
+    queries = list_approved_queries(catalog)
+    if any(columns.get(query.lookup) is not None for query in queries):
         register_query_summary_schema(schemas)
-    for query in list_approved_queries(catalog):
-        created = build_query_operation(shared, catalog.queries[query.lookup], columns.get(query.lookup))
+    ids = assign_unique_names({query.lookup: catalog.queries[query.lookup] for query in queries}, "warmQuery_")
+    for query in queries:
+        created = build_query_operation(shared, query, ids[query.lookup], columns.get(query.lookup))
         yield build_query_path(query), {"get": created}
 
 
@@ -266,9 +269,13 @@ def _build_telemetry_paths(
     accept: Operation, principal: Principal, catalog: Catalog, schemas: SchemaRegistry
 ) -> Iterator[tuple[str, Mapping[str, Schema]]]:
     shared, binding = build_operation(accept, schemas), principal.binding
-    for lookup, stored in catalog.connections.items():
-        if stored.value.signals and (binding is None or lookup in binding.connections):
-            yield build_telemetry_path(stored.value), {"post": build_telemetry_operation(shared, stored.value)}
+    described = {lookup: stored for lookup, stored in catalog.connections.items() if stored.value.signals}
+    # The ids depend on connections that the caller cannot use, so that each id is the same for every caller.
+    ids = assign_unique_names(described, "telemetry_")
+    for lookup, stored in described.items():
+        if binding is None or lookup in binding.connections:
+            created = build_telemetry_operation(shared, stored.value, ids[lookup])
+            yield build_telemetry_path(stored.value), {"post": created}
 
 
 def build_table_paths(

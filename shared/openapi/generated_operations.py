@@ -6,12 +6,10 @@ The section ``webhooks`` describes the requests that the service sends, one for 
 """
 
 import copy
-import re
 from collections.abc import Sequence
 from typing import Any, Final
 
 from shared.catalog.models import Connection, ParameterType, QueryParameter, SignalDefinition, SignalType, WarmQuery
-from shared.catalog.snapshot import CatalogEntry
 from shared.openapi.paths import LONGEST_PARAMETER, to_camel_case
 from shared.openapi.schemas import Schema, SchemaRegistry, add_length_limits
 from shared.telemetry.pointers import compile_pointer
@@ -62,18 +60,20 @@ def build_query_path(query: WarmQuery) -> str:
     return f"/oi-api/warm-queries/{query.lookup}"
 
 
-def build_query_operation(execute: Schema, stored: CatalogEntry[WarmQuery], columns: Sequence[Column] | None) -> Schema:
+def build_query_operation(
+    execute: Schema, query: WarmQuery, operation_id: str, columns: Sequence[Column] | None
+) -> Schema:
     """Build the Operation Object of an approved query.
 
     Args:
         execute: Operation Object of the operation that executes any query; this function does not change it.
-        stored: catalog entry of the query.
+        query: the query.
+        operation_id: id of the operation, unique in the document.
         columns: columns of the query, None if unknown.
     """
-    query = stored.value
     operation_object = dict(execute)
     general = [parameter for parameter in operation_object["parameters"] if parameter["in"] != "path"]
-    operation_object["operationId"] = f"warmQuery_{re.sub(r'[^A-Za-z0-9]', '_', query.lookup)}"
+    operation_object["operationId"] = operation_id
     operation_object["summary"] = query.name
     operation_object["description"] = _build_query_description(query)
     operation_object["parameters"] = [*general, *map(_build_query_parameter, query.parameters)]
@@ -172,12 +172,13 @@ def build_telemetry_path(connection: Connection) -> str:
     return f"/oi-api/telemetry/{connection.lookup}"
 
 
-def build_telemetry_operation(accept: Schema, connection: Connection) -> Schema:
+def build_telemetry_operation(accept: Schema, connection: Connection, operation_id: str) -> Schema:
     """Build the Operation Object for posting telemetry of a connection with signals (typed payload fields).
 
     Args:
         accept: Operation Object of the operation that accepts messages for any connection; it is not changed.
         connection: connection that declares signals (typed payload fields).
+        operation_id: id of the operation, unique in the document.
     """
     body = accept["requestBody"]
     form = body["content"]["application/json"]
@@ -186,7 +187,7 @@ def build_telemetry_operation(accept: Schema, connection: Connection) -> Schema:
     content = {**body["content"], "application/json": {"schema": schema, "example": _build_example_message(connection)}}
     return {
         **accept,
-        "operationId": f"telemetry_{re.sub(r'[^A-Za-z0-9]', '_', connection.lookup)}",
+        "operationId": operation_id,
         "summary": f"Accept telemetry: {connection.name}.",
         "parameters": [each for each in accept["parameters"] if each["in"] != "path"],
         "requestBody": {**body, "content": content},

@@ -2,17 +2,29 @@
 
 from collections.abc import Collection
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from functions import GROUPS
 from shared.auth.principals import ANONYMOUS, CredentialKind, CredentialRestriction, Principal
 from shared.auth.rights import AccessRight
 from shared.auth.telemetry_binding import TelemetryBinding
+from shared.catalog.models import WarmQuery
+from shared.catalog.snapshot import Catalog, CatalogEntry
 from shared.http.messages import Reply
 from shared.http.operations import Access, Call, Group, Operation
-from shared.openapi.document import PathItems, build_document, is_usable_by_caller
+from shared.openapi.document import (
+    ACCEPT,
+    EXECUTE,
+    PathItems,
+    build_caller_document,
+    build_document,
+    is_usable_by_caller,
+)
 from shared.openapi.schemas import SchemaRegistry
+from tests.unit.shared.telemetry.fakes import build_connection
 
 READ = AccessRight.CATALOG_READ
 ALL_RESTRICTIONS = frozenset(CredentialRestriction)
@@ -76,3 +88,48 @@ def test_openapi_path_items_are_converted_one_by_one() -> None:
     items.add("/a", {"get": {"tags": ["x"]}, "put": {"tags": ["y"]}})
     items.add("/b", {"get": {"tags": ["x"]}})
     assert (items.converted, items.tags) == ({"/a": "get,put", "/b": "get"}, {"x", "y"})
+
+
+AT = datetime(2026, 1, 5, tzinfo=UTC)
+SIGNAL = {"name": "pressure", "pointer": "/p", "type": "real"}
+APPROVAL = {"approvedBy": "admin@x", "approvedAt": AT}
+GENERAL = [operation for group in GROUPS for operation in group.operations if operation.name in {ACCEPT, EXECUTE}]
+
+
+def build_approved_query(lookup: str) -> WarmQuery:
+    """Return an approved query."""
+    query = {"lookup": lookup, "name": lookup, "surface": "hall", "kql": "Telemetry", "approval": APPROVAL}
+    return WarmQuery.model_validate(query)
+
+
+def build_catalog(*lookups: str) -> Catalog:
+    """Return a catalog with a query and a connection of each lookup."""
+    return Catalog(
+        queries={each: CatalogEntry(build_approved_query(each), AT, AT, "e") for each in lookups},
+        connections={each: CatalogEntry(build_connection(each, signals=[SIGNAL]), AT, AT, "e") for each in lookups},
+    )
+
+
+def list_operation_ids(caller: Principal, catalog: Catalog) -> dict[str, str]:
+    """Return the operation ids in a caller's document by path."""
+    paths = build_caller_document(GENERAL, caller, (), catalog, {})["paths"]
+    return {path: operation["operationId"] for path, item in paths.items() for operation in item.values()}
+
+
+def test_operation_ids_of_similar_lookups_differ() -> None:
+    """Queries and connections whose lookups differ only in hyphens and underscores have different operation ids."""
+    caller = replace(CALLER, rights=frozenset(AccessRight))
+    ids = list_operation_ids(caller, build_catalog("x-y", "x_y", "z-1"))
+    assert len(set(ids.values())) == len(ids)
+    assert ids["/oi-api/warm-queries/x-y"] == "warmQuery_x_y"
+    assert ids["/oi-api/warm-queries/z-1"] == "warmQuery_z_1"
+    assert ids["/oi-api/telemetry/x-y"] == "telemetry_x_y"
+    assert ids["/oi-api/telemetry/z-1"] == "telemetry_z_1"
+
+
+def test_operation_ids_are_the_same_for_every_caller() -> None:
+    """The operation id of a connection does not depend on the connections that the caller can use."""
+    caller, catalog = replace(CALLER, rights=frozenset(AccessRight)), build_catalog("x-y", "x_y")
+    bound = replace(caller, binding=TelemetryBinding(("x_y",)))
+    path = "/oi-api/telemetry/x_y"
+    assert list_operation_ids(bound, catalog)[path] == list_operation_ids(caller, catalog)[path]

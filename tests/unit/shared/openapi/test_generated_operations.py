@@ -44,7 +44,7 @@ RIG = build_connection(
 def test_signals_are_properties_of_the_message() -> None:
     """The body of a connection's path has the properties that the connection's signals declare."""
     shared = build_operation(GROUP.operations[0], SchemaRegistry())
-    created = build_telemetry_operation(shared, RIG)
+    created = build_telemetry_operation(shared, RIG, "telemetry_pump_rig")
     assert build_telemetry_path(RIG) == "/oi-api/telemetry/pump-rig"
     assert created["operationId"] == "telemetry_pump_rig"
     assert [each for each in created["parameters"] if each["in"] == "path"] == []

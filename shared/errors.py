@@ -71,7 +71,7 @@ def build_invalid_fields_error(errors: Sequence[FieldError], *, code: str = "INV
     return WorkspaceError(Kind.INVALID, code, detail, errors=listed)
 
 
-LEADING: Final = ("BODY_NOT_JSON", "SCOPE_KEY_REQUIRED")
+LEADING: Final = ("VERSION_UNKNOWN", "BODY_NOT_JSON", "SCOPE_KEY_REQUIRED")
 """Error codes that take precedence if a request breaks several rules, because clients check for these codes."""
 
 

@@ -23,7 +23,7 @@ from shared.http.router import Match, Router, UnmatchedRequestError
 from shared.http.security_headers import add_security_headers
 from shared.http.unknown_names import add_unknown_names_header
 from shared.http.validation import build_call_from_request
-from shared.http.versions import add_version_header, check_version
+from shared.http.versions import add_version_header
 from shared.interpreter import exempt_objects_from_garbage_collection, pause_garbage_collection
 from shared.observability import logs
 from shared.observability.metrics import count
@@ -144,8 +144,6 @@ class RequestPipeline:
             span.set_operation(route, match.operation.name)
             if match.operation.deprecation is not None:
                 request.deprecations.append(match.operation.deprecation)
-            if is_versioned and known_principal is None:
-                check_version(request)
             async with self._wait_for_admission(request):
                 if known_principal is None:
                     size_limits.check_request_size(request)

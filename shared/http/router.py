@@ -16,16 +16,20 @@ from shared.http.problems import build_default_error_reply
 
 _ENCODED = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset(string.ascii_letters + string.digits + "-._~")
-_PATH_RULE = "percent-encoded characters must be UTF-8"
 _PARAMETER = re.compile(r"\{(\*?)([a-zA-Z]+)\}")
 
 
 @dataclass(frozen=True)
 class Match:
-    """Endpoint of a request, with its decoded path parameters."""
+    """Endpoint of a request.
+
+    Attributes:
+        endpoint: the endpoint.
+        path: decoded path parameters by name; None if a parameter is not UTF-8.
+    """
 
     endpoint: Endpoint
-    path: Mapping[str, str]
+    path: Mapping[str, str] | None
 
     @cached_property
     def operation(self) -> Operation:
@@ -84,9 +88,8 @@ class Router:
         """Find the endpoint for a method and a percent-encoded path.
 
         Raises:
-            UnmatchedRequestError: INVALID if a path parameter is not UTF-8; NOT_FOUND ``ROUTE_NOT_FOUND`` if no route
-                matches the path; METHOD_NOT_ALLOWED ``METHOD_NOT_ALLOWED``, whose property ``allow`` lists the methods
-                of the route.
+            UnmatchedRequestError: NOT_FOUND ``ROUTE_NOT_FOUND`` if no route matches the path; METHOD_NOT_ALLOWED
+                ``METHOD_NOT_ALLOWED``, whose property ``allow`` lists the methods of the route.
         """
         wanted = "GET" if method == "HEAD" else method
         allowed: set[str] = set()
@@ -97,11 +100,6 @@ class Router:
                 return Match(endpoint, parameters)
             allowed.update(methods)
             other = other or next(iter(methods.values()))
-        if other is None and self._has_undecodable_parameter(path):
-            errors = [{"field": "path", "message": _PATH_RULE}]
-            raise UnmatchedRequestError(
-                Kind.INVALID, "INVALID_REQUEST", "Percent-encoded characters of the path must be UTF-8.", errors=errors
-            )
         if other is None:
             raise UnmatchedRequestError(Kind.NOT_FOUND, "ROUTE_NOT_FOUND", "Route not found.")
         raise UnmatchedRequestError(
@@ -112,19 +110,16 @@ class Router:
             allow=sorted(allowed | {"HEAD"} if "GET" in allowed else allowed),
         )
 
-    def _has_undecodable_parameter(self, path: str) -> bool:
-        """Return whether a path would match a route if its path parameters were valid UTF-8."""
-        return any(pattern.fullmatch(path.removeprefix("/")) for pattern, _ in self._patterns)
-
-    def _iterate_matching_endpoints(self, path: str) -> Iterable[tuple[Mapping[str, Endpoint], Mapping[str, str]]]:
+    def _iterate_matching_endpoints(
+        self, path: str
+    ) -> Iterable[tuple[Mapping[str, Endpoint], Mapping[str, str] | None]]:
         literal = self._routes.get(path)
         if literal is not None:
             yield literal, {}
         for pattern, methods in self._patterns:
             found = pattern.fullmatch(path)
-            parameters = found and _decode_parameters(found.groupdict())
-            if parameters:
-                yield methods, parameters
+            if found:
+                yield methods, _decode_parameters(found.groupdict())
 
 
 def _normalise_path(path: str) -> str:

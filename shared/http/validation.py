@@ -29,6 +29,7 @@ from shared.http.unknown_names import (
     format_location,
     map_accepted_names,
 )
+from shared.http.versions import check_version
 from shared.runtime import Runtime
 from shared.text_formats.strict_json import parse_body
 from shared.timestamps import parse_rfc3339
@@ -47,24 +48,36 @@ _UNPARSED = object()
 
 
 async def build_call_from_request(
-    operation: Operation, principal: Principal, path: Mapping[str, str], request: Request, runtime: Runtime
+    operation: Operation, principal: Principal, path: Mapping[str, str] | None, request: Request, runtime: Runtime
 ) -> Call[Any, Any]:
     """Validate a request and build the call for the operation's handler.
 
     The operation declares whether unknown parameters and properties are rejected. An empty body counts as an empty JSON
     object.
 
+    Args:
+        operation: operation of the request.
+        principal: the caller.
+        path: decoded path parameters by name; None if a parameter is not UTF-8.
+        request: the request.
+        runtime: runs slow work in threads.
+
     Raises:
         WorkspaceError: TOO_LARGE ``BODY_TOO_LARGE``; UNKNOWN_ENCODING; INVALID ``BODY_NOT_DECODABLE``; or INVALID with
-            a list of all invalid parameters and properties. The code of the INVALID error is ``BODY_NOT_JSON`` if the
-            body is not JSON, ``INVALID_REQUEST`` if a model rejects the request, and else the code of the operation's
-            check.
+            a list of all invalid parameters and properties. The code of the INVALID error is ``VERSION_UNKNOWN`` if the
+            API version is unknown, ``BODY_NOT_JSON`` if the body is not JSON, ``INVALID_REQUEST`` if a model rejects
+            the request, and else the code of the operation's check.
     """
     limit = dict(operation.form_limits).get(request.media_type, operation.body_limit)
     if len(request.body) > limit:
         raise build_body_too_large_error(limit)
     request = await _decode_request(operation, request, limit, runtime)
+    if path is None:
+        raise invalid("path", "percent-encoded characters must be UTF-8")
     faults = ValidationErrors()
+    if operation.is_versioned:
+        with faults.collect():
+            check_version(request)
     sent = await _parse_body(operation, request, faults, runtime)
     request.deprecations.extend(iterate_used_deprecations(operation.body, sent))
     values, unknown = _read_query(operation, request, faults)

@@ -18,8 +18,11 @@ def check_version(request: Request) -> None:
     """
     named = request.headers.get(HEADER.lower())
     if named is not None and named.strip() not in SUPPORTED:
-        detail = f"Header `{HEADER}` must be a supported version: {', '.join(SUPPORTED)}."
-        raise WorkspaceError(Kind.INVALID, "VERSION_UNKNOWN", detail, supported=list(SUPPORTED))
+        rule = f"must be a supported version: {', '.join(SUPPORTED)}"
+        errors = [{"field": HEADER, "message": rule}]
+        raise WorkspaceError(
+            Kind.INVALID, "VERSION_UNKNOWN", f"{HEADER}: {rule}", errors=errors, supported=list(SUPPORTED)
+        )
 
 
 def add_version_header(reply: Reply) -> None:

@@ -7,10 +7,11 @@ import httpx
 import pytest
 
 from functions import GROUPS
-from shared.http.operations import Endpoint
+from shared.http.operations import Access, Endpoint
 from tests.service.local_service import Service, check_problem
 
 VERSION = "2026-12-01"
+UNKNOWN = {"Oi-Version": "2020-01-01"}
 ENDPOINTS = [endpoint for group in GROUPS for endpoint in group.endpoints]
 RANGES = [
     {"from": "2026-01-05T00:00:00Z", "end": "2026-01-06T00:00:00Z"},
@@ -37,17 +38,36 @@ def check_deprecation(reply: httpx.Response) -> None:
 def test_every_operation_checks_and_states_the_version(service: Service, endpoint: Endpoint) -> None:
     """Each REST operation returns the API version and rejects unknown versions; GraphQL and pages have no version."""
     path = build_path(endpoint)
-    client = service.create_anonymous_client()
-    plain = client.request(endpoint.method, path)
-    unknown = client.request(endpoint.method, path, headers={"Oi-Version": "2020-01-01"})
-    if endpoint.is_versioned:
-        assert plain.headers["oi-version"] == VERSION
-        assert (unknown.status_code, unknown.headers["oi-version"]) == (400, VERSION)
-        if not endpoint.has_own_error_format:
-            assert check_problem(unknown, 400, "VERSION_UNKNOWN")["supported"] == [VERSION]
-    else:
+    plain = service.create_anonymous_client().request(endpoint.method, path)
+    if not endpoint.is_versioned:
+        unknown = service.create_anonymous_client().request(endpoint.method, path, headers=UNKNOWN)
         assert "oi-version" not in plain.headers
         assert unknown.status_code == plain.status_code
+        return
+    assert plain.headers["oi-version"] == VERSION
+    operation = endpoint.load_operation()
+    is_public = operation.access is Access.PUBLIC
+    client = service.create_anonymous_client() if is_public else service.create_client("admin@t")
+    unknown = client.request(endpoint.method, path, headers=UNKNOWN)
+    assert unknown.headers["oi-version"] == VERSION
+    if operation.check_sender is not None:
+        # The check of the sender comes first, and this client is not the sender.
+        assert unknown.status_code == 401
+        return
+    assert unknown.status_code == 400
+    if not endpoint.has_own_error_format:
+        problem = check_problem(unknown, 400, "VERSION_UNKNOWN")
+        assert problem["supported"] == [VERSION]
+        assert problem["errors"][0]["field"] == "Oi-Version"
+
+
+def test_an_unknown_version_is_checked_after_the_credential_and_the_rate_limit(service: Service) -> None:
+    """A request with an unknown version and without a token gets 401; with a token, it counts for the rate limit."""
+    path = "/oi-api/warm-queries"
+    check_problem(service.create_anonymous_client().get(path, headers=UNKNOWN), 401, "UNAUTHENTICATED")
+    reply = service.create_client("viewer@t").get(path, headers=UNKNOWN)
+    check_problem(reply, 400, "VERSION_UNKNOWN")
+    assert "ratelimit" in reply.headers
 
 
 def test_replies_without_an_operation_state_the_version(service: Service) -> None:

@@ -15,6 +15,7 @@ from shared.http.operations import Access, Call, Group
 from shared.http.pipeline import RequestPipeline
 from shared.http.size_limits import MAX_HEADER_BYTES, MAX_TARGET
 from shared.http.unknown_names import UnknownNames
+from shared.http.versions import CURRENT
 
 GROUP = Group("test")
 CALLER = Principal("ann", "ann", "Ann", frozenset({AccessRight.CATALOG_READ}), CredentialKind.JWT, "t", None)
@@ -129,6 +130,9 @@ async def test_a_public_operation_ignores_credentials() -> None:
         ("POST", "/sign", b"", "good", 403, "ACCESS_RIGHT_MISSING"),
         ("POST", "/special", b"too long", "good", 503, "NOT_PROVISIONED"),
         ("POST", "/things/x?limit=0", b"x" * 101, "good", 413, "BODY_TOO_LARGE"),
+        ("POST", "/things/%ff", b"", "bad", 401, "UNAUTHENTICATED"),
+        ("POST", "/things/%ff", b"x" * 101, "good", 413, "BODY_TOO_LARGE"),
+        ("POST", "/things/%ff", b"{", "good", 400, "INVALID_REQUEST"),
         ("POST", "/things/x", b"{", "good", 400, "BODY_NOT_JSON"),
         ("POST", "/things/x", b"[]", "good", 400, "INVALID_REQUEST"),
     ],
@@ -142,6 +146,35 @@ async def test_checks_run_in_the_documented_order(
     assert reply.headers["Content-Type"] == "application/problem+json"
     assert value["status"] == status
     assert value["traceId"] == reply.headers["x-request-id"]
+
+
+@pytest.mark.parametrize(
+    ("target", "body", "token", "status", "code"),
+    [
+        ("/nowhere", b"", "bad", 404, "ROUTE_NOT_FOUND"),
+        ("/admin", b"", "bad", 401, "UNAUTHENTICATED"),
+        ("/admin", b"", "good", 403, "ACCESS_RIGHT_MISSING"),
+        ("/special", b"too long", "good", 503, "NOT_PROVISIONED"),
+        ("/things/x", b"x" * 101, "good", 413, "BODY_TOO_LARGE"),
+        ("/things/x", b"{", "good", 400, "VERSION_UNKNOWN"),
+    ],
+)
+async def test_an_unknown_api_version_is_a_validation_error(
+    target: str, body: bytes, token: str, status: int, code: str
+) -> None:
+    """An unknown API version is rejected by the validation, after all earlier checks; the reply states the version."""
+    reply, value = await send_request("POST", target, body, token, oi_version="2020-01-01")
+    assert (reply.status, value["code"]) == (status, code)
+    assert reply.headers["Oi-Version"] == CURRENT
+
+
+async def test_the_error_about_an_unknown_api_version_lists_all_invalid_fields() -> None:
+    """The error about an unknown API version has an entry for the header, and for each other invalid field."""
+    _, value = await send_request("POST", "/things/x?limit=0", b"{}", oi_version="2020-01-01")
+    assert [error["field"] for error in value["errors"]] == ["Oi-Version", "limit", "name"]
+    assert value["supported"] == [CURRENT]
+    reply, value = await send_request("GET", "/public", token="bad", oi_version="2020-01-01")
+    assert (reply.status, value["code"]) == (400, "VERSION_UNKNOWN")
 
 
 async def test_a_nested_request_has_no_size_limits() -> None:

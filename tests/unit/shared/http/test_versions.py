@@ -24,7 +24,8 @@ def test_unknown_api_versions_are_rejected(version: str) -> None:
     with pytest.raises(WorkspaceError) as caught:
         check_version(build_request(**{"oi-version": version}))
     assert (caught.value.kind, caught.value.code) == (Kind.INVALID, "VERSION_UNKNOWN")
-    assert caught.value.members == {"supported": [CURRENT]}
+    errors = [{"field": "Oi-Version", "message": f"must be a supported version: {CURRENT}"}]
+    assert caught.value.members == {"errors": errors, "supported": [CURRENT]}
 
 
 def test_replies_state_the_api_version() -> None:

@@ -37,11 +37,10 @@ def build_responses(operation: Operation, schemas: SchemaRegistry) -> Schema:
 
 def _build_headers_of_operation(operation: Operation) -> Schema:
     """Return the headers that replies of an operation can have because of the properties of the operation."""
-    ignores_names = operation.unknown is UnknownNames.IGNORE and not operation.has_own_error_format
     is_deprecated = operation.deprecation is not None or has_deprecated_names(operation.body)
     return {
         **(VERSION_HEADER if operation.is_versioned else {}),
-        **(_IGNORED_HEADER if ignores_names else {}),
+        **(_IGNORED_HEADER if operation.unknown is UnknownNames.REPORT else {}),
         **(_DEPRECATION_HEADERS if is_deprecated else {}),
     }
 
@@ -90,10 +89,11 @@ def build_problem_response(status: int, codes: Sequence[str]) -> Schema:
         codes: error codes with this status; empty if they are not known.
     """
     phrase = HTTPStatus(status).phrase
+    own = {**_PROBLEM_HEADERS.get(status, {}), **(_LATER_HEADER if "RECEIPT_NOT_READY" in codes else {})}
     return {
         "description": phrase,
         "content": {PROBLEM_JSON: _build_problem_schema(status, codes)},
-        "headers": {**_PROBLEM_HEADERS.get(status, {}), **LIMIT_HEADERS, **TRACE_HEADER, **VERSION_HEADER},
+        "headers": {**own, **LIMIT_HEADERS, **TRACE_HEADER, **VERSION_HEADER},
     }
 
 
@@ -181,6 +181,7 @@ _IGNORED_HEADER: Schema = {IGNORED: {"$ref": f"#/components/headers/{IGNORED}"}}
 _DEPRECATION_HEADERS: Schema = {
     name: {"$ref": f"#/components/headers/{name}"} for name in ("Deprecation", "Sunset", "Link")
 }
+_LATER_HEADER: Schema = {"Retry-After": _build_header("Seconds to wait; only with a temporary error.", required=False)}
 _PROBLEM_HEADERS = {
     401: {
         "WWW-Authenticate": _build_header(

@@ -4,8 +4,9 @@ import pytest
 
 from functions import GROUPS
 from shared.http.operations import Operation
+from shared.http.unknown_names import IGNORED, UnknownNames
 from shared.http.versions import HEADER
-from shared.openapi.responses import HEADERS, build_problem_response, build_responses
+from shared.openapi.responses import HEADERS, build_error_components, build_problem_response, build_responses
 from shared.openapi.schemas import SchemaRegistry
 
 OPERATIONS = [operation for group in GROUPS for operation in group.operations]
@@ -19,8 +20,27 @@ def test_replies_of_versioned_operations_have_a_version(operation: Operation) ->
     assert [HEADER in reply["headers"] for reply in own] == [operation.is_versioned] * len(own)
 
 
+@pytest.mark.parametrize("operation", OPERATIONS, ids=[f"{one.method} /{one.route}" for one in OPERATIONS])
+def test_replies_declare_the_header_of_ignored_names(operation: Operation) -> None:
+    """If an operation reports unknown names, its replies declare the header with their names, and no others do."""
+    responses = build_responses(operation, SchemaRegistry())
+    own = [responses[str(reply.status)] for reply in operation.docs.replies]
+    reports = operation.unknown is UnknownNames.REPORT
+    assert [IGNORED in reply["headers"] for reply in own] == [reports] * len(own)
+
+
+def test_the_reply_about_a_receipt_that_is_not_ready_declares_when_to_retry() -> None:
+    """The 404 reply of the receipt operation declares Retry-After, because a record can be without a checkpoint yet."""
+    [operation] = [one for one in OPERATIONS if one.name == "issue_receipt"]
+    schemas = SchemaRegistry()
+    name = build_responses(operation, schemas)["404"]["$ref"].rpartition("/")[2]
+    replies, _ = build_error_components(schemas)
+    assert "Retry-After" in replies[name]["headers"]
+
+
 def test_problem_documents_declare_the_version_header() -> None:
     """Problem documents declare the version header, and with status 507 also Retry-After."""
     assert HEADER in build_problem_response(404, ())["headers"]
     assert {HEADER, "Retry-After"} <= build_problem_response(507, ())["headers"].keys()
+    assert "Retry-After" not in build_problem_response(404, ("RECORD_NOT_FOUND",))["headers"]
     assert HEADERS[HEADER]["schema"]["enum"]

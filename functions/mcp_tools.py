@@ -10,6 +10,7 @@ from functions.mcp_arguments import ROWS, describe_arguments
 from shared.errors import FieldError, build_invalid_fields_error, invalid
 from shared.http.messages import Reply, Request
 from shared.http.operations import NoBody, NoQuery, Operation
+from shared.http.unknown_names import IGNORED
 from shared.mcp_server.capabilities import MAX_RESULT_CHARACTERS, Run, Schema, Tool, ToolResult, build_too_large_error
 from shared.openapi.schemas import build_inline_schema, list_parameters
 from shared.runtime import LARGE
@@ -165,7 +166,8 @@ def _list_query_parameters(spec: RouteTool, operation: Operation) -> list[Schema
 def build_output_schema(operation: Operation) -> Schema:
     """Return the JSON schema of an operation's JSON reply, for the output of a tool.
 
-    The output of a tool must be an object, so a reply that is an array becomes the property ``records``.
+    The output of a tool must be an object, so a reply that is an array becomes the property ``records``. The other
+    properties are the reply's headers: whether there are more records, and the names of ignored arguments.
     """
     answer = next(one for one in operation.docs.replies if one.shape is not None)
     schema = build_inline_schema(answer.shape, "serialization")
@@ -174,7 +176,11 @@ def build_output_schema(operation: Operation) -> Schema:
     definitions = schema.pop("$defs", None)
     built = {
         "type": "object",
-        "properties": {_RECORDS: schema, "hasMore": {"type": "boolean"}},
+        "properties": {
+            _RECORDS: schema,
+            "hasMore": {"type": "boolean"},
+            "ignored": {"type": "array", "items": {"type": "string"}},
+        },
         "required": [_RECORDS],
     }
     return {**built, "$defs": definitions} if definitions else built
@@ -219,8 +225,12 @@ async def _call_route(
     if reply.status >= 400:  # noqa: PLR2004  the first status of errors
         return ToolResult(content, is_error=True)
     if isinstance(content, list):
-        more = next((value for name, value in reply.headers.items() if name.lower() == "x-provenance-has-more"), "")
-        content = {_RECORDS: content, "hasMore": more == "true"}
+        headers = {name.lower(): value for name, value in reply.headers.items()}
+        content = {
+            _RECORDS: content,
+            "hasMore": headers.get("x-provenance-has-more") == "true",
+            "ignored": headers[IGNORED].split(", ") if IGNORED in headers else [],
+        }
     return ToolResult(content)
 
 

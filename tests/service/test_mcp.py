@@ -293,6 +293,20 @@ async def test_null_as_tool_argument_selects_the_default(plant: Service, name: s
         assert content["results"] == [{"n": 5, "text": "none"}]
 
 
+@pytest.mark.parametrize("name", ["query_audit_events", "list_amendments"])
+async def test_tools_that_read_records_list_ignored_arguments(plant: Service, name: str) -> None:
+    """The result of a tool that reads audit records lists the arguments whose invalid values were ignored."""
+    async with connect_client(plant) as client:
+        schema = (await list_tools(client))[name].output_schema
+        assert schema is not None
+        assert schema["properties"]["ignored"] == {"type": "array", "items": {"type": "string"}}
+        arguments = {"scopeKey": "line-1", "startDate": "2026-11-29T25:00:00Z", "endDate": "x", "limit": 0}
+        content = get_structured_content(await client.call_tool(name, arguments))
+        assert set(content["ignored"]) == {"startDate", "endDate", "limit"}
+        content = get_structured_content(await client.call_tool(name, {"scopeKey": "line-1"}))
+        assert content["ignored"] == []
+
+
 async def test_the_tool_for_newest_messages_excludes_future_messages(plant: Service) -> None:
     """The tool for the newest messages leaves out messages with a future timestamp."""
     editor = plant.create_client("editor@t")

@@ -37,7 +37,8 @@ from shared.wiring import services
 _RESERVED: Final = ("timeRange", "from", "to", "limit")
 """Names of the arguments of every query tool.
 
-A declared parameter of a query with such a name becomes the argument ``p_<name>``.
+A declared parameter of a query with such a name becomes the argument ``p_<name>``, or ``p_p_<name>`` if the query also
+declares ``p_<name>``.
 """
 _GENERAL: Final = "run_warm_query"
 """Name of the tool that runs any query."""
@@ -121,7 +122,7 @@ def _build_any_query_tool(execute: Operation) -> Tool:
 
 
 def _build_approved_query_tool(name: str, query: WarmQuery) -> Tool:
-    parameters = {_format_argument_name(parameter.name): parameter for parameter in query.parameters}
+    parameters = _map_parameters_by_argument(query.parameters)
     input_schema = {
         "type": "object",
         "properties": {
@@ -134,8 +135,17 @@ def _build_approved_query_tool(name: str, query: WarmQuery) -> Tool:
     return Tool(name, query.name, _describe_query(query), input_schema, _RESULT, _build_query_runner(query, parameters))
 
 
-def _format_argument_name(parameter: str) -> str:
-    return f"p_{parameter}" if parameter in _RESERVED else parameter
+def _map_parameters_by_argument(parameters: Sequence[QueryParameter]) -> dict[str, QueryParameter]:
+    """Return the declared parameters of a query by the names of the tool's arguments."""
+    taken = {*_RESERVED, *(parameter.name for parameter in parameters)}
+    arguments: dict[str, QueryParameter] = {}
+    for parameter in parameters:
+        name = parameter.name
+        if name in _RESERVED:
+            while name in taken:
+                name = f"p_{name}"
+        arguments[name] = parameter
+    return arguments
 
 
 def _describe_query(query: WarmQuery) -> str:
@@ -147,11 +157,13 @@ def _describe_query(query: WarmQuery) -> str:
 
 
 def _build_query_runner(query: WarmQuery, parameters: Mapping[str, QueryParameter]) -> Run:
+    argument_names = {parameter.name: name for name, parameter in parameters.items()}
+
     async def run_this_query(arguments: Mapping[str, Any]) -> ToolResult:
         present = _remove_null_arguments(arguments)
         values = {parameter.name: present[name] for name, parameter in parameters.items() if name in present}
         return await _run_query(
-            query.lookup, validate_with_model(QueryArguments, present), values, _format_argument_name
+            query.lookup, validate_with_model(QueryArguments, present), values, argument_names.__getitem__
         )
 
     return run_this_query

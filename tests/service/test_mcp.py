@@ -124,6 +124,30 @@ async def test_query_tools_have_parameters_as_arguments(plant: Service) -> None:
         assert content["governance"]["queryApprovedBy"] == "admin@t"
 
 
+async def test_each_parameter_of_a_query_is_an_argument_of_its_own(plant: Service) -> None:
+    """If a query declares `timeRange` and `p_timeRange`, the argument for `timeRange` has a further prefix."""
+    parameters = [
+        {"name": "timeRange", "type": "long"},
+        {"name": "p_timeRange", "type": "string", "default": "B"},
+    ]
+    body = {**QUERY, "name": "Both ranges", "parameters": parameters, "kql": "print a = timeRange, b = p_timeRange"}
+    reply = plant.create_client("editor@t").put("/oi-api/warm-queries/both-ranges", json=body)
+    assert reply.status_code == 201, reply.text
+    assert plant.create_client("admin@t").post("/oi-api/warm-queries/both-ranges/approve").status_code == 200
+    async with connect_client(plant) as client:
+        name = "warm_query_both_ranges"
+        schema = (await list_tools(client))[name].input_schema
+        assert set(schema["properties"]) == {"p_p_timeRange", "p_timeRange", "timeRange", "from", "to", "limit"}
+        assert schema["required"] == ["p_p_timeRange"]
+        content = get_structured_content(
+            await client.call_tool(name, {"p_p_timeRange": 5, "p_timeRange": "L", "limit": 10})
+        )
+        assert content["results"] == [{"a": 5, "b": "L"}]
+        refused = await client.call_tool(name, {"p_timeRange": "L"})
+        assert isinstance(refused.content[0], types.TextContent)
+        assert [one["field"] for one in json.loads(refused.content[0].text)["errors"]] == ["p_p_timeRange"]
+
+
 async def test_a_query_is_a_tool_while_it_is_approved(plant: Service) -> None:
     """A query is listed as a tool after its approval, until its next edit."""
     body = {**QUERY, "name": "Comes and goes", "parameters": [], "kql": "print 1"}

@@ -7,7 +7,15 @@ from typing import Any
 
 import httpx
 import pytest
-from oi import ApiError, OverloadedError, SignInError, TooManyRequestsError, UnreachableError
+from oi import (
+    ApiError,
+    InvalidRequestError,
+    NotFoundError,
+    OverloadedError,
+    SignInError,
+    TooManyRequestsError,
+    UnreachableError,
+)
 from oi._sync import transport as module
 from oi._sync.transport import Transport
 from oi.requests import find_error
@@ -138,6 +146,95 @@ def test_an_append_is_repeated_with_the_same_idempotency_key(recorded_pauses: li
         transport.request("POST", "/a", appends=True)
     first, second, third = (each.headers["idempotency-key"] for each in fake_service.requests)
     assert first == second != third
+    assert len(recorded_pauses) == 1
+
+
+def test_a_deletion_is_done_if_its_repetition_finds_no_item(recorded_pauses: list[float]) -> None:
+    """If the reply to a DELETE is lost and the repetition gets 404, the deletion succeeded."""
+    fake_service = FakeService(httpx.ReadError("lost"), build_error_reply(404))
+    with open_transport(fake_service) as transport:
+        reply = transport.request("DELETE", "/a")
+    assert (reply.status_code, reply.content) == (204, b"")
+    assert len(recorded_pauses) == 1
+
+
+def test_a_lost_reply_is_remembered_when_the_token_is_renewed(recorded_pauses: list[float]) -> None:
+    """A deletion whose reply was lost is also done if the repetition needs a new token and then gets 404."""
+    fake_service = FakeService(httpx.ReadError("lost"), build_error_reply(401), build_error_reply(404))
+    with open_transport(fake_service) as transport:
+        assert transport.request("DELETE", "/a").status_code == 204
+    assert fake_service.tokens == 2
+    assert len(recorded_pauses) == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "status"),
+    [
+        ("PUT", {"If-Match": '"e"'}, 412),
+        ("PUT", {"If-None-Match": "*"}, 412),
+        ("PUT", {}, 403),
+        ("PUT", {}, 404),
+        ("DELETE", {"If-Match": '"e"'}, 412),
+        ("DELETE", {"if-match": '"e"'}, 404),
+        ("DELETE", {}, 409),
+        ("DELETE", {}, 500),
+    ],
+)
+def test_the_outcome_of_a_change_is_unknown_if_its_repetition_is_refused(
+    recorded_pauses: list[float], method: str, headers: dict[str, str], status: int
+) -> None:
+    """If the reply to a PUT or DELETE is lost and the repetition is refused, the client reports an unknown outcome."""
+    fake_service = FakeService(httpx.ReadError("lost"), build_error_reply(status))
+    with (
+        open_transport(fake_service) as transport,
+        pytest.raises(UnreachableError, match=r"may have been made.*Reason\. \(CODE\)"),
+    ):
+        transport.request(method, "/a", headers=headers)
+    assert len(recorded_pauses) == 1
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+def test_the_outcome_of_a_change_is_unknown_if_all_replies_are_lost(recorded_pauses: list[float], method: str) -> None:
+    """If the replies to all attempts of a PUT or DELETE are lost, the error says that the change may have been made."""
+    fake_service = FakeService(*(httpx.ReadTimeout("late") for _ in range(5)))
+    with open_transport(fake_service) as transport, pytest.raises(UnreachableError, match="may have been made"):
+        transport.request(method, "/a")
+    assert len(recorded_pauses) == 4
+
+
+@pytest.mark.parametrize(
+    ("method", "first", "second", "kind"),
+    [
+        ("DELETE", httpx.ConnectError("refused"), lambda: build_error_reply(404), NotFoundError),
+        ("DELETE", httpx.ConnectTimeout("late"), lambda: build_error_reply(404), NotFoundError),
+        ("PUT", httpx.ReadError("lost"), lambda: build_error_reply(400), InvalidRequestError),
+        ("GET", httpx.ReadError("lost"), lambda: build_error_reply(404), NotFoundError),
+    ],
+)
+def test_a_refusal_that_the_first_attempt_cannot_cause_is_reported(
+    recorded_pauses: list[float], method: str, first: Exception, second: Callable[[], Answer], kind: type[ApiError]
+) -> None:
+    """The refusal of a repetition is reported if the first attempt was not sent or made no change."""
+    fake_service = FakeService(first, second())
+    with open_transport(fake_service) as transport, pytest.raises(kind):
+        transport.request(method, "/a")
+    assert len(recorded_pauses) == 1
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        lambda: httpx.Response(404, text="<html>"),
+        lambda: httpx.Response(404, json={"code": "ROUTE_NOT_FOUND", "detail": "Route not found."}),
+    ],
+)
+def test_a_404_that_names_no_item_does_not_confirm_a_deletion(
+    recorded_pauses: list[float], reply: Callable[[], Answer]
+) -> None:
+    """A 404 of another server, or for an unknown path, does not prove that a deletion was done."""
+    fake_service = FakeService(httpx.ReadError("lost"), reply())
+    with open_transport(fake_service) as transport, pytest.raises(UnreachableError, match="may have been made"):
+        transport.request("DELETE", "/a")
     assert len(recorded_pauses) == 1
 
 

@@ -47,7 +47,10 @@ class ApiError(Exception):
 
 
 class UnreachableError(ApiError):
-    """The service cannot be reached, or sent no reply in time."""
+    """The service cannot be reached, or sent no reply in time.
+
+    If the connection was lost during a change, the change may have been made; the description then says so.
+    """
 
     def __init__(self, detail: str) -> None:
         super().__init__(_UNREACHABLE, "", detail)

@@ -3,17 +3,19 @@
 import random
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
 
-from oi.errors import ApiError, build_api_error
+from oi.errors import ApiError, InvalidRequestError, NotFoundError, UnreachableError, build_api_error
 
 MAX_ATTEMPTS = 5
 """Default of the maximum number of attempts of one request."""
 MAX_WAIT_SECONDS = 60.0
 """Maximum pause between two attempts; a longer ``Retry-After`` ends the attempts."""
 _REPEATED = frozenset({429, 503})
+_ROUTE_NOT_FOUND = "ROUTE_NOT_FOUND"
 _REDIRECTS, _ERRORS = 300, 400
 
 
@@ -54,6 +56,45 @@ def build_signature(meaning: str | None, statement: str | None) -> dict[str, Any
 def is_safe_to_repeat(method: str, headers: Mapping[str, str]) -> bool:
     """Return whether a request can be sent again although the service may have processed the first attempt."""
     return method in {"GET", "HEAD", "PUT", "DELETE"} or "Idempotency-Key" in headers
+
+
+@dataclass(slots=True)
+class RequestHistory:
+    """Earlier attempts of one request.
+
+    Attributes:
+        is_reply_lost: whether the service may have processed an attempt whose reply did not arrive.
+    """
+
+    is_reply_lost: bool = False
+
+
+def find_error_after_lost_reply(method: str, headers: Mapping[str, str], error: ApiError) -> ApiError | None:
+    """Return the exception for a request that was repeated after a lost reply, and then failed.
+
+    The refusal of a repeated change can be a consequence of the first attempt. An item without the stated ETag, for
+    instance, was changed by the first attempt or by another caller.
+
+    Args:
+        method: HTTP method of the request.
+        headers: headers of the request.
+        error: error of the last attempt.
+
+    Returns:
+        None if the request was an unconditional deletion and the item no longer exists. The same error if the request
+        changes nothing, has an ``Idempotency-Key`` or is invalid. Else an `UnreachableError`, because the client does
+        not know whether the change was made.
+    """
+    if method not in {"PUT", "DELETE"} or isinstance(error, InvalidRequestError):
+        return error
+    is_missing = isinstance(error, NotFoundError) and error.code not in {"", _ROUTE_NOT_FOUND}
+    # With a condition, the first attempt may have been refused, and another caller may have deleted the item.
+    if method == "DELETE" and is_missing and "If-Match" not in httpx.Headers(headers):
+        return None
+    return UnreachableError(
+        f"The connection was lost during a {method} request, and the change may have been made; "
+        f"read the item before you repeat the change. Error of the last attempt: {error}"
+    )
 
 
 def find_error(response: httpx.Response) -> ApiError | None:

@@ -9,8 +9,17 @@ import httpx
 
 from oi._async.waiting import Lock, sleep
 from oi.credentials import Token, check_credential, parse_token
-from oi.errors import REAUTHENTICATION_REQUIRED, SignInError, UnreachableError
-from oi.requests import MAX_ATTEMPTS, build_headers, find_error, find_retry_delay, is_safe_to_repeat, parse_json_reply
+from oi.errors import REAUTHENTICATION_REQUIRED, ApiError, SignInError, UnreachableError
+from oi.requests import (
+    MAX_ATTEMPTS,
+    RequestHistory,
+    build_headers,
+    find_error,
+    find_error_after_lost_reply,
+    find_retry_delay,
+    is_safe_to_repeat,
+    parse_json_reply,
+)
 
 _TOKENS = "/workspace/api/keys/jwt"
 _TOKEN_MINUTES = 60
@@ -84,7 +93,8 @@ class AsyncTransport:
                 parameters: dict[str, Any] = {"minutes": _TOKEN_MINUTES}
                 if self._scopes is not None:
                     parameters["scopes"] = ",".join(self._scopes)
-                reply = await self._send_with_retries("GET", _TOKENS, self._key or "", params=parameters)
+                history = RequestHistory()
+                reply = await self._send_with_retries(history, "GET", _TOKENS, self._key or "", params=parameters)
                 self._token = parse_token(parse_json_reply(reply))
             return self._token.text
 
@@ -102,7 +112,8 @@ class AsyncTransport:
         """Send a request and return the reply.
 
         After a reply 429 or 503, the request is sent again when its ``Retry-After`` has passed. After a lost
-        connection, it is sent again if a repetition is safe.
+        connection, it is sent again if a repetition is safe: GET, HEAD, PUT, DELETE, and requests with an
+        ``Idempotency-Key``. A deletion without ETag is done if the repetition finds no item.
 
         Args:
             method: HTTP method.
@@ -114,7 +125,9 @@ class AsyncTransport:
             appends: whether a repetition would create something twice; the request then gets an ``Idempotency-Key``.
 
         Raises:
-            ApiError: the service rejects the request or cannot be reached.
+            UnreachableError: the service cannot be reached, or the connection was lost during a PUT or DELETE and the
+                repetition failed, so that the change may have been made.
+            ApiError: the service rejects the request.
         """
         built = build_headers("", headers, is_append=appends)
         chosen = {name: value for name, value in (params or {}).items() if value is not None}
@@ -123,15 +136,16 @@ class AsyncTransport:
             options["content"] = content
         elif json is not None:
             options["json"] = json
-        token = await self.get_token()
+        history = RequestHistory()
         try:
-            return await self._send_with_retries(method, path, token, **options)
-        except SignInError as error:
-            # A signature needs a person who signs in again, not a program that has stored the key.
-            if not self.can_renew or error.code == REAUTHENTICATION_REQUIRED:
+            return await self._send_with_token(history, method, path, **options)
+        except ApiError as error:
+            failure = find_error_after_lost_reply(method, built, error) if history.is_reply_lost else error
+            if failure is error:
                 raise
-        # The token may have been revoked, or the service has new signing keys.
-        return await self._send_with_retries(method, path, await self.get_token(renew=True), **options)
+            if failure is not None:
+                raise failure from error
+            return httpx.Response(204)
 
     async def get_json(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
         """Send a GET request and return the JSON reply; parameters and errors as :meth:`request`."""
@@ -154,7 +168,21 @@ class AsyncTransport:
         except httpx.RequestError as error:
             raise UnreachableError(f"{self.url} does not respond: {error}") from error
 
-    async def _send_with_retries(self, method: str, path: str, token: str, **options: Any) -> httpx.Response:
+    async def _send_with_token(self, history: RequestHistory, method: str, path: str, **options: Any) -> httpx.Response:
+        """Send a request with the access token; if the service rejects the token, repeat it with a new token."""
+        token = await self.get_token()
+        try:
+            return await self._send_with_retries(history, method, path, token, **options)
+        except SignInError as error:
+            # A signature needs a person who signs in again, not a program that has stored the key.
+            if not self.can_renew or error.code == REAUTHENTICATION_REQUIRED:
+                raise
+        # The token may have been revoked, or the service has new signing keys.
+        return await self._send_with_retries(history, method, path, await self.get_token(renew=True), **options)
+
+    async def _send_with_retries(
+        self, history: RequestHistory, method: str, path: str, token: str, **options: Any
+    ) -> httpx.Response:
         attempt = 0
         options["headers"] = build_headers(token, options.get("headers"), is_append=False)
         while True:
@@ -163,8 +191,10 @@ class AsyncTransport:
                 response = await self.client.request(method, path, **options)
             except httpx.RequestError as cause:
                 error: Any = UnreachableError(f"{self.url} does not respond: {str(cause) or type(cause).__name__}")
-                # A connection that was refused performed nothing; other failures may have.
-                may_repeat = isinstance(cause, httpx.ConnectError) or is_safe_to_repeat(method, options["headers"])
+                # Without a connection, nothing was performed; after other failures, the change may have been.
+                is_unsent = isinstance(cause, (httpx.ConnectError, httpx.ConnectTimeout))
+                history.is_reply_lost |= not is_unsent
+                may_repeat = is_unsent or is_safe_to_repeat(method, options["headers"])
             else:
                 error, may_repeat = find_error(response), True
                 if error is None:

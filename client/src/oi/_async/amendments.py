@@ -1,11 +1,13 @@
 """Amendments: corrections of plant data with author and reason, which another person can approve or reject."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from oi._async.audit import AuditPage
 from oi._async.transport import AsyncTransport
+from oi.instants import format_instant
 from oi.requests import build_signature, parse_json_reply
 
 if TYPE_CHECKING:
@@ -70,7 +72,14 @@ class AsyncAmendments:
         status: str | None = None,
         entity_id: str | None = None,
         entity_type: str | None = None,
+        reason_category: str | None = None,
+        amended_by: str | None = None,
+        start: datetime | str | None = None,
+        end: datetime | str | None = None,
+        from_sequence: int | None = None,
+        to_sequence: int | None = None,
         limit: int | None = None,
+        offset: int | None = None,
     ) -> AuditPage:
         """Return the amendments of a scope, newest first.
 
@@ -79,14 +88,28 @@ class AsyncAmendments:
             status: return only amendments with this status: ``pending``, ``approved`` or ``rejected``.
             entity_id: return only amendments of the entity with this id.
             entity_type: return only amendments of entities of this kind.
-            limit: maximum number of amendments; 100 if omitted.
+            reason_category: return only amendments with this reason category.
+            amended_by: return only amendments of this author.
+            start: earliest time of the amendment, inclusive.
+            end: latest time of the amendment, inclusive.
+            from_sequence: lowest number of a record in its chain, inclusive.
+            to_sequence: highest number of a record in its chain, inclusive.
+            limit: maximum number of amendments, at most 1,000; 100 if omitted.
+            offset: number of amendments to skip; appended records change the pages, but not a range of sequences.
         """
         parameters = {
             "scopeKey": scope,
             "status": status,
             "entityId": entity_id,
             "entityType": entity_type,
+            "reasonCategory": reason_category,
+            "amendedBy": amended_by,
+            "startDate": format_instant(start),
+            "endDate": format_instant(end),
+            "fromSequence": from_sequence,
+            "toSequence": to_sequence,
             "limit": limit,
+            "offset": offset,
         }
         response = await self._transport.request("GET", _ROUTE, params=parameters)
         records = parse_json_reply(response)

@@ -82,6 +82,8 @@ class AsyncAudit:
         user_id: str | None = None,
         start: datetime | str | None = None,
         end: datetime | str | None = None,
+        from_sequence: int | None = None,
+        to_sequence: int | None = None,
         limit: int | None = None,
         offset: int | None = None,
     ) -> AuditPage:
@@ -95,11 +97,15 @@ class AsyncAudit:
             user_id: return only records of this user.
             start: earliest time, inclusive.
             end: latest time, inclusive.
+            from_sequence: lowest number of a record in its chain, inclusive.
+            to_sequence: highest number of a record in its chain, inclusive.
             limit: maximum number of records, at most 1,000; 100 if omitted.
-            offset: number of records to skip.
+            offset: number of records to skip; appended records change the pages, but not a range of sequences.
         """
         parameters = {
             **_build_filters(target, scope, entity_type, action_type, user_id, start, end),
+            "fromSequence": from_sequence,
+            "toSequence": to_sequence,
             "limit": limit,
             "offset": offset,
         }

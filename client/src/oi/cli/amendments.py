@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from oi.cli.audit import add_date_options, add_page_options
 from oi.cli.output import JsonObject, add_json_option, open_workspace, print_json, print_rows
 from oi.cli.signing import add_signature_options, send_decision
 
@@ -22,12 +23,16 @@ def amendment_commands() -> None:
 @click.option("--status", type=click.Choice(["pending", "approved", "rejected"]))
 @click.option("--entity-type")
 @click.option("--entity-id")
+@click.option("--reason-category")
+@click.option("--amended-by", metavar="ID", help="Amendments of one author.")
+@add_date_options
+@add_page_options
 @click.option("--limit", type=click.IntRange(1, 1000))
 @add_json_option
 def list_amendments(scope: str | None, status: str | None, as_json: bool, **filters: Any) -> None:
     """List the amendments of a scope, newest first, or the pending amendments of all scopes."""
     if scope is None and (status not in {None, "pending"} or any(value is not None for value in filters.values())):
-        raise click.UsageError("--status, --entity-type, --entity-id and --limit need --scope.")
+        raise click.UsageError("Without --scope, the only filter is --status pending; pass --scope with other filters.")
     records: Sequence[Mapping[str, Any]]
     with open_workspace() as workspace:
         if scope is None:
@@ -40,7 +45,7 @@ def list_amendments(scope: str | None, status: str | None, as_json: bool, **filt
         return
     print_rows(records, _COLUMNS, empty="no amendments")
     if more:
-        click.echo("further amendments match; raise --limit", err=True)
+        click.echo("further amendments match; narrow the filters or raise --limit", err=True)
 
 
 @amendment_commands.command("create")

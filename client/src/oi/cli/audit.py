@@ -28,14 +28,26 @@ def add_chain_options(command: Command) -> Command:
 def _add_filter_options(command: Command) -> Command:
     for option in (
         click.option("--limit", type=click.IntRange(1), help="Maximum number of records."),
-        click.option("--end-date", metavar="TIME", help="Latest time, inclusive; RFC 3339."),
-        click.option("--start-date", metavar="TIME", help="Earliest time, inclusive; RFC 3339."),
+        add_date_options,
         click.option("--user-id", metavar="ID", help="Records of one user."),
         click.option("--action-type", metavar="TYPE", help="Records with one ActionType."),
         click.option("--entity-type", metavar="TYPE", help="Records with one EntityType."),
     ):
         command = option(command)
     return add_chain_options(command)
+
+
+def add_date_options(command: Command) -> Command:
+    """Add the command-line options that select records by date to a command (decorator)."""
+    command = click.option("end", "--end-date", metavar="TIME", help="Latest time, inclusive; RFC 3339.")(command)
+    return click.option("start", "--start-date", metavar="TIME", help="Earliest time, inclusive; RFC 3339.")(command)
+
+
+def add_page_options(command: Command) -> Command:
+    """Add the command-line options that select records by sequence, and a page, to a command (decorator)."""
+    command = click.option("--offset", type=click.IntRange(0), help="Number of records to skip.")(command)
+    command = click.option("--to-sequence", type=int, help="Highest number in the chain, inclusive.")(command)
+    return click.option("--from-sequence", type=int, help="Lowest number in the chain, inclusive.")(command)
 
 
 @click.group("audit")
@@ -79,12 +91,12 @@ _NAMES = {
 
 @audit_commands.command("query")
 @_add_filter_options
-@click.option("--offset", type=click.IntRange(0), help="Number of records to skip.")
+@add_page_options
 @add_json_option
-def query_events(as_json: bool, start_date: str | None, end_date: str | None, **filters: Any) -> None:
+def query_events(as_json: bool, **filters: Any) -> None:
     """Show audit records, newest first."""
     with open_workspace() as workspace:
-        page = workspace.audit.query(start=start_date, end=end_date, **filters)
+        page = workspace.audit.query(**filters)
     if as_json:
         print_json(page.records)
         return
@@ -97,10 +109,10 @@ def query_events(as_json: bool, start_date: str | None, end_date: str | None, **
 @_add_filter_options
 @click.option("form", "--format", type=click.Choice(["json", "csv"]), default="json")
 @click.option("output", "-o", "--output", type=click.Path(path_type=Path), help="Write to a file.")
-def export_events(form: str, output: Path | None, start_date: str | None, end_date: str | None, **filters: Any) -> None:
+def export_events(form: str, output: Path | None, **filters: Any) -> None:
     """Export audit records, oldest first, as JSON or CSV; `oi verify-file` verifies a JSON export of a whole chain."""
     with open_workspace() as workspace:
-        content, has_more = workspace.audit.export(format=form, start=start_date, end=end_date, **filters)
+        content, has_more = workspace.audit.export(format=form, **filters)
     if output is None:
         sys.stdout.buffer.write(content)
     else:

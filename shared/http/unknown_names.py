@@ -5,7 +5,7 @@ the caller, and a misspelt ``surface`` would return data of all groups of connec
 """
 
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from typing import Annotated, Any, Final, Union, get_args, get_origin
@@ -77,21 +77,29 @@ def build_unknown_arguments_error(names: Sequence[str], known_names: Iterable[st
     return _build_unknown_names_error("argument", names, {name: name for name in known_names})
 
 
-def build_unknown_properties_error(model: Any, body: Any, locations: Iterable[Location]) -> WorkspaceError:
+def build_unknown_properties_error(
+    model: Any, body: Any, locations: Iterable[Location], parameters: Collection[str] = ()
+) -> WorkspaceError:
     """Build the error for unknown body properties.
 
     Args:
         model: model of the body.
         body: the body.
         locations: location of each unknown property, as in pydantic's errors.
+        parameters: names of the operation's query parameters; the error says that the body cannot contain them.
     """
     errors: list[FieldError] = []
     for index, location in enumerate(locations):
         at, name = _find_model(model, location[:-1]), str(location[-1])
         accepted = map_accepted_names(at) if at else {}
-        repeated = f"repeats `{accepted[name]}`; send only one of them" if name in accepted else ""
         field = format_location(remove_union_tags(location, body))
-        errors.append(FieldError(field, repeated or _format_message("field", name, accepted, index)))
+        if name in accepted:
+            rule = f"repeats `{accepted[name]}`; send only one of them"
+        elif len(location) == 1 and name in parameters:
+            rule = f"Unknown field `{name}`; send `{name}` as a query parameter."
+        else:
+            rule = _format_message("field", name, accepted, index)
+        errors.append(FieldError(field, rule))
     return build_invalid_fields_error(errors)
 
 

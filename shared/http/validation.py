@@ -1,7 +1,7 @@
 """Validation of requests: query and body are parsed into models, or one error lists all invalid fields."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import cache
@@ -88,7 +88,13 @@ async def build_call_from_request(
     sent = await _remove_server_managed_properties(operation, path, sent, request, faults)
     # Some models check large fields by serialising them in canonical form, which takes time.
     body = await runtime.run_in_thread_if_large(
-        len(request.body), _validate_value, operation.body, sent, faults, reject_unknown=rejects
+        len(request.body),
+        _validate_value,
+        operation.body,
+        sent,
+        faults,
+        parameters=map_accepted_names(operation.query),
+        reject_unknown=rejects,
     )
     reported = (*unknown, *_find_unknown_properties(operation.body, sent)) if reports else ()
     call = Call(principal, path, query, body, request, unknown=reported)
@@ -232,7 +238,14 @@ def _get_type_adapter(model: Any) -> TypeAdapter[Any]:
     return TypeAdapter(model)
 
 
-def _validate_value(model: Any, value: Any, faults: ValidationErrors, *, reject_unknown: bool = False) -> Any:
+def _validate_value(
+    model: Any,
+    value: Any,
+    faults: ValidationErrors,
+    *,
+    parameters: Collection[str] = (),
+    reject_unknown: bool = False,
+) -> Any:
     if value is not _UNPARSED:
         # Passed here, because models ignore unknown fields by default.
         extra: Literal["forbid"] | None = "forbid" if reject_unknown else None
@@ -241,7 +254,7 @@ def _validate_value(model: Any, value: Any, faults: ValidationErrors, *, reject_
                 return _validate_body(model, value, extra)
             return _get_type_adapter(model).validate_python(value)
         except ValidationError as failure:
-            _add_pydantic_errors(failure, model, value, faults)
+            _add_pydantic_errors(failure, model, value, parameters, faults)
     return _build_model_of_valid_fields(model, value, faults) if is_body_model(model) else None
 
 
@@ -255,7 +268,9 @@ def _validate_body(model: type[BaseModel], value: Any, extra: Literal["forbid"] 
     )
 
 
-def _add_pydantic_errors(failure: ValidationError, model: Any, value: Any, faults: ValidationErrors) -> None:
+def _add_pydantic_errors(
+    failure: ValidationError, model: Any, value: Any, parameters: Collection[str], faults: ValidationErrors
+) -> None:
     """Add pydantic's errors to the collector ``faults``.
 
     Unknown properties are listed first, because a misspelt name explains why a required property is missing.
@@ -268,7 +283,7 @@ def _add_pydantic_errors(failure: ValidationError, model: Any, value: Any, fault
     found = remove_redundant_errors(failure.errors(include_url=False, include_context=False))
     unknown = [error["loc"] for error in found if error["type"] == _UNKNOWN]
     if unknown:
-        faults.add(build_unknown_properties_error(model, value, unknown))
+        faults.add(build_unknown_properties_error(model, value, unknown, parameters))
     errors = [
         FieldError(
             format_location(remove_union_tags(get_field_location(error), value)),

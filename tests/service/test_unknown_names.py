@@ -72,6 +72,8 @@ def test_aliases_of_body_fields_are_accepted(service: Service) -> None:
     assert editor.post(AD_HOC, json={"Query": "Telemetry | take 0"}).status_code == 200
     reply = editor.post(AD_HOC, json={"Query": "Telemetry | take 0", "query": "Telemetry | take 1"})
     assert group_messages_by_field(reply) == {"Query": "repeats `query`; send only one of them"}
+    reply = editor.post(AD_HOC, json={"query": "Telemetry | take 0", "format": "csv"})
+    assert group_messages_by_field(reply) == {"format": "Unknown field `format`; send `format` as a query parameter."}
     path = "/oi-api/downloads/data-connections/press"
     reply = editor.post(path, json={"dateRange": {"from": DAY["start"], "to": DAY["end"]}})
     assert reply.status_code == 202

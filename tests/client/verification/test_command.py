@@ -118,6 +118,16 @@ def test_unusable_files_and_keys_have_no_verdict(tmp_path: Path) -> None:
     assert main([file, *OPTIONS, "--key", "x", "--checkpoint", file]) == 2
 
 
+@pytest.mark.parametrize("name", ["none.json", "none.zip"])
+def test_a_missing_file_is_reported_before_missing_options(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """The error about a file that does not exist names the file, whichever options are set."""
+    missing = str(tmp_path / name)
+    assert main([missing]) == 2
+    assert capsys.readouterr().err == f"cannot tell: {missing} does not exist\n"
+
+
 async def test_a_checkpoint_of_another_key_is_rejected(ledger: Ledger, tmp_path: Path) -> None:
     """A checkpoint that was signed with another key is rejected."""
     made = await ledger.checkpoints.create(PLATFORM)
@@ -408,5 +418,6 @@ def test_the_error_about_a_missing_key_file_contains_its_name(
 ) -> None:
     """If the value of --key is neither a file nor a key, the error contains this value."""
     missing = str(tmp_path / "missing.key")
+    (tmp_path / "export.json").write_text("[]")
     assert main([str(tmp_path / "export.json"), *OPTIONS, "--key", missing, "--checkpoint", "x"]) == 2
     assert f"--key {missing!r} is neither an existing file nor a verifier key" in capsys.readouterr().err

@@ -64,6 +64,8 @@ def main(arguments: list[str], sign_in: SignIn | None = None) -> int:
             return _verify_receipt(parser, options)
         if options.export is None:
             parser.error("an export or a bundle is required, or --receipt and --record")
+        if not Path(options.export).exists():
+            return _report_undecided(f"{options.export} does not exist")
         if _is_bundle(Path(options.export)):
             return _verify_bundle(parser, options)
         for name in ("workspace", "target"):

@@ -140,6 +140,14 @@ async def test_names_in_other_letter_case_are_unknown() -> None:
     }
 
 
+async def test_a_query_parameter_in_the_body_is_named_as_such() -> None:
+    """The error about a body property with the name of a query parameter says where to send it."""
+    assert await get_field_errors("POST", "/refuses", {"name": "x", "limit": 1, "range": {"limit": 1}}) == {
+        "limit": "Unknown field `limit`; send `limit` as a query parameter.",
+        "range.limit": "Unknown field `limit`; known: `start`.",
+    }
+
+
 async def test_an_operation_without_parameters_rejects_any_parameter() -> None:
     """The error about an unknown parameter of an operation without parameters says that there are none."""
     assert await get_field_errors("POST", "/nothing?=1&a", {"b": 1}) == {

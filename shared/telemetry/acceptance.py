@@ -68,17 +68,20 @@ def check_messages(
         binding.check_devices(((message.place, message.device_id) for message in messages), connection.lookup)
     latest = received_at + timedelta(seconds=policy.max_ahead_seconds)
     patterns = connection.source.devices if policy.require_declared_devices else ()
-    pointer = layout_from_source(connection.source).timestamp
+    layout = layout_from_source(connection.source)
     broken: list[FieldError] = []
     for message in messages:
         if message.timestamp is not None and message.timestamp > latest:
             rule = f"the timestamp is more than {policy.max_ahead_seconds} s ahead of the service's clock"
-            broken.append(build_field_error(message.place, pointer, rule))
+            broken.append(build_field_error(message.place, layout.timestamp, rule))
         device = message.device_id or connection.lookup
         if patterns and not any(fnmatchcase(device, pattern) for pattern in patterns):
-            origin = DEFAULT_DEVICE if message.device_id is None else ""
-            rule = f"device {device!r}{origin} is not declared by `source.devices` of the connection"
-            broken.append(FieldError(message.place or "body", rule))
+            rule = "is not declared by `source.devices` of the connection"
+            broken.append(
+                FieldError(message.place or "body", f"device {device!r}{DEFAULT_DEVICE} {rule}")
+                if message.device_id is None
+                else build_field_error(message.place, layout.device_id, f"device {device!r} {rule}")
+            )
         if len(broken) >= _MAX_LISTED:
             break
     if errors or broken:

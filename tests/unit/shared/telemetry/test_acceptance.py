@@ -340,6 +340,23 @@ def test_the_policy_can_require_declared_devices() -> None:
         check_messages([build_message(device="other")], STRICT_RIG, strict, None, NOW)
 
 
+def test_the_error_about_an_undeclared_device_names_the_field_of_the_device_id() -> None:
+    """The error names the message's device id; it names the whole message if the message has no device id."""
+    strict = TelemetryPolicy.model_validate({"requireDeclaredDevices": True})
+    source = {"devices": ["rig-*"], "deviceIdPointer": "/meta/device"}
+    pointed = build_connection("rig", source=source)
+    for connection, messages, expected in (
+        (STRICT_RIG, [build_message(device="other")], ["deviceId"]),
+        (STRICT_RIG, [build_message("[0]", device="rig-1"), build_message("[1]", device="other")], ["[1].deviceId"]),
+        (STRICT_RIG, [build_message("line 7", device="other"), build_message("line 8")], ["line 7.deviceId", "line 8"]),
+        (STRICT_RIG, [build_message()], ["body"]),
+        (pointed, [build_message("[0]", device="other")], ["[0].meta.device"]),
+    ):
+        with pytest.raises(WorkspaceError) as caught:
+            check_messages(messages, connection, strict, None, NOW)
+        assert [error["field"] for error in caught.value.members["errors"]] == expected  # type: ignore[attr-defined]
+
+
 def test_a_message_without_a_device_has_the_lookup_as_device() -> None:
     """If a message has no device id, the credential's list of devices must contain the connection's lookup."""
     check_messages([build_message()], STRICT_RIG, DEFAULT, TelemetryBinding(("rig",), ("rig",)), NOW)

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Final, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     Field,
@@ -38,7 +39,7 @@ from shared.http.messages import Reply, build_json_reply
 from shared.http.operations import Access, Call, Group
 from shared.http.unknown_names import UnknownNames
 from shared.timestamps import format_rfc3339
-from shared.validation.names import Name
+from shared.validation.names import Name, validate_distinct_values
 from shared.wiring import services
 
 GROUP = Group("keys")
@@ -85,15 +86,15 @@ class NewKeyBody(BaseModel):
 
     name: Name
     principal: Annotated[str, StringConstraints(strict=True)] | None = None
-    rights: list[AccessRight] | None = None
+    rights: Annotated[list[AccessRight], AfterValidator(validate_distinct_values)] | None = None
     expires_in_days: StrictInt | None = Field(None, alias="expiresInDays", ge=1, le=3650)
-    connections: list[Name] | None = Field(
+    connections: Annotated[list[Name], AfterValidator(validate_distinct_values)] | None = Field(
         None,
         min_length=1,
         max_length=1000,
         description="Lookups of the connections to which the key is bound. A bound key can only write their telemetry.",
     )
-    devices: list[Name] | None = Field(
+    devices: Annotated[list[Name], AfterValidator(validate_distinct_values)] | None = Field(
         None,
         min_length=1,
         max_length=100,
@@ -107,14 +108,6 @@ class NewKeyBody(BaseModel):
         if value is None:
             raise ValueError("must be a list; omit it for a key that is not bound")
         return value
-
-    @field_validator("connections", "devices")
-    @classmethod
-    def check_unique(cls, values: list[str]) -> list[str]:
-        """Reject a list of connections or devices that contains a value twice."""
-        if len(set(values)) < len(values):
-            raise ValueError("must not contain the same value twice")
-        return values
 
     @model_validator(mode="after")
     def check_devices(self) -> Self:

@@ -1,7 +1,7 @@
 """Rules for names and ids: no look-alikes, and no characters that change the display of the surrounding text."""
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from typing import Annotated, Final
 
@@ -66,6 +66,13 @@ Name = Annotated[
     Field(json_schema_extra={"pattern": _PATTERN}),
 ]
 """Type of a name in a request body: a string that follows the rules of this module."""
+
+
+def validate_distinct_values[C: Collection[str]](values: C) -> C:
+    """Return a list of a request's body; raise ValueError if it contains a value twice."""
+    if len(set(values)) < len(values):
+        raise ValueError("must not contain the same value twice")
+    return values
 
 
 def find_unicode_scripts(text: str) -> list[str]:

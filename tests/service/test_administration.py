@@ -184,6 +184,7 @@ def test_member_ids_that_consist_of_dots_are_rejected(admin: httpx.Client, encod
         ("team", "x" * 257, {}, ["id"]),
         ("team", "x", {"role": "Boss", "name": None}, ["name", "role"]),
         ("team", "x", {"rights": ["Workspace.Nothing"], "enabled": "yes"}, ["rights[0]", "enabled"]),
+        ("team", "x", {"rights": ["Workspace.Mcp.Use", "Workspace.Mcp.Use"]}, ["rights"]),
         ("team", "x", {"id": "y"}, ["id"]),
         ("team", "viewer@t", {"accessRights": ["Workspace.Keys.Manage"]}, ["accessRights"]),
         ("connections", "bad lookup", {"type": "PLC"}, ["lookup", "type"]),

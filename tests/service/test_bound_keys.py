@@ -77,6 +77,7 @@ def test_a_bound_credential_can_only_send_telemetry(service: Service) -> None:
         ({"connections": ["press"], "devices": None}, "devices"),
         ({"connections": ["press", "press"]}, "connections"),
         ({"connections": ["press"], "rights": []}, "body"),
+        ({"connections": ["press"], "rights": [WRITE, WRITE]}, "rights"),
         ({"connections": ["unknown"]}, "connections[0]"),
         ({"connections": ["press"], "rights": [WRITE, "Workspace.Catalog.Read"]}, "rights"),
     ],

@@ -1,11 +1,24 @@
 """Errors that the domain packages raise: a kind and a stable code, without an HTTP status."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import Final
+
+MAX_LISTED: Final = 1_000
+"""Maximum number of invalid fields that one error lists; a longer list would block the event loop."""
+
+MAX_DETAIL: Final = 8_192
+"""Maximum number of characters of the message of an invalid field, and of the joined messages in an error's detail."""
+
+_MAX_FIELD: Final = 512
+"""Maximum number of characters of the name of an invalid field, which the caller can choose."""
+
+_UNLISTED: Final = "..."
+"""Name of the last entry of a list of invalid fields that is not complete."""
 
 
 class Kind(StrEnum):
@@ -64,11 +77,44 @@ def invalid(field: str, message: str, *, code: str = "INVALID_REQUEST") -> Works
     return build_invalid_fields_error([FieldError(field, message)], code=code)
 
 
-def build_invalid_fields_error(errors: Sequence[FieldError], *, code: str = "INVALID_REQUEST") -> WorkspaceError:
-    """Build an INVALID error that lists all invalid fields under ``errors``."""
-    detail = "; ".join(f"{error.field}: {error.message}" for error in errors)
-    listed = [{"field": error.field, "message": error.message} for error in errors]
-    return WorkspaceError(Kind.INVALID, code, detail, errors=listed)
+def build_invalid_fields_error(
+    errors: Iterable[FieldError], *, code: str = "INVALID_REQUEST", total: int | None = None
+) -> WorkspaceError:
+    """Build an INVALID error that lists the first :data:`MAX_LISTED` invalid fields under ``errors``.
+
+    If there are more, a last entry says so.
+
+    Args:
+        errors: invalid fields; an iterator is read only as far as needed.
+        code: code of the error.
+        total: number of all invalid fields, if ``errors`` may contain only the first of them.
+    """
+    listed = list(islice(errors, MAX_LISTED + 1))
+    if len(listed) > MAX_LISTED or (total or 0) > len(listed):
+        listed = [*listed[:MAX_LISTED], build_unlisted_error(total)]
+    fields = [
+        {"field": _shorten(error.field, _MAX_FIELD), "message": _shorten(error.message, MAX_DETAIL)} for error in listed
+    ]
+    detail = _join_details(f"{each['field']}: {each['message']}" for each in fields)
+    return WorkspaceError(Kind.INVALID, code, detail, errors=fields)
+
+
+def build_unlisted_error(total: int | None) -> FieldError:
+    """Build the last entry of a list of invalid fields that is not complete.
+
+    Args:
+        total: number of invalid fields; None if it is not known.
+    """
+    count = f"more than {MAX_LISTED}" if total is None else total
+    return FieldError(_UNLISTED, f"{count} errors were found; at most {MAX_LISTED} of them are listed")
+
+
+def _join_details(details: Iterable[str]) -> str:
+    return _shorten("; ".join(details), MAX_DETAIL)
+
+
+def _shorten(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[:length]}..."
 
 
 LEADING: Final = ("VERSION_UNKNOWN", "BODY_NOT_JSON", "SCOPE_KEY_REQUIRED")
@@ -119,18 +165,29 @@ class ValidationErrors:
         """Raise one error for all collected errors; do nothing if no errors were collected.
 
         Raises:
-            WorkspaceError: INVALID with the properties of all errors, and with every invalid field under ``errors``.
-                The code is the first code of :data:`LEADING` that an error has, else the code of the first error.
+            WorkspaceError: INVALID with the properties of all errors, and with the first :data:`MAX_LISTED` invalid
+                fields under ``errors``. The code is the first code of :data:`LEADING` that an error has, else the code
+                of the first error.
         """
         if len(self._errors) == 1:
             raise self._errors[0]
         if not self._errors:
             return
         members = {name: value for error in reversed(self._errors) for name, value in error.members.items()}
-        members["errors"] = [listed for error in self._errors for listed in _list_field_errors(error)]
+        members["errors"] = _merge_field_errors(self._errors)
         codes = [error.code for error in self._errors]
         code = next((code for code in LEADING if code in codes), codes[0])
-        raise WorkspaceError(Kind.INVALID, code, "; ".join(error.detail for error in self._errors), **members)
+        raise WorkspaceError(Kind.INVALID, code, _join_details(error.detail for error in self._errors), **members)
+
+
+def _merge_field_errors(errors: Iterable[WorkspaceError]) -> list[dict[str, str]]:
+    fields = [listed for error in errors for listed in _list_field_errors(error)]
+    named = [listed for listed in fields if listed["field"] != _UNLISTED]
+    unlisted = [listed for listed in fields if listed["field"] == _UNLISTED]
+    if len(named) > MAX_LISTED and not unlisted:
+        last = build_unlisted_error(len(named))
+        unlisted = [{"field": last.field, "message": last.message}]
+    return [*named[:MAX_LISTED], *unlisted]
 
 
 def _list_field_errors(error: WorkspaceError) -> list[dict[str, str]]:

@@ -172,13 +172,11 @@ def _get_parent_credential_id(caller: Principal) -> str:
 
 def _select_rights(caller: Principal, scopes: Sequence[str]) -> frozenset[AccessRight]:
     known = frozenset(str(right) for right in AccessRight)
-    errors = [
-        FieldError("scopes", _describe_missing_right(right, known))
-        for right in sorted(set(scopes))
-        if right not in caller.rights
-    ]
-    if errors:
-        raise build_invalid_fields_error(errors)
+    missing = [right for right in sorted(set(scopes)) if right not in caller.rights]
+    if missing:
+        raise build_invalid_fields_error(
+            FieldError("scopes", _describe_missing_right(right, known)) for right in missing
+        )
     return frozenset(AccessRight(right) for right in scopes)
 
 

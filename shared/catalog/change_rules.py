@@ -8,6 +8,7 @@ concurrent change.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, islice
 from typing import Any, Final
 
 from shared.auth.principals import Principal
@@ -17,7 +18,7 @@ from shared.catalog.diff import ItemChange
 from shared.catalog.items import SINGLETON_KEY, ItemId, ItemKind
 from shared.catalog.member_states import find_retired_ids
 from shared.catalog.ports import StoredCatalog
-from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_fields_error
+from shared.errors import MAX_LISTED, FieldError, Kind, WorkspaceError, build_invalid_fields_error
 from shared.validation.names import to_identity_key
 
 type Definition = Mapping[str, Any]
@@ -59,8 +60,8 @@ def check_changes(stored: StoredCatalog, changes: Sequence[ItemChange], caller: 
     """
     step = _ChangeSet(stored, changes)
     caller = _restrict_to_current_rights(caller, step)
-    errors = [*_iterate_unknown_references(step), *_iterate_read_only_setting_changes(step)]
-    if errors:
+    found = chain(_iterate_unknown_references(step), _iterate_read_only_setting_changes(step))
+    if errors := list(islice(found, MAX_LISTED + 1)):
         raise build_invalid_fields_error(errors)
     for rule in RULES:
         rule(step, caller)

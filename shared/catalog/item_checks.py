@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import islice
 from typing import Final
 
 from shared.catalog.checks import check_sections
@@ -9,7 +10,7 @@ from shared.catalog.items import WorkspaceSettings
 from shared.catalog.models import AlertRule, Connection, Surface, WorkspaceDocument, WorkspaceInfo
 from shared.catalog.problems import format_path
 from shared.catalog.sections import REFERENCED, Sections
-from shared.errors import FieldError
+from shared.errors import MAX_LISTED, FieldError
 
 EMPTY: Final = Sections(None, (), (), (), (), (), (), (), dict.fromkeys(REFERENCED, frozenset()))
 """Sections of a document without items."""
@@ -54,8 +55,11 @@ def find_settings_errors(workspace: WorkspaceInfo, settings: WorkspaceSettings) 
 def _find_item_errors(sections: Sections, depth: int) -> list[FieldError]:
     """Return the errors of a workspace document that has only one item, with field paths relative to the item.
 
+    The search ends after one error more than an error reply lists.
+
     Args:
         sections: sections of a document that contain only the item.
         depth: number of steps from the root of a document to the item.
     """
-    return [FieldError(format_path(path[depth:]), rule) for path, rule in check_sections(sections)]
+    found = islice(check_sections(sections), MAX_LISTED + 1)
+    return [FieldError(format_path(path[depth:]), rule) for path, rule in found]

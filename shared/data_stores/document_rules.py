@@ -1,13 +1,14 @@
 """Validation of documents by the rules of Cosmos DB, for every document store."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 import orjson
 
 from shared.data_stores.models import DocumentKey, PartitionValue
-from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_fields_error, invalid
+from shared.errors import MAX_LISTED, FieldError, Kind, WorkspaceError, build_invalid_fields_error, invalid
 from shared.runtime import Runtime
 
 MAX_ID_BYTES: Final = 1023
@@ -69,9 +70,12 @@ def build_document(body: dict[str, Any], runtime: Runtime) -> dict[str, Any]:
     document = {"id": body["id"] if "id" in body else str(runtime.new_uuid())}
     document |= {name: value for name, value in body.items() if name not in SYSTEM_MEMBERS}
     rule = _find_id_error(document["id"])
-    errors = [FieldError("id", rule)] if rule else []
     # An error for a numeric id is already reported.
-    errors += _list_too_large_integer_errors({name: value for name, value in document.items() if name != "id"})
+    others = {name: value for name, value in document.items() if name != "id"}
+    errors = [
+        *([FieldError("id", rule)] if rule else ()),
+        *islice(_iterate_too_large_integer_errors(others), MAX_LISTED + 1),
+    ]
     if errors:
         raise build_invalid_fields_error(errors)
     return document
@@ -95,10 +99,10 @@ def build_document_too_large_error() -> WorkspaceError:
     return WorkspaceError(Kind.TOO_LARGE, "DOCUMENT_TOO_LARGE", detail, maxBytes=MAX_DOCUMENT_BYTES)
 
 
-def _list_too_large_integer_errors(document: dict[str, Any]) -> Sequence[FieldError]:
-    """Return an error for each integer that is too large for a double; Cosmos DB would change such numbers silently."""
+def _iterate_too_large_integer_errors(document: dict[str, Any]) -> Iterator[FieldError]:
+    """Yield an error for each integer that is too large for a double; Cosmos DB would change such numbers silently."""
     rule = f"contains a whole number outside -{LARGEST_WHOLE} to {LARGEST_WHOLE}; send the number as text"
-    return [FieldError(name, rule) for name, value in document.items() if _has_too_large_integer(value)]
+    return (FieldError(name, rule) for name, value in document.items() if _has_too_large_integer(value))
 
 
 def _has_too_large_integer(value: Any) -> bool:

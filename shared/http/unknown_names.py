@@ -14,22 +14,13 @@ from urllib.parse import quote
 from pydantic import AliasChoices, BaseModel
 from pydantic.fields import FieldInfo
 
-from shared.errors import FieldError, WorkspaceError, build_invalid_fields_error
+from shared.errors import MAX_LISTED, FieldError, WorkspaceError, build_invalid_fields_error
 from shared.http.messages import Reply
-from shared.validation.names import find_nearest_name, is_hidden_character
+from shared.validation.names import MAX_HINTS, find_nearest_name, is_hidden_character
 from shared.validation.validation_messages import TAG_FIELD, Location, remove_union_tags
 
 IGNORED: Final = "x-provenance-ignored"
 """Header with the names of the parameters that were ignored."""
-
-MAX_HINTS: Final = 20
-"""Maximum number of unknown names in one request for which the most similar known name is searched.
-
-Each comparison takes time.
-"""
-
-MAX_LISTED: Final = 1_000
-"""Maximum number of errors that a reply lists for one part of a request, such as the body."""
 
 MAX_SHOWN: Final = 64
 """Maximum number of characters of an unknown name that an error message repeats."""
@@ -149,9 +140,7 @@ def _build_unknown_names_error(kind: str, names: Sequence[str], known_names: Map
         FieldError(format_name_for_message(name), _format_message(kind, name, known_names, index))
         for index, name in enumerate(names[:MAX_LISTED])
     ]
-    if more := len(names) - len(errors):
-        errors.append(FieldError("...", f"{more} more unknown {kind}s are not listed."))
-    return build_invalid_fields_error(errors)
+    return build_invalid_fields_error(errors, total=len(names))
 
 
 def _format_message(kind: str, name: str, known_names: Mapping[str, str], index: int) -> str:

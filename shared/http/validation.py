@@ -11,7 +11,15 @@ from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
 from shared.auth.principals import Principal
 from shared.conditional_requests import condition_from_headers
-from shared.errors import FieldError, ValidationErrors, WorkspaceError, build_invalid_fields_error, invalid
+from shared.errors import (
+    MAX_LISTED,
+    FieldError,
+    ValidationErrors,
+    WorkspaceError,
+    build_invalid_fields_error,
+    build_unlisted_error,
+    invalid,
+)
 from shared.http.deprecations import iterate_used_deprecations
 from shared.http.messages import MAX_PARAMETERS, Request
 from shared.http.operations import Call, NoQuery, Operation, RawBody, StrictBody, is_body_model
@@ -22,7 +30,6 @@ from shared.http.size_limits import (
     read_encodings,
 )
 from shared.http.unknown_names import (
-    MAX_LISTED,
     UnknownNames,
     build_unknown_parameters_error,
     build_unknown_properties_error,
@@ -33,12 +40,16 @@ from shared.http.versions import check_version
 from shared.runtime import Runtime
 from shared.text_formats.strict_json import parse_body
 from shared.timestamps import parse_rfc3339
+from shared.validation.names import MAX_HINTS
 from shared.validation.validation_messages import (
     get_field_location,
     remove_redundant_errors,
     remove_union_tags,
     reword_pydantic_error,
 )
+
+_MAX_READ: Final = 10_000
+"""Maximum number of pydantic's errors that are read, because it returns all of them in one call without a pause."""
 
 _UNKNOWN: Final = "extra_forbidden"
 """Type of pydantic's error about an unknown property."""
@@ -275,25 +286,28 @@ def _add_pydantic_errors(
 
     Unknown properties are listed first, because a misspelt name explains why a required property is missing.
     """
-    if failure.error_count() > MAX_LISTED:
-        # Messages for a hundred thousand errors would block the event loop.
-        faults.add(invalid("body", f"has {failure.error_count()} errors; at most {MAX_LISTED} are listed individually"))
-        # No further rule can be checked, because the invalid fields of the body are not listed.
+    total = failure.error_count()
+    if total > _MAX_READ:
+        faults.add(invalid("body", f"has {total} errors; more than {_MAX_READ} are not listed individually"))
         faults.raise_all()
-    found = remove_redundant_errors(failure.errors(include_url=False, include_context=False))
+    found = remove_redundant_errors(failure.errors(include_url=False, include_context=False)[:MAX_LISTED])
     unknown = [error["loc"] for error in found if error["type"] == _UNKNOWN]
     if unknown:
         faults.add(build_unknown_properties_error(model, value, unknown, parameters))
     errors = [
         FieldError(
             format_location(remove_union_tags(get_field_location(error), value)),
-            reword_pydantic_error(error["type"], error["msg"], error["input"]),
+            reword_pydantic_error(error["type"], error["msg"], error["input"], suggest=index < MAX_HINTS),
         )
-        for error in found
+        for index, error in enumerate(found)
         if error["type"] != _UNKNOWN
     ]
     if errors:
         faults.add(build_invalid_fields_error(errors))
+    if total > MAX_LISTED:
+        faults.add(build_invalid_fields_error([build_unlisted_error(total)]))
+        # No further rule can be checked, because not all invalid fields of the body are listed.
+        faults.raise_all()
 
 
 def _build_model_of_valid_fields(model: type[BaseModel], value: Any, faults: ValidationErrors) -> BaseModel:

@@ -104,6 +104,13 @@ def _find_unicode_script(character: str) -> str:
     return "EAST ASIAN" if first in _EAST_ASIAN else first
 
 
+MAX_HINTS: Final = 20
+"""Maximum number of unknown names in one request for which the most similar known name is searched.
+
+Each comparison takes time.
+"""
+
+
 def find_nearest_name(misspelt_name: str, known_names: Iterable[str]) -> str | None:
     """Return the known name that is most similar to a misspelt name; None if no known name is similar.
 

@@ -44,13 +44,14 @@ _TYPES: Final = {
 }
 
 
-def reword_pydantic_error(kind: str, message: str, value: object = None) -> str:
+def reword_pydantic_error(kind: str, message: str, value: object = None, *, suggest: bool = True) -> str:
     """Convert a pydantic error to an error message in the wording of this API.
 
     Args:
         kind: type of pydantic's error.
         message: message of pydantic's error.
         value: the invalid value, if it is known.
+        suggest: False to omit the search for the most similar allowed value, which takes time.
     """
     if kind in _RULES:
         return _RULES[kind]
@@ -60,7 +61,7 @@ def reword_pydantic_error(kind: str, message: str, value: object = None) -> str:
         unit = "character" if isinstance(value, str) else "item"
         return f"must have at {count[1]} {count[2]} {unit}{'' if count[2] == '1' else 's'}"
     if kind == "enum" and (options := _OPTION.findall(message))[0].startswith(_RIGHTS):
-        nearest = find_nearest_name(value, options) if isinstance(value, str) else None
+        nearest = find_nearest_name(value, options) if suggest and isinstance(value, str) else None
         return f"is not an access right; did you mean {nearest}?" if nearest else "is not an access right"
     if kind == "string_pattern_mismatch" and (described := _describe_pattern(message)):
         return described

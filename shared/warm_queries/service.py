@@ -14,9 +14,9 @@ from shared.catalog.kql_restrictions import check_query_restrictions
 from shared.catalog.models import QueryParameter, WarmQuery
 from shared.catalog.parameters import to_kql_literal
 from shared.catalog.snapshot import Catalog
-from shared.errors import FieldError, Kind, WorkspaceError, build_invalid_fields_error
+from shared.errors import MAX_LISTED, FieldError, Kind, WorkspaceError, build_invalid_fields_error
 from shared.runtime import SYSTEM_RUNTIME, Runtime
-from shared.validation.names import find_nearest_name
+from shared.validation.names import MAX_HINTS, find_nearest_name
 from shared.warm_queries.ports import EngineQuery, QueryEngine
 from shared.warm_queries.results import AD_HOC, QueryResult, to_column_values, to_row_objects
 from shared.warm_queries.time_ranges import (
@@ -252,14 +252,16 @@ def bind_parameters(
     A missing or null argument selects the default of its parameter.
 
     Raises:
-        WorkspaceError: INVALID with each unknown, missing or invalid argument, under its name from ``label``.
+        WorkspaceError: INVALID with each unknown, missing or invalid argument, under its name from ``label``, up to
+            :data:`shared.errors.MAX_LISTED`.
     """
     declared = {parameter.name: parameter for parameter in parameters}
+    unknown = [name for name in arguments if name not in declared]
     errors = [
-        FieldError(label(name), _describe_unknown_parameter(name, declared, label))
-        for name in arguments
-        if name not in declared
+        FieldError(label(name), _describe_unknown_parameter(name, declared if index < MAX_HINTS else (), label))
+        for index, name in enumerate(unknown[:MAX_LISTED])
     ]
+    unlisted = len(unknown) - len(errors)
     bound: dict[str, str] = {}
     for name, parameter in declared.items():
         value = arguments.get(name)
@@ -271,7 +273,7 @@ def bind_parameters(
         except ValueError as error:
             errors.append(FieldError(label(name), f"{error}; the type of the parameter is {parameter.type}"))
     if errors:
-        raise build_invalid_fields_error(errors)
+        raise build_invalid_fields_error(errors, total=len(errors) + unlisted)
     return bound
 
 

@@ -4,7 +4,16 @@ from typing import Any
 
 import pytest
 
-from shared.errors import FieldError, Kind, ValidationErrors, WorkspaceError, build_invalid_fields_error, invalid
+from shared.errors import (
+    MAX_DETAIL,
+    MAX_LISTED,
+    FieldError,
+    Kind,
+    ValidationErrors,
+    WorkspaceError,
+    build_invalid_fields_error,
+    invalid,
+)
 
 
 def _raise_invalid(field: str) -> None:
@@ -22,6 +31,42 @@ def test_an_error_lists_all_invalid_fields() -> None:
         {"field": "a", "message": "is missing"},
         {"field": "b[0]", "message": "must be a number"},
     ]
+
+
+def test_an_error_lists_at_most_a_thousand_fields() -> None:
+    """An error lists the first 1,000 invalid fields, and its detail is short; further errors are not even computed."""
+    errors = (FieldError(f"a[{number}]", "is missing") for number in range(5_000))
+    error = build_invalid_fields_error(errors)
+    listed: Any = error.members["errors"]
+    assert [each["field"] for each in listed] == [*(f"a[{number}]" for number in range(MAX_LISTED)), "..."]
+    assert listed[-1]["message"] == "more than 1000 errors were found; at most 1000 of them are listed"
+    assert len(error.detail) <= MAX_DETAIL + len("...")
+    assert next(errors).field == f"a[{MAX_LISTED + 1}]"
+
+
+def test_a_list_of_a_thousand_fields_is_complete() -> None:
+    """If an error has exactly 1,000 invalid fields, all are listed."""
+    listed: Any = build_invalid_fields_error([FieldError("a", "is missing")] * MAX_LISTED).members["errors"]
+    assert listed == [{"field": "a", "message": "is missing"}] * MAX_LISTED
+
+
+def test_a_long_field_name_is_shortened() -> None:
+    """Names of fields that the caller chose, and messages that contain them, are shortened."""
+    listed: Any = invalid("x" * 1_000_000, "y" * 1_000_000).members["errors"]
+    assert listed == [{"field": f"{'x' * 512}...", "message": f"{'y' * MAX_DETAIL}..."}]
+
+
+def test_collected_errors_list_at_most_a_thousand_fields() -> None:
+    """A reply for several collected errors lists the first 1,000 invalid fields of all errors."""
+    faults = ValidationErrors()
+    for name in ("a", "b"):
+        faults.add(build_invalid_fields_error([FieldError(name, "is missing")] * 600))
+    with pytest.raises(WorkspaceError) as raised:
+        faults.raise_all()
+    errors: Any = raised.value.members["errors"]
+    assert [each["field"] for each in errors] == ["a"] * 600 + ["b"] * 400 + ["..."]
+    assert errors[-1]["message"] == "1200 errors were found; at most 1000 of them are listed"
+    assert len(raised.value.detail) <= MAX_DETAIL + len("...")
 
 
 def test_collected_errors_are_raised_together() -> None:

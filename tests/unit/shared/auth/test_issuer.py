@@ -7,7 +7,7 @@ import pytest
 
 from shared.auth.principals import CredentialKind
 from shared.auth.rights import AccessRight, Role
-from shared.errors import Kind
+from shared.errors import MAX_LISTED, Kind
 from shared.timestamps import now
 from tests.unit.shared.auth.conftest import ADMIN, EDITOR, VIEWER, Workspace, build_caller, catch_error
 
@@ -134,3 +134,11 @@ async def test_all_invalid_scopes_are_listed(auth_workspace: Workspace) -> None:
     assert [failing["field"] for failing in listed] == ["scopes", "scopes"]
     assert "Nope" in listed[0]["message"]
     assert "Workspace.Keys.Manage" in listed[1]["message"]
+
+
+async def test_at_most_a_thousand_invalid_scopes_are_listed(auth_workspace: Workspace) -> None:
+    """If thousands of requested rights are unknown, the first 1,000 are listed."""
+    scopes = [f"W{number}" for number in range(5_000)]
+    error = await catch_error(auth_workspace.issuer.issue_token(build_caller(EDITOR.id, Role.EDITOR), None, scopes))
+    listed: list[dict[str, str]] = error.members["errors"]  # type: ignore[assignment]
+    assert [failing["field"] for failing in listed] == [*["scopes"] * MAX_LISTED, "..."]

@@ -10,7 +10,7 @@ from shared.catalog.change_rules import KIND_RIGHTS, Caller, check_changes
 from shared.catalog.diff import ItemChange
 from shared.catalog.items import MODELS, ItemKind, to_definition
 from shared.catalog.ports import CatalogItem, ItemOrigin, StoredCatalog
-from shared.errors import Kind, WorkspaceError
+from shared.errors import MAX_LISTED, Kind, WorkspaceError
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 ADMIN = Caller("admin@p", frozenset(AccessRight))
@@ -304,3 +304,13 @@ def test_the_member_that_already_has_an_object_id_is_named() -> None:
         WorkspaceError, match=r"^Field `oid` of manager@p must be unique; abc is already the object id of"
     ):
         check_changes(STORED, changes, caller)
+
+
+def test_at_most_a_thousand_unknown_references_are_listed() -> None:
+    """If a surface names thousands of unknown connections, the first 1,000 are listed."""
+    names = [f"c{number}" for number in range(5_000)]
+    new = build_item(SURFACE, "new", lookup="new", name="New", connections=names)
+    with pytest.raises(WorkspaceError) as raised:
+        check_changes(STORED, [build_addition(new)], ADMIN)
+    errors: Any = raised.value.members["errors"]
+    assert [each["field"] for each in errors] == [*(f"connections[{number}]" for number in range(MAX_LISTED)), "..."]

@@ -12,6 +12,7 @@ from shared.catalog.item_checks import (
 )
 from shared.catalog.items import WorkspaceSettings
 from shared.catalog.models import AlertRule, Connection, Surface, WorkspaceInfo
+from shared.errors import MAX_LISTED
 
 SIMULATOR = {"variables": [{"name": "t", "kind": "sine", "min": 1, "max": 2, "periodSec": 60}]}
 RULE = {
@@ -39,6 +40,13 @@ def test_a_surface_must_name_existing_connections() -> None:
     surface = Surface.model_validate({"lookup": "s", "name": "S", "connections": ["rig", "none"]})
     assert [error.field for error in find_surface_errors(surface, ["rig"])] == ["connections[1]"]
     assert find_surface_errors(surface, ["rig", "none"]) == []
+
+
+def test_the_search_for_errors_of_an_item_ends_after_a_thousand() -> None:
+    """The search for errors ends after one error more than a reply lists."""
+    names = [f"c{number}" for number in range(5_000)]
+    surface = Surface.model_validate({"lookup": "s", "name": "S", "connections": names})
+    assert len(find_surface_errors(surface, [])) == MAX_LISTED + 1
 
 
 @pytest.mark.parametrize(

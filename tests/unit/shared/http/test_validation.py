@@ -7,12 +7,14 @@ import pytest
 from pydantic import BaseModel, Field
 
 from shared.auth.principals import ANONYMOUS
-from shared.errors import ValidationErrors, WorkspaceError, invalid
+from shared.auth.rights import AccessRight
+from shared.errors import MAX_LISTED, ValidationErrors, WorkspaceError, invalid
 from shared.http.messages import Reply, Request
 from shared.http.operations import Call, Group, Operation, RawBody, ServerManagedProperties
-from shared.http.unknown_names import MAX_LISTED, UnknownNames
+from shared.http.unknown_names import UnknownNames
 from shared.http.validation import build_call_from_request, validate_with_model
 from shared.runtime import SYSTEM_RUNTIME
+from shared.validation.names import MAX_HINTS
 
 STORED = {"name": "a", "etag": '"1"', "createdAt": "2026-01-05T08:00:00Z", "runs": 3}
 
@@ -165,12 +167,40 @@ async def test_a_raw_body_is_parsed_by_the_handler() -> None:
     assert (await validate_request(operation, b"not JSON")).request.body == b"not JSON"
 
 
-def test_thousands_of_body_errors_are_only_counted() -> None:
-    """If a body has thousands of errors, only their number is reported, because listing them takes too long."""
+class Many(BaseModel):
+    """Body model with a list."""
 
-    class Many(BaseModel):
-        numbers: list[int]
+    numbers: list[int]
 
+
+def test_the_first_thousand_body_errors_are_listed() -> None:
+    """If a body has over 1,000 errors, the first 1,000 are listed, followed by the number of all errors."""
     with pytest.raises(WorkspaceError) as raised:
-        validate_with_model(Many, {"numbers": ["x"] * (MAX_LISTED + 1)})
-    assert f"has {MAX_LISTED + 1} errors" in raised.value.detail
+        validate_with_model(Many, {"numbers": ["x"] * (MAX_LISTED + 500)})
+    errors: Any = raised.value.members["errors"]
+    assert [each["field"] for each in errors] == [*(f"numbers[{index}]" for index in range(MAX_LISTED)), "..."]
+    assert errors[-1]["message"] == "1500 errors were found; at most 1000 of them are listed"
+
+
+def test_tens_of_thousands_of_body_errors_are_only_counted() -> None:
+    """If a body has over 10,000 errors, only their number is reported, because reading them takes too long."""
+    with pytest.raises(WorkspaceError) as raised:
+        validate_with_model(Many, {"numbers": ["x"] * 10_001})
+    assert raised.value.detail == "body: has 10001 errors; more than 10000 are not listed individually"
+
+
+class Chosen(BaseModel):
+    """Body model with access rights."""
+
+    rights: list[AccessRight]
+
+
+def test_similar_access_rights_are_suggested_for_a_few_unknown_rights() -> None:
+    """Only the first unknown access rights get a suggestion, because each search takes time."""
+    with pytest.raises(WorkspaceError) as raised:
+        validate_with_model(Chosen, {"rights": ["Catalog.Reed"] * (MAX_HINTS + 5)})
+    errors: Any = raised.value.members["errors"]
+    assert [each["message"] for each in errors] == [
+        *["is not an access right; did you mean Workspace.Catalog.Read?"] * MAX_HINTS,
+        *["is not an access right"] * 5,
+    ]

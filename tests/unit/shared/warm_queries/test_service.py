@@ -8,8 +8,9 @@ import pytest
 
 from shared.catalog.models import WarmQuery
 from shared.catalog.snapshot import Catalog, CatalogEntry
-from shared.errors import Kind, WorkspaceError
+from shared.errors import MAX_LISTED, Kind, WorkspaceError
 from shared.timestamps import format_rfc3339, now, parse_rfc3339
+from shared.validation.names import MAX_HINTS
 from shared.warm_queries.ports import Column, EngineQuery, EngineResult
 from shared.warm_queries.results import QueryResult
 from shared.warm_queries.service import ResultCache, WarmQueries
@@ -128,6 +129,15 @@ async def test_all_invalid_parameters_are_listed() -> None:
     """Missing, invalid and unknown parameters are listed together."""
     error = await get_error("typed", {"device": 5, "other": "x"})
     assert [failing["field"] for failing in error.members["errors"]] == ["p.other", "p.device", "p.n"]  # type: ignore[attr-defined]
+
+
+async def test_at_most_a_thousand_unknown_parameters_are_listed() -> None:
+    """The first 1,000 unknown parameters are listed, with a similar name for the first 20, and all are counted."""
+    error = await get_error("typed", {f"devices{number}": 1 for number in range(60_000)})
+    errors: Any = error.members["errors"]
+    assert len(errors) == MAX_LISTED + 1
+    assert errors[-1]["message"] == "60001 errors were found; at most 1000 of them are listed"
+    assert sum("did you mean" in each["message"] for each in errors) == MAX_HINTS
 
 
 async def test_result_is_cached_within_cache_seconds() -> None:

@@ -1,17 +1,20 @@
-"""Limits of a GraphQL request: depth, cost and aliases, measured on the document before execution.
+"""Limits of a GraphQL request: depth, cost, aliases and rows, measured on the document before execution.
 
 A field costs 1. Fields below a root list are multiplied by the page size, and fields below a list of a connection or a
-surface (group of connections) by ten. Introspection fields have a separate limit and are not counted here.
+surface (group of connections) by ten. Fields below introspection fields do not count. An introspection is an operation
+of its own, without aliases that would repeat its lists.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from graphql import (
+    DefinitionNode,
     DocumentNode,
     FieldNode,
     FragmentDefinitionNode,
     FragmentSpreadNode,
+    InlineFragmentNode,
     IntValueNode,
     OperationDefinitionNode,
     SelectionSetNode,
@@ -19,21 +22,30 @@ from graphql import (
 )
 
 from shared.graphql_api.paging import DEFAULT_SIZE, MAX_SIZE
+from shared.warm_queries.service import DEFAULT_LIMIT, MAX_LIMIT
 
 MAX_DEPTH: Final = 12
 MAX_COST: Final = 10_000
 MAX_ALIASES: Final = 50
 MAX_TOKENS: Final = 5_000
+MAX_ROWS: Final = MAX_LIMIT
+"""Maximum sum of the limits of all queries that one operation executes."""
+
+MAX_TYPES: Final = 5
+"""Maximum number of ``__type`` fields of an introspection."""
+
 _ROOT_LISTS: Final = frozenset({"queries", "connections", "surfaces"})
 _OWN_LISTS: Final = frozenset({"connections", "queries", "surfaces"})
 _OWN_LIST_COST: Final = 10
 _INT_DIGITS: Final = 11
 _INTROSPECTION: Final = frozenset({"__schema", "__type"})
+_INTROSPECTION_ROOT: Final = _INTROSPECTION | {"__typename"}
 
 
 class _Weight(NamedTuple):
     depth: int
     cost: int
+    rows: int = 0
 
 
 def find_exceeded_limit(
@@ -46,15 +58,60 @@ def find_exceeded_limit(
         operation: operation to execute.
         variables: variables of the request, which can contain page sizes.
     """
-    aliases = _count_aliases(document)
+    if is_introspection(document, operation) and (rule := _find_introspection_error(document, operation)):
+        return rule
+    aliases = _count_aliases(document.definitions)
     if aliases > MAX_ALIASES:
         return f"The request has {aliases} aliases; at most {MAX_ALIASES} are allowed."
-    depth, cost = _OperationMeter(document, operation, variables).measure_operation()
+    depth, cost, rows = _OperationMeter(document, operation, variables).measure_operation()
     if depth > MAX_DEPTH:
         return f"The request is {depth} fields deep; a depth of at most {MAX_DEPTH} is allowed."
     if cost > MAX_COST:
         return f"The request has a cost of {cost}; at most {MAX_COST} is allowed."
+    if rows > MAX_ROWS:
+        return (
+            f"The arguments `limit` of executeQuery ({DEFAULT_LIMIT} if omitted) add up to {rows} rows; "
+            f"at most {MAX_ROWS} are allowed."
+        )
     return None
+
+
+def is_introspection(document: DocumentNode, operation: OperationDefinitionNode) -> bool:
+    """Return whether a GraphQL operation selects ``__schema`` or ``__type``."""
+    return any(field.name.value in _INTROSPECTION for field in _iterate_root_fields(document, operation))
+
+
+def _find_introspection_error(document: DocumentNode, operation: OperationDefinitionNode) -> str | None:
+    """Return an error message for an introspection that reads the schema repeatedly, or together with other data."""
+    fields = list(_iterate_root_fields(document, operation))
+    if any(field.name.value not in _INTROSPECTION_ROOT for field in fields):
+        return "Fields `__schema` and `__type` cannot be combined with other fields; send them in a separate request."
+    types = [field for field in fields if field.name.value == "__type"]
+    if len(types) > MAX_TYPES:
+        return f"The request has {len(types)} `__type` fields; at most {MAX_TYPES} are allowed."
+    if _count_aliases((operation, *_map_fragments(document).values())) > sum(
+        field.alias is not None for field in types
+    ):
+        return "An introspection can use aliases only for `__type`."
+    return None
+
+
+def _iterate_root_fields(document: DocumentNode, operation: OperationDefinitionNode) -> Iterator[FieldNode]:
+    """Yield the fields that an operation selects at the root, also in fragments; each fragment is read once."""
+    fragments = _map_fragments(document)
+    pending = [operation.selection_set]
+    while pending:
+        for selection in pending.pop().selections:
+            if isinstance(selection, FieldNode):
+                yield selection
+            elif isinstance(selection, InlineFragmentNode):
+                pending.append(selection.selection_set)
+            elif isinstance(selection, FragmentSpreadNode) and selection.name.value in fragments:
+                pending.append(fragments.pop(selection.name.value).selection_set)
+
+
+def _map_fragments(document: DocumentNode) -> dict[str, FragmentDefinitionNode]:
+    return {each.name.value: each for each in document.definitions if isinstance(each, FragmentDefinitionNode)}
 
 
 class _OperationMeter:
@@ -71,18 +128,20 @@ class _OperationMeter:
             if isinstance(each.default_value, IntValueNode) and len(each.default_value.value) <= _INT_DIGITS
         }
         self._variables = {**defaults, **variables}
-        self._fragments = {
-            each.name.value: each for each in document.definitions if isinstance(each, FragmentDefinitionNode)
-        }
+        self._fragments = _map_fragments(document)
         self._fragment_weights: dict[tuple[str, bool], _Weight] = {}
 
     def measure_operation(self) -> _Weight:
-        """Return the nesting depth and the cost of the GraphQL operation."""
+        """Return the nesting depth and the cost of the GraphQL operation, and the number of rows that it requests."""
         return self._measure_selections(self._operation.selection_set, root=True)
 
     def _measure_selections(self, selections: SelectionSetNode, *, root: bool) -> _Weight:
         weights = [self._measure_selection(selection, root=root) for selection in selections.selections]
-        return _Weight(max((each.depth for each in weights), default=0), sum(each.cost for each in weights))
+        return _Weight(
+            max((each.depth for each in weights), default=0),
+            sum(each.cost for each in weights),
+            sum(each.rows for each in weights),
+        )
 
     def _measure_selection(self, selection: Any, *, root: bool) -> _Weight:
         if isinstance(selection, FieldNode):
@@ -102,28 +161,31 @@ class _OperationMeter:
         if name in _INTROSPECTION or field.selection_set is None:
             return _Weight(1, 1)
         subselections = self._measure_selections(field.selection_set, root=False)
-        factor = self._read_page_size(field) if root and name in _ROOT_LISTS else 1
+        factor = self._read_size(field, DEFAULT_SIZE, MAX_SIZE) if root and name in _ROOT_LISTS else 1
         if not root and name in _OWN_LISTS:
             factor = _OWN_LIST_COST
-        return _Weight(1 + subselections.depth, 1 + factor * subselections.cost)
+        rows = self._read_size(field, DEFAULT_LIMIT, MAX_LIMIT) if root and name == "executeQuery" else 0
+        return _Weight(1 + subselections.depth, 1 + factor * subselections.cost, rows)
 
-    def _read_page_size(self, field: FieldNode) -> int:
+    def _read_size(self, field: FieldNode, default: int, largest: int) -> int:
         for argument in field.arguments or ():
             if argument.name.value in ("first", "limit"):
                 size = self._read_integer_value(argument.value)
                 if size is not None:
-                    return min(max(size, 0), MAX_SIZE)
-        return DEFAULT_SIZE
+                    return min(max(size, 0), largest)
+        return default
 
     def _read_integer_value(self, node: Any) -> int | None:
         if isinstance(node, IntValueNode):
             return int(node.value)
         value = self._variables.get(node.name.value) if isinstance(node, VariableNode) else None
+        if isinstance(value, float) and value.is_integer():
+            return int(value)  # GraphQL accepts 5.0 as an integer
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _count_aliases(document: DocumentNode) -> int:
-    count, pending = 0, [getattr(each, "selection_set", None) for each in document.definitions]
+def _count_aliases(definitions: Iterable[DefinitionNode]) -> int:
+    count, pending = 0, [getattr(each, "selection_set", None) for each in definitions]
     while pending:
         selections = pending.pop()
         for selection in selections.selections if selections else ():

@@ -9,18 +9,26 @@ from types import CoroutineType
 from typing import Any, Final, TypeGuard
 
 from ariadne import load_schema_from_path, make_executable_schema
-from graphql import ExecutionResult, GraphQLError, GraphQLSchema, OperationType, execute, get_operation_ast
+from graphql import (
+    ExecutionResult,
+    GraphQLError,
+    GraphQLSchema,
+    OperationType,
+    execute,
+    execute_sync,
+    get_operation_ast,
+)
 
 from shared.auth.principals import Principal
 from shared.catalog.snapshot import Catalog
 from shared.errors import Kind, WorkspaceError
 from shared.graphql_api.document_cache import DocumentCache, PreparedDocument
 from shared.graphql_api.error_codes import INTERNAL_ERROR, VALIDATION_ERROR, to_extensions
-from shared.graphql_api.limits import find_exceeded_limit
+from shared.graphql_api.limits import find_exceeded_limit, is_introspection
 from shared.graphql_api.request import GraphQLRequest, build_column_loader
 from shared.graphql_api.resolvers import DATE_TIME, JSON, TYPES
 from shared.observability import logs
-from shared.runtime import SYSTEM_RUNTIME, Runtime
+from shared.runtime import LARGE, SYSTEM_RUNTIME, Runtime
 from shared.telemetry.connection_status import ConnectionStatuses
 from shared.telemetry.ports import ConnectionStateStore
 from shared.warm_queries.columns import QueryColumns
@@ -110,7 +118,24 @@ class GraphQLService:
         exceeded = find_exceeded_limit(prepared.document, operation, variables)
         if exceeded is not None:
             return _build_rejected_result([_build_validation_error_object(exceeded)])
+        if is_introspection(prepared.document, operation):
+            return await self._introspect(prepared, variables, operation_name)
         return await self._execute_operation(principal, prepared, variables, operation_name)
+
+    async def _introspect(
+        self, prepared: PreparedDocument, variables: Mapping[str, Any], operation_name: str | None
+    ) -> GraphQLResult:
+        """Execute an operation that only reads the schema, in a worker thread, because it takes up to half a second."""
+        assert prepared.runnable is not None  # noqa: S101  documents with errors are rejected above
+        result = await self._runtime.run_in_thread_if_large(
+            LARGE,
+            execute_sync,
+            self.schema,
+            prepared.runnable,
+            variable_values=dict(variables),
+            operation_name=operation_name,
+        )
+        return _to_graphql_result(result, ())
 
     async def _execute_operation(
         self,

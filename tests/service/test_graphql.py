@@ -254,6 +254,8 @@ def test_execute_query_runs_approved_queries(service: Service) -> None:
     assert created["columns"] == [{"name": "answer", "type": "long"}, {"name": "at", "type": "datetime"}]
     assert (created["meta"]["rowCount"], created["meta"]["truncated"]) == (1, False)
     assert created["governance"]["queryApprovedBy"] == "admin@t"
+    largest = run.replace("$p)", "$p, limit: 10000)")
+    assert query_data(viewer, largest, p={"n": 21})["executeQuery"]["rows"] == created["rows"]
     for wrong in ({}, {"n": "x"}, {"n": 1, "m": 2}, [1], "n"):
         assert list_error_codes(execute_request(viewer, run, p=wrong)) == ["VALIDATION_ERROR"], wrong
     unknown = 'mutation { executeQuery(name: "none") { rows } }'
@@ -311,11 +313,13 @@ def test_graphql_errors_have_the_preferred_media_type(service: Service) -> None:
         (405, known.get(ADDRESS, params={"query": 'mutation { executeQuery(name: "x") { rows } }'}, headers=newer)),
         (405, known.delete(ADDRESS, headers=newer)),
         (413, known.post(ADDRESS, json={"query": " " * 1_048_576}, headers=newer)),
+        (415, known.post(ADDRESS, content=b"{}", headers={**newer, "Content-Encoding": "gzip"})),
     ]
     for status, reply in refusals:
         assert (reply.status_code, reply.headers["content-type"].partition(";")[0]) == (status, newer["Accept"])
         [error] = reply.json()["errors"]
         assert error["extensions"]["code"]
+    assert list_error_codes(refusals[6][1].json()) == ["VALIDATION_ERROR"]
     assert refusals[1][1].headers["www-authenticate"] == "Bearer"
     assert refusals[4][1].headers["allow"] == "GET, HEAD, POST"
     assert nobody.post(ADDRESS, json=query).headers["content-type"].startswith("application/json")

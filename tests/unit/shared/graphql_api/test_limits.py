@@ -1,10 +1,11 @@
 """Tests of the limits of a GraphQL request."""
 
-from graphql import OperationDefinitionNode, parse
+import pytest
+from graphql import OperationDefinitionNode, get_introspection_query, parse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.graphql_api.limits import MAX_COST, MAX_DEPTH, find_exceeded_limit
+from shared.graphql_api.limits import MAX_COST, MAX_DEPTH, MAX_ROWS, MAX_TYPES, find_exceeded_limit
 
 
 def get_exceeded_limit(text: str, **variables: object) -> str | None:
@@ -63,6 +64,64 @@ def test_aliases_in_fragments_are_counted() -> None:
     aliases = " ".join(f"a{n}: id" for n in range(51))
     assert get_exceeded_limit(f"{{ ...f }} fragment f on Query {{ {aliases} }}") is not None
     assert get_exceeded_limit("{ a: id }") is None
+
+
+@given(st.lists(st.integers(min_value=1, max_value=10_000), min_size=1, max_size=20))
+def test_the_limits_of_executed_queries_are_added(limits: list[int]) -> None:
+    """The limits of all executeQuery fields may add up to 10,000 rows, the maximum of one field."""
+    fields = " ".join(
+        f'a{index}: executeQuery(name: "q", limit: {size}) {{ rows }}' for index, size in enumerate(limits)
+    )
+    broken = sum(limits) > MAX_ROWS
+    assert (get_exceeded_limit(f"mutation {{ {fields} }}") is not None) is broken
+    assert (get_exceeded_limit(f"mutation {{ ...f }} fragment f on Mutation {{ {fields} }}") is not None) is broken
+
+
+@pytest.mark.parametrize("size", [5_001, 5_001.0])
+def test_a_limit_in_a_variable_counts(size: float) -> None:
+    """A limit from a variable counts like a literal; a variable can write the whole number as 5001.0."""
+    field = 'executeQuery(name: "q", limit: $n) { rows }'
+    assert get_exceeded_limit(f"mutation($n: Int) {{ {field} }}", n=size) is None
+    message = "add up to 10002 rows; at most 10000 are allowed."
+    assert (get_exceeded_limit(f"mutation($n: Int) {{ a: {field} b: {field} }}", n=size) or "").endswith(message)
+
+
+def test_an_omitted_limit_counts_as_its_default() -> None:
+    """An execution without a limit counts as 1,000 rows, so that one request can execute ten queries."""
+    for count in (10, 11):
+        fields = " ".join(f'a{index}: executeQuery(name: "q") {{ rows }}' for index in range(count))
+        assert (get_exceeded_limit(f"mutation {{ {fields} }}") is not None) is (count > 10)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{ a: __schema { types { name } } }", "aliases only for `__type`"),
+        ("{ __schema { a: types { name } b: types { name } } }", "aliases only for `__type`"),
+        ('{ a: __type(name: "Query") { b: name } }', "aliases only for `__type`"),
+        ("{ ...f } fragment f on Query { __schema { ...g } } fragment g on __Schema { a: types { name } }", "aliases"),
+        ("{ __schema { types { name } } workspace { id } }", "cannot be combined with other fields"),
+        ("{ ... { __schema { types { name } } } ...f } fragment f on Query { workspace { id } }", "cannot be combined"),
+        ("{ " + '__type(name: "Query") { name } ' * (MAX_TYPES + 1) + "}", "has 6 `__type` fields; at most 5"),
+    ],
+)
+def test_an_introspection_reads_the_schema_once(text: str, message: str) -> None:
+    """An introspection is an operation of its own, without aliases that would repeat the lists of the schema."""
+    assert message in (get_exceeded_limit(text) or "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{ __typename __schema { types { name } } }",
+        get_introspection_query(input_value_deprecation=True, specified_by_url=True, directive_is_repeatable=True),
+        '{ __schema { types { name } } a: __type(name: "Query") { name } b: __type(name: "Surface") { name } }',
+        "query A { __schema { types { name } } } query B { a: workspace { id } }",
+    ],
+)
+def test_introspections_of_usual_clients_are_allowed(text: str) -> None:
+    """The introspection of usual clients, and a few types under aliases, are allowed."""
+    assert get_exceeded_limit(text) is None
 
 
 def test_introspection_is_not_counted() -> None:

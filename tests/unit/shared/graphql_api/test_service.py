@@ -1,8 +1,14 @@
 """Tests of the execution of GraphQL requests."""
 
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Any
+
 import pytest
 
 from bench.graphql_list import CALLER, QUERY, CountingStores, build_catalog, build_service, disable_limits
+from shared.graphql_api.service import GraphQLService
+from shared.runtime import Runtime
+from shared.telemetry.connection_status import ConnectionStatuses
 
 DEEP = (
     "{ connections(first: 1000) { nodes { status stats { messagesReceived } surfaces { connections { status } "
@@ -19,6 +25,25 @@ async def test_a_list_needs_a_fixed_number_of_store_reads(query: str, reads: int
             answer = await build_service(stores).run(CALLER, query, {}, None)
         assert (answer.executed, "errors" in answer.body) == (True, False)
         assert stores.count == reads
+
+
+async def test_an_introspection_is_executed_in_a_worker_thread() -> None:
+    """An introspection is executed in a worker thread, because it takes longer than the event loop may be blocked."""
+    pools: list[str] = []
+
+    def open_pool(thread_count: int, name: str) -> Executor:
+        pools.append(name)
+        return ThreadPoolExecutor(thread_count, name)
+
+    stores: Any = CountingStores(build_catalog(1, 1))
+    unused: Any = None
+    runtime = Runtime(open_pool=open_pool)
+    service = GraphQLService(stores.current, stores, ConnectionStatuses(()), unused, unused, runtime=runtime)
+    assert (await service.run(CALLER, "{ __typename }", {}, None)).body == {"data": {"__typename": "Query"}}
+    assert pools == []
+    reply = await service.run(CALLER, "{ __schema { queryType { name } } }", {}, None)
+    assert reply.body == {"data": {"__schema": {"queryType": {"name": "Query"}}}}
+    assert pools == ["large texts"]
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,8 @@ class ConnectionBody(StrictBody):
     enabled: bool = True
     source: Source = Source()
     simulator: Simulator | None = None
-    signals: tuple[SignalDefinition, ...] = Field((), max_length=MAX_SIGNALS)
+    # Pydantic stops at the first item too many of a list, but validates all items of a tuple.
+    signals: list[SignalDefinition] = Field([], max_length=MAX_SIGNALS)
 
 
 @GROUP.endpoint(
@@ -104,7 +105,7 @@ async def _check_connection(call: Call[Any, ConnectionBody], faults: ValidationE
             type=body.type,
             source=body.source,
             simulator=body.simulator,
-            signals=body.signals,
+            signals=tuple(body.signals),
         )
         add_field_errors(faults, find_connection_errors(made))
 
@@ -168,7 +169,7 @@ def _build_connection(lookup: str, body: ConnectionBody, stored_connection: Mapp
         else body.enabled,
         source=body.source,
         simulator=body.simulator,
-        signals=body.signals,
+        signals=tuple(body.signals),
     )
 
 

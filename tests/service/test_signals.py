@@ -46,6 +46,13 @@ def test_invalid_signals_are_rejected(admin: httpx.Client) -> None:
     assert sorted(rules) == ["signals[1].min", "signals[1].name", "signals[1].pointer"]
 
 
+def test_too_many_signals_are_not_validated(admin: httpx.Client) -> None:
+    """A list of too many signals is one error; the signals beyond the limit are not validated."""
+    reply = admin.put(PATH, json={**RIG, "signals": [PRESSURE] * 1_000 + [{}] * 50_000})
+    rule = "must have at most 1000 items"
+    assert (check_problem(reply, 400, "INVALID_REQUEST")["errors"]) == [{"field": "signals", "message": rule}]
+
+
 def test_values_of_another_type_than_declared_are_counted(admin: httpx.Client) -> None:
     """If a value has another type than its signal declares, the message is accepted, stored unchanged, and counted."""
     messages = [{"p": 4.5, "motor": {"on": True}}, {"p": "high"}, {"p": None, "motor": {"on": 1}}, {"q": []}]

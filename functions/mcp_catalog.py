@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import cache, partial
 from typing import Any, TypedDict
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
 from functions.audit_overview import PageQuery, encode_pending_cursor, parse_pending_cursor
 from functions.mcp_arguments import describe_arguments
@@ -91,7 +91,7 @@ class DescribeArguments(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    lookup: StrictStr
+    lookup: StrictStr = Field(validation_alias=AliasChoices("lookup", "connection"))
 
 
 def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool]:
@@ -103,8 +103,7 @@ def build_catalog_tools(principal: Principal, catalog: Catalog) -> Sequence[Tool
         return ToolResult({"connections": await _list_connections(catalog)})
 
     async def describe_connection(arguments: Mapping[str, Any]) -> ToolResult:
-        named = {"lookup" if name == "connection" else name: value for name, value in arguments.items()}
-        lookup = validate_with_model(DescribeArguments, named).lookup
+        lookup = validate_with_model(DescribeArguments, arguments).lookup
         if lookup not in catalog.connections:
             raise await build_unknown_name_error(build_connection_not_found_error(lookup), lookup, catalog.connections)
         return ToolResult(await _describe_connection(catalog, lookup))

@@ -194,7 +194,9 @@ def _build_operation_runner(spec: RouteTool, operation: Operation, send: SendReq
         members = _rename_arguments(spec, arguments)
         query = _to_query_pairs({name: members.pop(name) for name in sorted(types.keys() & members.keys())}, types)
         body = b"" if operation.body is NoBody else serialise_json(members)
-        return await _call_route(send, operation, query, body)
+        result = await _call_route(send, operation, query, body)
+        sent = {member: argument for argument, member in spec.renamed.items() if member not in arguments}
+        return _rename_error_fields(result, sent) if result.is_error else result
 
     return call_operation
 
@@ -210,6 +212,16 @@ def _rename_arguments(spec: RouteTool, arguments: Mapping[str, Any]) -> dict[str
             raise invalid(member, f"must not be sent together with {argument}")
     members = {spec.renamed.get(name, name): value for name, value in arguments.items()}
     return {name: value for name, value in members.items() if value is not None or name in spec.nullable}
+
+
+def _rename_error_fields(result: ToolResult, names: Mapping[str, str]) -> ToolResult:
+    """Return an error whose fields have the names of the tool's arguments, given by the names of the operation."""
+    detail, errors = str(result.content.get("detail", "")), []
+    for error in result.content.get("errors", ()):
+        field_name, message = names.get(error["field"], error["field"]), error["message"]
+        detail = detail.replace(f"{error['field']}: {message}", f"{field_name}: {message}")
+        errors.append({**error, "field": field_name})
+    return ToolResult({**result.content, "errors": errors, "detail": detail}, is_error=True) if errors else result
 
 
 async def _call_route(

@@ -285,7 +285,14 @@ async def test_every_tool_argument_has_an_example(plant: Service) -> None:
         ("run_warm_query", {"lookup": "asked-by", "parameters": {"n": 1}, "limit": "5"}, ["limit"]),
         ("tail_telemetry", {"minutes": "5", "limit": True, "surface": 1}, ["surface", "minutes", "limit"]),
         ("query_audit_events", {"limit": "5", "scopeKey": 1}, ["limit", "scopeKey"]),
-        ("verify_audit_chain", {"recordId": None}, ["RecordID"]),
+        ("describe_connection", {}, ["lookup"]),
+        ("describe_connection", {"lookup": 5}, ["lookup"]),
+        ("describe_connection", {"connection": 5}, ["connection"]),
+        ("describe_connection", {"lookup": "pump-rig", "connection": "lathe"}, ["connection"]),
+        ("describe_connection", {"connection": "lathe", "lookup": "pump-rig"}, ["connection"]),
+        ("verify_audit_chain", {"recordId": None}, ["recordId"]),
+        ("verify_audit_chain", {"scopeKey": 5, "recordId": "1"}, ["scopeKey", "recordId"]),
+        ("verify_audit_chain", {"recordId": "1", "RecordID": "000000000001"}, ["RecordID"]),
         ("verify_audit_chain", {"RecordID": None}, ["RecordID"]),
     ],
 )
@@ -300,6 +307,7 @@ async def test_the_error_about_tool_arguments_names_each_invalid_argument(
         refusal = json.loads(result.content[0].text)
         assert refusal["code"] == "INVALID_REQUEST"
         assert [one["field"] for one in refusal["errors"]] == failing_arguments
+        assert refusal["detail"] == "; ".join(f"{one['field']}: {one['message']}" for one in refusal["errors"])
 
 
 @pytest.mark.parametrize(

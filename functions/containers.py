@@ -25,6 +25,8 @@ from shared.catalog.models import Container, DataClass, DataStore, Verb
 from shared.catalog.ports import CatalogItem
 from shared.catalog.snapshot import Catalog
 from shared.data_stores.containers import (
+    NAME,
+    PATH,
     ContainerChange,
     ContainerSummary,
     apply_container_change,
@@ -46,8 +48,8 @@ _ROUTE = "oi-api/data-stores/{lookup}/containers"
 class ContainerBody(BaseModel):
     """Request body that creates a container."""
 
-    name: StrictStr
-    partition_key_path: StrictStr = Field(alias="partitionKeyPath")
+    name: StrictStr = Field(json_schema_extra={"pattern": f"^{NAME.pattern}$"})
+    partition_key_path: StrictStr = Field(alias="partitionKeyPath", json_schema_extra={"pattern": f"^{PATH.pattern}$"})
     data_class: DataClass = Field(alias="dataClass")
 
 

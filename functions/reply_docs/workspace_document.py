@@ -2,10 +2,11 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, NotRequired, TypedDict
+from types import NoneType
+from typing import Any, Final, NotRequired, TypedDict, get_args
 
 from shared.catalog.export import SECTIONS
-from shared.catalog.models import Tier
+from shared.catalog.models import Model, Policies, Tier, TierLimits, WorkspaceDocument, WorkspaceInfo
 from shared.catalog.yaml_writer import write_yaml
 from shared.http.operation_docs import IDEMPOTENT, TEXT_FORM, DocumentedReply, OperationDocs
 
@@ -69,18 +70,44 @@ _DOCUMENT: Final = {
     "surfaces": [{"lookup": "cooling", "name": "Cooling water", "connections": ["pump-rig"]}],
 }
 _YAML_EXAMPLE: Final = {YAML: "".join(write_yaml(_DOCUMENT))}
-_OBJECT: Final = {"type": "object"}
+
+
+def _build_object_schema(model: type[Model]) -> dict[str, Any]:
+    """Build the JSON schema of an object of the document; the properties can have any type."""
+    fields = {info.alias or name: info for name, info in model.model_fields.items()}
+    return {
+        "type": "object",
+        "properties": {name: {} for name in fields},
+        "required": [name for name, info in fields.items() if info.is_required()],
+        "additionalProperties": False,
+    }
+
+
+def _build_item_schema(section: str) -> dict[str, Any]:
+    fields = {info.alias or name: info for name, info in WorkspaceDocument.model_fields.items()}
+    [model, _] = get_args(fields[section].annotation)
+    return _build_object_schema(model)
+
+
+_POLICIES: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        name: {"type": ["object", "null"] if NoneType in get_args(info.annotation) else "object"}
+        for name, info in Policies.model_fields.items()
+    },
+    "additionalProperties": False,
+}
 _SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "title": "WorkspaceDocumentBody",
     "description": "A workspace document; docs/reference/workspace-document.md describes its fields.",
     "required": ["workspace"],
     "properties": {
-        "workspace": _OBJECT,
+        "workspace": _build_object_schema(WorkspaceInfo),
         "tier": {"enum": list(Tier)},
-        "limits": {"type": ["object", "null"]},
-        "policies": _OBJECT,
-        **{section: {"type": "array", "items": _OBJECT} for section in SECTIONS.values()},
+        "limits": {**_build_object_schema(TierLimits), "type": ["object", "null"]},
+        "policies": _POLICIES,
+        **{section: {"type": "array", "items": _build_item_schema(section)} for section in SECTIONS.values()},
     },
     "additionalProperties": False,
 }

@@ -109,6 +109,19 @@ def test_the_consent_preview_lists_client_and_rights(client: OAuthClient) -> Non
     assert check_problem(unknown, 400, "OAUTH_CLIENT_UNKNOWN")["error"] == "invalid_client"
 
 
+@pytest.mark.parametrize(
+    ("field", "code"), [("client_id", "OAUTH_CLIENT_UNKNOWN"), ("redirect_uri", "REDIRECT_URI_MISMATCH")]
+)
+@pytest.mark.parametrize("path", ["/oauth2/authorize", "/oauth2/authorize/preview"])
+def test_the_error_about_an_untrusted_request_names_the_field(
+    client: OAuthClient, path: str, field: str, code: str
+) -> None:
+    """The error about an unknown client, or about another redirect URI, names the invalid field."""
+    body = {**client.build_request(**{field: "https://127.0.0.1/x"}), "approve": False}
+    problem = check_problem(client.service.create_client(client.member).post(path, json=body), 400, code)
+    assert [error["field"] for error in problem["errors"]] == [field]
+
+
 def test_prompt_login_requires_a_new_sign_in(client: OAuthClient) -> None:
     """With `prompt=login`, the person must have signed in after the time of the request.
 

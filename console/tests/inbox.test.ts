@@ -6,6 +6,7 @@ import {
   countWaiting,
   divideAmendments,
   divideDrafts,
+  fetchInboxPage,
   formatWaiting,
   type PendingAmendment,
   type Reader,
@@ -84,4 +85,54 @@ test("the badge counts only what the reader can decide, and reads nothing else",
     more: false,
   });
   expect(asked).toEqual([]);
+});
+
+/** Returns a client with pending amendments of these authors, which records the limits of the requested pages. */
+function createClient(authors: readonly string[]) {
+  const limits: number[] = [];
+  const get = async (_: string, { query }: { query: { limit: number; cursor?: string } }) => {
+    limits.push(query.limit);
+    const start = Number(query.cursor ?? 0);
+    const end = start + query.limit;
+    const amendments = authors.slice(start, end).map((AmendedBy) => ({ AmendedBy }));
+    return { amendments, cursor: end < authors.length ? String(end) : null };
+  };
+  return { client: { get } as unknown as Client, limits };
+}
+
+function repeat(author: string, count: number): string[] {
+  return new Array<string>(count).fill(author);
+}
+
+test("a page of the inbox is filled with amendments that the reader can decide", async () => {
+  const { signal } = new AbortController();
+  const { client, limits } = createClient([...repeat("approver@t", 390), ...repeat("editor@t", 100)]);
+  const page = await fetchInboxPage(client, READER, undefined, signal);
+  expect(divideAmendments(page.amendments, READER).mine).toHaveLength(100);
+  expect(page.cursor).toBeNull();
+  expect(limits).toEqual([200, 200, 200]);
+});
+
+test("a page of the inbox ends after 50 decidable amendments or 1,000 in all, and the next page continues there", async () => {
+  const { signal } = new AbortController();
+  const full = createClient(repeat("editor@t", 300));
+  expect((await fetchInboxPage(full.client, READER, undefined, signal)).cursor).toBe("200");
+  const { client, limits } = createClient([...repeat("approver@t", 1000), "editor@t"]);
+  const first = await fetchInboxPage(client, READER, undefined, signal);
+  expect(first).toMatchObject({ amendments: { length: 1000 }, cursor: "1000" });
+  expect(limits).toHaveLength(5);
+  const second = await fetchInboxPage(client, READER, "1000", signal);
+  expect(second).toEqual({ amendments: [{ AmendedBy: "editor@t" }], cursor: null });
+});
+
+test("a reader who cannot decide amendments gets each page with one request", async () => {
+  const { signal } = new AbortController();
+  for (const reader of [
+    { ...READER, approvesAmendments: false },
+    { ...READER, principal: null },
+  ]) {
+    const { client, limits } = createClient(repeat("editor@t", 300));
+    expect(await fetchInboxPage(client, reader, undefined, signal)).toMatchObject({ amendments: { length: 200 } });
+    expect(limits).toHaveLength(1);
+  }
 });

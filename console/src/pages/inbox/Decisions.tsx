@@ -7,12 +7,11 @@ import { Loaded } from "@/components/Loaded.tsx";
 import { Pager } from "@/components/Pager.tsx";
 import { useCursors } from "@/components/useCursors.ts";
 import { useResource } from "@/components/useResource.ts";
+import { formatQuantity } from "@/format.ts";
 import { Panel } from "@/shell/Page.tsx";
 import { useReader } from "./useReader.ts";
 import { AmendmentRows, DraftRows, RejectedRows } from "./WaitingTables.tsx";
-import { divideAmendments, divideDrafts, fetchDrafts, fetchPending, type Reader, sortDrafts } from "./waiting.ts";
-
-const PAGE = 50;
+import { divideAmendments, divideDrafts, fetchDrafts, fetchInboxPage, type Reader, sortDrafts } from "./waiting.ts";
 
 interface Waiting {
   queries: readonly WarmQuery[];
@@ -28,7 +27,7 @@ export function Decisions() {
     async (signal): Promise<Waiting> => {
       const [queries, pending] = await Promise.all([
         fetchDrafts(reader, signal),
-        fetchPending(api, reader, { limit: PAGE, cursor }, signal),
+        fetchInboxPage(api, reader, cursor, signal),
       ]);
       return { queries, pending };
     },
@@ -43,8 +42,8 @@ export function Decisions() {
     <Loaded resource={resource} rows={6}>
       {(waiting) => (
         <>
-          <Lists waiting={waiting} reader={reader} refresh={refresh} />
-          {(page > 1 || waiting.pending.cursor !== null) && (
+          <Lists waiting={waiting} page={page} reader={reader} refresh={refresh} />
+          {isPartial(waiting, page) && (
             <Pager
               text={`Amendments, page ${page}`}
               onPrevious={cursors.toPrevious}
@@ -57,27 +56,44 @@ export function Decisions() {
   );
 }
 
+function isPartial({ pending }: Waiting, page: number): boolean {
+  return page > 1 || pending.cursor !== null;
+}
+
+function PageExtent({ pending, page }: { pending: PendingPage; page: number }) {
+  return (
+    <p>
+      Page {page} covers {formatQuantity(pending.amendments.length, "pending amendment")}
+      {pending.cursor !== null && "; the next page has newer ones"}.
+    </p>
+  );
+}
+
 interface ListsProps {
   waiting: Waiting;
+  /** Number of the visible page, from 1. */
+  page: number;
   reader: Reader;
   refresh: preact.ComponentChildren;
 }
 
-function Lists({ waiting, reader, refresh }: ListsProps) {
+function Lists({ waiting, page, reader, refresh }: ListsProps) {
   const { waiting: open, rejected } = sortDrafts(waiting.queries);
   const drafts = divideDrafts(open, reader);
   const amendments = divideAmendments(waiting.pending.amendments, reader);
   const isDecider = reader.approvesQueries || reader.approvesAmendments;
+  const partial = isPartial(waiting, page);
   const hasOthers = drafts.others.length + amendments.others.length > 0;
   return (
     <>
       {isDecider && (
         <Panel title="Needs your decision" actions={refresh}>
           {drafts.mine.length + amendments.mine.length === 0 && (
-            <Empty title="Nothing needs your decision">
+            <Empty title={partial ? "Nothing on this page needs your decision" : "Nothing needs your decision"}>
               Drafts of queries and amendments of other people appear here until you approve or reject them.
             </Empty>
           )}
+          {partial && <PageExtent pending={waiting.pending} page={page} />}
           {amendments.mine.length > 0 && (
             <AmendmentRows label="Pending amendments of all scopes" rows={amendments.mine} />
           )}

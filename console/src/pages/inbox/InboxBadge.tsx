@@ -18,5 +18,5 @@ export function InboxBadge() {
     [JSON.stringify(reader)],
   );
   useLayoutEffect(() => subscribeToDecisions(reload), [reload]);
-  return data && data.count > 0 ? <NavCount text={formatWaiting(data)} of="waiting" /> : null;
+  return data && (data.count > 0 || data.more) ? <NavCount text={formatWaiting(data)} of="waiting" /> : null;
 }

@@ -32,6 +32,12 @@ export interface Divided<Item> {
 
 const NO_AMENDMENTS: PendingPage = { amendments: [], cursor: null };
 
+/** The largest number of requests for one page of the inbox; together they return at most 1,000 amendments. */
+const MOST_REQUESTS = 5;
+const REQUESTED = MAX_PAGE / MOST_REQUESTS;
+/** A page of the inbox is full with so many amendments that the reader can decide. */
+const ENOUGH = 50;
+
 /** Divides the drafts by the person who must act: an approver, or after a rejection the editor. */
 export function sortDrafts(queries: readonly WarmQuery[]): { waiting: WarmQuery[]; rejected: WarmQuery[] } {
   const drafts = queries
@@ -86,6 +92,33 @@ export async function fetchPending(
     }
     throw error;
   }
+}
+
+/**
+ * Returns the pending amendments of one page of the inbox, and the cursor of the next page.
+ *
+ * If the reader can decide amendments, reads on until the page has 50 that the reader can decide, or 1,000 in all.
+ */
+export async function fetchInboxPage(
+  api: Client,
+  reader: Reader,
+  from: string | undefined,
+  signal: AbortSignal,
+): Promise<PendingPage> {
+  const amendments: PendingAmendment[] = [];
+  const requests = reader.approvesAmendments && reader.principal !== null ? MOST_REQUESTS : 1;
+  let cursor = from ?? null;
+  let decidable = 0;
+  for (let request = 0; request < requests && decidable < ENOUGH; request++) {
+    const page = await fetchPending(api, reader, { limit: REQUESTED, cursor: cursor ?? undefined }, signal);
+    amendments.push(...page.amendments);
+    decidable += divideAmendments(page.amendments, reader).mine.length;
+    cursor = page.cursor;
+    if (cursor === null) {
+      break;
+    }
+  }
+  return { amendments, cursor };
 }
 
 /** Formats a count: `12`, or `1,000+` with further pages. */

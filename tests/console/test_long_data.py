@@ -1,4 +1,4 @@
-"""Tests of pages with long names and names from right to left, on a narrow screen."""
+"""Tests of pages with long names, names from right to left, and invisible characters, on a narrow screen."""
 
 import json
 import re
@@ -16,6 +16,8 @@ from tests.service.oauth_client import OAuthClient
 
 PHONE = 320
 LONG = "W" * 128
+REVERSED = "\u202eevil\u202c"
+ESCAPED = r"\u202eevil\u202c"
 RTL = "מנהל המשמרת של קו הייצור הראשון والمشرف"
 EDITOR, ANN = (
     "editor-of-the-first-and-second-production-line-in-hall-number-four@plant-with-a-long-name.example",
@@ -116,8 +118,8 @@ def read_right_edge(element: Locator) -> float:
     return box["x"] + box["width"]
 
 
-def test_a_signing_dialog_with_long_values_fits_a_phone(phone: Console, service: Service) -> None:
-    """An amendment and its signing dialogs do not scroll sideways, and the status stays in one line."""
+def test_a_signing_dialog_shows_the_real_text_of_an_amendment(phone: Console, service: Service) -> None:
+    """What is signed shows invisible characters of the reason as escapes, and long values do not scroll sideways."""
     scope = "s" * 100
     create_amendment(
         service.create_client(EDITOR),
@@ -126,7 +128,7 @@ def test_a_signing_dialog_with_long_values_fits_a_phone(phone: Console, service:
         OriginalRecord={"k" * 100: "v" * 300},
         AmendedRecord={"k" * 100: "w" * 300},
         ChangedFields=["k" * 100],
-        ReasonText="T" * 500,
+        ReasonText=f"Value was {REVERSED}. {'T' * 500}",
     )
     page = open_pending_amendments(phone, scope)
     status = page.get_by_role("article").get_by_text("pending", exact=True).bounding_box()
@@ -135,12 +137,22 @@ def test_a_signing_dialog_with_long_values_fits_a_phone(phone: Console, service:
     dialog = page.get_by_role("dialog")
     page.get_by_role("button", name="Approve", exact=True).click()
     expect(dialog.get_by_role("region", name="Signature")).to_contain_text(f"You sign as {RTL} ({ANN})")
+    expect(dialog).to_contain_text(f"Value was {ESCAPED}.")
     dialog.get_by_role("button", name="Sign and approve").click()
     expect(dialog.get_by_text("Enter your API key")).to_be_visible()
     phone.check_fits_in_both_themes("long-sign-approve")
     dialog.get_by_role("button", name="Cancel").click()
     page.get_by_role("button", name="Reject", exact=True).click()
+    expect(dialog).to_contain_text(f"Value was {ESCAPED}.")
     phone.check_fits_in_both_themes("long-sign-reject")
+    dialog.get_by_label("Reason").fill(f"No, {REVERSED}.")
+    dialog.get_by_label("Your API key").fill(service.read_api_key(ANN))
+    dialog.get_by_label("Your API key").press("Enter")
+    expect(page.get_by_role("heading", name="No pending amendments")).to_be_visible()
+    page.get_by_role("tab", name="All amendments").click()
+    page.get_by_role("gridcell", name=re.compile("of 000000000001")).click()
+    expect(page.get_by_role("article", name="Decision 000000000002")).to_contain_text(f"Reason: No, {ESCAPED}.")
+    phone.check_fits_in_both_themes("long-timeline")
 
 
 def test_the_webhook_page_with_long_values_fits_a_phone(phone: Console, admin: httpx.Client) -> None:

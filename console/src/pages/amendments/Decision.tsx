@@ -9,6 +9,7 @@ import { TextArea } from "@/components/Field.tsx";
 import { JsonDiff } from "@/components/JsonDiff.tsx";
 import { ErrorNotice, Notice } from "@/components/Notice.tsx";
 import { showToast } from "@/components/toasts.ts";
+import { VisibleText } from "@/components/VisibleText.tsx";
 import { parseRecordId } from "@/proof/record.ts";
 import { useHasRights, useIdentity } from "@/session/hooks.ts";
 import { describeSubject, findSignature, type PendingSignature } from "@/signing/pendingSignature.ts";
@@ -168,8 +169,16 @@ function SignedContent({ amendment }: { amendment: Amendment }) {
   return (
     <>
       <p>
-        {amendment.EntityType} <b>{amendment.EntityID}</b>, amended by {amendment.AmendedBy}: {amendment.ReasonCategory}
-        {amendment.ReasonText && `, ${amendment.ReasonText}`}
+        <VisibleText text={amendment.EntityType} />{" "}
+        <b>
+          <VisibleText text={amendment.EntityID} />
+        </b>
+        , amended by <VisibleText text={amendment.AmendedBy} />: <VisibleText text={amendment.ReasonCategory} />
+        {amendment.ReasonText && (
+          <>
+            , <VisibleText text={amendment.ReasonText} />
+          </>
+        )}
       </p>
       <JsonDiff before={amendment.OriginalRecord} after={amendment.AmendedRecord} />
     </>

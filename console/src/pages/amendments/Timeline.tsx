@@ -3,6 +3,7 @@ import { readSignature } from "@/api/signatures.ts";
 import { Icon } from "@/components/Icon.tsx";
 import { Notice } from "@/components/Notice.tsx";
 import { Time } from "@/components/Time.tsx";
+import { LongText } from "@/components/VisibleText.tsx";
 import { ALTERED } from "@/pages/audit/alteration.ts";
 import { SignatureText } from "@/signing/SignatureText.tsx";
 import { AlteredNotice } from "./AlteredNotice.tsx";
@@ -54,7 +55,11 @@ function DecisionEntry({ scope, decision }: { scope: string; decision: Transitio
         {decision.ApprovedBy ?? decision.RejectedBy}
       </p>
       {signature && <SignatureText signature={signature} />}
-      {!approved && <p>{decision.RejectionReason ? `Reason: ${decision.RejectionReason}` : "No reason given."}</p>}
+      {!approved && (
+        <p>
+          <LongText text={decision.RejectionReason ? `Reason: ${decision.RejectionReason}` : "No reason given."} />
+        </p>
+      )}
       <p class={css.soft}>
         {!signature && (
           <>

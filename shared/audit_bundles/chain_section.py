@@ -5,7 +5,7 @@ A receipt is a file that proves that the chain contains a record (RFC 9942).
 
 import base64
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
@@ -15,7 +15,7 @@ from shared.downloads.models import BundledChain, BundleRequest
 from shared.errors import Kind, WorkspaceError
 from shared.observability import logs
 from shared.provenance.checkpoints import Checkpoints
-from shared.provenance.hash_rule import compute_digest, format_record_id
+from shared.provenance.hash_rule import LAST_SEQUENCE, compute_digest, format_record_id
 from shared.provenance.inclusion_proofs import InclusionProofs
 from shared.provenance.merkle import is_included
 from shared.provenance.merkle_proofs import MerkleInclusionProof
@@ -75,6 +75,8 @@ class ChainReceipts:
     async def _proofs_match_root(self, sequences: Sequence[int], root: SignedRoot) -> bool:
         checkpoint = root.checkpoint
         proofs = self._open_proofs(checkpoint.size)
+        if not await proofs.can_prove(sequences):
+            return False
         for number, sequence in enumerate(sequences):
             await self._yield_and_check_cancellation(number)
             proof = await proofs.prove(sequence)
@@ -175,15 +177,18 @@ class ChainSection:
             WorkspaceError: UNAVAILABLE if a store does not respond.
         """
         state = await self._sign_chain()
+        verdict = None if _has_conditions(self._filters) else await self._verify_chain(state)
+        if _is_broken(verdict):
+            # The signed size and the head item of a broken chain can be lower than the number of its records.
+            state = replace(state, size=LAST_SEQUENCE, tree_size=0)
         name = f"chains/{self._number}.json"
         await file.write_entry_in_parts(name, self._stream_records_as_json(state))
-        complete = not _has_conditions(self._filters) or len(self._sequences) == state.size
-        verdict = await self._verify_chain() if complete else None
-        if verdict is not None and verdict.chain_valid and not state.size:
-            # The verification also finds a first record that was written meanwhile; the bundle does not contain it.
-            verdict = _EMPTY_CHAIN
+        complete = verdict is not None or len(self._sequences) == state.size
+        if complete and verdict is None:
+            verdict = await self._verify_chain(state)
         if self._with_receipts and state.tree_size and await self._is_chain_valid(verdict):
             await self._write_receipts(file, state.tree_size)
+        proof = None if _is_broken(verdict) else await self._write_inclusion_proofs(file, state, complete=complete)
         return {
             "target": str(self._chain.target),
             "scopeKey": self._chain.scope_key or None,
@@ -191,7 +196,7 @@ class ChainSection:
             "records": len(self._sequences),
             "complete": complete,
             "checkpoint": await self._write_checkpoint(file, state),
-            "proof": await self._write_inclusion_proofs(file, state, complete=complete),
+            "proof": proof,
             "verdict": None if verdict is None else verdict.to_reply(self._chain),
         }
 
@@ -243,12 +248,14 @@ class ChainSection:
             separator = b","
         yield b"]"
 
-    async def _verify_chain(self) -> ChainVerdict:
+    async def _verify_chain(self, state: _SignedState) -> ChainVerdict:
         verifier = self._sources.verifier
         run = await verifier.start(self._chain)
         while not await verifier.advance(run, STEP_RECORDS):
             await self._check()
-        return await verifier.finish(run)
+        verdict = await verifier.finish(run)
+        # The verification also finds a first record that was written meanwhile; the bundle does not contain it.
+        return verdict if state.size or not verdict.chain_valid else _EMPTY_CHAIN
 
     async def _is_chain_valid(self, verdict: ChainVerdict | None) -> bool:
         """Return whether the chain is valid according to ``verdict``.
@@ -278,15 +285,19 @@ class ChainSection:
         return name
 
     async def _write_inclusion_proofs(self, file: BundleFile, state: _SignedState, *, complete: bool) -> str | None:
-        """Write a file with inclusion proofs; return its name, or None if the chain has no trusted checkpoint.
+        """Write a file with inclusion proofs; return its name.
 
         If the bundle is ``complete`` (has all records of the chain), the file contains the proof of the last record;
-        else it contains the proof of each record in the bundle.
+        else it contains the proof of each record in the bundle. Write no file and return None if the chain has no
+        trusted checkpoint, or lacks records or valid hashes from which the proofs are computed.
         """
         if not state.tree_size:
             return None
         name = f"proofs/{self._number}.json"
         proofs = self._open_proofs(state.tree_size)
+        if not await proofs.can_prove([state.tree_size] if complete else self._sequences):
+            _LOG.warning("a chain of a bundle gets no proofs", extra=logs.fields(target=self._chain.target))
+            return None
         if complete:
             await file.write_entry(name, orjson.dumps(_proof_to_json(await proofs.prove(state.tree_size))))
         else:
@@ -315,6 +326,10 @@ def build_filters(bundle: BundleRequest) -> Filters:
 
 def _has_damaged_record(records: Sequence[ChainRecord]) -> bool:
     return any(compute_digest(record.canonical) != record.hash for record in records)
+
+
+def _is_broken(verdict: ChainVerdict | None) -> bool:
+    return verdict is not None and not verdict.chain_valid
 
 
 def _has_conditions(filters: Filters) -> bool:

@@ -194,7 +194,7 @@ class BundleRunner:
             except JobEndedError:
                 await remove_unused_files(self._blobs, self._jobs, job_id)
             except WorkspaceError as error:
-                if error.kind not in {Kind.UNPROCESSABLE, Kind.STORAGE_FULL}:
+                if error.kind not in {Kind.UNPROCESSABLE, Kind.STORAGE_FULL, Kind.CONFLICT}:
                     raise
                 await self._end_job(job_id, JobStatus.FAILED, f"{error.code}: {error.detail}")
         return True

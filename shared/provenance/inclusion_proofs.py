@@ -1,5 +1,9 @@
 """Inclusion proofs of many records of one chain, created in ascending order of the records."""
 
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from shared.errors import Kind, WorkspaceError
 from shared.provenance.chain_trees import ChainTrees, parse_leaf
 from shared.provenance.merkle import hash_leaf, hash_node, list_inclusion_proof_ranges
 from shared.provenance.merkle_proofs import MerkleInclusionProof
@@ -46,17 +50,37 @@ class InclusionProofs:
         hashes = [await self._get_range_root(first, last) for first, last in ranges]
         return MerkleInclusionProof(sequence - 1, self._size, hashes)
 
+    async def can_prove(self, sequences: Sequence[int]) -> bool:
+        """Return whether :meth:`prove` can prove all of these records, which are in ascending order.
+
+        The proofs of all records in one subtree are computed from the same stored hashes, so this method proves only
+        the first record in each subtree.
+
+        Raises:
+            WorkspaceError: UNAVAILABLE if the store does not respond.
+        """
+        position = 0
+        try:
+            while position < len(sequences):
+                await self.prove(sequences[position])
+                position = bisect_left(sequences, (self._subtree + 1) * SUBTREE_LEAVES + 1, position + 1)
+        except WorkspaceError as error:
+            if error.kind is not Kind.CONFLICT:
+                raise
+            return False
+        return True
+
     async def _load_subtree(self, subtree: int) -> None:
         first = subtree * SUBTREE_LEAVES
         count = min(SUBTREE_LEAVES, self._size - first)
         hashes = await self._store.read_hashes(self._chain, first, limit=count)
-        self._subtree = subtree
         if len(hashes) < count:
             raise build_checkpoint_refused_error(
                 f"The chain has fewer records than the {self._size} that its checkpoint covers."
             )
         self._hashes = list(map(parse_leaf, hashes))
         self._inside = {(first + index, first + index + 1): hash_leaf(one) for index, one in enumerate(self._hashes)}
+        self._subtree = subtree
 
     async def _get_range_root(self, first: int, last: int) -> bytes:
         start = self._subtree * SUBTREE_LEAVES

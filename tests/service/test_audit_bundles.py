@@ -376,6 +376,52 @@ def test_the_verifier_reports_the_break_of_a_bundled_chain(service_with_records:
     assert verify_bundle(tmp_path, content) == 1
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM records WHERE sequence = 2",
+        "DELETE FROM records WHERE sequence = 1",
+        "DELETE FROM records WHERE sequence > 2",
+        "DELETE FROM records WHERE true",
+        "UPDATE records SET hash = 'zz' WHERE sequence = 2",
+    ],
+)
+@pytest.mark.parametrize("target", ["DomainEvents", "DomainAmendments"])
+def test_a_damaged_chain_does_not_prevent_a_bundle(
+    service_with_records: Service, tmp_path: Path, capsys: pytest.CaptureFixture[str], target: str, statement: str
+) -> None:
+    """A bundle has its healthy chains, and damaged ones with their verdict; the verifier reports only these as broken.
+
+    This also holds if filters select some of the records.
+    """
+    editor, scope = service_with_records.create_client("editor@t"), f"damaged {target} {statement}"
+    chain = {"target": target, "scopeKey": scope}
+    for number in range(4):
+        event = {"ScopeKey": scope, "ActionType": "A", "EntityType": "T", "EntityID": f"E-{number}"}
+        if target == "DomainEvents":
+            assert editor.post(EVENTS, json=event).status_code == 201
+        else:
+            create_amendment(editor, scope, EntityID=f"E-{number}")
+    download_bundle(editor, scopes=[chain])
+    with closing(sqlite3.connect(service_with_records.data_dir / "provenance.sqlite")) as file, file:
+        file.execute(f"{statement} AND chain = (SELECT chain FROM chains WHERE scope = ?)", (scope,))
+    content = download_bundle(editor, scopes=[*CHAINS[:2], chain], receipts=True)
+    *healthy, damaged = json.loads(read_bundle_files(content)["manifest.json"])["chains"]
+    assert [entry["verdict"]["ChainValid"] for entry in healthy] == [True, True]
+    assert (damaged["verdict"]["ChainValid"], damaged["checkpoint"], damaged["proof"]) == (
+        False, "checkpoints/3.txt", None,
+    )  # fmt: skip
+    assert verify_bundle(tmp_path, content, "--key", load_verifier_key(service_with_records)) == 1
+    printed = capsys.readouterr().out
+    assert [line.partition(" ")[0] for line in printed.splitlines() if ": broken at" in line] == ["chains/3.json"]
+    assert printed.count(": sound: ") == 2
+    content = download_bundle(editor, scopes=[CHAINS[0], chain], entityId="E-0", receipts=True)
+    _, damaged = json.loads(read_bundle_files(content)["manifest.json"])["chains"]
+    if damaged["records"]:
+        assert damaged["proof"] is None
+        assert verify_bundle(tmp_path, content, "--key", load_verifier_key(service_with_records)) == 1
+
+
 def test_a_bundle_survives_a_kill_and_can_be_cancelled(service_with_records: Service, tmp_path: Path) -> None:
     """After a kill, the restarted service completes an unfinished bundle; a cancelled bundle has no file."""
     admin = service_with_records.create_client("admin@t")

@@ -1,6 +1,11 @@
 """Tests of the files of one chain in an audit bundle."""
 
+import json
+import shutil
+import sqlite3
+import zipfile
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +39,14 @@ async def services(tmp_path: Path) -> AsyncIterator[Services]:
     await made.close()
 
 
-async def _append_event(services: Services, name: str) -> None:
-    event = {"EntityType": "Test", "EntityID": "1", "ActionType": "Test", "Name": name}
+async def _append_event(services: Services, name: str, entity: str = "1") -> None:
+    event = {"EntityType": "Test", "EntityID": entity, "ActionType": "Test", "Name": name}
     await services.provenance.audit_log.append(CHAIN.target, "ann@t", event, append_id=name, scope_key=CHAIN.scope_key)
 
 
-async def _write_section(services: Services, folder: Path) -> dict[str, Any]:
+async def _write_section(
+    services: Services, folder: Path, entity: str = "", *, with_receipts: bool = False
+) -> dict[str, Any]:
     provenance, runtime = services.provenance, services.runtime
     sources = ChainSources(
         provenance.chain_store,
@@ -54,7 +61,32 @@ async def _write_section(services: Services, folder: Path) -> dict[str, Any]:
         pass
 
     with BundleFile(folder / "bundle.zip", runtime) as file:
-        return await ChainSection(sources, CHAIN, Filters(), 1, continue_build).write(file)
+        filters = Filters(equal={"EntityID": entity} if entity else {})
+        section = ChainSection(sources, CHAIN, filters, 1, continue_build, with_receipts=with_receipts)
+        return await section.write(file)
+
+
+def _list_files(folder: Path) -> list[str]:
+    with zipfile.ZipFile(folder / "bundle.zip") as file:
+        return file.namelist()
+
+
+def _read_record_ids(folder: Path) -> list[str]:
+    with zipfile.ZipFile(folder / "bundle.zip") as file:
+        return [record["RecordID"] for record in json.loads(file.read("chains/1.json"))]
+
+
+def _damage(folder: Path, *statements: str) -> None:
+    """Run SQL statements in the store, in which the chain is the last one."""
+    with closing(sqlite3.connect(folder / "provenance.sqlite")) as file, file:
+        for statement in statements:
+            file.execute(f"{statement} AND chain = (SELECT max(chain) FROM chains)")
+
+
+async def _append_signed_events(services: Services, count: int = 4) -> None:
+    for number in range(1, count + 1):
+        await _append_event(services, f"event {number}", f"entity {number}")
+    await services.provenance.checkpoints.create(CHAIN)
 
 
 async def test_a_bundle_has_no_records_that_were_added_after_the_signature_of_an_empty_chain(
@@ -89,3 +121,54 @@ async def test_a_bundle_has_the_records_of_a_chain_that_cannot_be_signed(
     monkeypatch.setattr(services.provenance.checkpoints, "create", refuse)
     entry = await _write_section(services, tmp_path)
     assert (entry["records"], entry["checkpoint"], entry["proof"]) == (2, "checkpoints/1.txt", None)
+
+
+HEAD_AT_2 = (
+    "UPDATE chains SET sequence = 2, hash = (SELECT hash FROM records WHERE records.chain = chains.chain AND "
+    "records.sequence = 2) WHERE true"
+)
+DAMAGES = {
+    "a gap": (["DELETE FROM records WHERE sequence = 2"], [1, 3, 4]),
+    "first record deleted": (["DELETE FROM records WHERE sequence = 1"], [2, 3, 4]),
+    "tail deleted": (["DELETE FROM records WHERE sequence > 2"], [1, 2]),
+    "tail deleted and head item set back": (["DELETE FROM records WHERE sequence > 2", HEAD_AT_2], [1, 2]),
+    "head item set back": ([HEAD_AT_2], [1, 2, 3, 4]),
+    "all records deleted": (["DELETE FROM records WHERE true"], []),
+    "head item deleted": (["UPDATE chains SET sequence = 0, hash = '' WHERE true"], [1, 2, 3, 4]),
+    "a Hash that is not hexadecimal": (["UPDATE records SET hash = 'zz' WHERE sequence = 2"], [1, 2, 3, 4]),
+    "another Hash": ([f"UPDATE records SET hash = '{'ab' * 32}' WHERE sequence = 2"], [1, 2, 3, 4]),
+}
+"""Statements that damage a chain of four records, and the records that remain."""
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+@pytest.mark.parametrize("is_signed", [True, False])
+async def test_a_bundle_has_a_broken_chain_with_its_verdict(
+    services: Services, tmp_path: Path, name: str, *, is_signed: bool
+) -> None:
+    """A broken chain is in the bundle with all its records, its verdict and its last checkpoint, but without proof."""
+    statements, remaining = DAMAGES[name]
+    await _append_signed_events(services)
+    if not is_signed:
+        shutil.rmtree(tmp_path / "checkpoints")
+    _damage(tmp_path, *statements)
+    entry = await _write_section(services, tmp_path, with_receipts=True)
+    assert entry["verdict"]["ChainValid"] is False
+    assert (entry["complete"], entry["proof"], entry["records"]) == (True, None, len(remaining))
+    assert _read_record_ids(tmp_path) == [f"{sequence:012d}" for sequence in remaining]
+    assert entry["checkpoint"] == "checkpoints/1.txt" or not is_signed
+    assert not [file for file in _list_files(tmp_path) if file.startswith(("proofs/", "receipts/"))]
+
+
+@pytest.mark.parametrize("name", ["a gap", "a Hash that is not hexadecimal"])
+async def test_a_filtered_bundle_has_the_records_of_a_damaged_chain(
+    services: Services, tmp_path: Path, name: str
+) -> None:
+    """If the proofs of a filtered chain cannot be computed, the bundle has its records and its checkpoint only."""
+    await _append_signed_events(services)
+    _damage(tmp_path, *DAMAGES[name][0])
+    entry = await _write_section(services, tmp_path, "entity 3", with_receipts=True)
+    assert (entry["complete"], entry["verdict"], entry["records"]) == (False, None, 1)
+    assert (entry["checkpoint"], entry["proof"]) == ("checkpoints/1.txt", None)
+    assert _read_record_ids(tmp_path) == ["000000000003"]
+    assert not [file for file in _list_files(tmp_path) if file.startswith(("proofs/", "receipts/"))]

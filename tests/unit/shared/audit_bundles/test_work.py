@@ -214,3 +214,19 @@ async def test_a_step_of_a_cancelled_bundle_deletes_its_files(bundle_processes: 
     await services.downloads.jobs.change(JOB, Job.cancel)
     assert await services.audit_bundles.runner.build_bundle(JOB)
     assert [blob.name async for blob in services.downloads.blobs.list("")] == []
+
+
+async def test_a_bundle_that_no_retry_can_complete_fails_at_once(
+    bundle_processes: tuple[Services, Services], tmp_path: Path
+) -> None:
+    """If the key of the stored checkpoints is missing, the bundle fails without a retry, and its job has the reason."""
+    services, other = bundle_processes
+    event = {"EntityType": "Test", "EntityID": "1", "ActionType": "Test", "Name": "first"}
+    await services.provenance.audit_log.append(Target.DOMAIN_EVENTS, "ann@t", event, append_id="1", scope_key="hall")
+    await services.provenance.checkpoints.create_all()
+    (tmp_path / "checkpoint-key.pem").unlink()
+    assert await other.audit_bundles.runner.build_bundle(JOB)
+    job = await other.downloads.jobs.get(JOB)
+    assert job is not None
+    assert job.status is JobStatus.FAILED
+    assert (job.error or "").startswith("CHECKPOINT_REFUSED: ")

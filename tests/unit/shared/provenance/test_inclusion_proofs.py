@@ -59,3 +59,24 @@ async def test_a_chain_with_a_missing_record_gets_no_proof(ledger: Ledger, sql: 
     with pytest.raises(WorkspaceError) as raised:
         await InclusionProofs(ledger.store, ChainTrees(ledger.store), PLATFORM, size).prove(5)
     assert raised.value.code == "CHECKPOINT_REFUSED"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["DELETE FROM records WHERE chain = 1 AND sequence = 6", "UPDATE records SET hash = 'zz' WHERE sequence = 1", ""],
+)
+@pytest.mark.parametrize("sequences", [[1, 2], [3, 7], [5], [1, 2, 3, 4, 5, 6, 7]])
+async def test_records_can_be_proved_if_each_of_their_proofs_can_be_computed(
+    ledger: Ledger, sql: str, sequences: Sequence[int]
+) -> None:
+    """Records can be proved exactly if the proof of each of them can be computed."""
+    ledger.tamper(lambda file: file.execute(sql or "SELECT 1"))
+    proofs = InclusionProofs(ledger.store, ChainTrees(ledger.store), PLATFORM, 7)
+    can_prove = await proofs.can_prove(sequences)
+    try:
+        for sequence in sequences:
+            await proofs.prove(sequence)
+    except WorkspaceError:
+        assert not can_prove
+    else:
+        assert can_prove

@@ -28,8 +28,8 @@ _REVALIDATED: Final = "private, no-cache"
 
 def _parse_record_id(text: str) -> int:
     sequence = sequence_from_record_id(text)
-    if not sequence:
-        raise ValueError(f"must be a sequence number of {RECORD_ID_DIGITS} digits, from 000000000001")
+    if sequence is None:
+        raise ValueError(f"must be a sequence number of {RECORD_ID_DIGITS} digits")
     return sequence
 
 

@@ -74,15 +74,15 @@ class Receipts:
         if not records:
             detail = f"The chain has no record {format_record_id(sequence)}."
             raise WorkspaceError(Kind.NOT_FOUND, "RECORD_NOT_FOUND", detail)
-        if found < sequence:
-            raise _build_receipt_not_ready_error(sequence)
-        root = await self.roots.load(chain, found)
+        # No checkpoint will ever cover a record of a broken chain, so the caller must not be asked to retry.
         _require_valid_chain(verdict)
         record = records[0]
         digest = await self._compute_digest(record)
         if len(records) > 1 or digest.hex() != record.hash:
             raise _build_broken_chain_error(f"the Hash of {format_record_id(sequence)} does not match its content")
-        return await self._build_inclusion_receipt(chain, sequence, digest, root)
+        if found < sequence:
+            raise _build_receipt_not_ready_error(sequence)
+        return await self._build_inclusion_receipt(chain, sequence, digest, await self.roots.load(chain, found))
 
     async def _build_inclusion_receipt(self, chain: ChainKey, sequence: int, digest: bytes, root: SignedRoot) -> bytes:
         """Build the receipt of a record from a verified root that covers the record.

@@ -133,7 +133,7 @@ def test_both_key_sets_contain_the_signing_key(service_with_checkpoints: Service
         ("", ["recordId"]),
         ("recordId=000000000001&from=1", ["recordId"]),
         ("recordId=1", ["recordId"]),
-        ("recordId=000000000000", ["recordId"]),
+        ("recordId=00000000000x", ["recordId"]),
         ("recordId=&from=1", ["recordId"]),
         ("recordId=000000000004&size=3", ["size"]),
         ("recordId=000000000004&size=x", ["size"]),
@@ -159,6 +159,8 @@ def test_the_error_about_receipt_parameters_names_the_parameter(
     ("parameters", "code"),
     [
         ({"recordId": "000000000007"}, "RECORD_NOT_FOUND"),
+        ({"recordId": "000000000000"}, "RECORD_NOT_FOUND"),
+        ({"recordId": "000000000000", "size": "3"}, "RECORD_NOT_FOUND"),
         ({"recordId": "000000000001", "size": "4"}, "CHECKPOINT_NOT_FOUND"),
         ({"recordId": "000000000001", "scopeKey": "never"}, "RECORD_NOT_FOUND"),
         ({"from": "2"}, "CHECKPOINT_NOT_FOUND"),

@@ -230,6 +230,24 @@ async def test_a_broken_chain_gets_no_receipts(receipt_issuer: Issuer) -> None:
     assert await receipt_issuer.receipts.issue_inclusion_receipt(BATCH, 9, None)
 
 
+async def test_a_broken_chain_does_not_ask_for_a_retry(receipt_issuer: Issuer) -> None:
+    """A record that no checkpoint covers gets ``CHAIN_BROKEN`` if its content or its chain is damaged."""
+    ledger = receipt_issuer.ledger
+    [*_, last] = await ledger.records(PLATFORM)
+    edit = (last.canonical.replace(b"Update", b"Delete"), last.hash)
+    ledger.tamper(lambda file: file.execute("UPDATE records SET canonical = ? WHERE hash = ?", edit))
+    await append_events(ledger, PLATFORM, 1)
+    for sequence, code in ((3, "CHAIN_BROKEN"), (4, "RECEIPT_NOT_READY"), (9, "RECORD_NOT_FOUND")):
+        with pytest.raises(WorkspaceError) as raised:
+            await receipt_issuer.receipts.issue_inclusion_receipt(PLATFORM, sequence, None)
+        assert raised.value.code == code
+    verifier = ChainVerifier(ledger.store, get_workspace_id, receipt_issuer.checkpoints, receipt_issuer.overview)
+    assert not (await verifier.verify(PLATFORM)).chain_valid
+    with pytest.raises(WorkspaceError) as raised:
+        await receipt_issuer.receipts.issue_inclusion_receipt(PLATFORM, 4, None)
+    assert (raised.value.code, "retryAfter" in raised.value.members) == ("CHAIN_BROKEN", False)
+
+
 @pytest.mark.parametrize("forged", ["0" * 64, "not hex"])
 async def test_a_chain_with_a_changed_hash_gets_no_receipts(receipt_issuer: Issuer, forged: str) -> None:
     """If a stored hash was changed, the proof does not give the signed root, and no receipt is issued."""

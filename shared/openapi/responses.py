@@ -89,7 +89,7 @@ def build_problem_response(status: int, codes: Sequence[str]) -> Schema:
         codes: error codes with this status; empty if they are not known.
     """
     phrase = HTTPStatus(status).phrase
-    own = {**_PROBLEM_HEADERS.get(status, {}), **(_LATER_HEADER if "RECEIPT_NOT_READY" in codes else {})}
+    own = {**_PROBLEM_HEADERS.get(status, {}), **({} if _TEMPORARY.isdisjoint(codes) else _LATER_HEADER)}
     return {
         "description": phrase,
         "content": {PROBLEM_JSON: _build_problem_schema(status, codes)},
@@ -182,6 +182,9 @@ _DEPRECATION_HEADERS: Schema = {
     name: {"$ref": f"#/components/headers/{name}"} for name in ("Deprecation", "Sunset", "Link")
 }
 _LATER_HEADER: Schema = {"Retry-After": _build_header("Seconds to wait; only with a temporary error.", required=False)}
+_TEMPORARY = frozenset({"RECEIPT_NOT_READY", "SIGNATURE_TOKEN_USED"})
+"""Codes with ``Retry-After`` whose status has no such header in general."""
+
 _PROBLEM_HEADERS = {
     401: {
         "WWW-Authenticate": _build_header(

@@ -58,19 +58,20 @@ class SignInUse:
 class SignInBusyError(WorkspaceError):
     """Error CONFLICT ``SIGNATURE_TOKEN_USED``: another decision is possibly being signed with the sign-in.
 
-    After a crash, the outcome of such a decision is known when its lease has ended. The error does not count as an
-    attempt, because the caller may only repeat an interrupted request.
+    The error has ``retryAfter``. After a crash, the outcome of such a decision is known when its lease has ended. The
+    error does not count as an attempt, because the caller may only repeat an interrupted request.
 
     Args:
         remaining: time until the lease of the other decision ends.
     """
 
     def __init__(self, remaining: timedelta) -> None:
+        seconds = math.ceil(remaining.total_seconds())
         detail = (
-            "Another decision is being signed with this sign-in, or was interrupted; retry in "
-            f"{math.ceil(remaining.total_seconds())} seconds, or sign in again."
+            f"Another decision is being signed with this sign-in, or was interrupted; retry in {seconds} seconds, "
+            "or sign in again."
         )
-        super().__init__(Kind.CONFLICT, SIGNATURE_TOKEN_USED, detail)
+        super().__init__(Kind.CONFLICT, SIGNATURE_TOKEN_USED, detail, retryAfter=seconds)
 
 
 type FindAppended = Callable[[ChainKey, str], Awaitable[bool]]

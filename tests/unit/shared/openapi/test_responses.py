@@ -29,11 +29,12 @@ def test_replies_declare_the_header_of_ignored_names(operation: Operation) -> No
     assert [IGNORED in reply["headers"] for reply in own] == [reports] * len(own)
 
 
-def test_the_reply_about_a_receipt_that_is_not_ready_declares_when_to_retry() -> None:
-    """The 404 reply of the receipt operation declares Retry-After, because a record can be without a checkpoint yet."""
-    [operation] = [one for one in OPERATIONS if one.name == "issue_receipt"]
+@pytest.mark.parametrize(("name", "status"), [("issue_receipt", "404"), ("approve_amendment", "409")])
+def test_replies_about_temporary_errors_declare_when_to_retry(name: str, status: str) -> None:
+    """The replies about a receipt that is not ready, and about a sign-in that is in use, declare Retry-After."""
+    [operation] = [one for one in OPERATIONS if one.name == name]
     schemas = SchemaRegistry()
-    name = build_responses(operation, schemas)["404"]["$ref"].rpartition("/")[2]
+    name = build_responses(operation, schemas)[status]["$ref"].rpartition("/")[2]
     replies, _ = build_error_components(schemas)
     assert "Retry-After" in replies[name]["headers"]
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from shared.errors import WorkspaceError
+from shared.http.problems import build_error_headers
 from shared.signatures.sign_ins import LEASE, SignInBusyError, build_sign_in_name
 from tests.unit.shared.signatures.environment import CHAIN, Environment
 
@@ -28,16 +29,22 @@ async def test_a_used_sign_in_cannot_sign_after_a_policy_change(environment: Env
 
 
 async def test_a_retry_can_use_the_same_sign_in(environment: Environment) -> None:
-    """While a decision is being appended, its sign-in can be used for a retry of it, but for no other decision."""
+    """While a decision is being appended, its sign-in can be used for a retry of it, but for no other decision.
+
+    The error for another decision has ``Retry-After``; the error for a used sign-in has none.
+    """
     await environment.sign_ins.claim_sign_in("name", "a", CHAIN)
     await environment.sign_ins.claim_sign_in("name", "a", CHAIN)
-    with pytest.raises(SignInBusyError, match=BUSY):
+    environment.at += timedelta(seconds=0.5)
+    with pytest.raises(SignInBusyError, match=BUSY) as raised:
         await environment.sign_ins.claim_sign_in("name", "b", CHAIN)
+    assert build_error_headers(raised.value) == {"Retry-After": "30"}
     await environment.sign_ins.confirm_claim("name", "a")
     await environment.sign_ins.release_claim("name", "a")
     await environment.sign_ins.claim_sign_in("name", "b", CHAIN)
-    with pytest.raises(WorkspaceError, match=USED):
+    with pytest.raises(WorkspaceError, match=USED) as used:
         await environment.sign_ins.confirm_claim("name", "a")
+    assert build_error_headers(used.value) == {}
 
 
 async def test_a_process_that_ends_before_the_append_frees_its_sign_in(environment: Environment) -> None:

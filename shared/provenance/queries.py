@@ -171,11 +171,14 @@ async def iterate_record_pages(
         max_records: maximum number of records on a page.
     """
     limit = max(1, min(max_records, _PAGE_RECORDS))
+    # A page that is followed by another one also counts the first record of that page.
+    counted_before = 0
     while True:
         page = await store.scan(
             chain, filters, newest_first=newest_first, offset=offset, limit=limit, max_bytes=_PAGE_BYTES
         )
-        yield page.records, page.scanned, page.more
+        yield page.records, page.scanned - counted_before, page.more
+        counted_before = 1
         if not page.more or not page.records:
             return
         last = page.records[-1].sequence

@@ -1,14 +1,17 @@
-"""Tests of the size limit of exports."""
+"""Tests of queries and exports: the size limit and the number of records read."""
 
 import json
 from pathlib import Path
 
+import pytest
+
 from shared.backends.embedded.provenance import SqliteChainStore
+from shared.provenance import queries
 from shared.provenance.hash_rule import compute_genesis_hash
 from shared.provenance.ports import Filters, Tip
-from shared.provenance.queries import MAX_BODY_BYTES, export_records
+from shared.provenance.queries import MAX_BODY_BYTES, export_records, query_records
 from shared.provenance.records import build_event_draft, seal_record
-from tests.unit.shared.provenance.chains import BATCH, WORKSPACE, build_event
+from tests.unit.shared.provenance.chains import BATCH, WORKSPACE, Ledger, build_event
 
 
 async def test_an_export_is_limited_in_size(tmp_path: Path) -> None:
@@ -27,3 +30,14 @@ async def test_an_export_is_limited_in_size(tmp_path: Path) -> None:
     await store.close()
     numbers = [json.loads(record.canonical)["AfterState"]["n"] for record in (*first.records, *rest.records)]
     assert (numbers, rest.has_more) == (list(range(1, count + 1)), False)
+
+
+@pytest.mark.parametrize(("limit", "scanned"), [(3, 4), (12, 13), (13, 13), (100, 13)])
+async def test_a_record_counts_once_as_read(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, limit: int, scanned: int
+) -> None:
+    """In a chain of 13 records, each record that is read counts once, also if it is read again with the next page."""
+    monkeypatch.setattr(queries, "_PAGE_BYTES", 1)
+    await ledger.fill(BATCH, 13 - len(await ledger.records(BATCH)))
+    answer = await query_records(ledger.store, BATCH, Filters(), limit=limit)
+    assert (len(answer.records), answer.scanned) == (min(limit, 13), scanned)

@@ -28,8 +28,8 @@ CHAINS: list[dict[str, str]] = [
     {"target": "DomainEvents", "scopeKey": SCOPE},
     {"target": "DomainAmendments", "scopeKey": SCOPE},
     {"target": "PlatformConfig"},
-    {"target": "DomainEvents", "scopeKey": "never written to"},
 ]
+EMPTY_CHAIN = {"target": "DomainEvents", "scopeKey": "never written to"}
 
 
 def build_bundle(client: httpx.Client, **body: Any) -> dict[str, Any]:
@@ -113,9 +113,11 @@ def verify_bundle(tmp_path: Path, content: bytes, *arguments: str) -> int:
     return main([str(path), *arguments])
 
 
-def test_a_bundle_has_all_files_of_its_chains(service_with_records: Service, complete_bundle: bytes) -> None:
+def test_a_bundle_has_all_files_of_its_chains(service_with_records: Service) -> None:
     """The manifest lists each chain with its files, counts and verdict; the records equal those of an export."""
-    files = read_bundle_files(complete_bundle)
+    files = read_bundle_files(
+        download_bundle(service_with_records.create_client("editor@t"), scopes=[*CHAINS, EMPTY_CHAIN])
+    )
     manifest = json.loads(files["manifest.json"])
     assert set(manifest) == {"workspace", "createdAt", "createdBy", "filters", "chains"}
     assert (manifest["workspace"], manifest["createdBy"]) == ("plant-t", "editor@t")
@@ -251,7 +253,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], None]] = {
     "no proof": lambda manifest: manifest["chains"][0].update(proof=None),
     "not complete": lambda manifest: manifest["chains"][0].update(complete=False),
     "broken": lambda manifest: manifest["chains"][0]["verdict"].update(ChainValid=False, BrokenAt="000000000001"),
-    "not empty": lambda manifest: manifest["chains"][3]["verdict"].update(Empty=False),
+    "empty": lambda manifest: manifest["chains"][0]["verdict"].update(Empty=True),
     "chain removed": lambda manifest: manifest["chains"].pop(),
     "unknown member": lambda manifest: manifest.update(extra=1),
 }
@@ -280,6 +282,59 @@ def test_the_verifier_finds_a_removed_record(complete_bundle: bytes, filtered_bu
 
     assert verify_bundle(tmp_path, rewrite_bundle(complete_bundle, drop_last_record)) == 1
     assert verify_bundle(tmp_path, rewrite_bundle(filtered_bundle, drop_last_record)) == 1
+
+
+def test_an_empty_chain_is_not_verified(
+    service_with_records: Service, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing signed proves that a chain is empty, so the verifier cannot decide about a bundle that says so."""
+    key = load_verifier_key(service_with_records)
+    content = download_bundle(service_with_records.create_client("editor@t"), scopes=[CHAINS[0], EMPTY_CHAIN])
+    for arguments in ((), ("--key", key)):
+        assert verify_bundle(tmp_path, content, *arguments) == 2
+    assert "nothing proves that it has no records" in capsys.readouterr().err
+
+
+def empty_chain(entry: dict[str, Any], files: dict[str, bytes]) -> None:
+    """Remove all records of the first chain, with its checkpoint and its proof."""
+    files["chains/1.json"] = b"[]"
+    for name in ("checkpoint", "proof"):
+        del files[entry[name]]
+    entry.update(records=0, checkpoint=None, proof=None)
+
+
+def test_a_chain_that_was_emptied_is_not_verified(
+    service_with_records: Service, complete_bundle: bytes, filtered_bundle: bytes, tmp_path: Path
+) -> None:
+    """If all records of a chain were removed from a bundle, with checkpoint and proof, it is not reported as valid."""
+
+    def forge(content: bytes, **changes: Any) -> bytes:
+        files = read_bundle_files(content)
+        manifest = json.loads(files["manifest.json"])
+        entry = manifest["chains"][0]
+        empty_chain(entry, files)
+        entry.update(changes)
+        if entry["verdict"] is not None:
+            entry["verdict"].update(Empty=True, Reason="nothing to check")
+        removed: dict[str, bytes | None] = dict.fromkeys(read_bundle_files(content).keys() - files.keys())
+        return change_files(content, {**files, "manifest.json": json.dumps(manifest).encode(), **removed})
+
+    for arguments in ((), ("--key", load_verifier_key(service_with_records))):
+        assert verify_bundle(tmp_path, forge(complete_bundle), *arguments) == 2
+        assert verify_bundle(tmp_path, forge(filtered_bundle), *arguments) == 2
+        assert verify_bundle(tmp_path, forge(complete_bundle, complete=False, verdict=None), *arguments) == 1
+
+
+def test_a_complete_bundle_has_no_incomplete_chain(complete_bundle: bytes, tmp_path: Path) -> None:
+    """A chain can be incomplete only if the bundle has filters, so that a shortened chain is not taken for filtered."""
+
+    def shorten_chain(files: dict[str, bytes]) -> None:
+        manifest = json.loads(files["manifest.json"])
+        manifest["chains"][0].update(records=0, complete=False, verdict=None)
+        files["chains/1.json"] = files["proofs/1.json"] = b"[]"
+        files["manifest.json"] = json.dumps(manifest).encode()
+
+    assert verify_bundle(tmp_path, rewrite_bundle(complete_bundle, shorten_chain)) == 1
 
 
 def test_a_filtered_chain_has_a_proof_for_each_record(
@@ -458,7 +513,7 @@ def test_a_bundle_has_a_receipt_of_each_record(
         .get("/.well-known/oi-checkpoint-key", params={"format": "cose"})
         .content
     )
-    for number in range(1, 5):
+    for number in range(1, 4):
         records = json.loads(files[f"chains/{number}.json"])
         names = [f"receipts/{number}/{record['RecordID']}.cbor" for record in records]
         assert sorted(name for name in files if name.startswith(f"receipts/{number}/")) == names

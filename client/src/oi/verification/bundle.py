@@ -166,9 +166,10 @@ def _verify_chain(
     except BrokenError as error:
         result.faults.append(f"{name}: broken at {error.broken_at}: {error}")
         return
-    if records and checkpoint is None:
-        result.undecided.append(f"{name}: the bundle contains no signed checkpoint of this chain")
-    elif checkpoint is not None and checkpoint.size < len(records):
+    if checkpoint is None:
+        consequence = "" if records else ", so nothing proves that it has no records"
+        result.undecided.append(f"{name}: the bundle contains no signed checkpoint of this chain{consequence}")
+    elif checkpoint.size < len(records):
         result.undecided.append(f"{name}: the checkpoint covers only {checkpoint.size} of {len(records)} records")
     if unverified:
         result.undecided.append(f"{name}: the receipts were not verified: {unverified}")

@@ -63,6 +63,8 @@ def parse_manifest(content: bytes) -> dict[str, Any]:
     for number, entry in enumerate(manifest["chains"], start=1):
         if not _is_valid_entry(entry, number):
             raise BrokenError(MANIFEST, f"entry {number} of the manifest's property `chains` is invalid")
+        if not entry["complete"] and not any(filters.values()):
+            raise BrokenError(MANIFEST, f"entry {number} of `chains` is not complete, but the manifest has no filters")
     return manifest
 
 
